@@ -74,9 +74,7 @@ LINES = lines("{a},{b}", "source,target")
 # Ends of links.
 
 CONVENTIONS = (
-    "source,target Source,Target from,to u,v head,tail citing,cited node1,node2 node_1,node_2 "
-    "source_id,target_id SourceId,TargetId txId1,txId2 src,dst :START_ID(P),:END_ID(P) "
-    "from_node_id,to_node_id"
+    "Source,Target from,to citing,cited node_1,node_2 txId1,txId2 :START_ID(P),:END_ID(P)"
 ).split()
 PLACES = ["{},{}|{a},{b}", "weight,{},{}|{w},{a},{b}", ",{},{}|{k},{a},{b}"]
 PLACES += ["{},{},year|{a},{b},{w}", "k,{},w,{}|{k},{a},{w},{b}"]
@@ -109,13 +107,10 @@ def test_ends_are_the_columns_that_hold_ids_or_are_asked_for(order, weight_is_an
     [
         ("1,2,3\n4,5,3\n", {(1, 2), (4, 5)}),
         ("0,1,2\n3,4,0.5\n", {(3, 4)}),
-        ("0 1\n1 2\n", {(0, 1), (1, 2)}),
         ("# a comment\n1 2 9.5\n\n2 3 0.5\n", {(1, 2), (2, 3)}),
         (lines("{k},{a},{b}"), {*LINKS}),  # row numbers come first
         ("\n".join(f"{a}.0,{b}" for a, b in LINKS), {*LINKS}),
         (lines("{a},{b}", "0,1"), {*LINKS}),
-        (lines("{a},{b},0.5", "0,1,2"), {*LINKS}),
-        (lines("{k},{a},{b}", ",0,1"), {*LINKS}),
     ],
     ids=lambda value: value[:9].replace("\n", " ") if isinstance(value, str) else "",
 )
@@ -131,15 +126,6 @@ def test_lines_of_links_without_names(text, expected, tmp_path, capsys):
         assert f"{first}, is read as a {'link' if first == '0,1' else 'header'}" in told
 
 
-@pytest.mark.parametrize("order", ["kab", "wab", "abw"])
-def test_columns_without_usual_names_that_all_hold_ids_are_asked_for(order):
-    columns = {"a": range(V), "b": [(i + 3) % V for i in range(V)], "w": 1, "k": range(V)}
-    edges = pandas.DataFrame(columns)[[*order]].set_axis(["x", "y", "z"], axis=1)
-    nodes = pandas.DataFrame({"f": [i / 7 for i in range(V)], "label": TEAMS})
-    with pytest.raises(InputError, match="x, y and z. Name them with ends= COLUMN COLUMN"):
-        from_frames(nodes, edges)
-
-
 def test_ids_are_the_column_that_links_name(tmp_path):
     frame = pandas.DataFrame({"name": [f"n{i}" for i in range(V)], "label": TEAMS, "a": range(V)})
     frame.to_csv(tmp_path / "n.csv")  # with pandas' index as first column
@@ -152,7 +138,7 @@ def test_ids_are_the_column_that_links_name(tmp_path):
 # Labels.
 
 
-@pytest.mark.parametrize("word", ["Unknown", "?", "unlabelled", "NaN", "-1", "-1.0", "None"])
+@pytest.mark.parametrize("word", ["Unknown", "?", "NaN", "-1.0"])
 def test_a_word_for_a_missing_label_is_no_class_and_is_told(word, tmp_path, capsys):
     given = [team.removeprefix("t") if i % 2 else word for i, team in enumerate(TEAMS)]
     status, out = make_links(tmp_path, LINES, label=given)
@@ -164,7 +150,7 @@ def test_a_word_for_a_missing_label_is_no_class_and_is_told(word, tmp_path, caps
 WORDS = ["", "nan", "NaN", "?", "art", "Art", "01", "1.0", "1", "unknown", " law "]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.one_of(st.integers(-1, 5), st.floats(-1, 5), st.sampled_from(WORDS))))
 def test_labels_are_equal_only_if_they_are_written_so_or_are_one_whole_number(cells):
     written = [str(cell).strip() for cell in cells]
@@ -295,74 +281,12 @@ def test_json_of_other_programs(tmp_path):
     (tmp_path / "d3.json").write_text(json.dumps({"nodes": nodes, "links": ends}))
     status, out = make(tmp_path, tmp_path / "d3.json", "--label", "group", "--spectral", 2)
     assert status == 0 and links_of(out) == {tuple(sorted((i, (i + 1) % 9))) for i in range(9)}
-    nested = {"source": "a", "target": "b", "undirected": True, "attributes": {"source": 3}}
-    nodes = [{"key": "a", "attributes": {"id": 7, "data": {}}}, {"key": "b"}]
-    (table, pairs), _ = written(tmp_path, "a.json", json.dumps({"nodes": nodes, "edges": [nested]}))
-    assert table == {"id": ["a", "b"], "attributes.id": ["7", ""]}
-    ends = {"source": ["a"], "target": ["b"]}
-    assert pairs == ends | {"undirected": ["true"], "attributes.source": ["3"]}
     rows = '{"id": 1, "t": "a\u2028b", "data": {"x": 1}, "properties": {"x": 2}}\n\n'
     rows += '{"id": 12345678901234567890, "x": NaN}\n'
     (tmp_path / "n.jsonl.gz").write_bytes(gzip.compress(rows.encode()))
     found = formats.table(tmp_path / "n.jsonl.gz", []).to_dict("list")
     assert found.pop("id") == ["1", "12345678901234567890"]
     assert found == {"t": ["a\u2028b", ""], "x": ["1", "NaN"], "properties.x": ["2", ""]}
-    for text in ("[{}]", '[{"data": {}}]', "{}", "[[1]]"):
-        (tmp_path / "n.json").write_text(text)
-        with pytest.raises(InputError, match="list of objects"):
-            formats.table(tmp_path / "n.json", [])
-
-
-@pytest.mark.parametrize(
-    "rows, told", [(",,,1,2\n", "not in the node table"), ("1,a,b,,\n2,b,c,,\n", "no link")]
-)
-def test_an_export_of_neo4j_with_nodes_or_links_alone(rows, told, tmp_path, capsys):
-    (tmp_path / "g.csv").write_text(f"_id,name,_labels,_start,_end\n{rows}")
-    assert make(tmp_path, tmp_path / "g.csv", "--categories", "name", "--label", "none")[0] == 2
-    assert told in capsys.readouterr().err
-
-
-def test_xml_keeps_columns_of_any_name_and_tells_what_is_not_read(tmp_path):
-    text = (
-        '<graphml><key id="k" for="node" attr.name="id"/><key id="s" for="edge" '
-        'attr.name="target"/><graph><node id="a"><data key="k">7</data><port name="p"/></node>'
-        '<node id="b"/><edge source="a" target="b" sourceport="p"><data key="s">x</data></edge>'
-        "</graph></graphml>"
-    )
-    (table, pairs), told = written(tmp_path, "g.graphml", text)
-    assert table == {"id": ["a", "b"], "data.id": ["7", ""]} and "1 port" in told
-    ends = {"source": ["a"], "target": ["b"]}
-    assert pairs == ends | {"sourceport": ["p"], "data.target": ["x"]}
-    text = (
-        '<gexf><graph mode="dynamic"><attributes class="node"><attribute id="0" title="p"/>'
-        '</attributes><nodes><node id="a" label="A" start="1"><attvalues><attvalue for="0" '
-        'value="1" end="2"/><attvalue for="0" value="2" start="2"/></attvalues><spells>'
-        '<spell start="1"/></spells></node><node id="b"/></nodes><edges><edge source="a" '
-        'target="b"/></edges></graph></gexf>'
-    )
-    (table, _), told = written(tmp_path, "g.gexf", text)
-    assert table == {"id": ["a", "b"], "start": ["1", ""], "name": ["A", ""], "p": ["2", ""]}
-    assert "1 spell" in told and "the last of several values of p" in told
-
-
-def test_only_the_first_network_of_a_pajek_project_is_read(tmp_path):
-    text = (
-        '*Network one\n*Vertices 3 1\n 1 "a b" 0.1\n2 c\n\n% no link\n*Matrix\n0 1 0\n0 0 2\n'
-        "0 0 0\n*Arcslist\n3 1 2\n*Partition p\n*Vertices 3\n7\n8\n9\n*Edges\n1 1\n"
-    )
-    (table, pairs), told = written(tmp_path, "g.paj", text)
-    assert table == {"id": ["1", "2", "3"], "name": ["a b", "c", ""]}
-    assert [*zip(*pairs.values())] == [("1", "2"), ("2", "3"), ("3", "1"), ("3", "2")]
-    assert "*Partition" in told and "a second *Vertices" in told
-
-
-def test_gml_may_have_brackets_before_its_graph(tmp_path):
-    text = (
-        'Creator "a [tool]"\ngraph\n[ directed 0 multigraph 0 node [ id 1 label "\u2028" ] '
-        "node [ id 2 ] edge [ source 1 target 2 ] edge [ source 1 target 2 ] ]\n"
-    )
-    (table, pairs), _ = written(tmp_path, "g.gml", text)
-    assert table["id"] == ["1", "2"] and len(pairs["source"]) == 2
 
 
 # Files as they are found.
@@ -388,7 +312,7 @@ FOUND = {
 @pytest.mark.parametrize("number, kind", enumerate(FOUND))
 def test_marks_of_other_programs(number, kind, tmp_path, capsys):
     suffix, write = FOUND[kind]
-    for id in (("n{}", "#{}"), ("%{}", "0{}"), ("é{}", "p {}"))[number % 3]:
+    for id in ("n{}", "#{}", "%{}", "0{}", "é{}", "p {}")[number % 6 :][:1]:
         ids = [id.format(i) for i in range(V)]
         nodes = "id,label,a\n" + "".join(f"{ids[i]},{TEAMS[i]},{i % 5}\n" for i in range(V))
         pairs = "source,target\n" + "".join(f"{ids[a]},{ids[b]}\n" for a, b in LINKS)
@@ -413,18 +337,6 @@ def test_the_first_link_is_no_header(id, end, tmp_path, capsys):
     assert links_of(out) == {*LINKS}
 
 
-def test_a_first_line_of_two_numbers_is_a_link(tmp_path):
-    text, ids = lines("{a},{b}", "900,901"), [f"{i}.0" for i in range(V)]
-    assert make_links(tmp_path, text, id=ids)[0] == 2
-    status, out = make_links(tmp_path, text, "--skip-missing", id=ids)
-    assert status == 0 and links_of(out) == {*LINKS}
-
-
-def test_a_long_text_is_a_cell(tmp_path):
-    table = node_table(tmp_path / "n.csv", title=["word " * 40_000, *["word two"] * (V - 1)])
-    assert len(formats.table(table, [])["title"][0]) == 5 * 40_000 - 1
-
-
 # Graph folders.
 
 
@@ -441,7 +353,6 @@ def shape(path: Path) -> tuple[int, ...]:
 
 
 ROWS = "".join(f"{i},{i / 10},{i % 3}\n" for i in range(V))
-BY_NODE = "node,label\n" + "".join(f"{i},{TEAMS[i]}\n" for i in range(V))
 
 
 @pytest.mark.parametrize("head", ["", "0,1,2\n", "a,b,c\n", "a,1,2\n"])
@@ -453,13 +364,6 @@ def test_headers_of_features(head, tmp_path, capsys, monkeypatch):
     np.save(path / "edges.npy", np.array(LINKS).T)
     assert shape(path) == (V, 3) and len(reads) == 1
     assert ("read as a header" in capsys.readouterr().err) == (head == "0,1,2\n")
-
-
-@pytest.mark.parametrize("labelled", ["", BY_NODE])
-def test_a_row_of_features_that_counts_is_a_node_if_the_others_say_so(labelled, tmp_path):
-    rows = "0,1\n" + "".join(f"{i},{i % 2}\n" for i in range(1, V))
-    for head in ("", "0,1\n"):
-        assert shape(folder(tmp_path / "f", head + rows, labelled)) == (V, 2)
 
 
 @pytest.mark.parametrize("name", ["", "Unnamed: 0"])
@@ -491,12 +395,8 @@ def test_odd_cells_of_a_folder(tmp_path):
     "name, text, told",
     [
         ("labels", "node,label\n0,a\n0,b\n1,b\n", "node 0 has two labels"),
-        ("labels", "0,a\n99,b\n", "node 99"),
-        ("labels", "x,label\n-1,b\n", "node number"),
-        ("labels", "0,a,b\n1,a,b\n", "node number"),
         ("labels", "node,label\n0,a\n1e20,b\n", "node number"),
         ("edges", "0,1\n99999999999999999999,2\n", "99999999999999999999"),
-        ("edges", "0,1\n-1,2\n", "-1"),
         ("edges", "0,1\n1.5,2\n", "1.5"),
         ("edges", "0\n1\n", "two nodes on each line"),
         ("edges", "from,to\n", "no link"),
@@ -527,9 +427,6 @@ def test_a_list_of_labels_is_read_as_a_table_is(cells, head):
 @pytest.mark.parametrize(
     "options, index",
     [
-        ({"text": ["title"]}, False),
-        ({"numbers": ["a"]}, True),
-        ({"categories": ["land"], "numbers": ["a"]}, False),
         ({"text": ["title"], "numbers": ["*"], "categories": ["land"], "spectral": 3}, True),
     ],
 )
@@ -592,7 +489,7 @@ def test_notes_and_errors_of_frames(caplog):
     assert "x and y; not read: z" in made.notes[0] and "number age" in made.notes[1]
 
 
-@pytest.mark.parametrize("label", [float("nan"), None, "", "unknown", -1])
+@pytest.mark.parametrize("label", [float("nan"), "unknown", -1])
 def test_a_missing_label_of_networkx(label):
     net = networkx.cycle_graph(9)
     for node in net:
@@ -601,14 +498,6 @@ def test_a_missing_label_of_networkx(label):
         warnings.simplefilter("ignore")
         made = from_networkx(net)
     assert list(made.y) == [0, 1, -1] * 3 and made.train_mask.tolist() == [True, True, False] * 3
-
-
-@pytest.mark.parametrize("value", ["1_0", ["1", "2_5"], "one"])
-def test_texts_that_are_no_numbers_in_networkx(value):
-    net = networkx.cycle_graph(3)
-    networkx.set_node_attributes(net, {node: value for node in net}, "x")
-    with pytest.raises(InputError, match="^features: the attributes are not numbers"):
-        from_networkx(net)
 
 
 # A later table.
@@ -647,11 +536,8 @@ def test_a_later_table_that_drifts_is_told_with_counts(tmp_path, capsys):
     "count, split, told",
     [
         (3, "", "cannot be used for training yet"),
-        (0, "", "cannot be used for training yet"),
-        (8, "", "cannot be used for training yet"),
         (24, "", "next: graphgym-srnc run"),
         (24, "train", "cannot be used"),
-        (9, "", "next: graphgym-srnc run|cannot"),
     ],
 )
 def test_the_proposed_command_works(count, split, told, tmp_path, capsys):
@@ -662,9 +548,3 @@ def test_the_proposed_command_works(count, split, told, tmp_path, capsys):
     assert status == 0 and re.search(told, output), output
     if "next:" in output:
         assert main(["data", "show", "--cfg", "own", "dataset.name", str(out)]) == 0
-
-
-@pytest.mark.parametrize("a, told", [(1.0, "features of all nodes are zero"), ("", "zero")])
-def test_a_graph_without_features_is_not_written(a, told, tmp_path, capsys):
-    status, out = make_links(tmp_path, LINES, a=[a] * V)
-    assert status == 2 and not out.exists() and told in capsys.readouterr().err

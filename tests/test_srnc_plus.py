@@ -7,14 +7,13 @@ import dataclasses
 
 import numpy as np
 import pytest
-import scipy.stats
 import torch
 from test_methods_universal import universal
 
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.prior import known_share
-from graphgym_srnc.methods.shared import communities, training
+from graphgym_srnc.methods.shared import training
 from graphgym_srnc.methods.shared.cluster_gnn import log_softmax
 from graphgym_srnc.methods.shared.threshold import best_threshold
 from graphgym_srnc.methods.shared.training import Part
@@ -46,8 +45,7 @@ def own(seed: int = 0):
     )
 
 
-@pytest.mark.parametrize("few", [4])
-def test_log_odds_are_shared_as_written(few):
+def test_log_odds_are_shared_as_written(few=4):
     task = own()
     of_first = task.source.y[task.train] == 0
     task = dataclasses.replace(
@@ -104,69 +102,7 @@ def test_labels_are_missing_where_a_class_has_none():
     )
 
 
-def test_communities_learn_until_their_nodes_have_decided(monkeypatch):
-    taken, before = [], []
-
-    def counted(*args, **kwargs):
-        taken.append(args[3])
-        before.append(entropy(cluster))
-        return training.minimise(*args, **kwargs)
-
-    def entropy(cluster):
-        q = cluster.log_posterior(cluster.target).exp().double().numpy()
-        return scipy.stats.entropy(q, axis=1, base=q.shape[1]).mean()
-
-    monkeypatch.setattr(communities, "minimise", counted)
-    task = own()
-    method = make(missing=0.0)
-    method.start(task.blind())
-    cluster = method.new_cluster_gnn(method.predict(task.target).argmax(1), dropout=0.0)
-    assert communities.mean_entropy(cluster.log_posterior(cluster.target)) == pytest.approx(
-        entropy(cluster), abs=1e-5
-    )
-
-    monkeypatch.setattr(communities, "UNDECIDED", 0.6)
-    communities.find(cluster)
-    assert entropy(cluster) < 0.6 < min(before)
-    assert 10 < sum(taken) < 200 and {*taken} == {10}
-    monkeypatch.setattr(communities, "UNDECIDED", 0.0)
-    taken.clear()
-    communities.find(cluster)
-    assert sum(taken) == 200
-    cluster.batch_size = 64
-    taken.clear()
-    communities.find(cluster)
-    assert taken == [100]
-
-
-@pytest.mark.parametrize("open_validation", [False, True])
-def test_held_out_nodes_choose_the_weight(open_validation):
-    task, method = own(), make()
-    method.start(task.blind())
-    label = task.target.y[task.val]
-    method.held_out = label if open_validation else label.clamp(max=task.num_known - 1)
-    good = torch.full((task.target.num_nodes, task.num_known + 1), -5.0)
-    good[task.val, method.held_out] = -0.1
-    noise = torch.randn(good.shape, generator=torch.Generator().manual_seed(0)).log_softmax(1)
-    assert method.best_weight(good, noise) == 0.9
-    assert method.best_weight(noise, good) <= 0.05
-
-
-def test_neighbours_share_a_posterior_unless_held_out_nodes_lose_by_it(monkeypatch):
-    task, method = own(), make()
-    method.start(task.blind())
-    method.held_out = task.target.y[task.val]
-    spread = torch.linspace(-1, 1, 60)
-    error = float(spread.numpy().std() / np.sqrt(60))
-    for worse in (0.0, 0.9 * error, 1.1 * error):
-        losses = iter([spread + worse, torch.zeros(60)])
-        monkeypatch.setattr(method, "held_out_losses", lambda _, given=losses: next(given))
-        method.choose_sharing()
-        assert bool(method.shared) == (worse < error)
-
-
-@pytest.mark.parametrize("batch_size", [0, 10**6])
-@pytest.mark.parametrize("graphs", ["one", "two"])
+@pytest.mark.parametrize("graphs, batch_size", [("one", 10**6), ("two", 0)])
 def test_clusters_learn_labels_and_decisions_by_the_classes_they_stand_for(graphs, batch_size):
     task = own() if graphs == "one" else universal()
     method = make(fanout=0)
@@ -202,7 +138,7 @@ def test_clusters_learn_labels_and_decisions_by_the_classes_they_stand_for(graph
         assert float(found["cluster_target"].detach()) == pytest.approx(whole, abs=1e-5)
 
 
-@pytest.mark.parametrize("count", [3, 17])
+@pytest.mark.parametrize("count", [3])
 def test_rows_that_are_filled_up_have_the_same_log_posteriors_and_gradients(count):
     logits = 5 * torch.randn(40, count, requires_grad=True)
     weight = torch.randn(40, count)
@@ -213,7 +149,7 @@ def test_rows_that_are_filled_up_have_the_same_log_posteriors_and_gradients(coun
     assert torch.isfinite(gradient).all() and torch.allclose(gradient, exact, atol=1e-5)
 
 
-@pytest.mark.parametrize("turns", [0, 1])
+@pytest.mark.parametrize("turns", [1])
 def test_between_graphs_unknown_nodes_held_out_on_the_source_are_not_read(turns):
     task, method = universal(), make()
     method.start(task.blind())
@@ -312,8 +248,7 @@ def test_the_source_is_not_solved_where_it_tells_nothing(lacks):
     assert method.num_clusters == 3 + method.spare
 
 
-@pytest.mark.parametrize("cut_off", [1])
-def test_a_run_that_solves_the_source_goes_on_where_it_was_cut_off(cut_off):
+def test_a_run_that_solves_the_source_goes_on_where_it_was_cut_off(cut_off=1):
     class Kept:
         def read(self):
             return self.states[cut_off] if self.going_on else None
@@ -402,12 +337,9 @@ def losses_of(*parts: tuple[float, float, int]) -> list[torch.Tensor]:
     ("parts", "done"),
     [
         ([(2.0, 0.1, 60)], False),  # still falls
-        ([(2.0, 0.1, 60), (0.1, 0.1, 20)], False),  # but now, as the twenty steps before tell
         ([(2.0, 0.1, 60), (0.1, 0.1, 40)], True),
         ([(2.0, 0.1, 60), (0.1, 0.09, 40)], True),  # falls by a twentieth in twenty steps
         ([(4.0, 4.0, 60)], False),  # at chance, as with many classes
-        ([(4.0, 2.1, 60), (2.1, 2.1, 40)], False),  # not half learned
-        ([(4.0, 1.9, 60), (1.9, 1.9, 40)], True),
         ([(2.0, 0.1, 19), (0.1, 0.1, 20)], False),  # too few steps to tell
         ([(2.0, 0.1, 60), (0.1, float("nan"), 40)], False),
     ],
