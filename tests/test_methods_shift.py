@@ -455,7 +455,7 @@ def trained(monkeypatch):
     made, train = [], dgi.train_infomax
 
     def few_steps(graph, hidden):
-        made.append(train(graph, hidden=hidden, steps=15))
+        made.append(train(graph, hidden=hidden, steps=2))
         return made[-1]
 
     monkeypatch.setattr(dgi, "train_infomax", few_steps)
@@ -468,7 +468,7 @@ def encoders(method: methods.base.Method) -> list[dgi.DGI]:
 
 @pytest.mark.parametrize("name", ["pgl", "srnc_plus"])
 def test_one_embedding_for_a_run(trained, name):
-    task, options = toy(), some(methods.find(name), {"members": 2})
+    task, options = toy(), some(methods.find(name), {"members": 2, "steps": 2})
     method = make(name, "dgi", **options)
     fit(method, task, selection="last")
     (base,) = trained

@@ -129,6 +129,7 @@ def test_losses_are_their_formulas():
     assert float(terms["domain"]) == pytest.approx(wanted, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_it_finds_the_unknown_class():
     task = universal()
     method = make(

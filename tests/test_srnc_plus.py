@@ -22,10 +22,14 @@ from graphgym_srnc.shifts import splits, synthetic
 from graphgym_srnc.train import trainer
 
 SPEC = EncoderSpec(hidden=16, features="auto")
+LONG = {"steps": 200, "fit_steps": 60, "cluster_steps": 60}
+"""What it takes to find the unknown class."""
 
 
 def make(**options) -> SRNCPlus:
-    return SRNCPlus(**{"encoder": SPEC, "rounds": 2} | options)
+    """A method that learns for few steps."""
+    few = {"steps": 40, "fit_steps": 10, "cluster_steps": 10}
+    return SRNCPlus(**{"encoder": SPEC, "rounds": 2} | few | options)
 
 
 def own(seed: int = 0):
@@ -207,8 +211,9 @@ def unnamed(nodes: int = 600, seed: int = 0) -> ShiftTask:
     )
 
 
+@pytest.mark.slow
 def test_the_unknown_class_is_found_on_the_source_first():
-    task, method = unnamed(), make()
+    task, method = unnamed(), make(**LONG)
     record = trainer.fit(method, task, selection="last")
     assert len(record.history) == 4  # the plain classifier, the source, two turns
     source, every = task.source.y, torch.arange(600)
@@ -304,12 +309,13 @@ def test_of_each_class_it_learns_the_decisions_with_the_largest_margins():
         assert learned & set(members) == set(members[:size])
 
 
+@pytest.mark.slow
 def test_on_one_graph_the_estimated_share_decides_without_unknown_validation_nodes():
     task = own(5)
     known = task.val[task.target.y[task.val] < task.num_known]
     task = dataclasses.replace(task, val=known)
     torch.manual_seed(0)
-    method = make()
+    method = make(**LONG)
     method.start(task.blind())
     for _ in range(2):
         scores = method.predict(task.target)
