@@ -20,7 +20,7 @@ from torch_geometric.data import Data
 import graphgym_srnc
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import catalogue, datasets, home, untrusted
+from graphgym_srnc.data import catalogue, home, untrusted
 from graphgym_srnc.data.read import text as read_text
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
@@ -103,46 +103,6 @@ def test_too_few_labels_names_the_class_and_the_way_out(tmp_path):
     )
     assert "class 2" in str(error) and "at most 2" in str(error) and "unseen" in str(error)
     assert own_file(path=str(tmp_path / "graph.pt"), labels_per_class=3, unseen=[2]).num_known == 2
-
-
-def test_files(tmp_path):
-    def told(name: str, key: str = "file.path", **options) -> str:
-        return str(refused(key, own_file, path=str(tmp_path / name), **options))
-
-    refused("file.path", own_file)
-    assert str(tmp_path) in told("nowhere.pt")
-    (tmp_path / "graph.xlsx").write_text("")
-    assert ".npz" in told("graph.xlsx")
-    for name in ("broken.pt", "broken.npz"):
-        (tmp_path / name).write_bytes(b"nonsense")
-        told(name)
-    (tmp_path / "folder").mkdir()
-    assert "edges" in told("folder")
-    told("folder", "file.split", split="mine")
-    torch.save(fields(), tmp_path / "graph.pt")
-    told("graph.pt", "file.split", split="given")
-    told("graph.pt", "file.open_set", open_set=False, num_unseen=1)
-
-
-@pytest.mark.parametrize(
-    "name, text",
-    [
-        ("edges.csv", "0,1\n1,x\n"),
-        ("edges.csv", "0,1,2\n"),
-        ("features.csv", "1,0\n1\n"),
-        ("labels.csv", "0\n1\n0\n"),
-        ("labels.csv", "9,0\n"),
-        ("split.csv", "0,other\n"),
-    ],
-)
-def test_tables(name, text, tmp_path):
-    (tmp_path / "edges.csv").write_text("0,1\n1,2\n2,3\n3,0\n")
-    (tmp_path / "features.csv").write_text("1,0\n0,1\n1,1\n0,1\n")
-    (tmp_path / "labels.csv").write_text("0\n1\n0\n1\n")
-    assert own_file(path=str(tmp_path), labels_per_class=1).num_known == 2
-    (tmp_path / name).write_text(text)
-    key = "y" if text == "0\n1\n0\n" else name
-    refused(key, own_file, path=str(tmp_path), labels_per_class=1)
 
 
 class Trap:
@@ -361,42 +321,3 @@ def test_a_missing_file_does_not_let_a_download_write_through_links(tmp_path, mo
     monkeypatch.setattr(Planetoid, "download", download)
     refused("name", open_set, name="Cora", root=str(tmp_path))
     assert {path: path.read_bytes() for path in raw.iterdir()} == before
-
-
-@planetoid
-def test_a_download_is_kept_whole(tmp_path, monkeypatch):
-    from torch_geometric.datasets import Planetoid
-
-    source = DATA / "planetoid" / "Cora" / "raw"
-
-    def download(self):
-        for path in self.raw_paths:
-            shutil.copyfile(source / Path(path).name, path)
-
-    monkeypatch.setattr(Planetoid, "download", download)
-    task = open_set(name="Cora", root=str(tmp_path / "data"))
-    raw = tmp_path / "data" / "planetoid" / "Cora" / "raw"
-    assert {path.name: path.read_bytes() for path in raw.iterdir()} == {
-        path.name: path.read_bytes() for path in source.iterdir()
-    }
-    assert not (raw.parent / "processed").exists()
-    monkeypatch.setattr(Planetoid, "download", lambda self: pytest.fail("downloaded twice"))
-    datasets.load.cache_clear()
-    assert open_set(name="Cora", root=str(tmp_path / "data")).fingerprint() == task.fingerprint()
-
-
-@pytest.mark.parametrize(
-    "options, key",
-    [
-        ({"unseen": [9]}, "open_set.unseen"),
-        ({"labels_per_class": 100}, "open_set.labels_per_class"),
-    ],
-)
-@planetoid
-def test_open_set_options(options, key):
-    refused(key, open_set, name="Cora", root=str(DATA), **options)
-
-
-@pytest.mark.parametrize("name", ["Coraa", "Nothing/Cora", "../x"])
-def test_unknown_data_set(name):
-    assert "Planetoid/Cora" in refused("name", open_set, name=name).message

@@ -22,10 +22,9 @@ from test_checkpoint import TINY, bare
 from test_methods import make, some
 
 from graphgym_srnc import methods
-from graphgym_srnc.backbones import BACKBONES, Graph, dgi, sparse
+from graphgym_srnc.backbones import BACKBONES, dgi, sparse
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import store
 from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared import communities, training
 from graphgym_srnc.methods.shared.base import Method
@@ -184,63 +183,11 @@ def test_a_task_moves_once(tmp_path):
     assert task.source.x.device.type == "cpu" and not isinstance(task.source.x, There)
 
 
-def test_features_on_disk_stay_there(tmp_path):
-    task = make_task()
-    array = np.memmap(tmp_path / "x", np.float32, "w+", shape=tuple(task.source.x.shape))
-    x = torch.from_numpy(array).copy_(task.source.x)
-    x.mapped = True
-    task.source.x = x
-    with pretended():
-        moved = task.to(device())
-        assert moved.source.x is x and Graph(moved.source).device == device()
-        assert isinstance(Graph(moved.source).x[moved.train], There)
-    assert check_features(task)
-
-
-def check_features(task: ShiftTask) -> bool:
-    """A run by batches on features on disk gives the CPU's weights."""
-    weights = []
-    options = {"batch_size": 40, "fanout": 2}
-    for where in ("cpu", "there"):
-        with pretended():
-            method = new("srnc", "gcnconv", options)
-            trainer.fit(method, task if where == "cpu" else task.to(device()), seed=3)
-            weights.append([value.cpu() for value in method.state_dict().values()])
-    return all(torch.equal(one, two) for one, two in zip(*weights, strict=True))
-
-
 SMALL = (
     "synthetic.num_nodes 90 synthetic.num_val 20 synthetic.num_test 30 synthetic.num_features 12 "
     "synthetic.num_classes 3 synthetic.labels_per_class 5 gnn.dim_inner 4 train.max_episodes 1 "
     "srnc.pretrain_steps 3 srnc.steps 3 train.mode srnc"
 ).split()
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_stored_run_with_all_its_extras(gym, unchanged_globals, tmp_path, monkeypatch):
-    """Events, pictures, checkpoint and model of a run on the device are those of the CPU."""
-    from graphgym_srnc.gym import model
-    from graphgym_srnc.gym import run as runs
-
-    results = []
-    for name in ("here", "there"):
-        cfg = gym.load_config(None, [*SMALL, "train.checkpoint", "1", "out_dir", str(tmp_path)])
-        place = runs.experiment(cfg, name)
-        with pretended():
-            monkeypatch.setattr(
-                runs,
-                "device",
-                lambda cfg, name=name: torch.device("cpu") if name == "here" else device(),
-            )
-            results.append(runs.run(cfg, 0, place, extras=runs.Extras(figures=name == "there")))
-        assert store.read_result(place.path / "0") is not None
-    assert all(
-        results[0][key] == results[1][key]
-        for key in ("val", "test", "verdict", "labels", "split", "params")
-    )
-    one, two = (model.load(tmp_path / name) for name in ("here", "there"))
-    graph = one.task().target
-    assert torch.equal(one.predict(graph).posterior, two.predict(graph).posterior)
 
 
 def test_cuda_is_refused_in_one_line_where_there_is_none(gym, tmp_path, monkeypatch):

@@ -163,13 +163,6 @@ def test_figures_of_a_collapsed_cluster_gnn():
     assert "collapse" not in diagnostics.judge(method, task).sentences
 
 
-def test_a_task_without_validation_or_test_nodes():
-    none = torch.empty(0, dtype=torch.long)
-    task = replace(make_task(oracle=False), val=none, test=none, scored=False)
-    found = judged(ERM(steps=5, **SMALL), task, selection="last")
-    assert found["reliability"] == {} and "balance" not in found["figures"]
-
-
 def test_it_is_told_everywhere(gym, tmp_path, monkeypatch):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 

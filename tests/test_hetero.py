@@ -99,24 +99,6 @@ def test_links_are_those_of_dense_products(path, limits):
     assert f"{path}: {m.sum():,} paths, {len(wanted):,} links" in told
 
 
-def test_pathsim_of_the_papers_example():
-    # Sun et al. 2011, Table 1: Mike and Mary, whose PathSim by the path below is 1.
-    counts = np.array([[2, 1, 0, 0], [50, 20, 0, 0], [2, 0, 1, 0], [2, 1, 0, 0], [0, 0, 1, 1]])
-    m = counts @ counts.T
-    sim = 2 * m / (m.diagonal()[:, None] + m.diagonal())
-    assert sim[0, 3] == 1 and sim[0, 1] == pytest.approx(0.0826, abs=1e-4)
-    papers = [pair for pair, count in np.ndenumerate(counts) for _ in range(count)]
-    data = HeteroData()
-    data["paper"].num_nodes, data["author"].x = len(papers), torch.ones(5, 1)
-    data["venue"].num_nodes = 4
-    for kind, ends in zip(("author", "venue"), zip(*papers)):
-        data["paper", "to", kind].edge_index = torch.tensor([[*range(len(papers))], [*ends]])
-    made, _ = make_graph(data, "author", ["author-paper-venue-paper-author"], Limits(top=1))
-    np.fill_diagonal(sim, -1)
-    wanted = {(min(pair), max(pair)) for pair in enumerate(sim.argmax(1).tolist())}
-    assert sorted(map(tuple, made.edges.T.tolist())) == sorted(wanted)
-
-
 def test_too_many_links_are_refused(monkeypatch):
     data = HeteroData()
     data["p"].x, data["c"].num_nodes = torch.ones(700, 1), 1
@@ -363,14 +345,6 @@ def test_the_four_area_files(area, tmp_path, capsys):
     expected = oracle.fit_transform(texts).toarray()
     np.testing.assert_allclose(np.load(out / "features.npy"), expected, atol=1e-6)
     assert (out / "words.txt").read_text().split() == oracle.get_feature_names_out().tolist()
-
-    paths = ["paper-author-paper", "paper-term-paper"]
-    more = {"bag": "paper-term", "labels_from": "paper-conf"}
-    made, _ = make_graph(read_pt(area / "hetero.pt"), "paper", paths, **more)
-    assert made.labels == ["1", "1", "0", "0", ""] and made.words == ["graph", "query", "neural"]
-    terms = [[1, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0]]
-    assert made.features.toarray().tolist() == terms
-    assert made.edges.T.tolist() == [[0, 1], [2, 3]] and made.texts[1] == 'Graph "mining'
 
 
 # Folders of the package ogb.

@@ -138,15 +138,6 @@ def test_features_in_another_form(value, expected):
     assert not isinstance(data.x, torch.Tensor) or not data.x.is_leaf or data.x.grad is None
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "uint8", "bool"])
-def test_features_of_another_type(dtype):
-    most = 1 if dtype == "bool" else 9
-    data, other = (graph(i, x=(graph(i).x * 2).round().clamp(max=most)) for i in (0, 1))
-    expected = numbers(data, other)
-    data.x, other.x = (each.x.to(getattr(torch, dtype)) for each in (data, other))
-    assert np.array_equal(numbers(data, other), expected)
-
-
 NO_FEATURES = {
     "complex": graph().x.to(torch.complex64),
     "masked": np.ma.array(graph().x, mask=graph().x > 1),
@@ -161,20 +152,6 @@ NO_FEATURES = {
 def test_features_that_are_refused(value, model):
     refused("graph", tiny().fit, graph(x=value))
     refused("graph", model.predict, graph(x=value))
-
-
-@pytest.mark.parametrize("name", ["ERM"])
-def test_tasks_with_gradients_or_of_inference_mode(name):
-    usual = shifts.from_data(graph(), open_set=False)[0]
-    expected = tiny(name).fit(usual).predict_proba(graph(1))
-    with torch.inference_mode():
-        task = shifts.from_data(graph(), open_set=False)[0]
-    assert np.array_equal(tiny(name).fit(task).predict_proba(graph(1)), expected)
-    usual.source.x = trained(usual.source.x)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        assert np.array_equal(tiny(name).fit(usual).predict_proba(graph(1)), expected)
-    assert usual.source.x.grad is None and usual.fingerprint()
 
 
 # ---- magnitude of features ----
@@ -455,21 +432,6 @@ def network(values: list[Any]) -> networkx.Graph:
     for node in made:
         made.nodes[node].update(x=[float(node)], label=values[node % 3])
     return made
-
-
-@pytest.mark.parametrize("label", [float("inf"), 10**30, 0.5], ids=str)
-def test_networkx_with_other_labels(label):
-    """A label is no label, or a class of its own in the words of the user."""
-    is_none = label in (float("inf"),) or label != label
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        found = graphgym_srnc.from_networkx(network([0, 1, label]))
-    if is_none:
-        assert found.y.tolist() == [0, 1, -1] * 3
-        assert found.train_mask.tolist() == [True, True, False] * 3
-        assert label != label or "read as no label: 'inf'" in str(told[0].message)
-    else:
-        assert found.y[:3] == ["0", "1", str(label)]
 
 
 # ---- edges ----

@@ -61,23 +61,6 @@ def test_mmd_is_a_double_loop():
     assert float(mmd(X, Y, widest=1.0)) != pytest.approx(expected, rel=1e-2)
 
 
-def test_mmd_gradient_takes_the_bandwidth_as_constant():
-    x = X.clone().requires_grad_()
-    ours = torch.autograd.grad(mmd(x, Y), x)[0]
-    joint = torch.cat([X, Y])
-    spread = torch.cdist(joint, joint).square().mean()
-
-    def fixed(x):
-        def k(a, b):
-            squared = (a[:, None] - b).square().sum(2)
-            scales = (0.25, 0.5, 1.0, 2.0, 4.0)
-            return sum((-squared / (2 * s * spread)).exp().mean() for s in scales) / 5
-
-        return k(x, x) + k(Y, Y) - 2 * k(x, Y)
-
-    assert torch.allclose(ours, torch.autograd.grad(fixed(x), x)[0], atol=1e-12)
-
-
 T = 2 * normal(6, 4, seed=2)
 
 
@@ -216,20 +199,6 @@ def test_kmm_is_scipys_minimum(b_min, b_max, classes):
     assert ours.min() >= b_min and ours.max() <= b_max
     for mine in members:
         assert ours[mine].sum() == pytest.approx(mine.sum(), abs=1e-9)
-
-
-def test_kmm_recovers_a_density_ratio():
-    z_source, z_target = normal(800, 1), 0.7 * normal(800, 1, seed=1) + 0.6
-    b = kmm_weights(z_source, z_target, torch.zeros(800, dtype=torch.long), b_min=0.0)
-    ratio = stats.norm.pdf(z_source[:, 0], 0.6, 0.7) / stats.norm.pdf(z_source[:, 0])
-    # Single weights are noise, since K is nearly singular: nodes side by side are compared
-    # together.
-    order = np.argsort(z_source[:, 0].numpy())
-    ours, truth = b.numpy()[order].reshape(40, 20).mean(1), ratio[order].reshape(40, 20).mean(1)
-    assert np.corrcoef(ours, truth)[0, 1] > 0.9
-    moved = (b[:, None] * z_source).mean(0)
-    before = float((z_source.mean(0) - z_target.mean(0)).abs())
-    assert float((moved - z_target.mean(0)).abs()) < 0.03 < 0.5 < before
 
 
 def test_kmm_in_blocks_is_the_same(monkeypatch):
@@ -414,22 +383,6 @@ def test_openmax_is_a_loop(tail, alpha):
             w = 1 - (min(alpha, 4) - i) / min(alpha, 4) * outside
             new[c], unknown = row[c] * w, unknown + row[c] * (1 - w)
         assert probability == pytest.approx(special.softmax(np.append(new, unknown)), abs=1e-6)
-
-
-def test_openmax_of_classes_too_small_to_fit():
-    logits, label = planted(80, 0)
-    keep = (label != 3).nonzero().ravel()
-    model = openness.fit_openmax(logits[keep], label[keep])
-    assert (model["centre"][3] == 0).all()
-    assert all(torch.isfinite(value).all() for value in model.values())
-    one = torch.cat([keep, (label == 3).nonzero().ravel()[:1]])
-    single = openness.fit_openmax(logits[one], label[one])
-    assert torch.equal(single["centre"][3], logits[one[-1]]) and (single["scale"] > 0).all()
-    for same in (torch.eye(3), torch.zeros(3, 3), torch.eye(3).repeat(5, 1)):
-        flat = openness.fit_openmax(same, torch.arange(len(same)) % 3)
-        p = openness.openmax(same, flat)
-        assert torch.isfinite(p).all() and (flat["scale"] == torch.inf).all()
-        assert torch.allclose(p, torch.cat([same, torch.zeros(len(same), 1)], 1).softmax(1))
 
 
 def test_doc_thresholds_are_numpys():

@@ -21,7 +21,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import from_frames, from_networkx
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import files, labels, names
+from graphgym_srnc.data import files, labels
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.tables import formats
 
@@ -168,15 +168,6 @@ def test_labels_are_equal_only_if_they_are_written_so_or_are_one_whole_number(ce
         assert other == ("unknown" if cell.lower() in labels.NOT_LABELLED else label)
 
 
-def test_whole_numbers_with_a_point_are_one_class(tmp_path):
-    given = [f"{i // 8}.0" if i % 2 else f"{i // 8}" for i in range(V)]
-    _, out = make_links(tmp_path, LINES, label=given)
-    assert [*labels_of(out).values()] == [str(i // 8) for i in range(V)]
-    frame = pandas.read_csv(tmp_path / "n.csv", dtype={"label": str})
-    with pytest.warns(RuntimeWarning, match="whole numbers"):
-        assert from_frames(frame, PAIRS).y.tolist() == [i // 8 for i in range(V)]
-
-
 def test_a_column_whose_values_hardly_repeat_is_no_class(tmp_path, capsys):
     text = lines("{a},{b},Undirected,{k},,1.0", "Source,Target,Type,Id,Label,Weight")
     persons = [f"Person {i}" for i in range(V)]
@@ -245,27 +236,6 @@ def test_whole_graphs_of_other_programs(kind, tmp_path, capsys):
     ids = pandas.read_csv(out / "nodes.csv")["id"]
     assert len(links_of(out)) == len(LINKS) and len(ids) == V and ids.is_unique
     assert label == "none" or sorted(labels_of(out).values()) == sorted(TEAMS)
-
-
-@pytest.mark.parametrize("more", ["<graph edgedefault='directed'><node id='z'/></graph>", ""])
-def test_a_second_graph_and_nested_nodes_are_told(more, tmp_path, capsys):
-    nodes = [f'<node id="p{i}"><data key="d">{TEAMS[i]}</data></node>' for i in range(1, V)]
-    group = (
-        '<node id="p0" yfiles.foldertype="group"><data key="y"><y:ProxyAutoBoundsNode>'
-        "<y:Realizers><y:GroupNode><y:NodeLabel>t0</y:NodeLabel></y:GroupNode></y:Realizers>"
-        f"</y:ProxyAutoBoundsNode></data><graph>{nodes[0]}</graph></node>{''.join(nodes[1:])}"
-    )
-    edges = "".join(f'<edge source="p{a}" target="p{b}"/>' for a, b in LINKS)
-    (tmp_path / "g.graphml").write_text(
-        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:y="http://www.yworks.com/y">'
-        '<key id="d" for="node" attr.name="label"/><key id="y" for="node" '
-        f'yfiles.type="nodegraphics"/><graph edgedefault="undirected">{group}{edges}</graph>'
-        f"{more}</graphml>"
-    )
-    status, out = make(tmp_path, tmp_path / "g.graphml", "--spectral", 4)
-    output = capsys.readouterr().out
-    told = "1 more graph and which nodes are nested" if more else "which nodes are nested"
-    assert status == 0 and len(labels_of(out)) == V and told in output
 
 
 def written(tmp_path: Path, name: str, content: str) -> tuple[list[dict], str]:
@@ -374,23 +344,6 @@ def test_an_index_of_pandas_is_no_feature(name, tmp_path, capsys):
         files.load(folder(tmp_path / "f", f"{name},a,b\n" + ROWS.replace("0,0.0", "7,0.0", 1)))
 
 
-def test_odd_cells_of_a_folder(tmp_path):
-    numbers = [team.removeprefix("t") for team in TEAMS]
-    path = folder(tmp_path / "f", "0,1,2\n" + ROWS, "0\n" + "\n".join(numbers))
-    assert shape(path) == (V, 3) and files.load(path)[0]["y"].tolist() == [*map(int, numbers)]
-    for cell, told in (("", "''"), ("1_0", "'1_0' is not a number")):
-        with pytest.raises(InputError, match=f"table of numbers.*{told}"):
-            files.load(folder(path, ROWS.replace(",0.3,", f",{cell},")))
-    fields, classes = files.load(folder(path, ROWS, "9" * 5000 + "\n" + "1\n" * (V - 1)))
-    assert fields["y"].tolist() == [1, *[0] * (V - 1)] and classes == ("1", "9" * 5000)
-    (path / "nodes.csv").write_text("ID,id\n" + "".join(f"{i},n{i}\n" for i in range(V)))
-    assert names.of_folder(path, V).ids == [f"n{i}" for i in range(V)]
-    (path / "features.csv").unlink()
-    np.save(path / "features.npy", np.array(1.0))
-    with pytest.raises(InputError):
-        files.load(path)
-
-
 @pytest.mark.parametrize(
     "name, text, told",
     [
@@ -405,20 +358,6 @@ def test_odd_cells_of_a_folder(tmp_path):
 def test_contradictory_tables_are_refused(name, text, told, tmp_path):
     with pytest.raises(InputError, match=told):
         files.load(folder(tmp_path / "f", ROWS, **{name: text}))
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    st.lists(st.sampled_from(["", "b", "nan", "?", "c", "-1", "1.0"]), min_size=V, max_size=V),
-    st.sampled_from(["", "label\n", "0\n"]),
-)
-def test_a_list_of_labels_is_read_as_a_table_is(cells, head):
-    with tempfile.TemporaryDirectory() as place:
-        path = folder(Path(place) / "f", ROWS, head + "\n".join(cells) + "\n")
-        fields, names = files.load(path)
-    numbers = fields["y"].tolist()
-    read = ["" if i < 0 else names[i] if names else str(i) for i in numbers]
-    assert read == labels.cleaned(cells)[0]
 
 
 # Frames and tables are one graph.

@@ -12,7 +12,6 @@ import scipy.io
 import scipy.sparse as sp
 import torch
 import written
-from conftest import make_graph
 from scipy.sparse.csgraph import shortest_path
 from torch_geometric.data import Data
 from torch_geometric.utils import homophily, is_undirected
@@ -58,34 +57,6 @@ def saved(folder: Path, data: Data) -> str:
 
 
 # ---- any shift ----
-
-
-OWN = """
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.core.options import Share
-
-def build(*, name: str = "", root: str = "", split_seed: int = 0, share: Share = 0.5):
-    if name != "Photo":
-        raise InputError("name", name, "Photo")
-    if share == 1:
-        raise InputError("share", share, "less than 1")
-    return share
-"""
-
-
-def test_a_shift_of_ones_own_is_checked(tmp_path, monkeypatch):
-    (tmp_path / "own_shift.py").write_text(OWN)
-    monkeypatch.setattr(shifts, "__path__", [*shifts.__path__, str(tmp_path)])
-    assert "own_shift" in shifts.names() and not set(shifts.SHARED) & set(shifts.names())
-    build = shifts.find("own_shift")
-    assert build is shifts.find("own_shift") and build(name="Photo", share=0.25) == 0.25
-    for share, allowed in ((2.0, "in [0, 1]"), (-0.5, "in [0, 1]"), (1.0, "less than 1")):
-        error = refused("own_shift.share", build, name="Photo", share=share)
-        assert (error.value, error.allowed) == (share, allowed)
-    refused("name", build, name="Cora")
-    for name in ("splits", "nothing"):
-        with pytest.raises(InputError, match="shift.*open_set"):
-            shifts.find(name)
 
 
 @pytest.mark.parametrize("classes, masked", [(6, 3), (3, 1)])
@@ -374,15 +345,6 @@ def test_a_matlab_file_is_read_from_whom_one_trusts(tmp_path):
         del fields["group"]
         scipy.io.savemat(tmp_path / "net.mat", fields)
         assert "missing" in refused("path: group", own_file, **sizes).message
-
-
-def test_weights_that_are_not_read_are_told(tmp_path):
-    graph, told, tasks = make_graph(), [], []
-    for more in ({}, {"edge_weight": torch.rand(graph.num_edges)}):
-        path = saved(tmp_path, Data(x=graph.x, edge_index=graph.edge_index, y=graph.y, **more))
-        tasks.append(own_file(path=path, labels_per_class=3, num_val=6, num_test=9))
-        told.append([t for t in describe(tasks[-1])["warnings"] if "edge_weight" in t])
-    assert told == [[], ["not read: edge_weight; edge weights are not used"]] and equal(*tasks)
 
 
 def test_describe_counts_and_warns(tmp_path, capsys):

@@ -177,13 +177,6 @@ def test_no_leak(home, build, options):
     assert set((blind.source.y >= 0).nonzero().view(-1).tolist()) == set(blind.train.tolist())
 
 
-def test_two_labels_dropped(home):
-    task = cross_graph(root=home, two_labels="drop")
-    assert task.source.y[0] == task.target.y[0] == -1 and 0 not in task.test.tolist()
-    assert 0 not in torch.cat([task.train, task.val]).tolist() and len(task.test) == 79
-    assert 0 in task.pool.tolist()
-
-
 def test_sizes(home):
     task = cross_graph(root=home, num_val=30, val_share=0.5)
     assert task.validation is task.target

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 
 import numpy as np
@@ -15,7 +14,6 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.prior import known_share
 from graphgym_srnc.methods.shared import training
 from graphgym_srnc.methods.shared.cluster_gnn import log_softmax
-from graphgym_srnc.methods.shared.threshold import best_threshold
 from graphgym_srnc.methods.shared.training import Part
 from graphgym_srnc.methods.srnc_plus import SRNCPlus
 from graphgym_srnc.shifts import splits, synthetic
@@ -153,33 +151,6 @@ def test_rows_that_are_filled_up_have_the_same_log_posteriors_and_gradients(coun
     assert torch.isfinite(gradient).all() and torch.allclose(gradient, exact, atol=1e-5)
 
 
-@pytest.mark.parametrize("turns", [1])
-def test_between_graphs_unknown_nodes_held_out_on_the_source_are_not_read(turns):
-    task, method = universal(), make()
-    method.start(task.blind())
-    method.number.fill_(turns)
-    on_target = method.predict(task.target)
-    label = torch.arange(60) % 3
-    unknown = torch.arange(0, 60, 4)
-    without = [index for index in range(60) if index not in unknown.tolist()]
-    method.calibrate(on_target[:60][without], label[without], on_target)
-    wanted = float(method.decision_cut), float(method.threshold), float(method.accuracy)
-    method.calibrate(on_target[:60], label.index_fill(0, unknown, 3), on_target)
-    assert (method.decision_cut, method.threshold, method.accuracy) == wanted
-    assert wanted[1] == (0.0 if turns else wanted[0])
-
-    at_target = dataclasses.replace(
-        task, val=torch.arange(60), val_graph=None, test=torch.arange(60, 300)
-    )
-    method.setup(at_target.blind())
-    method.calibrate(on_target[:60], label.index_fill(0, unknown, 3), on_target)
-    named = on_target[:60, :3].argmax(1)
-    cut = best_threshold(
-        method.confidence(on_target[:60]), named, label.index_fill(0, unknown, 3), 3
-    )
-    assert float(method.threshold) == pytest.approx(cut)
-
-
 def unnamed(nodes: int = 600, seed: int = 0) -> ShiftTask:
     """Two graphs; the last class of four has no label on either, but for held-out nodes."""
     task = synthetic.build(
@@ -251,24 +222,6 @@ def test_the_source_is_not_solved_where_it_tells_nothing(lacks):
     record = trainer.fit(method, task, selection="last")
     assert not method.found and len(record.history) == 3
     assert method.num_clusters == 3 + method.spare
-
-
-def test_a_run_that_solves_the_source_goes_on_where_it_was_cut_off(cut_off=1):
-    class Kept:
-        def read(self):
-            return self.states[cut_off] if self.going_on else None
-
-        def write(self, state):
-            self.states.append(copy.deepcopy(state()))
-
-    task, whole, other, kept = unnamed(300), make(), make(), Kept()
-    kept.states, kept.going_on = [], False
-    trainer.fit(whole, task, selection="last", checkpoint=kept)
-    kept.going_on = True
-    record = trainer.fit(other, task, selection="last", checkpoint=kept)
-    assert len(record.history) == 4 and other.found
-    for name, value in whole.state_dict().items():
-        assert torch.equal(other.state_dict()[name], value), name
 
 
 def pair():

@@ -168,18 +168,6 @@ def test_spectral_features_are_eigenvectors(split_free):
     assert (homogeneous.make_graph(*split_free, spectral=3)[0].features != made.features).nnz == 0
 
 
-def test_unknown_nodes_of_validation_are_the_unknown_class(files, tmp_path, capsys):
-    words = ["law", "art", "law", "unknown", "?", "", "Unlabelled", "nan"]
-    nodes = node_table(files[0], label=words, split=PARTS)
-    assert run("make", nodes, files[1], "--text", "title", "--out", tmp_path / "graph") == 0
-    printed = capsys.readouterr()
-    for text in printed:  # of the table, and of the folder
-        assert "2 nodes of the validation or test set without a class count" in text
-    task = shifts.find("file")(path=str(tmp_path / "graph"))
-    assert task.class_names == ("art", "law") and task.num_known == 2
-    assert task.target.y[[3, 6]].tolist() == [task.unknown] * 2
-
-
 BAD = """
 --text titel                         | --text: the table has no column 'titel'. Did you mean title?
 --text title --id key                | --id: the table has no column 'key'. Its columns are id,
@@ -402,14 +390,6 @@ def test_two_processes_do_not_replace_one_folder_at_a_time(states):
 # Names beside a graph.
 
 
-def test_names_are_read_as_they_were_written(tmp_path):
-    texts = ['a, "b"\nc', "<script>", "", "a\u2028line", "Größe"]
-    write(tmp_path / "nodes.csv", ("id", "text"), list(zip(IDS, texts)), encoding="utf-8-sig")
-    (tmp_path / "words.txt").write_text("one\ntwo words\n")
-    assert _names.of_folder(tmp_path, 5, 2) == (IDS[:5], texts, ["one", "two words"])
-    assert _names.of_folder(tmp_path / "absent") == (None, None, None)
-
-
 @pytest.mark.parametrize("text", ["id\n1\n", "key\n1\n2\n", "id\n1\n1\n", "", 'id\n"1\n'])
 def test_names_that_do_not_fit_are_refused(text, tmp_path):
     for name in ("nodes.csv", "words.txt"):
@@ -420,24 +400,6 @@ def test_names_that_do_not_fit_are_refused(text, tmp_path):
 
 
 # The command, as a user types it.
-
-
-def test_the_example_is_what_it_says(tmp_path):
-    demo = tmp_path / "demo"
-    example.write(demo, num_nodes=700, seed=3)
-    nodes, answers, pairs = (
-        rows_of(demo / name)[1:] for name in ("nodes.csv", "answers.csv", "edges.csv")
-    )
-    labels, topics = [row[3] for row in nodes], [row[1] for row in answers]
-    assert len({row[0] for row in nodes}) == 700 and set(topics) == set(example.TOPICS)
-    assert all(label in ("", topic) for label, topic in zip(labels, topics))
-    assert set(labels) == {"", *example.TOPICS[: -example.UNLABELLED]}
-    place = {row[0]: number for number, row in enumerate(nodes)}
-    same = [topics[place[a]] == topics[place[b]] for a, b in pairs]
-    assert 0.7 < np.mean(same) < 0.9
-    first = (demo / "nodes.csv").read_bytes()
-    example.write(demo, num_nodes=700, seed=3, overwrite=True)
-    assert (demo / "nodes.csv").read_bytes() == first
 
 
 def test_the_page_of_the_manual_does_what_it_says(tmp_path, monkeypatch):

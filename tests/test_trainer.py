@@ -95,13 +95,6 @@ def test_max_episodes(task, asked, done):
     assert len(record.history) == done + 1 and record.stopped == f"all {done} episode(s) done"
 
 
-def test_last_keeps_the_last(task):
-    method = Scripted(task)
-    record = trainer.fit(method, task, selection="last", patience=1)
-    assert record.best == 5 == int(method.number) and len(record.history) == 6
-    assert record.score is None
-
-
 def test_source_val_looks_at_source_nodes(task):
     task = with_source_val(task)
     method = Scripted(task, nodes=task.source_val)
@@ -229,17 +222,6 @@ def test_target_modularity_selects_by_edges_alone():
     wrong.source.y[task.val] = (wrong.source.y[task.val] + 1) % 3
     wrong = dataclasses.replace(wrong, target=wrong.source)
     assert trainer.fit(Labellings(task, *labels), wrong, selection="target_modularity").best == 1
-
-
-def test_guard_of_target_modularity():
-    task = make_task(num_known=3, open_set=False)
-    labels = labellings(task)
-    agreement = float((labels[1] == labels[0]).float().mean())
-    for least, best in ((0.0, 2), (agreement - 1e-3, 1), (agreement + 1e-3, 3), (1.0, 0)):
-        record = trainer.fit(
-            Labellings(task, *labels), task, selection="target_modularity", min_agreement=least
-        )
-        assert record.best == best, least
 
 
 BY_NODE = {"coral": {}, "labels": {"correction": "labels"}}
