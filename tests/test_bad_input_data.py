@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import re
 import shutil
 import signal
 import zipfile
@@ -19,7 +18,6 @@ from torch_geometric.data import Data
 
 import graphgym_srnc
 from graphgym_srnc import shifts
-from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import catalogue, home, untrusted
 from graphgym_srnc.data.read import text as read_text
 from graphgym_srnc.errors import InputError
@@ -142,53 +140,6 @@ def at_most(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-@pytest.fixture
-def graph_folder(tmp_path):
-    (tmp_path / "nodes.csv").write_text("id,n\n" + "".join(f"{i},{i % 3}\n" for i in range(8)))
-    (tmp_path / "links.csv").write_text("".join(f"{i},{(i + 1) % 8}\n" for i in range(8)))
-    files = (str(tmp_path / name) for name in ("nodes.csv", "links.csv"))
-    words = ("--numbers", "n", "--out", str(tmp_path / "graph"))
-    assert main(["data", "make", *files, *words]) == 0
-    (tmp_path / "graph" / "labels.csv").write_text("".join(f"{i % 2}\n" for i in range(8)))
-    return tmp_path / "graph"
-
-
-SHOW = "data show --cfg own file.labels_per_class 2 dataset.name"
-MAKE = "links.csv --numbers n --out new"
-TABLES = "file.path graph/edges.csv file.labels graph/labels.csv file.features"
-PIPES = f"""
-graph/edges.csv          | {SHOW} graph
-graph/features.npy       | {SHOW} graph file.mapped True
-a.pt                     | {SHOW} a.pt
-a.npz                    | {SHOW} graph {TABLES} a.npz
-nodes.csv                | data make nodes.csv {MAKE}
-graph/recipe.json        | data make nodes.csv links.csv --like graph --out new
-d/raw/node-feat.csv.gz   | data make d --out new
-a.yaml                   | run --cfg a.yaml
-a.txt                    | grid --grid a.txt
-results/0/result.json    | report results
-model.pt                 | predict model.pt --out p.csv
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on this system")
-@pytest.mark.parametrize(
-    "case", PIPES.strip().split("\n"), ids=lambda case: re.sub(" +", " ", case)
-)
-def test_a_pipe_in_the_place_of_a_file_is_refused_at_once(
-    case, graph_folder, tmp_path, monkeypatch, capsys, gym, unchanged_globals
-):
-    pipe, words = (part.strip() for part in case.split("|"))
-    monkeypatch.chdir(tmp_path)
-    Path(pipe).parent.mkdir(parents=True, exist_ok=True)
-    Path(pipe).unlink(missing_ok=True)
-    os.mkfifo(pipe)
-    capsys.readouterr()
-    with at_most(60):
-        assert main(words.split()) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on this system")
 def test_pipes_from_python(tmp_path):
     os.mkfifo(tmp_path / "a")
@@ -294,10 +245,7 @@ def offline(monkeypatch):
         ("Photo", ("amazon/Photo/raw", "amazon_electronics_photo.npz")),
     ],
 )
-def test_no_network_and_no_data_says_which_files_go_where(
-    tmp_path, offline, monkeypatch, name, files
-):
-    monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
+def test_no_network_and_no_data_says_which_files_go_where(tmp_path, offline, name, files):
     error = refused("name", open_set, name=name, root=str(tmp_path / "data"))
     assert str(tmp_path / "data") in str(error) and all(file in str(error) for file in files)
     assert not list(tmp_path.iterdir())

@@ -13,7 +13,7 @@ import pytest
 SRC = Path(__file__).parent.parent
 TINY = (
     "synthetic.num_nodes 90 synthetic.num_val 20 synthetic.num_test 30 synthetic.num_classes 3 "
-    "synthetic.labels_per_class 5 gnn.dim_inner 8 train.max_episodes 2"
+    "synthetic.labels_per_class 5 synthetic.num_unseen 1 gnn.dim_inner 8 train.max_episodes 2"
 ).split()
 NUMBERS = ("val", "test", "selected", "fingerprint", "split", "digest")
 

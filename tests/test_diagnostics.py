@@ -174,7 +174,8 @@ def test_it_is_told_everywhere(gym, tmp_path, monkeypatch):
     monkeypatch.setattr(diagnostics, "AGREEMENT", 1.1)
     words = (
         "train.mode erm erm.steps 2 gnn.dim_inner 4 synthetic.num_nodes 90 synthetic.num_val 20 "
-        "synthetic.num_test 30 synthetic.num_classes 3 synthetic.labels_per_class 5"
+        "synthetic.num_test 30 synthetic.num_classes 3 synthetic.num_unseen 1 "
+        "synthetic.labels_per_class 5"
     )
     cfg = gym.load_config(None, ["out_dir", str(tmp_path), *words.split()])
     place = run.experiment(cfg, "told")

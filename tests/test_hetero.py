@@ -19,7 +19,6 @@ from torch_geometric.data import Data, HeteroData
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import names as _names
-from graphgym_srnc.data.features import TextOptions
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.tables import hetero, ogb
 from graphgym_srnc.own.tables.hetero import Limits, make_graph, read_pt
@@ -280,21 +279,6 @@ def test_bad_links_are_refused(small, tmp_path):
     small["author", "writes", "paper"].edge_attr = torch.ones(1)
     with pytest.raises(InputError):
         stored(small, tmp_path)
-
-
-def test_texts_names_and_ids(small, tmp_path):
-    titles = ["graph networks", "graphs", "query plans", "plans", "networks", "graph"]
-    del small["paper"].x
-    small["paper"].text, small["paper"].ids = titles, [f"007{n}" for n in range(6)]
-    small["venue"].name = ["KDD", "VLDB"]
-    data = stored(small, tmp_path)
-    made, told = make_graph(data, "paper", ["paper-author-paper"], options=TextOptions(min_nodes=1))
-    expected = TfidfVectorizer(stop_words="english").fit_transform(titles).toarray()
-    np.testing.assert_allclose(made.features.toarray(), expected)
-    assert made.ids[0] == "0070" and made.texts == titles
-    assert "features: words of paper.text" in told
-    made, _ = make_graph(data, "author", ["author-paper-author"], bag="author-paper-venue")
-    assert made.words == ["KDD", "VLDB"]
 
 
 # The example of the DBLP four-area files.

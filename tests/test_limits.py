@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
-from graphgym_srnc.data import files, limits, matlab, untrusted
+from graphgym_srnc.data import files, limits, matlab
 from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
 
@@ -319,30 +319,6 @@ def test_a_field_is_read_or_named(tmp_path, names, masks):
     named = "".join(told(tmp_path / "a.pt"))
     assert {name for name in names if str(name) in named} == names - read
     assert ("edge weights are not used" in named) == bool({"edge_weight", "edge_attr"} & names)
-
-
-def test_fields_of_other_files_are_named(tmp_path):
-    np.savez(tmp_path / "a.npz", **FIELDS, edge_weight=np.ones(GRAPH.num_edges))
-    assert told(tmp_path / "a.npz") == ["not read: edge_weight; edge weights are not used"]
-    np.savez(
-        tmp_path / "b.npz",
-        **csr("adj", 2 * adjacency()),
-        labels=GRAPH.y,
-        **csr("attr", sp.csr_matrix(GRAPH.x.numpy())),
-        class_names=np.array(["a"]),
-    )
-    assert told(tmp_path / "b.npz") == [
-        "not read: class_names and edge weights of adj_data; edge weights are not used"
-    ]
-    group = np.eye(int(GRAPH.y.max()) + 1)[GRAPH.y]
-    group[:2] = 1
-    scipy.io.savemat(
-        tmp_path / "c.mat",
-        {"network": adjacency(), "attrb": GRAPH.x.numpy(), "group": group, "years": np.arange(3)},
-    )
-    with untrusted.trusted():
-        (line,) = told(tmp_path / "c.mat")
-    assert "years" in line and "all but the first class of 2 nodes in group" in line
 
 
 def test_other_objects_are_refused_with_a_way_out(tmp_path):

@@ -141,10 +141,3 @@ def test_detection_scores_at_the_ends():
     worst = metrics.detection_scores(unknown.float(), unknown, right)
     assert worst["unknown_auroc"] == worst["oscr"] == 0 and worst["unknown_fpr95"] == 1
     assert metrics.detection_scores(torch.zeros(10), unknown, right)["unknown_auroc"] == 0.5
-
-
-@pytest.mark.parametrize(
-    "unknown", [torch.zeros(5, dtype=torch.bool), torch.ones(5, dtype=torch.bool)]
-)
-def test_one_kind_of_nodes_is_not_told_apart(unknown):
-    assert metrics.detection_scores(torch.rand(5), unknown, ~unknown) == {}

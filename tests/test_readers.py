@@ -17,7 +17,6 @@ import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch_geometric.data import Data
 
 from graphgym_srnc import from_frames, from_networkx
 from graphgym_srnc.cli.main import main
@@ -31,7 +30,6 @@ LINKS = sorted(
     | {(0, 8), (8, 16)}
 )
 TEAMS = [f"t{i // 8}" for i in range(V)]
-PAIRS = pandas.DataFrame(LINKS, columns=["source", "target"])
 
 
 def make(tmp_path: Path, *words: object) -> tuple[int, Path]:
@@ -395,23 +393,6 @@ def test_frames_and_tables_are_the_same_graph(options, index, tmp_path):
     np.testing.assert_array_equal(made.edge_index.numpy(), np.asarray(fields["edge_index"]))
     assert made.y.tolist() == fields["y"].tolist() and made.ids == frame["id"].tolist()
     assert made.feature_names == (out / "words.txt").read_text().split("\n")[:-1]
-
-
-def test_a_later_frame_gets_the_features_of_an_earlier_one():
-    titles = [["alpha beta", "gamma"][i % 2] for i in range(V)]
-    columns = {"label": TEAMS, "a": [i / 3 for i in range(V)], "title": titles}
-    frame = pandas.DataFrame(columns)
-    first = from_frames(frame, PAIRS, text="title", numbers="a")  # a text is one column
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = from_frames(frame.drop(columns="label"), PAIRS, like=first)
-    np.testing.assert_array_equal(again.x, first.x)
-    assert again.feature_names == first.feature_names == ["alpha", "beta", "gamma", "a"]
-    with pytest.warns(RuntimeWarning, match="a: 24 numbers of 24 lie"):
-        other = from_frames(frame.assign(a=frame["a"] * 1000 + 500), PAIRS, like=first)
-    assert not np.array_equal(other.x, first.x)
-    with pytest.raises(InputError, match="like: this graph does not say"):
-        from_frames(frame, PAIRS, like=Data(x=first.x))
 
 
 def test_notes_and_errors_of_frames(caplog):

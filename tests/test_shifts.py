@@ -71,14 +71,6 @@ def test_every_masked_set_once_before_any_twice(classes, masked):
     assert classes == 3 or (turns[0] != expected and turns[0] != turns[1])  # in random order
 
 
-def test_a_rare_class_keeps_a_node_to_train_on():
-    y = torch.arange(20).repeat(3)
-    for seed in range(5):
-        nodes = splits.draw(y, [], -1, splits.Sizes(20, 20, seed))
-        assert set(y[nodes.train].tolist()) == set(range(20)) and len(nodes.val) and len(nodes.test)
-        assert not overlap(nodes.train, nodes.val, nodes.test)
-
-
 # ---- synthetic ----
 
 

@@ -389,15 +389,3 @@ def test_all_source_nodes_teach_unless_some_are_held_out(home):
     assert len(task.train) == 40 and torch.equal(task.val, task.source_val)
     assert sorted([*task.train.tolist(), *task.val.tolist()]) == list(range(50))
     decided_by_its_seed(open_networks, root=home, val_share=0.2)
-
-
-@pytest.mark.parametrize(
-    "key, options",
-    [
-        ("source", {"source": "acmv9"}),
-        ("target", {"source": "acm-v8", "target": "ACM-v8"}),
-        ("val_share", {"val_share": 0.001}),
-    ],
-)
-def test_refused_options_of_open_networks(home, key, options):
-    refused(f"ocnnc.{key}", open_networks, root=home, **options)

@@ -9,7 +9,7 @@ import pytest
 import torch
 import written
 from torch_geometric.utils import is_undirected
-from written import DATA, decided_by_its_seed, unreachable
+from written import decided_by_its_seed, unreachable
 
 from graphgym_srnc import shifts
 from graphgym_srnc.data import arxiv_like, datasets, pyg
@@ -19,7 +19,6 @@ from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.temporal import BOUNDS, NODES
 
 temporal = shifts.find("temporal")
-RAW = DATA / "ogbn_arxiv" / "raw"
 SMALL = {"name": "arxiv_like", "scale": 0.02}
 
 
@@ -141,15 +140,6 @@ def test_the_whole_histogram_is_that_of_the_paper():
         assert (mine[ordered] == public).all()
     names = [f"cs.{name}" for field in arxiv_like.FIELDS for name in field.split()]
     assert sorted(names) == sorted(arxiv_like.CLASS_NAMES)
-
-
-@pytest.mark.skipif(not RAW.is_dir(), reason=f"no files of ogbn-arxiv in {RAW}")
-def test_the_histogram_is_that_of_the_files():
-    files = [RAW / f"{name}.csv.gz" for name in ("node_year", "node-label")]
-    year, label = (np.loadtxt(file, dtype=np.int64) for file in files)
-    ordered = np.lexsort((year, label))
-    for real, public in zip((year, label), arxiv_like.papers()):
-        assert (real[ordered] == public).all()
 
 
 def test_papers_cite_earlier_ones_of_their_own_kind():

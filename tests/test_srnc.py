@@ -200,24 +200,6 @@ def test_validation_does_not_move_the_cut():
     assert before == after > 0
 
 
-def test_collapse_is_told(pretrain, mode="open_set"):
-    pretrain(40)
-    changes = {
-        "collapse": 0.0,
-        "source_regularizer": False,
-        "cluster_lr": 0.1,
-        "cluster_init": "modularity",
-        "resolution": 0.01,
-    }
-    method = make("srnc", **changes)
-    record = trainer.fit(method, toy(mode))
-    assert method.collapsed
-    assert any("collapsed" in text and "resolution 0.01" in text for text in record.warnings)
-    losses = record.history[1].losses
-    assert losses["used_clusters"] < toy(mode).num_outputs and losses["modularity"] < 0.05
-    assert any("no communities" in text for text in record.warnings)
-
-
 @pytest.mark.parametrize("num_clusters", [1, 161])
 def test_impossible_number_of_clusters(num_clusters):
     with pytest.raises(InputError) as error:

@@ -12,11 +12,10 @@ from test_methods_universal import universal
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.prior import known_share
-from graphgym_srnc.methods.shared import training
 from graphgym_srnc.methods.shared.cluster_gnn import log_softmax
 from graphgym_srnc.methods.shared.training import Part
 from graphgym_srnc.methods.srnc_plus import SRNCPlus
-from graphgym_srnc.shifts import splits, synthetic
+from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import trainer
 
 SPEC = EncoderSpec(hidden=16, features="auto")
@@ -203,27 +202,6 @@ def test_the_unknown_class_is_found_on_the_source_first():
     assert torch.equal(method.decided[task.train], source[task.train])
 
 
-@pytest.mark.parametrize("lacks", ["unknown nodes held out", "other nodes without a label"])
-def test_the_source_is_not_solved_where_it_tells_nothing(lacks):
-    task = unnamed(300)
-    known = task.source.y[task.val] < 3
-    if lacks.startswith("unknown"):
-        task = dataclasses.replace(task, val=task.val[known])
-    else:
-        nodes = torch.arange(300)
-        kept = torch.isin(nodes, task.val) | (task.source.y < 3)
-        source = splits.induced(task.source, kept)
-        number = kept.cumsum(0) - 1
-        val = number[task.val]
-        train = torch.arange(source.num_nodes)
-        train = train[~torch.isin(train, val)]
-        task = dataclasses.replace(task, source=source, val_graph=source, train=train, val=val)
-    method = make()
-    record = trainer.fit(method, task, selection="last")
-    assert not method.found and len(record.history) == 3
-    assert method.num_clusters == 3 + method.spare
-
-
 def pair():
     """Two graphs of the same classes."""
     return synthetic.build(
@@ -281,27 +259,3 @@ def test_on_one_graph_the_estimated_share_decides_without_unknown_validation_nod
     assert called == pytest.approx(1 - known_share(confidence[known], confidence), abs=2e-3)
     truth = float((task.target.y == task.num_known).float().mean())
     assert called == pytest.approx(truth, abs=0.1)
-
-
-def losses_of(*parts: tuple[float, float, int]) -> list[torch.Tensor]:
-    """A loss that goes evenly from one value to another in some steps, part by part."""
-    return [
-        torch.tensor(value)
-        for begin, end, count in parts
-        for value in np.linspace(begin, end, count)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("parts", "done"),
-    [
-        ([(2.0, 0.1, 60)], False),  # still falls
-        ([(2.0, 0.1, 60), (0.1, 0.1, 40)], True),
-        ([(2.0, 0.1, 60), (0.1, 0.09, 40)], True),  # falls by a twentieth in twenty steps
-        ([(4.0, 4.0, 60)], False),  # at chance, as with many classes
-        ([(2.0, 0.1, 19), (0.1, 0.1, 20)], False),  # too few steps to tell
-        ([(2.0, 0.1, 60), (0.1, float("nan"), 40)], False),
-    ],
-)
-def test_a_loss_has_converged_when_it_is_learned_and_no_longer_falls(parts, done):
-    assert training.converged(losses_of(*parts)) == done

@@ -379,14 +379,6 @@ def test_a_stopped_replacement_leaves_the_old_folder_or_the_new_one(ended, state
     assert number > 10 and contents(out) == after
 
 
-def test_two_processes_do_not_replace_one_folder_at_a_time(states):
-    out, replace, before, _ = states
-    with folder.whole(out, True) as new:
-        with pytest.raises(InputError, match="another process"):
-            replace()
-        assert contents(out) == before and new.is_dir()
-
-
 # Names beside a graph.
 
 
