@@ -111,24 +111,6 @@ def test_sgc_is_pygs(data, layers=2):
     assert torch.allclose(logits(model, data), twin(data.x, data.edge_index), atol=2e-5)
 
 
-@pytest.mark.parametrize(
-    "features, expected",
-    [
-        ("none", lambda x: x),
-        ("l2", lambda x: x / np.linalg.norm(x, axis=1, keepdims=True)),
-        ("row", lambda x: x / np.abs(x).sum(1, keepdims=True)),
-    ],
-)
-def test_features_are_scaled(features, expected):
-    x = DENSE.x.clone()
-    x[:, 0] *= -1
-    assert np.allclose(
-        Graph(Data(x=x, edge_index=DENSE.edge_index), features).x.numpy(),
-        expected(x.numpy()),
-        atol=1e-6,
-    )
-
-
 @pytest.mark.parametrize("layers, density", [(3, 0.1)])
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "dgi"])
 def test_view_of_some_nodes_is_rows_of_the_whole(kind, layers, density):

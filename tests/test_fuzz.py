@@ -23,7 +23,6 @@ import scipy.sparse as sp
 import torch
 from conftest import make_graph, make_task
 from stored import PNG, Page, keep
-from test_methods import make
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
@@ -444,31 +443,6 @@ def trained(folder: Path) -> Try:
     return one
 
 
-def checkpoint(folder: Path) -> Try:
-    from test_checkpoint import Scores
-
-    from graphgym_srnc.gym.checkpoint import Checkpoint
-    from graphgym_srnc.train import trainer
-
-    place = store.Experiment(folder, "one", {"seed": 0, "train": {"mode": "erm"}})
-    place.begin(0)
-
-    def new() -> Checkpoint:
-        return Checkpoint(place, 0, "split", 1.0, lambda line: None, True, Scores())
-
-    trainer.fit(make("erm", rounds=1), make_task(), checkpoint=new())
-    whole = new().path.read_bytes()
-    about, state = tensors.parse(whole)
-
-    def one(draw: random.Random) -> None:
-        new().path.write_bytes(
-            mutated(draw, whole) if draw.random() < 0.3 else dumped(other(draw, about), state)
-        )
-        new().read()
-
-    return one
-
-
 def command(folder: Path) -> Try:
     keep(folder, "one", [0.5, 0.6])
     lines = (
@@ -501,7 +475,7 @@ def command(folder: Path) -> Try:
 
 KINDS = [
     *(config, graph_pt, graph_npz, graph_folder, table, hetero),
-    *(result, trained, checkpoint, command),
+    *(result, trained, command),
 ]
 
 

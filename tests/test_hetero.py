@@ -269,18 +269,6 @@ def test_bad_fields_are_refused(kind, field, value, told, small, tmp_path):
     assert told in str(caught.value)
 
 
-def test_bad_links_are_refused(small, tmp_path):
-    numbers = [[[0.0], [1.0]], [[True], [False]], [0, 1], [[0], [1], [2]], [[-1], [0]], [[0], [6]]]
-    for links in (*map(torch.tensor, numbers), torch.tensor([[0], [1]]).expand(2, 10**9)):
-        small["author", "writes", "paper"].edge_index = links
-        with pytest.raises(InputError):
-            stored(small, tmp_path)
-    del small["author", "writes", "paper"].edge_index
-    small["author", "writes", "paper"].edge_attr = torch.ones(1)
-    with pytest.raises(InputError):
-        stored(small, tmp_path)
-
-
 # The example of the DBLP four-area files.
 
 

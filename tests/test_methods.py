@@ -204,14 +204,6 @@ def test_best_threshold_is_brute_force(ties):
         assert hits(best_threshold(*scores, unknown=2), *scores).sum() == max(right)
 
 
-def test_best_threshold_at_the_ends():
-    confidence, named = torch.tensor([0.2, 0.5, 0.9]), torch.tensor([0, 1, 0])
-    assert best_threshold(confidence, named, torch.tensor([0, 1, 0]), 2) <= confidence[0]
-    assert best_threshold(confidence, named, torch.tensor([2, 2, 2]), 2) > 0.9
-    label = torch.tensor([0, 2, 2, 2])
-    assert best_threshold(torch.full((4,), 0.5), torch.zeros(4).long(), label, 2) > 0.5
-
-
 def test_cut_between_neighbouring_floats():
     above = torch.tensor(1.0)
     for _ in range(4):
@@ -262,19 +254,3 @@ def test_pgl_takes_the_surest_and_the_least_sure(unknown_loss):
         assert confidence[nodes].min() >= confidence[torch.cat([others, unknown])].max()
         assert confidence[unknown].max() <= confidence[torch.cat([others, nodes])].min()
     assert len(others) <= 1
-
-
-@pytest.mark.parametrize(
-    "mode, unknown_loss, outputs, terms",
-    [
-        ("open_set", "extra_class", 3, {"pseudo_known", "pseudo_unknown"}),
-        ("open_set", "uniform", 2, {"pseudo_known", "pseudo_unknown"}),
-        ("open_set", "none", 2, {"pseudo_known"}),
-        ("close_set", "extra_class", 3, {"pseudo_known"}),
-    ],
-)
-def test_pgl_unknown_loss(mode, unknown_loss, outputs, terms):
-    method = make("pgl", unknown_loss=unknown_loss)
-    record = trainer.fit(method, toy(mode), selection="last")
-    assert method.predict(toy(mode).target).size(1) == outputs
-    assert {"pseudo_known", "pseudo_unknown"} & record.history[-1].losses.keys() == terms

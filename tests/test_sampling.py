@@ -89,15 +89,6 @@ def test_subsets_are_uniform(degree, fanout):
     assert chisquare(times).pvalue > 1e-4 and sum(times) == 20000
 
 
-def test_drawn_edges_are_uniform():
-    graph = small(12)
-    ends = drawing(graph).draw_edges(30000)
-    every = torch.stack([torch.from_numpy(part) for part in graph.adjacency("raw").entries])
-    count = torch.bincount(ends[0] * 12 + ends[1], minlength=144)
-    of_edges = count[every[0] * 12 + every[1]]
-    assert chisquare(of_edges).pvalue > 1e-4 and int(count.sum()) == int(of_edges.sum())
-
-
 @pytest.mark.parametrize("count, size", [(40, 7), (5, 7)])
 def test_drawn_nodes_are_different_and_uniform(count, size):
     batches = drawing(small(), size)

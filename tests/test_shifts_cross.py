@@ -243,14 +243,6 @@ def test_index_sets_tell_nothing_of_masked_classes(pair, unseen, share):
     assert kept[0] == kept[1]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"unseen": [1], "drop_nodes": True}],
-)
-def test_nothing_leaves_the_source_where_nothing_would_be_told(home, options):
-    assert equal(*(cross_graph(root=home, **options, unlabelled_share=s) for s in (0.0, 0.4)))
-
-
 def test_masked_nodes_dropped(home):
     options = {"root": home, "unseen": [1], "unlabelled_share": 0.0}
     kept, task = (cross_graph(**options, drop_nodes=drop) for drop in (False, True))

@@ -69,17 +69,6 @@ def test_cluster_gnn_finds_planted_blocks():
     assert figures == {"modularity": pytest.approx(wanted, abs=1e-5), "used_clusters": 4}
 
 
-def test_cluster_posteriors_of_any_graph():
-    task = toy()
-    method = started(task)
-    found = method.log_cluster_posterior(task.target)
-    assert found.shape == (1, 160, 16) and found.exp().sum(2).allclose(torch.ones(1, 160))
-    assert torch.equal(method.clusters.log_posterior(method.clusters.target), found[0])
-    other = toy(seed=1, nodes=120).target
-    assert method.log_cluster_posterior(other).shape == (1, 120, 16)
-    assert torch.equal(method.log_cluster_posterior(task.target.clone()), found)
-
-
 def test_alignment_names_the_planted_blocks():
     task = toy(**EASY)
     cluster = cluster_gnn(task, 6)

@@ -202,28 +202,6 @@ def test_the_unknown_class_is_found_on_the_source_first():
     assert torch.equal(method.decided[task.train], source[task.train])
 
 
-def pair():
-    """Two graphs of the same classes."""
-    return synthetic.build(
-        mode="close_set", num_nodes=300, num_classes=4, class_imbalance=6.0, labels_per_class=-1
-    )
-
-
-def test_without_unknown_classes_the_posterior_is_divided_by_its_mean():
-    task, method = pair(), make()
-    method.start(task.blind())
-    p = method.uncorrected(task.target).double().softmax(1).numpy()
-    p /= p.mean(0) ** 0.75
-    wanted = p / p.sum(1, keepdims=True)
-    assert np.allclose(method.predict(task.target).softmax(1).numpy(), wanted, atol=1e-5)
-
-    method.start(own().blind())
-    assert (method.correction, method.correction_power) == ("labels", 0.5)
-    chosen = make(correction="mean", correction_power=0.3)
-    chosen.start(own().blind())
-    assert (chosen.correction, chosen.correction_power) == ("mean", 0.3)
-
-
 def test_of_each_class_it_learns_the_decisions_with_the_largest_margins():
     task, method = own(), make(doubt=1.0)
     method.start(task.blind())

@@ -540,23 +540,6 @@ def test_packed_tables_and_links_with_spaces(tmp_path):
         shapes(nodes, links=tmp_path / "links.csv")
 
 
-@pytest.mark.parametrize(
-    "text, told",
-    [
-        ('{"nodes": [], "links": []}', "a list of objects"),
-        ("{", "not a readable .json file"),
-        ("[" * 100_000, "not a readable .json file"),
-    ],
-    ids=["empty", "cut", "deep"],
-)
-def test_bad_graphs_in_json(text, told, tmp_path, capsys):
-    path = tmp_path / "graph.json"
-    path.write_text(text)
-    assert run("make", path, "--text", "title", "--out", tmp_path / "graph") == 2
-    error = capsys.readouterr().err
-    assert told in error and "internal" not in error
-
-
 def test_tables_in_json_parquet_and_excel(tmp_path, monkeypatch, capsys):
     rows = [{"id": 7, "title": "word one", "tags": ["a", "b"]}, {"id": 8, "title": None}]
     (tmp_path / "nodes.json").write_text(json.dumps(rows))
