@@ -546,7 +546,7 @@ def test_names_of_strangers_steer_nothing(tmp_path, unchanged_globals, monkeypat
     }
     # predicted.csv has the names as they are.
     shown = [content for name, content in made.items() if name != "predicted.csv"]
-    assert "\x1b" not in "".join([*shown, *capsys.readouterr()]) and len(shown) >= 7
+    assert "\x1b" not in "".join([*shown, *capsys.readouterr()]) and len(shown) >= 6
     for name in ("summary.csv", "a.csv", "predicted.csv"):
         cells = [cell for row in csv.reader(io.StringIO(made[name])) for cell in row]
         assert cells and not any(map(is_formula, cells)), name

@@ -382,7 +382,11 @@ ODD = st.sampled_from([None, float("nan"), "a", "b", "?", "", "NaN", True, 2.0])
 OTHER = (st.integers(-3, 5), st.integers(), st.floats(), st.text(max_size=3), st.binary(max_size=2))
 
 
-@given(st.lists(st.one_of(ODD, *OTHER, st.tuples(st.integers())), min_size=1, max_size=8))
+@given(
+    st.lists(
+        st.one_of(ODD, *OTHER, st.tuples(st.integers(), st.integers())), min_size=1, max_size=8
+    )
+)
 @few
 def test_any_labels_are_right_or_refused(y):
     with warnings.catch_warnings():

@@ -65,6 +65,7 @@ def child(rank: int, folder: str, names: list[str]) -> None:
     torch.save(found, f"{folder}/{rank}.pt")
 
 
+@pytest.mark.slow
 def test_two_processes_are_one(tmp_path):
     multiprocessing.spawn(child, (str(tmp_path), NAMES), nprocs=2)
     first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2))

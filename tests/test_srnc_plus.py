@@ -106,7 +106,7 @@ def test_labels_are_missing_where_a_class_has_none():
 @pytest.mark.parametrize("graphs, batch_size", [("one", 10**6), ("two", 0)])
 def test_clusters_learn_labels_and_decisions_by_the_classes_they_stand_for(graphs, batch_size):
     task = own() if graphs == "one" else universal()
-    method = make(fanout=0)
+    method = make(fanout=0, missing=0.0)
     method.start(task.blind())
     method.batch_size = batch_size
     cluster = method.new_cluster_gnn(method.predict(task.target).argmax(1))
@@ -203,7 +203,7 @@ def test_the_unknown_class_is_found_on_the_source_first():
 
 
 def test_of_each_class_it_learns_the_decisions_with_the_largest_margins():
-    task, method = own(), make(doubt=1.0)
+    task, method = own(), make(doubt=1.0, missing=0.0)
     method.start(task.blind())
     method.accuracy.fill_(0.5)
     scores = torch.randn(task.target.num_nodes, task.num_known + 1).double()

@@ -143,16 +143,10 @@ def test_arrays_of_a_careless_reader_are_checked(mark, capsys, prepare):
     assert run() == 0 and Path("out/one/0/result.json").is_file()
 
 
-@pytest.mark.parametrize("command", ["run", "grid"])
-def test_trust_is_said_on_the_command_line(mark, capsys, command):
+def test_trust_is_said_on_the_command_line(mark, capsys):
     pickled_facebook(mark)
     config()
-    Path("grid.txt").write_text("erm.steps s [2]\n")
-    words = {
-        "run": ["run", "--out-dir", "out", *QUIET],
-        "grid": "grid --grid grid.txt --out-dir out --jobs 1 --no-tensorboard".split(),
-    }[command]
-    words += ["--cfg", "config.yaml"]
+    words = ["run", "--out-dir", "out", *QUIET, "--cfg", "config.yaml"]
     assert "--trust" in refusal(main(words), capsys) and not mark.exists()
     assert main([*words, "--trust"]) == 0 and mark.exists()
     shifts.forget()
