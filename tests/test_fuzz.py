@@ -587,7 +587,7 @@ def test_indices_outside_their_matrix_are_refused(tmp_path):
     [
         "a: &a [x]\nb: [*a, *a]",
         "a: {<<: &a {b: 1}, c: *a}",
-        "[" * 5000,
+        "[" * 1000,
         "a: \0",
         "a: 1\nb: 2\na: 3",
     ],

@@ -86,7 +86,7 @@ def test_usual_names_of_ends_are_found_wherever_they_stand(number, names, tmp_pa
     assert "links join the columns " + " and ".join(names.split(",")) in capsys.readouterr().out
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.permutations(["paper", "other", "strength", "row", "kind"]), st.booleans())
 def test_ends_are_the_columns_that_hold_ids_or_are_asked_for(order, weight_is_an_id):
     weight = "{w}" if weight_is_an_id else "0.{k}5"
