@@ -133,7 +133,7 @@ def test_a_killed_process_is_told_of_and_the_run_goes_on(tmp_path):
     assert run.returncode == 0 and out.count("test Micro-F1") == 1, err
 
     run = torchrun(cut, "--resume", restarts=1)
-    while not (cut / "results" / "testing-srnc" / "0" / "checkpoint.pt").exists():
+    while not (cut / "results" / "testing-srnc" / "0" / "checkpoint.safetensors").exists():
         assert run.poll() is None, run.communicate()
         time.sleep(0.05)
     workers = psutil.Process(run.pid).children()
