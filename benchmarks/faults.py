@@ -41,6 +41,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 import torch
+from scipy.io import savemat
 from torch_geometric.data import Data, HeteroData
 
 import graphgym_srnc
@@ -489,16 +490,22 @@ def arrays(draw: random.Random, kind: str, clean: bool) -> Trial:
     save(Path(path), fields)
     what += change(draw, path) if not clean and draw.random() < 0.2 else ""
     words = f"data make {path} {HETERO} new" if kind == "hetero.pt" else f"{SHOW} {path}"
+    words += " --trust" * (kind == "graph.mat")
     return lambda: made(words), right, what
 
 
 def save(path: Path, fields: dict[str, Any]) -> None:
     """Write a graph as the kind of file that its name says."""
-    if path.suffix == ".npz":
+    if path.suffix in (".npz", ".mat"):
         values = {name: np.asarray(value) for name, value in fields.items()}
         if sum(value.nbytes for value in values.values()) > 10**6:
             raise ValueError("NumPy would write them all")
-        return np.savez(path, **values)
+        if path.suffix == ".npz":
+            return np.savez(path, **values)
+        ends = values["edge_index"]
+        links = sp.coo_matrix((np.ones(len(ends[0])), (ends[0], ends[1])), (30, 30))
+        group = values["y"].reshape(-1, 1)
+        return savemat(path, {"network": links, "attrb": values["x"], "group": group})
     data: Any = Data(**fields) if path.name == "data.pt" else fields
     if path.name == "hetero.pt":
         data = HeteroData(author={"num_nodes": 30}, paper={**fields, "edge_index": None})

@@ -66,7 +66,8 @@ def labels(y: Tensor | None, nodes: int, key: str) -> Tensor:
 
 def mask(values: Tensor, nodes: int, key: str) -> Tensor:
     """A mask ``[V]`` of booleans, or of 0 and 1, as booleans; node numbers are an error."""
-    shape, strange = tuple(values.shape), values[(values != 0) & (values != 1)]
+    shape = tuple(values.shape)
+    strange = values[(values != 0) & (values != 1)] if shape == (nodes,) else values[:0]
     if shape != (nodes,) or len(strange):
         wrong = f"holds {strange[0]:g}" if shape == (nodes,) else f"has the shape {shape}"
         hint = f"Give one true or false per node, shape [{nodes}]. Make it from node numbers with "
