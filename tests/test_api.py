@@ -5,12 +5,10 @@ from __future__ import annotations
 import copy
 import doctest
 import inspect
-import os
 import pickle
 import pydoc
 import random
 import re
-import subprocess
 import sys
 import threading
 from functools import partial
@@ -33,7 +31,6 @@ import graphgym_srnc
 from graphgym_srnc import api, methods, plot, shifts
 from graphgym_srnc.api import make, parameters
 from graphgym_srnc.backbones import EncoderSpec, dgi
-from graphgym_srnc.core import environment
 from graphgym_srnc.core.options import options
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.errors import InputError
@@ -147,19 +144,6 @@ def test_predictions_leave_the_model_as_it_was(fitted, name):
     assert before[1] == str(vars(method))
 
 
-@pytest.mark.parametrize("correction", ["mean", "labels", "em", "bbse"])
-def test_corrected_leaves_the_model_as_it_was(correction):
-    method = tiny("ERM", correction=correction).fit(make_task()).method_
-    before, first = copy.deepcopy(method.state_dict()), method.predict(OTHER)
-    for graph in (make_graph(seed=9), OTHER):
-        scores = method.uncorrected(graph)
-        kept = scores.clone()
-        last = method.corrected(scores)
-        assert torch.equal(scores, kept)
-    assert torch.equal(first, last) and not torch.equal(first, scores)
-    assert all(torch.equal(before[key], value) for key, value in method.state_dict().items())
-
-
 def test_clusters(fitted):
     for name, (model, _, _) in fitted.items():
         assert hasattr(model, "clusters") == (name == "SRNC")
@@ -206,35 +190,6 @@ def test_srnc_has_a_posterior_of_its_own():
 
 
 # ---- files ----
-
-
-@pytest.mark.slow
-def test_a_fresh_process_predicts_the_same_bits(fitted, tmp_path):
-    """Nothing but the file is there: neither the training graph nor this process's caches."""
-    torch.save(OTHER, tmp_path / "other.pt")
-    code = """
-import sys, numpy as np, torch
-from pathlib import Path
-from graphgym_srnc import load
-torch.set_num_threads(1)
-other, found = torch.load(sys.argv[1], weights_only=False), {}
-for path in Path(sys.argv[2]).glob("*.pt"):
-    model = load(path)
-    found[path.stem] = model.predict_proba(other)
-    found[path.stem + ":class"] = model.predict(other)
-    if hasattr(model, "clusters"):
-        found[path.stem + ":clusters"] = model.clusters(other)
-assert "torch_geometric.graphgym" not in sys.modules and "yacs" not in sys.modules
-np.savez(sys.argv[3], **found)
-"""
-    folder = fitted["ERM"][2].parent
-    words = [str(tmp_path / "other.pt"), str(folder), str(tmp_path / "found.npz")]
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code, *words], check=True)
-    found = np.load(tmp_path / "found.npz")
-    for name, (model, _, _) in fitted.items():
-        assert np.array_equal(found[name], model.predict_proba(OTHER)), name
-        assert np.array_equal(found[f"{name}:class"], model.predict(OTHER))
-    assert np.array_equal(found["SRNC:clusters"], fitted["SRNC"][0].clusters(OTHER))
 
 
 def test_all_that_was_fitted_comes_back(fitted):
@@ -420,40 +375,6 @@ def torch_threads():
     torch.set_num_threads(3)
     yield
     torch.set_num_threads(before)
-
-
-def seen_threads(model: api.Estimator, monkeypatch: pytest.MonkeyPatch) -> set[int]:
-    """Numbers of threads that calls of a model compute with; each call restores torch's three."""
-    seen = []
-
-    def noted(call):
-        return lambda *given: (seen.append(torch.get_num_threads()), call(*given))[1]
-
-    model.set_params(callbacks=[noted(lambda *_: None)]).fit(make_task())
-    for owner, name in (
-        (model.method_, "predict"),
-        (model.method_, "log_cluster_posterior"),
-        (model._model, "embedding"),
-    ):
-        monkeypatch.setattr(owner, name, noted(getattr(owner, name)))
-    calls = (model.predict, model.predict_proba, model.transform, model.clusters, model.accuracy)
-    for call in calls:
-        told = len(seen)
-        call(make_task().target)
-        assert len(seen) > told and torch.get_num_threads() == 3
-    return set(seen)
-
-
-@pytest.mark.parametrize(
-    "given, from_edges, expected",
-    [("auto", 10**6, 1), ("auto", 1, 2), (2, 10**6, 2), (np.int64(1), 1, 1)],
-)
-def test_threads_go_by_the_graph_and_are_put_back(
-    given, from_edges, expected, torch_threads, monkeypatch
-):
-    monkeypatch.setattr(environment, "SECOND_THREAD", from_edges)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    assert seen_threads(tiny("SRNC", num_threads=given), monkeypatch) == {expected}
 
 
 def test_threads_are_put_back_after_an_error(torch_threads):
@@ -722,13 +643,6 @@ def test_the_examples_of_callbacks(library, tmp_path, monkeypatch):
 
 
 # ---- what notebooks and other libraries ask for ----
-
-
-def test_short_words_for_long_objects(fitted):
-    model, task = fitted["ERM"][0], make_task()
-    for thing in (task, model, model.record_, model._model):
-        assert len(repr(thing)) < 200 and "\n" not in repr(thing)
-    assert repr(task).startswith("ShiftTask(") and "unknown" in repr(task)
 
 
 def test_scores_are_those_of_the_test_nodes(fitted):

@@ -292,32 +292,6 @@ def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, several):
     assert "6 unreadable" in found.remarks()[0] and str(home / "1") in found.remarks()[0]
 
 
-def test_records_share_their_configs_and_values_keep_their_types(tmp_path):
-    for name, value in (("a", 1), ("b", 1.0), ("c", True)):
-        keep(tmp_path, name, [0.5, 0.6], erm__steps=value)
-    found = collect([tmp_path])
-    configs = [one["config"] for own in found.results.values() for one in own.values()]
-    steps = ["1", "1", "1.0", "1.0", "True", "True"]
-    assert [repr(config["erm"]["steps"]) for config in configs] == steps
-    assert [config["seed"] for config in configs] == [0, 1] * 3
-    assert configs[0]["erm"] is configs[1]["erm"]
-    assert [repr(value) for value in found.runs["erm.steps"]] == steps
-    runs = collect([tmp_path], records=False)
-    assert runs.runs.equals(found.runs) and not runs.results
-
-
-def test_nothing_to_read(tmp_path):
-    with pytest.raises(InputError, match="DIR.*nowhere"):
-        collect([tmp_path / "nowhere"])
-    with pytest.raises(InputError, match="result.json"):
-        collect([tmp_path])
-    record = json.loads((keep(tmp_path, "a", [0.5]) / "0" / "result.json").read_text())
-    record["config"]["train"]["mode"] = "pgl"  # so that the digest is of another config
-    store.write_record(tmp_path / "a" / "0", record)
-    with pytest.raises(InputError, match="1 unreadable"):
-        collect([tmp_path])
-
-
 @pytest.mark.parametrize(
     "words, told",
     [
@@ -483,27 +457,6 @@ def test_latex_is_a_table_as_in_the_paper(several):
     assert body.count("{") == body.count("}") and body.isascii()
     one = render.to_latex(of(several, columns=["dataset.format"]))
     assert r"\cmidrule" not in one and "pool runs that differ in dataset.name" in one
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_text_fits_the_width_and_a_terminal_has_rules(several):
-    found = of(several, metrics=["micro_f1"], against="erm", intervals=True)
-    for width in (40, 60, 120):
-        assert max(map(len, render.text(found, width).splitlines())) <= width
-    whole = render.text(found)
-    assert re.search(r"SRNC +7\d\.\d ± \d\.\d[*°] +7\d\.\d ± \d\.\d[*°] +7\d\.\d +\d\.\d\n", whole)
-    assert "GCN (IID): the oracle" in whole
-    assert re.search(r"95 % bootstrap interval.*\n.*\nGCN \(IID\) +8\d\.\d to 8\d\.\d", whole)
-    assert "difference to GCN (p), n pairs" in whole
-    shown, plain = Terminal(), io.StringIO()
-    render.show_comparison(found, shown)
-    render.show_comparison(found, plain)
-    assert "━" in shown.getvalue() and "Micro-F1 on test" in shown.getvalue()
-    assert "━" not in plain.getvalue() and "Micro-F1 on test" in plain.getvalue()
 
 
 def test_files_and_notes_of_the_command(tmp_path, several, capsys):

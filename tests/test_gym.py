@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.core import environment
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.config import not_read, own_metrics, reads, stock_keys
+from graphgym_srnc.gym.config import not_read, stock_keys
 from graphgym_srnc.gym.encoder import GymEncoder, encoder_spec
 from graphgym_srnc.io.settings import flatten
 
@@ -183,13 +182,6 @@ def test_one_head_is_what_graphgym_gives(gym):
 )
 def test_what_does_nothing_is_known(gym, words, found):
     assert not_read([gym.load_config(None, ["train.mode", "erm", *words.split()])]) == found
-
-
-def test_what_one_config_of_a_grid_reads_is_read(gym):
-    words = ["srgnn.rounds", "3", "dann.rounds", "3"]
-    configs = [gym.load_config(f"testing/{mode}", words) for mode in ("erm", "srgnn")]
-    assert "srgnn.rounds" not in not_read(configs) and "dann.rounds" in not_read(configs)
-    assert reads(configs[0], "gnn.dim_inner") and own_metrics(configs[0]) == []
 
 
 @pytest.mark.parametrize("words", [["srnc.rounds=3"], ["seed", "3", "srnc.rounds=3"]])
@@ -371,25 +363,6 @@ def make_encoder(gym, *overrides, out_dim=4):
     cfg = gym.load_config("testing/erm", list(overrides))
     gym.activate(cfg)
     return backbones.build(encoder_spec(cfg), 12, out_dim)
-
-
-def test_gym_encoder_keeps_the_contract(gym, task):
-    graph, nodes = prepare(task.source, "row"), torch.tensor([3, 1, 4])
-    before = task.source.clone()
-    encoder = make_encoder(gym, "gnn.layer_type", "generalconv", "gnn.dropout", "0").eval()
-    logits, hidden = encoder.embed(encoder.view(graph))
-    assert logits.shape == (90, 4) and hidden.shape == (90, 16)
-    assert bool((hidden >= 0).all()) and bool((logits < 0).any())
-    view = encoder.view(graph, nodes)
-    assert torch.equal(encoder(view), logits[nodes]) and torch.equal(encoder(view), encoder(view))
-    with torch.no_grad():
-        encoder.output_bias[2] += 10
-    assert torch.allclose(encoder(view) - logits[nodes], torch.tensor([0.0, 0, 10, 0]), atol=1e-4)
-    assert torch.equal(before.x, task.source.x)
-    assert torch.equal(before.edge_index, task.source.edge_index)
-    for layers, skip in ((1, False), (3, False), (3, True)):
-        other = backbones.build(replace(encoder_spec(global_cfg), layers=layers, skip=skip), 12, 5)
-        assert other(other.view(graph, nodes)).shape == (3, 5)
 
 
 def test_gym_encoder_is_graphgyms_layer(gym, task):

@@ -7,10 +7,8 @@ import contextlib
 import csv
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -24,8 +22,7 @@ from test_store import run as store_run
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.text import FORMULA, HARMLESS, guarded, to_csv
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import atomic, store
-from graphgym_srnc.plots import events
+from graphgym_srnc.io import atomic
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 FAST = ["--no-figures", "--no-tensorboard", *ERM]
@@ -203,17 +200,6 @@ def test_a_folder_is_replaced_through_no_link(tmp_path, name, kind):
     ):
         (new / "nodes.csv").touch()
     assert is_whole(tmp_path / "victim") and not (tmp_path / "g").is_symlink()
-
-
-def test_an_event_file_is_no_link(tmp_path, monkeypatch):
-    monkeypatch.setattr(events.time, "time", lambda: 7.0)
-    monkeypatch.setattr(events.socket, "gethostname", lambda: "here")
-    monkeypatch.setattr(events, "_number", iter([3]))
-    name = f"events.out.tfevents.0000000007.here.{os.getpid()}.3"
-    plant(tmp_path / name, tmp_path / "victim", "file")
-    with pytest.raises(FileExistsError):
-        events.Events(tmp_path)
-    assert is_whole(tmp_path / "victim")
 
 
 # Output files.
@@ -476,54 +462,6 @@ def test_a_name_that_is_no_text(home, words):
     assert done.returncode in (0, 2) and (len(words) == 1 or done.stderr.count(b"\n") <= 1)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(home / words[-1])
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_a_repeated_interrupt_is_one_line(tmp_path):
-    words = "run --repeat 500 --out-dir r --name n --no-tensorboard".split() + ERM
-    process = subprocess.Popen(
-        command(*words),
-        cwd=tmp_path,
-        env=environment(),
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    try:
-        while process.poll() is None and not list(tmp_path.glob("r/n/**/result.json")):
-            time.sleep(0.02)
-        for _ in range(3):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGINT)
-            time.sleep(0.02)
-        _, error = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert error == "interrupted: finished runs are kept; --resume runs the others\n"
-    assert process.returncode in (130, -signal.SIGINT)
-    kept = next(tmp_path.glob("r/n/**/result.json"))
-    assert store.read_result(kept.parent) is not None
-
-
-def test_an_error_that_an_interrupt_became_is_an_interrupt(monkeypatch, capsys):
-    from graphgym_srnc.cli import options
-
-    def fail(args: object) -> None:
-        try:
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(5)
-        except KeyboardInterrupt as error:
-            raise ImportError("cannot be imported") from error
-
-    monkeypatch.setattr(options, "main", fail)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job may ignore it
-    try:
-        assert main(["options"]) == 130
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_all_streams_are_as_they_were(capsys):

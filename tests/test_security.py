@@ -10,11 +10,9 @@ import socket
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 import torch_geometric.data.download
-from conftest import make_graph, make_task
+from conftest import make_task
 from test_store import experiment, run
 
 import graphgym_srnc
@@ -213,18 +211,6 @@ def test_yaml_is_text_and_has_no_tags(tmp_path):
         with pytest.raises(ValueError, match="the tag .* is not allowed"):
             plain_yaml(f"a: {tagged}\n")
     assert not (tmp_path / "made").exists()
-
-
-def test_archives_of_others_are_compared(tmp_path):
-    graph = make_graph()
-    np.savez(tmp_path / "a.npz", x=graph.x, edge_index=graph.edge_index, y=graph.y)
-    torch.save(graph, tmp_path / "a.pt")
-    for name, told in (("a.npz", "Bad CRC"), ("a.pt", "is damaged: the checksum")):
-        content = bytearray((tmp_path / name).read_bytes())
-        content[content.index(graph.x.numpy().tobytes()) + 40] ^= 1
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(InputError, match=told):
-            files.load(tmp_path / name)
 
 
 def test_a_forged_record_is_read(tmp_path):

@@ -308,35 +308,6 @@ def test_aggregates_have_mean_and_population_std_of_the_selected_episodes(tmp_pa
     assert lines[2]["held"] == 0.5
 
 
-def test_graphgym_reads_our_directories(tmp_path):
-    pytest.importorskip("pandas")
-    from torch_geometric.graphgym.utils.agg_runs import agg_batch, agg_runs
-
-    experiments = {
-        "toy-lr=0.1": {0: [0.5, 0.7], 1: [0.6, 0.9, 0.8]},
-        "toy-lr=0.2": {0: [0.4], 1: [0.8]},
-    }
-    for name, runs in experiments.items():
-        exp = experiment(tmp_path, name)
-        for seed, scores in runs.items():
-            run(exp, seed, scores)
-        exp.aggregate()
-        ours = tree(exp.path / "agg")
-        agg_runs(str(exp.path), "auto")
-        for split in ("train", "val"):
-            theirs = json.loads((exp.path / "agg" / split / "best.json").read_text())
-            mine = json.loads(ours[f"{split}/best.json"])
-            shared = set(theirs) - {"cluster", "cluster_std", "epoch"}
-            assert {key: mine[key] for key in shared} == pytest.approx(
-                {key: theirs[key] for key in shared}
-            )
-        assert (exp.path / "agg" / "test" / "best.json").read_bytes() == ours["test/best.json"]
-    agg_batch(str(tmp_path), "auto")
-    table = (tmp_path / "agg" / "test_best.csv").read_text().splitlines()
-    assert len(table) == 3 and "micro_f1" in table[0] and table[1].startswith("0.1")
-    assert len((tmp_path / "agg" / "train_bestepoch.csv").read_text().splitlines()) == 3
-
-
 def test_experiments_are_found(tmp_path):
     run(experiment(tmp_path, "a"), 0, [0.5])
     run(experiment(tmp_path, "b"), 3, [0.5])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import pytest
@@ -55,14 +54,6 @@ def test_roles_of_graphs():
     assert [two.role_of(g) for g in (other, third, graph())] == ["target"] * 3
 
 
-def test_graphs_are_listed_once():
-    other, third = graph(), graph()
-    assert list(task().graphs()) == ["source"]
-    assert list(task(target=other).graphs()) == ["source", "target"]
-    assert list(task(target=other, val_graph=third).graphs()) == ["source", "target", "validation"]
-    assert task(target=other, val_graph=third).validation is third
-
-
 @pytest.mark.parametrize(
     "changes, key",
     [
@@ -105,11 +96,6 @@ def test_blind_target_of_two_graphs_has_no_label():
     blind = task(target=graph(), val_graph=graph()).blind()
     assert (blind.target.y == HIDDEN).all() and (blind.validation.y == HIDDEN).all()
     assert blind.source.y[blind.train].tolist() == [0, 1]
-
-
-def test_task_is_frozen():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        task().num_known = 3
 
 
 def edges(*pairs) -> torch.Tensor:

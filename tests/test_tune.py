@@ -7,10 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import subprocess
-import sys
-import time
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -128,14 +124,6 @@ def test_what_an_encoder_does_not_read_is_not_searched(layer, count, gone):
     assert keys - set(search.space(cfg, False, fixed)) == gone | fixed
 
 
-def test_open_set_options_are_searched_there_alone(monkeypatch):
-    cfg = load_config(None, ["train.mode", "srnc"])
-    assert {*search.space(cfg, True)} - {*search.space(cfg, False)} == {"srnc.num_clusters"}
-    monkeypatch.setattr(methods.find("srnc"), "search", {"smoothing": (), "dropout": (0.1, 0.9)})
-    found = search.space(cfg, False)
-    assert "srnc.smoothing" not in found and found["gnn.dropout"] == (0.5, 0.1, 0.9)
-
-
 def test_a_method_starts_from_its_own_config():
     words = ["gnn.act", "elu"]
     arms = search.arms("paper/open_set/cora-srnc-plus", ["srnc_plus", "pgl", "dann"], words)
@@ -178,17 +166,6 @@ def test_no_setting_twice_and_all_of_a_small_space(tmp_path, sampler):
     assert toy(tmp_path / "four", values, 3, sampler, 8) != toy(tmp_path / "five", values, 3)
 
 
-def test_tpe_learns(tmp_path):
-    values = {name: tuple(range(6)) for name in "abc"}
-
-    def late(sampler: str, seed: int) -> float:
-        found = toy(tmp_path / f"{sampler}{seed}", values, 30, sampler, seed)
-        return sum(sum(params.values()) for params in found[15:]) / 15
-
-    gain = [late("tpe", seed) - late("random", seed) for seed in range(2)]
-    assert min(gain) > 1, gain
-
-
 # Bad input.
 
 
@@ -226,28 +203,6 @@ def test_without_optuna_one_sentence_says_what_to_install(tmp_path, capsys, monk
     err = capsys.readouterr().err
     assert err.startswith("error: tune: the package optuna is not installed") and "pip" in err
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("place", ["s", "s/tuned", "s/trials", "s/tuned.log"])
-def test_no_link_leads_out_of_the_folder(tmp_path, capsys, place):
-    outside, link = tmp_path / "outside", tmp_path / "o" / place
-    outside.mkdir()
-    link.parent.mkdir(parents=True)
-    link.symlink_to(outside)
-    assert main(words(tmp_path / "o")) == 2
-    assert "Use a real folder, no link" in capsys.readouterr().err and not list(outside.iterdir())
-
-
-def test_a_place_that_cannot_be_used_is_named(tmp_path, inline, capsys):
-    (tmp_path / "s").write_text("mine")
-    assert main(words(tmp_path)) == 2
-    assert capsys.readouterr().err.startswith("error: out_dir: ")
-    assert (tmp_path / "s").read_text() == "mine" and not inline
-    (tmp_path / "s").unlink()
-    (tmp_path / "s").mkdir()
-    (tmp_path / "s" / study.JOURNAL).write_text("no journal\nat all\n")
-    assert main(words(tmp_path)) == 2
-    assert "finished runs are kept" in capsys.readouterr().err
 
 
 # Studies.
@@ -400,23 +355,3 @@ def test_it_goes_on_after_ctrl_c(tmp_path, inline, monkeypatch, capsys):
     assert not (tmp_path / "s" / "tuned.json").exists()
     assert main(words(tmp_path)) == 0
     assert without_seconds(record(tmp_path)) == without_seconds(record(tmp_path / "whole"))
-
-
-@pytest.mark.slow
-def test_it_goes_on_after_a_kill(tmp_path, inline):
-    """The command as a user types it, in processes of its own, equals a study in this process."""
-    env = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)}
-    command = [sys.executable, "-m", "graphgym_srnc", *words(tmp_path)]
-    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    deadline = time.monotonic() + 300
-    while len(runs(tmp_path)) < 3 and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.kill()
-    process.communicate()
-    assert runs(tmp_path)
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert "cmd: from testing/cmd" in done.stdout and "next, on other seeds" in done.stdout
-    assert main(words(tmp_path / "here")) == 0
-    there, here = without_seconds(record(tmp_path)), without_seconds(record(tmp_path / "here"))
-    assert there["methods"] == here["methods"]
