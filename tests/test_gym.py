@@ -65,45 +65,25 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
     ("key", "value", "words"),
     [
         ("erm.stepz", "3", "erm.steps"),
-        ("stepz", "3", "no such config"),
-        ("gnn", "3", "no such"),
         ("erm.steps.x", "3", "no such config"),
         ("erm.steps", "3.5", "an integer"),
-        ("erm.steps", "true", "an integer"),
         ("optim.base_lr", "nan", "a number"),
-        ("optim.base_lr", "-1", "0 or more"),
         ("gnn.batchnorm", "1", "true or false"),
         ("optim.steps", "[a]", "an integer"),
-        ("optim.steps", "[1", "a list"),
         ("train.mode", "magic", "standard, a2gnn"),
-        ("dataset.format", "PyG", "synthetic"),
         ("gnn.layer_type", "nolayer", "gcnconv"),
-        ("gnn.act", "wiggle", "relu"),
         ("gnn.dropout", "1", "in [0, 1)"),
-        ("gnn.layers_mp", "0", "1 or more"),
-        ("train.selection", "test", "target_val"),
-        ("train.max_episodes", "-2", "-1 or more"),
-        ("train.checkpoint", "2", "in [0, 1]"),
         ("num_threads", "0", "auto, or in [1, 1024]"),
-        ("dataset.normalize", "rows", "row, l2, auto, none"),
-        ("optim.optimizer", "adamax", "adam"),
-        ("optim.scheduler", "cos", "none"),
         ("gnn.stage_type", "skipsum", "stack with train.mode pgl"),
-        ("dataset.task", "edge", "node"),
-        ("seed", "-1", "in [0, 4294967295]"),
         ("pgl.enlarging", "0", ""),
         ("accelerator", "mps", "auto, cpu, cuda"),
         ("metric_best", "nope", "micro_f1"),
         ("metric_agg", "sort", "argmax, argmin"),
         ("custom_metrics", "[micro_f1, nope]", "macro_f1"),
-        ("print", "loud", "both, stdout, file"),
         ("optim.max_epoch", "7", "set it to 200; train.max_episodes"),
-        ("train.eval_period", "2", "set it to 10"),
         ("train.batch_size", "8", "the method's own batch_size"),
         ("gnn.head", "node", "does not read this key"),
-        ("gnn.agg", "max", "does not read this key"),
         ("run_dir", "mine", "it is made of out_dir"),
-        ("share.dim_in", "3", "GraphGym takes it from the data"),
         ("device", "cuda:1", "accelerator"),
     ],
 )
@@ -119,10 +99,7 @@ def test_bad_value_names_its_key(gym, key, value, words):
     [
         "optim.max_epoch -5",
         "custom_metrics [nope]",
-        "custom_metrics [macro_f1]",
         "gnn.stage_type pile",
-        "dataset.task_type ranking",
-        "share.dim_out 3",
     ],
 )
 def test_values_that_graphgyms_own_training_cannot_use(gym, words):
@@ -325,7 +302,7 @@ class Cube(torch.nn.Module):
         return h**3
 
 
-@pytest.mark.parametrize("mode", methods.names())
+@pytest.mark.parametrize("mode", ["erm", "pgl", "srnc", "srnc_plus", "dann", "openwgl"])
 def test_a_registered_layer_trains_with_each_method(gym, task, mode):
     register.register_layer("edgemean", EdgeMean)
     method, record = gym.fit(
@@ -339,11 +316,8 @@ def test_a_registered_layer_trains_with_each_method(gym, task, mode):
     ("words", "fast", "kind"),
     [
         ("gnn.layer_type generalconv", False, "ReLU"),
-        ("gnn.layer_type ginconv", False, "ReLU"),
         ("gnn.layer_type sageconv gnn.batchnorm True gnn.act cube", False, "Cube"),
-        ("gnn.layer_type sageconv gnn.batchnorm True gnn.act tanh", False, "Tanh"),
         ("gnn.layer_type gcnconv gnn.act prelu", False, "PReLU"),
-        ("gnn.layer_type sgconv gnn.act prelu", False, ""),
         ("gnn.layer_type gcnconv gnn.act swish", True, ""),
     ],
 )

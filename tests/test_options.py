@@ -243,6 +243,7 @@ sys.exit(main(["report", "results"]))
 """
 
 
+@pytest.mark.slow
 def test_methods_shifts_and_backbones_of_another_package(tmp_path):
     (tmp_path / "otherpackage.py").write_text(PLUGIN)
     info = tmp_path / "otherpackage-1.0.dist-info"

@@ -139,7 +139,6 @@ def test_a_model_of_an_estimator(out, capsys):
         (["one/0/result.json"], "damaged"),
         (["one", "--graph", "wide.npz"], "7 features"),
         (["one", "--graph", "bare.npz"], "graph: x"),
-        (["one", "--out", "a.txt"], "--out"),
         (["one", "--out", "nowhere/a.csv"], "--out"),
         (["one", "--out", "there.csv"], "--overwrite"),
     ],

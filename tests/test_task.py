@@ -59,11 +59,8 @@ def test_roles_of_graphs():
     [
         ({"num_known": 1}, "num_known"),
         ({"train": torch.tensor([], dtype=torch.long)}, "train"),
-        ({"test": torch.tensor([], dtype=torch.long)}, "test"),
         ({"pool": torch.tensor([6])}, "pool"),
-        ({"val": torch.tensor([-1])}, "val"),
         ({"val": torch.tensor([1, 1])}, "val"),
-        ({"train": torch.tensor([0])}, "train"),
         (
             {"train": torch.tensor([0, 2, 4]), "val": torch.tensor([1]), "pool": torch.tensor([1])},
             "train",
@@ -72,7 +69,6 @@ def test_roles_of_graphs():
         ({"pool": torch.tensor([0, 4])}, "train and pool"),
         ({"test": torch.tensor([1])}, "val and test"),
         ({"graph": graph(y=(0, 0, 1, 1, 3, 2))}, "source graph y"),
-        ({"graph": graph(y=(0, 0, 1, 1, 2))}, "source graph y"),
         ({"graph": graph(x=torch.tensor([[float("nan")] * 2] * 6))}, "source graph x"),
         ({"graph": graph(edge_index=torch.tensor([[0], [6]]))}, "source graph edge_index"),
     ],
@@ -151,7 +147,10 @@ def test_fingerprint_is_stable():
 
 @pytest.mark.parametrize(
     "bad",
-    [[math.nan], [math.inf], [-math.inf], [math.inf, -math.inf], [math.nan, math.inf, -math.inf]],
+    [
+        [math.nan],
+        [math.inf, -math.inf],
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
