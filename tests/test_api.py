@@ -336,13 +336,7 @@ def test_two_threads_do_not_disturb_each_other():
     assert alone[0].record_.history[0].losses != alone[1].record_.history[0].losses
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "OpenWGL",
-        "SRNCPlus",
-    ],
-)
+@pytest.mark.parametrize("name", ["OpenWGL", "SRNCPlus"])
 def test_nothing_global_is_read_or_changed(name, tmp_path):
     def state() -> tuple:
         return (
@@ -436,13 +430,7 @@ def test_masks_are_the_split():
     assert model.n_features_in_ == 12
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "SRNC",
-        "ERM",
-    ],
-)
+@pytest.mark.parametrize("name", ["SRNC", "ERM"])
 def test_labels_outside_the_masks_say_nothing(name):
     graph, noisy = masked(), masked()
     for data in (graph, noisy):
@@ -470,13 +458,7 @@ def test_what_auto_selects_by(name, graph, open_set, selection):
     assert ("No validation node" in str(model.warnings_)) == (name == "ERM" and selection == "last")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "ERM",
-        "PGL",
-    ],
-)
+@pytest.mark.parametrize("name", ["ERM", "PGL"])
 def test_a_cut_without_unknown_validation_nodes(name):
     graph, seen = masked(val=False), []
     with pytest.warns(RuntimeWarning, match="95 % of the validation nodes"):
@@ -652,12 +634,7 @@ def test_scores_are_those_of_the_test_nodes(fitted):
     refused("graph", fitted["ERM"][0].accuracy, make_task(3))
 
 
-@pytest.mark.parametrize(
-    "verbose",
-    [
-        2,
-    ],
-)
+@pytest.mark.parametrize("verbose", [2])
 def test_verbose_tells_how_far_it_is_and_changes_nothing(capsys, monkeypatch, verbose):
     quiet = tiny("SRNC", verbose=0).fit(make_task())
     assert capsys.readouterr() == ("", "")

@@ -240,13 +240,7 @@ def test_files_of_other_runs_are_not_used(experiment, monkeypatch, change):
     assert f"different {change})" in lines[0]
 
 
-@pytest.mark.parametrize(
-    "share, least, most",
-    [
-        (0.25, 40, 60),
-        (0.0, 0, 0),
-    ],
-)
+@pytest.mark.parametrize("share, least, most", [(0.25, 40, 60), (0.0, 0, 0)])
 def test_writing_takes_a_share_of_the_time(experiment, monkeypatch, share, least, most):
     """By a clock that an episode moves by one second and a write by half of one."""
     now, writes = [0.0], []

@@ -447,15 +447,7 @@ def test_default_names_say_config_data_and_method(cfg, words, shift, name, tmp_p
     assert arguments.default_name(cfg, words.split(), shift) == name
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "..",
-        "a/../b",
-        "[1, 2]",
-        "x" * 500,
-    ],
-)
+@pytest.mark.parametrize("value", ["..", "a/../b", "[1, 2]", "x" * 500])
 def test_default_names_are_names_of_folders(value):
     words = ["open_set.unseen", value, "dataset.name", value]
     store.check_name(arguments.default_name(None, words, "open_set"))

@@ -50,14 +50,7 @@ def plain(settings) -> list[dict]:
 # Grid files.
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        FILE,
-        FILE.replace("\n", "\r\n"),
-        "\ufeff" + FILE,
-    ],
-)
+@pytest.mark.parametrize("text", [FILE, FILE.replace("\n", "\r\n"), "\ufeff" + FILE])
 def test_a_file_is_the_union_of_the_products_of_its_spaces(tmp_path, text):
     (tmp_path / "grid.txt").write_bytes(text.encode())
     # GraphGym's order: the first line of a space changes fastest.

@@ -95,12 +95,7 @@ def test_bad_value_names_its_key(gym, key, value, words):
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        "optim.max_epoch -5",
-        "custom_metrics [nope]",
-        "gnn.stage_type pile",
-    ],
+    "words", ["optim.max_epoch -5", "custom_metrics [nope]", "gnn.stage_type pile"]
 )
 def test_values_that_graphgyms_own_training_cannot_use(gym, words):
     with pytest.raises(InputError, match=words.split()[0]):

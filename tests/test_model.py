@@ -166,14 +166,7 @@ def file(tmp_path_factory) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "double",
-        "short",
-        "absent",
-    ],
-)
+@pytest.mark.parametrize("change", ["double", "short", "absent"])
 def test_other_weights_are_refused(file, tmp_path, change):
     about, state = tensors.read(file)
     weight = state.pop("classifier.layers.0.weight")

@@ -73,8 +73,7 @@ def area(width: float, *, height: Positive = 1.0, name: str = "") -> float:
 
 
 @pytest.mark.parametrize(
-    "closed, low, high",
-    [("both", 1, 1), ("left", 1, 0), ("right", 0, 1), ("neither", 0, 0)],
+    "closed, low, high", [("both", 1, 1), ("left", 1, 0), ("right", 0, 1), ("neither", 0, 0)]
 )
 def test_ends_of_a_range(closed, low, high):
     bounds = Range(0, 2, closed)

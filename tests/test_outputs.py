@@ -181,8 +181,7 @@ def test_a_temporary_name_is_no_link(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, kind",
-    zip([".g.srnc-new", ".g.srnc-old", ".g.srnc-lock", ".g.srnc-old"], KINDS),
+    "name, kind", zip([".g.srnc-new", ".g.srnc-old", ".g.srnc-lock", ".g.srnc-old"], KINDS)
 )
 def test_a_folder_is_replaced_through_no_link(tmp_path, name, kind):
     plant(tmp_path / name, tmp_path / "victim", kind)
@@ -244,15 +243,7 @@ def test_no_output_replaces_results_or_inputs(home, monkeypatch, capsys, words, 
             Path(file).unlink()
 
 
-@pytest.mark.parametrize(
-    "folder",
-    [
-        "results/e/0",
-        "results/e",
-        "results/e/agg",
-        "g",
-    ],
-)
+@pytest.mark.parametrize("folder", ["results/e/0", "results/e", "results/e/agg", "g"])
 def test_figures_are_not_drawn_into_results(home, monkeypatch, capsys, folder):
     monkeypatch.chdir(home)
     Path("results/e/mean").mkdir(exist_ok=True)

@@ -145,14 +145,7 @@ def test_fingerprint_is_stable():
     assert tasks[0].fingerprint() == tasks[1].fingerprint()
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        [math.nan],
-        [math.inf, -math.inf],
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("bad", [[math.nan], [math.inf, -math.inf]], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_what_is_not_finite_is_found(bad, dtype):
     x = torch.rand(50, 20, dtype=dtype)
