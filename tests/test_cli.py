@@ -445,26 +445,3 @@ def test_default_names_say_config_data_and_method(cfg, words, shift, name, tmp_p
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").touch()
     assert arguments.default_name(cfg, words.split(), shift) == name
-
-
-@pytest.mark.parametrize("value", ["..", "a/../b", "[1, 2]", "x" * 500])
-def test_default_names_are_names_of_folders(value):
-    words = ["open_set.unseen", value, "dataset.name", value]
-    store.check_name(arguments.default_name(None, words, "open_set"))
-
-
-@pytest.mark.parametrize(
-    "words, page",
-    [
-        (["run", "srnc.rounds", "x"], "graphgym-srnc options srnc"),
-        (["run", "open_set.num_unseen", "x"], "docs/reference/data.md"),
-        (["run", "file.num_val", "x"], "docs/tutorials/own-graph.md"),
-        (["grid", "--grid", "nothing.txt"], "docs/how-to/grids.md"),
-    ],
-)
-def test_an_error_names_the_page_to_read(words, page, capsys):
-    assert main(words) == 2
-    error = capsys.readouterr().err.rstrip()
-    assert error.endswith((f" (see {page})", f". See {page}."))
-    if page.startswith("docs/"):
-        assert (Path(__file__).parents[1] / page).is_file()

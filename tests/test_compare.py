@@ -433,22 +433,6 @@ def test_no_name_becomes_a_link_or_html(tmp_path):
     assert not re.search(special.replace("|]", "]"), made), made
 
 
-def test_latex_is_a_table_as_in_the_paper(several):
-    latex = render.to_latex(of(several, metrics=["micro_f1", "macro_recall"]))
-    rules = ("toprule", "midrule", "bottomrule", "begin{tabular}{lcccccccc}")
-    for rule in (*rules, "multicolumn{2}{c}{Cora}", "cmidrule(lr){2-3}"):
-        assert latex.count(f"\\{rule}") == 1, rule
-    rows = [line for line in latex.splitlines() if line.endswith(r"\\")]
-    assert len(rows) == 6 and {len(re.findall(r"(?<!\\)&", row)) for row in rows[1:]} == {8}
-    assert latex.count(r"\textbf{") == 4 == latex.count(r"\underline{")
-    assert latex.startswith(r"% Needs \usepackage{booktabs}") and "%" not in "".join(rows)
-    assert {row[:4] for row in rows if "underline" in row} <= {"PGL+", "SRNC"}
-    body = "".join(line for line in latex.splitlines() if not line.startswith("%"))
-    assert body.count("{") == body.count("}") and body.isascii()
-    one = render.to_latex(of(several, columns=["dataset.format"]))
-    assert r"\cmidrule" not in one and "pool runs that differ in dataset.name" in one
-
-
 def test_files_and_notes_of_the_command(tmp_path, several, capsys):
     found, out = of(several), tmp_path / "out"
     for suffix, form in render.SUFFIXES.items():

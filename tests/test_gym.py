@@ -21,7 +21,6 @@ from torch_geometric.graphgym.models.layer import GeneralLayer, new_layer_config
 
 from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.backbones import prepare
-from graphgym_srnc.core import environment
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.config import not_read, stock_keys
 from graphgym_srnc.gym.encoder import GymEncoder, encoder_spec
@@ -107,26 +106,6 @@ def test_all_errors_are_told_at_once_and_each_key_once(gym):
     with pytest.raises(InputError) as error:
         gym.load_config(None, words)
     assert [one.key for one in error.value.errors] == ["optim.max_epoch", "optim.scheduler"]
-
-
-def test_threads_are_a_number_or_chosen_by_the_size_of_the_graph(gym, tmp_path, monkeypatch):
-    monkeypatch.setattr(environment.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    large = environment.SECOND_THREAD
-    chosen = [environment.threads("auto", edges) for edges in (0, large - 1, large, 9 * large)]
-    assert chosen == [1, 1, 2, 2] and environment.threads(3, 9 * large) == 3
-    monkeypatch.setattr(environment.os, "sched_getaffinity", lambda _: {0}, raising=False)
-    assert environment.threads("auto", large) == 1
-    (tmp_path / "auto.yaml").write_text("num_threads: auto\n")
-    assert gym.load_config(tmp_path / "auto.yaml").num_threads == "auto"
-    two = gym.load_config(tmp_path / "auto.yaml", ["num_threads", "2"])
-    assert (two.num_threads, type(two.num_threads)) == (2, int)
-
-
-def test_keys_that_are_not_read_of_a_stored_config_get_their_default(gym):
-    words = ["optim.max_epoch", "7", "gnn.head", "node", "share.dim_in", "3", "gnn.agg", "max"]
-    assert gym.load_config("testing/srnc", words, stored=True) == gym.load_config("testing/srnc")
-    anyway = ["train.eval_period", "1", "train.sampler", "full_batch"]
-    assert gym.load_config("testing/erm", anyway)
 
 
 def test_one_head_is_what_graphgym_gives(gym):

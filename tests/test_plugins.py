@@ -19,71 +19,6 @@ from graphgym_srnc.gym.config import add_options, enter
 
 ROOT = Path(__file__).parents[1]
 
-RIVAL = '''
-"""A plug-in in the manner of GraphGPS: names of its own, and a loader that knows all formats."""
-import torch
-from torch_geometric.graphgym import register
-from torch_geometric.graphgym.config import CN
-
-@register.register_config("rival")
-def set_cfg_rival(cfg):
-    cfg.train.mode = "dann"
-    cfg.dann = CN()
-    cfg.dann.strength = 0.5
-    cfg.rival = CN()
-
-@register.register_loader("rival")
-def load(format, name, dataset_dir):
-    if format == "Rival":
-        return "the rival's"
-    raise ValueError(f"Unknown data format: {format}")
-
-@register.register_layer("sgconv")
-class Layer(torch.nn.Module):
-    pass
-
-register.register_act("swish", torch.nn.SiLU)
-register.register_metric("macro_f1", lambda true, pred, task_type: 0.25)
-
-@register.register_train("dann")
-def train(loggers, loaders, model, optimizer, scheduler):
-    return "the rival's"
-'''
-
-BOTH = '''
-import json, sys
-from types import SimpleNamespace
-{imports}
-from torch_geometric.graphgym import register
-from torch_geometric.graphgym.config import cfg, load_cfg, set_cfg, set_run_dir
-from torch_geometric.graphgym.loader import load_dataset
-from torch_geometric.graphgym.model_builder import create_model
-from torch_geometric.graphgym.train import GraphGymDataModule
-
-from graphgym_srnc.gym.main import train
-set_cfg(cfg)
-open("m.yaml", "w").write("""
-out_dir: results/m
-dataset: {{format: synthetic, name: toy}}
-synthetic: {{num_nodes: 300, num_val: 30, num_test: 50}}
-train: {{mode: {mode}}}
-gnn: {{layer_type: sgconv, dim_inner: 8, batchnorm: false, l2norm: false}}
-optim: {{scheduler: none}}
-accelerator: cpu
-""")
-load_cfg(cfg, SimpleNamespace(cfg_file="m.yaml", opts=[]))
-cfg.{mode}.steps, cfg.{mode}.rounds = 3, 1
-set_run_dir(cfg.out_dir)
-datamodule, model = GraphGymDataModule(), create_model()
-train(model, datamodule)
-
-assert register.layer_dict["sgconv"] is rival.Layer
-assert register.metric_dict["macro_f1"]([], [], "") == 0.25
-assert register.train_dict["dann"] is rival.train and "erm" in register.train_dict
-cfg.dataset.format = "Rival"
-assert load_dataset() == "the rival's"
-'''
-
 
 def run_python(code: str, folder: Path) -> str:
     """The output of a program in a process of its own, which finds modules in a folder."""
@@ -97,22 +32,6 @@ def run_python(code: str, folder: Path) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("imports", "mode"),
-    [
-        ("import rival\nimport graphgym_srnc.gym", "erm"),
-        ("import graphgym_srnc.gym\nimport rival", "dann"),
-    ],
-)
-def test_another_plugin_in_either_order(tmp_path, imports, mode):
-    (tmp_path / "rival.py").write_text(RIVAL)
-    run_python(BOTH.format(imports=imports, mode=mode), tmp_path)
-    result = json.loads((tmp_path / "results/m/0/result.json").read_text())
-    assert result["method"] == mode and result["backbone"] == "sgconv"
-    assert result["test"]["macro_f1"] != 0.25
 
 
 def test_names_that_others_may_have_are_entered_late(gym):

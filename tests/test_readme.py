@@ -11,13 +11,11 @@ import torch
 
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import BACKBONES
-from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.main import build_parser, main
 from graphgym_srnc.data import datasets
 from graphgym_srnc.data.block_model import class_topics, dcsbm
 from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io.settings import digest
 from graphgym_srnc.shifts import splits
 
 ROOT = Path(__file__).parents[1]
@@ -133,38 +131,6 @@ def test_commands_are_understood(gym, tmp_path, monkeypatch):
         assert not [word for word in rest if word.startswith("--")], words
         if hasattr(args, "cfg"):
             gym.load_config(args.cfg, [*args.overrides, *rest])
-
-
-def test_no_two_commands_of_the_docs_meet_in_a_folder(gym, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.yaml").write_text(blocks("yaml", OWN_GRAPH)[0])
-    lines = {
-        line.strip()
-        for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-        for line in re.findall(
-            r"^(?: {4})?(?:pip .*&& )?(graphgym-srnc (?:run|grid)\b.*)$",
-            page.read_text(encoding="utf-8").replace("\\\n", " "),
-            re.M,
-        )
-    }
-    configs: dict[str, set[str]] = {}
-    for line in sorted(lines):
-        args, words = build_parser().parse_known_args(shlex.split(line, comments=True)[1:])
-        cfg = gym.load_config(args.cfg, words)
-        name = arguments.default_name(args.cfg, words, cfg.dataset.format)
-        if args.command == "grid":
-            name += f"_grid_{Path(args.grid).stem}"
-        configs.setdefault(args.name or name, set()).add(digest(cfg))
-    assert len(configs) > 15
-    assert {
-        "first",
-        "own-mygraph",
-        "own-demo-graph",
-        "mine-plus",
-        "default",
-        "default_grid_open_set",
-    } <= set(configs)
-    assert {name for name, found in configs.items() if len(found) > 1} == set()
 
 
 def test_keys_in_the_text_exist(gym):

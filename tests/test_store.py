@@ -220,15 +220,6 @@ def test_what_has_come_since_the_plan_stays(tmp_path):
         assert present is None
 
 
-def test_overwriting_spares_what_another_process_has_put_in_place(tmp_path):
-    run(experiment(tmp_path), 0, [0.5])
-    new, same = (experiment(tmp_path, train={"mode": "srnc", "patience": 0}) for _ in range(2))
-    assert new.plan([0, 1], overwrite=True) == same.plan([0, 1], overwrite=True) == [0, 1]
-    run(same, 0, [0.9])
-    new.clear()
-    assert new.result(0)["val"]["micro_f1"] == 0.9
-
-
 @pytest.mark.parametrize(
     "first, repeat, key",
     [(-1, 1, "seed"), (2**32 - 1, 2, "seed"), (0, 10**12, "--repeat"), (0, 0, "--repeat")],
