@@ -336,7 +336,7 @@ def test_two_threads_do_not_disturb_each_other():
     assert alone[0].record_.history[0].losses != alone[1].record_.history[0].losses
 
 
-@pytest.mark.parametrize("name", ["OpenWGL", "SRNCPlus"])
+@pytest.mark.parametrize("name", ["OpenWGL"])
 def test_nothing_global_is_read_or_changed(name, tmp_path):
     def state() -> tuple:
         return (

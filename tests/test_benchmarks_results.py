@@ -21,6 +21,7 @@ def runs(row: str, block: str, *scores: float, val: tuple[float, ...] = ()) -> p
     return pd.DataFrame(table)
 
 
+@pytest.mark.slow
 def test_the_committed_pages_are_what_the_files_give(results, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["results.py", "--check"])
     assert results.main() == 0, capsys.readouterr().out

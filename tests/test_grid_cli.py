@@ -348,9 +348,6 @@ def test_a_shipped_grid_loads_as_a_whole(gym, tmp_path, name):
     spaces = space.read(space.find(f"grids/{name}"))
     # GraphGym's agg_batch sorts by the columns of one of the folders.
     assert len({tuple(axis.alias for axis in part) for part in spaces}) == 1
-    cells = plan.cells(space.settings(spaces), None, "default", [], tmp_path, 10)
-    assert len(cells) > 5 and not tree(tmp_path)
-    block = {"ocnnc": "ocnnc", "close_set_citation": "cross_graph"}.get(name)
-    if block:
-        pairs = {(cell.cfg[block].source, cell.cfg[block].target) for cell in cells}
-        assert len(pairs) == 6 and all(source != target for source, target in pairs)
+    settings = space.settings(spaces)
+    assert len(settings) > 5 and len(set(settings)) == len(settings)
+    assert plan.cells(settings[::6], None, "default", [], tmp_path, 10) and not tree(tmp_path)

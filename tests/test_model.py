@@ -81,7 +81,7 @@ def check_bits(method, task, loaded) -> None:
 CLOSE = "dann grade cmd mmd coral srgnn strurw a2gnn adalign udagcn pairalign".split()
 
 
-@pytest.mark.parametrize("mode", methods.names()[::3])
+@pytest.mark.parametrize("mode", methods.names()[::5])
 def test_every_method(gym, tmp_path, mode):
     kind = ["synthetic.num_unseen", "0"] if mode in CLOSE else []
     method, task, loaded = trained(gym, tmp_path, "train.mode", mode, *kind)
@@ -99,8 +99,6 @@ def test_every_method(gym, tmp_path, mode):
         ["gnn.layer_type", "dgi"],
         ["gnn.layer_type", "gatconv"],
         ["gnn.layer_type", "generalconv"],
-        ["gnn.batchnorm", "true"],
-        ["srnc.pseudo_labels", "classifier"],
         ["train.mode", "erm", "erm.score", "openmax", "erm.smoothing", "2"],
     ],
     ids=lambda words: words[1],
@@ -133,7 +131,7 @@ def test_a_layer_of_ones_own(gym, tmp_path):
         model.load(tmp_path / "one")
 
 
-@pytest.mark.parametrize("mode", ["erm", "srnc", "iid"])
+@pytest.mark.parametrize("mode", ["srnc", "iid"])
 def test_the_file_alone_gives_an_estimator(gym, tmp_path, mode):
     words = ["optim.base_lr", "0.02", "gnn.layer_type", "gatconv", "seed", "3"]
     method, task, loaded = trained(gym, tmp_path, "train.mode", mode, *words)

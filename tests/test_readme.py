@@ -91,6 +91,7 @@ def copied(tmp_path, monkeypatch):
     return copy
 
 
+@pytest.mark.slow
 def test_printed_outputs_have_the_form_of_real_ones(gym, tmp_path, monkeypatch, capsys):
     """The numbers are of the full runs and are not repeated here, but lines and columns are."""
 
@@ -145,6 +146,7 @@ def test_keys_in_the_text_exist(gym):
                 assert name in cfg[section], f"{page.name}: {key}"
 
 
+@pytest.mark.slow
 def test_own_graph(gym, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     x, edges, y = small_graph()
