@@ -347,6 +347,8 @@ def test_a_failing_trial_is_lost_and_told(tmp_path, inline, capsys, monkeypatch)
     assert main([*words(tmp_path, "--overwrite", trials=1), *more]) == 1
     assert "Every trial failed for cmd" in capsys.readouterr().err
     assert record(tmp_path)["methods"]["cmd"]["chosen"] is None
+    assert not (tmp_path / "s" / "tuned.txt").exists()
+    assert not (tmp_path / "s" / "tuned" / "cmd.yaml").exists()
 
 
 @pytest.mark.slow
