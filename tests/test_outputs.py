@@ -346,6 +346,7 @@ def test_a_join_on_id_finds_all_rows(home, monkeypatch, capsys):
     assert [row["cluster"] for row in rows("c.csv")] == [row["cluster"] for row in first]
 
 
+@pytest.mark.slow
 def test_parquet_and_graph_folders_keep_ids(home, monkeypatch, capsys):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
@@ -361,18 +362,12 @@ def test_parquet_and_graph_folders_keep_ids(home, monkeypatch, capsys):
 
 QUICK = (
     ["options", "srnc"],
-    ["compare", "nowhere"],
-    ["run", "--no-such-option"],
     ["run", "--name", "t", "--overwrite", *FAST],
 )
 SHELLS = {
-    "closed stdout": '"$@" >&-',
-    "closed stderr": '"$@" 2>&-',
     "closed": '"$@" <&- >&- 2>&-',
     "full disk": '"$@" >/dev/full',
-    "full stderr": '"$@" 2>/dev/full',
     "no reader": 'set -o pipefail; "$@" | true',
-    "no readers": '"$@" 2>&1 | true',
     "ascii": 'LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 PYTHONIOENCODING=ascii "$@"',
 }
 
@@ -381,7 +376,7 @@ SHELLS = {
 @pytest.mark.skipif(os.name != "posix", reason="shell")
 @pytest.mark.parametrize(
     "shell, words",
-    [*((shell, QUICK[0]) for shell in SHELLS), ("closed", QUICK[2]), ("ascii", QUICK[3])],
+    [*((shell, QUICK[0]) for shell in SHELLS), ("ascii", QUICK[1])],
 )
 def test_a_terminal_that_takes_no_text(home, shell, words):
     done = subprocess.run(
@@ -400,7 +395,7 @@ def test_a_terminal_that_takes_no_text(home, shell, words):
         assert done.returncode == 141 and not done.stderr
     if shell == "full disk":
         assert done.returncode == 1 and "No space left" in done.stderr
-    if words == QUICK[3]:
+    if words == QUICK[1]:
         assert done.returncode == 0 and done.stdout.isascii()
 
 

@@ -339,7 +339,7 @@ def test_a_failing_trial_is_lost_and_told(tmp_path, inline, capsys, monkeypatch)
     assert len(found["cmd"]["trials"]) == 4 and found["cmd"]["chosen"]["cmd.weight"] == 1.0
     assert " trials failed; the first is trial " in capsys.readouterr().out
     monkeypatch.setattr(CMD, "losses", losses)
-    assert main(words(tmp_path)) == 0, "what failed is tried again"
+    assert main([*words(tmp_path, trials=4), *more]) == 0, "what failed is tried again"
     for trial in record(tmp_path)["methods"]["cmd"]["trials"]:
         assert (trial["state"] == "failed") == (trial["setting"]["cmd.batch_size"] == -1)
 
