@@ -24,7 +24,6 @@ from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.plots import charts
 from graphgym_srnc.plots import embedding as maps
-from graphgym_srnc.plots import shift as labels
 from graphgym_srnc.plots.style import MARKERS, PALETTE, style
 from graphgym_srnc.train.metrics import confusion_matrix
 
@@ -119,7 +118,7 @@ def shift(task: ShiftTask, ax: Axes | None = None) -> Axes:
     _check(task)
     summary = describe(task)
     ax = _axes(ax, (6.4, 1.6 + 0.4 * len(summary["labels"])))
-    labels.figure(summary, axes=ax)
+    charts.shift_figure(summary, axes=ax)
     return ax
 
 

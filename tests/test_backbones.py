@@ -84,10 +84,10 @@ def pyg_layer(layer: nn.Module, kind: str, last: bool) -> nn.Module:
     return twin
 
 
-@pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
 @pytest.mark.parametrize(
-    "layers, act, skip",
-    [(1, "relu", False), (2, "relu", False), (3, "selu", True)],
+    "layers, act, skip, data",
+    [(2, "relu", False, DENSE), (3, "selu", True, SPARSE)],
+    ids=["dense", "sparse"],
 )
 @pytest.mark.parametrize("kind", ["gcnconv", "sageconv", "gatconv", "gatdrop", "mlp"])
 def test_encoder_is_pygs_stack(kind, layers, act, skip, data):
@@ -104,33 +104,14 @@ def test_encoder_is_pygs_stack(kind, layers, act, skip, data):
 
 
 @pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
-@pytest.mark.parametrize("layers", [2])
-def test_sgc_is_pygs(layers, data):
+def test_sgc_is_pygs(data, layers=2):
     model = encoder("sgconv", layers=layers)
     twin = SGConv(40, 3, K=layers)
     twin.load_state_dict({"lin.weight": model.layers[0].weight.T, "lin.bias": model.output_bias})
     assert torch.allclose(logits(model, data), twin(data.x, data.edge_index), atol=2e-5)
 
 
-@pytest.mark.parametrize(
-    "features, expected",
-    [
-        ("none", lambda x: x),
-        ("l2", lambda x: x / np.linalg.norm(x, axis=1, keepdims=True)),
-        ("row", lambda x: x / np.abs(x).sum(1, keepdims=True)),
-    ],
-)
-def test_features_are_scaled(features, expected):
-    x = DENSE.x.clone()
-    x[:, 0] *= -1
-    assert np.allclose(
-        Graph(Data(x=x, edge_index=DENSE.edge_index), features).x.numpy(),
-        expected(x.numpy()),
-        atol=1e-6,
-    )
-
-
-@pytest.mark.parametrize("layers, density", [(1, 0.01), (2, 1.0), (3, 0.1)])
+@pytest.mark.parametrize("layers, density", [(3, 0.1)])
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "dgi"])
 def test_view_of_some_nodes_is_rows_of_the_whole(kind, layers, density):
     model, data = encoder(kind, layers=layers, skip=True), make(density, 300)
@@ -141,8 +122,9 @@ def test_view_of_some_nodes_is_rows_of_the_whole(kind, layers, density):
         assert torch.allclose(logits(model, data, nodes), whole[nodes], atol=2e-5)
 
 
-@pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
-@pytest.mark.parametrize("kind", ["gcnconv", "gatconv", "mlp"])
+@pytest.mark.parametrize(
+    "kind, data", [("gcnconv", SPARSE), ("gatconv", DENSE)], ids=["gcn", "gat"]
+)
 def test_gradients_of_a_view_are_those_of_the_whole(kind, data):
     model, graph, nodes = encoder(kind, skip=True), Graph(data, "none"), torch.tensor([3, 77, 12])
     weights = [weight for weight in model.parameters() if weight.requires_grad]
@@ -188,7 +170,7 @@ def test_operators():
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["gcnconv", "sageconv", "gatconv"])
 def test_edges_are_read_as_a_simple_undirected_graph(kind):
     one_way = DENSE.edge_index[:, DENSE.edge_index[0] < DENSE.edge_index[1]]
     loops = torch.arange(0, 90, 3).repeat(2, 1)
@@ -216,20 +198,6 @@ def test_dropout():
     first = dropout(h, 0.5)
     torch.manual_seed(1)
     assert torch.equal(first, dropout(h, 0.5))
-
-
-@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
-def test_relu_and_dropout_at_once_are_the_two_one_by_one(p):
-    """In every digit, value and gradient, and with the same draws."""
-    out, weight = torch.randn(300, 7), torch.randn(300, 7)
-    found = []
-    for once in (True, False):
-        torch.manual_seed(3)
-        model, h = encoder("gcnconv", dropout=p).train(), out.clone().requires_grad_()
-        hidden = model._activated(h) if once else dropout(torch.relu(h), p)
-        (hidden * weight).sum().backward()
-        found.append((hidden.detach(), h.grad, torch.rand(1)))
-    assert all(map(torch.equal, *found)) and found[0][0].any() and found[0][1].any()
 
 
 @pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
@@ -268,13 +236,7 @@ def test_gatdrop_drops_features_and_attention_weights(data):
     [
         ("kind", {"kind": "nonesuch"}),
         ("act", {"act": "nonesuch"}),
-        ("layers", {"layers": 0}),
         ("hidden", {"kind": "gatconv", "hidden": 15}),
-        ("hidden", {"hidden": 0}),
-        ("heads", {"heads": 0}),
-        ("features", {"features": "nonesuch"}),
-        ("dropout", {"dropout": 1.0}),
-        ("dropout", {"dropout": -0.1}),
         ("dropout", {"dropout": float("nan")}),
     ],
 )
@@ -284,18 +246,7 @@ def test_bad_specs(key, changes):
     assert error.value.key == key
 
 
-def test_auto_centres_dense_columns_only():
-    sparse, dense = make_graph(), make_graph()
-    sparse.x = (torch.rand(sparse.num_nodes, 40) < 0.05).float()
-    dense.x = torch.rand(sparse.num_nodes, 40) + 1
-    assert (Graph(sparse, "auto").x.matrix != Graph(sparse, "l2").x.matrix).nnz == 0
-    centred = dense.x - dense.x.mean(0)
-    assert torch.allclose(
-        Graph(dense, "auto").x, centred / centred.norm(dim=1, keepdim=True), atol=1e-6
-    )
-
-
-@pytest.mark.parametrize("features", ["none", "row", "l2", "auto"])
+@pytest.mark.parametrize("features", ["row", "auto"])
 @pytest.mark.parametrize("density", [1.0, 0.1])
 def test_scaled_features_are_renewed_after_a_change_in_place(density, features):
     data = make(density)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import re
 import shutil
 import signal
 import zipfile
@@ -14,16 +13,12 @@ from typing import Any, Iterator, NoReturn
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
 import graphgym_srnc
 from graphgym_srnc import shifts
-from graphgym_srnc.cli import data as data_command
-from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import catalogue, datasets, home, limits, untrusted
-from graphgym_srnc.data.describe import describe
+from graphgym_srnc.data import catalogue, home, untrusted
 from graphgym_srnc.data.read import text as read_text
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
@@ -60,22 +55,15 @@ EYE, NONE, EVERY = torch.eye(12), torch.empty(2, 0, dtype=torch.long), torch.one
 EMPTY = {"x": torch.empty(0, 3), "y": torch.empty(0), "edge_index": NONE}
 BAD_GRAPHS = [
     ({"edge_index": edges((0, 12))}, "edge_index", "0 to 11"),
-    ({"edge_index": edges((0, -1))}, "edge_index", "0 to 11"),
     ({"edge_index": edges((0, 1), (1, 2), (2, 3)).T}, "edge_index", "[2, E]"),
-    ({"edge_index": torch.eye(2)}, "edge_index", "integer"),
     ({"edge_index": NONE}, "edge_index", "at least one edge"),
-    ({"edge_index": edges((3, 3))}, "edge_index", "at least one edge"),
     ({"x": torch.full((12, 12), float("nan"))}, "x", "finite"),
     ({"x": EYE.index_fill(0, torch.tensor([4]), float("inf"))}, "x", "finite"),
-    ({"x": torch.ones(12)}, "x", "[V, F]"),
     (EMPTY, "x", "at least one node"),
-    ({"y": torch.tensor([0, 1, 2])}, "y", "[12]"),
-    ({"y": torch.tensor([0, 1, -2] * 4)}, "y", "-1 where there is none"),
     ({"y": torch.tensor([0, 1, 3] * 4)}, "y", "without a gap"),
     ({"y": torch.tensor([0, 1, 1.5] * 4)}, "y", "integer labels"),
     ({"y": torch.zeros(12, dtype=torch.long)}, "y", "two classes"),
     ({"y": None}, "graph.pt", "has no y"),
-    ({"train_mask": EVERY[:, None].expand(12, 2)}, "train_mask", "[12]"),
     ({"train_mask": EVERY, "y": torch.tensor([0, 1, -1] * 4)}, "train_mask", "labelled nodes"),
 ]
 
@@ -89,42 +77,21 @@ def test_graph(tmp_path, number):
     assert [path.name for path in tmp_path.iterdir()] == ["graph.pt"]
 
 
-def test_isolated_nodes_self_loops_duplicates_and_directed_edges_work(tmp_path):
-    torch.save(fields(edge_index=edges((0, 1), (0, 1), (2, 2), (4, 3))), tmp_path / "graph.pt")
-    task = own_file(path=str(tmp_path / "graph.pt"), labels_per_class=1)
-    assert task.source.num_edges == 4
-    assert task.info["cleaned"] == {"self_loops": 1, "duplicates": 1, "one_way": 2}
+WRONG = [
+    ("num_unseen", 6),
+    ("unseen", [1, 1]),
+    ("labels_per_class", 500),
+    ("num_val", 0),
+    ("mode", "other"),
+    ("avg_degree", 900.0),
+    ("num_nodes", 10),
+    ("shift", -0.1),
+]
 
 
-WRONG = {
-    "num_unseen": (6, -1),
-    "unseen": ([7], [1, 1], [0, 1, 2, 3, 4, 5]),
-    "labels_per_class": (500, 0),
-    "num_val": (0, -1),
-    "num_test": (0,),
-    "mode": ("other",),
-    "homophily": (1.5,),
-    "avg_degree": (0.0, 900.0),
-    "degree_exponent": (1.5,),
-    "class_imbalance": (0.5,),
-    "num_nodes": (10,),
-    "blocks_per_class": (0,),
-    "num_classes": (1,),
-    "num_features": (0,),
-    "signal": (2.0,),
-    "shift": (-0.1,),
-    "split_seed": (-1,),
-}
-
-
-@pytest.mark.parametrize("option", WRONG)
-def test_synthetic_options(option):
-    for value in WRONG[option]:
-        refused(
-            option if option == "split_seed" else f"synthetic.{option}",
-            synthetic,
-            **{option: value},
-        )
+@pytest.mark.parametrize("option, value", WRONG)
+def test_synthetic_options(option, value):
+    refused(f"synthetic.{option}", synthetic, **{option: value})
 
 
 def test_too_few_labels_names_the_class_and_the_way_out(tmp_path):
@@ -134,46 +101,6 @@ def test_too_few_labels_names_the_class_and_the_way_out(tmp_path):
     )
     assert "class 2" in str(error) and "at most 2" in str(error) and "unseen" in str(error)
     assert own_file(path=str(tmp_path / "graph.pt"), labels_per_class=3, unseen=[2]).num_known == 2
-
-
-def test_files(tmp_path):
-    def told(name: str, key: str = "file.path", **options) -> str:
-        return str(refused(key, own_file, path=str(tmp_path / name), **options))
-
-    refused("file.path", own_file)
-    assert str(tmp_path) in told("nowhere.pt")
-    (tmp_path / "graph.xlsx").write_text("")
-    assert ".npz" in told("graph.xlsx")
-    for name in ("broken.pt", "broken.npz"):
-        (tmp_path / name).write_bytes(b"nonsense")
-        told(name)
-    (tmp_path / "folder").mkdir()
-    assert "edges" in told("folder")
-    told("folder", "file.split", split="mine")
-    torch.save(fields(), tmp_path / "graph.pt")
-    told("graph.pt", "file.split", split="given")
-    told("graph.pt", "file.open_set", open_set=False, num_unseen=1)
-
-
-@pytest.mark.parametrize(
-    "name, text",
-    [
-        ("edges.csv", "0,1\n1,x\n"),
-        ("edges.csv", "0,1,2\n"),
-        ("features.csv", "1,0\n1\n"),
-        ("labels.csv", "0\n1\n0\n"),
-        ("labels.csv", "9,0\n"),
-        ("split.csv", "0,other\n"),
-    ],
-)
-def test_tables(name, text, tmp_path):
-    (tmp_path / "edges.csv").write_text("0,1\n1,2\n2,3\n3,0\n")
-    (tmp_path / "features.csv").write_text("1,0\n0,1\n1,1\n0,1\n")
-    (tmp_path / "labels.csv").write_text("0\n1\n0\n1\n")
-    assert own_file(path=str(tmp_path), labels_per_class=1).num_known == 2
-    (tmp_path / name).write_text(text)
-    key = "y" if text == "0\n1\n0\n" else name
-    refused(key, own_file, path=str(tmp_path), labels_per_class=1)
 
 
 class Trap:
@@ -213,67 +140,6 @@ def at_most(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-@pytest.fixture
-def graph_folder(tmp_path):
-    (tmp_path / "nodes.csv").write_text("id,n\n" + "".join(f"{i},{i % 3}\n" for i in range(8)))
-    (tmp_path / "links.csv").write_text("".join(f"{i},{(i + 1) % 8}\n" for i in range(8)))
-    files = (str(tmp_path / name) for name in ("nodes.csv", "links.csv"))
-    words = ("--numbers", "n", "--out", str(tmp_path / "graph"))
-    assert main(["data", "make", *files, *words]) == 0
-    (tmp_path / "graph" / "labels.csv").write_text("".join(f"{i % 2}\n" for i in range(8)))
-    return tmp_path / "graph"
-
-
-SHOW = "data show --cfg own file.labels_per_class 2 dataset.name"
-MAKE = "links.csv --numbers n --out new"
-TABLES = "file.path graph/edges.csv file.labels graph/labels.csv file.features"
-PIPES = f"""
-graph/edges.csv          | {SHOW} graph
-graph/features.npy       | {SHOW} graph
-graph/labels.csv         | {SHOW} graph
-graph/split.csv          | {SHOW} graph
-graph/features.npy       | {SHOW} graph file.mapped True
-a.pt                     | {SHOW} a.pt
-a.npz                    | {SHOW} a.npz
-a.csv                    | {SHOW} a.csv
-a.npy                    | {SHOW} a.npy
-a.npz                    | {SHOW} graph {TABLES} a.npz
-nodes.csv                | data make nodes.csv {MAKE}
-links.csv                | data make nodes.csv {MAKE}
-nodes.parquet            | data make nodes.parquet {MAKE}
-more.npy                 | data make nodes.csv {MAKE} --embeddings more.npy
-graph/recipe.json        | data make nodes.csv links.csv --like graph --out new
-a.pt                     | data make a.pt --node n --metapath n-n --out new
-d/raw/node-feat.csv.gz   | data make d --out new
-a.yaml                   | data show --cfg a.yaml
-a.yaml                   | run --cfg a.yaml
-a.txt                    | grid --grid a.txt
-results/0/result.json    | compare results
-results/0/result.json    | report results
-results/0/result.json    | predict results --out p.csv
-model.pt                 | predict model.pt --out p.csv
-model.pt                 | discover model.pt
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on this system")
-@pytest.mark.parametrize(
-    "case", PIPES.strip().split("\n"), ids=lambda case: re.sub(" +", " ", case)
-)
-def test_a_pipe_in_the_place_of_a_file_is_refused_at_once(
-    case, graph_folder, tmp_path, monkeypatch, capsys, gym, unchanged_globals
-):
-    pipe, words = (part.strip() for part in case.split("|"))
-    monkeypatch.chdir(tmp_path)
-    Path(pipe).parent.mkdir(parents=True, exist_ok=True)
-    Path(pipe).unlink(missing_ok=True)
-    os.mkfifo(pipe)
-    capsys.readouterr()
-    with at_most(60):
-        assert main(words.split()) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on this system")
 def test_pipes_from_python(tmp_path):
     os.mkfifo(tmp_path / "a")
@@ -301,23 +167,7 @@ def packed(path: Path, **headers: tuple[str, bytes]) -> Path:
     return path
 
 
-def test_only_the_arrays_that_are_asked_for_are_read(tmp_path, monkeypatch):
-    np.savez(tmp_path / "graph.npz", **fields(), huge=np.zeros(10))
-    read = np.lib.format.read_array
-    shapes = []
-
-    def noted(file, **named):
-        shapes.append((array := read(file, **named)).shape)
-        return array
-
-    monkeypatch.setattr(np.lib.format, "read_array", noted)
-    own_file(path=str(tmp_path / "graph.npz"), labels_per_class=2)
-    assert len(shapes) == 3 and (10,) not in shapes
-
-
-@pytest.mark.parametrize(
-    "shape", ["(100000, 100000)", "(1000000000000000,)", "(-1, 4)", "(10**400,)", "(3,)"]
-)
+@pytest.mark.parametrize("shape", ["(100000, 100000)", "(-1, 4)", "(3,)"])
 def test_a_header_that_promises_more_than_there_is(tmp_path, shape, monkeypatch):
     monkeypatch.setattr(np, "ndarray", None)  # nothing is made of it
     with pytest.raises(ValueError):
@@ -340,32 +190,7 @@ def test_a_header_that_promises_less_than_there_is(tmp_path):
     assert untrusted.arrays(tmp_path / "b.npz", ["x"])["x"].shape == (2,)
 
 
-def test_a_small_file_does_not_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setenv(limits.OPTION, "0.001")
-    zeros = ("(524288,)", bytes(2**21))
-    packed(tmp_path / "a.npz", x=zeros)
-    assert (tmp_path / "a.npz").stat().st_size < 10_000
-    with pytest.raises(ValueError, match="a.npz: it needs at least"):
-        untrusted.arrays(tmp_path / "a.npz", ["x"])
-    assert untrusted.arrays(tmp_path / "a.npz", ["y"]) == {"x": None}
-    np.savez(tmp_path / "b.npz", x=np.zeros(524288, np.float32))
-    assert untrusted.arrays(tmp_path / "b.npz", ["x"])["x"].shape == (524288,)
-    wide = sp.csr_matrix((8, 2**40), dtype=np.float32)
-    sp.save_npz(tmp_path / "wide.npz", wide)
-    (tmp_path / "edges.csv").write_text("0,1\n")
-    (tmp_path / "labels.csv").write_text("0\n1\n")
-    error = refused(
-        "wide.npz",
-        own_file,
-        path=str(tmp_path / "edges.csv"),
-        labels_per_class=1,
-        features=str(tmp_path / "wide.npz"),
-        labels=str(tmp_path / "labels.csv"),
-    )
-    assert "GiB" in str(error)
-
-
-@pytest.mark.parametrize("value", [1e38, -1e38, 1e20])
+@pytest.mark.parametrize("value", [-1e38])
 def test_a_feature_whose_square_is_no_float_is_named(tmp_path, value):
     graph = fields()
     graph["x"][2, 1] = value
@@ -374,23 +199,12 @@ def test_a_feature_whose_square_is_no_float_is_named(tmp_path, value):
     assert "feature 1 of node 2" in str(error)
 
 
-def test_a_large_feature_is_told_before_training(tmp_path):
-    graph = fields()
-    graph["x"][2, 1] = -1e12
-    np.savez(tmp_path / "graph.npz", **graph)
-    told = describe(own_file(path=str(tmp_path / "graph.npz"), labels_per_class=2))["warnings"]
-    assert any("feature 1 of node 2 is -1e+12" in warning for warning in told)
-
-
 @pytest.mark.parametrize(
     "name, near",
     [
-        ("utils", ""),
         ("os", ""),
         ("__name__", ""),
-        ("webkb", "WebKB"),
         ("Coar", "Cora"),
-        ("Planetoid/PubMd", "Planetoid/PubMed"),
     ],
 )
 def test_a_name_that_is_no_data_set_is_refused_in_one_line(name, near):
@@ -431,10 +245,7 @@ def offline(monkeypatch):
         ("Photo", ("amazon/Photo/raw", "amazon_electronics_photo.npz")),
     ],
 )
-def test_no_network_and_no_data_says_which_files_go_where(
-    tmp_path, offline, monkeypatch, name, files
-):
-    monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
+def test_no_network_and_no_data_says_which_files_go_where(tmp_path, offline, name, files):
     error = refused("name", open_set, name=name, root=str(tmp_path / "data"))
     assert str(tmp_path / "data") in str(error) and all(file in str(error) for file in files)
     assert not list(tmp_path.iterdir())
@@ -458,49 +269,3 @@ def test_a_missing_file_does_not_let_a_download_write_through_links(tmp_path, mo
     monkeypatch.setattr(Planetoid, "download", download)
     refused("name", open_set, name="Cora", root=str(tmp_path))
     assert {path: path.read_bytes() for path in raw.iterdir()} == before
-
-
-@planetoid
-def test_a_download_is_kept_whole(tmp_path, monkeypatch):
-    from torch_geometric.datasets import Planetoid
-
-    source = DATA / "planetoid" / "Cora" / "raw"
-
-    def download(self):
-        for path in self.raw_paths:
-            shutil.copyfile(source / Path(path).name, path)
-
-    monkeypatch.setattr(Planetoid, "download", download)
-    task = open_set(name="Cora", root=str(tmp_path / "data"))
-    raw = tmp_path / "data" / "planetoid" / "Cora" / "raw"
-    assert {path.name: path.read_bytes() for path in raw.iterdir()} == {
-        path.name: path.read_bytes() for path in source.iterdir()
-    }
-    assert not (raw.parent / "processed").exists()
-    monkeypatch.setattr(Planetoid, "download", lambda self: pytest.fail("downloaded twice"))
-    datasets.load.cache_clear()
-    assert open_set(name="Cora", root=str(tmp_path / "data")).fingerprint() == task.fingerprint()
-
-
-@pytest.mark.parametrize(
-    "options, key",
-    [
-        ({"num_unseen": 6}, "open_set.num_unseen"),
-        ({"unseen": [9]}, "open_set.unseen"),
-        ({"split": "mine"}, "open_set.split"),
-        ({"labels_per_class": 100}, "open_set.labels_per_class"),
-        ({"num_val": 0}, "open_set.num_val"),
-    ],
-)
-@planetoid
-def test_open_set_options(options, key):
-    refused(key, open_set, name="Cora", root=str(DATA), **options)
-
-
-@pytest.mark.parametrize("name", ["Coraa", "Planetoid/Foo", "Nothing/Cora", "", "../x"])
-def test_unknown_data_set(name):
-    assert "Planetoid/Cora" in refused("name", open_set, name=name).message
-
-
-def test_picture_of_unknown_kind():
-    refused("--out", data_command.show, cfg=None, overrides=[], out="picture.doc")

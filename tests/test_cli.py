@@ -20,6 +20,7 @@ from conftest import make_graph
 from graphgym_srnc import methods
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.main import COMMANDS, build_parser, main
+from graphgym_srnc.core import progress
 from graphgym_srnc.core.options import options
 from graphgym_srnc.io import store
 from graphgym_srnc.io.stats import read_lines
@@ -445,3 +446,16 @@ def test_default_names_say_config_data_and_method(cfg, words, shift, name, tmp_p
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").touch()
     assert arguments.default_name(cfg, words.split(), shift) == name
+
+
+def test_plain_progress_tells_of_a_long_start(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "EVERY", 0)
+    with progress.RunProgress(2) as display:
+        display.start("seed 7", "reading data")
+        display.doing("pre-training")
+        for _ in progress.steps(2):
+            pass
+        display.finish("done")
+    told = capsys.readouterr().out
+    assert "run 1 of 2, seed 7: reading data, 0 s\n" in told
+    assert "run 1 of 2, seed 7: pre-training, step 1 of 2" in told

@@ -1,6 +1,6 @@
 """Every method: what it promises, and that it sees no hidden label.
 
-Each method is tried on two shifts and two backbones, so that each shift and backbone is tried.
+Each method is tried on one shift and backbone, so that each shift and backbone is tried.
 """
 
 from __future__ import annotations
@@ -74,11 +74,7 @@ TINY = {
 
 
 CASES = [
-    (name, toy, kind)
-    for toys in ([toy for toy in TOYS if not toy.endswith("open")], [*TOYS])
-    for name, toy, kind in zip(
-        methods.names(), itertools.cycle(reversed(toys)), itertools.cycle(backbones.BACKBONES)
-    )
+    *zip(methods.names(), itertools.cycle(reversed(TOYS)), itertools.cycle(backbones.BACKBONES))
 ]
 
 
@@ -158,6 +154,8 @@ def test_contract(toys, started, name, toy, kind):
     for graph in (task.source, task.target, task.validation):
         check_prediction(method, task, graph)
     check_any_graph(method, task.num_features)
+    roles = [method.predict(task.target, role) for role in ("source", "target")]
+    assert torch.equal(*roles) == (name != "a2gnn")
     check_identities(method, task, lambda: small(name, kind), kept)
     for graph, untouched in zip(task.graphs().values(), before):
         assert all(torch.equal(graph[key], untouched[key]) for key in ("x", "edge_index", "y"))
@@ -223,9 +221,8 @@ def check_identities(method: Method, task: ShiftTask, new, kept: list) -> None:
     def load(state: dict[str, Tensor]) -> None:
         rebuilt.load_state_dict({key: state[key] for key in rebuilt.state_dict()})
 
-    for state, expected in kept:
-        load(state)
-        assert torch.equal(rebuilt.predict(task.target), expected)
+    load(kept[0][0])
+    assert torch.equal(rebuilt.predict(task.target), kept[0][1])
     load(method.state_dict())
     for role, graph in (("target", task.target), ("source", task.source)):
         expected = method.predict(graph, role)
@@ -254,6 +251,9 @@ def outside(option) -> list:
 @pytest.mark.parametrize("name", methods.names())
 def test_bad_options_are_refused_before_anything_is_built(name, monkeypatch):
     cls = methods.find(name)
+    for option in options(cls):
+        assert option.doc, f"{name}.{option.key} is not explained"
+        assert option.type is bool or option.allowed is not None, f"{name}.{option.key}"
     bounded = [option for option in options(cls) if isinstance(option.allowed, (Range, OneOf))]
     assert {"smoothing", "batch_size", "fanout"} <= {option.key for option in bounded}
 
@@ -268,19 +268,3 @@ def test_bad_options_are_refused_before_anything_is_built(name, monkeypatch):
                 cls(**{option.key: value})
             assert error.value.key == f"{name}.{option.key}" and error.value.value is value
             assert error.value.allowed == str(option.allowed)
-
-
-@pytest.mark.parametrize("name", methods.names())
-def test_every_number_of_a_method_has_a_range(name):
-    for option in options(methods.find(name)):
-        assert option.doc, f"{name}.{option.key} is not explained"
-        assert option.type is bool or option.allowed is not None, f"{name}.{option.key}"
-
-
-def test_scores_of_the_roles_differ_only_where_a_method_has_two(toys, started):
-    task: ShiftTask = toys["cross_graph-close"]
-    for name in methods.names():
-        method = small(name, "gcnconv")
-        trainer.fit(method, task.oracle if method.oracle else task, max_episodes=1)
-        scores: list[Tensor] = [method.predict(task.source, role) for role in ("source", "target")]
-        assert torch.equal(*scores) == (name != "a2gnn"), name

@@ -18,14 +18,13 @@ import scipy.sparse as sp
 import torch
 from conftest import make_task
 from pretend import Pretend, There, device, pretended
-from test_checkpoint import CASES, SHAPES, TINY, bare
+from test_checkpoint import TINY, bare
 from test_methods import make, some
 
 from graphgym_srnc import methods
-from graphgym_srnc.backbones import BACKBONES, Graph, dgi, sparse
+from graphgym_srnc.backbones import BACKBONES, dgi, sparse
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import store
 from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared import communities, training
 from graphgym_srnc.methods.shared.base import Method
@@ -33,30 +32,19 @@ from graphgym_srnc.train import trainer
 
 on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 BATCHES = [
-    (name, kind, {"batch_size": 6, "fanout": 3})
-    for name, kind in (
-        ("erm", "gatconv"),
-        ("doc", "gcnconv"),
-        ("srnc", "sageconv"),
-        ("srnc_plus", "gcnconv"),
-        ("g2pxy", "gcnconv"),
-        ("openwgl", "gcnconv"),
-    )
+    (name, kind, {"batch_size": 40, "fanout": 2})
+    for name, kind in (("erm", "gatconv"), ("srnc", "sageconv"), ("g2pxy", "gcnconv"))
 ]
 MORE = [
     ("erm", "gcnconv", {"score": "odin"}),
     ("openwgl", "gcnconv", {"cut": "mean", "max_edges": 20}),
-    ("a2gnn", "mlp", {"source_hops": 1}),
-    ("pgl", "gcnconv", {"unknown_loss": "uniform"}),
     ("srgnn", "gcnconv", {"kernel_dim": 3, "kernel_nodes": 4}),
 ]
 FULL = [
-    (*case, shape)
-    for case in [*CASES, *MORE]
-    for shape in [*SHAPES][:1]
-    if "batch_size" not in case[2]
+    *((name, "gcnconv", {}) for name in methods.names() if name != "iid"),
+    *(("erm", kind, {}) for kind in sorted(BACKBONES) if kind != "gcnconv"),
+    *MORE,
 ]
-
 train_infomax = dgi.train_infomax
 
 
@@ -117,10 +105,10 @@ def whole_run(
 
 
 def check_same(
-    name: str, kind: str, options: dict[str, Any], shape: str, watched: Callable | None = None
+    name: str, kind: str, options: dict[str, Any], watched: Callable | None = None
 ) -> list[str]:
     """A run on the pretended device is that on the CPU; gives what made it wait within steps."""
-    task = make_task(**SHAPES[shape])
+    task = make_task(oracle=False)
     record, tensors = whole_run(name, kind, options, task)
     with pretended() as mode:
         if watched is not None:
@@ -135,15 +123,14 @@ def ids(value: Any) -> str | None:
     return str(value) if isinstance(value, (str, dict)) else None
 
 
-@pytest.mark.parametrize("name, kind, options, shape", FULL, ids=ids)
-def test_a_full_batch_run_is_the_cpus_and_its_steps_never_wait(watched, name, kind, options, shape):
-    assert check_same(name, kind, options, shape, watched) == []
+@pytest.mark.parametrize("name, kind, options", FULL, ids=ids)
+def test_a_full_batch_run_is_the_cpus_and_its_steps_never_wait(watched, name, kind, options):
+    assert check_same(name, kind, options, watched) == []
 
 
 @pytest.mark.parametrize("name, kind, options", BATCHES, ids=ids)
 def test_a_run_by_batches_is_the_cpus(name, kind, options):
-    shape = "open" if name in ("srnc", "srnc_plus", "pgl", "g2pxy", "openwgl") else "close"
-    check_same(name, kind, options, shape)
+    check_same(name, kind, options)
 
 
 class Kept:
@@ -168,7 +155,7 @@ def cut_off(name: str, task: ShiftTask) -> tuple[list[dict[str, Any]], list[torc
     return records, [method.predict(task.target) for method in (whole, again)]
 
 
-@pytest.mark.parametrize("name", ["srnc", "g2pxy", "erm"])
+@pytest.mark.parametrize("name", ["srnc"])
 def test_a_run_goes_on_from_its_checkpoint(name):
     with pretended():
         restored = torch.get_device_module(device()).restored
@@ -196,112 +183,13 @@ def test_a_task_moves_once(tmp_path):
     assert task.source.x.device.type == "cpu" and not isinstance(task.source.x, There)
 
 
-def test_features_on_disk_stay_there(tmp_path):
-    task = make_task()
-    array = np.memmap(tmp_path / "x", np.float32, "w+", shape=tuple(task.source.x.shape))
-    x = torch.from_numpy(array).copy_(task.source.x)
-    x.mapped = True
-    task.source.x = x
-    with pretended():
-        moved = task.to(device())
-        assert moved.source.x is x and Graph(moved.source).device == device()
-        assert isinstance(Graph(moved.source).x[moved.train], There)
-    assert check_features(task)
-
-
-def check_features(task: ShiftTask) -> bool:
-    """A run by batches on features on disk gives the CPU's weights."""
-    weights = []
-    options = {"batch_size": 6, "fanout": 3}
-    for where in ("cpu", "there"):
-        with pretended():
-            method = new("srnc", "gcnconv", options)
-            trainer.fit(method, task if where == "cpu" else task.to(device()), seed=3)
-            weights.append([value.cpu() for value in method.state_dict().values()])
-    return all(torch.equal(one, two) for one, two in zip(*weights, strict=True))
-
-
-SMALL = [
-    "synthetic.num_nodes",
-    "200",
-    "synthetic.num_val",
-    "40",
-    "synthetic.num_test",
-    "80",
-    "synthetic.num_features",
-    "40",
-    "synthetic.num_classes",
-    "5",
-    "gnn.dim_inner",
-    "4",
-    "train.max_episodes",
-    "1",
-    "srnc.pretrain_steps",
-    "3",
-    "srnc.steps",
-    "3",
-    "train.mode",
-    "srnc",
-]
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_stored_run_with_all_its_extras(gym, unchanged_globals, tmp_path, monkeypatch):
-    """Events, pictures, checkpoint and model of a run on the device are those of the CPU."""
-    from graphgym_srnc.gym import model
-    from graphgym_srnc.gym import run as runs
-
-    results = []
-    for name in ("here", "there"):
-        cfg = gym.load_config(None, [*SMALL, "train.checkpoint", "1", "out_dir", str(tmp_path)])
-        place = runs.experiment(cfg, name)
-        with pretended():
-            monkeypatch.setattr(
-                runs,
-                "device",
-                lambda cfg, name=name: torch.device("cpu") if name == "here" else device(),
-            )
-            results.append(runs.run(cfg, 0, place, extras=runs.Extras(figures=name == "there")))
-        assert store.read_result(place.path / "0") is not None
-    assert all(
-        results[0][key] == results[1][key]
-        for key in ("val", "test", "verdict", "labels", "split", "params")
-    )
-    one, two = (model.load(tmp_path / name) for name in ("here", "there"))
-    graph = one.task().target
-    assert torch.equal(one.predict(graph).posterior, two.predict(graph).posterior)
-
-
-@pytest.mark.parametrize(
-    "words, waits",
-    [
-        (["gnn.layer_type", "ginconv"], set()),
-        (["gnn.layer_type", "sageconv", "gnn.batchnorm", "true"], set()),
-        # PyG looks for self-loops by a mask in each step.
-        (
-            ["gnn.layer_type", "gcnconv", "gnn.batchnorm", "true"],
-            {"index, gym/encoder.py, forward"},
-        ),
-    ],
-)
-def test_layers_of_graphgym(gym, watched, words, waits):
-    usual = ["train.mode", "erm", "erm.steps", "3", "gnn.dim_inner", "4"]
-    cfg, task, records = gym.load_config(None, [*usual, *words]), make_task(), []
-    for where in ("cpu", "there"):
-        with pretended() as mode:
-            watched(mode)
-            there = task if where == "cpu" else task.to(device())
-            records.append(bare(trainer.fit(gym.build_method(cfg), there, seed=0)))
-    assert records[0] == records[1] and set(mode.waits) == waits
-
-
 def test_cuda_is_refused_in_one_line_where_there_is_none(gym, tmp_path, monkeypatch):
     from graphgym_srnc.gym import build
     from graphgym_srnc.gym import run as runs
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(runs, "build_task", None)  # before any work
-    cfg = gym.load_config(None, [*SMALL, "accelerator", "cuda", "out_dir", str(tmp_path)])
+    cfg = gym.load_config(None, ["accelerator", "cuda", "out_dir", str(tmp_path)])
     with pytest.raises(InputError, match="accelerator: torch finds no CUDA") as error:
         runs.run(cfg, 0, runs.experiment(cfg, "one"))
     assert error.value.key == "accelerator" and not list(tmp_path.rglob("*.json"))
@@ -310,11 +198,8 @@ def test_cuda_is_refused_in_one_line_where_there_is_none(gym, tmp_path, monkeypa
         assert build.device(cfg) == torch.device("cpu")
 
 
-LONG = {"steps": 60, "pretrain_steps": 60, "num_clusters": 8}
-
-
 @on_cuda
-@pytest.mark.parametrize("kind", [kind for kind in BACKBONES if kind != "dgi"])  # it draws before
+@pytest.mark.parametrize("kind", ["gcnconv", "gatconv"])
 def test_a_step_on_cuda_is_that_of_the_cpu(kind):
     """From equal weights, without dropout, logits and gradients are alike."""
     found = []
@@ -334,32 +219,17 @@ def test_a_step_on_cuda_is_that_of_the_cpu(kind):
 
 
 @on_cuda
-@pytest.mark.parametrize(
-    "name, kind, options",
-    [
-        *((name, "gcnconv", {}) for name in ("erm", "srnc", "srnc_plus", "pgl", "mmd")),
-        *(("erm", kind, {}) for kind in BACKBONES),
-        *BATCHES,
-    ],
-    ids=ids,
-)
-def test_scores_on_cuda_are_those_of_the_cpu(name, kind, options):
-    """Draws are others, so scores are only alike.
-
-    Of four seeds on the CPU they were at most .2 apart with unknown classes.
-    """
-    has_unknown = name in ("erm", "iid", "doc", "srnc", "pgl", "g2pxy", "openwgl")
-    open_set = has_unknown and kind == "gcnconv" and not options
-    for shape in SHAPES if open_set else ["close"]:
-        scores = []
-        for task in (
-            make_task(**SHAPES[shape]),
-            make_task(**SHAPES[shape]).to(torch.device("cuda", 0)),
-        ):
-            method = make(name, kind, hidden=16, **some(methods.find(name), LONG) | options)
-            scores.append(trainer.fit(method, task, seed=3).test["micro_f1"])
-            assert all(value.device == task.device for value in method.state_dict().values())
-        assert scores[1] == pytest.approx(scores[0], abs=0.3 if shape == "open" else 0.1)
+@pytest.mark.parametrize("name", ["erm", "srnc", "srnc_plus"])
+def test_scores_on_cuda_are_those_of_the_cpu(name):
+    """Draws are others, so scores are only alike."""
+    scores = []
+    long = some(methods.find(name), {"steps": 60, "pretrain_steps": 60, "num_clusters": 8})
+    for where in ("cpu", "cuda"):
+        task = make_task().to(torch.device(where))
+        method = make(name, hidden=16, **long)
+        scores.append(trainer.fit(method, task, seed=3).test["micro_f1"])
+        assert all(value.device.type == where for value in method.state_dict().values())
+    assert scores[1] == pytest.approx(scores[0], abs=0.3)
 
 
 @on_cuda

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from conftest import make_task
-from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import EncoderSpec
@@ -22,28 +21,8 @@ from graphgym_srnc.train.metrics import expected_calibration_error, reliability
 SMALL = {"encoder": EncoderSpec(hidden=8)}
 QUICK = {"pretrain_steps": 20, "rounds": 1, "cluster_steps": 3, "steps": 5, **SMALL}
 
-BAD = {
-    "homophily": {"homophily": 0.2, "labelled_edges": 40.0},
-    "collapse": {"clusters": 1.4, "classes": 5.0},
-    "alignment": {"margin": 0.01},
-    "balance": {"balance": 0.6},
-    "unknown share": {"unknown_share": 0.0, "val_unknown_share": 0.3},
-    "agreement": {"agreement": 0.31},
-    "calibration": {"overconfidence": 0.4},
-}
-"""Figures beyond the bound of each sentence."""
 
-
-def test_no_unknown_node_may_be_right():
-    found = diagnostics.sentences({"unknown_share": 0.0, "val_unknown_share": 0.0})
-    assert "right if every class has labels" in found["unknown share"]
-    found = diagnostics.sentences({"unknown_share": 0.0, "val_unknown_share": 0.2})
-    told = found["unknown share"]
-    assert "threshold is probably wrong" in told and "right if" not in told
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("clusters", "classes"), [(3, 3), (5, 3)])
+@pytest.mark.parametrize(("clusters", "classes", "seed"), [(3, 3, 0), (5, 3, 1)])
 def test_second_best_assignment_against_all_of_them(clusters, classes, seed):
     rng = np.random.default_rng(seed)
     cost = rng.normal(size=(clusters, classes))
@@ -58,7 +37,7 @@ def test_second_best_assignment_against_all_of_them(clusters, classes, seed):
     assert best == pytest.approx(ordered[0]) and second == pytest.approx(ordered[1])
 
 
-@pytest.mark.parametrize("bins", [4, 15])
+@pytest.mark.parametrize("bins", [15])
 def test_reliability_against_brute_force(bins):
     rng = np.random.default_rng(0)
     sure, right = np.concatenate([rng.random(60), [1 / 15, 0.25, 1.0, 0.0]]), rng.random(64) < 0.5
@@ -91,30 +70,6 @@ def test_homophily_against_a_loop(two_graphs):
     assert diagnostics.homophily(task) == (pytest.approx(same / edges), edges)
 
 
-def test_agreement_is_of_nodes_said_to_be_known():
-    task = make_task(oracle=False)
-    method = ERM(steps=5, **SMALL)
-    trainer.fit(method, task)
-    scores = method.predict(task.target)
-    method.threshold.fill_(float(method.confidence(scores).median()))
-    said = method.decide(scores)
-    plain = torch.arange(90) % 2
-    first = torch.stack([torch.full((90,), 2), plain])
-    wanted = np.mean([int(a == b) for a, b in zip(plain.tolist(), said.tolist()) if b < 2])
-    found = diagnostics.judge(method, task, first).figures["agreement"]
-    assert found == pytest.approx(wanted) and 0 < wanted < 1
-    assert "agreement" not in diagnostics.judge(method, task).figures
-    method.threshold.fill_(2.0)
-    assert "agreement" not in diagnostics.judge(method, task, first).figures
-
-
-@pytest.mark.parametrize("kind", BAD)
-def test_each_sentence_tells_its_figure_and_its_bound(kind):
-    told = diagnostics.sentences(BAD[kind])
-    assert list(told) == [kind] and "expected" in told[kind]
-    assert any(c.isdigit() for c in told[kind])
-
-
 def test_sound_figures_need_no_sentence():
     sound = {
         "homophily": 0.9,
@@ -131,43 +86,11 @@ def test_sound_figures_need_no_sentence():
     assert diagnostics.sentences(sound) == diagnostics.sentences({}) == {}
 
 
-class Says(ERM):
-    """Decides as the labels say, with unknown nodes among the target's alone."""
-
-    said = None
-
-    def predict(self, graph, role="target"):
-        return super().predict(graph, role) if self.said is None else F.one_hot(self.said).float()
-
-    def decide(self, scores):
-        return super().decide(scores) if self.said is None else scores.argmax(1)
-
-
-def test_unknown_nodes_of_the_target_alone_are_no_odd_validation():
-    task = make_task(oracle=False)
-    known = torch.nonzero(task.source.y[task.val] < task.num_known).squeeze(1)
-    task = replace(task, val=task.val[known])
-    method = Says(**SMALL)
-    trainer.fit(method, task, max_episodes=0)
-    method.said = task.target.y.clone().clamp(min=0)
-    found = diagnostics.judge(method, task)
-    assert found.figures["unknown_share"] > 0.3 > found.figures["balance"]
-    shares = [
-        torch.bincount(method.said[nodes], minlength=task.num_outputs)[: task.num_known]
-        for nodes in (task.val, slice(None))
-    ]
-    gap = [share / share.sum() for share in shares]
-    assert found.figures["balance"] == pytest.approx(float((gap[0] - gap[1]).abs().sum() / 2))
-
-
 @pytest.mark.parametrize(
     ("share", "expected", "odd"),
     [
-        (0, 0, True),
-        (0.95, 0.9, True),
         (0.3, 0.25, False),
         (0.1, 0.31, True),
-        (0.31, 0.1, True),
         (0.2, 0, False),
     ],
 )
@@ -222,13 +145,6 @@ def test_figures_of_a_collapsed_cluster_gnn():
     assert "collapse" not in diagnostics.judge(method, task).sentences
 
 
-def test_a_task_without_validation_or_test_nodes():
-    none = torch.empty(0, dtype=torch.long)
-    task = replace(make_task(oracle=False), val=none, test=none, scored=False)
-    found = judged(ERM(steps=5, **SMALL), task, selection="last")
-    assert found["reliability"] == {} and "balance" not in found["figures"]
-
-
 def test_it_is_told_everywhere(gym, tmp_path, monkeypatch):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -238,30 +154,15 @@ def test_it_is_told_everywhere(gym, tmp_path, monkeypatch):
     from graphgym_srnc.report.frame import collect
 
     monkeypatch.setattr(diagnostics, "AGREEMENT", 1.1)
-    cfg = gym.load_config(
-        None,
-        [
-            "out_dir",
-            str(tmp_path),
-            "train.mode",
-            "erm",
-            "erm.steps",
-            "5",
-            "gnn.dim_inner",
-            "8",
-            "synthetic.num_nodes",
-            "200",
-            "synthetic.num_val",
-            "40",
-            "synthetic.num_test",
-            "80",
-            "synthetic.num_classes",
-            "5",
-        ],
+    words = (
+        "train.mode erm erm.steps 2 gnn.dim_inner 4 synthetic.num_nodes 90 synthetic.num_val 20 "
+        "synthetic.num_test 30 synthetic.num_classes 3 synthetic.num_unseen 1 "
+        "synthetic.labels_per_class 5"
     )
+    cfg = gym.load_config(None, ["out_dir", str(tmp_path), *words.split()])
     place = run.experiment(cfg, "told")
     for seed in (0, 1):
-        result = run.run(cfg, seed, place, extras=run.Extras(figures=True))
+        result = run.run(cfg, seed, place, extras=run.Extras(figures=seed == 1))
     sentence = result["verdict"]["sentences"]["agreement"]
     row = summary.summarise("told", place.aggregate(), tmp_path)
     notes = summary.notes([row])

@@ -16,7 +16,7 @@ from matplotlib.image import imread
 from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
-from graphgym_srnc.plots import charts, curves, embedding, shift, style
+from graphgym_srnc.plots import charts, embedding, style
 from graphgym_srnc.report import pictures
 from tests.conftest import make_task
 
@@ -35,9 +35,14 @@ def ranks(size: int) -> dict[str, float]:
     return {name: 1 + 0.9 * index - 0.7 * (index % 3) for index, name in enumerate(METHODS[:size])}
 
 
-def curve(x, mean, std) -> curves.Curve:
+def curve(x, mean, std) -> charts.Curve:
     x, mean = np.array(x, float), np.array(mean, float)
     return x, mean, mean - std, mean + std
+
+
+def counted(labels: dict[str, tuple[int, int]], name: str = "Cora") -> dict:
+    sides = {key: {"source": source, "target": target} for key, (source, target) in labels.items()}
+    return {"name": name, "labels": sides}
 
 
 def each_figure() -> dict[str, Figure]:
@@ -45,25 +50,16 @@ def each_figure() -> dict[str, Figure]:
     points, label = rng.normal(size=(60, 2)), np.arange(60) % 3
     names = ["a $", "b_{c}", "a class with a very long name $^"]
     lines = {"srnc": curve([4, 7, 16], [70, 80, 75], 2), "pgl": curve([4, 7, 16], [60, 61, 62], 1)}
-    shares = {"training nodes": [3, 2, 0], "target nodes": [1, 2, 3]}
-    clusters = np.arange(60) % 4
+    panels = {"Cora": {"a": charts.Mean(70, 69, 71, 68), "b": charts.Mean(60)}}
     return {
         "confusion": charts.confusion_figure(rng.integers(0, 9, (3, 3)), names, "$"),
-        "scores": charts.scores_figure(
-            {
-                "Cora": {"a": charts.Mean(70.0, 69.0, 71.0, 68.0), "b": charts.Mean(60.0)},
-                "CiteSeer": {"b": charts.Mean(50.0)},
-            },
-            ["a", "b"],
-            "Micro-F1, %",
-            {"b"},
-        ),
-        "label_shift": shift.label_shift_figure(shares, names),
+        "scores": charts.scores_figure(panels, ["a", "b"], "Micro-F1, %", {"b"}),
+        "shift": charts.shift_figure(counted({name: (3, 1) for name in names})),
         "critical_difference": charts.critical_difference_figure(ranks(4), 1.5, [METHODS[:2]]),
-        "embedding": embedding.embedding_figure(points, clusters, label, names, unseen=[2]),
+        "embedding": embedding.embedding_figure(points, np.arange(60) % 4, label, names, "", [2]),
         "episodes": embedding.episodes_figure({"classifier": {0: (points, label)}}, names),
-        "curves": curves.curves_figure({"validation": lines, "test": lines}, "Micro-F1 (%)"),
-        "sensitivity": curves.sensitivity_figure(lines, "srnc.num_clusters", "Micro-F1 (%)"),
+        "curves": charts.curves_figure({"validation": lines, "test": lines}, "Micro-F1 (%)"),
+        "sensitivity": charts.curves_figure({"": lines}, "Micro-F1 (%)", "", "srnc.num_clusters"),
     }
 
 
@@ -82,16 +78,13 @@ def test_every_figure_is_saved_as_png_and_pdf(tmp_path):
 
 
 def test_equal_figures_are_equal_files(tmp_path):
-    for kind in style.UNDATED:
-        first, second = (
-            style.save(
-                charts.critical_difference_figure(ranks(3), 1.5, []), tmp_path / f"{turn}.{kind}"
-            )
-            for turn in "ab"
-        )
-        assert first.read_bytes() == second.read_bytes()
+    def saved(name: str) -> bytes:
+        figure = charts.critical_difference_figure(ranks(3), 1.5, [])
+        return style.save(figure, tmp_path / name).read_bytes()
+
+    assert all(saved(f"a.{kind}") == saved(f"b.{kind}") for kind in style.UNDATED)
     with pytest.raises(InputError, match=r"\.png, \.pdf, \.svg"):
-        style.save(charts.critical_difference_figure(ranks(3), 1.5, []), tmp_path / "figure.jpeg")
+        saved("figure.jpeg")
 
 
 def test_scores_stand_at_their_means_in_bars_of_their_intervals():
@@ -119,21 +112,14 @@ def test_a_confusion_matrix_of_many_classes_has_full_names_and_no_counts():
 
 
 def test_label_shift_bars_are_shares():
-    counts = {"training nodes": [6, 2, 0], "target nodes": [10, 20, 70], "later": [0, 0, 0]}
-    figure = shift.label_shift_figure(counts, ["a", "b", "c"], "Cora")
+    first, later = {"a": (6, 10), "b": (2, 20), "c": (0, 70)}, {"a": (0, 0)}
+    figure = charts.shift_figure(counted(first), counted(later, "later"))
     axes = figure.axes[0]
     widths = [[bar.get_width() for bar in bars] for bars in axes.containers]
     assert widths == [pytest.approx([75, 25, 0]), pytest.approx([10, 20, 70]), [0, 0, 0]]
     assert [bool(bar.get_hatch()) for bar in axes.containers[1]] == [False, False, True]
-    assert {
-        "training nodes (8)",
-        "target nodes (100)",
-        "Cora",
-        "share of nodes (%)",
-        "a",
-        "b",
-        "c",
-    } <= set(texts(figure))
+    legend = {"labelled training nodes (8)", "target 1: Cora (100)", "target 2: later (1)"}
+    assert {*legend, "share of nodes (%)", "a", "b", "c"} <= set(texts(figure))
     # The first class stands on top, and bars of a class do not overlap.
     assert axes.get_ylim()[0] > axes.get_ylim()[1]
     for bars in zip(*axes.containers):
@@ -142,53 +128,37 @@ def test_label_shift_bars_are_shares():
 
 
 def test_label_shift_of_tasks():
-    task = make_task()
-    figure = shift.figure(describe(task))
-    counts = describe(task)["labels"]
-    total = sum(count["target"] for count in counts.values())
-    assert [bar.get_width() for bar in figure.axes[0].containers[1]] == pytest.approx(
-        [100 * c["target"] / total for c in counts.values()]
-    )
-    figure = shift.label_shift_figure(
-        {
-            "labelled training nodes": [1, 2],
-            **{f"target {n}: temporal/arxiv_like/2019-2020": [1, 2] for n in range(3)},
-        },
-        ["a", "b"],
-    )
+    summary = describe(make_task())
+    sizes = [count["target"] for count in summary["labels"].values()]
+    figure = charts.shift_figure(summary)
+    widths = [bar.get_width() for bar in figure.axes[0].containers[1]]
+    assert widths == pytest.approx([100 * size / sum(sizes) for size in sizes])
+    long = [counted({"a": (1, 1), "b": (2, 2)}, "temporal/arxiv_like/2019-2020")] * 3
+    figure = charts.shift_figure(*long)
     style.encode(figure)
     box = figure.legends[0].get_window_extent(FigureCanvasAgg(figure).get_renderer())
     assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1
-    assert (
-        len(shift.figure(describe(task), describe(make_task(two_graphs=True))).axes[0].containers)
-        == 3
-    )
 
 
 @pytest.mark.parametrize("size, cd", [(2, 1.3), (15, 4.2)])
 def test_critical_difference_is_readable(size, cd):
     own = ranks(size)
     order = sorted(own, key=own.get)
-    figure = charts.critical_difference_figure(
-        own, cd, [order[:2], order[1:4], order[-1:]], "Open-set shift"
-    )
+    cliques = [order[:2], order[1:4], order[-1:]]
+    figure = charts.critical_difference_figure(own, cd, cliques, "Open-set shift")
     style.encode(figure)
     shown = texts(figure)
-    assert f"CD = {cd:.2f}" in shown and "Open-set shift" in shown
-    assert "mean rank (1 = best)" in shown
+    assert {f"CD = {cd:.2f}", "Open-set shift", "mean rank (1 = best)"} <= {*shown}
     for name, rank in own.items():
         assert sum(f"{rank:.2f}" in text and name[:30] in text for text in shown) == 1
-    bars = [
-        line
-        for line in figure.axes[0].get_lines()
-        if to_hex(line.get_color()) == style.PALETTE[5].lower()
-    ]
+    red, lines = style.PALETTE[5].lower(), figure.axes[0].get_lines()
+    bars = [line for line in lines if to_hex(line.get_color()) == red]
     assert len(bars) == (1 if size == 2 else 2)
-    for bar, clique in zip(bars, (order[:2], order[1:4])):
+    for bar, clique in zip(bars, cliques):
         assert bar.get_xdata()[0] < own[clique[0]] < own[clique[-1]] < bar.get_xdata()[1]
     levels = {bar.get_ydata()[0] for bar in bars}
     assert len(levels) == len(bars), "bars that touch lie on two levels"
-    renderer = FigureCanvasAgg(figure).get_renderer()
+    renderer, whole = FigureCanvasAgg(figure).get_renderer(), figure.bbox
     boxes = {
         text.get_text(): text.get_window_extent(renderer)
         for text in figure.findobj(matplotlib.text.Text)
@@ -196,13 +166,9 @@ def test_critical_difference_is_readable(size, cd):
     }
     for (one, box), (other, second) in itertools.combinations(boxes.items(), 2):
         assert not box.overlaps(second), f"{one!r} lies over {other!r}"
-    assert all(
-        figure.bbox.x0 <= box.x0
-        and box.x1 <= figure.bbox.x1
-        and figure.bbox.y0 <= box.y0
-        and box.y1 <= figure.bbox.y1
-        for box in boxes.values()
-    )
+    for box in boxes.values():
+        assert whole.x0 <= box.x0 and box.x1 <= whole.x1
+        assert whole.y0 <= box.y0 and box.y1 <= whole.y1
 
 
 def test_critical_difference_puts_the_best_on_the_left_and_needs_no_cd():
@@ -213,39 +179,30 @@ def test_critical_difference_puts_the_best_on_the_left_and_needs_no_cd():
 
 
 def test_sensitivity_draws_means_and_bands():
-    swept = {
-        "srnc": curve([4, 7, 16], [70, 80, 75], 2),
-        "srnc (gatconv)": curve([4, 16], [60, 61], 1),
-    }
-    figure = curves.sensitivity_figure(swept, "srnc.num_clusters", "test Micro-F1 (%)", "Cora")
+    swept = {"srnc": curve([4, 7, 16], [70, 80, 75], 2), "gat": curve([4, 16], [60, 61], 1)}
+    figure = charts.curves_figure({"": swept}, "Micro-F1 (%)", "Cora", "srnc.num_clusters")
     axes = figure.axes[0]
     for (x, mean, low, high), line, area in zip(swept.values(), axes.get_lines(), axes.collections):
         assert np.array_equal(line.get_xydata(), np.column_stack([x, mean]))
         corners = {tuple(corner) for corner in area.get_paths()[0].vertices.tolist()}
         assert {*zip(x, low), *zip(x, high)} <= corners
         assert to_hex(area.get_facecolor()[0]) == line.get_color().lower()
-    assert axes.get_xscale() == "linear"
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["4", "7", "16"]
-    assert {"srnc", "srnc (gatconv)", "srnc.num_clusters", "test Micro-F1 (%)", "Cora"} <= set(
-        texts(figure)
-    )
+    assert {"srnc", "gat", "srnc.num_clusters", "Micro-F1 (%)", "Cora"} <= set(texts(figure))
     for values, scale in (
+        ([4, 7, 16], "linear"),
         ([0.001, 0.1, 1], "log"),
         ([0, 0.001, 1], "symlog"),
         ([-1, 0.01, 1], "linear"),
     ):
-        axes = curves.sensitivity_figure(
-            {"srnc": curve(values, [1, 2, 3], 1)}, "srnc.alpha", ""
-        ).axes[0]
-        assert axes.get_xscale() == scale
-        assert [label.get_text() for label in axes.get_xticklabels()] == [
-            f"{value:g}" for value in values
-        ]
+        lines = {"": {"srnc": curve(values, [1, 2, 3], 1)}}
+        axes = charts.curves_figure(lines, "", key="srnc.alpha").axes[0]
+        shown = [label.get_text() for label in axes.get_xticklabels()]
+        assert axes.get_xscale() == scale and shown == [f"{value:g}" for value in values]
 
 
 def test_bands_are_numpys_and_leave_out_what_was_not_told():
     values = np.array([[1.0, 2.0, np.nan], [3.0, np.inf, np.nan]])
-    mean, low, high = curves.band(values)
+    mean, low, high = charts.band(values)
     assert mean[:2].tolist() == [2, 2] and low[:2].tolist() == [1, 2]
     assert high[:2].tolist() == [3, 2] and np.isnan(mean[2])
 
@@ -266,40 +223,22 @@ def test_maps_keep_groups_apart():
 
 
 def test_clusters_take_the_colour_of_their_class():
-    label = np.repeat([0, 1, 2], 20)
-    figure = embedding.embedding_figure(
-        np.zeros((60, 2)), np.repeat([7, 9, 4], 20), label, ["a", "b", "c"]
-    )
-    legends = [[text.get_text() for text in axes.get_legend().get_texts()] for axes in figure.axes]
-    assert legends == [["cluster 7", "cluster 9", "cluster 4"], ["a", "b", "c"]]
-    figure = embedding.embedding_figure(
-        np.zeros((60, 2)),
-        label,
-        label,
-        ["a", "b", "c"],
-        unseen=[2],
-        predicted=["a", "b", "unknown"],
-    )
-    assert [axes.get_title() for axes in figure.axes] == [
-        "by prediction",
-        "by class (× = unseen in training)",
-    ]
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == [
-        "a",
-        "b",
-        "unknown",
-    ]
-    many = embedding.embedding_figure(
-        np.zeros((60, 2)), np.arange(60), np.arange(60) % 30, [f"class {i}" for i in range(30)]
-    )
-    assert many.axes[1].get_legend().get_texts()[-1].get_text() == "and 6 more"
-    assert embedding.majority(np.array([5, 5, 5, 9, 9]), np.array([1, 1, 0, 2, 2])).tolist() == [
-        1,
-        1,
-        1,
-        2,
-        2,
-    ]
+    def legends(group, label, names, **words) -> list[list[str]]:
+        figure = embedding.embedding_figure(np.zeros((60, 2)), group, label, names, **words)
+        titles.append([axes.get_title() for axes in figure.axes])
+        found = [axes.get_legend().get_texts() for axes in figure.axes]
+        return [[text.get_text() for text in legend] for legend in found]
+
+    titles, label, names = [], np.repeat([0, 1, 2], 20), ["a", "b", "c"]
+    shown = legends(np.repeat([7, 9, 4], 20), label, names)
+    assert shown == [["cluster 7", "cluster 9", "cluster 4"], names]
+    called = ["a", "b", "unknown"]
+    assert legends(label, label, names, unseen=[2], predicted=called) == [called, names]
+    assert titles[1] == ["by prediction", "by class (× = unseen in training)"]
+    many = legends(np.arange(60), np.arange(60) % 30, [f"class {i}" for i in range(30)])
+    assert many[1][-1] == "and 6 more"
+    group, label = np.array([5, 5, 5, 9, 9]), np.array([1, 1, 0, 2, 2])
+    assert embedding.majority(group, label).tolist() == [1, 1, 1, 2, 2]
 
 
 def test_episodes_stand_side_by_side():
@@ -326,35 +265,19 @@ def test_episodes_stand_side_by_side():
     ]
 
 
-def result(config: dict, seed: int, score: float, length: int = 3) -> dict:
+def result(config: dict, seed: int, score: float) -> dict:
     history = [
         {
-            "number": n,
-            "losses": {},
-            "train": {"micro_f1": 1.0},
-            "val": {"micro_f1": score},
-            "test": {"micro_f1": score + 0.01 * n},
-            "seconds": 0.1,
+            **{"number": n, "losses": {}, "train": {"micro_f1": 1.0}, "seconds": 0.1},
+            **{"val": {"micro_f1": score}, "test": {"micro_f1": score + 0.01 * n}},
         }
-        for n in range(length)
+        for n in range(3)
     ]
-    config = {
-        "seed": seed,
-        "out_dir": str(seed),
-        "dataset": {"format": "synthetic", "name": "toy"},
-        **config,
-    }
-    return {
-        "method": config["train"]["mode"],
-        "backbone": config["gnn"]["layer_type"],
-        "task": "synthetic/open_set",
-        "config": config,
-        "digest": store.digest(config),
-        "history": history,
-        "selected": 2,
-        "val": history[2]["val"],
-        "test": history[2]["test"],
-    }
+    data = {"format": "synthetic", "name": "toy"}
+    config = {"seed": seed, "out_dir": str(seed), "dataset": data, **config}
+    record = {"method": config["train"]["mode"], "backbone": config["gnn"]["layer_type"]}
+    record |= {"task": "synthetic/open_set", "config": config, "digest": store.digest(config)}
+    return record | history[2] | {"history": history, "selected": 2}
 
 
 def experiment(
@@ -381,29 +304,21 @@ def test_overview_draws_what_was_swept(tmp_path):
         "t99-c7": experiment({0: 0.9}, cluster_steps=99),
     }
     drawn = dict(pictures.figures_of(results))
-    assert sorted(drawn) == [
-        "curves-synthetic-open_set",
-        "sensitivity-synthetic-open_set-srnc.cluster_steps",
-        "sensitivity-synthetic-open_set-srnc.num_clusters",
-    ]
-    (line,) = drawn["sensitivity-synthetic-open_set-srnc.num_clusters"].axes[0].get_lines()
-    assert line.get_xydata().tolist() == [
-        [4, pytest.approx(32)],
-        [7, pytest.approx(62)],
-        [16, pytest.approx(82)],
-    ]
-    (area,) = drawn["sensitivity-synthetic-open_set-srnc.num_clusters"].axes[0].collections
-    band = area.get_paths()[0].vertices
-    assert {round(y, 6) for x, y in band if x == 7} == {52, 72}
-    (line,) = drawn["sensitivity-synthetic-open_set-srnc.cluster_steps"].axes[0].get_lines()
+    prefix = "sensitivity-synthetic-open_set-srnc"
+    clusters, steps = f"{prefix}.num_clusters", f"{prefix}.cluster_steps"
+    assert sorted(drawn) == ["curves-synthetic-open_set", steps, clusters]
+    (line,), (area,) = drawn[clusters].axes[0].get_lines(), drawn[clusters].axes[0].collections
+    assert line.get_xdata().tolist() == [4, 7, 16]
+    assert line.get_ydata() == pytest.approx([32, 62, 82])
+    assert {round(y, 6) for x, y in area.get_paths()[0].vertices if x == 7} == {52, 72}
+    (line,) = drawn[steps].axes[0].get_lines()
     assert line.get_xdata().tolist() == [5, 20, 99]
     val, test = drawn["curves-synthetic-open_set"].axes
     # The experiment that is best on validation stands for its method.
     assert val.get_lines()[0].get_ydata() == pytest.approx([90] * 3)
     assert test.get_lines()[0].get_ydata() == pytest.approx([90, 91, 92])
-    paths = pictures.draw_all(
-        {"default": results["default"], "c16": results["c16"]}, tmp_path / "figures"
-    )
+    two = {name: results[name] for name in ("default", "c16")}
+    paths = pictures.draw_all(two, tmp_path / "figures")
     assert [path.suffix for path in paths] == [".png", ".pdf"] * 2
     assert all(path.is_file() for path in paths)
 
@@ -414,14 +329,12 @@ def test_overview_is_read_back_by_tensorboard(tmp_path):
     runs = store.Experiment(tmp_path, "toy", {"dataset": {"format": "synthetic"}})
     runs.begin(0)
     run = result({"train": {"mode": "erm"}, "gnn": {"layer_type": "gcnconv"}}, 0, 0.5)
-    runs.finish(
-        0, {key: value for key, value in run.items() if key != "digest"} | {"lr": 0.1, "params": 1}
-    )
+    del run["digest"]
+    runs.finish(0, run | {"lr": 0.1, "params": 1})
     for _ in range(2):
         paths = pictures.draw_all(dict(store.experiments(tmp_path)), tmp_path / "drawn")
-    assert sorted(
-        path for path in (tmp_path / "drawn").iterdir() if "tfevents" not in path.name
-    ) == sorted(paths)
+    files = [path for path in (tmp_path / "drawn").iterdir() if "tfevents" not in path.name]
+    assert sorted(files) == sorted(paths)
     accumulator = EventAccumulator(str(tmp_path / "drawn"))
     accumulator.Reload()
     (image,) = accumulator.Images("figures/curves-synthetic-open_set")
@@ -443,9 +356,6 @@ def test_overview_keeps_data_sets_and_backbones_apart():
         "curves-synthetic-open_set-synthetic.signal=0.9",
         "sensitivity-synthetic-open_set-synthetic.signal",
     ]
-    (drawn,) = dict(
-        pictures.figures_of(
-            {"a": experiment({0: 0.5}), "b": experiment({0: 0.5}, layer_type="gatconv")}
-        )
-    ).values()
+    both = {"a": experiment({0: 0.5}), "b": experiment({0: 0.5}, layer_type="gatconv")}
+    (drawn,) = dict(pictures.figures_of(both)).values()
     assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["SRNC", "SRNC (GAT)"]

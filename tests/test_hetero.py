@@ -19,7 +19,6 @@ from torch_geometric.data import Data, HeteroData
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import names as _names
-from graphgym_srnc.data.features import TextOptions
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.tables import hetero, ogb
 from graphgym_srnc.own.tables.hetero import Limits, make_graph, read_pt
@@ -68,11 +67,11 @@ def dense(data: HeteroData, source: str, target: str) -> np.ndarray:
     return links
 
 
-LIMITS = [Limits(), Limits(top=2), Limits(min_count=2), Limits(max_degree=4), Limits(1, 2, 5)]
+LIMITS = [Limits(), Limits(top=2), Limits(max_degree=4), Limits(1, 2, 5)]
 
 
 @pytest.mark.parametrize("limits", LIMITS, ids=str)
-@pytest.mark.parametrize("path", ["p-a-p", "p-p", "p-a-p-t-p", "a-p-t-p-a", "p-a-p-p", "a-p-p-a"])
+@pytest.mark.parametrize("path", ["p-p", "p-a-p-t-p", "a-p-p-a"])
 def test_links_are_those_of_dense_products(path, limits):
     data, types = random_graph(), path.split("-")
     steps = [dense(data, *pair) for pair in zip(types, types[1:])]
@@ -97,35 +96,6 @@ def test_links_are_those_of_dense_products(path, limits):
     made, told = make_graph(data, types[0], [path], limits)
     assert sorted(map(tuple, made.edges.T.tolist())) == sorted(wanted)
     assert f"{path}: {m.sum():,} paths, {len(wanted):,} links" in told
-
-
-def test_pathsim_of_the_papers_example():
-    # Sun et al. 2011, Table 1: Mike and Mary, whose PathSim by the path below is 1.
-    counts = np.array([[2, 1, 0, 0], [50, 20, 0, 0], [2, 0, 1, 0], [2, 1, 0, 0], [0, 0, 1, 1]])
-    m = counts @ counts.T
-    sim = 2 * m / (m.diagonal()[:, None] + m.diagonal())
-    assert sim[0, 3] == 1 and sim[0, 1] == pytest.approx(0.0826, abs=1e-4)
-    papers = [pair for pair, count in np.ndenumerate(counts) for _ in range(count)]
-    data = HeteroData()
-    data["paper"].num_nodes, data["author"].x = len(papers), torch.ones(5, 1)
-    data["venue"].num_nodes = 4
-    for kind, ends in zip(("author", "venue"), zip(*papers)):
-        data["paper", "to", kind].edge_index = torch.tensor([[*range(len(papers))], [*ends]])
-    made, _ = make_graph(data, "author", ["author-paper-venue-paper-author"], Limits(top=1))
-    np.fill_diagonal(sim, -1)
-    wanted = {(min(pair), max(pair)) for pair in enumerate(sim.argmax(1).tolist())}
-    assert sorted(map(tuple, made.edges.T.tolist())) == sorted(wanted)
-
-
-def test_a_link_counts_once_however_many_relations_contain_it(tmp_path):
-    data = HeteroData()
-    data["p"].x, data["a"].num_nodes = torch.ones(3, 1), 2
-    links = torch.tensor([[0, 1, 1, 2], [0, 0, 1, 1]])
-    for name in ("first", "last"):
-        data["p", name, "a"].edge_index = torch.cat([links, links], 1)
-    data["a", "writes", "p"].edge_index = links.flip(0)
-    _, told = make_graph(stored(data, tmp_path), "p", ["p-a-p"])
-    assert "p-a-p: 8 paths, 2 links" in told
 
 
 def test_too_many_links_are_refused(monkeypatch):
@@ -211,7 +181,7 @@ def test_features_and_labels_from_elsewhere(small, tmp_path):
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=1),
     st.lists(st.integers(-1, 2), min_size=4, max_size=4),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_labels_from_elsewhere_are_those_of_most_neighbours(links, classes):
     data = HeteroData()
     data["p"].x, data["v"].y = torch.ones(6, 1), torch.tensor(classes)
@@ -244,7 +214,6 @@ def outside(data: HeteroData) -> HeteroData:
     [
         lambda _: Trap(),
         lambda _: Data(x=torch.ones(2, 1)),
-        lambda _: {"x": 1},
         lambda _: HeteroData(),
         lambda _: b"not a file of torch",
         outside,
@@ -277,25 +246,17 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     "kind, field, value, told",
     [
-        ("paper", "train_mask", torch.tensor([NAN] * 6), "train_mask"),
         ("paper", "train_mask", torch.tensor([0, 1, 2, 3, 4, 5]), "train_mask"),
-        ("paper", "train_mask", torch.ones(6, 2).bool(), "train_mask"),
         ("paper", "train_mask", torch.arange(6) == 2, "node 2 has no label"),
         ("paper", "train_mask", torch.arange(6) == 5, "node 5 has no label, or is in another mask"),
-        ("paper", "train_mask", torch.arange(2), "lengths"),
         ("paper", "y", torch.tensor([0, 0.1, 0.9, 1, 0, 1]), "0.1"),
-        ("paper", "y", torch.rand(6, 3), "shape"),
         ("paper", "y", torch.tensor([0, 1, -7, 1, 0, 1]), "-7"),
         ("paper", "x", torch.ones(5, 3), "lengths"),
-        ("paper", "x", torch.tensor(1.0), "hetero.pt"),
         ("paper", "x", torch.full((6, 1), NAN), "NaN"),
-        ("paper", "x", torch.zeros(6, 2), "zero"),
         ("paper", "ids", ["a"] * 6, "twice"),
-        ("paper", "ids", ["a", "b", "c", "d", "e", ""], "empty"),
         ("paper", "text", [1, 2, 3, 4, 5, None], "texts"),
         ("author", "num_nodes", 2, "larger"),
         ("author", "num_nodes", 10**9, "GiB"),
-        ("author", "num_nodes", "3", "num_nodes"),
         ("author", "num_nodes", None, "num_nodes"),
     ],
 )
@@ -306,41 +267,6 @@ def test_bad_fields_are_refused(kind, field, value, told, small, tmp_path):
     with pytest.raises(InputError) as caught:
         make_graph(stored(small, tmp_path), "paper", ["paper-author-paper"])
     assert told in str(caught.value)
-
-
-def test_bad_links_are_refused(small, tmp_path):
-    numbers = [[[0.0], [1.0]], [[True], [False]], [0, 1], [[0], [1], [2]], [[-1], [0]], [[0], [6]]]
-    for links in (*map(torch.tensor, numbers), torch.tensor([[0], [1]]).expand(2, 10**9)):
-        small["author", "writes", "paper"].edge_index = links
-        with pytest.raises(InputError):
-            stored(small, tmp_path)
-    del small["author", "writes", "paper"].edge_index
-    small["author", "writes", "paper"].edge_attr = torch.ones(1)
-    with pytest.raises(InputError):
-        stored(small, tmp_path)
-
-
-def test_other_forms_of_labels(small, tmp_path):
-    for y in ([[0], [1], [-1], [1], [0], [1]], [0, 1, NAN, 1, 0, 1]):
-        small["paper"].y = torch.tensor(y)
-        made, _ = make_graph(stored(small, tmp_path), "paper", ["paper-author-paper"])
-        assert made.labels == ["0", "1", "", "1", "0", "1"]
-        assert made.split == ["train", "train", "", "val", "test", "test"]
-
-
-def test_texts_names_and_ids(small, tmp_path):
-    titles = ["graph networks", "graphs", "query plans", "plans", "networks", "graph"]
-    del small["paper"].x
-    small["paper"].text, small["paper"].ids = titles, [f"007{n}" for n in range(6)]
-    small["venue"].name = ["KDD", "VLDB"]
-    data = stored(small, tmp_path)
-    made, told = make_graph(data, "paper", ["paper-author-paper"], options=TextOptions(min_nodes=1))
-    expected = TfidfVectorizer(stop_words="english").fit_transform(titles).toarray()
-    np.testing.assert_allclose(made.features.toarray(), expected)
-    assert made.ids[0] == "0070" and made.texts == titles
-    assert "features: words of paper.text" in told
-    made, _ = make_graph(data, "author", ["author-paper-author"], bag="author-paper-venue")
-    assert made.words == ["KDD", "VLDB"]
 
 
 # The example of the DBLP four-area files.
@@ -392,29 +318,6 @@ def test_the_four_area_files(area, tmp_path, capsys):
     np.testing.assert_allclose(np.load(out / "features.npy"), expected, atol=1e-6)
     assert (out / "words.txt").read_text().split() == oracle.get_feature_names_out().tolist()
 
-    paths = ["paper-author-paper", "paper-term-paper"]
-    more = {"bag": "paper-term", "labels_from": "paper-conf"}
-    made, _ = make_graph(read_pt(area / "hetero.pt"), "paper", paths, **more)
-    assert made.labels == ["1", "1", "0", "0", ""] and made.words == ["graph", "query", "neural"]
-    terms = [[1, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0]]
-    assert made.features.toarray().tolist() == terms
-    assert made.edges.T.tolist() == [[0, 1], [2, 3]] and made.texts[1] == 'Graph "mining'
-
-
-@pytest.mark.parametrize(
-    "name, content, told",
-    [
-        ("author.txt", "10\tA\n10\tB\n", "several times"),
-        ("author_label.txt", "10\t1\n10\t2\n", "two labels"),
-        ("paper_author.txt", "1 10\n", None),
-    ],
-)
-def test_bad_four_area_files(name, content, told, area):
-    (area / name).write_text(content)
-    with pytest.raises((Exception, SystemExit), match=told):
-        example(area)
-    assert not (area / "hetero.pt").exists()
-
 
 # Folders of the package ogb.
 
@@ -463,17 +366,11 @@ def test_a_folder_of_ogb(tmp_path, capsys):
     "content, told",
     [
         ({"edge": "0,9\n"}, "edge.csv.gz"),
-        ({"edge": "0,1,2\n"}, "[2, E]"),
         ({"node_feat": "0.5,x\n"}, "not a table of numbers"),
-        ({"node_feat": "1,2\n3\n4,5\n6,7\n"}, "node-feat"),
         ({"node_label": "0,1\n" * 5}, "one label"),
-        ({"node_label": "0\n1\n"}, "one label"),
         ({"node_label": "0\n1\n0.5\n0\n1\n"}, "0.5 is not an integer"),
-        ({"node_label": "0\n1\ninf\n0\n1\n"}, "inf is not an integer"),
         ({"num_node_list": "2\n3\n"}, "num-node-list"),
-        ({"num_edge_list": "4\n"}, "num-edge-list"),
         ({"train": "0\n3\n"}, "node 3 twice"),
-        ({"train": "0\n0\n"}, "node 0 twice"),
         ({"node_label": ""}, "node-label.csv.gz"),
     ],
 )
@@ -483,7 +380,7 @@ def test_bad_folders_of_ogb(content, told, tmp_path, capsys):
     assert told in error and error.count("\n") == 1 and not (tmp_path / "made").exists()
 
 
-@pytest.mark.parametrize("names", ["0,cs.AI\n1,cs.AI\n", "0,cs.AI\n", "0,cs.AI\n1,\n"])
+@pytest.mark.parametrize("names", ["0,cs.AI\n1,cs.AI\n"])
 def test_two_classes_of_ogb_stay_two(names, tmp_path):
     made, _ = ogb.read_folder(ogb_folder(tmp_path, labelidx2arxiv=f"label idx,name\n{names}"))
     assert made.labels == ["0", "1", "", "0", "1"]

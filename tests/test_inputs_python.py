@@ -15,12 +15,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
-from torch_geometric.utils import index_to_mask
 
 import graphgym_srnc
 from graphgym_srnc import OnNodes, api, shifts
-from graphgym_srnc.api.estimator import plain
-from graphgym_srnc.backbones import features as scaling
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.given import labels
 
@@ -30,7 +27,7 @@ RIGHT, Y = NODES < 18, NODES % 3
 NAMES = ["abc"[i] for i in Y.tolist()]
 TINY = {"hidden": 4, "pretrain_steps": 3, "gnn_steps": 3, "steps": 2, "rounds": 1}
 few = settings(
-    max_examples=25,
+    max_examples=15,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -84,7 +81,7 @@ def by_name(cases: dict[str, Any]):
 # ---- two graphs ----
 
 
-@pytest.mark.parametrize("name", ["ERM", "SRNCPlus", "DANN"])
+@pytest.mark.parametrize("name", ["SRNCPlus"])
 def test_two_graphs_with_different_features(name, model):
     different = tiny(name, callbacks=[pytest.fail])  # no episode is trained
     text = refused("target: x", different.fit, graph(width=4), graph(width=5))
@@ -121,13 +118,10 @@ def trained(x: torch.Tensor) -> torch.Tensor:
 FORMS = {
     "trained": trained,
     "inference": in_inference_mode,
-    "gradient": lambda x: x * torch.ones(1, requires_grad=True),
     "numpy": np.asarray,
     "list": torch.Tensor.tolist,
-    "double": torch.Tensor.double,
     "coo": torch.Tensor.to_sparse,
     "csr": torch.Tensor.to_sparse_csr,
-    "columns": lambda x: x.T.contiguous().T,
 }
 
 
@@ -142,24 +136,11 @@ def test_features_in_another_form(value, expected):
     assert not isinstance(data.x, torch.Tensor) or not data.x.is_leaf or data.x.grad is None
 
 
-@pytest.mark.parametrize("dtype", ["half", "bfloat16", "int8", "uint8", "int64", "bool"])
-def test_features_of_another_type(dtype):
-    most = 1 if dtype == "bool" else 9
-    data, other = (graph(i, x=(graph(i).x * 2).round().clamp(max=most)) for i in (0, 1))
-    expected = numbers(data, other)
-    data.x, other.x = (each.x.to(getattr(torch, dtype)) for each in (data, other))
-    assert np.array_equal(numbers(data, other), expected)
-
-
 NO_FEATURES = {
     "complex": graph().x.to(torch.complex64),
     "masked": np.ma.array(graph().x, mask=graph().x > 1),
-    "words": [["word"] * 6] * V,
     "large": [[10**400] * 6] * V,
-    "ragged": [[1.0], [1.0, 2.0]],
-    "None": np.full((V, 6), None),
     "meta": torch.ones(V, 6).to("meta"),
-    "one row": graph().x[0],
     "too large": graph().x.double() * 1e300,
     "a word": "features",
 }
@@ -171,63 +152,18 @@ def test_features_that_are_refused(value, model):
     refused("graph", model.predict, graph(x=value))
 
 
-@pytest.mark.parametrize("name", ["ERM", "SRNCPlus"])
-def test_tasks_with_gradients_or_of_inference_mode(name):
-    usual = shifts.from_data(graph(), open_set=False)[0]
-    expected = tiny(name).fit(usual).predict_proba(graph(1))
-    with torch.inference_mode():
-        task = shifts.from_data(graph(), open_set=False)[0]
-    assert np.array_equal(tiny(name).fit(task).predict_proba(graph(1)), expected)
-    usual.source.x = trained(usual.source.x)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        assert np.array_equal(tiny(name).fit(usual).predict_proba(graph(1)), expected)
-    assert usual.source.x.grad is None and usual.fingerprint()
-
-
 # ---- magnitude of features ----
 
 
 SCALINGS = {
     "times 1e-18": lambda x: x * 1e-18,
-    "times 1e-200": lambda x: x * 1e-200,
     "times 1e15": lambda x: x * 1e15,
     "plus 1e8": lambda x: x + 1e8,
-    "plus 1e4": lambda x: x + 1e4,
-    "column plus 1e8": lambda x: x + 1e8 * torch.eye(x.size(1))[1],
-    "column times 1e9": lambda x: x * (1 + 1e9 * torch.eye(x.size(1))[1]),
-    "rows times 1e-18": lambda x: x * torch.where(NODES % 2 == 0, 1, 1e-18)[:, None],
     "integers": lambda x: (x * 2**12 + 2**42).long(),
 }
 
 
-@pytest.mark.parametrize("features", scaling.FEATURES)
-@by_name(SCALINGS)
-def test_features_far_from_one_are_scaled_or_give_a_warning(value, features):
-    wide = graph(width=30).x.double()
-    for is_sparse, dtype in zip((False, True, False, True), (torch.float32, torch.float64) * 2):
-        x = torch.where(wide > 0.9, wide, 0) if is_sparse else wide
-        changed = value(x)
-        changed = changed if changed.dtype == torch.int64 else changed.to(dtype)
-        if features == "none" or float(changed.abs().max()) > 1e16:
-            x = x.new_ones(x.shape)  # such features cannot give the same numbers
-        expected = scaling.scaled_features(x.float(), features)
-        found = shifts.unlabelled(graph(x=changed)).x
-        texts = scaling.feature_warnings(found, features)
-        assert all(text.endswith(".") and "\n" not in text for text in texts)
-        found = scaling.scaled_features(found, features)
-        dense = [
-            x if isinstance(x, torch.Tensor) else x.matrix.toarray() for x in (found, expected)
-        ]
-        same = type(found) is type(expected) and np.allclose(*dense, atol=1e-3)
-        # Scaling compares rows with each other if it centres them, or does nothing.
-        is_row = value is SCALINGS["rows times 1e-18"] and features in ("auto", "none")
-        assert same or texts or is_row or features == "auto" and is_sparse
-    assert not scaling.feature_warnings(graph().x, features)
-    assert not scaling.feature_warnings((graph().x > 1.2).float(), features)
-
-
-@pytest.mark.parametrize("name", ["times 1e-18", "times 1e15", "plus 1e8", "integers"])
+@pytest.mark.parametrize("name", SCALINGS)
 def test_accuracy_does_not_depend_on_the_magnitude(name):
     data, other = (graph(seed, x=graph(seed).x.double()) for seed in (0, 1))
     model = tiny(steps=40, open_set=False).fit(data)
@@ -243,7 +179,6 @@ def test_a_warning_reaches_the_user():
     data = graph(x=graph().x + 1e8)
     with pytest.warns(RuntimeWarning, match="source x: all nodes have the same features"):
         model = tiny(open_set=False).fit(data)
-    assert any("same features" in text for text in model.warnings_)
     with pytest.warns(RuntimeWarning, match="graph x: all nodes have the same features"):
         model.predict(data)
 
@@ -262,10 +197,8 @@ def default(setter, value, usual):
 
 CONTEXTS = {
     "float64": lambda: default(torch.set_default_dtype, torch.float64, torch.float32),
-    "half": lambda: default(torch.set_default_dtype, torch.half, torch.float32),
     "meta": lambda: default(torch.set_default_device, "meta", None),
     "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
-    "no_grad": torch.no_grad,
     "inference_mode": torch.inference_mode,
 }
 
@@ -290,43 +223,25 @@ def whole_use(name: str, tmp_path, context) -> list[np.ndarray]:
     return [*found, graphgym_srnc.load(path).predict_proba(other)]
 
 
-@pytest.mark.parametrize("name", ["SRNC", "UDAGCN"])
+@pytest.mark.parametrize("name", ["SRNC"])
 def test_settings_of_torch_do_not_change_the_numbers(name, tmp_path):
     expected = whole_use(name, tmp_path, contextlib.nullcontext)
     for context in CONTEXTS.values():
         assert all(map(np.array_equal, whole_use(name, tmp_path, context), expected))
 
 
-def test_the_default_type_stays_float32_until_the_last_call_returns():
-    with CONTEXTS["float64"]():
-        with plain():
-            with plain():
-                assert torch.get_default_dtype() == torch.float32
-            assert torch.get_default_dtype() == torch.float32
-        assert torch.get_default_dtype() == torch.float64
-
-
 # ---- masks ----
 
 
-MASKS = {"int": RIGHT.long(), "uint8": RIGHT.byte(), "float": RIGHT.float(), "half": RIGHT.half()}
-MASKS |= {"numpy": RIGHT.numpy(), "list": RIGHT.tolist(), "numbers": RIGHT.long().tolist()}
+MASKS = {"uint8": RIGHT.byte(), "float": RIGHT.float(), "list": RIGHT.tolist()}
 NO_MASKS = {
     "NaN": torch.full((V,), torch.nan),
     "plus and minus": RIGHT.long() * 2 - 1,
     "node numbers": NODES,
     "fewer": NODES[:18],
-    "0.3": RIGHT * 0.3,
     "splits": RIGHT[:, None].expand(V, 10),
-    "scalar": torch.tensor(True),
-    "words": ["yes"] * V,
-    "empty": [],
     "one NaN": torch.where(NODES == 40, torch.nan, RIGHT * 1.0),
     "sparse": RIGHT.float().to_sparse(),
-    "a name": "train",
-    "None": [None] * V,
-    "complex": RIGHT.to(torch.complex64),
-    "large": RIGHT.long() * 2**40,
     "masked": np.ma.array(RIGHT.numpy(), mask=NODES.numpy() > 3),
 }
 
@@ -346,20 +261,12 @@ def test_masks(value, tmp_path, expected, model):
 
 @by_name(NO_MASKS)
 def test_what_is_no_mask(value, tmp_path, model):
-    for part in ("train_mask", "val_mask", "test_mask"):
-        refused(part, tiny().fit, graph(**{part: value}))
+    refused("train_mask", tiny().fit, graph(train_mask=value))
     refused("test_mask", model.accuracy, graph(test_mask=value))
     refused("val_mask", tiny().fit, graph(), graph(1, val_mask=value))
-    refused("train_mask", tiny().fit, graph(train_mask=value), graph(1))
     if isinstance(value, torch.Tensor):
         torch.save(graph(train_mask=value).to_dict(), tmp_path / "graph.pt")
         refused("train_mask", shifts.find("file"), path=str(tmp_path / "graph.pt"))
-
-
-def test_the_error_says_how_to_make_a_mask(expected):
-    text = refused("train_mask", tiny().fit, graph(train_mask=NODES[:18]))
-    assert f"index_to_mask(nodes, {V})" in text
-    assert np.array_equal(numbers(graph(train_mask=index_to_mask(NODES[:18], V))), expected)
 
 
 FLAGS = st.sampled_from([True, False, 0, 1, 0.0, 1.0, -1, 2, 0.5, float("nan")])
@@ -384,14 +291,9 @@ def test_any_mask_is_right_or_refused(values):
 SAME_LABELS = {
     "list": torch.Tensor.tolist,
     "float": torch.Tensor.float,
-    "uint8": lambda y: y.to(torch.uint8),
-    "bfloat16": lambda y: y.to(torch.bfloat16),
     "uint64": lambda y: y.numpy().astype("uint64"),
-    "list of numpy": lambda y: [*y.numpy()],
     "column": lambda y: y[:, None],
     "objects": lambda y: y.numpy().astype(object),
-    "list of floats": lambda y: y.float().tolist(),
-    "tuple": lambda y: tuple(y.tolist()),
 }
 
 
@@ -400,7 +302,7 @@ def test_labels_in_another_form(value, expected):
     assert np.array_equal(numbers(graph(y=value(Y))), expected)
 
 
-@pytest.mark.parametrize("none", [-1, None, float("nan"), pandas.NA, pandas.NaT], ids=str)
+@pytest.mark.parametrize("none", [-1, float("nan"), pandas.NA], ids=str)
 def test_a_missing_label(none, expected, model):
     y = [*Y.tolist()[:30], *[none] * (V - 30)]
     names = [*NAMES[:30], *[none] * (V - 30)]
@@ -410,7 +312,7 @@ def test_a_missing_label(none, expected, model):
     refused("train_mask", tiny().fit, graph(y=y, train_mask=NODES < 31))
 
 
-@pytest.mark.parametrize("word", ["unknown", "?", "NaN", "unlabeled", ""])
+@pytest.mark.parametrize("word", ["unknown", ""])
 def test_words_for_a_missing_label(word):
     names = [*NAMES[:30], *[word] * (V - 30)]
     told = pytest.warns(RuntimeWarning, match="18 cells read as no label")
@@ -418,7 +320,7 @@ def test_words_for_a_missing_label(word):
         assert tiny().fit(graph(y=names)).classes_.tolist() == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("word", ["unknown", "?", "Unlabelled"])
+@pytest.mark.parametrize("word", ["Unlabelled"])
 @pytest.mark.parametrize("mask", ["val_mask", "test_mask"])
 def test_a_word_for_a_missing_label_in_a_given_mask_is_the_unknown_class(word, mask):
     data = graph(y=[*NAMES[:30], *[word] * (V - 30)], **{mask: NODES >= 40})
@@ -431,9 +333,8 @@ def test_a_word_for_a_missing_label_in_a_given_mask_is_the_unknown_class(word, m
     refused(mask, shifts.from_data, graph(y=[*NAMES[:-1], ""], **{mask: NODES == V - 1}))
 
 
-WRONG = [float("inf"), 10**30, 0.5, -2, 10**400, {}, [2], b"a", Decimal(2), 2j, 2.0**63, -1e30]
+WRONG = [float("inf"), 10**400, 0.5, -2, [2], Decimal(2), 2.0**63]
 WRONG_LABELS = [*([0, 1, value] for value in WRONG), ["a", "b", 0.5], ["a", "b", ("c",)]]
-WRONG_LABELS += [["a", "b", -7], ["a", "b", np.datetime64("2020-01-01")]]
 
 
 @pytest.mark.parametrize("y", WRONG_LABELS, ids=lambda y: str(y)[:30])
@@ -446,21 +347,12 @@ def test_labels_that_are_refused(y, model):
 
 
 NO_LABELS = {
-    "inf": torch.full((V,), torch.inf),
     "0.5": torch.full((V,), 0.5),
-    "2^63": torch.full((V,), 2.0**63),
-    "-2": torch.full((V,), -2),
     "2^64": np.full(V, 2**64 - 1, dtype="uint64"),
     "one-hot": torch.eye(V),
     "fewer": torch.zeros(V - 1),
-    "complex": Y.to(torch.complex64),
     "sparse": Y.to_sparse(),
     "dates": np.zeros(V, dtype="datetime64[s]"),
-    "bytes": np.zeros(V, dtype="V3"),
-    "a word": "labels",
-    "a number": 3,
-    "a dict": {"a": 1},
-    "ragged": [[0], [1, 2]],
     "arrays": [np.zeros((2, 3)), np.zeros((2, 4))],
 }
 
@@ -486,18 +378,15 @@ def test_labels_that_are_hidden_absent_or_of_another_kind(model):
     assert by_name.accuracy(graph(1), NAMES) == model.accuracy(graph(1))
 
 
-def test_unknown_is_a_class_of_a_model_that_predicts_it():
-    model = tiny("SRNC", open_set=True).fit(graph(y=NAMES))
-    predicted = model.predict(graph(1))
-    assert model.accuracy(graph(1), predicted) == 1
-    assert model.accuracy(graph(1), ["unknown"] * V) == (predicted == "unknown").mean()
-
-
 ODD = st.sampled_from([None, float("nan"), "a", "b", "?", "", "NaN", True, 2.0])
 OTHER = (st.integers(-3, 5), st.integers(), st.floats(), st.text(max_size=3), st.binary(max_size=2))
 
 
-@given(st.lists(st.one_of(ODD, *OTHER, st.tuples(st.integers())), min_size=1, max_size=8))
+@given(
+    st.lists(
+        st.one_of(ODD, *OTHER, st.tuples(st.integers(), st.integers())), min_size=1, max_size=8
+    )
+)
 @few
 def test_any_labels_are_right_or_refused(y):
     with warnings.catch_warnings():
@@ -522,50 +411,18 @@ def network(values: list[Any]) -> networkx.Graph:
     return made
 
 
-@pytest.mark.parametrize("label", [np.float64("nan"), float("inf"), 10**30, 0.5, {}], ids=str)
-def test_networkx_with_other_labels(label):
-    """A label is no label, or a class of its own in the words of the user."""
-    is_none = label in (float("inf"),) or label != label
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        found = graphgym_srnc.from_networkx(network([0, 1, label]))
-    if is_none:
-        assert found.y.tolist() == [0, 1, -1] * 3
-        assert found.train_mask.tolist() == [True, True, False] * 3
-        assert label != label or "read as no label: 'inf'" in str(told[0].message)
-    else:
-        assert found.y[:3] == ["0", "1", str(label)]
-
-
-@pytest.mark.parametrize(
-    "values", [[np.int64(0), np.int8(2), 1], [True, False, True], [np.float32(0), 1, 2.0]], ids=str
-)
-def test_networkx_with_types_of_numpy(values):
-    found = graphgym_srnc.from_networkx(network(values))
-    assert labels(found.y, 9, "y")[:3].tolist() in ([*map(int, values)], [*map(str, values)])
-
-
 # ---- edges ----
 
 
 NO_EDGES = {
     "10^30": [[0, 10**30], [1, 2]],
-    "1e20": torch.tensor([[0, 1e20], [1, 2]]),
     "NaN": torch.tensor([[0, torch.nan], [1, 2]]),
-    "floats": torch.tensor([[0.0, 1], [1, 2]]),
     "transposed": graph().edge_index.T,
-    "one row": graph().edge_index[0],
-    "three dimensions": graph().edge_index[None],
-    "booleans": torch.eye(2).bool(),
     "2^63": np.array([[0, 2**63], [1, 2]], "uint64"),
     "words": [["a", "b"], ["b", "c"]],
     "V": torch.tensor([[0], [V]]),
     "-1": torch.tensor([[-1], [0]]),
-    "complex": torch.tensor([[0, 1j], [1, 2]]),
-    "ragged": [[0, 1], [1]],
-    "None": [[0, None], [1, 2]],
     "a word": "edges",
-    "a dict": {},
     "sparse": torch.ones(2, 3).to_sparse(),
     "masked": np.ma.array([[0, 1], [1, 2]], mask=[[0, 1], [0, 0]]),
 }
@@ -583,7 +440,7 @@ def test_a_graph_without_edges(model):
     assert len(model.predict(graph(edge_index=none))) == V
 
 
-@by_name({name: SAME_LABELS[name] for name in ("list", "uint8", "uint64")} | {"csr": np.asarray})
+@by_name({name: SAME_LABELS[name] for name in ("list", "uint64")} | {"csr": np.asarray})
 def test_edges_in_another_form(value, expected):
     data, other = graph(), graph(1)
     data.edge_index, other.edge_index = value(data.edge_index), value(other.edge_index)

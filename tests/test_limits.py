@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
-from graphgym_srnc.data import files, limits, matlab, untrusted
+from graphgym_srnc.data import files, limits, matlab
 from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
 
@@ -100,22 +100,17 @@ def excel(path: Path, cell: str | None = None) -> None:
     book.save(path)
 
 
-def sparse(layout: str) -> torch.Tensor:
-    nodes, shape = torch.zeros(NUM_NODES + 1, dtype=torch.long), (NUM_NODES, 2**28)
-    if layout == "coo":
-        return torch.sparse_coo_tensor(nodes[:2, None], torch.ones(1), shape)
-    return torch.sparse_csr_tensor(nodes, nodes[:0], torch.zeros(0), shape)
+def sparse() -> torch.Tensor:
+    node, shape = torch.zeros(2, 1, dtype=torch.long), (NUM_NODES, 2**28)
+    return torch.sparse_coo_tensor(node, torch.ones(1), shape)
 
 
 def gzipped(path: Path, line: bytes, count: int) -> None:
     with gzip.open(path, "wb", 1) as file:
-        file.write(b"id,words\n")
-        for _ in range(16):
-            file.write(line * (count // 16))
+        file.write(b"id,words\n" + line * count)
 
 
 WIDE = sp.csr_matrix((NUM_NODES, 2**28), dtype=np.float32)
-LONG = torch.zeros(1, dtype=torch.long)
 
 
 def saved(**changes: Any) -> Callable[[Path], None]:
@@ -131,35 +126,24 @@ def parquet(ids: Any, words: Any) -> Callable[[Path], None]:
     return lambda path: pandas.DataFrame({"id": ids, "words": words}).to_parquet(path)
 
 
-TOGETHER = {"x": ZEROS[: 2**23].view(-1, 64), "y": np.zeros(2**23, np.int64)}
-TOGETHER |= {"edge_index": np.zeros((2, 2**22), np.int64)}
 SPARSE = csr("adj", adjacency()) | csr("attr", WIDE) | {"labels": GRAPH.y}
 BYTES = np.zeros(10**7, np.int8)
 HOSTILE: dict[str, Callable[[Path], Any]] = {
     "deflated.pt": lambda path: deflated(FIELDS | {"x": ZEROS.view(-1, 128)}, path),
-    "unread.pt": lambda path: deflated(FIELDS | {"other": ZEROS}, path),
     "expanded.pt": saved(x=torch.zeros(1, 1).expand(10**9, 100)),
-    "labels.pt": saved(y=torch.zeros(1).expand(10**9)),
-    "data.pt": saved(edge_index=LONG[None].expand(2, 10**9)),
-    "nodes.pt": saved(train_idx=LONG.expand(10**9)),
-    "coo.pt": saved(x=sparse("coo")),
-    "csr.pt": saved(x=sparse("csr")),
+    "coo.pt": saved(x=sparse()),
     "deflated.npz": lambda path: np.savez_compressed(path, **FIELDS | {"x": ZEROS.view(-1, 128)}),
-    "together.npz": lambda path: np.savez_compressed(path, **TOGETHER),
     "sparse.npz": lambda path: np.savez(path, **SPARSE),
-    "full.mat": matlab_file(np.zeros((2**18, 64)), True),
     "sparse.mat": matlab_file(sp.csc_matrix((2**18, 10**5)), False),
     "far.xlsx": lambda path: excel(path, "ZZ1048576"),
     "rows.parquet": parquet(BYTES, BYTES),
-    "texts.parquet": parquet(range(2000), ["a" * 10**5] * 2000),
     "zeros.csv.gz": lambda path: gzipped(path, b"0" * 2**10, 2**18),
-    "lines.csv.gz": lambda path: gzipped(path, b"10,10\n", 2**22),
     "wide.csv": lambda path: path.write_text("," * 20000 + "\n" + "1\n" * 20000),
 }
 """What takes more than 128 MiB once it is read, in less than 2 MB."""
 
 
-@pytest.mark.parametrize("name", ["deflated.npz", "far.xlsx", "rows.parquet", "wide.csv", "coo.pt"])
+@pytest.mark.parametrize("name", ["deflated.npz", "far.xlsx", "rows.parquet", "coo.pt"])
 def test_a_small_file_is_refused(name, tmp_path, monkeypatch):
     monkeypatch.setenv(limits.OPTION, "0.1")
     HOSTILE[name](tmp_path / name)
@@ -203,7 +187,7 @@ def test_a_small_file_takes_little_memory(name, measured):
     assert grown < 400
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**12), st.integers(0, 10**12), st.sampled_from(["", "0.5", "3"]))
 def test_one_limit(needed, size, gib):
     with pytest.MonkeyPatch.context() as patch:
@@ -219,7 +203,7 @@ def test_one_limit(needed, size, gib):
                 limits.check("a.pt", needed, size)
 
 
-@pytest.mark.parametrize("value", ["nan", "-1", "many", "", "1e9999"])
+@pytest.mark.parametrize("value", ["nan", "-1", "many"])
 def test_a_limit_is_a_number(value, monkeypatch):
     monkeypatch.setenv(limits.OPTION, value)
     with pytest.raises(InputError, match=limits.OPTION):
@@ -257,17 +241,6 @@ def test_files_as_large_as_their_content_are_read(tmp_path, monkeypatch):
         limits.check_file(tmp_path / name)
 
 
-def test_cells_without_a_value_do_not_count(tmp_path, monkeypatch):
-    """A cell that has a colour only makes no column and no row."""
-    import openpyxl
-
-    book = openpyxl.Workbook()
-    book.active["A1"], book.active["B2"] = "id", "words"
-    book.active["XFD1048576"].font = openpyxl.styles.Font(bold=True)
-    book.save(tmp_path / "a.xlsx")
-    limits.check_file(tmp_path / "a.xlsx")
-
-
 def test_features_on_disk_have_no_limit(tmp_path, monkeypatch):
     x = np.zeros((NUM_NODES, 100), np.float32)
     np.save(tmp_path / "features.npy", x)
@@ -295,7 +268,7 @@ def told(path: Path) -> list[str]:
 IDS = {"train": torch.arange(20), "valid": torch.arange(20, 30), "test": torch.arange(30, 50)}
 
 
-@pytest.mark.parametrize("kind", ["split_idx", "valid_idx", "val_idx"])
+@pytest.mark.parametrize("kind", ["split_idx", "valid_idx"])
 def test_node_ids_are_the_split(kind, tmp_path):
     ids = IDS["train"], IDS["valid"], IDS["test"]
     split = {"split_idx": IDS} if kind == "split_idx" else dict(zip(("train_idx", kind), ids))
@@ -333,7 +306,7 @@ OTHERS = {
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.sets(st.sampled_from([*OTHERS])), st.booleans())
 def test_a_field_is_read_or_named(tmp_path, names, masks):
@@ -346,40 +319,6 @@ def test_a_field_is_read_or_named(tmp_path, names, masks):
     named = "".join(told(tmp_path / "a.pt"))
     assert {name for name in names if str(name) in named} == names - read
     assert ("edge weights are not used" in named) == bool({"edge_weight", "edge_attr"} & names)
-
-
-def test_fields_of_other_files_are_named(tmp_path):
-    np.savez(tmp_path / "a.npz", **FIELDS, edge_weight=np.ones(GRAPH.num_edges))
-    assert told(tmp_path / "a.npz") == ["not read: edge_weight; edge weights are not used"]
-    np.savez(
-        tmp_path / "b.npz",
-        **csr("adj", 2 * adjacency()),
-        labels=GRAPH.y,
-        **csr("attr", sp.csr_matrix(GRAPH.x.numpy())),
-        class_names=np.array(["a"]),
-    )
-    assert told(tmp_path / "b.npz") == [
-        "not read: class_names and edge weights of adj_data; edge weights are not used"
-    ]
-    group = np.eye(int(GRAPH.y.max()) + 1)[GRAPH.y]
-    group[:2] = 1
-    scipy.io.savemat(
-        tmp_path / "c.mat",
-        {"network": adjacency(), "attrb": GRAPH.x.numpy(), "group": group, "years": np.arange(3)},
-    )
-    with untrusted.trusted():
-        (line,) = told(tmp_path / "c.mat")
-    assert "years" in line and "all but the first class of 2 nodes in group" in line
-
-
-def test_fields_of_two_graphs_are_named(tmp_path):
-    for name in ("a.pt", "b.pt"):
-        torch.save(FIELDS | {"train_mask": GRAPH.y == 0}, tmp_path / name)
-    torch.save(FIELDS | {"x": GRAPH.x + 1, "y2": GRAPH.y}, tmp_path / "b.pt")
-    task = shifts.find("cross_graph")(
-        source=str(tmp_path / "a.pt"), target=str(tmp_path / "b.pt"), labels_per_class=3, num_val=6
-    )
-    assert task.info["unread"] == "train_mask of a.pt; y2 of b.pt"
 
 
 def test_other_objects_are_refused_with_a_way_out(tmp_path):

@@ -29,8 +29,7 @@ def posterior(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) ->
     return torch.randn(*shape, generator=generator, dtype=dtype).softmax(-1)
 
 
-@pytest.mark.parametrize("graph", [KARATE, RANDOM])
-@pytest.mark.parametrize("resolution", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("graph, resolution", [(KARATE, 1.0), (RANDOM, 2.5)], ids=str)
 def test_hard_modularity_is_networkx(graph, resolution):
     adjacency, degree = matrices(graph)
     cluster = np.random.RandomState(0).randint(0, 4, len(graph))
@@ -39,24 +38,6 @@ def test_hard_modularity_is_networkx(graph, resolution):
     expected = nx.community.modularity(graph, parts, weight=None, resolution=resolution)
     found = modularity_loss(q, adjacency, degree, resolution)
     assert float(found) == pytest.approx(-expected, abs=1e-6)
-
-
-def test_modularity_of_the_karate_clubs_split():
-    adjacency, degree = matrices(KARATE)
-    club = torch.tensor([KARATE.nodes[v]["club"] == "Officer" for v in KARATE])
-    found = modularity_loss(torch.eye(2)[club.long()], adjacency, degree)
-    assert float(found) == pytest.approx(-0.3582, abs=1e-4)
-
-
-@pytest.mark.parametrize("resolution", [1.0, 1.7])
-def test_soft_modularity_is_the_trace(resolution):
-    adjacency, degree = matrices(KARATE)
-    q, a = posterior(len(KARATE), 6), nx.to_numpy_array(KARATE, weight=None)
-    d = a.sum(1)
-    b = a - resolution * np.outer(d, d) / d.sum()
-    expected = -np.trace(q.numpy().T @ b @ q.numpy()) / d.sum()
-    found = modularity_loss(q, adjacency, degree, resolution)
-    assert float(found) == pytest.approx(expected, abs=1e-6)
 
 
 def test_modularity_gradient():
@@ -90,23 +71,6 @@ def test_modularity_and_collapse_are_dmon():
     found = modularity_loss(q[0], adjacency, degree).item()
     assert found == pytest.approx(spectral.item(), abs=1e-6)
     assert float(collapse_loss(q[0])) == pytest.approx(float(cluster), abs=1e-6)
-
-
-def test_no_edges_no_modularity():
-    adjacency, degree = matrices(nx.empty_graph(5))
-    q = posterior(5, 3).requires_grad_()
-    loss = modularity_loss(q, adjacency, degree)
-    loss.backward()
-    assert float(loss) == 0 and (q.grad == 0).all()
-
-
-def test_collapse_loss_at_its_extremes():
-    assert float(collapse_loss(torch.eye(4).repeat(5, 1))) == pytest.approx(0, abs=1e-6)
-    one_cluster = torch.eye(4)[torch.zeros(20, dtype=torch.long)]
-    assert float(collapse_loss(one_cluster)) == pytest.approx(1, abs=1e-6)
-    q = posterior(20, 9)
-    wanted = 3 / 20 * np.linalg.norm(q.numpy().sum(0)) - 1
-    assert float(collapse_loss(q)) == pytest.approx(wanted, abs=1e-6)
 
 
 def labelled_graph(
@@ -158,16 +122,7 @@ def test_alignment_cost_is_scipys_entropy():
             assert cost[k, n] == pytest.approx(float(scipys), abs=1e-5)
 
 
-def test_alignment_cost_of_labels():
-    label = torch.tensor([0, 0, 1, 2, 2, 2])
-    log_q = posterior(6, 4).log()
-    cost = alignment_cost(torch.eye(3)[label], log_q)
-    for k in range(4):
-        for n in range(3):
-            assert float(cost[k, n]) == pytest.approx(-float(log_q[label == n, k].mean()), abs=1e-6)
-
-
-@pytest.mark.parametrize("clusters, classes", [(3, 3), (5, 4), (6, 2), (5, 3)])
+@pytest.mark.parametrize("clusters, classes", [(3, 3), (5, 3)])
 def test_align_is_brute_force(clusters, classes):
     for seed in range(5):
         cost = torch.rand(clusters, classes, generator=torch.Generator().manual_seed(seed))
@@ -182,19 +137,12 @@ def test_align_is_brute_force(clusters, classes):
         assert mean == pytest.approx(total(best) / classes, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    "mapping, outputs", [([2, 0, 2, 1, 2], 3), ([1, 0, 2], 3), ([0, 1, 1, 0, 0], 2)]
-)
+@pytest.mark.parametrize("mapping, outputs", [([2, 0, 2, 1, 2], 3), ([0, 1, 1, 0, 0], 2)])
 def test_map_clusters_adds_probabilities(mapping, outputs):
     q = posterior(7, len(mapping))
     expected = np.stack([q.numpy()[:, np.array(mapping) == n].sum(1) for n in range(outputs)], 1)
     found = map_clusters(q.log(), torch.tensor(mapping), outputs).exp().numpy()
     assert np.allclose(found, expected, atol=1e-6)
-
-
-def test_map_clusters_of_no_cluster_is_impossible():
-    log_q = posterior(4, 2).log()
-    assert (map_clusters(log_q, torch.tensor([0, 1]), 3)[:, 2] == -torch.inf).all()
 
 
 def test_saturated_posterior_keeps_its_gradient():

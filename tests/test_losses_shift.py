@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -27,7 +26,7 @@ def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.double) -> tor
 X, Y = normal(30, 4).tanh(), (1.5 * normal(20, 4, seed=1) + 0.3).tanh()
 
 
-@pytest.mark.parametrize("order, width", [(1, 1.0), (2, 1.0), (5, 1.0), (5, 2.0), (3, 0.5)])
+@pytest.mark.parametrize("order, width", [(1, 1.0), (5, 2.0)])
 def test_cmd_is_the_moments_written_out(order, width):
     x, y = X.numpy(), Y.numpy()
     expected = np.linalg.norm(x.mean(0) - y.mean(0)) / width
@@ -62,33 +61,10 @@ def test_mmd_is_a_double_loop():
     assert float(mmd(X, Y, widest=1.0)) != pytest.approx(expected, rel=1e-2)
 
 
-def test_mmd_knows_equal_from_different():
-    same, other = normal(300, 3, seed=2), normal(300, 3, seed=3)
-    assert 0 <= float(mmd(same, other)) < 0.02 < 0.1 < float(mmd(same, other + 1))
-    assert float(mmd(same, same)) == pytest.approx(0, abs=1e-12)
-
-
-def test_mmd_gradient_takes_the_bandwidth_as_constant():
-    x = X.clone().requires_grad_()
-    ours = torch.autograd.grad(mmd(x, Y), x)[0]
-    joint = torch.cat([X, Y])
-    spread = torch.cdist(joint, joint).square().mean()
-
-    def fixed(x):
-        def k(a, b):
-            squared = (a[:, None] - b).square().sum(2)
-            scales = (0.25, 0.5, 1.0, 2.0, 4.0)
-            return sum((-squared / (2 * s * spread)).exp().mean() for s in scales) / 5
-
-        return k(x, x) + k(Y, Y) - 2 * k(x, Y)
-
-    assert torch.allclose(ours, torch.autograd.grad(fixed(x), x)[0], atol=1e-12)
-
-
 T = 2 * normal(6, 4, seed=2)
 
 
-@pytest.mark.parametrize("amplitude", [0.0, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("amplitude", [0.0, 0.5])
 def test_characteristic_discrepancy_is_complex_numbers(amplitude):
     total = []
     for t in T.numpy():
@@ -100,11 +76,6 @@ def test_characteristic_discrepancy_is_complex_numbers(amplitude):
     found = float(characteristic_discrepancy(X, Y, T, amplitude))
     assert found == pytest.approx(np.sqrt(total).mean(), rel=1e-5)
     assert float(characteristic_discrepancy(Y, X, -T, amplitude)) == pytest.approx(found)
-
-
-def test_characteristic_discrepancy_sees_means_in_the_phase_alone():
-    assert float(characteristic_discrepancy(X, X + 0.3, T, 1.0)) == pytest.approx(0, abs=1e-5)
-    assert float(characteristic_discrepancy(X, X + 0.3, T, 0.0)) > 0.1
 
 
 def discrepancy(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -125,7 +96,7 @@ def shares(seed: int, *shape: int) -> np.ndarray:
     return values / values.sum()
 
 
-@pytest.mark.parametrize("ridge", [1e-6, 0.01, 3.0])
+@pytest.mark.parametrize("ridge", [1e-6, 3.0])
 def test_shift_weights_are_scipys_minimum(ridge):
     confusion, target = shares(0, 6, 6), shares(1, 6)
     source = confusion.sum(0)
@@ -148,16 +119,6 @@ def test_shift_weights_are_scipys_minimum(ridge):
     assert cost(found) <= cost(best.x) + 1e-6
 
 
-def test_shift_weights_find_planted_ratios():
-    """A classifier errs alike on both sides: the ratios are told by its predictions alone."""
-    source, ratio = shares(0, 4), np.array([2.0, 0.5, 0.3, 1.0])
-    ratio /= source @ ratio
-    said = shares(1, 4, 4) + np.eye(4)
-    said /= said.sum(0)
-    found = shift_weights(said * source, said @ (source * ratio), source, 1e-9)
-    assert np.allclose(found, ratio, atol=1e-3)
-
-
 def test_conditional_ratio_is_a_loop():
     source, weights = shares(0, 3, 3), np.random.default_rng(1).random((3, 3))
     found = conditional_ratio(weights, source, 0.01)
@@ -170,12 +131,7 @@ def test_conditional_ratio_is_a_loop():
     assert np.allclose(conditional_ratio(np.full((3, 3), 2.0), source, 1e-9), 1)
 
 
-@pytest.mark.parametrize("loss", [lambda x: cmd(x, Y), lambda x: coral(x, Y)])
-def test_moments_gradcheck(loss):
-    assert torch.autograd.gradcheck(loss, X.clone().requires_grad_())
-
-
-@pytest.mark.parametrize("weight", [0.0, 0.3, 2.0, torch.tensor(0.7)])
+@pytest.mark.parametrize("weight", [0.3, torch.tensor(0.7)])
 def test_reversed_gradient(weight):
     h, head = normal(5, 3).requires_grad_(), normal(3, seed=1).requires_grad_()
     assert torch.equal(reverse_gradient(h, weight), h)
@@ -212,8 +168,7 @@ def quadratic(z_source: np.ndarray, z_target: np.ndarray) -> tuple[np.ndarray, n
     return k(z_source, z_source), -len(z_source) / len(z_target) * k(z_source, z_target).sum(1)
 
 
-@pytest.mark.parametrize("b_min, b_max", [(0.2, math.inf), (0.0, math.inf), (0.2, 2.0), (0.5, 1.3)])
-@pytest.mark.parametrize("classes", [1, 3])
+@pytest.mark.parametrize("b_min, b_max, classes", [(0.2, math.inf, 1), (0.2, 2.0, 3)])
 def test_kmm_is_scipys_minimum(b_min, b_max, classes):
     z_source, z_target = normal(40, 3), normal(60, 3, seed=1) + 0.8
     label = torch.arange(40) ** 2 % 7 % classes * 5
@@ -246,66 +201,6 @@ def test_kmm_is_scipys_minimum(b_min, b_max, classes):
         assert ours[mine].sum() == pytest.approx(mine.sum(), abs=1e-9)
 
 
-@pytest.mark.parametrize("b_max", [math.inf, 3.0])
-def test_kmm_meets_the_optimality_conditions(b_max):
-    z_source, z_target, label = normal(400, 4), normal(300, 4, seed=1) + 0.5, torch.arange(400) % 4
-    b = kmm_weights(z_source, z_target, label, b_max=b_max, tol=1e-11, max_steps=20000)
-    kernel, f = quadratic(z_source.numpy(), z_target.numpy())
-    gradient = kernel @ b.numpy() + f
-    for c in range(4):
-        mine = (label == c).numpy()
-        at, slope = b.numpy()[mine], gradient[mine]
-        free = (at > 0.2 + 1e-6) & (at < b_max - 1e-6)
-        level = slope[free].mean()
-        assert np.allclose(slope[free], level, atol=1e-3)
-        assert (slope[at <= 0.2 + 1e-6] >= level - 1e-3).all()
-        assert (slope[at >= b_max - 1e-6] <= level + 1e-3).all()
-
-
-def test_kmm_recovers_a_density_ratio():
-    z_source, z_target = normal(800, 1), 0.7 * normal(800, 1, seed=1) + 0.6
-    b = kmm_weights(z_source, z_target, torch.zeros(800, dtype=torch.long), b_min=0.0)
-    ratio = stats.norm.pdf(z_source[:, 0], 0.6, 0.7) / stats.norm.pdf(z_source[:, 0])
-    # Single weights are noise, since K is nearly singular: nodes side by side are compared
-    # together.
-    order = np.argsort(z_source[:, 0].numpy())
-    ours, truth = b.numpy()[order].reshape(40, 20).mean(1), ratio[order].reshape(40, 20).mean(1)
-    assert np.corrcoef(ours, truth)[0, 1] > 0.9
-    moved = (b[:, None] * z_source).mean(0)
-    before = float((z_source.mean(0) - z_target.mean(0)).abs())
-    assert float((moved - z_target.mean(0)).abs()) < 0.03 < 0.5 < before
-
-
-def test_kmm_of_one_distribution_is_uniform():
-    z = normal(50, 3)
-    other, ones = normal(50, 3, seed=1), torch.ones(50, dtype=torch.double)
-    assert torch.allclose(kmm_weights(z, z, torch.arange(50) % 2), ones, atol=1e-6)
-    assert torch.allclose(kmm_weights(z, other, torch.arange(50)), ones)
-    assert torch.allclose(kmm_weights(z, other, torch.arange(50) % 2, b_max=1.0), ones)
-
-
-@pytest.mark.slow
-def test_kmm_of_2000_nodes_is_quick_and_as_good_in_float32():
-    z_source = normal(2000, 32, dtype=torch.float)
-    z_target = normal(2000, 32, seed=1, dtype=torch.float) + 0.2
-    label = torch.arange(2000) % 7
-    start = time.perf_counter()
-    exact = kmm_weights(z_source, z_target, label)
-    # The target twice is the same problem, now beyond the size that is solved in float64; features
-    # far from zero lose nothing.
-    twice = kmm_weights(z_source + 100, z_target.repeat(2, 1) + 100, label)
-    assert time.perf_counter() - start < 30
-    assert exact.dtype == torch.float and float(exact.min()) >= 0.2 and float(exact.max()) > 1.5
-    totals = torch.zeros(7).index_add_(0, label, twice)
-    assert torch.allclose(totals, label.bincount().float(), rtol=1e-5)
-    assert torch.allclose(exact, twice, atol=1e-2)
-    kernel, f = quadratic(z_source.double().numpy(), z_target.double().numpy())
-    value, other = (
-        w @ kernel @ w / 2 + f @ w for w in (exact.double().numpy(), twice.double().numpy())
-    )
-    assert other == pytest.approx(value, rel=1e-6) and value < kernel.sum() / 2 + f.sum()
-
-
 def test_kmm_in_blocks_is_the_same(monkeypatch):
     z_target, label = normal(50, 4, seed=1), torch.arange(30) % 3
     whole = kmm_weights(X, z_target, label)
@@ -319,12 +214,6 @@ def test_kmm_of_features_all_alike_is_uniform():
     for features in (torch.ones(40, 3), torch.full((40, 3), 0.1), torch.zeros(40, 3)):
         b = kmm_weights(features, normal(30, 3, dtype=torch.float), torch.arange(40) % 2)
         assert torch.allclose(b, torch.ones(40), atol=1e-3)
-
-
-def test_kmm_leaves_the_random_generator_and_the_graph_alone():
-    z, state = X.clone().requires_grad_(), torch.get_rng_state()
-    assert not kmm_weights(z, Y, torch.zeros(30, dtype=torch.long)).requires_grad
-    assert torch.equal(torch.get_rng_state(), state)
 
 
 @pytest.mark.parametrize(
@@ -344,7 +233,7 @@ def test_options_out_of_range_are_refused(loss, key, value):
 
 
 @pytest.mark.parametrize("high", [math.inf, 0.4])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_projection_is_a_brute_force_program(high, seed):
     v, classes = 2 * normal(9, seed=seed), torch.tensor([0, 1, 1, 0, 2, 1, 1, 0, 0])
     ours = project(v, classes, -0.8, high).numpy()
@@ -378,7 +267,7 @@ def test_scores_of_logits():
     assert float(openness.neg_entropy(torch.tensor([[0.0, -torch.inf]]))) == 0
 
 
-@pytest.mark.parametrize("steps, keep", [(0, 0.5), (1, 0.5), (2, 0.5), (5, 0.1)])
+@pytest.mark.parametrize("steps, keep", [(0, 0.5), (5, 0.1)])
 def test_propagate_is_dense(steps, keep):
     a = (np.random.RandomState(0).rand(12, 12) < 0.3).astype(float)
     a = np.triu(a, 1) + np.triu(a, 1).T
@@ -394,7 +283,7 @@ def test_propagate_is_dense(steps, keep):
         assert found == pytest.approx(expected) and found[3] == pytest.approx(float(score[3]))
 
 
-@pytest.mark.parametrize("bounded", [1.0, 0.0, 0.7])
+@pytest.mark.parametrize("bounded", [0.0, 0.7])
 def test_logit_spread_is_numpys(bounded):
     logits = (2 * normal(30, 4) - 0.5).requires_grad_()
     f = logits.detach().numpy()
@@ -423,7 +312,7 @@ def random_graph(nodes: int, seed: int = 0) -> np.ndarray:
 
 @pytest.mark.parametrize(
     "steps, weight, anchor",
-    [(0, 1.0, [0, 5]), (1, 1.0, []), (3, 1.02, [0, 3, 7, 11]), (8, 1.5, [2])],
+    [(1, 1.0, []), (3, 1.02, [0, 3, 7, 11])],
 )
 def test_propagation_with_anchors_is_a_loop_over_an_augmented_graph(steps, weight, anchor):
     a, score = random_graph(20), normal(20)
@@ -442,7 +331,7 @@ def test_propagation_with_anchors_is_a_loop_over_an_augmented_graph(steps, weigh
     assert found.tolist() == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("extreme, share", [(0.05, 0.5), (0.2, 0.3), (0.4, 1.0)])
+@pytest.mark.parametrize("extreme, share", [(0.05, 0.5), (0.4, 1.0)])
 def test_anchors_have_sure_neighbours(extreme, share):
     a, confidence = random_graph(40, 1), normal(40)
     train = torch.arange(1, 40, 4)
@@ -468,7 +357,7 @@ def planted(nodes: int, seed: int, noise: float = 1.0) -> tuple[torch.Tensor, to
     return 6 * torch.eye(4, dtype=torch.double)[label] + noise * normal(nodes, 4, seed=seed), label
 
 
-@pytest.mark.parametrize("tail, alpha", [(20, 10), (5, 2), (8, 1)])
+@pytest.mark.parametrize("tail, alpha", [(20, 10), (5, 2)])
 def test_openmax_is_a_loop(tail, alpha):
     (logits, label), test = planted(120, 0), 4 * normal(30, 4, seed=5)
     label[0] = 1
@@ -494,22 +383,6 @@ def test_openmax_is_a_loop(tail, alpha):
             w = 1 - (min(alpha, 4) - i) / min(alpha, 4) * outside
             new[c], unknown = row[c] * w, unknown + row[c] * (1 - w)
         assert probability == pytest.approx(special.softmax(np.append(new, unknown)), abs=1e-6)
-
-
-def test_openmax_of_classes_too_small_to_fit():
-    logits, label = planted(80, 0)
-    keep = (label != 3).nonzero().ravel()
-    model = openness.fit_openmax(logits[keep], label[keep])
-    assert (model["centre"][3] == 0).all()
-    assert all(torch.isfinite(value).all() for value in model.values())
-    one = torch.cat([keep, (label == 3).nonzero().ravel()[:1]])
-    single = openness.fit_openmax(logits[one], label[one])
-    assert torch.equal(single["centre"][3], logits[one[-1]]) and (single["scale"] > 0).all()
-    for same in (torch.eye(3), torch.zeros(3, 3), torch.eye(3).repeat(5, 1)):
-        flat = openness.fit_openmax(same, torch.arange(len(same)) % 3)
-        p = openness.openmax(same, flat)
-        assert torch.isfinite(p).all() and (flat["scale"] == torch.inf).all()
-        assert torch.allclose(p, torch.cat([same, torch.zeros(len(same), 1)], 1).softmax(1))
 
 
 def test_doc_thresholds_are_numpys():

@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from graphgym_srnc.data.names import Names
-from graphgym_srnc.own.discover import evidence, page, pictures
-from graphgym_srnc.own.discover import map as the_map
+from graphgym_srnc.own.discover import evidence, page
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery
+from graphgym_srnc.own.discover.table import NAMELESS
 from tests import browser
 
 HOSTILE = "</script><script>document.title = 'run'</script><img src=x onerror=alert(1)> & 'quotes'"
@@ -31,57 +31,34 @@ def generated(count: int) -> tuple[Discovery, torch.Tensor, np.ndarray]:
     places = rng.normal(size=(5, 2))[group] * 20 + rng.normal(size=(count, 2)) * (4, 1)
     posterior = torch.full((count, 4), 0.1, dtype=torch.double)
     posterior.scatter_(1, group.clamp(max=3)[:, None], 0.7)
-
-    def cluster(k: int) -> Cluster:
-        nodes = (group == k).nonzero().view(-1)
-        return Cluster(
-            max(k - 2, 0),
-            k if k < 3 else None,
-            nodes,
-            0.9 - k / 10,
-            0.7,
-            1.0,
-            0.1,
-            0.2,
-            0.5,
-            ((0, 0.6), (1, 0.3), (2, 0.1)),
+    every = [
+        Cluster(
+            *(max(k - 2, 0), k if k < 3 else None, (group == k).nonzero().view(-1)),
+            *(0.9 - k / 10, 0.7, 1.0, 0.1, 0.2, 0.5, ((0, 0.6), (1, 0.3), (2, 0.1))),
         )
-
-    every = [cluster(k) for k in range(5)]
-    found = Discovery(
-        torch.from_numpy(places), group, torch.ones(count), group.clamp(max=3), every[3:], every[:3]
-    )
-    return found, posterior, places
+        for k in range(5)
+    ]
+    places, label = torch.from_numpy(places), group.clamp(max=3)
+    found = Discovery(places, group, torch.ones(count), label, every[3:], every[:3])
+    return found, posterior, places.numpy()
 
 
 def made(
-    count: int, monkeypatch: pytest.MonkeyPatch, most: int = 10**6, texts: bool = True
+    count: int, monkeypatch: pytest.MonkeyPatch, most: int = 10**6
 ) -> tuple[dict[str, Any], Discovery, np.ndarray]:
     found, posterior, places = generated(count)
-    monkeypatch.setattr(the_map, "layout", lambda discovery: places)
-    monkeypatch.setattr(the_map, "MOST_NODES", most)
-    names = Names(
-        [f"P{k}" for k in range(count)],
-        [f"a text of node {k}, {HOSTILE}" for k in range(count)] if texts else None,
-        None,
-    )
-    return the_map.data(found, posterior, CLASSES, names, {2: "new art"}), found, places
-
-
-def test_a_sample_of_nodes_without_ids_has_their_numbers(monkeypatch):
-    found, posterior, places = generated(300)
-    monkeypatch.setattr(the_map, "layout", lambda discovery: places)
-    monkeypatch.setattr(the_map, "MOST_NODES", 50)
-    data = the_map.data(found, posterior, CLASSES, Names(None, None, None), {})
-    shown = the_map.embedding.sample(300, 50).tolist()
-    assert max(shown) >= 50 and data["ids"] == [f"node {k}" for k in shown]
+    monkeypatch.setattr(page, "layout", lambda discovery: places)
+    monkeypatch.setattr(page, "MOST_NODES", most)
+    texts = [f"a text of node {k}, {HOSTILE}" for k in range(count)]
+    names = Names([f"P{k}" for k in range(count)], texts, None)
+    return page.map_data(found, posterior, CLASSES, names, {2: "new art"}), found, places
 
 
 def written(data: dict[str, Any], found: Discovery, file: Path) -> str:
     """The page with this map."""
     curves = evidence.Evidence(*[evidence.Curve("curve", [4, 5], [0.1, 0.2], 5)] * 3)
-    png = pictures.encode(pictures.evidence_figure(curves, 5))
-    images = dict.fromkeys(("map", "evidence"), pictures.Picture("a picture", png))
+    png = page.encode(page.evidence_figure(curves, 5))
+    images = dict.fromkeys(("map", "evidence"), ("a picture", png))
     html = page.render(HOSTILE, [], found, curves, images, data, CLASSES, "again", "naming")
     file.write_text(html)
     return html
@@ -93,12 +70,12 @@ def unpacked(text: str) -> np.ndarray:
 
 def test_every_node_has_its_place_and_its_groups(monkeypatch):
     data, found, places = made(500, monkeypatch)
-    x, y = unpacked(data["x"]), the_map.SIDE - unpacked(data["y"])
-    unit = max(np.ptp(places, axis=0)) / the_map.SIDE
+    x, y = unpacked(data["x"]), page.SIDE - unpacked(data["y"])
+    unit = max(np.ptp(places, axis=0)) / page.SIDE
     back = np.stack([x, y], 1) * unit
     assert np.abs(back - back.mean(0) - places + places.mean(0)).max() < 2 * unit
-    assert {x.min(), x.max()} == {0, the_map.SIDE} or {y.min(), y.max()} == {0, the_map.SIDE}
-    assert abs(y.min() + y.max() - the_map.SIDE) <= 1 and abs(x.min() + x.max() - the_map.SIDE) <= 1
+    assert {x.min(), x.max()} == {0, page.SIDE} or {y.min(), y.max()} == {0, page.SIDE}
+    assert abs(y.min() + y.max() - page.SIDE) <= 1 and abs(x.min() + x.max() - page.SIDE) <= 1
 
     by_cluster, by_class, by_chance = data["colourings"]
     assert unpacked(by_cluster["of"]).tolist() == found.cluster.tolist()
@@ -106,8 +83,8 @@ def test_every_node_has_its_place_and_its_groups(monkeypatch):
     assert by_cluster["names"][3:] == ["new 1", "new 2: new art"]
     assert by_class["names"][3] == "unknown"
     known, new = by_cluster["colours"][:3], by_cluster["colours"][3:]
-    assert {*known} == {the_map.GREY} and len({*new} - {the_map.GREY}) == 2
-    chance = unpacked(data["p"]) / the_map.SIDE
+    assert {*known} == {page.GREY} and len({*new} - {page.GREY}) == 2
+    chance = unpacked(data["p"]) / page.SIDE
     assert chance == pytest.approx(np.where(found.label == 3, 0.7, 0.1), abs=1e-4)
     assert unpacked(by_chance["of"]).tolist() == np.where(found.label == 3, 3, 0).tolist()
     assert data["ids"][7] == "P7" and data["texts"][7].startswith("a text of node 7, </script>")
@@ -116,11 +93,13 @@ def test_every_node_has_its_place_and_its_groups(monkeypatch):
 
 
 def test_a_map_of_one_place_and_without_names(monkeypatch):
-    found, posterior, places = generated(60)
-    monkeypatch.setattr(the_map, "layout", lambda discovery: np.zeros_like(places))
-    data = the_map.data(found, posterior, CLASSES, Names(None, None, None), {})
-    assert {*unpacked(data["x"])} == {the_map.SIDE // 2} and data["texts"] is None
-    assert data["ids"][59] == "node 59"
+    found, posterior, places = generated(300)
+    monkeypatch.setattr(page, "layout", lambda discovery: np.zeros_like(places))
+    monkeypatch.setattr(page, "MOST_NODES", 50)
+    data = page.map_data(found, posterior, CLASSES, NAMELESS, {})
+    shown = page.embedding.sample(300, 50).tolist()
+    assert {*unpacked(data["x"])} == {page.SIDE // 2} and data["texts"] is None
+    assert max(shown) >= 50 and data["ids"] == [f"node {k}" for k in shown]
 
 
 def test_a_page_of_a_large_graph_is_bounded_and_says_so(monkeypatch, tmp_path):
@@ -128,12 +107,11 @@ def test_a_page_of_a_large_graph_is_bounded_and_says_so(monkeypatch, tmp_path):
     assert len(unpacked(data["x"])) == len(data["ids"]) == len(data["texts"]) == 1000
     nodes = [int(name[1:]) for name in data["ids"]]
     assert unpacked(data["colourings"][0]["of"]).tolist() == found.cluster[nodes].tolist()
-    assert all(len(text) <= the_map.LONGEST_TEXT for text in data["texts"])
+    assert all(len(text) <= page.LONGEST_TEXT for text in data["texts"])
     html = written(data, found, tmp_path / "page.html")
     assert "A random sample of 1000 of 3000 nodes is shown." in html
-    assert "drawn at random" not in written(
-        made(90, monkeypatch)[0], generated(90)[0], tmp_path / "small.html"
-    )
+    small = written(made(90, monkeypatch)[0], generated(90)[0], tmp_path / "small.html")
+    assert "A random sample" not in small
 
 
 def test_a_page_runs_its_own_script_and_nothing_else(monkeypatch, tmp_path):

@@ -115,18 +115,19 @@ def few_steps(monkeypatch):
 
 
 @pytest.mark.parametrize("name, mode", zip(methods.names(), itertools.cycle(MODES)))
-def test_hidden_labels_change_no_bit(few_steps, name, mode):
+def test_a_seed_decides_every_bit_and_hidden_labels_none(few_steps, name, mode):
     """Validation labels are read by ``srnc_plus``, and by the selection of an episode."""
-    task, found = toy(mode), []
+    task, runs = toy(mode), []
     seen = ("val",) if name == "srnc_plus" else ()
     for labels in (task, noisy(task, *seen)):
+        torch.rand(1 + len(runs))
         method = make(name)
-        fit(method, labels, selection="last")
-        found.append(method.predict(task.target))
-    assert torch.equal(*found)
+        record = fit(method, labels, selection="last", seed=3)
+        runs.append(([e.losses for e in record.history], method.predict(task.target)))
+    assert runs[0][0] == runs[1][0] and torch.equal(runs[0][1], runs[1][1])
 
 
-@pytest.mark.parametrize("name", ["erm", "srnc", "srnc_plus"])
+@pytest.mark.parametrize("name", ["erm", "srnc_plus"])
 def test_hidden_labels_select_no_episode(few_steps, name):
     task, found = toy(), []
     for labels in (task, noisy(task, "val")):
@@ -137,31 +138,25 @@ def test_hidden_labels_select_no_episode(few_steps, name):
     assert found[0] == found[1]
 
 
-def test_visible_labels_do_matter():
+def test_visible_labels_and_the_seed_do_matter():
     task = toy()
     other = noisy(task)
     other.source.y[task.train] = 1 - task.source.y[task.train]
     bits = []
-    for labels in (task, other):
+    for labels, seed in ((task, 0), (other, 0), (task, 1)):
         method = make("erm")
-        trainer.fit(method, labels, selection="last")
+        trainer.fit(method, labels, selection="last", seed=seed)
         bits.append(method.predict(task.target))
-    assert not torch.equal(*bits)
+    assert not torch.equal(*bits[:2]) and not torch.equal(*bits[::2])
 
 
-@pytest.mark.parametrize("name", methods.names())
-def test_same_seed_same_bits(few_steps, name):
-    runs = []
-    for seed in (3, 3, 4) if name == "erm" else (3, 3):
-        torch.rand(seed + len(runs))
-        method = make(name)
-        record = fit(method, toy(), seed=seed)
-        runs.append(([e.losses for e in record.history], method.predict(toy().target)))
-    assert runs[0][0] == runs[1][0] and torch.equal(runs[0][1], runs[1][1])
-    assert runs[0][0] != runs[2:][0][0] if name == "erm" else len(runs) == 2
+SLOW = ("a2gnn", "adalign", "mmd", "udagcn", "uaga")
 
 
-@pytest.mark.parametrize("name", methods.names())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in methods.names()],
+)
 def test_learns_an_easy_graph(name):
     changes = {"steps": 80, "pretrain_steps": 80, "cluster_steps": 20}
     # The authors' weight is for raw counts of words; rows of length 1 it draws to one point.
@@ -203,18 +198,10 @@ def random_scores(seed: int, ties: bool) -> tuple[torch.Tensor, torch.Tensor, to
 
 @pytest.mark.parametrize("ties", [False, True])
 def test_best_threshold_is_brute_force(ties):
-    for seed in range(20):
+    for seed in range(5):
         scores = random_scores(seed, ties)
         right = [hits(high, *scores).sum() for _, high in intervals(scores[0])]
         assert hits(best_threshold(*scores, unknown=2), *scores).sum() == max(right)
-
-
-def test_best_threshold_at_the_ends():
-    confidence, named = torch.tensor([0.2, 0.5, 0.9]), torch.tensor([0, 1, 0])
-    assert best_threshold(confidence, named, torch.tensor([0, 1, 0]), 2) <= confidence[0]
-    assert best_threshold(confidence, named, torch.tensor([2, 2, 2]), 2) > 0.9
-    label = torch.tensor([0, 2, 2, 2])
-    assert best_threshold(torch.full((4,), 0.5), torch.zeros(4).long(), label, 2) > 0.5
 
 
 def test_cut_between_neighbouring_floats():
@@ -245,7 +232,7 @@ def test_pgl_members_are_averaged(smoothing=2):
         method.episode()
 
 
-@pytest.mark.parametrize("unknown_loss", ["none", "uniform", "extra_class"])
+@pytest.mark.parametrize("unknown_loss", ["none", "extra_class"])
 def test_pgl_takes_the_surest_and_the_least_sure(unknown_loss):
     class Spy(PGL):
         def _train(self, nodes, labels, unknown):
@@ -267,19 +254,3 @@ def test_pgl_takes_the_surest_and_the_least_sure(unknown_loss):
         assert confidence[nodes].min() >= confidence[torch.cat([others, unknown])].max()
         assert confidence[unknown].max() <= confidence[torch.cat([others, nodes])].min()
     assert len(others) <= 1
-
-
-@pytest.mark.parametrize(
-    "mode, unknown_loss, outputs, terms",
-    [
-        ("open_set", "extra_class", 3, {"pseudo_known", "pseudo_unknown"}),
-        ("open_set", "uniform", 2, {"pseudo_known", "pseudo_unknown"}),
-        ("open_set", "none", 2, {"pseudo_known"}),
-        ("close_set", "extra_class", 3, {"pseudo_known"}),
-    ],
-)
-def test_pgl_unknown_loss(mode, unknown_loss, outputs, terms):
-    method = make("pgl", unknown_loss=unknown_loss)
-    record = trainer.fit(method, toy(mode), selection="last")
-    assert method.predict(toy(mode).target).size(1) == outputs
-    assert {"pseudo_known", "pseudo_unknown"} & record.history[-1].losses.keys() == terms

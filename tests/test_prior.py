@@ -74,8 +74,7 @@ def test_known_share_is_the_best_bin():
     assert known_share(torch.from_numpy(known), torch.from_numpy(known)) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("smoothing", [2])
-def test_division_by_the_mean(smoothing):
+def test_division_by_the_mean(smoothing=2):
     method = make("erm", smoothing=smoothing, correction="mean", correction_power=0.5)
     task = toy("close_set")
     trainer.fit(method, task)

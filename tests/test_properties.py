@@ -20,7 +20,7 @@ from graphgym_srnc.methods.shared import communities
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 
-EXAMPLES = max(4, int(os.environ.get("GRAPHGYM_SRNC_FUZZ") or 0) // 200)
+EXAMPLES = max(2, int(os.environ.get("GRAPHGYM_SRNC_FUZZ") or 0) // 200)
 """Tasks a method and kind of shift."""
 
 QUICK = {

@@ -17,11 +17,10 @@ import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch_geometric.data import Data
 
 from graphgym_srnc import from_frames, from_networkx
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import files, labels, names
+from graphgym_srnc.data import files, labels
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.tables import formats
 
@@ -31,7 +30,6 @@ LINKS = sorted(
     | {(0, 8), (8, 16)}
 )
 TEAMS = [f"t{i // 8}" for i in range(V)]
-PAIRS = pandas.DataFrame(LINKS, columns=["source", "target"])
 
 
 def make(tmp_path: Path, *words: object) -> tuple[int, Path]:
@@ -74,9 +72,7 @@ LINES = lines("{a},{b}", "source,target")
 # Ends of links.
 
 CONVENTIONS = (
-    "source,target Source,Target from,to u,v head,tail citing,cited node1,node2 node_1,node_2 "
-    "source_id,target_id SourceId,TargetId txId1,txId2 src,dst :START_ID(P),:END_ID(P) "
-    "from_node_id,to_node_id"
+    "Source,Target from,to citing,cited node_1,node_2 txId1,txId2 :START_ID(P),:END_ID(P)"
 ).split()
 PLACES = ["{},{}|{a},{b}", "weight,{},{}|{w},{a},{b}", ",{},{}|{k},{a},{b}"]
 PLACES += ["{},{},year|{a},{b},{w}", "k,{},w,{}|{k},{a},{w},{b}"]
@@ -90,7 +86,7 @@ def test_usual_names_of_ends_are_found_wherever_they_stand(number, names, tmp_pa
     assert "links join the columns " + " and ".join(names.split(",")) in capsys.readouterr().out
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.permutations(["paper", "other", "strength", "row", "kind"]), st.booleans())
 def test_ends_are_the_columns_that_hold_ids_or_are_asked_for(order, weight_is_an_id):
     weight = "{w}" if weight_is_an_id else "0.{k}5"
@@ -109,13 +105,10 @@ def test_ends_are_the_columns_that_hold_ids_or_are_asked_for(order, weight_is_an
     [
         ("1,2,3\n4,5,3\n", {(1, 2), (4, 5)}),
         ("0,1,2\n3,4,0.5\n", {(3, 4)}),
-        ("0 1\n1 2\n", {(0, 1), (1, 2)}),
         ("# a comment\n1 2 9.5\n\n2 3 0.5\n", {(1, 2), (2, 3)}),
         (lines("{k},{a},{b}"), {*LINKS}),  # row numbers come first
         ("\n".join(f"{a}.0,{b}" for a, b in LINKS), {*LINKS}),
         (lines("{a},{b}", "0,1"), {*LINKS}),
-        (lines("{a},{b},0.5", "0,1,2"), {*LINKS}),
-        (lines("{k},{a},{b}", ",0,1"), {*LINKS}),
     ],
     ids=lambda value: value[:9].replace("\n", " ") if isinstance(value, str) else "",
 )
@@ -131,15 +124,6 @@ def test_lines_of_links_without_names(text, expected, tmp_path, capsys):
         assert f"{first}, is read as a {'link' if first == '0,1' else 'header'}" in told
 
 
-@pytest.mark.parametrize("order", ["kab", "wab", "abw"])
-def test_columns_without_usual_names_that_all_hold_ids_are_asked_for(order):
-    columns = {"a": range(V), "b": [(i + 3) % V for i in range(V)], "w": 1, "k": range(V)}
-    edges = pandas.DataFrame(columns)[[*order]].set_axis(["x", "y", "z"], axis=1)
-    nodes = pandas.DataFrame({"f": [i / 7 for i in range(V)], "label": TEAMS})
-    with pytest.raises(InputError, match="x, y and z. Name them with ends= COLUMN COLUMN"):
-        from_frames(nodes, edges)
-
-
 def test_ids_are_the_column_that_links_name(tmp_path):
     frame = pandas.DataFrame({"name": [f"n{i}" for i in range(V)], "label": TEAMS, "a": range(V)})
     frame.to_csv(tmp_path / "n.csv")  # with pandas' index as first column
@@ -152,7 +136,7 @@ def test_ids_are_the_column_that_links_name(tmp_path):
 # Labels.
 
 
-@pytest.mark.parametrize("word", ["Unknown", "?", "unlabelled", "NaN", "-1", "-1.0", "None"])
+@pytest.mark.parametrize("word", ["Unknown", "?", "NaN", "-1.0"])
 def test_a_word_for_a_missing_label_is_no_class_and_is_told(word, tmp_path, capsys):
     given = [team.removeprefix("t") if i % 2 else word for i, team in enumerate(TEAMS)]
     status, out = make_links(tmp_path, LINES, label=given)
@@ -164,7 +148,7 @@ def test_a_word_for_a_missing_label_is_no_class_and_is_told(word, tmp_path, caps
 WORDS = ["", "nan", "NaN", "?", "art", "Art", "01", "1.0", "1", "unknown", " law "]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.one_of(st.integers(-1, 5), st.floats(-1, 5), st.sampled_from(WORDS))))
 def test_labels_are_equal_only_if_they_are_written_so_or_are_one_whole_number(cells):
     written = [str(cell).strip() for cell in cells]
@@ -180,15 +164,6 @@ def test_labels_are_equal_only_if_they_are_written_so_or_are_one_whole_number(ce
     held = labels.cleaned([str(cell) for cell in cells], held=[True] * len(cells))[0]
     for cell, label, other in zip(written, cleaned, held):
         assert other == ("unknown" if cell.lower() in labels.NOT_LABELLED else label)
-
-
-def test_whole_numbers_with_a_point_are_one_class(tmp_path):
-    given = [f"{i // 8}.0" if i % 2 else f"{i // 8}" for i in range(V)]
-    _, out = make_links(tmp_path, LINES, label=given)
-    assert [*labels_of(out).values()] == [str(i // 8) for i in range(V)]
-    frame = pandas.read_csv(tmp_path / "n.csv", dtype={"label": str})
-    with pytest.warns(RuntimeWarning, match="whole numbers"):
-        assert from_frames(frame, PAIRS).y.tolist() == [i // 8 for i in range(V)]
 
 
 def test_a_column_whose_values_hardly_repeat_is_no_class(tmp_path, capsys):
@@ -261,27 +236,6 @@ def test_whole_graphs_of_other_programs(kind, tmp_path, capsys):
     assert label == "none" or sorted(labels_of(out).values()) == sorted(TEAMS)
 
 
-@pytest.mark.parametrize("more", ["<graph edgedefault='directed'><node id='z'/></graph>", ""])
-def test_a_second_graph_and_nested_nodes_are_told(more, tmp_path, capsys):
-    nodes = [f'<node id="p{i}"><data key="d">{TEAMS[i]}</data></node>' for i in range(1, V)]
-    group = (
-        '<node id="p0" yfiles.foldertype="group"><data key="y"><y:ProxyAutoBoundsNode>'
-        "<y:Realizers><y:GroupNode><y:NodeLabel>t0</y:NodeLabel></y:GroupNode></y:Realizers>"
-        f"</y:ProxyAutoBoundsNode></data><graph>{nodes[0]}</graph></node>{''.join(nodes[1:])}"
-    )
-    edges = "".join(f'<edge source="p{a}" target="p{b}"/>' for a, b in LINKS)
-    (tmp_path / "g.graphml").write_text(
-        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:y="http://www.yworks.com/y">'
-        '<key id="d" for="node" attr.name="label"/><key id="y" for="node" '
-        f'yfiles.type="nodegraphics"/><graph edgedefault="undirected">{group}{edges}</graph>'
-        f"{more}</graphml>"
-    )
-    status, out = make(tmp_path, tmp_path / "g.graphml", "--spectral", 4)
-    output = capsys.readouterr().out
-    told = "1 more graph and which nodes are nested" if more else "which nodes are nested"
-    assert status == 0 and len(labels_of(out)) == V and told in output
-
-
 def written(tmp_path: Path, name: str, content: str) -> tuple[list[dict], str]:
     (tmp_path / name).write_text(content)
     notes: list[str] = []
@@ -295,74 +249,12 @@ def test_json_of_other_programs(tmp_path):
     (tmp_path / "d3.json").write_text(json.dumps({"nodes": nodes, "links": ends}))
     status, out = make(tmp_path, tmp_path / "d3.json", "--label", "group", "--spectral", 2)
     assert status == 0 and links_of(out) == {tuple(sorted((i, (i + 1) % 9))) for i in range(9)}
-    nested = {"source": "a", "target": "b", "undirected": True, "attributes": {"source": 3}}
-    nodes = [{"key": "a", "attributes": {"id": 7, "data": {}}}, {"key": "b"}]
-    (table, pairs), _ = written(tmp_path, "a.json", json.dumps({"nodes": nodes, "edges": [nested]}))
-    assert table == {"id": ["a", "b"], "attributes.id": ["7", ""]}
-    ends = {"source": ["a"], "target": ["b"]}
-    assert pairs == ends | {"undirected": ["true"], "attributes.source": ["3"]}
     rows = '{"id": 1, "t": "a\u2028b", "data": {"x": 1}, "properties": {"x": 2}}\n\n'
     rows += '{"id": 12345678901234567890, "x": NaN}\n'
     (tmp_path / "n.jsonl.gz").write_bytes(gzip.compress(rows.encode()))
     found = formats.table(tmp_path / "n.jsonl.gz", []).to_dict("list")
     assert found.pop("id") == ["1", "12345678901234567890"]
     assert found == {"t": ["a\u2028b", ""], "x": ["1", "NaN"], "properties.x": ["2", ""]}
-    for text in ("[{}]", '[{"data": {}}]', "{}", "[[1]]"):
-        (tmp_path / "n.json").write_text(text)
-        with pytest.raises(InputError, match="list of objects"):
-            formats.table(tmp_path / "n.json", [])
-
-
-@pytest.mark.parametrize(
-    "rows, told", [(",,,1,2\n", "not in the node table"), ("1,a,b,,\n2,b,c,,\n", "no link")]
-)
-def test_an_export_of_neo4j_with_nodes_or_links_alone(rows, told, tmp_path, capsys):
-    (tmp_path / "g.csv").write_text(f"_id,name,_labels,_start,_end\n{rows}")
-    assert make(tmp_path, tmp_path / "g.csv", "--categories", "name", "--label", "none")[0] == 2
-    assert told in capsys.readouterr().err
-
-
-def test_xml_keeps_columns_of_any_name_and_tells_what_is_not_read(tmp_path):
-    text = (
-        '<graphml><key id="k" for="node" attr.name="id"/><key id="s" for="edge" '
-        'attr.name="target"/><graph><node id="a"><data key="k">7</data><port name="p"/></node>'
-        '<node id="b"/><edge source="a" target="b" sourceport="p"><data key="s">x</data></edge>'
-        "</graph></graphml>"
-    )
-    (table, pairs), told = written(tmp_path, "g.graphml", text)
-    assert table == {"id": ["a", "b"], "data.id": ["7", ""]} and "1 port" in told
-    ends = {"source": ["a"], "target": ["b"]}
-    assert pairs == ends | {"sourceport": ["p"], "data.target": ["x"]}
-    text = (
-        '<gexf><graph mode="dynamic"><attributes class="node"><attribute id="0" title="p"/>'
-        '</attributes><nodes><node id="a" label="A" start="1"><attvalues><attvalue for="0" '
-        'value="1" end="2"/><attvalue for="0" value="2" start="2"/></attvalues><spells>'
-        '<spell start="1"/></spells></node><node id="b"/></nodes><edges><edge source="a" '
-        'target="b"/></edges></graph></gexf>'
-    )
-    (table, _), told = written(tmp_path, "g.gexf", text)
-    assert table == {"id": ["a", "b"], "start": ["1", ""], "name": ["A", ""], "p": ["2", ""]}
-    assert "1 spell" in told and "the last of several values of p" in told
-
-
-def test_only_the_first_network_of_a_pajek_project_is_read(tmp_path):
-    text = (
-        '*Network one\n*Vertices 3 1\n 1 "a b" 0.1\n2 c\n\n% no link\n*Matrix\n0 1 0\n0 0 2\n'
-        "0 0 0\n*Arcslist\n3 1 2\n*Partition p\n*Vertices 3\n7\n8\n9\n*Edges\n1 1\n"
-    )
-    (table, pairs), told = written(tmp_path, "g.paj", text)
-    assert table == {"id": ["1", "2", "3"], "name": ["a b", "c", ""]}
-    assert [*zip(*pairs.values())] == [("1", "2"), ("2", "3"), ("3", "1"), ("3", "2")]
-    assert "*Partition" in told and "a second *Vertices" in told
-
-
-def test_gml_may_have_brackets_before_its_graph(tmp_path):
-    text = (
-        'Creator "a [tool]"\ngraph\n[ directed 0 multigraph 0 node [ id 1 label "\u2028" ] '
-        "node [ id 2 ] edge [ source 1 target 2 ] edge [ source 1 target 2 ] ]\n"
-    )
-    (table, pairs), _ = written(tmp_path, "g.gml", text)
-    assert table["id"] == ["1", "2"] and len(pairs["source"]) == 2
 
 
 # Files as they are found.
@@ -388,7 +280,7 @@ FOUND = {
 @pytest.mark.parametrize("number, kind", enumerate(FOUND))
 def test_marks_of_other_programs(number, kind, tmp_path, capsys):
     suffix, write = FOUND[kind]
-    for id in (("n{}", "#{}"), ("%{}", "0{}"), ("é{}", "p {}"))[number % 3]:
+    for id in ("n{}", "#{}", "%{}", "0{}", "é{}", "p {}")[number % 6 :][:1]:
         ids = [id.format(i) for i in range(V)]
         nodes = "id,label,a\n" + "".join(f"{ids[i]},{TEAMS[i]},{i % 5}\n" for i in range(V))
         pairs = "source,target\n" + "".join(f"{ids[a]},{ids[b]}\n" for a, b in LINKS)
@@ -413,18 +305,6 @@ def test_the_first_link_is_no_header(id, end, tmp_path, capsys):
     assert links_of(out) == {*LINKS}
 
 
-def test_a_first_line_of_two_numbers_is_a_link(tmp_path):
-    text, ids = lines("{a},{b}", "900,901"), [f"{i}.0" for i in range(V)]
-    assert make_links(tmp_path, text, id=ids)[0] == 2
-    status, out = make_links(tmp_path, text, "--skip-missing", id=ids)
-    assert status == 0 and links_of(out) == {*LINKS}
-
-
-def test_a_long_text_is_a_cell(tmp_path):
-    table = node_table(tmp_path / "n.csv", title=["word " * 40_000, *["word two"] * (V - 1)])
-    assert len(formats.table(table, [])["title"][0]) == 5 * 40_000 - 1
-
-
 # Graph folders.
 
 
@@ -441,7 +321,6 @@ def shape(path: Path) -> tuple[int, ...]:
 
 
 ROWS = "".join(f"{i},{i / 10},{i % 3}\n" for i in range(V))
-BY_NODE = "node,label\n" + "".join(f"{i},{TEAMS[i]}\n" for i in range(V))
 
 
 @pytest.mark.parametrize("head", ["", "0,1,2\n", "a,b,c\n", "a,1,2\n"])
@@ -455,13 +334,6 @@ def test_headers_of_features(head, tmp_path, capsys, monkeypatch):
     assert ("read as a header" in capsys.readouterr().err) == (head == "0,1,2\n")
 
 
-@pytest.mark.parametrize("labelled", ["", BY_NODE])
-def test_a_row_of_features_that_counts_is_a_node_if_the_others_say_so(labelled, tmp_path):
-    rows = "0,1\n" + "".join(f"{i},{i % 2}\n" for i in range(1, V))
-    for head in ("", "0,1\n"):
-        assert shape(folder(tmp_path / "f", head + rows, labelled)) == (V, 2)
-
-
 @pytest.mark.parametrize("name", ["", "Unnamed: 0"])
 def test_an_index_of_pandas_is_no_feature(name, tmp_path, capsys):
     assert shape(folder(tmp_path / "f", f"{name},a,b\n{ROWS}")) == (V, 2)
@@ -470,33 +342,12 @@ def test_an_index_of_pandas_is_no_feature(name, tmp_path, capsys):
         files.load(folder(tmp_path / "f", f"{name},a,b\n" + ROWS.replace("0,0.0", "7,0.0", 1)))
 
 
-def test_odd_cells_of_a_folder(tmp_path):
-    numbers = [team.removeprefix("t") for team in TEAMS]
-    path = folder(tmp_path / "f", "0,1,2\n" + ROWS, "0\n" + "\n".join(numbers))
-    assert shape(path) == (V, 3) and files.load(path)[0]["y"].tolist() == [*map(int, numbers)]
-    for cell, told in (("", "''"), ("1_0", "'1_0' is not a number")):
-        with pytest.raises(InputError, match=f"table of numbers.*{told}"):
-            files.load(folder(path, ROWS.replace(",0.3,", f",{cell},")))
-    fields, classes = files.load(folder(path, ROWS, "9" * 5000 + "\n" + "1\n" * (V - 1)))
-    assert fields["y"].tolist() == [1, *[0] * (V - 1)] and classes == ("1", "9" * 5000)
-    (path / "nodes.csv").write_text("ID,id\n" + "".join(f"{i},n{i}\n" for i in range(V)))
-    assert names.of_folder(path, V).ids == [f"n{i}" for i in range(V)]
-    (path / "features.csv").unlink()
-    np.save(path / "features.npy", np.array(1.0))
-    with pytest.raises(InputError):
-        files.load(path)
-
-
 @pytest.mark.parametrize(
     "name, text, told",
     [
         ("labels", "node,label\n0,a\n0,b\n1,b\n", "node 0 has two labels"),
-        ("labels", "0,a\n99,b\n", "node 99"),
-        ("labels", "x,label\n-1,b\n", "node number"),
-        ("labels", "0,a,b\n1,a,b\n", "node number"),
         ("labels", "node,label\n0,a\n1e20,b\n", "node number"),
         ("edges", "0,1\n99999999999999999999,2\n", "99999999999999999999"),
-        ("edges", "0,1\n-1,2\n", "-1"),
         ("edges", "0,1\n1.5,2\n", "1.5"),
         ("edges", "0\n1\n", "two nodes on each line"),
         ("edges", "from,to\n", "no link"),
@@ -507,29 +358,12 @@ def test_contradictory_tables_are_refused(name, text, told, tmp_path):
         files.load(folder(tmp_path / "f", ROWS, **{name: text}))
 
 
-@settings(max_examples=30, deadline=None)
-@given(
-    st.lists(st.sampled_from(["", "b", "nan", "?", "c", "-1", "1.0"]), min_size=V, max_size=V),
-    st.sampled_from(["", "label\n", "0\n"]),
-)
-def test_a_list_of_labels_is_read_as_a_table_is(cells, head):
-    with tempfile.TemporaryDirectory() as place:
-        path = folder(Path(place) / "f", ROWS, head + "\n".join(cells) + "\n")
-        fields, names = files.load(path)
-    numbers = fields["y"].tolist()
-    read = ["" if i < 0 else names[i] if names else str(i) for i in numbers]
-    assert read == labels.cleaned(cells)[0]
-
-
 # Frames and tables are one graph.
 
 
 @pytest.mark.parametrize(
     "options, index",
     [
-        ({"text": ["title"]}, False),
-        ({"numbers": ["a"]}, True),
-        ({"categories": ["land"], "numbers": ["a"]}, False),
         ({"text": ["title"], "numbers": ["*"], "categories": ["land"], "spectral": 3}, True),
     ],
 )
@@ -561,23 +395,6 @@ def test_frames_and_tables_are_the_same_graph(options, index, tmp_path):
     assert made.feature_names == (out / "words.txt").read_text().split("\n")[:-1]
 
 
-def test_a_later_frame_gets_the_features_of_an_earlier_one():
-    titles = [["alpha beta", "gamma"][i % 2] for i in range(V)]
-    columns = {"label": TEAMS, "a": [i / 3 for i in range(V)], "title": titles}
-    frame = pandas.DataFrame(columns)
-    first = from_frames(frame, PAIRS, text="title", numbers="a")  # a text is one column
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = from_frames(frame.drop(columns="label"), PAIRS, like=first)
-    np.testing.assert_array_equal(again.x, first.x)
-    assert again.feature_names == first.feature_names == ["alpha", "beta", "gamma", "a"]
-    with pytest.warns(RuntimeWarning, match="a: 24 numbers of 24 lie"):
-        other = from_frames(frame.assign(a=frame["a"] * 1000 + 500), PAIRS, like=first)
-    assert not np.array_equal(other.x, first.x)
-    with pytest.raises(InputError, match="like: this graph does not say"):
-        from_frames(frame, PAIRS, like=Data(x=first.x))
-
-
 def test_notes_and_errors_of_frames(caplog):
     frame = pandas.DataFrame({"label": [0, 1, 0], "age": [1.0, 2.0, 4.0]})
     edges = pandas.DataFrame({"x": [0, 1], "y": [1, 2], "z": [2, 0]})
@@ -592,7 +409,7 @@ def test_notes_and_errors_of_frames(caplog):
     assert "x and y; not read: z" in made.notes[0] and "number age" in made.notes[1]
 
 
-@pytest.mark.parametrize("label", [float("nan"), None, "", "unknown", -1])
+@pytest.mark.parametrize("label", [float("nan"), "unknown", -1])
 def test_a_missing_label_of_networkx(label):
     net = networkx.cycle_graph(9)
     for node in net:
@@ -601,14 +418,6 @@ def test_a_missing_label_of_networkx(label):
         warnings.simplefilter("ignore")
         made = from_networkx(net)
     assert list(made.y) == [0, 1, -1] * 3 and made.train_mask.tolist() == [True, True, False] * 3
-
-
-@pytest.mark.parametrize("value", ["1_0", ["1", "2_5"], "one"])
-def test_texts_that_are_no_numbers_in_networkx(value):
-    net = networkx.cycle_graph(3)
-    networkx.set_node_attributes(net, {node: value for node in net}, "x")
-    with pytest.raises(InputError, match="^features: the attributes are not numbers"):
-        from_networkx(net)
 
 
 # A later table.
@@ -647,11 +456,8 @@ def test_a_later_table_that_drifts_is_told_with_counts(tmp_path, capsys):
     "count, split, told",
     [
         (3, "", "cannot be used for training yet"),
-        (0, "", "cannot be used for training yet"),
-        (8, "", "cannot be used for training yet"),
         (24, "", "next: graphgym-srnc run"),
         (24, "train", "cannot be used"),
-        (9, "", "next: graphgym-srnc run|cannot"),
     ],
 )
 def test_the_proposed_command_works(count, split, told, tmp_path, capsys):
@@ -662,9 +468,3 @@ def test_the_proposed_command_works(count, split, told, tmp_path, capsys):
     assert status == 0 and re.search(told, output), output
     if "next:" in output:
         assert main(["data", "show", "--cfg", "own", "dataset.name", str(out)]) == 0
-
-
-@pytest.mark.parametrize("a, told", [(1.0, "features of all nodes are zero"), ("", "zero")])
-def test_a_graph_without_features_is_not_written(a, told, tmp_path, capsys):
-    status, out = make_links(tmp_path, LINES, a=[a] * V)
-    assert status == 2 and not out.exists() and told in capsys.readouterr().err

@@ -15,24 +15,19 @@ import torch
 from conftest import make_graph, make_task
 from scipy.stats import chisquare
 from test_backbones import DENSE, KINDS, SPARSE, encoder
-from test_methods import make, toy
+from test_methods import make
 from torch_geometric.data import Data
 from torch_geometric.loader import NodeLoader
-from torch_geometric.sampler import NodeSamplerInput
-from torch_geometric.utils import k_hop_subgraph, to_undirected
+from torch_geometric.utils import to_undirected
 
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import (
     Batches,
-    EncoderSpec,
     Graph,
-    build,
-    dense,
     infer,
     inference,
 )
 from graphgym_srnc.backbones.sampling import (
-    NeighbourSampler,
     draw_neighbours,
     make_sampler,
     neighbourhoods,
@@ -44,7 +39,7 @@ from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.train import trainer
 
 IN_BATCHES = [name for name in methods.names() if methods.find(name).in_batches]
-DRAWING = ("srnc", "srnc_plus", "srnc_plus", "mmd", "openwgl", "g2pxy")
+DRAWING = ("srnc", "srnc_plus", "mmd", "openwgl", "g2pxy")
 """Methods whose losses draw nodes at each step."""
 EDGED = [kind for kind in KINDS if kind in ("gcnconv", "sageconv", "gatconv")]
 
@@ -84,7 +79,7 @@ def within(values: torch.Tensor, exact: torch.Tensor, errors: float = 5.0) -> bo
 # ---- draws ----
 
 
-@pytest.mark.parametrize("degree, fanout", [(6, 3), (6, 1), (9, 2), (5, 4)])
+@pytest.mark.parametrize("degree, fanout", [(6, 3), (6, 1)])
 def test_subsets_are_uniform(degree, fanout):
     indptr = torch.tensor([0, 4, 4 + degree])
     _, entry = draw_neighbours(indptr, torch.ones(20000, dtype=torch.long), fanout)
@@ -94,24 +89,7 @@ def test_subsets_are_uniform(degree, fanout):
     assert chisquare(times).pvalue > 1e-4 and sum(times) == 20000
 
 
-def test_a_graph_of_isolated_nodes():
-    graph = Graph(Data(x=torch.rand(4, 3), edge_index=torch.empty(2, 0, dtype=torch.long)), "none")
-    block, needed = neighbourhoods(graph, 2).block("gcn", torch.tensor([2, 0]))
-    assert dense(block.adjacency).tolist() == [[1.0, 0.0], [0.0, 1.0]]
-    assert needed.tolist() == [2, 0]
-    assert drawing(graph).draw_edges(5).shape == (2, 0)
-
-
-def test_drawn_edges_are_uniform():
-    graph = small(12)
-    ends = drawing(graph).draw_edges(30000)
-    every = torch.stack([torch.from_numpy(part) for part in graph.adjacency("raw").entries])
-    count = torch.bincount(ends[0] * 12 + ends[1], minlength=144)
-    of_edges = count[every[0] * 12 + every[1]]
-    assert chisquare(of_edges).pvalue > 1e-4 and int(count.sum()) == int(of_edges.sum())
-
-
-@pytest.mark.parametrize("count, size", [(40, 7), (5000, 7), (5, 7)])
+@pytest.mark.parametrize("count, size", [(40, 7), (5, 7)])
 def test_drawn_nodes_are_different_and_uniform(count, size):
     batches = drawing(small(), size)
     draws = [torch.arange(count)[batches.draw(count)] for _ in range(1000)]
@@ -123,64 +101,25 @@ def test_drawn_nodes_are_different_and_uniform(count, size):
 # ---- PyG's interface ----
 
 
-@pytest.mark.parametrize("hops", [1, 2, 3])
-def test_full_fanout_is_the_k_hop_subgraph(hops):
-    graph, nodes = small(60), torch.tensor([41, 7])
-    out = NeighbourSampler(*csr(graph), [-1] * hops).sample_from_nodes(
-        NodeSamplerInput(None, nodes)
-    )
-    subset, *_ = k_hop_subgraph(nodes, hops, graph.data.edge_index)
-    assert torch.equal(out.node.sort().values, subset) and torch.equal(out.node[:2], nodes)
-    plain = nx.from_scipy_sparse_array(graph.adjacency("raw").matrix)
-    near = {
-        node
-        for seed in nodes.tolist()
-        for node in nx.single_source_shortest_path_length(plain, seed, cutoff=hops - 1)
-    }
-    expected = sorted((j, i) for i in near for j in plain[i])
-    assert sorted(zip(out.node[out.row].tolist(), out.node[out.col].tolist())) == expected
-    assert sum(out.num_sampled_nodes) == len(out.node)
-    assert sum(out.num_sampled_edges) == len(out.row)
-    assert torch.equal(csr(graph)[1][out.edge].long(), out.node[out.row])
-
-
 def test_node_loader():
     data = make_graph()
     data.edge_index = to_undirected(data.edge_index[:, data.edge_index[0] != data.edge_index[1]])
-    graph = Graph(data)
     links = set(map(tuple, data.edge_index.T.tolist()))
-
-    def batches(seed: int) -> list[Data]:
-        torch.manual_seed(seed)
-        loader = NodeLoader(
-            data,
-            make_sampler(graph, [3, 2]),
-            input_nodes=torch.arange(50),
-            batch_size=16,
-            shuffle=True,
-        )
-        return list(loader)
-
-    first = batches(0)
-    assert sorted(torch.cat([b.n_id[: b.batch_size] for b in first]).tolist()) == list(range(50))
-    for batch in first:
+    sampler, nodes = make_sampler(Graph(data), [3, 2]), torch.arange(50)
+    batches = list(NodeLoader(data, sampler, input_nodes=nodes, batch_size=16, shuffle=True))
+    assert sorted(torch.cat([b.n_id[: b.batch_size] for b in batches]).tolist()) == nodes.tolist()
+    for batch in batches:
         assert torch.equal(batch.x, data.x[batch.n_id])
-        assert batch.n_id.unique().numel() == batch.num_nodes
         assert {tuple(edge) for edge in batch.n_id[batch.edge_index].T.tolist()} <= links
         assert int(torch.bincount(batch.edge_index[1]).max()) <= 3
-    same, other = batches(0), batches(1)
-    assert all(
-        torch.equal(a.edge_index, b.edge_index) and torch.equal(a.n_id, b.n_id)
-        for a, b in zip(first, same)
-    )
-    assert not all(torch.equal(a.n_id, b.n_id) for a, b in zip(first, other))
 
 
 # ---- operators ----
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", ["gcn", "mean", "raw", "loops"])
+@pytest.mark.parametrize(
+    "kind, weighted", [("gcn", True), ("mean", False), ("raw", True), ("loops", False)]
+)
 def test_a_drawn_operator_is_right_on_average(kind, weighted):
     graph = small(25)
     if weighted and kind != "loops":
@@ -200,23 +139,8 @@ def test_a_drawn_operator_is_right_on_average(kind, weighted):
     assert torch.allclose(block.adjacency.csr.to_dense(), exact[nodes][:, needed], atol=1e-6)
 
 
-@pytest.mark.parametrize("kind, layers", [("sageconv", 2), ("gcnconv", 3)])
-def test_drawn_propagation_is_right_on_average(kind, layers):
-    graph, nodes = small(), torch.tensor([5, 20, 5])
-    torch.manual_seed(0)
-    spec = EncoderSpec(kind=kind, layers=layers, hidden=4, act="identity", skip=True)
-    model = build(spec, 5, 2).eval()
-    model.precompute = False
-    with torch.no_grad():
-        exact = model(model.view(graph, nodes))
-        draws = torch.stack([model(model.sample(graph, nodes, 2)) for _ in range(250)])
-    assert within(draws, exact)
-    assert float(draws.std(0).min()) > 0 and torch.equal(draws[:, 0], draws[:, 2])
-
-
-@pytest.mark.parametrize("layers, data", [(2, DENSE), (3, SPARSE)], ids=["dense", "sparse"])
 @pytest.mark.parametrize("kind", EDGED)
-def test_a_view_with_all_neighbours_is_the_exact_one(kind, layers, data):
+def test_a_view_with_all_neighbours_is_the_exact_one(kind, layers=3, data=SPARSE):
     graph, nodes = Graph(data, "none"), torch.tensor([80, 3, 3, 0])
     model = encoder(kind, layers=layers, skip=True)
     with torch.no_grad():
@@ -226,9 +150,8 @@ def test_a_view_with_all_neighbours_is_the_exact_one(kind, layers, data):
             assert torch.allclose(exact, drawn, atol=1e-5)
 
 
-@pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_inference_by_layers_is_exact(kind, data, monkeypatch):
+def test_inference_by_layers_is_exact(kind, monkeypatch, data=SPARSE):
     graph, model = Graph(data, "none"), encoder(kind, layers=3, skip=kind != "dgi").train()
     whole = infer(model, graph)
     assert not model.training and torch.allclose(
@@ -240,27 +163,12 @@ def test_inference_by_layers_is_exact(kind, data, monkeypatch):
 
 
 @pytest.mark.parametrize("nodes", [[80, 3, 3, 0], []], ids=["few", "none"])
-@pytest.mark.parametrize("data, chunk", [(DENSE, 16), (SPARSE, 2**20)], ids=["dense", "sparse"])
 @pytest.mark.parametrize("kind", EDGED)
-def test_scores_of_some_nodes_are_those_of_all(kind, data, nodes, chunk, monkeypatch):
+def test_scores_of_some_nodes_are_those_of_all(kind, nodes, monkeypatch, data=DENSE, chunk=16):
     graph, model = Graph(data, "none"), encoder(kind, layers=3, skip=kind != "dgi")
     whole, nodes = infer(model, graph), torch.tensor(nodes, dtype=torch.long)
     monkeypatch.setattr(inference, "CHUNK", chunk)
     assert torch.allclose(infer(model, graph, nodes), whole[nodes], atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["raw", "gcn", "mean", "loops"])
-def test_products_are_those_of_blocks(kind):
-    plain = small(50)
-    weight = np.random.default_rng(0).random(plain.adjacency("raw").nnz, dtype=np.float32)
-    for graph in (plain, plain.reweighted(weight)):
-        exact, state = neighbourhoods(graph, 0), torch.randn(50, 7)
-        for begin, end in ((0, 50), (0, 9), (20, 31), (49, 50)):
-            block, needed = exact.block(kind, torch.arange(begin, end))
-            for rows in (slice(begin, end), np.arange(begin, end)):
-                assert torch.allclose(
-                    exact.product(kind, rows, state), block.adjacency @ state[needed], atol=1e-6
-                )
 
 
 def test_batches():
@@ -297,7 +205,7 @@ def test_sampled_modularity_has_no_bias():
     assert torch.allclose(*gradients, atol=1e-6) and float(gradients[1].abs().max()) > 1e-3
 
 
-@pytest.mark.parametrize("kind", ["gcnconv", "mlp"])
+@pytest.mark.parametrize("kind", ["gcnconv"])
 def test_the_cluster_gnn_estimates_its_own_loss(kind):
     graph = Graph(DENSE, "none")
     options = {"resolution": 1.2, "collapse": 0.0, "modularity_weight": 2.0, "lr": 0.01}
@@ -306,15 +214,14 @@ def test_the_cluster_gnn_estimates_its_own_loss(kind):
     with torch.no_grad():
         exact = cluster.target_loss(cluster.encoder(cluster.encoder.view(graph)).log_softmax(1))
         draw = cluster.on_target()
-        assert within(torch.stack([draw()[0] for _ in range(200)]), exact, 4.0)
+        assert within(torch.stack([draw()[0] for _ in range(100)]), exact, 4.0)
 
 
 # ---- methods ----
 
 
-@pytest.mark.parametrize("kind", ["gcnconv"])
 @pytest.mark.parametrize("name", sorted(set(IN_BATCHES) - set(DRAWING)))
-def test_one_batch_of_everything_is_full_batch(name, kind):
+def test_one_batch_of_everything_is_full_batch(name, kind="gcnconv"):
     # Without dropout, draws of nodes and draws of neighbours nothing is left to chance.
     closed = {"two_graphs": True, "open_set": False, "oracle": False}
     task, scores = make_task(**closed if name != "iid" else {}), []
@@ -326,30 +233,9 @@ def test_one_batch_of_everything_is_full_batch(name, kind):
     assert torch.allclose(*scores, atol=1e-3)
 
 
-@pytest.mark.parametrize("name", sorted(set(methods.names()) - set(IN_BATCHES)))
-def test_a_method_that_reads_the_whole_graph_says_so(name):
+def test_a_method_that_reads_the_whole_graph_says_so(name="udagcn"):
     with pytest.raises(InputError, match=f"{name}.batch_size: got 8; allowed: 0, since the losses"):
         make(name, batch_size=8)
-
-
-@pytest.mark.parametrize("name", ["srnc"])
-def test_batches_reach_what_full_batch_does(name):
-    task = toy(
-        nodes=300,
-        num_classes=4,
-        avg_degree=10.0,
-        homophily=0.95,
-        signal=0.6,
-        num_features=60,
-        class_imbalance=1.0,
-    )
-    long = {"steps": 40, "pretrain_steps": 40, "cluster_steps": 10, "num_clusters": 8}
-    options = {key: value for key, value in long.items() if name == "srnc" or key == "steps"}
-    full, drawn = (
-        trainer.fit(make(name, hidden=16, **options, **batch), task).test["micro_f1"]
-        for batch in ({}, {"batch_size": 64, "fanout": 4})
-    )
-    assert full > 0.6 and drawn > full - 0.1
 
 
 # ---- features on disk ----
@@ -370,13 +256,13 @@ def task_of(folder, mapped: bool) -> ShiftTask:
     )
 
 
-@pytest.mark.parametrize("features", ["none", "row", "l2", "auto"])
+@pytest.mark.parametrize("features", ["none", "auto"])
 def test_features_on_disk_are_the_same_features(folder, features):
     task, plain = task_of(folder, True), task_of(folder, False)
     assert task.source.x.mapped and task.fingerprint() == plain.fingerprint()
     graph, nodes = Graph(task.blind().target, features), torch.tensor([5, 80, 5])
     assert torch.allclose(graph.x[nodes], Graph(plain.target, features).x[nodes], atol=1e-6)
-    for kind in EDGED:
+    for kind in EDGED[:1]:
         model = encoder(kind).__class__(encoder(kind).spec, 30, 3)
         exact = infer(model, Graph(plain.target, features))
         assert torch.allclose(infer(model, graph), exact, atol=1e-5)

@@ -12,7 +12,6 @@ import scipy.io
 import scipy.sparse as sp
 import torch
 import written
-from conftest import make_graph
 from scipy.sparse.csgraph import shortest_path
 from torch_geometric.data import Data
 from torch_geometric.utils import homophily, is_undirected
@@ -21,10 +20,9 @@ from written import DATA, decided_by_its_seed, equal, overlap, refused
 from graphgym_srnc import shifts
 from graphgym_srnc.data import catalogue, datasets, pyg, untrusted
 from graphgym_srnc.data.block_model import class_shares, class_topics, dcsbm
-from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.plots.shift import figure
+from graphgym_srnc.plots.charts import shift_figure
 from graphgym_srnc.report.summary import show_shift
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.localized import personalised_pagerank
@@ -61,44 +59,7 @@ def saved(folder: Path, data: Data) -> str:
 # ---- any shift ----
 
 
-OWN = """
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.core.options import Share
-
-def build(*, name: str = "", root: str = "", split_seed: int = 0, share: Share = 0.5):
-    if name != "Photo":
-        raise InputError("name", name, "Photo")
-    if share == 1:
-        raise InputError("share", share, "less than 1")
-    return share
-"""
-
-
-def test_a_shift_of_ones_own_is_checked(tmp_path, monkeypatch):
-    (tmp_path / "own_shift.py").write_text(OWN)
-    monkeypatch.setattr(shifts, "__path__", [*shifts.__path__, str(tmp_path)])
-    assert "own_shift" in shifts.names() and not set(shifts.SHARED) & set(shifts.names())
-    build = shifts.find("own_shift")
-    assert build is shifts.find("own_shift") and build(name="Photo", share=0.25) == 0.25
-    for share, allowed in ((2.0, "in [0, 1]"), (-0.5, "in [0, 1]"), (1.0, "less than 1")):
-        error = refused("own_shift.share", build, name="Photo", share=share)
-        assert (error.value, error.allowed) == (share, allowed)
-    refused("name", build, name="Cora")
-    for name in ("splits", "nothing"):
-        with pytest.raises(InputError, match="shift.*open_set"):
-            shifts.find(name)
-
-
-def test_streams_have_names():
-    for stream, number in (("classes", 0), ("nodes", 1), ("arxiv_like", 3), ("example", 5)):
-        wanted = np.random.RandomState([7, number]).permutation(50)
-        assert (splits.shuffled(50, 7, stream).numpy() == wanted).all()
-    orders = [splits.shuffled(50, 7, stream).tolist() for stream in ("own", "own", "b", "nodes")]
-    assert orders[0] == orders[1] and len({*map(tuple, orders)}) == 3
-    refused("split_seed", splits.generator, split_seed=-1, stream="nodes")
-
-
-@pytest.mark.parametrize("classes, masked", [(7, 3), (6, 3), (3, 1)])
+@pytest.mark.parametrize("classes, masked", [(6, 3), (3, 1)])
 def test_every_masked_set_once_before_any_twice(classes, masked):
     labels, sets = [10 * c for c in range(classes)], list(combinations(range(classes), masked))
     expected = sorted([10 * c for c in chosen] for chosen in sets)
@@ -110,24 +71,10 @@ def test_every_masked_set_once_before_any_twice(classes, masked):
     assert classes == 3 or (turns[0] != expected and turns[0] != turns[1])  # in random order
 
 
-def test_too_many_masked_sets_are_drawn():
-    drawn = [splits.choose_unseen(range(60), 30, [], seed) for seed in range(4)]
-    assert all(len(set(part)) == 30 for part in drawn) and len(set(map(tuple, drawn))) == 4
-    assert drawn[2] == splits.choose_unseen(range(60), 30, [], 2)
-
-
-def test_a_rare_class_keeps_a_node_to_train_on():
-    y = torch.arange(20).repeat(3)
-    for seed in range(5):
-        nodes = splits.draw(y, [], -1, splits.Sizes(20, 20, seed))
-        assert set(y[nodes.train].tolist()) == set(range(20)) and len(nodes.val) and len(nodes.test)
-        assert not overlap(nodes.train, nodes.val, nodes.test)
-
-
 # ---- synthetic ----
 
 
-@pytest.mark.parametrize("mode", ["open_set", "close_set"])
+@pytest.mark.parametrize("mode", ["close_set"])
 def test_synthetic_is_decided_by_its_seed_alone(mode):
     decided_by_its_seed(synthetic, mode=mode, **SMALL)
 
@@ -146,13 +93,6 @@ def test_synthetic_open_set_counts():
     assert set(task.train.tolist()) < set(oracle.train.tolist()) and not oracle.open_set
     assert oracle.source.y[oracle.train].bincount().tolist() == [5] * 5
     assert torch.equal(oracle.source.y, task.source.y_true)
-
-
-def test_training_nodes_of_a_class_do_not_depend_on_the_masked_ones():
-    a, b = (synthetic(unseen=[c], **SMALL) for c in (0, 1))
-    nodes = [set(t.train[t.source.y_true[t.train] == 3].tolist()) for t in (a, b)]
-    assert nodes[0] == nodes[1] and len(nodes[0]) == 5 and torch.equal(a.test, b.test)
-    assert synthetic(unseen=[4, 0], num_unseen=1, **SMALL).info["unseen"] == [0, 4]
 
 
 def test_sizes_of_a_random_split():
@@ -175,15 +115,15 @@ def test_close_set_differs_in_classes_and_words(tmp_path):
     assert task.oracle.source is task.target
     same = synthetic(mode="close_set", shift=0.0, **SMALL)
     assert torch.equal(same.source.y.bincount(), same.target.y.bincount())
-    figure(describe(task)).savefig(tmp_path / "shift.png")
+    shift_figure(describe(task)).savefig(tmp_path / "shift.png")
     assert (tmp_path / "shift.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("wanted", [0.2, 0.9])
+@pytest.mark.parametrize("wanted", [0.2])
 def test_dcsbm_has_the_asked_degree_and_homophily(wanted):
     rng = splits.generator(0, "classes")
     graph = dcsbm(
-        num_nodes=3000,
+        num_nodes=2000,
         shares=class_shares(6, 4.0, rng),
         topics=class_topics(6, 80, 0.3, rng),
         rng=rng,
@@ -191,24 +131,17 @@ def test_dcsbm_has_the_asked_degree_and_homophily(wanted):
         homophily=wanted,
         blocks_per_class=3,
     )
-    assert graph.num_edges == 3000 * 8 and is_undirected(graph.edge_index)
+    assert graph.num_edges == 2000 * 8 and is_undirected(graph.edge_index)
     assert homophily(graph.edge_index, graph.y) == pytest.approx(wanted, abs=0.02)
     sizes = graph.y.bincount()
     assert float(sizes.max() / sizes.min()) == pytest.approx(4.0, rel=0.05)
-    degree = torch.bincount(graph.edge_index[0], minlength=3000)
+    degree = torch.bincount(graph.edge_index[0], minlength=2000)
     assert degree.max() > 5 * degree.float().mean()
     assert set(graph.x.unique().tolist()) == {0.0, 1.0}
     row, column = graph.edge_index
     assert torch.equal(graph.block // 3, graph.y) and len(graph.block.unique()) == 18
     inside = (graph.block[row] == graph.block[column])[graph.y[row] == graph.y[column]]
     assert float(inside.float().mean()) > 0.8
-
-
-def test_clean_makes_the_graph_simple_and_counts_what_it_did():
-    data = clean(toy(edge_index=torch.tensor([[0, 1, 1, 2, 3, 3], [1, 0, 2, 2, 0, 0]])))
-    links = [(0, 1), (0, 3), (1, 0), (1, 2), (2, 1), (3, 0)]
-    assert sorted(zip(*data.edge_index.tolist())) == links
-    assert data.cleaned == {"self_loops": 1, "duplicates": 1, "one_way": 2}
 
 
 # ---- data sets ----
@@ -218,13 +151,9 @@ def test_clean_makes_the_graph_simple_and_counts_what_it_did():
     "name, full",
     [
         ("Cora", ("Planetoid", "Cora")),
-        ("pubmed", ("Planetoid", "PubMed")),
         ("CitationFull/Cora", ("CitationFull", "Cora")),
         ("CoraFull", ("CitationFull", "Cora")),
-        ("Photo", ("Amazon", "Photo")),
-        ("WikiCS", ("WikiCS", "")),
         ("ogbn-arxiv", ("OGB", "ogbn-arxiv")),
-        ("WebKB/Cornell", ("WebKB", "Cornell")),
         ("Actor", ("Actor", "")),
     ],
 )
@@ -264,7 +193,6 @@ def test_ogb_keeps_its_split_and_parses_once(tmp_path, monkeypatch):
     [
         ("Cora", 3, (2708, 5278, 80, 140)),
         ("CiteSeer", 3, (3327, 4552, 60, 120)),
-        ("PubMed", 1, (19717, 44324, 40, 60)),
     ],
 )
 def test_planetoid_follows_the_paper(name, num_unseen, counts):
@@ -284,20 +212,6 @@ def test_planetoid_follows_the_paper(name, num_unseen, counts):
     assert (len(local.val), len(local.test), local.info["split"]) == (500, 1000, "public")
     assert not overlap(torch.cat([local.train, local.oracle.train]).unique(), local.val, local.test)
     assert near(local.source, local.train) < near(local.source, local.oracle.train)
-
-
-@written.real("planetoid/Cora/raw")
-def test_planetoid_other_splits():
-    cora = {"name": "Cora", "root": str(DATA)}
-    assert len(open_set(**cora, num_test=-1).test) == 2708 - 7 * 20 - 500
-    task = open_set(**cora, split="random", num_val=200, num_test=300)
-    assert (len(task.val), len(task.test)) == (200, 300)
-    # Label leave-out, as its authors count it.
-    options = {"labelled": "public", "unseen_nodes": "all", "unscored": [3]}
-    task = open_set(**cora, **options, unseen=[0, 1, 2, 3])
-    assert task.num_known == 3 and len(task.train) == 60
-    assert (task.target.y[task.test] == 3).sum() == 351 + 217 + 418
-    assert (task.target.y[task.test] < 3).sum() == 316 and (task.target.y[task.val] < 3).all()
 
 
 def six_classes(**masks) -> Data:
@@ -353,20 +267,6 @@ def test_balanced_validation_and_test():
     assert len(rest.test) + len(rest.val) == 50 - 6 - 4
 
 
-@pytest.mark.parametrize(
-    "options, key",
-    [
-        ({"unseen": [0, 1], "unscored": [2]}, "unscored"),
-        ({"labelled": "public", "split": "random"}, "labelled"),
-        ({"unseen_nodes": "some"}, "unseen_nodes"),
-    ],
-)
-@pytest.mark.usefixtures("loads_six_classes")
-def test_protocol_options_are_checked(options, key):
-    more = {"num_unseen": 2, "labels_per_class": 2, **options}
-    refused(f"open_set.{key}", open_set, name="Cora", **more)
-
-
 # ---- file ----
 
 
@@ -420,11 +320,10 @@ def test_file_kinds_agree(tmp_path):
     assert own_file(path=str(folder)).test.tolist() == [4, 5]
 
 
-@pytest.mark.parametrize("group", ["one-hot", "numbers"])
-def test_a_matlab_file_is_read_from_whom_one_trusts(group, tmp_path):
+def test_a_matlab_file_is_read_from_whom_one_trusts(tmp_path):
     rng, y = np.random.default_rng(0), np.arange(40) % 3
     network = sp.csc_matrix(np.triu(rng.random((40, 40)) < 0.2, 1).astype(float))
-    labels = np.eye(3)[y] if group == "one-hot" else y[:, None] + 1.0
+    labels = np.eye(3)[y]
     fields = {"network": network, "attrb": rng.random((40, 5)), "group": labels}
     scipy.io.savemat(tmp_path / "net.mat", fields)
     sizes = {"path": str(tmp_path / "net.mat"), "labels_per_class": 3, "num_val": 6, "num_test": 9}
@@ -438,15 +337,6 @@ def test_a_matlab_file_is_read_from_whom_one_trusts(group, tmp_path):
         del fields["group"]
         scipy.io.savemat(tmp_path / "net.mat", fields)
         assert "missing" in refused("path: group", own_file, **sizes).message
-
-
-def test_weights_that_are_not_read_are_told(tmp_path):
-    graph, told, tasks = make_graph(), [], []
-    for more in ({}, {"edge_weight": torch.rand(graph.num_edges)}):
-        path = saved(tmp_path, Data(x=graph.x, edge_index=graph.edge_index, y=graph.y, **more))
-        tasks.append(own_file(path=path, labels_per_class=3, num_val=6, num_test=9))
-        told.append([t for t in describe(tasks[-1])["warnings"] if "edge_weight" in t])
-    assert told == [[], ["not read: edge_weight; edge weights are not used"]] and equal(*tasks)
 
 
 def test_describe_counts_and_warns(tmp_path, capsys):
@@ -503,7 +393,7 @@ def near(graph: Data, nodes: torch.Tensor) -> float:
     return float(np.minimum(distance, graph.num_nodes)[pairs].mean())
 
 
-@pytest.mark.parametrize("restart", [0.05, 0.5, 0.95])
+@pytest.mark.parametrize("restart", [0.05, 0.5])
 def test_pagerank_is_the_solution_of_its_equation(restart):
     edges = np.random.RandomState(0).randint(60, size=(2, 240))
     edges = np.unique(np.concatenate([edges, edges[::-1]], 1), axis=1)
@@ -516,12 +406,6 @@ def test_pagerank_is_the_solution_of_its_equation(restart):
     found = personalised_pagerank(torch.from_numpy(edges[:, kept]), 60, seeds, restart)
     assert found.shape == (3, 60) and np.allclose(found, wanted, atol=1e-7)
     assert found[:2].sum(1) == pytest.approx([1, 1]) and (found[2] > 0).nonzero()[0].tolist() == [7]
-
-
-def test_pagerank_orders_far_nodes():
-    line = torch.stack([torch.arange(49), torch.arange(1, 50)])
-    share = personalised_pagerank(torch.cat([line, line.flip(0)], 1), 50, torch.tensor([0]), 0.9)[0]
-    assert (share[:-1] > share[1:]).all() and share[-1] > 0
 
 
 def test_training_nodes_are_the_largest_in_pagerank(photo):
@@ -556,33 +440,12 @@ def test_localized_counts(photo):
     decided_by_its_seed(localized, **photo, num_unseen=1)
 
 
-def test_classes_out_of_reach_are_filled_up(tmp_path):
-    """A class is a path of 40 nodes and 20 pairs: what a seed in a pair does not reach is drawn."""
-    path = np.stack([np.arange(39), np.arange(1, 40)])
-    part = np.concatenate([path, np.arange(40, 80).reshape(20, 2).T], 1)
-    edges = torch.from_numpy(np.concatenate([part, part + 80], 1))
-    data = Data(x=torch.eye(160), edge_index=edges, y=torch.arange(160) // 80)
-    written.npz_of(data, tmp_path / "amazon/Computers/raw/amazon_electronics_computers.npz")
-    options = {"name": "Computers", "root": str(tmp_path), "labels_per_class": 10}
-    filled = set()
-    for seed in range(8):
-        task = localized(split_seed=seed, num_val=20, num_test=40, **options)
-        assert task.source.y[task.train].bincount().tolist() == [10, 10]
-        assert task.info["filled"] == 8 * sum(seed % 80 >= 40 for seed in task.info["seeds"])
-        filled.add(task.info["filled"])
-    assert len(filled) > 1
-
-
 @pytest.mark.parametrize(
     "key, value",
     [
         ("restart", 0.0),
-        ("restart", 1.0),
         ("labels_per_class", 500),
-        ("split", "mine"),
         ("split", "public"),
-        ("num_test", 0),
-        ("num_unseen", 3),
         ("unseen", [9]),
     ],
 )

@@ -52,12 +52,6 @@ def cluster_gnn(task: ShiftTask, clusters: int, **changes) -> ClusterGNN:
     return ClusterGNN(spec, clusters, task.num_outputs, source, target, **fields)
 
 
-def test_its_encoder_is_that_of_dmon():
-    given = EncoderSpec(kind="sageconv", hidden=5, act="relu", features="none")
-    wanted = EncoderSpec(kind="sageconv", hidden=5, act="selu", features="auto", skip=True)
-    assert cluster_encoder(given) == wanted
-
-
 def test_cluster_gnn_finds_planted_blocks():
     task = toy(**EASY)
     cluster = cluster_gnn(task, 4)
@@ -75,17 +69,6 @@ def test_cluster_gnn_finds_planted_blocks():
     assert figures == {"modularity": pytest.approx(wanted, abs=1e-5), "used_clusters": 4}
 
 
-def test_cluster_posteriors_of_any_graph():
-    task = toy()
-    method = started(task)
-    found = method.log_cluster_posterior(task.target)
-    assert found.shape == (1, 160, 16) and found.exp().sum(2).allclose(torch.ones(1, 160))
-    assert torch.equal(method.clusters.log_posterior(method.clusters.target), found[0])
-    other = toy(seed=1, nodes=120).target
-    assert method.log_cluster_posterior(other).shape == (1, 120, 16)
-    assert torch.equal(method.log_cluster_posterior(task.target.clone()), found)
-
-
 def test_alignment_names_the_planted_blocks():
     task = toy(**EASY)
     cluster = cluster_gnn(task, 6)
@@ -98,10 +81,9 @@ def test_alignment_names_the_planted_blocks():
     assert float((decided == task.target.y)[known].float().mean()) > 0.6
 
 
-@pytest.mark.parametrize("mode", ["close_set"])
-def test_source_regularizer_pulls_clusters_to_classes(mode, pretrain):
+def test_source_regularizer_pulls_clusters_to_classes(pretrain):
     pretrain(30)
-    task, right = toy(mode, homophily=0.55, signal=0.5), {}
+    task, right = toy("close_set", homophily=0.55, signal=0.5), {}
     for regularized in (True, False):
         method = started(
             task,
@@ -121,34 +103,21 @@ def test_source_regularizer_pulls_clusters_to_classes(mode, pretrain):
 # ---- SRNC ----
 
 
-def check_run(method: SRNC, mode: str) -> trainer.RunRecord:
-    record = trainer.fit(method, toy(mode), selection="last")
-    assert torch.isfinite(method.predict(toy(mode).target)).all()
-    rounds = [episode.losses for episode in record.history[1:]]
-    assert rounds and all(losses["bound"] <= 1e-6 for losses in rounds)
-    return record
-
-
-@pytest.mark.parametrize("mode", ["open_set"])
 @pytest.mark.parametrize(
     "options",
     [
         {"pseudo_labels": "classifier"},
-        {"cluster_init": "modularity"},
-        {"cluster_init": "source"},
-        {"alpha": 1.0},
-        {"smoothing": 2},
-        {"source_regularizer": False},
-        {"source_batch": 0},
-        {"correction": "em"},
-        {"correction": "bbse"},
-        {"collapse": 0.0},
+        {"cluster_init": "modularity", "alpha": 1.0, "smoothing": 2},
+        {"cluster_init": "source", "source_regularizer": False, "correction": "em"},
+        {"source_batch": 0, "correction": "bbse", "collapse": 0.0},
         {"pretrain_steps": 1, "cluster_steps": 0},
     ],
     ids=str,
 )
-def test_every_option_runs(options, mode):
-    assert len(check_run(make("srnc", **options), mode).history) == 3
+def test_every_option_runs(options):
+    record = trainer.fit(method := make("srnc", **options), toy(), selection="last")
+    assert torch.isfinite(method.predict(toy().target)).all() and len(record.history) == 3
+    assert all(episode.losses["bound"] <= 1e-6 for episode in record.history[1:])
 
 
 def test_terms_follow_the_options():
@@ -171,19 +140,7 @@ def test_terms_follow_the_options():
     assert {"cluster_target", "alignment_cost"}.isdisjoint(without)
 
 
-def test_drawn_nodes_and_labels():
-    task = toy()
-    q = torch.tensor([0.2, 0.3, 0.5]).repeat(160, 1)
-    method = started(task)
-    nodes, label = method.draw_target(q)
-    assert len(nodes) == len(task.train) == len(label) == nodes.unique().numel()
-    assert torch.isin(nodes, task.pool).all()
-    drawn = torch.cat([method.draw_target(q)[1] for _ in range(200)])
-    assert np.allclose(drawn.bincount(minlength=3) / len(drawn), [0.2, 0.3, 0.5], atol=0.04)
-
-
-@pytest.mark.parametrize("share", [0.3])
-def test_without_clusters_the_least_sure_are_unknown(share):
+def test_without_clusters_the_least_sure_are_unknown(share=0.3):
     task = toy()
     method = started(task, pseudo_labels="classifier", unknown_share=share)
     q, p = method.pseudo_posterior()[task.pool], method.class_posterior(task.target)[task.pool]
@@ -191,8 +148,7 @@ def test_without_clusters_the_least_sure_are_unknown(share):
     assert float(unknown.float().mean()) == pytest.approx(share, abs=0.03)
     assert (q[~unknown].argmax(1) == p[~unknown].argmax(1)).all()
     assert not unknown[p.amax(1).argmax()]
-    if share:
-        assert p[unknown].amax(1).max() < p[~unknown].amax(1).min()
+    assert p[unknown].amax(1).max() < p[~unknown].amax(1).min()
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -231,31 +187,6 @@ def test_validation_does_not_move_the_cut():
         (decided[task.val] == 2).sum() for decided in (scores.argmax(1), method.decide(scores))
     )
     assert before == after > 0
-
-
-def test_before_episode_one_nothing_is_unknown():
-    method = started(toy())
-    assert (method.decide(method.predict(toy().target)) < 2).all()
-    assert trainer.fit(make("srnc"), toy(), max_episodes=0).test["unknown_recall"] == 0
-
-
-@pytest.mark.parametrize("mode", ["open_set"])
-def test_collapse_is_told(mode, pretrain):
-    pretrain(40)
-    changes = {
-        "collapse": 0.0,
-        "source_regularizer": False,
-        "cluster_lr": 0.1,
-        "cluster_init": "modularity",
-        "resolution": 0.01,
-    }
-    method = make("srnc", **changes)
-    record = trainer.fit(method, toy(mode))
-    assert method.collapsed
-    assert any("collapsed" in text and "resolution 0.01" in text for text in record.warnings)
-    losses = record.history[1].losses
-    assert losses["used_clusters"] < toy(mode).num_outputs and losses["modularity"] < 0.05
-    assert any("no communities" in text for text in record.warnings)
 
 
 @pytest.mark.parametrize("num_clusters", [1, 161])

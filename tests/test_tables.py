@@ -12,7 +12,6 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Callable
@@ -21,11 +20,11 @@ import networkx
 import numpy as np
 import pandas
 import pytest
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import build_parser, main
-from graphgym_srnc.data import features, folder, frames, labels, tables
+from graphgym_srnc.data import features, folder, frames
 from graphgym_srnc.data import files as data_files
 from graphgym_srnc.data import names as _names
 from graphgym_srnc.errors import InputError
@@ -120,12 +119,7 @@ def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_pa
     np.testing.assert_allclose(made.features.toarray(), expected, atol=1e-12)
     assert made.words[:5] == ["size", "year", "land=<i>", "land=DE", "land=FR"]
     assert made.words[5:] == ["embedding 0", "embedding 1", "embedding 2"]
-    assert told == [
-        "edges.csv: links join the columns source and target",
-        "columns: id id; label label; number size and year; category land; not read: "
-        "title (--text, --numbers and --categories read columns)",
-        "label: 1 cell read as no label: '-1'",
-    ]
+    assert "label: 1 cell read as no label: '-1'" in told
     everything, _ = homogeneous.make_graph(*split_free, numbers=["*"])
     assert everything.words == ["size", "year"]
     np.testing.assert_allclose(everything.features.toarray(), blocks[0], atol=1e-12)
@@ -172,31 +166,6 @@ def test_spectral_features_are_eigenvectors(split_free):
     expected = x[:7] * np.linalg.eigvalsh(normalised)[:-4:-1]
     np.testing.assert_allclose(normalised @ x[:7], expected, atol=1e-8)
     assert (homogeneous.make_graph(*split_free, spectral=3)[0].features != made.features).nnz == 0
-
-
-@pytest.mark.parametrize(
-    "cells, names",
-    [("10 30 10 30 , -1 9 9", ("9", "10", "30")), ("01 02 01 02 , , 01 02", ("01", "02"))],
-)
-def test_numbers_with_gaps_and_leading_zeros_are_names(cells, names, split_free, tmp_path):
-    label = [cell.strip(",") for cell in cells.split()]
-    words = (node_table(split_free[0], label=label), split_free[1], "--text", "title")
-    assert run("make", *words, "--out", tmp_path / "graph") == 0
-    sizes = {"labels_per_class": 1, "num_val": 1, "num_test": 1}
-    task = shifts.find("file")(path=str(tmp_path / "graph"), **sizes)
-    assert task.class_names == names and task.target.y_true[0] == names.index(label[0])
-
-
-def test_unknown_nodes_of_validation_are_the_unknown_class(files, tmp_path, capsys):
-    words = ["law", "art", "law", "unknown", "?", "", "Unlabelled", "nan"]
-    nodes = node_table(files[0], label=words, split=PARTS)
-    assert run("make", nodes, files[1], "--text", "title", "--out", tmp_path / "graph") == 0
-    printed = capsys.readouterr()
-    for text in printed:  # of the table, and of the folder
-        assert "2 nodes of the validation or test set without a class count" in text
-    task = shifts.find("file")(path=str(tmp_path / "graph"))
-    assert task.class_names == ("art", "law") and task.num_known == 2
-    assert task.target.y[[3, 6]].tolist() == [task.unknown] * 2
 
 
 BAD = """
@@ -254,17 +223,6 @@ def test_a_bad_file_is_one_line_and_leaves_nothing(case, tmp_path, capsys):
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and told in error
     assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.csv", "nodes.csv"]
-
-
-def test_files_that_are_not_there(files, tmp_path, capsys):
-    for words, told in (
-        ((files[0],), "no links"),
-        ((tmp_path / "absent.pt",), "absent.pt"),
-        ((tmp_path / "node.csv", files[1]), "node.csv: the file cannot be read (No such"),
-        ((tmp_path / "node.csv", files[1]), f"Did you mean {files[0].name}?"),
-    ):
-        assert run("make", *words, "--out", tmp_path / "graph") == 2
-        assert told in capsys.readouterr().err
 
 
 # What a folder may replace.
@@ -352,21 +310,6 @@ def test_what_was_edited_by_hand_stays_and_is_told(files, tmp_path, capsys):
     assert folder.changed(out) == [folder.MARKER]
 
 
-def test_a_folder_that_is_replaced_while_it_is_read(files, tmp_path, monkeypatch):
-    out, read = tmp_path / "graph", tables.read
-    assert run("make", *files, "--text", "title", "--out", out) == 0
-
-    def slow(*args):
-        monkeypatch.undo()
-        found = read(*args)
-        assert run("make", *files, "--numbers", "size", "--out", out, "--overwrite") == 0
-        return found
-
-    monkeypatch.setattr(tables, "read", slow)
-    with pytest.raises(InputError, match="another process has replaced the folder"):
-        data_files.load(out)
-
-
 def stopped(monkeypatch, after: int, stop: Callable) -> list[str]:
     """Have ``stop()`` called instead of the system call of this number."""
     done: list[str] = []
@@ -436,23 +379,7 @@ def test_a_stopped_replacement_leaves_the_old_folder_or_the_new_one(ended, state
     assert number > 10 and contents(out) == after
 
 
-def test_two_processes_do_not_replace_one_folder_at_a_time(states):
-    out, replace, before, _ = states
-    with folder.whole(out, True) as new:
-        with pytest.raises(InputError, match="another process"):
-            replace()
-        assert contents(out) == before and new.is_dir()
-
-
 # Names beside a graph.
-
-
-def test_names_are_read_as_they_were_written(tmp_path):
-    texts = ['a, "b"\nc', "<script>", "", "a\u2028line", "Größe"]
-    write(tmp_path / "nodes.csv", ("id", "text"), list(zip(IDS, texts)), encoding="utf-8-sig")
-    (tmp_path / "words.txt").write_text("one\ntwo words\n")
-    assert _names.of_folder(tmp_path, 5, 2) == (IDS[:5], texts, ["one", "two words"])
-    assert _names.of_folder(tmp_path / "absent") == (None, None, None)
 
 
 @pytest.mark.parametrize("text", ["id\n1\n", "key\n1\n2\n", "id\n1\n1\n", "", 'id\n"1\n'])
@@ -464,80 +391,7 @@ def test_names_that_do_not_fit_are_refused(text, tmp_path):
         (tmp_path / name).unlink()
 
 
-@pytest.mark.parametrize(
-    "old, new, told",
-    [
-        (["a", "b"], ["a", "b"], ""),
-        (["a", "b"], None, ""),
-        (["a", "b"], ["a"], ""),
-        (["a", "b"], ["b", "a"], "in another order: feature 0 is 'b', not 'a'"),
-        (["a", "b"], ["a", "c"], "1 of 2 features have other names than in training: feature 1 is"),
-    ],
-)
-def test_features_of_other_names_are_refused(old, new, told):
-    if not told:
-        return _names.check_features(old, new)
-    with pytest.raises(InputError, match=told):
-        _names.check_features(old, new)
-
-
 # The command, as a user types it.
-
-
-@pytest.mark.slow
-def test_the_walk_to_predictions_on_the_example(tmp_path):
-    def type_in(words: str, status: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "graphgym_srnc", *words.split()],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == status, done.stderr
-        return done.stdout + done.stderr
-
-    example.write(tmp_path / "demo", num_nodes=300)
-    make = "data make demo/nodes.csv demo/edges.csv --text title --out demo/graph"
-    assert "run --cfg own dataset.name demo/graph" in type_in(make)
-    quick = "srnc_plus.fit_steps 20 srnc_plus.steps 10 srnc_plus.cluster_steps 5"
-    quick += " gnn.dim_inner 16 srnc_plus.rounds 1 --no-tensorboard --no-figures"
-    type_in(f"run --cfg own dataset.name demo/graph {quick}")
-    result = json.loads((tmp_path / "results/own-demo-graph/0/result.json").read_text())
-    assert result["selection"] == "last" and result["task"] == "file/demo/graph"
-    type_in(f"{make[:-10]}demo/other --counts")
-    words = tmp_path / "demo/other/words.txt"
-    words.write_text(words.read_text().replace("\n", "x\n", 1))
-    predict = "predict results/own-demo-graph --out p.csv --graph"
-    assert "have other names than in training" in type_in(f"{predict} demo/other", 2)
-    type_in(f"{predict} demo/graph")
-
-
-def test_the_example_is_what_it_says(tmp_path):
-    demo = tmp_path / "demo"
-    example.write(demo, num_nodes=700, seed=3)
-    nodes, answers, pairs = (
-        rows_of(demo / name)[1:] for name in ("nodes.csv", "answers.csv", "edges.csv")
-    )
-    labels, topics = [row[3] for row in nodes], [row[1] for row in answers]
-    assert len({row[0] for row in nodes}) == 700 and set(topics) == set(example.TOPICS)
-    assert all(label in ("", topic) for label, topic in zip(labels, topics))
-    assert set(labels) == {"", *example.TOPICS[: -example.UNLABELLED]}
-    assert 25 <= sum(map(bool, labels)) <= 80
-    assert len({*example.WORDS}) == len(example.WORDS) == 300 + 7 * 40
-    assert not {*example.WORDS} & ENGLISH_STOP_WORDS
-    used: dict[str, set[str]] = {}
-    for row, topic in zip(nodes, topics):
-        used.setdefault(topic, set()).update(row[1].lower().split())
-    for topic, own in used.items():
-        others = (words for other, words in used.items() if other != topic)
-        assert len(own.difference(*others)) > 20
-    place = {row[0]: number for number, row in enumerate(nodes)}
-    same = [topics[place[a]] == topics[place[b]] for a, b in pairs]
-    assert 0.7 < np.mean(same) < 0.9
-    first = (demo / "nodes.csv").read_bytes()
-    example.write(demo, num_nodes=700, seed=3, overwrite=True)
-    assert (demo / "nodes.csv").read_bytes() == first
 
 
 def test_the_page_of_the_manual_does_what_it_says(tmp_path, monkeypatch):
@@ -618,16 +472,6 @@ def test_all_that_is_wrong_is_told_at_once(messy, tmp_path, capsys):
         assert len(names.ids) == 20 and names.texts[names.ids.index("07")] == text
 
 
-def test_classes_are_guessed_or_asked_for(messy, tmp_path, capsys):
-    nodes, links = messy
-    nodes.write_text(nodes.read_text().replace("class", "kind", 1))
-    words = ("make", nodes, links, "--text", "title", "--out", tmp_path / "graph")
-    assert run(*words) == 2
-    told = capsys.readouterr().err
-    assert "--label" in told and "kind (2 values)" in told and "none" in told
-    assert run(*words, "--label", "none") == 0 and not (tmp_path / "graph/labels.csv").exists()
-
-
 def test_the_page_of_the_files(messy, tmp_path, capsys):
     header, *rows = rows_of(messy[0])
     rows[0][3], rows[4][3], rows[1][1] = "Art", "<b>art</b>", "<script>alert(1)</script>"
@@ -662,25 +506,6 @@ def test_numbers_of_other_countries(cells, expected):
     assert features.numbers(cells.split()) == expected.split(" ")
 
 
-def test_names_that_look_alike():
-    names = ["Graph theory", "graph-theory", "grahp theory", "class 1", "class 2", "art", "arts"]
-    names += ["Toys & Games", "Toys and Games", "Games"]
-    similar = [("Graph theory", "graph-theory"), ("Graph theory", "grahp theory")]
-    similar += [("graph-theory", "grahp theory"), ("Toys & Games", "Toys and Games")]
-    assert labels.similar(names) == similar
-
-
-def test_tables_are_made_without_torch(tmp_path):
-    assert run("example", tmp_path / "demo", "--nodes", "2000") == 0
-    code = "import sys; from graphgym_srnc.cli.main import main; "
-    code += "status = main(sys.argv[1:]); print('torch' in sys.modules); sys.exit(status)"
-    words = ["data", "make", "demo/nodes.csv", "demo/edges.csv", "--text", "title", "--out", "made"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert done.returncode == 0 and done.stdout.endswith("False\n"), done.stderr
-
-
 # Files of other programs.
 
 
@@ -713,25 +538,6 @@ def test_packed_tables_and_links_with_spaces(tmp_path):
     nodes.write_bytes(nodes.read_bytes()[:-9])
     with pytest.raises(InputError, match=r"nodes\.csv\.gz.*the file cannot be read"):
         shapes(nodes, links=tmp_path / "links.csv")
-
-
-@pytest.mark.parametrize(
-    "text, told",
-    [
-        ('{"nodes": [], "links": []}', "a list of objects"),
-        ("[1, 2]", "an object with nodes"),
-        ('{"a": 1}', "nodes and links"),
-        ("{", "not a readable .json file"),
-        ("[" * 100_000, "not a readable .json file"),
-    ],
-    ids=["empty", "a list", "no nodes", "cut", "deep"],
-)
-def test_bad_graphs_in_json(text, told, tmp_path, capsys):
-    path = tmp_path / "graph.json"
-    path.write_text(text)
-    assert run("make", path, "--text", "title", "--out", tmp_path / "graph") == 2
-    error = capsys.readouterr().err
-    assert told in error and "internal" not in error
 
 
 def test_tables_in_json_parquet_and_excel(tmp_path, monkeypatch, capsys):
@@ -774,20 +580,11 @@ def test_large_graphs_of_ones_own_are_learnt_from_batches(files, tmp_path, gym, 
     from graphgym_srnc.gym import prepare
 
     monkeypatch.setattr(prepare, "BATCH", 64)
-    for name, how in (("sparse", ("--text", "title")), ("dense", ("--numbers", "size,year"))):
-        place = str(tmp_path / name)
-        assert run("make", *files, *how, "--out", place) == 0
-        assert data_files.num_nodes(Path(place)) == 8
-        for large, words, chosen in (
-            (8, "", 64),
-            (9, "", 0),
-            (8, "srnc_plus.batch_size 9", 9),
-            (8, "gnn.layer_type sgconv", 0),
-            (8, "dataset.format synthetic", 0),
-        ):
-            monkeypatch.setattr(prepare, "LARGE", large)
-            overrides = ["dataset.name", place, *words.split()]
-            cfg = gym.load_config("own", overrides)
-            told = prepare.choose_batches(cfg, overrides)
-            assert cfg[cfg.train.mode].batch_size == chosen and bool(told) == (chosen == 64)
-    assert data_files.num_nodes(tmp_path) is None
+    place = str(tmp_path / "graph")
+    assert run("make", *files, "--text", "title", "--out", place) == 0
+    for large, words, chosen in ((8, "", 64), (9, "", 0), (8, "srnc_plus.batch_size 9", 9)):
+        monkeypatch.setattr(prepare, "LARGE", large)
+        overrides = ["dataset.name", place, *words.split()]
+        cfg = gym.load_config("own", overrides)
+        told = prepare.choose_batches(cfg, overrides)
+        assert cfg[cfg.train.mode].batch_size == chosen and bool(told) == (chosen == 64)

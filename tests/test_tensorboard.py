@@ -29,7 +29,15 @@ from graphgym_srnc.gym.recorder import MAIN, Extras
 from graphgym_srnc.io import store
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.plots import events
-from graphgym_srnc.plots.tensorboard import TensorBoard, columns, snapshot, untouched
+from graphgym_srnc.plots.embedding import principal, sample
+from graphgym_srnc.plots.tensorboard import (
+    MAX_AXES,
+    TensorBoard,
+    columns,
+    snapshot,
+    untouched,
+    write_projector,
+)
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.diagnostics import judge
 
@@ -84,13 +92,14 @@ class Noisy(Method):
         return self.layer(graph.x).detach()
 
     def views(self):
-        return {
-            "classifier": lambda graph: (graph.x, self.predict(graph).argmax(1)),
-            "cluster_gnn": lambda graph: (
-                torch.randn(graph.num_nodes, 5) + np.random.rand(),
-                self.predict(graph).argmax(1) + 3,
-            ),
-        }
+        def clusters(graph: Data) -> tuple[torch.Tensor, torch.Tensor]:
+            hidden = torch.randn(graph.num_nodes, 5) + np.random.rand()
+            return hidden, self.predict(graph).argmax(1) + 3
+
+        def classifier(graph: Data) -> tuple[torch.Tensor, torch.Tensor]:
+            return graph.x, self.predict(graph).argmax(1)
+
+        return {"classifier": classifier, "cluster_gnn": clusters}
 
 
 class Blind(Noisy):
@@ -140,21 +149,10 @@ def dashboards(logdir: Path) -> TBContext:
 
 
 def test_event_accumulator_reads_back_everything(tmp_path):
-    record = watch(
-        tmp_path,
-        {
-            "seed": 3,
-            "gnn.dim_inner": 16,
-            "open_set.unseen": [1, 2],
-            "srnc.hard_labels": True,
-            "method": "srnc",
-            "train.mode": "srnc",
-            "gnn.act": "",
-            "open_set.split_seed": 7,
-            "synthetic.unseen": [],
-        },
-        every=2,
-    )
+    settings = {"seed": 3, "gnn.dim_inner": 16, "open_set.unseen": [1, 2], "srnc.hard": True}
+    settings |= {"gnn.act": "", "synthetic.unseen": []}
+    told_already = {"method": "srnc", "train.mode": "srnc", "open_set.split_seed": 7}
+    record = watch(tmp_path, settings | told_already, every=2)
     found = read(tmp_path)
     for block in ("losses", "val", "test"):
         for name in getattr(record.history[0], block):
@@ -165,68 +163,38 @@ def test_event_accumulator_reads_back_everything(tmp_path):
     for split in ("val", "test"):
         for name, value in getattr(record, split).items():
             block = "final" if name in events.FIRST else "final_more"
-            assert found.Scalars(f"{block}/{split}_{name}")[0].value == pytest.approx(
-                value, nan_ok=True
-            )
-    assert (
-        [image.step for image in found.Images("cluster_gnn")]
-        == [0, 2]
-        == [image.step for image in found.Images("confusion")]
-    )
+            (event,) = found.Scalars(f"{block}/{split}_{name}")
+            assert event.value == pytest.approx(value, nan_ok=True)
+    for tag in ("cluster_gnn", "confusion"):
+        assert [image.step for image in found.Images(tag)] == [0, 2]
     image = found.Images("selected/episodes")[0]
     assert image.encoded_image_string == (tmp_path / "figures" / "episodes.png").read_bytes()
     assert imread(io.BytesIO(image.encoded_image_string)).shape[:2] == (image.height, image.width)
     assert b"collapsed" in found.Tensors("warnings/text_summary")[0].tensor_proto.string_val[0]
-    assert hyper_parameters(found) == {
-        "method": "SRNC",
-        "backbone": "GCN",
-        "data": "open_set/toy",
-        "split_seed": 7,
-        "seed": 3,
-        "gnn.dim_inner": 16,
-        "open_set.unseen": "[1, 2]",
-        "srnc.hard_labels": True,
-        "gnn.act": "none",
-        "synthetic.unseen": "none",
+    shown = {"method": "SRNC", "backbone": "GCN", "data": "open_set/toy", "split_seed": 7}
+    shown |= {"open_set.unseen": "[1, 2]", "gnn.act": "none", "synthetic.unseen": "none"}
+    assert hyper_parameters(found) == settings | shown
+    drawn, kinds = ("classifier", "cluster_gnn", "confusion"), ("png", "pdf")
+    stems = ("episode-000", "episode-002", "selected")
+    assert {file.name for file in (tmp_path / "figures").iterdir()} == {
+        *(f"{name}-{stem}.png" for name in drawn for stem in stems),
+        *(f"{name}-selected.pdf" for name in drawn),
+        *(f"{name}.{kind}" for name in ("episodes", "reliability") for kind in kinds),
     }
-    assert sorted(file.name for file in (tmp_path / "figures").iterdir()) == sorted(
-        [
-            *(
-                f"{name}-{stem}.png"
-                for name in ("classifier", "cluster_gnn", "confusion")
-                for stem in ("episode-000", "episode-002", "selected")
-            ),
-            *(f"{name}-selected.pdf" for name in ("classifier", "cluster_gnn", "confusion")),
-            *(f"{name}.{kind}" for name in ("episodes", "reliability") for kind in ("pdf", "png")),
-        ]
-    )
 
 
 def test_hparams_dashboard_shows_the_keys_of_all_runs(tmp_path):
     watch(tmp_path / "a" / "0", {"seed": 0, "srnc.num_clusters": 4}, figures=False)
     watch(tmp_path / "a" / "1", {"seed": 1, "srnc.num_clusters": 4}, figures=False)
-    watch(
-        tmp_path / "b" / "0",
-        {"seed": 0, "pgl.rounds": 2, "train.mode": "pgl"},
-        make=Blind,
-        figures=False,
-    )
+    other = {"seed": 0, "pgl.rounds": 2, "train.mode": "pgl"}
+    watch(tmp_path / "b" / "0", other, make=Blind, figures=False)
     context = Context(dashboards(tmp_path))
     metadata = context.hparams_metadata(RequestContext(), "")
-    assert sorted(metadata) == [
-        os.path.join(name, seed) for name, seed in (("a", "0"), ("a", "1"), ("b", "0"))
-    ]
+    assert sorted(metadata) == [os.path.join(*run) for run in ("a0", "a1", "b0")]
     experiment = context.experiment_from_metadata(RequestContext(), "", True, metadata, None)
     shown = {info.name: info.differs for info in experiment.hparam_infos}
-    assert set(shown) == {
-        "method",
-        "backbone",
-        "data",
-        "split_seed",
-        "seed",
-        "srnc.num_clusters",
-        "pgl.rounds",
-    }
+    names = "method backbone data split_seed seed srnc.num_clusters pgl.rounds"
+    assert set(shown) == set(names.split())
     assert shown["method"] and shown["seed"] and not shown["data"]
     # The dashboard shows the first five.
     assert [info.name.tag for info in experiment.metric_infos[:5]] == [
@@ -241,13 +209,8 @@ def test_hparams_dashboard_shows_the_keys_of_all_runs(tmp_path):
 def test_a_run_shows_what_searches_vary_and_what_is_not_the_default(gym):
     words = ["srnc.rounds", "2", "gnn.dim_inner", "16", "synthetic.num_unseen", "3", "seed", "4"]
     shown = Extras().settings(gym.load_config(overrides=["train.mode", "srnc", *words]))
-    assert {
-        "srnc.rounds": 2,
-        "synthetic.num_unseen": 3,
-        "seed": 4,
-        "gnn.dim_inner": 16,
-        "method": "srnc",
-    }.items() <= shown.items()
+    wanted = {"srnc.rounds": 2, "synthetic.num_unseen": 3, "seed": 4, "gnn.dim_inner": 16}
+    assert (wanted | {"method": "srnc"}).items() <= shown.items()
     assert set(MAIN) <= set(shown) and not {"gnn.keep_edge", "train.radius"} & set(shown)
     varied = (("srnc.rounds", "3"), ("cfg", "/a/folder/erm.yaml"))
     swept = Extras(varied=varied).settings(gym.load_config())
@@ -267,50 +230,32 @@ def test_projector_serves_each_run(tmp_path):
     assert sorted(served["/runs"].get("/").json) == runs
     for run in runs:
         infos = served["/info"].get("/", query_string={"run": run}).json["embeddings"]
-        assert {info["tensorName"]: info["tensorShape"] for info in infos} == {
-            "classifier": [60, 4],
-            "cluster_gnn": [60, 5],
-        }
+        shapes = {info["tensorName"]: info["tensorShape"] for info in infos}
+        assert shapes == {"classifier": [60, 4], "cluster_gnn": [60, 5]}
         query = {"run": run, "name": "cluster_gnn"}
         table = served["/metadata"].get("/", query_string=query).text.splitlines()
         assert table[0].split("\t") == ["node", "class", "known", "predicted", "cluster", "split"]
         assert len(table) == 61
         rows = [dict(zip(table[0].split("\t"), line.split("\t"))) for line in table[1:]]
         assert rows[1]["class"] == "tab right"
-        assert rows[2] | {"predicted": "", "cluster": ""} == {
-            "node": "2",
-            "class": "unseen 2",
-            "known": "unknown",
-            "predicted": "",
-            "cluster": "",
-            "split": "other",
-        }
+        third = {"node": "2", "class": "unseen 2", "known": "unknown", "split": "other"}
+        assert third.items() <= rows[2].items()
         assert [rows[node]["split"] for node in (0, 25, 45)] == ["train", "val", "test"]
         assert {row["cluster"] for row in rows} <= {"3", "4", "5"}
         query = {"run": run, "name": "classifier"}
         content = served["/tensor"].get("/", query_string=query).data
         vectors = np.frombuffer(content, dtype=np.float32)
-        x = toy_task().target.x.numpy().astype(float)
         # Principal axes keep distances.
-        vectors = vectors.reshape(60, 4)
-        assert np.allclose(
-            np.linalg.norm(vectors[0] - vectors, axis=1),
-            np.linalg.norm(x[0] - x, axis=1),
-            atol=1e-3,
-        )
+        vectors, x = vectors.reshape(60, 4), toy_task().target.x.numpy().astype(float)
+        near, far = (np.linalg.norm(points[0] - points, axis=1) for points in (vectors, x))
+        assert np.allclose(near, far, atol=1e-3)
 
 
 def test_projector_stays_small(tmp_path):
-    from graphgym_srnc.plots.embedding import principal, sample
-    from graphgym_srnc.plots.projector import MAX_AXES, write_projector
-
     nodes = sample(100_000)
     vectors = principal(np.random.default_rng(0).normal(size=(len(nodes), 256)), MAX_AXES)
-    write_projector(
-        tmp_path,
-        {"classifier": vectors, "cluster_gnn": vectors},
-        {"node": nodes, "class": ["some name"] * len(nodes)},
-    )
+    named = {"node": nodes, "class": ["some name"] * len(nodes)}
+    write_projector(tmp_path, {"classifier": vectors, "cluster_gnn": vectors}, named)
     assert sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()) < 2e6
     assert np.allclose(np.loadtxt(tmp_path / "projector" / "classifier.tsv"), vectors, rtol=1e-3)
 
@@ -321,14 +266,10 @@ def test_columns_tell_what_is_what():
     table = columns(seen, toy_task())
     assert table["class"][:4] == ["left", "tab right", "unseen 2", "unseen 3"]
     assert table["known"][:4] == ["known", "known", "unknown", "unknown"]
-    assert table["predicted"] == [
-        ["left", "tab right", "unknown"][index] for index in seen.decision
-    ]
-    assert seen.confusion.sum() == 20
-    assert np.trace(seen.confusion) == sum(
-        ["left", "tab right", "unknown"][min(node % 4, 2)] == table["predicted"][node]
-        for node in range(40, 60)
-    )
+    outputs = ["left", "tab right", "unknown"]
+    assert table["predicted"] == [outputs[index] for index in seen.decision]
+    right = sum(outputs[min(node % 4, 2)] == table["predicted"][node] for node in range(40, 60))
+    assert seen.confusion.sum() == 20 and np.trace(seen.confusion) == right
 
 
 def test_watching_changes_no_number(tmp_path):
@@ -357,53 +298,32 @@ def test_no_events_and_no_figures_write_nothing(tmp_path):
 def results() -> dict[int, dict]:
     """Three runs, of which the second stopped early and selected its first episode; a loss is told
     from episode 1 on only."""
-    rng = np.random.default_rng(0)
-    found = {}
+    rng, found = np.random.default_rng(0), {}
     for seed, length in enumerate((4, 2, 3)):
-        history = [
-            {
-                "number": n,
-                "losses": {"source": rng.random()} | ({"cluster": rng.random()} if n else {}),
-                "train": {"micro_f1": 1.0},
-                "val": {"micro_f1": rng.random()},
-                "test": {"micro_f1": rng.random()},
-                "seconds": rng.random(),
-            }
-            for n in range(length)
-        ]
-        found[seed] = {
-            "history": history,
-            "selected": 0,
-            "lr": 0.01,
-            "params": 1,
-            "val": history[0]["val"],
-            "test": history[0]["test"],
-        }
+        history = []
+        for n in range(length):
+            losses = {"source": rng.random()} | ({"cluster": rng.random()} if n else {})
+            scores = {part: {"micro_f1": rng.random()} for part in ("train", "val", "test")}
+            history.append({"number": n, "losses": losses, **scores, "seconds": rng.random()})
+        last = {part: history[0][part] for part in ("val", "test")}
+        found[seed] = {"history": history, "selected": 0, "lr": 0.01, "params": 1, **last}
     return found
 
 
 def test_aggregate_is_numpys_mean_and_std(tmp_path):
     events.write_aggregate(tmp_path, results())
     found = read(tmp_path / events.MEAN)
-    runs = [
-        [episode["test"]["micro_f1"] for episode in result["history"]]
-        for result in results().values()
-    ]
+    histories = [result["history"] for result in results().values()]
+    runs = [[episode["test"]["micro_f1"] for episode in history] for history in histories]
     held = np.array([run + [run[0]] * (4 - len(run)) for run in runs])
-    for tag, expected in (
-        ("test/micro_f1", held.mean(0)),
-        ("within_std/test/micro_f1/mean", held.mean(0)),
-        ("within_std/test/micro_f1/lower", held.mean(0) - held.std(0)),
-        ("within_std/test/micro_f1/upper", held.mean(0) + held.std(0)),
-    ):
+    mean, std = held.mean(0), held.std(0)
+    sides = {"mean": mean, "lower": mean - std, "upper": mean + std}
+    curves = {f"within_std/test/micro_f1/{side}": curve for side, curve in sides.items()}
+    for tag, curve in (curves | {"test/micro_f1": mean}).items():
         assert [event.step for event in found.Scalars(tag)] == [0, 1, 2, 3]
-        assert [event.value for event in found.Scalars(tag)] == pytest.approx(
-            expected.tolist(), rel=1e-6
-        )
-    cluster = [
-        [episode["losses"].get("cluster") for episode in result["history"]]
-        for result in results().values()
-    ]
+        values = [event.value for event in found.Scalars(tag)]
+        assert values == pytest.approx(curve.tolist(), rel=1e-6)
+    cluster = [[episode["losses"].get("cluster") for episode in history] for history in histories]
     told = [[run[n] for run in cluster if n < len(run)] for n in (1, 2, 3)]
     assert [(event.step, event.value) for event in found.Scalars("losses/cluster")] == [
         (n + 1, pytest.approx(np.mean(values), rel=1e-6)) for n, values in enumerate(told)
@@ -429,32 +349,14 @@ def test_an_aggregate_replaces_the_one_before(tmp_path):
 
 
 def test_a_record_alone_gives_the_same_events(tmp_path):
-    result = results()[2] | {
-        "method": "standard",
-        "backbone": "gcnconv",
-        "task": "open_set/toy",
-        "info": {"split_seed": 7},
-        "seed": 2,
-    }
+    known = {"method": "standard", "backbone": "gcnconv", "task": "open_set/toy", "seed": 2}
+    result = results()[2] | known | {"info": {"split_seed": 7}}
     events.write_run(tmp_path, result, {"gnn.dim_inner": 8})
     found = read(tmp_path)
-    assert hyper_parameters(found) == {
-        "method": "GraphGym's own",
-        "backbone": "GCN",
-        "data": "open_set/toy",
-        "split_seed": 7,
-        "seed": 2,
-        "gnn.dim_inner": 8,
-    }
-    assert sorted(found.Tags()["scalars"]) == [
-        "final/test_micro_f1",
-        "final/val_micro_f1",
-        "losses/cluster",
-        "losses/source",
-        "seconds",
-        "test/micro_f1",
-        "val/micro_f1",
-    ]
+    shown = {"method": "GraphGym's own", "backbone": "GCN", "data": "open_set/toy"}
+    assert hyper_parameters(found) == shown | {"split_seed": 7, "seed": 2, "gnn.dim_inner": 8}
+    tags = "final/test_micro_f1 final/val_micro_f1 losses/cluster losses/source seconds"
+    assert sorted(found.Tags()["scalars"]) == [*tags.split(), "test/micro_f1", "val/micro_f1"]
     assert [event.value for event in found.Scalars("val/micro_f1")] == pytest.approx(
         [e["val"]["micro_f1"] for e in result["history"]]
     )

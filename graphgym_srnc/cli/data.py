@@ -104,7 +104,7 @@ def show(cfg: str | None, overrides: list[str], out: str | None, overwrite: bool
     """
     from graphgym_srnc.data.describe import describe
     from graphgym_srnc.gym import build_task, load_config
-    from graphgym_srnc.plots import shift, style
+    from graphgym_srnc.plots import charts, style
     from graphgym_srnc.report.summary import show_shift
 
     arguments.check_out("--out", out, overwrite, (".png", ".pdf", ".svg"))
@@ -112,5 +112,5 @@ def show(cfg: str | None, overrides: list[str], out: str | None, overwrite: bool
     show_shift(summary)
     if out:
         with arguments.writing("--out", out):
-            style.save(shift.figure(summary), Path(out))
+            style.save(charts.shift_figure(summary), Path(out))
         print(f"wrote {out}")

@@ -19,87 +19,50 @@ Name the clusters that you recognise and train on them: --name 1="graph theory" 
 --labels-out FOLDER writes the graph with the most certain nodes of each named cluster as training
 nodes of a new class. `graphgym-srnc run --cfg own dataset.name FOLDER` reads that folder."""
 
-FILES = {
-    "--graph": (
-        "FILE",
-        "read another graph, in a format of the shift `file` (default: the target graph of the"
-        " run)",
-    ),
-    "--features": (
-        "FILE",
-        "read the features of --graph from FILE if the graph is a list of edges",
-    ),
-    "--texts": (
-        "FILE",
-        "read one text per node: one line each, or a .csv with the columns id and text"
-        " (default: nodes.csv in the folder of the graph)",
-    ),
-    "--words": (
-        "FILE",
-        "read the names of features, one line each (default: words.txt in the folder of the graph)",
-    ),
-    "--out": ("PAGE.html", "also write an HTML page with figures (default: write none)"),
-    "--csv": ("FILE", "also write the table of clusters (default: write none)"),
-    "--nodes": ("FILE", "also write a table of all nodes, .csv or .parquet (default: write none)"),
-    "--before": (
-        "FILE",
-        "keep the cluster names of FILE, an earlier table of --nodes (default: no names)",
-    ),
-    "--figures": ("FOLDER", "also write the figures as PNG (default: write none)"),
-    "--labels-out": (
-        "FOLDER",
-        "write the graph with the named clusters as classes (default: write none)",
-    ),
+HELP = {
+    "--graph": "read another graph, in a format of the shift `file` (default: the target graph of"
+    " the run)",
+    "--features": "read the features of --graph from FILE if the graph is a list of edges",
+    "--texts": "read one text per node: one line each, or a .csv with the columns id and text"
+    " (default: nodes.csv in the folder of the graph)",
+    "--words": "read the names of features, one line each (default: words.txt in the folder of"
+    " the graph)",
+    "--out": "also write an HTML page with figures (default: write none)",
+    "--csv": "also write the table of clusters (default: write none)",
+    "--nodes": "also write a table of all nodes, .csv or .parquet (default: write none)",
+    "--before": "keep the cluster names of FILE, an earlier table of --nodes (default: no names)",
+    "--figures": "also write the figures as PNG (default: write none)",
+    "--labels-out": "write the graph with the named clusters as classes (default: write none)",
+    "--clusters": "set the number of clusters, known classes included (default: the most stable"
+    " number)",
+    "--top": "show N words and N nodes per cluster (default: 10)",
+    "--nodes-per-class": "take N training nodes from each named cluster (default: 20)",
+    "--evaluate": "score the ranking and the clusters against the true classes (default: no"
+    " scores)",
 }
-NUMBERS = {
-    "--clusters": (
-        "K",
-        0,
-        "set the number of clusters, known classes included (default: the most stable number)",
-    ),
-    "--top": ("N", 10, "show N words and N nodes per cluster (default: 10)"),
-    "--nodes-per-class": (
-        "N",
-        20,
-        "take N training nodes from each named cluster (default: 20)",
-    ),
-}
-"""Options with their placeholder, default and help."""
+DEFAULTS = {"--clusters": 0, "--top": 10, "--nodes-per-class": 20, "--evaluate": False}
+METAVARS = {"--out": "PAGE.html", "--figures": "FOLDER", "--labels-out": "FOLDER"}
+METAVARS |= {"--clusters": "K", "--top": "N", "--nodes-per-class": "N"}
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
+    purpose = "luster the nodes that a trained run predicts as unknown"
     parser = subparsers.add_parser(
         "discover",
-        help="cluster the nodes that a trained run predicts as unknown",
+        help=f"c{purpose}",
         epilog=EPILOG,
-        description="Cluster the nodes that a trained run predicts as unknown, and describe each"
-        " cluster.",
+        description=f"C{purpose}, and describe each cluster.",
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = parser.add_argument
-    add(
-        "run",
-        metavar="RUN",
-        help="folder of an open-set run, or of an experiment (its lowest seed is read)",
-    )
-    for option, (metavar, text) in FILES.items():
-        add(option, metavar=metavar, help=text)
-    for option, (metavar, default, text) in NUMBERS.items():
-        add(option, type=int, default=default, metavar=metavar, help=text)
-    add(
-        "--evaluate",
-        action="store_true",
-        help="score the ranking and the clusters against the true classes (default: no scores)",
-    )
-    add(
-        "--name",
-        action="append",
-        default=[],
-        metavar="CLUSTER=NAME",
-        help="name a cluster; repeat it to name several",
-    )
+    run = "folder of an open-set run, or of an experiment (its lowest seed is read)"
+    parser.add_argument("run", metavar="RUN", help=run)
+    for option, text in HELP.items():
+        default, metavar = DEFAULTS.get(option), METAVARS.get(option, "FILE")
+        arguments.add_option(parser, option, metavar, default, text)
+    name = "name a cluster; repeat it to name several"
+    parser.add_argument("--name", action="append", default=[], metavar="CLUSTER=NAME", help=name)
     arguments.add_raw(parser)
     arguments.add_trust(parser)
     arguments.add_overwrite(parser, own_pages=True)
@@ -132,26 +95,21 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import model as models
     from graphgym_srnc.gym import predictions
-    from graphgym_srnc.own.discover import clusters, evidence, feedback, nodes, page, scores, table
-    from graphgym_srnc.own.discover import map as node_map
-    from graphgym_srnc.own.discover.names import read_names
-    from graphgym_srnc.own.discover.pictures import pictures
-    from graphgym_srnc.own.discover.states import states
+    from graphgym_srnc.own.discover import clusters, evidence, feedback, nodes, page, table
 
     before = nodes.earlier("--before", Path(args.before)) if args.before else None
     model = models.load(args.run)
     if not model.method.task.open_set:
-        raise InputError.plain(
-            "RUN", f"the model of {args.run} has no unknown class", "Give a run of open-set shift"
-        )
+        message = f"the model of {args.run} has no unknown class"
+        raise InputError.plain("RUN", message, "Give a run of open-set shift")
     wanted = model.cfg.num_threads if model.cfg is not None else 1
     torch.set_num_threads(environment.threads(wanted))
     task = None if args.graph else model.task()
-    if args.labels_out and (task is None or task.source is not task.target):
+    one_graph = task is not None and task.source is task.target
+    if args.labels_out and not one_graph:
         message = "the labelled nodes of the run are not in this graph"
-        raise InputError.plain(
-            "--labels-out", message, "Give a run with one graph, and leave out --graph"
-        )
+        hint = "Give a run with one graph, and leave out --graph"
+        raise InputError.plain("--labels-out", message, hint)
     folder: Path | None
     if task is None:
         graph, folder = model.read(args.graph, args.features)
@@ -161,14 +119,14 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     torch.set_num_threads(environment.threads(wanted, graph.edge_index.size(1)))
     if args.labels_out and folder is not None:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out", [folder])
-    names = read_names(args.texts, args.words, folder, graph)
+    names = table.read_names(args.texts, args.words, folder, graph)
     classes = feedback.in_words(model.class_names[:-1])
 
     begin("predicting")
     posterior = model.predict(graph).posterior
     clusters.check(posterior, args.clusters or len(classes) + 1)
     begin("computing node representations")
-    state = states(graph, posterior)
+    state = clusters.states(graph, posterior)
     begin("estimating the number of clusters")
     curves = evidence.gather(graph, posterior, state)
     count = args.clusters or curves.stability.suggestion
@@ -176,57 +134,44 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     cluster_names = nodes.carried(discovery, before, names.ids) if before else {}
     cluster_names |= feedback.parse_names(args.name, len(discovery.new))
     rows = table.rows(discovery, graph, classes, names, args.top, cluster_names)
-    rating = scores.summary(scores.rate_on(discovery, task)) if args.evaluate else ""
+    rating = evidence.score_lines(evidence.rate_on(discovery, task)) if args.evaluate else ""
     if args.labels_out and not cluster_names:
-        raise InputError.plain(
-            "--labels-out", "no name of --before fits a cluster", "Name a cluster with --name"
-        )
+        message = "no name of --before fits a cluster"
+        raise InputError.plain("--labels-out", message, "Name a cluster with --name")
     if args.labels_out:
         parts = {part: getattr(task, part) for part in feedback.PARTS}
-        labels = feedback.labels(
-            discovery, cluster_names, classes, parts, graph.y, args.nodes_per_class
-        )
+        size = args.nodes_per_class
+        labels = feedback.labels(discovery, cluster_names, classes, parts, graph.y, size)
 
-    print("\n".join(filter(None, [table.text(rows), evidence.summary(curves), rating])))
+    print("\n".join(filter(None, [table.to_text(rows), evidence.summary(curves), rating])))
     naming = ""
-    if task is not None and task.source is task.target:
-        named = [
-            f"--name={new.number}={cluster_names.get(new.number, 'NAME')}" for new in discovery.new
-        ]
+    if one_graph:
+        numbers = [new.number for new in discovery.new]
+        named = [f"--name={number}={cluster_names.get(number, 'NAME')}" for number in numbers]
         words = ["graphgym-srnc", "discover", args.run, "--clusters", str(count)]
         naming = shlex.join([*words, *named, "--labels-out", "NEXT"])
     begin("drawing figures and the map")
-    drawn = pictures(discovery, curves) if args.out or args.figures else {}
+    drawn = page.pictures(discovery, curves) if args.out or args.figures else {}
+    about = discovery, posterior, classes, names, cluster_names
     if args.out:
         data = Path(args.graph).name if task is None else task.name.removeprefix("file/")
-        title = f"New classes in {data}"
-        command = shlex.join(["graphgym-srnc", *sys.argv[1:]])
-        every_node = node_map.data(discovery, posterior, classes, names, cluster_names)
+        title, command = f"New classes in {data}", shlex.join(["graphgym-srnc", *sys.argv[1:]])
+        every_node = page.map_data(*about)
         html = page.render(
             title, rows, discovery, curves, drawn, every_node, classes, command, naming
         )
         _write(Path(args.out), "--out", html.encode())
-    for name, picture in drawn.items() if args.figures else ():
-        _write(Path(args.figures) / f"{name}.png", "--figures", picture.png)
+    for name, (_, png) in drawn.items() if args.figures else ():
+        _write(Path(args.figures) / f"{name}.png", "--figures", png)
     if args.csv:
         _write(Path(args.csv), "--csv", table.to_csv(rows, args.raw).encode())
     if args.nodes:
         begin("searching the neighbours of each node")
-        columns = nodes.table(
-            discovery,
-            posterior,
-            classes,
-            names,
-            cluster_names,
-            as_text=args.nodes.lower().endswith(".csv"),
-        )
+        columns = nodes.table(*about, as_text=args.nodes.lower().endswith(".csv"))
         predictions.write(Path(args.nodes), columns, "--nodes", args.raw)
-        print(
-            f"wrote {args.nodes}; to view it as a map: embedding-atlas "
-            f"{shlex.quote(args.nodes)} --x x --y y --neighbors neighbors"
-            + " --text text"
-            * (names.texts is not None)
-        )
+        atlas = f"embedding-atlas {shlex.quote(args.nodes)} --x x --y y --neighbors neighbors"
+        atlas += " --text text" * (names.texts is not None)
+        print(f"wrote {args.nodes}; to view it as a map: {atlas}")
     if args.labels_out:
         feedback.write(Path(args.labels_out), graph, labels, names, args.overwrite, folder)
         run = ["--cfg", "own", "--name", Path(args.labels_out).name]
@@ -240,27 +185,20 @@ def _check(args: argparse.Namespace) -> None:
     """Check options and output files before any work."""
     from graphgym_srnc.errors import InputError
 
-    for option, value in {"--top": args.top, "--nodes-per-class": args.nodes_per_class}.items():
-        if value < 1:
-            raise InputError(option, value, "1 or more")
+    arguments.check_least(args, top=1, nodes_per_class=1)
     if args.clusters < 0:
         raise InputError("--clusters", args.clusters, "more than the number of known classes")
     if args.labels_out and not (args.name or args.before):
-        raise InputError.plain(
-            "--labels-out", "no cluster has a name", "Name clusters with --name, or give --before"
-        )
+        hint = "Name clusters with --name, or give --before"
+        raise InputError.plain("--labels-out", "no cluster has a name", hint)
     inputs = [args.run, args.graph, args.features, args.texts, args.words, args.before]
     _check_files(args, inputs)
     arguments.check_folder("--figures", args.figures, args.overwrite)
     if args.labels_out:
         from graphgym_srnc.data.folder import check_place
 
-        check_place(
-            Path(args.labels_out),
-            args.overwrite,
-            "--labels-out",
-            [Path(file) for file in inputs if file],
-        )
+        given = [Path(file) for file in inputs if file]
+        check_place(Path(args.labels_out), args.overwrite, "--labels-out", given)
 
 
 def _check_files(args: argparse.Namespace, inputs: Sequence[str | None]) -> None:

@@ -156,5 +156,5 @@ class Recorder:
             extras.how,
             start=first_episode,
         )
-        board.restore(self.resumed.get("maps", {}))
+        board.maps = self.resumed.get("maps", {})
         return board

@@ -1,4 +1,4 @@
-"""Charts of scores: means with intervals, confusion matrix, reliability and mean ranks."""
+"""Charts of scores and labels: means, confusion, reliability, mean ranks, label shift, curves."""
 
 from __future__ import annotations
 
@@ -7,15 +7,26 @@ from typing import TYPE_CHECKING, Any, Collection, Mapping, NamedTuple, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from graphgym_srnc.core.text import short
-from graphgym_srnc.plots.style import INK, MARKERS, PALE, PALETTE, panel, style
+from graphgym_srnc.plots.style import INK, MARKERS, PALE, PALETTE, look, panel, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from graphgym_srnc.io.store import Result
+
 COUNTED, LONGEST = 24, 40
 """Maximum number of classes with counts in a confusion matrix, and maximum length of a name."""
+
+LOG_FROM = 30
+"""Ratio of the largest to the smallest positive value from which an axis is logarithmic."""
+
+DASHES = ("-", "--", ":", "-.")
+
+Curve = tuple[Sequence[float], Sequence[float], Sequence[float], Sequence[float]]
+"""x, mean, and lower and upper end of the band, each ``[n]``."""
 
 
 class Mean(NamedTuple):
@@ -49,13 +60,12 @@ def scores_figure(
     every = figure.subplots(deep, wide, squeeze=False, sharey=True)
     for axes, (title, means) in zip(every.flat, panels.items()):
         for place, row in enumerate(rows):
-            one = means.get(row)
-            if one is None:
-                continue
-            colour = PALE if row in pale else PALETTE[0]
-            axes.plot([one.low, one.high], [place, place], color=colour, linewidth=2)
-            axes.plot(one.mean, place, "o", color=colour, markersize=5)
-            axes.plot(one.paper, place, "D", color=PALETTE[5], markersize=4, markerfacecolor="none")
+            if row in means:
+                one, colour = means[row], PALE if row in pale else PALETTE[0]
+                paper = {"color": PALETTE[5], "markersize": 4, "markerfacecolor": "none"}
+                axes.plot([one.low, one.high], [place, place], color=colour, linewidth=2)
+                axes.plot(one.mean, place, "o", color=colour, markersize=5)
+                axes.plot(one.paper, place, "D", **paper)
         axes.set(title=short(title, LONGEST), xlabel=label)
         axes.grid(axis="x")
     for axes in every.flat[len(panels) :]:
@@ -79,41 +89,34 @@ def confusion_figure(
         title: title of the figure.
         axes: axes to draw on; by default those of a new figure.
     """
-    counts = np.asarray(counts)
-    size = len(counts)
+    counts, size = np.asarray(counts), len(names)
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    counted = size <= COUNTED
-    side = max(4.2, (0.48 if counted else 0.2) * size + 2.6)
-    figure, axes = panel(axes, (side + 0.6, side), 110 if counted else 150)
+    side = max(4.2, (0.48 if size <= COUNTED else 0.2) * size + 2.6)
+    figure, axes = panel(axes, (side + 0.6, side), 110 if size <= COUNTED else 150)
     image = axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
-    if counted:
-        for row, column in np.ndindex(size, size):
-            if counts[row, column]:
-                axes.text(
-                    column,
-                    row,
-                    str(int(counts[row, column])),
-                    ha="center",
-                    va="center",
-                    fontsize=9 if size <= 12 else 6.5,
-                    color="white" if share[row, column] > 0.55 else INK,
-                )
     labels = [short(name, LONGEST) for name in names]
-    slanted = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
-    small: dict[str, Any] = {} if counted else {"fontsize": 7}
-    look: dict[str, Any] = slanted if max(map(len, labels)) > 3 else {}
-    if not counted:
-        look = {"rotation": 90, "fontsize": 7}
+    across: dict[str, Any] = {}
+    down: dict[str, Any] = {}
+    if size <= COUNTED:
+        cell: dict[str, Any] = {
+            "ha": "center",
+            "va": "center",
+            "fontsize": 9 if size <= 12 else 6.5,
+        }
+        for row, column in np.argwhere(counts):
+            colour = "white" if share[row, column] > 0.55 else INK
+            axes.text(column, row, str(int(counts[row, column])), color=colour, **cell)
+        if max(map(len, labels)) > 3:
+            across = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+    else:
+        across, down = {"rotation": 90, "fontsize": 7}, {"fontsize": 7}
         axes.set_xticks(np.arange(size) - 0.5, minor=True)
         axes.set_yticks(np.arange(size) - 0.5, minor=True)
         axes.grid(which="minor", linewidth=0.3)
         axes.tick_params(which="minor", length=0)
-    axes.set_xticks(range(size), labels, **look)
-    axes.set_yticks(
-        range(size),
-        [f"{label} ({total:,})" for label, total in zip(labels, counts.sum(1).tolist())],
-        **small,
-    )
+    sizes = [f"{label} ({total:,})" for label, total in zip(labels, counts.sum(1).tolist())]
+    axes.set_xticks(range(size), labels, **across)
+    axes.set_yticks(range(size), sizes, **down)
     axes.set(xlabel="predicted", ylabel="true", title=title)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
@@ -139,36 +142,30 @@ def reliability_figure(
     lower: Axes | None = None
     if axes is None:
         figure = Figure(figsize=(4.8, 5.2))
-        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+        axes, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     else:
-        figure, upper = panel(axes, (0, 0))
-    upper.plot([0, 1], [0, 1], color=PALE, linewidth=1, zorder=0)
+        figure, axes = panel(axes, (0, 0))
+    axes.plot([0, 1], [0, 1], color=PALE, linewidth=1, zorder=0)
     width = 0.05 / len(curves)
     for index, (name, curve) in enumerate(curves.items()):
         sure, right, count = (np.array(part, dtype=float) for part in zip(*curve))
         error = (count * np.abs(right - sure)).sum() / count.sum()
-        colour = PALETTE[index % len(PALETTE)]
-        upper.plot(
-            sure,
-            right,
-            marker=MARKERS[index % len(MARKERS)],
-            markersize=4,
-            linewidth=1.3,
-            color=colour,
-            label=f"{name}, ECE {100 * error:.1f} %",
-        )
-        offset = (index - (len(curves) - 1) / 2) * width
+        colour, marker = PALETTE[index % len(PALETTE)], MARKERS[index % len(MARKERS)]
+        label = f"{name}, ECE {100 * error:.1f} %"
+        line: dict[str, Any] = {"markersize": 4, "linewidth": 1.3, "label": label}
+        axes.plot(sure, right, color=colour, marker=marker, **line)
         if lower is not None:
-            lower.bar(sure + offset, 100 * count / count.sum(), width=width, color=colour)
-    upper.set(ylabel="share that is right", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), title=title)
-    upper.grid()
+            places = sure + (index - (len(curves) - 1) / 2) * width
+            lower.bar(places, 100 * count / count.sum(), width=width, color=colour)
+    axes.set(ylabel="share that is right", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), title=title)
+    axes.grid()
+    (axes if lower is None else lower).set_xlabel("probability of the predicted class")
     if lower is None:
-        upper.set(xlabel="probability of the predicted class")
-        upper.legend(loc="upper left")
-        return figure
-    figure.legend(loc="outside lower center", ncols=2)
-    lower.set(xlabel="probability of the predicted class", ylabel="nodes (%)")
-    lower.grid(axis="y")
+        axes.legend(loc="upper left")
+    else:
+        figure.legend(loc="outside lower center", ncols=2)
+        lower.set_ylabel("nodes (%)")
+        lower.grid(axis="y")
     return figure
 
 
@@ -196,55 +193,36 @@ def critical_difference_figure(
     has_cd, best = cd > 0, math.floor(ranks[order[0]])
     worst = max(math.ceil(ranks[order[-1]]), best + math.ceil(cd if has_cd else 1))
     half = (len(order) + 1) // 2
-    sides = {"left": order[:half], "right": order[: half - 1 : -1]}
+    left, right = order[:half], order[: half - 1 : -1]
     labels = {name: f"{short(name, 40)}  {ranks[name]:.2f}" for name in order}
-    bars = _levels(
-        [
-            (min(ranks[name] for name in clique), max(ranks[name] for name in clique))
-            for clique in cliques
-            if len(clique) > 1
-        ]
-    )
+    of_cliques = [[ranks[name] for name in clique] for clique in cliques if len(clique) > 1]
+    bars = _levels([(min(own), max(own)) for own in of_cliques])
     first = 0.55 + 0.32 * (max((level for _, _, level in bars), default=-1) + 1)
     rows = first + half
-    widest = sum(max((len(labels[name]) for name in names), default=0) for names in sides.values())
+    widest = sum(max((len(labels[name]) for name in side), default=0) for side in (left, right))
     height = 0.8 + 0.27 * rows + 0.3 * has_cd + 0.25 * bool(title)
     own = axes is None
     figure, axes = panel(axes, (3.6 + 0.075 * widest, height))
-    axes.set_xlim(best, worst)
-    axes.set_ylim(rows - 0.4, -0.9 * has_cd)
+    axes.set(xlim=(best, worst), ylim=(rows - 0.4, -0.9 * has_cd), yticks=[])
     axes.xaxis.tick_top()
     axes.set_xticks(range(best, worst + 1))
-    axes.set_yticks([])
     axes.spines[["left", "right", "bottom"]].set_visible(False)
     axes.spines["top"].set(visible=True, position=("data", 0))
     axes.set_xlabel("mean rank (1 = best)")
     (figure.suptitle if own else axes.set_title)(title)
     margin = 0.03 * (worst - best)
-    for side, names in sides.items():
-        edge, align = (best - margin, "right") if side == "left" else (worst + margin, "left")
+    for names, edge, align in ((left, best - margin, "right"), (right, worst + margin, "left")):
         for row, name in enumerate(names):
-            axes.plot(
-                [ranks[name], ranks[name], edge],
-                [0, first + row, first + row],
-                color=INK,
-                linewidth=0.9,
-                clip_on=False,
-            )
+            x, y = [ranks[name], ranks[name], edge], [0, first + row, first + row]
+            axes.plot(x, y, color=INK, linewidth=0.9, clip_on=False)
             axes.text(edge, first + row, f" {labels[name]} ", ha=align, va="center")
     for low, high, level in bars:
-        axes.plot(
-            [low - margin / 3, high + margin / 3],
-            [0.32 + 0.32 * level] * 2,
-            color=PALETTE[5],
-            linewidth=3,
-            solid_capstyle="butt",
-        )
+        x, y = [low - margin / 3, high + margin / 3], [0.32 + 0.32 * level] * 2
+        axes.plot(x, y, color=PALETTE[5], linewidth=3, solid_capstyle="butt")
     if has_cd:
-        axes.errorbar(
-            best + cd / 2, -0.85, xerr=cd / 2, color=INK, capsize=3, linewidth=1.1, clip_on=False
-        )
-        axes.text(best + cd / 2, -1.0, f"CD = {cd:.2f}", ha="center", va="bottom")
+        middle = best + cd / 2
+        axes.errorbar(middle, -0.85, None, cd / 2, color=INK, capsize=3, lw=1.1, clip_on=False)
+        axes.text(middle, -1.0, f"CD = {cd:.2f}", ha="center", va="bottom")
     return figure
 
 
@@ -255,3 +233,133 @@ def _levels(intervals: Sequence[tuple[float, float]]) -> list[tuple[float, float
         taken = {level for _, end, level in placed if end >= low}
         placed.append((low, high, min({*range(len(placed) + 1)} - taken)))
     return placed
+
+
+@style()
+def shift_figure(
+    summary: Mapping[str, Any], *later: Mapping[str, Any], axes: Axes | None = None
+) -> Figure:
+    """Figure of class sizes of training nodes, target nodes, and target nodes of other tasks.
+
+    Classes that have no training node are hatched.
+
+    Args:
+        summary: ``name`` of a task and ``labels``, the number of nodes of each class in ``source``
+            and ``target``, as returned by :func:`graphgym_srnc.data.describe.describe`.
+        later: summaries of other tasks with the same classes, for example of other years.
+        axes: axes to draw on; by default those of a new figure.
+    """
+    summaries = (summary, *later)
+    names = list(dict.fromkeys(name for one in summaries for name in one["labels"]))
+    parts = [("labelled training nodes", summary, "source")] + [
+        (f"target {number}: {one['name']}" if later else "all target nodes", one, "target")
+        for number, one in enumerate(summaries, 1)
+    ]
+    trained = [bool(summary["labels"].get(name, {}).get("source")) for name in names]
+    height = 0.8 / len(parts)
+    row = (0.12 + 0.13 * len(parts)) * (1 if len(names) <= 20 else 0.8)
+    own = axes is None
+    figure, axes = panel(axes, (6.4, min(1.6 + row * len(names), 30)))
+    for index, (part, one, side) in enumerate(parts):
+        sizes = np.array([one["labels"].get(name, {side: 0})[side] for name in names])
+        total = max(int(sizes.sum()), 1)
+        bars = axes.barh(
+            np.arange(len(names)) + (index - (len(parts) - 1) / 2) * height,
+            100 * sizes / total,
+            height=0.95 * height,
+            color=PALETTE[index % len(PALETTE)],
+            label=f"{short(part, 40)} ({total:,})",
+            edgecolor="white",
+            linewidth=0,
+        )
+        for bar, known in zip(bars, trained):
+            bar.set_hatch("" if known else "////")
+    axes.set_yticks(range(len(names)), [short(name, 40) for name in names])
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    title = f"{summary['name']}: labels of source and target"
+    axes.set(xlabel="share of nodes (%)", title=title)
+    axes.grid(axis="x")
+    axes.tick_params(axis="y", length=0)
+    if own:
+        wide = max(len(part) for part, _, _ in parts) > 25
+        figure.legend(loc="outside lower center", ncols=1 if wide else 2)
+    else:
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
+    return figure
+
+
+def history(results: Mapping[int, Result], block: str, name: str) -> np.ndarray:
+    """Values of a score or loss by run and episode, ``[runs, episodes]``; NaN = missing.
+
+    A run that stopped early is extended with the value of its selected episode, as in ``agg/``.
+
+    Args:
+        results: finished runs by seed.
+        block: ``losses``, ``train``, ``val`` or ``test``.
+        name: the loss term or score.
+    """
+    length = max(len(result["history"]) for result in results.values())
+    rows = []
+    for result in results.values():
+        held = [result["history"][result["selected"]]] * (length - len(result["history"]))
+        rows.append([episode[block].get(name, np.nan) for episode in [*result["history"], *held]])
+    return np.array(rows, dtype=float)
+
+
+def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean, mean - std and mean + std (population) over the rows ``[runs, n]``."""
+    finite = np.ma.masked_invalid(values)
+    mean, std = finite.mean(0).filled(np.nan), finite.std(0).filled(np.nan)
+    return mean, mean - std, mean + std
+
+
+@style()
+def curves_figure(
+    panels: Mapping[str, Mapping[str, Curve]], ylabel: str, title: str = "", key: str = ""
+) -> Figure:
+    """Figure of curves with bands, one per method, in panels with a common scale.
+
+    Args:
+        panels: curves by name, by title of the panel; a name has the same colour in all panels.
+        ylabel: label of the y axis.
+        title: title of the figure.
+        key: the config key whose values are x; empty = x are episodes.
+    """
+    names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
+    looks = {
+        name: look(index, MARKERS[index % len(MARKERS)])
+        | {"linestyle": DASHES[index // len(PALETTE) % len(DASHES)], "markersize": 4.5}
+        for index, name in enumerate(names)
+    }
+    figure = Figure(figsize=(4.2 * len(panels) + 1.6, 3.6), dpi=150)
+    row = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    for axes, (text, curves) in zip(row, panels.items()):
+        for name, curve in curves.items():
+            x, mean, low, high = (np.asarray(part, dtype=float) for part in curve)
+            axes.plot(x, mean, **looks[name], markevery=max(1, len(x) // 8))
+            axes.fill_between(x, low, high, color=looks[name]["color"], alpha=0.16, linewidth=0)
+        axes.grid()
+        axes.set(title=text, xlabel=key or "episode")
+        if key:
+            _scale(axes, sorted({float(value) for x, *_ in curves.values() for value in x}))
+        else:
+            axes.xaxis.get_major_locator().set_params(integer=True)
+    row[0].set_ylabel(ylabel)
+    figure.suptitle(title)
+    handles = [Line2D([], [], **looks[name], label=short(name, 40)) for name in names]
+    figure.legend(handles=handles, loc="outside right center")
+    return figure
+
+
+def _scale(axes: Axes, values: Sequence[float]) -> None:
+    """Set the ticks to the values, on a logarithmic scale if they span a wide range."""
+    positive = [value for value in values if value > 0]
+    if positive and values[0] >= 0 and max(positive) / min(positive) >= LOG_FROM:
+        # A symmetric scale can show zero, which often turns an option off.
+        if values[0] > 0:
+            axes.set_xscale("log")
+        else:
+            axes.set_xscale("symlog", linthresh=min(positive))
+    if len(values) <= 12:
+        axes.set_xticks(values, [f"{value:g}" for value in values])
+        axes.set_xticks([], minor=True)

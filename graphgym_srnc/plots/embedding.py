@@ -10,15 +10,18 @@ from scipy.optimize import linear_sum_assignment
 
 from graphgym_srnc.core.text import short
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.plots.style import MARKERS, PALE, PALETTE, style
+from graphgym_srnc.plots.style import PALE, look, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
+    from numpy.typing import ArrayLike
 
 MAPS = ("pca", "tsne")
 MAX_POINTS = 2000
 MAX_COLUMNS = 5
+SHOWN = 24
+"""Maximum number of groups in a legend."""
 
 
 def sample(num_nodes: int, most: int = MAX_POINTS) -> np.ndarray:
@@ -57,19 +60,17 @@ def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
 
 
 def majority(group: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """Majority class of the group of each node.
-
-    Args:
-        group: group of each node, ``[n]``.
-        label: class ``0, 1, ...`` of each node, ``[n]``.
-
-    Returns:
-        Classes, ``[n]``.
-    """
-    groups, group = np.unique(group, return_inverse=True)
-    counts = np.zeros((len(groups), label.max() + 1), dtype=int)
-    np.add.at(counts, (group, label), 1)
+    """Majority class ``[n]`` of the group of each node, from groups and classes ``[n]``."""
+    group, counts = _overlap(group, label, label.max() + 1)
     return counts.argmax(1)[group]
+
+
+def _overlap(group: np.ndarray, label: np.ndarray, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Groups numbered from 0, ``[n]``, and how many nodes each shares with a class, ``[G, C]``."""
+    groups, group = np.unique(group, return_inverse=True)
+    counts = np.zeros((len(groups), classes), dtype=int)
+    np.add.at(counts, (group, label), 1)
+    return group, counts
 
 
 @style()
@@ -96,35 +97,35 @@ def embedding_figure(
         unseen: classes without labels in training, drawn as crosses.
         predicted: names of the groups ``0, 1, ...`` if they are predicted classes and not clusters.
     """
-    groups, group = np.unique(group, return_inverse=True)
-    overlap = np.zeros((len(groups), len(class_names)), dtype=int)
-    np.add.at(overlap, (group, label), 1)
-    rows, columns = linear_sum_assignment(-overlap)
-    colour = dict(zip(rows.tolist(), columns.tolist()))
-    spare = iter(range(len(class_names), len(class_names) + len(groups)))
-    colour = {
-        index: colour[index] if index in colour else next(spare) for index in range(len(groups))
-    }
+    numbers = np.unique(group).tolist()
+    group, overlap = _overlap(group, label, len(class_names))
+    matched = dict(zip(*(side.tolist() for side in linear_sum_assignment(-overlap))))
+    spare = iter(range(len(class_names), len(class_names) + len(numbers)))
+    colour = [matched[index] if index in matched else next(spare) for index in range(len(numbers))]
+    named = [predicted[number] if predicted else f"cluster {number}" for number in numbers]
+    by_group = [
+        (index, named[index], colour[index], False)
+        for index in sorted(range(len(numbers)), key=colour.__getitem__)
+    ]
+    by_class = [(index, name, index, index in unseen) for index, name in enumerate(class_names)]
     figure = Figure(figsize=(11.5, 5.2))
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
-    order = sorted(range(len(groups)), key=lambda index: colour[index])
-    named = {
-        index: predicted[number] if len(predicted) else f"cluster {number}"
-        for index, number in enumerate(groups)
-    }
-    by_group = [(index, named[index], colour[index], False) for index in order]
-    by_class = [(index, name, index, index in unseen) for index, name in enumerate(class_names)]
-    _legend(left, _scatter(left, points, group, by_group))
-    _legend(right, _scatter(right, points, label, by_class))
-    left.set_title("by prediction" if len(predicted) else "by cluster")
-    right.set_title("by class" + (" (× = unseen in training)" if len(unseen) else ""))
+    for axes, of_node, items in ((left, group, by_group), (right, label, by_class)):
+        handles = list(_scatter(axes, points, of_node, items).values())
+        if len(handles) > SHOWN:
+            more = axes.scatter([], [], alpha=0, label=f"and {len(handles) - SHOWN} more")
+            handles = [*handles[:SHOWN], more]
+        place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+        axes.legend(handles=handles, handletextpad=0.3, **place)
+    left.set_title("by prediction" if predicted else "by cluster")
+    right.set_title("by class" + (" (× = unseen in training)" if unseen else ""))
     figure.suptitle(title)
     return figure
 
 
 @style()
 def episodes_figure(
-    maps: Mapping[str, Mapping[int, tuple[np.ndarray, np.ndarray]]],
+    maps: Mapping[str, Mapping[int, tuple[ArrayLike, ArrayLike]]],
     class_names: Sequence[str],
     title: str = "",
     selected: int | None = None,
@@ -148,7 +149,8 @@ def episodes_figure(
     for row, (model, of_model) in zip(panels, maps.items()):
         for axes, number in zip(row, episodes):
             if number in of_model:
-                present |= _scatter(axes, *of_model[number], items)
+                points, colours = map(np.asarray, of_model[number])
+                present |= _scatter(axes, points, colours, items)
             else:
                 axes.set_axis_off()
         row[0].set_ylabel(model.replace("_gnn", " GNN").replace("_", " "))
@@ -169,36 +171,18 @@ def _scatter(
     # A fixed random order, so that no group hides the others.
     order = np.random.default_rng(0).permutation(len(points))
     present = [item for item in items if (group == item[0]).any()]
-    look = {index: _look(shade, cross) for index, _, shade, cross in present}
+    looks = {index: look(shade, "x" if cross else None) for index, _, shade, cross in present}
     size = 14 if len(points) < 800 else 8
-    for marker in dict.fromkeys(own["marker"] for own in look.values()):
-        own = [node for node in order.tolist() if look[group[node]]["marker"] == marker]
-        cross = marker == "x"
-        axes.scatter(
-            points[own, 0],
-            points[own, 1],
-            c=[look[group[node]]["color"] for node in own],
-            marker=marker,
-            alpha=0.75,
-            s=size * (1.6 if cross else 1),
-            linewidths=0.9 if cross else 0,
-        )
+    for marker in dict.fromkeys(own["marker"] for own in looks.values()):
+        nodes = [node for node in order.tolist() if looks[group[node]]["marker"] == marker]
+        colours = [looks[group[node]]["color"] for node in nodes]
+        large, lines = (1.6, 0.9) if marker == "x" else (1, 0)
+        dots: dict[str, Any] = {"marker": marker, "s": size * large, "linewidths": lines}
+        x, y = points[nodes].T
+        axes.scatter(x, y, c=colours, alpha=0.75, **dots)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, color=PALE)
     return {
-        index: axes.scatter([], [], **look[index], s=28, label=short(name, 40))
+        index: axes.scatter([], [], **looks[index], s=28, label=short(name, 40))
         for index, name, _, _ in present
     }
-
-
-def _legend(axes: Axes, present: Mapping[int, PathCollection]) -> None:
-    handles = list(present.values())
-    if len(handles) > 24:
-        more = axes.scatter([], [], alpha=0, label=f"and {len(handles) - 24} more")
-        handles = [*handles[:24], more]
-    axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.3)
-
-
-def _look(shade: int, cross: bool) -> dict[str, Any]:
-    turn, colour = divmod(shade, len(PALETTE))
-    return {"color": PALETTE[colour], "marker": "x" if cross else MARKERS[turn % len(MARKERS)]}

@@ -18,9 +18,10 @@ from graphgym_srnc.io import store
 MEAN = "mean"
 """Subdirectory of an experiment for the events that aggregate all its runs."""
 
-
 SAID = ("train.mode", "gnn.layer_type", "dataset.format", "dataset.name")
 """Config keys whose values are already contained in method, backbone and data."""
+
+SIDES = ("mean", "lower", "upper")
 
 FIRST = ("macro_recall", "micro_f1", "unknown_auroc")
 """Scores that HParams shows initially: five columns in alphabetical order."""
@@ -39,24 +40,27 @@ class Events:
     """
 
     def __init__(self, directory: Path, start: int = 0) -> None:
-        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+        from tensorboard.compat.proto.event_pb2 import SessionLog
         from tensorboard.summary.writer.record_writer import RecordWriter
 
-        self.event, self.waiting = Event, io.BytesIO()
-        self.records = RecordWriter(self.waiting)
         name = f"{int(time.time()):010}.{socket.gethostname()}.{os.getpid()}.{next(_number)}"
         self.path = directory / f"events.out.tfevents.{name}"
-        self._add(file_version="brain.Event:2")
-        if start:
-            self._add(step=start, file_version="brain.Event:2")
-            self._add(step=start, session_log=SessionLog(status=SessionLog.START))
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
         self.path.touch(exist_ok=False)  # so that it is no link to another file
+        self.waiting = io.BytesIO()
+        self.records = RecordWriter(self.waiting)
+        self.add(step=0, file_version="brain.Event:2")
+        if start:
+            self.add(step=start, file_version="brain.Event:2")
+            self.add(step=start, session_log=SessionLog(status=SessionLog.START))
         self.flush()
 
-    def add(self, summary: Any, step: int) -> None:
-        """Add a summary."""
-        self._add(summary=summary, step=step)
+    def add(self, summary: Any = None, step: int = 0, **fields: Any) -> None:
+        """Add a summary, or an event with other fields."""
+        from tensorboard.compat.proto.event_pb2 import Event
+
+        event = Event(wall_time=time.time(), step=step, summary=summary, **fields)
+        self.records.write(event.SerializeToString())
 
     def flush(self) -> None:
         """Write the added summaries to disk, all or none.
@@ -80,9 +84,6 @@ class Events:
             message = f"{self.path.parent} cannot be written ({error.strerror})"
             raise InputError.plain("out_dir", message) from error
 
-    def _add(self, **fields: Any) -> None:
-        self.records.write(self.event(wall_time=time.time(), **fields).SerializeToString())
-
 
 def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Path | None:
     """Write the mean and standard deviation of each scalar over runs to ``mean/`` of an experiment.
@@ -100,28 +101,26 @@ def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Pat
     """
     from torch.utils.tensorboard.summary import custom_scalars, scalar
 
+    from graphgym_srnc.plots.charts import band, history
+
     if not results:
         return None
-    from graphgym_srnc.plots.curves import band, history
-
     episodes = [episode for result in results.values() for episode in result["history"]]
     layout: dict[str, dict[str, list[Any]]] = {}
     summaries: list[tuple[Any, int]] = []
     for block in ("test", "val", "train", "losses"):
+        layout[block] = {}
         # The dashboard shows the last chart first.
         for name in sorted(set().union(*(episode[block] for episode in episodes)), reverse=True):
             tag = f"{block}/{name}"
-            mean, low, high = (part.tolist() for part in band(history(results, block, name)))
+            mean, low, high = band(history(results, block, name))
             # The band needs its own mean tag: the dashboard shows no band for tags that the runs
             # have too.
-            band_tags = [f"within_std/{tag}/{side}" for side in ("mean", "lower", "upper")]
-            for side, values in zip([tag, *band_tags], (mean, mean, low, high)):
-                summaries += [
-                    (scalar(side, value), step)
-                    for step, value in enumerate(values)
-                    if isfinite(value)
-                ]
-            layout.setdefault(block, {})[tag] = ["Margin", band_tags]
+            layout[block][tag] = ["Margin", bands := [f"within_std/{tag}/{x}" for x in SIDES]]
+            for side, values in zip([tag, *bands], (mean, mean, low, high)):
+                finite = [(scalar(side, v), n) for n, v in enumerate(values) if isfinite(v)]
+                summaries += finite
+    layout = {block: charts for block, charts in layout.items() if charts}
     return write_events(directory / MEAN, [(custom_scalars(layout), 0), *summaries])
 
 
@@ -135,49 +134,45 @@ def write_run(directory: Path, result: store.Result, settings: Mapping[str, Any]
         result: record of the run.
         settings: settings that distinguish this run from others, by config key.
     """
-    from torch.utils.tensorboard.summary import scalar
-
-    summaries = []
-    for episode in result["history"]:
-        scalars = {
-            f"{block}/{name}": value
-            for block in ("losses", "val", "test")
-            for name, value in episode[block].items()
-        }
-        summaries += [
-            (scalar(tag, value), episode["number"])
-            for tag, value in (scalars | {"seconds": episode["seconds"]}).items()
-        ]
-    known = identity(result["method"], result["backbone"], result["task"], result["info"])
-    last = final(
-        {"seed": result["seed"], **settings, **known},
-        result["val"],
-        result["test"],
-        result["selected"],
-    )
+    summaries = [pair for episode in result["history"] for pair in scalars(episode)]
+    last = final(result, {"seed": result["seed"], **settings})
     return write_events(directory, summaries + last)
 
 
-def identity(method: str, backbone: str, task: str, info: Mapping[str, Any]) -> dict[str, Any]:
-    """Hyper-parameters that every run has; an oracle has the data of the runs that it bounds."""
-    known = {
-        "method": METHODS.get(method, method),
-        "backbone": LAYERS.get(backbone, backbone),
-        "data": task.removesuffix("/oracle"),
-    }
-    return known | {key: info[key] for key in ("split_seed",) if key in info}
+def scalars(episode: Mapping[str, Any]) -> list[tuple[Any, int]]:
+    """Summaries of an episode with its number: losses, scores and seconds."""
+    from torch.utils.tensorboard.summary import scalar
+
+    values = {
+        f"{block}/{name}": value
+        for block in ("losses", "val", "test")
+        for name, value in episode[block].items()
+    } | {"seconds": episode["seconds"]}
+    return [(scalar(tag, value), episode["number"]) for tag, value in values.items()]
 
 
-def final(
-    settings: Mapping[str, Any], val: Mapping[str, float], test: Mapping[str, float], step: int
-) -> list[tuple[Any, int]]:
-    """Summaries at the end of a run with their steps: hyper-parameters and final scores."""
+def final(result: Mapping[str, Any], settings: Mapping[str, Any]) -> list[tuple[Any, int]]:
+    """Summaries at the end of a run with their steps: hyper-parameters and final scores.
+
+    Args:
+        result: ``method``, ``backbone``, ``task``, ``info``, ``val``, ``test`` and ``selected`` of
+            a run.
+        settings: the seed and other settings, by config key.
+    """
     from torch.utils.tensorboard.summary import hparams, scalar
 
+    settings = {
+        **settings,
+        "method": METHODS.get(result["method"], result["method"]),
+        "backbone": LAYERS.get(result["backbone"], result["backbone"]),
+        # An oracle has the data of the runs that it bounds.
+        "data": result["task"].removesuffix("/oracle"),
+        **{key: result["info"][key] for key in ("split_seed",) if key in result["info"]},
+    }
     scores = {
         f"{'final' if name in FIRST else 'final_more'}/{split}_{name}": value
-        for split, part in (("val", val), ("test", test))
-        for name, value in part.items()
+        for split in ("val", "test")
+        for name, value in result[split].items()
     }
     values = {
         key: value if isinstance(value, (bool, int, float)) else str(value or "none")
@@ -187,7 +182,8 @@ def final(
     # The first summary lists the keys of a whole folder. The viewer would apply that of one run to
     # all runs and hide keys that only other runs have.
     _, begin, end = hparams(values, scores)
-    return [(begin, 0), (end, 0), *((scalar(tag, value), step) for tag, value in scores.items())]
+    step, last = result["selected"], [(begin, 0), (end, 0)]
+    return [*last, *((scalar(tag, value), step) for tag, value in scores.items())]
 
 
 def _said(key: str, value: Any, settings: Mapping[str, Any]) -> bool:

@@ -86,6 +86,12 @@ def panel(axes: Axes | None, size: tuple[float, float], dpi: int = 150) -> tuple
     return cast(Figure, axes.get_figure(root=True)), axes
 
 
+def look(index: int, marker: str | None = None) -> dict[str, Any]:
+    """Colour and marker of an item; the marker changes where the colours begin again."""
+    turn, colour = divmod(index, len(PALETTE))
+    return {"color": PALETTE[colour], "marker": marker or MARKERS[turn % len(MARKERS)]}
+
+
 @style()
 def encode(figure: Figure, kind: str = "png") -> bytes:
     """Content of a figure file in a format of ``UNDATED``; the output is reproducible."""

@@ -9,18 +9,26 @@ from __future__ import annotations
 import contextlib
 import random
 from pathlib import Path
-from typing import Any, Iterator, Mapping, NamedTuple
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.describe import known_names, unseen_names
-from graphgym_srnc.io import atomic
+from graphgym_srnc.io.atomic import write_bytes, write_text
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.plots.events import Events, final, identity, image
+from graphgym_srnc.plots.events import Events, final, image, scalars
 from graphgym_srnc.train.metrics import confusion_matrix
 from graphgym_srnc.train.trainer import Episode, RunRecord
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MAX_AXES = 32
+"""Maximum number of principal axes of an embedding in the projector."""
 
 
 class Snapshot(NamedTuple):
@@ -33,10 +41,10 @@ class Snapshot(NamedTuple):
         views: embedding ``[n, H]`` and group ``[n]`` of the sample, by name.
     """
 
-    confusion: np.ndarray  # counts [C, C] on test nodes, a row for each true class
-    decision: np.ndarray  # the predicted class of each node, [V]
-    nodes: np.ndarray  # ids of a sample of labelled nodes, [n]
-    views: dict[str, tuple[np.ndarray, np.ndarray]]  # their embedding [n, H] and group [n]
+    confusion: np.ndarray
+    decision: np.ndarray
+    nodes: np.ndarray
+    views: dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 class TensorBoard:
@@ -66,10 +74,8 @@ class TensorBoard:
     ) -> None:
         self.directory, self.figures, self.every, self.how = Path(directory), figures, every, how
         self.projector = events and (figures if projector is None else projector)
-        self.maps: dict[str, dict[int, tuple[np.ndarray, np.ndarray]]] = {}
-        self.writer = None
-        if events:
-            self.writer = Events(self.directory, start)
+        self.maps: dict[str, dict[int, tuple[Tensor, Tensor]]] = {}
+        self.writer = Events(self.directory, start) if events else None
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
         """Write the scalars of an episode, and draw the episode if it is selected for drawing.
@@ -80,14 +86,8 @@ class TensorBoard:
             task: the task on which the method is scored.
         """
         number = episode.number
-        if self.writer is not None:
-            from torch.utils.tensorboard.summary import scalar
-
-            for block in ("losses", "val", "test"):
-                for name, value in getattr(episode, block).items():
-                    self.writer.add(scalar(f"{block}/{name}", value), number)
-            self.writer.add(scalar("seconds", episode.seconds), number)
-            self.writer.flush()
+        self._write(scalars(vars(episode)))
+        self.close()
         chosen = number == 0 or self.every and number % self.every == 0
         # SRNC finds the unknown class in episode 1, so the figure of all episodes always has it.
         if self.figures and (chosen or number == 1 and method.views()):
@@ -110,53 +110,41 @@ class TensorBoard:
         if self.figures or self.projector:
             seen = snapshot(method, task)
         if self.figures:
-            self._map(seen, record.best, task)
-            self._draw(
-                seen, "selected", "selected/", f"selected episode {record.best}", record.best, task
-            )
-            self._draw_episodes(record.best, task)
-            self._draw_reliability(record, task)
+            best = record.best
+            self._map(seen, best, task)
+            self._draw(seen, "selected", "selected/", f"selected episode {best}", best, task)
+            self._draw_summaries(record, task)
         if self.writer is None:
             return
         from torch.utils.tensorboard.summary import text as text_summary
 
-        if self.projector and seen.views:
-            from graphgym_srnc.plots.embedding import principal
-            from graphgym_srnc.plots.projector import MAX_AXES, write_projector
+        from graphgym_srnc.plots.embedding import principal
 
-            vectors = {
-                name: principal(points, MAX_AXES) for name, (points, _) in seen.views.items()
-            }
-            write_projector(self.directory, vectors, columns(seen, task))
+        if self.projector and seen.views:
+            views = {name: principal(points, MAX_AXES) for name, (points, _) in seen.views.items()}
+            write_projector(self.directory, views, columns(seen, task))
         sentences = record.verdict.get("sentences", {}).values()
         for tag, texts in (("warnings", record.warnings), ("verdict", sentences)):
-            for number, text in enumerate(texts):
-                self.writer.add(text_summary(tag, text), number)
-        name = settings.get("method", type(method).__name__.lower())
-        known = identity(name, method.encoder.kind, task.name, task.info)
-        for summary, step in final({**settings, **known}, record.val, record.test, record.best):
-            self.writer.add(summary, step)
+            self._write((text_summary(tag, text), number) for number, text in enumerate(texts))
+        names = {"task": task.name, "info": task.info, "backbone": method.encoder.kind}
+        names["method"] = settings.get("method", type(method).__name__.lower())
+        scores = {"val": record.val, "test": record.test, "selected": record.best}
+        self._write(final(names | scores, settings))
 
     def checkpoint(self) -> dict[str, Any]:
-        """Flush the events, and return the maps so far as tensors for :meth:`restore`."""
-        if self.writer is not None:
-            self.writer.flush()
-        return {
-            name: {number: tuple(map(torch.as_tensor, pair)) for number, pair in maps.items()}
-            for name, maps in self.maps.items()
-        }
-
-    def restore(self, maps: Mapping[str, Any]) -> None:
-        """Restore the maps of a :meth:`checkpoint`."""
-        self.maps = {
-            name: {number: tuple(part.numpy() for part in pair) for number, pair in pairs.items()}
-            for name, pairs in maps.items()
-        }
+        """Flush the events, and return the maps so far, which a later run sets as ``maps``."""
+        self.close()
+        return self.maps
 
     def close(self) -> None:
         """Write remaining events; may be called more than once."""
         if self.writer is not None:
             self.writer.flush()
+
+    def _write(self, summaries: Iterable[tuple[Any, int]]) -> None:
+        if self.writer is not None:
+            for summary, step in summaries:
+                self.writer.add(summary, step)
 
     def _map(self, seen: Snapshot, number: int, task: ShiftTask) -> None:
         """Store the maps of an episode with the class that colours each node."""
@@ -166,7 +154,8 @@ class TensorBoard:
         for name, (points, group) in seen.views.items():
             # Clusters are coloured by majority class, predictions of the classifier directly.
             colour = seen.decision[seen.nodes] if name == "classifier" else majority(group, label)
-            self.maps.setdefault(name, {})[number] = map_2d(points, self.how), colour
+            pair = torch.from_numpy(map_2d(points, self.how)), torch.from_numpy(colour)
+            self.maps.setdefault(name, {})[number] = pair
 
     def _draw(
         self, seen: Snapshot, stem: str, prefix: str, title: str, step: int, task: ShiftTask
@@ -181,7 +170,7 @@ class TensorBoard:
         for name, (_, group) in seen.views.items():
             by_class = name == "classifier"
             figure = embedding_figure(
-                self.maps[name][step][0],
+                self.maps[name][step][0].numpy(),
                 seen.decision[seen.nodes] if by_class else group,
                 label[seen.nodes],
                 names,
@@ -191,40 +180,34 @@ class TensorBoard:
             )
             self._picture(f"{prefix}{name}", f"{name}-{stem}", figure, step)
 
-    def _draw_episodes(self, best: int, task: ShiftTask) -> None:
+    def _draw_summaries(self, record: RunRecord, task: ShiftTask) -> None:
+        """Draw the maps of all episodes, and the reliability of the selected episode."""
+        from graphgym_srnc.plots.charts import reliability_figure
         from graphgym_srnc.plots.embedding import episodes_figure
 
+        best, found = record.best, record.verdict.get("reliability", {})
         if self.maps:
             title = f"{task.name}, by episode ({self._how})"
             figure = episodes_figure(self.maps, known_names(task), title, best)
             self._picture("selected/episodes", "episodes", figure, best)
-
-    def _draw_reliability(self, record: RunRecord, task: ShiftTask) -> None:
-        from graphgym_srnc.plots.charts import reliability_figure
-
-        found = record.verdict.get("reliability", {})
-        curves = {
-            name: found[part]
-            for part, name in (("val", "validation"), ("test", "test"))
-            if found.get(part)
-        }
+        parts = {"validation": found.get("val"), "test": found.get("test")}
+        curves = {name: curve for name, curve in parts.items() if curve}
         if curves:
-            figure = reliability_figure(curves, f"{task.name}, selected episode {record.best}")
-            self._picture("selected/reliability", "reliability", figure, record.best)
+            figure = reliability_figure(curves, f"{task.name}, selected episode {best}")
+            self._picture("selected/reliability", "reliability", figure, best)
 
     @property
     def _how(self) -> str:
         return "t-SNE" if self.how == "tsne" else "PCA"
 
-    def _picture(self, tag: str, stem: str, figure: Any, step: int) -> None:
+    def _picture(self, tag: str, stem: str, figure: Figure, step: int) -> None:
         from graphgym_srnc.plots.style import encode
 
         content = encode(figure)
-        atomic.write_bytes(self.directory / "figures" / f"{stem}.png", content)
+        write_bytes(self.directory / "figures" / f"{stem}.png", content)
         if tag.startswith("selected/"):  # for publications
-            atomic.write_bytes(self.directory / "figures" / f"{stem}.pdf", encode(figure, "pdf"))
-        if self.writer is not None:
-            self.writer.add(image(tag, content), step)
+            write_bytes(self.directory / "figures" / f"{stem}.pdf", encode(figure, "pdf"))
+        self._write([(image(tag, content), step)])
 
 
 def snapshot(method: Method, task: ShiftTask) -> Snapshot:
@@ -250,13 +233,8 @@ def columns(seen: Snapshot, task: ShiftTask) -> dict[str, Any]:
     """Properties of the nodes of a snapshot for the projector, each ``[n]``."""
     label, names, unseen = classes(task)
     split = np.full(task.target.num_nodes, "other", dtype=object)
-    graphs = {
-        "pool": task.target,
-        "test": task.target,
-        "val": task.validation,
-        "train": task.source,
-    }
-    for part, graph in graphs.items():
+    parts = (("pool", task.target), ("test", task.target), ("val", task.validation))
+    for part, graph in (*parts, ("train", task.source)):
         if graph is task.target:
             split[getattr(task, part).cpu().numpy()] = part
     outputs, nodes = known_names(task), seen.nodes
@@ -273,6 +251,37 @@ def columns(seen: Snapshot, task: ShiftTask) -> dict[str, Any]:
         **groups,
         "split": split[nodes].tolist(),
     }
+
+
+def write_projector(
+    directory: Path, embeddings: Mapping[str, np.ndarray], columns: Mapping[str, Sequence[Any]]
+) -> None:
+    """Write embeddings of the same nodes to the files that TensorBoard's projector reads.
+
+    Args:
+        directory: directory of a run that has events. Files are written to its subdirectory
+            ``projector/``, and the index to ``projector_config.pbtxt``.
+        embeddings: vectors ``[n, H]`` by name; names have no slashes or quotes.
+        columns: properties ``[n]`` of the nodes by name. At least two are required, because the
+            projector reads a single column as a list of labels.
+    """
+
+    def write(name: str, rows: Iterable[Iterable[str]]) -> None:
+        text = "".join("\t".join(row) + "\n" for row in rows)
+        write_text(directory / "projector" / f"{name}.tsv", text)
+
+    rows = (columns, *zip(*columns.values()))
+    write("nodes", ([plain(value) or "-" for value in row] for row in rows))
+    config = ""
+    for name, vectors in embeddings.items():
+        write(name, ([f"{value:.4g}" for value in row] for row in vectors.tolist()))
+        config += (
+            f'embeddings {{\n  tensor_name: "{name}"\n  tensor_shape: {vectors.shape[0]}\n'
+            f'  tensor_shape: {vectors.shape[1]}\n  tensor_path: "projector/{name}.tsv"\n'
+            '  metadata_path: "projector/nodes.tsv"\n}\n'
+        )
+    # The index is written last, so that it never refers to missing files.
+    write_text(directory / "projector_config.pbtxt", config)
 
 
 def blind(method: Method, task: ShiftTask) -> ShiftTask:

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from graphgym_srnc.core.text import counted, method_name, plain, tell_changed
 from graphgym_srnc.io import checksums, store
 from graphgym_srnc.io.settings import flatten, is_volatile
-from graphgym_srnc.plots import charts, curves, shift
+from graphgym_srnc.plots import charts
 from graphgym_srnc.plots.events import image, write_events
 from graphgym_srnc.plots.style import encode, save
 from graphgym_srnc.report.compare import LESS, Table
@@ -64,7 +64,7 @@ def draw_all(
     """
     folder = Path(folder)
     labels = (
-        (_file("labels", caption), shift.figure(summary))
+        (_file("labels", caption), charts.shift_figure(summary))
         for caption, summary in label_counts(results).items()
     )
     paths = [
@@ -105,15 +105,15 @@ def figures_of(
     means = frame.groupby("method")["test"].mean() * (1 if metric in LESS else -1)
     order = sorted(means.index, key=lambda method: (means[method], method))
     for data, of in frame.groupby("data"):
-        panels: dict[str, dict[str, curves.Curve]] = {"validation": {}, "test": {}}
+        panels: dict[str, dict[str, charts.Curve]] = {"validation": {}, "test": {}}
         for method, sweep in _by_method(of, order):
             best = sweep.loc[sweep["val"].idxmax(), "runs"]
             for panel, block in (("validation", "val"), ("test", "test")):
-                panels[panel][method] = _by_episode(curves.history(best, block, metric))
-        figure = curves.curves_figure(panels, f"{name(metric)} (%)", str(data))
+                panels[panel][method] = _by_episode(charts.history(best, block, metric))
+        figure = charts.curves_figure(panels, f"{name(metric)} (%)", str(data))
         yield _file("curves", data), figure
     for task, of in frame.groupby("task"):
-        swept: dict[str, dict[str, curves.Curve]] = {}
+        swept: dict[str, dict[str, charts.Curve]] = {}
         for method, sweep in _by_method(of, order):
             for key in sorted(set().union(*sweep["config"])):
                 values = (config.get(key) for config in sweep["config"])
@@ -123,7 +123,7 @@ def figures_of(
                         swept.setdefault(key, {})[method] = curve
         for key, found in swept.items():
             label = f"test {name(metric)} (%)"
-            figure = curves.sensitivity_figure(found, key, label, str(task))
+            figure = charts.curves_figure({"": found}, label, str(task), key)
             yield _file("sensitivity", task, key), figure
 
 
@@ -176,7 +176,7 @@ def _by_method(
             yield method, sweep
 
 
-def _over(sweep: pandas.DataFrame, key: str, metric: str) -> curves.Curve:
+def _over(sweep: pandas.DataFrame, key: str, metric: str) -> charts.Curve:
     """The score over a key with all others fixed: most values, then best on validation."""
     slices: dict[str, dict[float, Any]] = {}
     for row in sweep.itertuples():
@@ -188,13 +188,13 @@ def _over(sweep: pandas.DataFrame, key: str, metric: str) -> curves.Curve:
     bands = []
     for value in values:
         scores = [[result["test"].get(metric, np.nan)] for result in chosen[value].runs.values()]
-        bands.append(curves.band(100 * np.array(scores)))
+        bands.append(charts.band(100 * np.array(scores)))
     mean, low, high = (np.concatenate(part) for part in zip(*bands))
     return values, mean.tolist(), low.tolist(), high.tolist()
 
 
-def _by_episode(scores: np.ndarray) -> curves.Curve:
-    band = curves.band(100 * scores)
+def _by_episode(scores: np.ndarray) -> charts.Curve:
+    band = charts.band(100 * scores)
     finite = np.isfinite(band[0])
     mean, low, high = (part[finite].tolist() for part in band)
     return np.flatnonzero(finite).tolist(), mean, low, high
@@ -274,7 +274,7 @@ def galleries(table: Table, found: Collection, metric: str) -> dict[str, Gallery
         "means": _means(table),
         "ranks": _ranks(table),
         "labels": (
-            (caption, partial(shift.figure, summary))
+            (caption, partial(charts.shift_figure, summary))
             for caption, summary in label_counts(found.results).items()
         ),
         "curves": _charts(drawn, "curves"),

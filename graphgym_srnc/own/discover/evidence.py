@@ -1,36 +1,47 @@
-"""Evidence on the number of clusters |C|: three curves over it, and what each of them suggests.
+"""How many clusters there may be, and how well clusters agree with true classes.
 
-No rule finds the number of classes on real graphs, where a class may fall into several communities
-and two classes into one. So this is evidence and never the truth.
+No rule finds the number of classes on real graphs, where a class may consist of several communities
+and two classes may form one. So three curves give evidence, which is never the truth.
 """
 
 from __future__ import annotations
 
 from itertools import combinations
-from typing import NamedTuple
+from typing import Mapping, NamedTuple, Sequence
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import eigsh
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, average_precision_score
 from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import prepare
-from graphgym_srnc.own.discover.clusters import centres, nearest, separation
-from graphgym_srnc.own.discover.kmeans import constrained_kmeans
+from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.own.discover.clusters import (
+    Discovery,
+    centres,
+    constrained_kmeans,
+    nearest,
+    separation,
+)
+from graphgym_srnc.train.metrics import clustering_scores
 
 BEYOND, SAMPLE = 10, 2000
-"""Most clusters tried beside those of known classes, and most nodes that k-means learns from."""
+"""Maximum number of new clusters tried, and maximum number of nodes that k-means learns from."""
 
 DRAWS, SHARE = 6, 0.7
-"""Clusterings that stability compares, and the share of nodes that each of them sees."""
+"""Number of clusterings that stability compares, and the share of nodes that each of them sees."""
 
 FLAT, STEADY = 0.02, 0.6
-"""Share of the largest modularity by which its plateau may be lower, and stability below which no
-split is steady, so that one new cluster is suggested."""
+"""Share of the largest modularity by which its plateau may be lower, and stability below which one
+new cluster is suggested, because no split is stable."""
+
+TOP = 10
+"""Number of most typical nodes of a cluster that consistency looks at."""
 
 
 class Curve(NamedTuple):
@@ -43,7 +54,7 @@ class Curve(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """Three curves, and the least and largest number that one of them suggests."""
+    """Three curves over the number of clusters."""
 
     eigengap: Curve
     modularity: Curve
@@ -51,6 +62,7 @@ class Evidence(NamedTuple):
 
     @property
     def bracket(self) -> tuple[int, int]:
+        """The smallest and the largest suggestion."""
         suggestions = [curve.suggestion for curve in self]
         return min(suggestions), max(suggestions)
 
@@ -61,19 +73,21 @@ class Evidence(NamedTuple):
 
 
 def gather(graph: Data, posterior: Tensor, state: Tensor) -> Evidence:
-    """All three curves, from one cluster beside the known classes on.
+    """All three curves, from one new cluster on.
 
     ``eigengap`` is that of the subgraph of unknown nodes (:func:`eigengaps`). ``modularity`` is
     that of the whole clustering; the smallest number on its plateau is suggested. ``stability`` is
     the mean adjusted Rand index of clusterings of unknown nodes that each learn from a sample of
-    them; one cluster is always stable, so it is suggested only where no split is (Ben-Hur et al.,
-    2002).
+    them. One cluster is always stable, so it is suggested only where no split is stable.
 
     Args:
         graph: with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
         posterior: of the model, ``[V, N + 1]``, the unknown class last and the likeliest one of a
             node at least.
-        state: what is clustered, ``[V, D]``.
+        state: the representation that is clustered, ``[V, D]``.
+
+    References:
+        Stability: Ben-Hur, Elisseeff and Guyon (PSB 2002).
     """
     adjacency, label = prepare(graph, "auto").adjacency("raw").matrix, posterior.argmax(1)
     num_known = posterior.size(1) - 1
@@ -91,11 +105,8 @@ def gather(graph: Data, posterior: Tensor, state: Tensor) -> Evidence:
         return float(separation(adjacency, cluster.numpy(), num_known + new)[0].sum())
 
     def stability(new: int) -> float:
-        distances = [
-            torch.cdist(state[drawn], learnt(sample, new, seed))
-            for seed, sample in enumerate(samples)
-        ]
-        splits = [distance.argmin(1).numpy() for distance in distances]
+        learned = (learnt(sample, new, seed) for seed, sample in enumerate(samples))
+        splits = [torch.cdist(state[drawn], centre).argmin(1).numpy() for centre in learned]
         return float(np.mean([adjusted_rand_score(a, b) for a, b in combinations(splits, 2)]))
 
     most = max(1, min(BEYOND, len(drawn) // 5))
@@ -105,24 +116,11 @@ def gather(graph: Data, posterior: Tensor, state: Tensor) -> Evidence:
     separate = [modularity(new) for new in range(1, most + 1)]
     steady = [STEADY, *(stability(new) for new in range(2, most + 1))]
     plateau = max(separate) - FLAT * abs(max(separate))
+    flat = next(count for count, value in zip(counts, separate) if value >= plateau)
     return Evidence(
         Curve("eigengap", counts, gaps.tolist(), counts[int(gaps.argmax())]),
-        Curve(
-            "modularity",
-            counts,
-            separate,
-            next(count for count, value in zip(counts, separate) if value >= plateau),
-        ),
+        Curve("modularity", counts, separate, flat),
         Curve("stability", counts, [np.nan, *steady[1:]], counts[int(np.argmax(steady))]),
-    )
-
-
-def summary(evidence: Evidence) -> str:
-    """The suggestions in a sentence."""
-    suggestions = ", ".join(f"{curve.name} {curve.suggestion}" for curve in evidence)
-    return (
-        f"suggested number of clusters, known classes included: {evidence.told} "
-        f"({suggestions}); an estimate, not the true number of classes"
     )
 
 
@@ -147,6 +145,92 @@ def eigengaps(adjacency: sp.csr_array, most: int) -> np.ndarray:
     return -np.diff(np.sort(values)[::-1])
 
 
+def summary(evidence: Evidence) -> str:
+    """The suggestions in a sentence."""
+    suggestions = ", ".join(f"{curve.name} {curve.suggestion}" for curve in evidence)
+    return (
+        f"suggested number of clusters, known classes included: {evidence.told} "
+        f"({suggestions}); an estimate, not the true number of classes"
+    )
+
+
 def _sample(nodes: Tensor, most: int, rng: np.random.RandomState) -> Tensor:
     drawn = rng.choice(len(nodes), min(most, len(nodes)), replace=False)
     return nodes[torch.from_numpy(np.sort(drawn))]
+
+
+# Scores against true classes, which no result depends on.
+
+
+def rate_on(discovery: Discovery, task: ShiftTask | None) -> dict[str, float]:
+    """:func:`rate` on the target nodes of a task that were not labelled.
+
+    Raises:
+        InputError: their true classes are not known.
+    """
+    if task is None or "y_true" not in task.target:
+        message = "the true classes of this graph are not known"
+        hint = "Leave it out, or use the target graph of a run with all labels"
+        raise InputError.plain("--evaluate", message, hint)
+    target = task.target
+    free = target.y_true >= 0
+    if task.source is target:
+        free[task.train] = False
+    return rate(discovery, target.y_true, target.y == task.unknown, free.nonzero().view(-1))
+
+
+def rate(discovery: Discovery, y_true: Tensor, unseen: Tensor, nodes: Tensor) -> dict[str, float]:
+    """Scores of clusters against true classes.
+
+    ``acc`` and ``nmi`` are over all ``nodes``, ``unseen_acc`` and ``unseen_nmi`` over those of
+    unseen classes. ``ap_nodes`` is the average precision at finding nodes of unseen classes by the
+    newness of their cluster, ``share_unseen`` that of chance, and ``ap_clusters`` that at finding
+    clusters most of whose nodes are unseen. ``consistency`` is that of new clusters.
+
+    Args:
+        discovery: the clusters.
+        y_true: true classes, ``[V]``, -1 where not known.
+        unseen: whether a node is of an unseen class, ``[V]``.
+        nodes: nodes to score, ``[n]``: those with a true class that were not labelled.
+    """
+    every = [*discovery.known, *discovery.new]
+    newness = torch.tensor([cluster.newness for cluster in every], dtype=torch.double)
+    group, hidden = discovery.cluster, nodes[unseen[nodes]]
+    scores = dict(clustering_scores(group[nodes], y_true[nodes]))
+    if len(hidden):
+        on_unseen = clustering_scores(group[hidden], y_true[hidden])
+        scores |= {f"unseen_{name}": value for name, value in on_unseen.items()}
+        scores["ap_nodes"] = float(average_precision_score(unseen[nodes], newness[group[nodes]]))
+        scores["share_unseen"] = len(hidden) / len(nodes)
+    scored = [cluster.nodes[torch.isin(cluster.nodes, nodes)] for cluster in every]
+    new = torch.tensor([len(n) > 0 and float(unseen[n].float().mean()) > 0.5 for n in scored])
+    if new.any():
+        scores["ap_clusters"] = float(average_precision_score(new, newness))
+    return scores | {"consistency": consistency(scored[len(discovery.known) :], y_true)}
+
+
+def consistency(typical: Sequence[Tensor], y_true: Tensor, top: int = TOP) -> float:
+    """Mean share of the most frequent class in the ``top`` most typical nodes of each cluster."""
+    looked_at = [y_true[nodes[:top]] for nodes in typical if len(nodes)]
+    shares = [float(classes.bincount().max()) / len(classes) for classes in looked_at]
+    return sum(shares) / max(len(shares), 1)
+
+
+def score_lines(scores: Mapping[str, float]) -> str:
+    """Scores of :func:`rate` in words, a line each."""
+    percent = {name: f"{100 * value:.2f}" for name, value in scores.items()}
+    lines = ["all unlabelled nodes: ACC {acc}, NMI {nmi}".format(**percent)]
+    if "unseen_acc" in scores:
+        clusters = "no cluster consists mostly of unseen classes"
+        if "ap_clusters" in scores:
+            clusters = f"{scores['ap_clusters']:.3f} over clusters"
+        lines += [
+            "nodes of unseen classes: ACC {unseen_acc}, NMI {unseen_nmi}".format(**percent),
+            f"average precision of the ranking: {scores['ap_nodes']:.3f} over nodes "
+            f"(random: {scores['share_unseen']:.3f}), {clusters}",
+        ]
+    lines.append(
+        "share of the commonest class in the ten most typical nodes of a cluster: "
+        f"{100 * scores['consistency']:.0f} %"
+    )
+    return "scores against true classes\n  " + "\n  ".join(lines)

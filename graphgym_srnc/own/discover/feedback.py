@@ -1,4 +1,4 @@
-"""Named clusters as classes of a graph folder that the next run reads (shift ``file``)."""
+"""Named clusters as classes of a graph folder, which the next run reads (shift ``file``)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,10 @@ from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.atomic import regular
 from graphgym_srnc.own.discover.clusters import Discovery
-from graphgym_srnc.own.discover.names import NAMELESS
+from graphgym_srnc.own.discover.table import NAMELESS
 
 UNKNOWN = "unknown"
 """Label of nodes of no known class; it has no training node, so it stays the unknown class."""
-
-OPTION = "--labels-out"
-"""The option that names the folder."""
 
 PARTS = ("train", "val", "test")
 
@@ -36,34 +33,30 @@ class Labels(NamedTuple):
 
 
 def in_words(classes: Sequence[str]) -> list[str]:
-    """Names of classes, none of which is a number: the next run reads labels of numbers as such."""
+    """Class names that are not numbers, since the next run reads numbers as original labels."""
     return [f"class {name}" if name.lstrip("-").isdecimal() else name for name in classes]
 
 
 def parse_names(given: Sequence[str], num_new: int) -> dict[int, str]:
-    """``3=graph theory`` and the like as names by number of the new cluster.
+    """Names by number of the new cluster, from words such as ``3=graph theory``.
 
     Two clusters may share a name, which makes them one class, and a cluster may have the name of a
     known class.
 
     Raises:
-        InputError: no number of a cluster, one twice, or no name: a whole number, ``unknown`` or
-            what cannot be printed.
+        InputError: a word has no number of a cluster or repeats one, or the name is empty, a whole
+            number, ``unknown``, too long or not printable.
     """
     names: dict[int, str] = {}
     for text in given:
         number, _, name = (side.strip() for side in text.partition("="))
         if not number.isdecimal() or not 1 <= int(number) <= num_new or int(number) in names:
-            raise InputError(
-                "--name", text, f"CLUSTER=NAME with a cluster from 1 to {num_new}, each once"
-            )
+            allowed = f"CLUSTER=NAME with a cluster from 1 to {num_new}, each once"
+            raise InputError("--name", text, allowed)
         is_number = name.lstrip("+-").isdecimal()
         if name in ("", UNKNOWN) or not name.isprintable() or len(name) > 100 or is_number:
-            raise InputError(
-                "--name",
-                text,
-                f"a name of at most 100 characters that is neither a number nor {UNKNOWN}",
-            )
+            allowed = f"a name of at most 100 characters that is neither a number nor {UNKNOWN}"
+            raise InputError("--name", text, allowed)
         names[int(number)] = name
     return names
 
@@ -76,24 +69,23 @@ def labels(
     y: Tensor,
     per_class: int = 20,
 ) -> Labels:
-    """The next run's labels: those there were, and the sure nodes of named clusters.
+    """The next run's labels: the existing ones, and certain nodes of named clusters.
 
-    A sure node is one that the model predicts as unknown and that the user has not labelled. The
+    A certain node is one that the model predicts as unknown and that has no label. The
     ``per_class`` most typical ones of each named cluster are training nodes, and half as many
-    after them validation nodes. Validation and test nodes that are known to be of no known class
-    stay ``unknown`` outside named clusters. Inside them nobody knows whether they are of the new
-    class, so they are left out.
+    after them validation nodes. Validation and test nodes of no known class stay ``unknown``
+    outside named clusters. Inside them they are left out, because their class is not known.
 
     Args:
         discovery: the clusters.
-        names: a name for some new ones, by number.
+        names: names of new clusters, by number.
         classes: names of known classes.
         parts: nodes of ``train``, ``val`` and ``test``.
         y: classes, ``[V]``, :math:`N` for those of no known class; read at these nodes alone.
         per_class: training nodes from each named cluster.
 
     Raises:
-        InputError: a named cluster has no sure node.
+        InputError: a named cluster has no certain node.
     """
     unknown, result = len(discovery.known), Labels({}, {})
     named = [cluster for cluster in discovery.new if cluster.number in names]
@@ -105,18 +97,14 @@ def labels(
             result.label[node] = classes[int(y[node])] if is_known else UNKNOWN
             result.part[node] = part
     for cluster in named:
-        name = names[cluster.number]
-        sure = [
-            node
-            for node in cluster.nodes[discovery.label[cluster.nodes] == unknown].tolist()
-            if node not in given
-        ]
-        if not sure:
-            message = (
-                f"cluster {cluster.number} ({name}) has no node that the model predicts as unknown"
-            )
+        name, nodes = names[cluster.number], cluster.nodes
+        called = nodes[discovery.label[nodes] == unknown].tolist()
+        certain = [node for node in called if node not in given]
+        if not certain:
+            text = "has no node that the model predicts as unknown"
+            message = f"cluster {cluster.number} ({name}) {text}"
             raise InputError.plain("--name", message, "Name another cluster")
-        for rank, node in enumerate(sure[: per_class + per_class // 2]):
+        for rank, node in enumerate(certain[: per_class + per_class // 2]):
             result.label[node], result.part[node] = name, "train" if rank < per_class else "val"
     return result
 
@@ -129,9 +117,9 @@ def write(
     overwrite: bool = False,
     source: Path | None = None,
 ) -> None:
-    """Write a graph folder with these labels, whole or not at all.
+    """Write a graph folder with these labels, completely or not at all.
 
-    If ``source``, the folder of the graph, says how its features were made, this one does, too.
+    It also contains the recipe of the features that ``source``, the folder of the graph, contains.
 
     Raises:
         InputError: see :func:`graphgym_srnc.data.folder.check_place`; or it cannot be written.
@@ -144,18 +132,6 @@ def write(
     if source is not None:
         with contextlib.suppress(OSError, ValueError):
             recipe = json.loads(regular(source / folder.RECIPE).read_text(encoding="utf-8"))
-    folder.write(
-        folder.Graph(
-            graph.edge_index.numpy(),
-            sp.csr_matrix(x.numpy()),
-            names.words or (),
-            ids,
-            names.texts,
-            label,
-            part,
-            recipe,
-        ),
-        out,
-        overwrite,
-        option=OPTION,
-    )
+    edges, features, words = graph.edge_index.numpy(), sp.csr_matrix(x.numpy()), names.words or ()
+    made = folder.Graph(edges, features, words, ids, names.texts, label, part, recipe)
+    folder.write(made, out, overwrite, option="--labels-out")

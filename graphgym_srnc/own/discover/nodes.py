@@ -1,6 +1,6 @@
-"""All nodes of a discovery as a table, and what such a table tells a later call: names of clusters.
+"""Tables of all nodes of a discovery, and the names of clusters in an earlier table.
 
-Its columns ``x``, ``y``, ``neighbors`` and ``text`` are those that embedding-atlas opens.
+The columns ``x``, ``y``, ``neighbors`` and ``text`` are those that embedding-atlas opens.
 """
 
 from __future__ import annotations
@@ -18,17 +18,14 @@ from graphgym_srnc.core.text import guarded
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover.clusters import Discovery
-from graphgym_srnc.own.discover.pictures import layout
+from graphgym_srnc.own.discover.page import layout
 from graphgym_srnc.own.tables import formats
 
-BLOCK = 4096
-"""Nodes whose neighbours are searched at a time."""
-
-NEIGHBORS = 10
-"""Nearest nodes that the table names of each node."""
+BLOCK, NEIGHBORS = 4096, 10
+"""Number of nodes whose neighbours are searched at a time, and of neighbours in the table."""
 
 SAME = 0.5
-"""Share of the nodes of either of two clusters, beyond which they are one."""
+"""Two clusters are the same if they share more than this part of the nodes of either."""
 
 
 class Earlier(NamedTuple):
@@ -47,33 +44,30 @@ def table(
     cluster_names: Mapping[int, str],
     as_text: bool,
 ) -> dict[str, list[Any]]:
-    """Columns by name, with a value a node.
+    """Columns by name, with one value per node.
 
     Args:
         discovery: the clusters.
         posterior: of the model, ``[V, N + 1]``, the unknown class last.
         classes: names of known classes.
         names: of nodes.
-        cluster_names: those that the user has given, by number.
-        as_text: neighbours as JSON in text, for a CSV.
+        cluster_names: names given by the user, by number.
+        as_text: whether neighbours are JSON text, for a CSV.
     """
     points, groups = layout(discovery), [*discovery.known, *discovery.new]
     called = [*classes, *(cluster_names.get(new.number, "") for new in discovery.new)]
     columns: dict[str, list[Any]] = {"node": list(range(len(points)))}
-    columns |= {
-        name: list(column)
-        for name, column in (("id", names.ids), ("text", names.texts))
-        if column is not None
-    }
-    columns |= {
+    if names.ids is not None:
+        columns["id"] = list(names.ids)
+    if names.texts is not None:
+        columns["text"] = list(names.texts)
+    of_node = discovery.cluster.tolist()
+    return columns | {
         "x": points[:, 0].tolist(),
         "y": points[:, 1].tolist(),
         "neighbors": neighbors(discovery.state.numpy(), as_text),
         "class": [[*classes, "unknown"][k] for k in discovery.label.tolist()],
         "p_unknown": posterior[:, -1].tolist(),
-    }
-    of_node = discovery.cluster.tolist()
-    return columns | {
         "cluster": [groups[k].number for k in of_node],
         "cluster_name": [called[k] for k in of_node],
         "newness": [groups[k].newness for k in of_node],
@@ -82,7 +76,7 @@ def table(
 
 
 def neighbors(state: np.ndarray, as_text: bool) -> list[Any]:
-    """The nearest nodes of each node ``[V, D]`` and their distances, in embedding-atlas's form."""
+    """Nearest nodes of each node ``[V, D]`` with distances, as embedding-atlas reads them."""
     most = min(NEIGHBORS, len(state) - 1)
     search = NearestNeighbors(n_neighbors=most + 1, algorithm="brute").fit(state)
     rows: list[dict[str, list[Any]]] = []
@@ -91,10 +85,8 @@ def neighbors(state: np.ndarray, as_text: bool) -> list[Any]:
         distance, found = search.kneighbors(state[own])
         others = found != own[:, None]
         others[others.all(1), -1] = False  # among many nodes at one place a node may miss itself
-        pairs = zip(
-            *(part[others].reshape(-1, most).tolist() for part in (found, distance.round(5)))
-        )
-        rows += [{"ids": ids, "distances": far} for ids, far in pairs]
+        ids, far = (x[others].reshape(-1, most).tolist() for x in (found, distance.round(5)))
+        rows += [{"ids": near, "distances": away} for near, away in zip(ids, far)]
     return list(map(json.dumps, rows)) if as_text else rows
 
 
@@ -102,33 +94,27 @@ def earlier(option: str, path: Path) -> Earlier:
     """An earlier table of :func:`table`.
 
     Raises:
-        InputError: it cannot be read, or is none; names ``option``.
+        InputError: the file cannot be read, or has other columns; names ``option``.
     """
     columns = formats.table(path, []).to_dict("list")
     by = "id" if "id" in columns else "node"
     if not {by, "cluster", "cluster_name"} <= columns.keys():
-        raise InputError.plain(
-            option,
-            f"{path} has the columns {', '.join(columns)}",
-            "Give a table of `discover --nodes`, with node or id, cluster and cluster_name",
-        )
-    return Earlier(
-        by, *(dict(zip(columns[by], columns[name])) for name in ("cluster", "cluster_name"))
-    )
+        message = f"{path} has the columns {', '.join(columns)}"
+        hint = "Give a table of `discover --nodes`, with node or id, cluster and cluster_name"
+        raise InputError.plain(option, message, hint)
+    cluster, name = (dict(zip(columns[by], columns[key])) for key in ("cluster", "cluster_name"))
+    return Earlier(by, cluster, name)
 
 
 def keys(before: Earlier, ids: Sequence[str] | None, count: int) -> list[str]:
-    """What an earlier table calls each node; written without ``--raw`` it has guarded ids."""
+    """The key of each node in an earlier table, which has guarded ids without ``--raw``."""
     if before.by == "node" or not ids:
         return list(map(str, range(count)))
     return [id if id in before.cluster else guarded(id) for id in ids]
 
 
 def carried(discovery: Discovery, before: Earlier, ids: Sequence[str] | None) -> dict[int, str]:
-    """Names of earlier clusters, by number of the new cluster that is the same one.
-
-    That is the one with which it shares more than half of the nodes of both.
-    """
+    """Names of earlier clusters by number of the new cluster that is the same, see ``SAME``."""
     place = {key: node for node, key in enumerate(keys(before, ids, len(discovery.cluster)))}
     members: dict[str, set[int]] = {}
     for key, name in before.name.items():

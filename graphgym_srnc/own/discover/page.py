@@ -1,21 +1,43 @@
-"""What was discovered, as one HTML page that needs nothing beside it."""
+"""The HTML page of a discovery: pictures, an interactive map of all nodes, and tables."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
-from graphgym_srnc.core.text import plain
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from graphgym_srnc.core.text import plain, short
+from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.own.discover.evidence import Evidence
-from graphgym_srnc.own.discover.map import DIGEST, SCRIPT
-from graphgym_srnc.own.discover.pictures import Picture
 from graphgym_srnc.own.discover.table import HEADS, Row, figures
+from graphgym_srnc.plots import embedding
+from graphgym_srnc.plots.style import INK, PALE, PALETTE, encode, style
 from graphgym_srnc.report.html import fill, png_size
+
+MOST_NODES, LONGEST_TEXT = 200_000, 120
+"""Maximum number of nodes on the map and of letters of a node's text, for a page below 40 MB."""
+
+SIDE = 2**16 - 1
+"""Coordinates are whole numbers from 0 to this, by the longer side of the map."""
+
+GREY = "#9AA0A6"
+RAMP = ("#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B")
+"""Clusters of known classes; P(unknown) from 0 to 1 in fifths."""
 
 SHOWN = ("p_unknown", "predicted_unknown", "conductance", "silhouette")
 """Figures of clusters of known classes."""
+
+SCRIPT = Path(__file__).with_name("map.js").read_text(encoding="utf-8")
+DIGEST = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+"""The script of the map, and its digest in the policy of the page, which runs no other script."""
 
 
 def render(
@@ -23,23 +45,23 @@ def render(
     rows: Sequence[Row],
     discovery: Discovery,
     evidence: Evidence,
-    pictures: Mapping[str, Picture],
+    pictures: Mapping[str, tuple[str, bytes]],
     every_node: Mapping[str, Any],
     classes: Sequence[str],
     command: str,
     naming: str = "",
 ) -> str:
-    """The page.
+    """The page as HTML that needs no other file.
 
     Args:
-        title: what was looked at.
+        title: title of the page.
         rows: the new clusters in words.
         discovery: all clusters.
         evidence: on their number.
-        pictures: those of :func:`graphgym_srnc.own.discover.pictures.pictures`.
-        every_node: what :func:`graphgym_srnc.own.discover.map.data` says of all nodes.
+        pictures: result of :func:`pictures`.
+        every_node: result of :func:`map_data`.
         classes: names of known classes.
-        command, naming: what makes the page again, and what names clusters and feeds them back.
+        command, naming: commands that write the page again, and that name the clusters.
     """
     images = {
         name: (caption, base64.b64encode(png).decode(), *(png_size(png) or ()))
@@ -66,3 +88,149 @@ def render(
         called=int((discovery.label == len(known)).sum()),
         total=len(known) + len(discovery.new),
     )
+
+
+def pictures(discovery: Discovery, evidence: Evidence) -> dict[str, tuple[str, bytes]]:
+    """Caption and PNG file of all pictures, by name."""
+    total = len(discovery.known) + len(discovery.new)
+    on_map = (
+        "Each dot is a node; nodes with similar representations are close together (t-SNE). "
+        "Grey: clusters of known classes. Distances between groups have little meaning."
+    )
+    on_evidence = (
+        "Three criteria over the number of clusters. Circle: the suggestion of each. Grey: "
+        f"range of the suggestions. Dotted: the {total} clusters used here."
+    )
+    return {
+        "map": (on_map, encode(map_figure(discovery))),
+        "evidence": (on_evidence, encode(evidence_figure(evidence, total))),
+    }
+
+
+@lru_cache(maxsize=1)
+def layout(discovery: Discovery) -> np.ndarray:
+    """Position ``[V, 2]`` of each node: t-SNE of at most 2,000 nodes; each of the others lies
+    among the three of these nodes that are most similar to it."""
+    shown, state = embedding.sample(len(discovery.cluster)), discovery.state
+    points = np.empty((len(state), 2))
+    points[shown] = embedding.map_2d(state[shown].numpy(), "tsne")
+    others = np.setdiff1d(np.arange(len(state)), shown)
+    for part in np.array_split(others, len(others) // 4096 + 1):
+        nearest = torch.cdist(state[part], state[shown]).topk(min(3, len(shown)), largest=False)
+        weight = 1 / nearest.values.clamp(min=1e-6).numpy()
+        near = points[shown][nearest.indices.numpy()]
+        points[part] = (near * (weight / weight.sum(1, keepdims=True))[:, :, None]).sum(1)
+    return points
+
+
+@style()
+def map_figure(discovery: Discovery) -> Figure:
+    """Figure of at most 2,000 nodes (t-SNE): new clusters in colour, known classes grey."""
+    shown = embedding.sample(len(discovery.cluster))
+    points, cluster = layout(discovery)[shown], discovery.cluster[shown].numpy()
+    figure = Figure(figsize=(7.2, 5.6), dpi=130)
+    axes = figure.subplots()
+    x, y = points[cluster < len(discovery.known)].T
+    axes.scatter(x, y, s=7, color="#CFCFCF", linewidths=0, label="clusters of known classes")
+    members = {new.number: points[cluster == discovery.index(new)] for new in discovery.new}
+    for (number, dots), color in zip(members.items(), _colours(len(members))):
+        x, y = dots.T
+        label = f"cluster {number}"
+        axes.scatter(x, y, s=9, color=color, linewidths=0, alpha=0.85, label=label)
+    box = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": INK, "alpha": 0.9}
+    look: dict[str, Any] = {"ha": "center", "va": "center", "weight": "bold", "color": INK}
+    for number, dots in members.items():
+        if len(dots):
+            x, y = np.median(dots, 0)
+            axes.text(x, y, str(number), bbox=box, **look)
+    axes.set(xticks=[], yticks=[], title="map of the clustered nodes (t-SNE)")
+    axes.spines[:].set(visible=True, color=PALE)
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=2.5, handletextpad=0.3)
+    return figure
+
+
+@style()
+def evidence_figure(evidence: Evidence, num_clusters: int) -> Figure:
+    """Figure of the three curves with their suggestions; the number of clusters used is dotted."""
+    figure = Figure(figsize=(9.6, 2.9), dpi=130)
+    low, high = evidence.bracket
+    circle: dict[str, Any] = {"markersize": 10, "mfc": "none", "mec": INK}
+    for color, axes, curve in zip(PALETTE, figure.subplots(1, len(evidence)), evidence):
+        axes.axvspan(low - 0.4, high + 0.4, color="#EEEEEE", linewidth=0)
+        axes.axvline(num_clusters, color=INK, linewidth=0.9, linestyle=":")
+        axes.plot(curve.counts, curve.values, color=color, marker="o", markersize=3.5)
+        suggested = curve.values[curve.counts.index(curve.suggestion)]
+        axes.plot([curve.suggestion], [suggested], "o", **circle)
+        title = f"{curve.name}: suggests {curve.suggestion}"
+        axes.set(title=title, xlabel="number of clusters |C|")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.grid()
+    return figure
+
+
+def map_data(
+    discovery: Discovery,
+    posterior: Tensor,
+    classes: Sequence[str],
+    names: Names,
+    cluster_names: Mapping[int, str],
+) -> dict[str, Any]:
+    """What the script of the map reads, as JSON values; arrays of one number per node are base64.
+
+    Args:
+        discovery: the clusters.
+        posterior: of the model, ``[V, N + 1]``, the unknown class last.
+        classes: names of known classes.
+        names: of nodes.
+        cluster_names: names given by the user, by number.
+    """
+    shown = embedding.sample(len(discovery.cluster), MOST_NODES)
+    points = layout(discovery)[shown]
+    low, high = points.min(0), points.max(0)
+    places = ((points - low) * (SIDE / max((high - low).max(), 1e-12))).round()
+    middle = (SIDE - places.max(0)) // 2
+    places = (places + middle).astype(int) * (1, -1) + (0, SIDE)  # y points down on a screen
+
+    def colouring(by: str, group: np.ndarray, called: Sequence[str], *colours: str) -> dict:
+        own = list(map(plain, called))
+        return {"by": by, "of": _packed(group), "names": own, "colours": list(colours)}
+
+    known, cluster = len(classes), discovery.cluster.numpy()[shown]
+    label, p_unknown = discovery.label.numpy()[shown], posterior[:, -1].numpy()[shown]
+    called = [f"known: {plain(name)}" for name in classes]
+    for new in discovery.new:
+        called.append(": ".join(filter(None, [f"new {new.number}", cluster_names.get(new.number)])))
+    fifth = np.minimum((p_unknown * len(RAMP)).astype(int), len(RAMP) - 1)
+    fifths = [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)]
+    by_class = [*classes, "unknown"]
+    ids = names.ids if names.ids is not None else [f"node {k}" for k in range(len(posterior))]
+    texts = None
+    if names.texts:
+        cut = (names.texts[node][: 4 * LONGEST_TEXT] for node in shown.tolist())
+        texts = [short(text, LONGEST_TEXT) for text in cut]
+    return {
+        "x": _packed(places[:, 0]),
+        "y": _packed(places[:, 1]),
+        "colourings": [
+            colouring("cluster", cluster, called, *[GREY] * known, *_colours(len(discovery.new))),
+            colouring("class", label, by_class, *_colours(known), GREY),
+            colouring("P(unknown)", fifth, fifths, *RAMP),
+        ],
+        "p": _packed(p_unknown * SIDE),
+        "newness": [round(c.newness, 4) for c in (*discovery.known, *discovery.new)],
+        "marks": [  # where the number and name of a new cluster stand
+            [*np.median(places[inside], 0).round().astype(int).tolist(), short(name[4:], 30)]
+            for k, name in enumerate(called)
+            if k >= known and (inside := cluster == k).any()
+        ],
+        "ids": [short(ids[node], LONGEST_TEXT) for node in shown.tolist()],
+        "texts": texts,
+    }
+
+
+def _colours(count: int) -> list[str]:
+    return [PALETTE[k % len(PALETTE)] for k in range(count)]
+
+
+def _packed(numbers: np.ndarray) -> str:
+    return base64.b64encode(numbers.round().astype("<u2").tobytes()).decode()

@@ -1,21 +1,29 @@
-"""The new clusters in words, as a table in text and CSV."""
+"""The new clusters in words: names of nodes and features, typical words, text and CSV."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Mapping, NamedTuple, Sequence
 
+import numpy as np
+import scipy.sparse as sp
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import prepare
-from graphgym_srnc.core.text import aligned, plain
-from graphgym_srnc.core.text import to_csv as csv_of
-from graphgym_srnc.data.names import Names
-from graphgym_srnc.own.discover.clusters import Cluster, Discovery
-from graphgym_srnc.own.discover.names import column_name, node_name
-from graphgym_srnc.own.discover.words import distinguishing, features
+from graphgym_srnc.core import text
+from graphgym_srnc.core.text import plain
+from graphgym_srnc.data import read
+from graphgym_srnc.data.names import Names, of_folder
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.own.discover.clusters import Cluster, Discovery, are_words, features, members
 
-NEAREST = 2
-"""Known classes that a row names."""
+NAMELESS = Names(None, None, None)
+
+LONGEST, NEAREST = 160, 2
+"""Maximum length of a node's line, and number of known classes in a row."""
+
+PRIOR = 0.1
+"""Weight of the whole graph's counts as a prior; the larger, the more often a word must occur."""
 
 FIGURES = {
     "newness": ("newness", ".2f"),
@@ -25,13 +33,13 @@ FIGURES = {
     "conductance": ("conductance", ".2f"),
     "silhouette": ("silhouette", ".2f"),
 }
-"""Figures of a cluster, with their heads in print and their formats."""
+"""Figures of a cluster, with their heads and formats in print."""
 
 HEADS = ("cluster", "nodes", *(head for head, _ in FIGURES.values()), "nearest known classes")
 
 
 class Row(NamedTuple):
-    """A new cluster: its cells, the words that set it apart, its most typical nodes, its name."""
+    """A new cluster: its cells, its typical words, its most typical nodes and its name."""
 
     cluster: Cluster
     cells: list[str]
@@ -60,48 +68,20 @@ def rows(
         graph: with ``x`` ``[V, F]``.
         classes: names of known classes.
         names: of nodes and feature columns.
-        top: nodes and words of each cluster.
-        cluster_names: those that the user has given, by number.
+        top: number of nodes and words of each cluster.
+        cluster_names: names given by the user, by number.
     """
     words = distinguishing(features(prepare(graph, "none").x), discovery.cluster.numpy(), top)
-    return [
-        Row(
-            cluster,
-            _cells(cluster, classes),
-            [column_name(names, column) for column, _ in words[discovery.index(cluster)]],
-            [node_name(names, node) for node in cluster.nodes[:top].tolist()],
-            (cluster_names or {}).get(cluster.number, ""),
-        )
-        for cluster in discovery.new
-    ]
-
-
-def text(rows: Sequence[Row]) -> str:
-    """The table of figures, then of each cluster its words and most typical nodes."""
-    details = (
-        f"cluster {row.title}: {', '.join(row.words) or 'no typical word'}\n"
-        + "".join(f"  {node}\n" for node in row.nodes)
-        for row in rows
-    )
-    return "\n".join([aligned([HEADS, *(row.cells for row in rows)]), *details])
-
-
-def to_csv(rows: Sequence[Row], raw: bool = False) -> str:
-    """A line for each cluster, every figure in full; ``raw`` leaves text as it is."""
-    head = ["cluster", "nodes", *FIGURES, "nearest_known_classes", "words", "typical_nodes", "name"]
-    lines = (
-        [
-            row.cluster.number,
-            len(row.cluster.nodes),
-            *(getattr(row.cluster, figure) for figure in FIGURES),
-            row.cells[-1],
-            " | ".join(row.words),
-            " | ".join(row.nodes),
-            row.name,
-        ]
-        for row in rows
-    )
-    return csv_of([head, *lines], raw)
+    result = []
+    for cluster in discovery.new:
+        nearest = [f"{plain(classes[k])} {share:.2f}" for k, share in cluster.nearest[:NEAREST]]
+        size = str(len(cluster.nodes))
+        cells = [str(cluster.number), size, *figures(cluster), ", ".join(nearest)]
+        own_words = [column_name(names, column) for column, _ in words[discovery.index(cluster)]]
+        nodes = [node_name(names, node) for node in cluster.nodes[:top].tolist()]
+        name = (cluster_names or {}).get(cluster.number, "")
+        result.append(Row(cluster, cells, own_words, nodes, name))
+    return result
 
 
 def figures(cluster: Cluster, *chosen: str) -> list[str]:
@@ -110,11 +90,142 @@ def figures(cluster: Cluster, *chosen: str) -> list[str]:
     return [cell.replace("%", " %") for cell in cells]
 
 
-def _cells(cluster: Cluster, classes: Sequence[str]) -> list[str]:
-    nearest = [f"{plain(classes[k])} {share:.2f}" for k, share in cluster.nearest[:NEAREST]]
-    return [
-        str(cluster.number),
-        str(len(cluster.nodes)),
-        *figures(cluster),
-        ", ".join(nearest),
-    ]
+def to_text(rows: Sequence[Row]) -> str:
+    """The table of figures, then the words and the most typical nodes of each cluster."""
+    details = (
+        f"cluster {row.title}: {', '.join(row.words) or 'no typical word'}\n"
+        + "".join(f"  {node}\n" for node in row.nodes)
+        for row in rows
+    )
+    return "\n".join([text.aligned([HEADS, *(row.cells for row in rows)]), *details])
+
+
+def to_csv(rows: Sequence[Row], raw: bool = False) -> str:
+    """A line per cluster, with figures in full precision; ``raw`` writes text unchanged."""
+    head = ["cluster", "nodes", *FIGURES, "nearest_known_classes", "words", "typical_nodes", "name"]
+    lines = []
+    for row in rows:
+        values = [getattr(row.cluster, figure) for figure in FIGURES]
+        lists = " | ".join(row.words), " | ".join(row.nodes)
+        size = len(row.cluster.nodes)
+        lines.append([row.cluster.number, size, *values, row.cells[-1], *lists, row.name])
+    return text.to_csv([head, *lines], raw)
+
+
+# Names of nodes and feature columns.
+
+
+def read_names(texts: str | None, words: str | None, folder: Path | None, graph: Data) -> Names:
+    """Names of the nodes and feature columns of a graph.
+
+    Args:
+        texts: a file with the text of a node on each line, or a ``.csv`` with a column ``text`` and
+            optionally ``id``.
+        words: a file with the name of a feature column on each line.
+        folder: folder of the graph, for names that no file gives; None = there is none.
+        graph: with ``x`` ``[V, F]``.
+
+    Raises:
+        InputError: a file cannot be read, or has another number of lines than the graph has nodes
+            or features.
+    """
+    names = of_folder(folder, graph.num_nodes, graph.num_features) if folder else NAMELESS
+    if texts:
+        is_table = texts.endswith(".csv")
+        columns = read.table(Path(texts)).to_dict("list") if is_table else {"text": _lines(texts)}
+        if "text" not in columns:
+            message = f"{texts} has the columns {', '.join(columns)}"
+            raise InputError.plain("--texts", message, "Add a column text")
+        _check("--texts", texts, columns["text"], graph.num_nodes, "nodes")
+        names = names._replace(ids=columns.get("id"), texts=columns["text"])
+    if words:
+        lines = _lines(words)
+        _check("--words", words, lines, graph.num_features, "features")
+        names = names._replace(words=lines)
+    return names
+
+
+def node_name(names: Names, node: int) -> str:
+    """The id and the text of a node on one line."""
+    id = names.ids[node] if names.ids is not None else f"node {node}"
+    own = plain(names.texts[node]) if names.texts is not None else ""
+    return text.short(f"{id}: {own}" if own else id, LONGEST)
+
+
+def column_name(names: Names, column: int) -> str:
+    """The word that a feature column stands for."""
+    return plain(names.words[column])[:40] if names.words is not None else f"feature {column}"
+
+
+def _lines(file: str) -> list[str]:
+    return read.text(Path(file)).removesuffix("\n").split("\n")
+
+
+def _check(option: str, file: str, lines: list[str], count: int, what: str) -> None:
+    if len(lines) != count:
+        message = f"{file} has {len(lines)} lines for {count} {what}"
+        raise InputError.plain(option, message, "Write one line for each")
+
+
+# Words that are typical of a cluster.
+
+
+def distinguishing(
+    x: sp.csr_array | np.ndarray, group: np.ndarray, most: int = 10
+) -> dict[int, list[tuple[int, float]]]:
+    """The typical columns of each group with their :math:`z` above 2, the largest first.
+
+    Words count once per node (:func:`log_odds`); other features are compared by their means.
+
+    Args:
+        x: features, ``[V, F]``.
+        group: the group of each node, ``[V]``, from 0.
+        most: maximum number of columns per group.
+    """
+    num_groups = group.max() + 1
+    if are_words(x):
+        present = sp.csr_array(x > 0, dtype=np.float64)
+        counts = (members(group, num_groups) @ present).toarray()
+        total = counts.sum(0)
+        scores = [log_odds(count, total - count, PRIOR * np.maximum(total, 1)) for count in counts]
+    else:
+        dense = x.toarray() if isinstance(x, sp.csr_array) else x
+        scores = [mean_difference(dense, group == number) for number in range(num_groups)]
+    best = [np.argsort(-z, kind="stable")[:most] for z in scores]
+    return {
+        number: [(int(column), float(z[column])) for column in columns if z[column] > 2]
+        for number, (z, columns) in enumerate(zip(scores, best))
+    }
+
+
+def log_odds(counts: np.ndarray, others: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    r"""How much more a word is used in one group than in the rest, in standard errors.
+
+    .. math:: z_w = \frac{\delta_w}{\sqrt{1 / a_w + 1 / b_w}}, \quad
+              \delta_w = \ln \frac{a_w}{\sum_v a_v - a_w} - \ln \frac{b_w}{\sum_v b_v - b_w}, \quad
+              a = y + \alpha, \ b = y' + \alpha
+
+    Args:
+        counts: :math:`y`, how often each word occurs in the group, ``[F]``.
+        others: :math:`y'`, the same in the rest, ``[F]``.
+        prior: :math:`\alpha`, above 0, ``[F]``.
+
+    Returns:
+        :math:`z`, ``[F]``.
+
+    References:
+        Weighted log-odds with an informative Dirichlet prior (Monroe, Colaresi and Quinn, Political
+        Analysis 2008).
+    """
+    a, b = counts + prior, others + prior
+    odds = [np.log(c / np.maximum(c.sum() - c, 1e-12)) for c in (a, b)]
+    return (odds[0] - odds[1]) / np.sqrt(1 / a + 1 / b)
+
+
+def mean_difference(x: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """Welch's t of each column of ``x`` ``[V, F]`` between rows ``inside`` ``[V]`` and others."""
+    a, b = x[inside], x[~inside]
+    if not len(a) or not len(b):
+        return np.zeros(x.shape[1])
+    error = np.sqrt(a.var(0) / len(a) + b.var(0) / len(b))
+    return (a.mean(0) - b.mean(0)) / np.maximum(error, 1e-12)
