@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections import Counter
 from importlib import import_module
-from itertools import combinations
-from operator import itemgetter
 from pathlib import Path
-from typing import Any, Iterator, Sequence
+from typing import Iterator
 from uuid import uuid4
 
 import numpy as np
@@ -68,40 +65,6 @@ def make_task(
         open_set,
         oracle=full,
     )
-
-
-def pairwise(*factors: Sequence[Any]) -> list[tuple]:
-    """Combinations of one value of each factor in which every pair of values of two factors occurs.
-
-    Greedy, and the same at each call: each combination begins with the first pair that is missing,
-    and each further value is the one that brings most missing pairs, of equals the rarest so far.
-    """
-    missing = dict.fromkeys(
-        ((i, a), (j, b))
-        for (i, first), (j, second) in combinations(enumerate(factors), 2)
-        for a in first
-        for b in second
-    )
-    used, rows = Counter(), []
-
-    def pairs(row: dict) -> Iterator[tuple]:
-        return combinations(sorted(row.items(), key=itemgetter(0)), 2)
-
-    while missing:
-        row = dict(next(iter(missing)))
-        for k in set(range(len(factors))) - row.keys():
-            row[k] = max(
-                factors[k],
-                key=lambda value: (
-                    sum(pair in missing for pair in pairs(row | {k: value})),
-                    -used[k, value],
-                ),
-            )
-        for pair in pairs(row):
-            missing.pop(pair, None)
-        used.update(row.items())
-        rows.append(tuple(row[k] for k in range(len(factors))))
-    return rows
 
 
 MAY_BE_SKIPPED = (

@@ -5,12 +5,10 @@ from __future__ import annotations
 import copy
 import doctest
 import inspect
-import os
 import pickle
 import pydoc
 import random
 import re
-import subprocess
 import sys
 import threading
 from functools import partial
@@ -33,7 +31,6 @@ import graphgym_srnc
 from graphgym_srnc import api, methods, plot, shifts
 from graphgym_srnc.api import make, parameters
 from graphgym_srnc.backbones import EncoderSpec, dgi
-from graphgym_srnc.core import environment
 from graphgym_srnc.core.options import options
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.errors import InputError
@@ -57,6 +54,8 @@ TINY = {
 }
 """Options that make a method quick, where it has them."""
 NAMES = sorted(api.estimators())
+FITTED = ["CMD", "DANN", "DOC", "ERM", "IID", "OpenWGL", "PGL", "SRNC", "SRNCPlus"]
+"""Estimators of each kind; tests/test_contract.py has all methods."""
 TWO_GRAPHS = {"A2GNN", "ADAlign", "CORAL", "DANN", "GRADE", "MMD", "StruRW", "UAGA", "UDAGCN"}
 CLOSE_SET = {"A2GNN", "CMD", "CORAL", "GRADE", "PairAlign", "SRGNN"}
 OTHER = make_graph(seed=7)
@@ -97,7 +96,7 @@ def refused(key: str, function, *args, **kwargs) -> InputError:
 def fitted(tmp_path_factory) -> dict[str, tuple[api.Estimator, ShiftTask, Path]]:
     """Each method on a task of the kind that it is made for, and its file."""
     folder, made = tmp_path_factory.mktemp("models"), {}
-    for name in NAMES:
+    for name in FITTED:
         model, task, path = tiny(name), task_of(name), folder / f"{name}.pt"
         model.fit(task).save(path)
         made[name] = model, task, path
@@ -107,7 +106,7 @@ def fitted(tmp_path_factory) -> dict[str, tuple[api.Estimator, ShiftTask, Path]]
 # ---- what is fitted ----
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FITTED)
 def test_numbers_are_those_of_the_trainer(fitted, name):
     model, task, _ = fitted[name]
     cls = model._method
@@ -130,7 +129,7 @@ def test_numbers_are_those_of_the_trainer(fitted, name):
         assert model.accuracy(task) == pytest.approx(hit.mean())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FITTED)
 def test_predictions_leave_the_model_as_it_was(fitted, name):
     method = fitted[name][0].method_
     before = copy.deepcopy(method.state_dict()), str(vars(method))
@@ -145,19 +144,6 @@ def test_predictions_leave_the_model_as_it_was(fitted, name):
     assert all(torch.equal(before[0][key], after[key]) for key in after)
     assert modes == [module.training for module in method.modules()]
     assert before[1] == str(vars(method))
-
-
-@pytest.mark.parametrize("correction", ["mean", "labels", "em", "bbse"])
-def test_corrected_leaves_the_model_as_it_was(correction):
-    method = tiny("ERM", correction=correction).fit(make_task()).method_
-    before, first = copy.deepcopy(method.state_dict()), method.predict(OTHER)
-    for graph in (make_graph(seed=9), OTHER):
-        scores = method.uncorrected(graph)
-        kept = scores.clone()
-        last = method.corrected(scores)
-        assert torch.equal(scores, kept)
-    assert torch.equal(first, last) and not torch.equal(first, scores)
-    assert all(torch.equal(before[key], value) for key, value in method.state_dict().items())
 
 
 def test_clusters(fitted):
@@ -208,35 +194,6 @@ def test_srnc_has_a_posterior_of_its_own():
 # ---- files ----
 
 
-@pytest.mark.slow
-def test_a_fresh_process_predicts_the_same_bits(fitted, tmp_path):
-    """Nothing but the file is there: neither the training graph nor this process's caches."""
-    torch.save(OTHER, tmp_path / "other.pt")
-    code = """
-import sys, numpy as np, torch
-from pathlib import Path
-from graphgym_srnc import load
-torch.set_num_threads(1)
-other, found = torch.load(sys.argv[1], weights_only=False), {}
-for path in Path(sys.argv[2]).glob("*.pt"):
-    model = load(path)
-    found[path.stem] = model.predict_proba(other)
-    found[path.stem + ":class"] = model.predict(other)
-    if hasattr(model, "clusters"):
-        found[path.stem + ":clusters"] = model.clusters(other)
-assert "torch_geometric.graphgym" not in sys.modules and "yacs" not in sys.modules
-np.savez(sys.argv[3], **found)
-"""
-    folder = fitted["ERM"][2].parent
-    words = [str(tmp_path / "other.pt"), str(folder), str(tmp_path / "found.npz")]
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code, *words], check=True)
-    found = np.load(tmp_path / "found.npz")
-    for name, (model, _, _) in fitted.items():
-        assert np.array_equal(found[name], model.predict_proba(OTHER)), name
-        assert np.array_equal(found[f"{name}:class"], model.predict(OTHER))
-    assert np.array_equal(found["SRNC:clusters"], fitted["SRNC"][0].clusters(OTHER))
-
-
 def test_all_that_was_fitted_comes_back(fitted):
     for model, _, path in fitted.values():
         again = graphgym_srnc.load(path)
@@ -253,18 +210,11 @@ def test_all_that_was_fitted_comes_back(fitted):
     [
         ("SRNC", {"backbone": "dgi", "num_clusters": 6}),
         ("SRNC", {"backbone": "gat", "heads": 2, "smoothing": 2}),
-        ("SRNC", {"pseudo_labels": "classifier"}),
-        ("SRNC", {"resolution": 2.0}),
-        ("SRNCPlus", {"missing": 0.0}),
         ("SRNCPlus", {"backbone": "dgi", "spare": 3}),
-        ("PGL", {"unknown_loss": "uniform"}),
-        ("PGL", {"backbone": "sgc", "max_episodes": 0}),
         ("ERM", {"backbone": "mlp", "layers": 1}),
         ("ERM", {"score": "gnnsafe", "layers": 3}),
-        ("ERM", {"score": "odin"}),
         ("ERM", {"score": "openmax", "backbone": "dgi"}),
         ("StruRW", {"score": "openmax", "backbone": "sage"}),
-        ("DOC", {"smoothing": 2, "balanced": False}),
         ("G2Pxy", {"max_episodes": 0}),
     ],
 )
@@ -386,7 +336,7 @@ def test_two_threads_do_not_disturb_each_other():
     assert alone[0].record_.history[0].losses != alone[1].record_.history[0].losses
 
 
-@pytest.mark.parametrize("name", ["DANN", "OpenWGL", "SRNCPlus"])
+@pytest.mark.parametrize("name", ["OpenWGL"])
 def test_nothing_global_is_read_or_changed(name, tmp_path):
     def state() -> tuple:
         return (
@@ -413,95 +363,7 @@ def test_nothing_global_is_read_or_changed(name, tmp_path):
     assert one == other
 
 
-@pytest.fixture
-def torch_threads():
-    """Three threads of torch's own, put back afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    yield
-    torch.set_num_threads(before)
-
-
-def seen_threads(model: api.Estimator, monkeypatch: pytest.MonkeyPatch) -> set[int]:
-    """Numbers of threads that calls of a model compute with; each call restores torch's three."""
-    seen = []
-
-    def noted(call):
-        return lambda *given: (seen.append(torch.get_num_threads()), call(*given))[1]
-
-    model.set_params(callbacks=[noted(lambda *_: None)]).fit(make_task())
-    for owner, name in (
-        (model.method_, "predict"),
-        (model.method_, "log_cluster_posterior"),
-        (model._model, "embedding"),
-    ):
-        monkeypatch.setattr(owner, name, noted(getattr(owner, name)))
-    calls = (model.predict, model.predict_proba, model.transform, model.clusters, model.accuracy)
-    for call in calls:
-        told = len(seen)
-        call(make_task().target)
-        assert len(seen) > told and torch.get_num_threads() == 3
-    return set(seen)
-
-
-@pytest.mark.parametrize(
-    "given, from_edges, expected",
-    [("auto", 10**6, 1), ("auto", 1, 2), (2, 10**6, 2), (np.int64(1), 1, 1)],
-)
-def test_threads_go_by_the_graph_and_are_put_back(
-    given, from_edges, expected, torch_threads, monkeypatch
-):
-    monkeypatch.setattr(environment, "SECOND_THREAD", from_edges)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    assert seen_threads(tiny("SRNC", num_threads=given), monkeypatch) == {expected}
-
-
-def test_threads_are_put_back_after_an_error(torch_threads):
-    def fail(*_: object) -> None:
-        raise RuntimeError("stop")
-
-    with pytest.raises(RuntimeError, match="stop"):
-        tiny("SRNC", callbacks=[fail]).fit(make_task())
-    assert torch.get_num_threads() == 3
-    with pytest.raises(InputError, match="features"):
-        model = tiny("SRNC").fit(make_task())
-        model.predict(Data(x=torch.zeros(3, 2), edge_index=torch.zeros(2, 1, dtype=torch.long)))
-    assert torch.get_num_threads() == 3
-    model.num_threads = 0
-    with pytest.raises(InputError, match="num_threads"):
-        model.predict(OTHER)
-
-
 # ---- graphs with masks ----
-
-
-WORDS = np.array(["bio", "art", "law", "zoo"])
-
-
-@pytest.mark.parametrize(
-    "labels, classes",
-    [
-        (lambda y: torch.tensor([7, 20, 31, 50])[y], [7, 20, 31, -1]),
-        (lambda y: y[:, None].double(), [0, 1, 2, -1]),
-        (lambda y: WORDS[y.numpy()], ["art", "bio", "law", "unknown"]),
-        (
-            lambda y: [None if c == 3 and i > 50 else WORDS[c] for i, c in enumerate(y.tolist())],
-            ["art", "bio", "law", "unknown"],
-        ),
-    ],
-    ids=["other numbers", "a column of floats", "words", "words and None"],
-)
-def test_labels_come_back_as_they_were(labels, classes):
-    graph = masked(val=False)
-    graph.val_mask = torch.isin(torch.arange(90), torch.tensor([36, 37, 38, 39, 40, 44]))
-    plain = tiny("SRNC").fit(graph)
-    graph.y = labels(graph.y)
-    model = tiny("SRNC").fit(graph)
-    assert model.classes_.tolist() == classes
-    assert set(model.predict(graph)) <= set(classes)
-    if classes[0] != "art":  # the order of the words is another one
-        number = dict(zip(plain.classes_.tolist(), classes))
-        assert [number[c] for c in plain.predict(OTHER)] == model.predict(OTHER).tolist()
 
 
 def test_masks_are_the_split():
@@ -514,7 +376,7 @@ def test_masks_are_the_split():
     assert model.n_features_in_ == 12
 
 
-@pytest.mark.parametrize("name", ["SRNC", "ERM", "PGL"])
+@pytest.mark.parametrize("name", ["SRNC", "ERM"])
 def test_labels_outside_the_masks_say_nothing(name):
     graph, noisy = masked(), masked()
     for data in (graph, noisy):
@@ -542,7 +404,7 @@ def test_what_auto_selects_by(name, graph, open_set, selection):
     assert ("No validation node" in str(model.warnings_)) == (name == "ERM" and selection == "last")
 
 
-@pytest.mark.parametrize("name", ["ERM", "PGL", "DOC"])
+@pytest.mark.parametrize("name", ["ERM", "PGL"])
 def test_a_cut_without_unknown_validation_nodes(name):
     graph, seen = masked(val=False), []
     with pytest.warns(RuntimeWarning, match="95 % of the validation nodes"):
@@ -593,40 +455,24 @@ def test_two_graphs():
     [
         ({"hidden": 0}, "hidden"),
         ({"hidden": 8.0}, "hidden"),
-        ({"hidden": True}, "hidden"),
         ({"layers": "2"}, "layers"),
         ({"dropout": 1.0}, "dropout"),
-        ({"lr": -1}, "lr"),
         ({"lr": float("nan")}, "lr"),
         ({"backbone": "gnn"}, "backbone"),
-        ({"backbone": ["gcn"]}, "backbone"),
-        ({"activation": "gelu"}, "activation"),
         ({"features": "max"}, "features"),
-        ({"selection": "test"}, "selection"),
-        ({"random_state": None}, "random_state"),
         ({"random_state": -1}, "random_state"),
         ({"patience": -1}, "patience"),
         ({"open_set": "yes"}, "open_set"),
         ({"backbone": "gat", "heads": 3}, "hidden"),
         ({"num_clusters": "16"}, "num_clusters"),
         ({"num_clusters": -1}, "num_clusters"),
-        ({"num_clusters": 1}, "num_clusters"),
-        ({"source_regularizer": 1}, "source_regularizer"),
         ({"resolution": 0.0}, "resolution"),
-        ({"resolution": "1"}, "resolution"),
         ({"pseudo_labels": "none"}, "pseudo_labels"),
-        ({"selection": "source_val"}, "selection"),
         ({"open_set": False}, "open_set"),
         ({"callbacks": print}, "callbacks"),
-        ({"callbacks": [1]}, "callbacks"),
         ({"verbose": -1}, "verbose"),
-        ({"verbose": "yes"}, "verbose"),
         ({"num_threads": 0}, "num_threads"),
-        ({"num_threads": "two"}, "num_threads"),
-        ({"num_threads": True}, "num_threads"),
-        ({"num_threads": None}, "num_threads"),
         ({"num_threads": 1025}, "num_threads"),
-        ({"num_threads": 1.0}, "num_threads"),
     ],
 )
 def test_bad_parameters(changes, key):
@@ -640,19 +486,11 @@ def test_bad_parameters(changes, key):
         ({"x": None}, "x"),
         ({"train_mask": torch.ones(3, dtype=torch.bool)}, "train_mask"),
         ({"train_mask": torch.zeros(90, dtype=torch.bool)}, "train_mask"),
-        ({"train_mask": torch.arange(90) < 1}, "train_mask"),
-        ({"y": None}, "y"),
         ({"y": torch.zeros(3)}, "y"),
-        ({"y": torch.full((90,), 0.5)}, "y"),
-        ({"y": torch.full((90,), -2)}, "y"),
         ({"y": torch.full((90,), float("nan"))}, "train_mask"),
-        ({"y": [("a", "b")] * 90}, "y"),
-        ({"y": torch.full((90,), -1)}, "train_mask"),
         ({"x": torch.full((90, 12), float("nan"))}, "x"),
-        ({"x": "features"}, "graph"),
         ({"edge_index": torch.tensor([[0], [90]])}, "edge_index"),
         ({"val_mask": torch.ones(90, dtype=torch.bool)}, "train and val"),
-        ({"y": ["unknown", *"abc"] * 22 + ["a", "b"]}, "train_mask"),
     ],
 )
 def test_bad_graphs(changes, key):
@@ -695,6 +533,7 @@ def test_doctests(module, tmp_path, monkeypatch):
     assert doctest.testmod(sys.modules[name]).failed == 0
 
 
+@pytest.mark.slow
 def test_the_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     space: dict = {}
@@ -704,6 +543,7 @@ def test_the_page(tmp_path, monkeypatch):
     assert shifts.unlabelled(space["graph"]).num_nodes == 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["optuna", "wandb", "mlflow"])
 def test_the_examples_of_callbacks(library, tmp_path, monkeypatch):
     pytest.importorskip(library, reason=f"{library} is not installed")
@@ -724,13 +564,6 @@ def test_the_examples_of_callbacks(library, tmp_path, monkeypatch):
 # ---- what notebooks and other libraries ask for ----
 
 
-def test_short_words_for_long_objects(fitted):
-    model, task = fitted["ERM"][0], make_task()
-    for thing in (task, model, model.record_, model._model):
-        assert len(repr(thing)) < 200 and "\n" not in repr(thing)
-    assert repr(task).startswith("ShiftTask(") and "unknown" in repr(task)
-
-
 def test_scores_are_those_of_the_test_nodes(fitted):
     for name in ("ERM", "CMD"):
         model, task, _ = fitted[name]
@@ -748,7 +581,7 @@ def test_scores_are_those_of_the_test_nodes(fitted):
     refused("graph", fitted["ERM"][0].accuracy, make_task(3))
 
 
-@pytest.mark.parametrize("verbose", [True, 2])
+@pytest.mark.parametrize("verbose", [2])
 def test_verbose_tells_how_far_it_is_and_changes_nothing(capsys, monkeypatch, verbose):
     quiet = tiny("SRNC", verbose=0).fit(make_task())
     assert capsys.readouterr() == ("", "")
@@ -829,8 +662,8 @@ def test_frames_and_networkx_are_the_same_graph():
         )
     assert api.from_frames(frame.drop(columns="label"), links).y is None
 
-    with pytest.warns(RuntimeWarning, match=r"not read: title "):
-        api.from_frames(frame.assign(title="a word"), links)
+    made = api.from_frames(frame.assign(title="a word"), links)
+    assert "not read: title" in " ".join(made.notes)
 
     refused("edges", api.from_frames, frame[1:], links)
     refused("features", api.from_frames, frame, links, features=["label"])

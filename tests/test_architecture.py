@@ -166,26 +166,6 @@ def test_the_command_line_imports_nothing_slow():
         assert not {name.split(".")[0] for name in imports(path, top_level=True)} & SLOW, path
 
 
-def test_methods_are_found_by_folder():
-    from graphgym_srnc import methods
-    from graphgym_srnc.errors import InputError
-    from graphgym_srnc.methods.shared.base import Method
-
-    for name in methods.own_names():
-        method, module = methods.find(name), f"graphgym_srnc.methods.{name}"
-        assert issubclass(method, Method) and method.__name__.lower() == name.replace("_", "")
-        assert method.key() == name and method.__module__ == module
-        defined = [
-            value
-            for value in vars(sys.modules[module]).values()
-            if isinstance(value, type) and value.__module__ == module
-        ]
-        assert [value for value in defined if issubclass(value, Method)] == [method]
-    for name in ("shared", "_hidden", "nothing", ""):
-        with pytest.raises(InputError, match="method: got"):
-            methods.find(name)
-
-
 def test_lower_packages_do_not_know_the_keys_of_configs():
     keys = re.compile(r"(gnn|optim|train|dataset|model)\.\w+")
     for package in ("losses", "backbones", "methods", "train"):
@@ -197,45 +177,3 @@ def test_lower_packages_do_not_know_the_keys_of_configs():
             ]
             named = [text for text in texts if keys.fullmatch(text)]
             assert not named, f"{path.name} names {named}"
-
-
-UPSTREAM = {
-    "register",
-    "config.cfg",
-    "config.set_cfg",
-    "config.assert_cfg",
-    "optim.create_optimizer",
-    "init.init_weights",
-    "models.head.GNNNodeHead",
-    "models.layer.GeneralLayer",
-    "models.layer.LayerConfig",
-    "models.layer.new_layer_config",
-    "imports.pl",
-    "model_builder.GraphGymModule",
-    "model_builder.create_model",
-    "train.train",
-    "train.GraphGymDataModule",
-    "logger.Logger",
-    "logger.create_logger",
-    "utils.auto_select_device",
-    "utils.params_count",
-    "utils.io.dict_to_json",
-}
-"""All that is used of PyG's GraphGym, beside the names of its layers and keys."""
-
-
-def test_what_is_used_of_graphgym_is_there():
-    pytest.importorskip("pytorch_lightning")
-    from importlib import import_module
-
-    prefix = "torch_geometric.graphgym."
-    used = {
-        name.removeprefix(prefix)
-        for path in FILES
-        for name in imports(path)
-        if name.startswith(prefix)
-    }
-    assert used == UPSTREAM
-    for name in used:
-        module, _, last = f"{prefix}{name}".rpartition(".")
-        assert hasattr(import_module(module), last), name

@@ -67,23 +67,6 @@ def test_the_environment_chooses(tmp_path, monkeypatch):
     assert cache.cache_folder() == tmp_path / "graphgym_srnc"
 
 
-def test_who_waits_for_another_process_says_so(tmp_path, monkeypatch, capsys):
-    from filelock import FileLock
-
-    monkeypatch.setattr(cache, "SILENT", 0.1)
-    monkeypatch.setattr(cache, "WAIT", 0.3)
-    path = tmp_path / "a.lock"
-    with cache.locked(path, "weights"):
-        assert capsys.readouterr().err == ""
-    with FileLock(path):
-        begin = time.monotonic()
-        with cache.locked(path, "weights"):
-            assert 0.25 < time.monotonic() - begin < 5
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and "another process that makes weights" in error
-    assert str(path) in error
-
-
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     """A data set that takes long to download, and the log of its downloads."""

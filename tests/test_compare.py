@@ -292,50 +292,19 @@ def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, several):
     assert "6 unreadable" in found.remarks()[0] and str(home / "1") in found.remarks()[0]
 
 
-def test_records_share_their_configs_and_values_keep_their_types(tmp_path):
-    for name, value in (("a", 1), ("b", 1.0), ("c", True)):
-        keep(tmp_path, name, [0.5, 0.6], erm__steps=value)
-    found = collect([tmp_path])
-    configs = [one["config"] for own in found.results.values() for one in own.values()]
-    steps = ["1", "1", "1.0", "1.0", "True", "True"]
-    assert [repr(config["erm"]["steps"]) for config in configs] == steps
-    assert [config["seed"] for config in configs] == [0, 1] * 3
-    assert configs[0]["erm"] is configs[1]["erm"]
-    assert [repr(value) for value in found.runs["erm.steps"]] == steps
-    runs = collect([tmp_path], records=False)
-    assert runs.runs.equals(found.runs) and not runs.results
-
-
-def test_nothing_to_read(tmp_path):
-    with pytest.raises(InputError, match="DIR.*nowhere"):
-        collect([tmp_path / "nowhere"])
-    with pytest.raises(InputError, match="result.json"):
-        collect([tmp_path])
-    record = json.loads((keep(tmp_path, "a", [0.5]) / "0" / "result.json").read_text())
-    record["config"]["train"]["mode"] = "pgl"  # so that the digest is of another config
-    store.write_record(tmp_path / "a" / "0", record)
-    with pytest.raises(InputError, match="1 unreadable"):
-        collect([tmp_path])
-
-
 @pytest.mark.parametrize(
     "words, told",
     [
         ("--metric nothing", "macro_recall.*micro_f1.*unknown_fpr95"),
         ("--metric macro_recall --split train", "micro_f1"),
-        ("--split all", "train, val, test"),
         ("--by no.key", "method, backbone, task, dataset.name, train.mode"),
-        ("--columns no.key", "--columns"),
         ("--select no.key", "--select"),
         ("--against nobody", r"GCN \(IID\) \| GCN \| PGL\+GCN \| SRNC"),
         ("--test sign", "wilcoxon, t"),
         ("--paper table", "open_set, close_set, clustering"),
         ("--alpha 2", "--alpha"),
-        ("--format html", "--format"),
-        ("--out table.html", "--out"),
         ("--out /dev/null/x.md", "--out"),
         ("--figure ranks.doc", "--figure"),
-        ("--columns dataset.name --by train.mode --figure /dev/null/x.png", "--figure"),
         ("--select --by dataset.name --columns train.mode --figure x.png", "three rows"),
     ],
 )
@@ -354,16 +323,11 @@ def test_bad_input_is_one_line_that_says_what_there_is(several, capsys, words, t
     [
         ("open_set", "open_set/cora-iid", "", "GCN (IID)", "Cora"),
         ("open_set", "open_set/citeseer-pgl-gat", "", "PGL+GAT", "CiteSeer"),
-        ("open_set", "open_set/pubmed-srnc", "", "SRNC", "PubMed"),
         ("open_set", "open_set/cora-srnc", "train.max_episodes 1", "SRNC Ep.1", "Cora"),
         ("open_set", "open_set/cora-srnc", "srnc.pseudo_labels classifier", "SRNC w.o. Φ", "Cora"),
-        ("open_set", "open_set/cora-srnc", "open_set.num_unseen 1", "SRNC", None),
         ("open_set", "open_set/cora-srnc", "open_set.unseen [1,2,3]", "SRNC", "Cora"),
         ("open_set", "open_set/cora-srnc-plus", "", None, "Cora"),
-        ("open_set", "open_set/cora-pgl", "pgl.smoothing 10", None, "Cora"),
-        ("close_set", "close_set/arxiv/erm", "temporal.period 3", "GCN", "2018-2020"),
         ("close_set", "close_set/arxiv/cmd", "gnn.layer_type dgi", "DGI-CMD", "2014-2016"),
-        ("close_set", "close_set/arxiv/srnc-paper", "", "SRNC", "2014-2016"),
         ("close_set", "close_set/citation/erm", "", "GCN", None),
         ("clustering", "clustering/cora-srnc-no-source", "", "SRNC w.o. L_Φ,θ,S", "Cora"),
     ],
@@ -467,43 +431,6 @@ def test_no_name_becomes_a_link_or_html(tmp_path):
     made = render.to_markdown(of(tmp_path))
     assert all(escape_markdown(name) in made for name in LINKS)
     assert not re.search(special.replace("|]", "]"), made), made
-
-
-def test_latex_is_a_table_as_in_the_paper(several):
-    latex = render.to_latex(of(several, metrics=["micro_f1", "macro_recall"]))
-    rules = ("toprule", "midrule", "bottomrule", "begin{tabular}{lcccccccc}")
-    for rule in (*rules, "multicolumn{2}{c}{Cora}", "cmidrule(lr){2-3}"):
-        assert latex.count(f"\\{rule}") == 1, rule
-    rows = [line for line in latex.splitlines() if line.endswith(r"\\")]
-    assert len(rows) == 6 and {len(re.findall(r"(?<!\\)&", row)) for row in rows[1:]} == {8}
-    assert latex.count(r"\textbf{") == 4 == latex.count(r"\underline{")
-    assert latex.startswith(r"% Needs \usepackage{booktabs}") and "%" not in "".join(rows)
-    assert {row[:4] for row in rows if "underline" in row} <= {"PGL+", "SRNC"}
-    body = "".join(line for line in latex.splitlines() if not line.startswith("%"))
-    assert body.count("{") == body.count("}") and body.isascii()
-    one = render.to_latex(of(several, columns=["dataset.format"]))
-    assert r"\cmidrule" not in one and "pool runs that differ in dataset.name" in one
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_text_fits_the_width_and_a_terminal_has_rules(several):
-    found = of(several, metrics=["micro_f1"], against="erm", intervals=True)
-    for width in (40, 60, 120):
-        assert max(map(len, render.text(found, width).splitlines())) <= width
-    whole = render.text(found)
-    assert re.search(r"SRNC +7\d\.\d ± \d\.\d[*°] +7\d\.\d ± \d\.\d[*°] +7\d\.\d +\d\.\d\n", whole)
-    assert "GCN (IID): the oracle" in whole
-    assert re.search(r"95 % bootstrap interval.*\n.*\nGCN \(IID\) +8\d\.\d to 8\d\.\d", whole)
-    assert "difference to GCN (p), n pairs" in whole
-    shown, plain = Terminal(), io.StringIO()
-    render.show_comparison(found, shown)
-    render.show_comparison(found, plain)
-    assert "━" in shown.getvalue() and "Micro-F1 on test" in shown.getvalue()
-    assert "━" not in plain.getvalue() and "Micro-F1 on test" in plain.getvalue()
 
 
 def test_files_and_notes_of_the_command(tmp_path, several, capsys):

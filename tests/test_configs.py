@@ -87,8 +87,12 @@ def mode_of(variant: str) -> str:
 
 
 CONFIGS = {name: load_config(name) for name in config_names()}
-KINDS = {(cfg.train.mode, cfg.dataset.format): name for name, cfg in CONFIGS.items()}
-"""A config for each pair of a method and a shift."""
+KINDS = {
+    *{cfg.train.mode: name for name, cfg in CONFIGS.items()}.values(),
+    *{cfg.dataset.format: name for name, cfg in CONFIGS.items()}.values(),
+    *{cfg.dataset.name: name for name, cfg in CONFIGS.items()}.values(),
+}
+"""A config of each method, each shift and each data set."""
 
 
 def test_shipped_configs_are_found_and_set_nothing_in_vain():
@@ -100,7 +104,7 @@ def test_shipped_configs_are_found_and_set_nothing_in_vain():
     assert not vain
 
 
-@pytest.mark.parametrize("name", sorted(KINDS.values()))
+@pytest.mark.parametrize("name", sorted(KINDS))
 def test_config_runs_on_files_as_they_are_published(gym, name, tmp_path, published):
     words = ["dataset.name", str(published / "own")] * (name == "own")
     cfg = load_config(name, [*small(CONFIGS[name]), *words])
@@ -133,6 +137,8 @@ def test_configs_say_what_their_names_say():
             assert cfg.cross_graph.source != cfg.cross_graph.target, name
             assert cfg.train.selection == "last", name
     for name in named("close_set/arxiv_like/"):
+        if f"{ARXIV[1]}{name.rpartition('/')[2]}" not in CONFIGS:
+            continue  # a method that the paper does not have
         cfg, real = (CONFIGS[place + name.rpartition("/")[2]].clone() for place in ARXIV)
         assert (cfg.dataset.name, cfg.temporal.scale) == ("arxiv_like", 0.125), name
         cfg.dataset.name, cfg.temporal.scale = "ogbn-arxiv", 1.0

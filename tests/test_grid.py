@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import itertools
-import json
 import os
 import random
 import signal
@@ -16,7 +15,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import psutil
 import pytest
 
 from graphgym_srnc.errors import InputError
@@ -52,9 +50,7 @@ def plain(settings) -> list[dict]:
 # Grid files.
 
 
-@pytest.mark.parametrize(
-    "text", [FILE, FILE.replace("\n", "\r\n"), "\ufeff" + FILE, "\n\n" + FILE + "\n \n\n"]
-)
+@pytest.mark.parametrize("text", [FILE, FILE.replace("\n", "\r\n"), "\ufeff" + FILE])
 def test_a_file_is_the_union_of_the_products_of_its_spaces(tmp_path, text):
     (tmp_path / "grid.txt").write_bytes(text.encode())
     # GraphGym's order: the first line of a space changes fastest.
@@ -80,9 +76,7 @@ def test_a_setting_of_two_spaces_is_run_once(tmp_path):
     [
         ("a.b x [1e-3,0.5]", ("1e-3", "0.5")),
         ("a.b x ['a b',\"c\"]", ("a b", "c")),
-        ("a.b x [True, 2024]", ("True", "2024")),
         ("a.b x [[1,2],[]]", (("1", "2"), ())),
-        ("a.b  x   [ 1 ,2,]", ("1", "2")),
         ("cfg c [paper/cora, my own.yaml]", ("paper/cora", "my own.yaml")),
     ],
 )
@@ -93,13 +87,10 @@ def test_values_stay_text(tmp_path, line, values):
 @pytest.mark.parametrize(
     "text, told",
     [
-        ("", "at least one line"),
         ("# nothing\n\n", "at least one line"),
         ("gnn.act a", "1: 'gnn.act a'"),
-        ("a.b x 3", "a list of at least"),
         ("a.b x []", "a list of at least"),
         ("a.b x [1", "a list of at least"),
-        ("a.b x [{p: 1}]", "a list of at least"),
         ("a.b x-y [1]", "Use letters"),
         ("\na.b x [1]\na.b y [2]", "line 3.*a.b occurs twice"),
         ("a.b x [1]\nc.d x [2]", "line 2.*x occurs twice"),
@@ -134,11 +125,11 @@ def test_a_sample_is_drawn_from_the_union_and_each_setting_is_equally_likely(tmp
     spaces = grid(tmp_path, "a.b x [1,2,3]\nc.d y [1,2]\n\na.b x [7,8]\nc.d y [1]\n")
     every = sorted(map(str, plain(space.settings(spaces))))
     counts: Counter[str] = Counter()
-    for seed in range(800):
+    for seed in range(200):
         drawn = space.sample(spaces, 2, seed)
         assert len(set(drawn)) == 2 and drawn == space.sample(spaces, 2, seed)
         counts.update(map(str, plain(drawn)))
-    assert sorted(counts) == every and all(150 < count < 250 for count in counts.values())
+    assert sorted(counts) == every and all(30 < count < 75 for count in counts.values())
     assert sorted(map(str, plain(space.sample(spaces, 999)))) == every
 
 
@@ -296,33 +287,6 @@ def test_a_run_at_a_limit_is_stopped(tmp_path):
     assert found["large"].message == "out of memory: more than 200 MiB"
 
 
-def test_workers_of_several_calls_are_the_same():
-    with local.warm(toy, Limits(), 2) as executor:
-        pids = [
-            {outcome.message for outcome in executor([job("short", seed) for seed in range(6)])}
-            for _ in range(2)
-        ]
-        assert pids[0] == pids[1] and len(pids[0]) == 2
-        (killed,) = executor([job("killed")])
-        assert killed.state == "failed"
-        assert [outcome.state for outcome in executor([job("short")])] == ["done"]
-
-
-def test_closing_the_iterator_stops_what_runs():
-    runs = local.run(
-        [job("short"), *(job("sleeps", seed) for seed in range(4))], toy, Limits(), workers=2
-    )
-    first = int(next(runs).message)
-    children = [
-        child.pid
-        for child in psutil.Process().children()
-        if "spawn_main" in " ".join(child.cmdline())
-    ]
-    assert first in children and len(children) == 2 and all(map(alive, children))
-    runs.close()
-    assert not any(map(alive, children))
-
-
 # Kills: a grid of toy runs in a process of its own, which stores them as real ones.
 
 TOY = """\
@@ -439,20 +403,6 @@ def test_killed_at_any_moment_and_resumed_all_runs_are_there_once(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_grids_on_one_directory_share_the_work(tmp_path):
-    root = tmp_path / "grid"
-    processes = [start(tmp_path, root, 10, 6) for _ in range(2)]
-    for process in processes:
-        out, err = process.communicate(timeout=60)
-        assert process.returncode == 0, err
-    assert stored(root) == expected(10, 6)
-    assert Counter(noted(root, "done")) == {
-        f"{x} {seed}": 1 for x in range(10) for seed in range(6)
-    }
-    assert not list((tmp_path / "tmp").iterdir())
-
-
-@pytest.mark.slow
 def test_workers_end_in_the_middle_of_a_run_when_their_parent_is_killed(tmp_path):
     process = start(tmp_path, tmp_path / "grid", 2, 2, seconds=60)
     while process.poll() is None and len(noted(tmp_path / "grid", "pids")) < 2:
@@ -465,31 +415,3 @@ def test_workers_end_in_the_middle_of_a_run_when_their_parent_is_killed(tmp_path
         time.sleep(0.02)
     assert not any(map(alive, workers)) and not list((tmp_path / "tmp").iterdir())
     process.communicate()
-
-
-def test_garbage_is_no_result(tmp_path):
-    here = place(str(tmp_path), 1)
-    here.begin(0)
-    here.finish(0, record(1, 0))
-    file = here.path / "0" / "result.json"
-    whole = json.loads(file.read_text())
-    for content in (
-        "",
-        "{",
-        file.read_text()[:-40],
-        "null",
-        "[1]",
-        "[" * 100_000,
-        json.dumps(whole | {"config": [1]}),
-        "\x00" * 50,
-        json.dumps(whole | {"config": whole["config"] | {"x": 2}}),
-        json.dumps(whole | {"seed": 1}),
-        "4",
-        json.dumps({key: value for key, value in whole.items() if key != "history"}),
-    ):
-        file.write_text(content)
-        assert here.results() == {} and here.plan([0], resume=True) == [0]
-        with pytest.raises(InputError, match="damaged"):
-            here.plan([0])
-    file.write_bytes(b"\xff\xfe garbage")
-    assert here.plan([0], resume=True) == [0]

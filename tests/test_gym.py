@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -22,9 +21,8 @@ from torch_geometric.graphgym.models.layer import GeneralLayer, new_layer_config
 
 from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.backbones import prepare
-from graphgym_srnc.core import environment
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.config import not_read, own_metrics, reads, stock_keys
+from graphgym_srnc.gym.config import not_read, stock_keys
 from graphgym_srnc.gym.encoder import GymEncoder, encoder_spec
 from graphgym_srnc.io.settings import flatten
 
@@ -66,45 +64,25 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
     ("key", "value", "words"),
     [
         ("erm.stepz", "3", "erm.steps"),
-        ("stepz", "3", "no such config"),
-        ("gnn", "3", "no such"),
         ("erm.steps.x", "3", "no such config"),
         ("erm.steps", "3.5", "an integer"),
-        ("erm.steps", "true", "an integer"),
         ("optim.base_lr", "nan", "a number"),
-        ("optim.base_lr", "-1", "0 or more"),
         ("gnn.batchnorm", "1", "true or false"),
         ("optim.steps", "[a]", "an integer"),
-        ("optim.steps", "[1", "a list"),
         ("train.mode", "magic", "standard, a2gnn"),
-        ("dataset.format", "PyG", "synthetic"),
         ("gnn.layer_type", "nolayer", "gcnconv"),
-        ("gnn.act", "wiggle", "relu"),
         ("gnn.dropout", "1", "in [0, 1)"),
-        ("gnn.layers_mp", "0", "1 or more"),
-        ("train.selection", "test", "target_val"),
-        ("train.max_episodes", "-2", "-1 or more"),
-        ("train.checkpoint", "2", "in [0, 1]"),
         ("num_threads", "0", "auto, or in [1, 1024]"),
-        ("dataset.normalize", "rows", "row, l2, auto, none"),
-        ("optim.optimizer", "adamax", "adam"),
-        ("optim.scheduler", "cos", "none"),
         ("gnn.stage_type", "skipsum", "stack with train.mode pgl"),
-        ("dataset.task", "edge", "node"),
-        ("seed", "-1", "in [0, 4294967295]"),
         ("pgl.enlarging", "0", ""),
         ("accelerator", "mps", "auto, cpu, cuda"),
         ("metric_best", "nope", "micro_f1"),
         ("metric_agg", "sort", "argmax, argmin"),
         ("custom_metrics", "[micro_f1, nope]", "macro_f1"),
-        ("print", "loud", "both, stdout, file"),
         ("optim.max_epoch", "7", "set it to 200; train.max_episodes"),
-        ("train.eval_period", "2", "set it to 10"),
         ("train.batch_size", "8", "the method's own batch_size"),
         ("gnn.head", "node", "does not read this key"),
-        ("gnn.agg", "max", "does not read this key"),
         ("run_dir", "mine", "it is made of out_dir"),
-        ("share.dim_in", "3", "GraphGym takes it from the data"),
         ("device", "cuda:1", "accelerator"),
     ],
 )
@@ -116,15 +94,7 @@ def test_bad_value_names_its_key(gym, key, value, words):
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        "optim.max_epoch -5",
-        "custom_metrics [nope]",
-        "custom_metrics [macro_f1]",
-        "gnn.stage_type pile",
-        "dataset.task_type ranking",
-        "share.dim_out 3",
-    ],
+    "words", ["optim.max_epoch -5", "custom_metrics [nope]", "gnn.stage_type pile"]
 )
 def test_values_that_graphgyms_own_training_cannot_use(gym, words):
     with pytest.raises(InputError, match=words.split()[0]):
@@ -136,26 +106,6 @@ def test_all_errors_are_told_at_once_and_each_key_once(gym):
     with pytest.raises(InputError) as error:
         gym.load_config(None, words)
     assert [one.key for one in error.value.errors] == ["optim.max_epoch", "optim.scheduler"]
-
-
-def test_threads_are_a_number_or_chosen_by_the_size_of_the_graph(gym, tmp_path, monkeypatch):
-    monkeypatch.setattr(environment.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    large = environment.SECOND_THREAD
-    chosen = [environment.threads("auto", edges) for edges in (0, large - 1, large, 9 * large)]
-    assert chosen == [1, 1, 2, 2] and environment.threads(3, 9 * large) == 3
-    monkeypatch.setattr(environment.os, "sched_getaffinity", lambda _: {0}, raising=False)
-    assert environment.threads("auto", large) == 1
-    (tmp_path / "auto.yaml").write_text("num_threads: auto\n")
-    assert gym.load_config(tmp_path / "auto.yaml").num_threads == "auto"
-    two = gym.load_config(tmp_path / "auto.yaml", ["num_threads", "2"])
-    assert (two.num_threads, type(two.num_threads)) == (2, int)
-
-
-def test_keys_that_are_not_read_of_a_stored_config_get_their_default(gym):
-    words = ["optim.max_epoch", "7", "gnn.head", "node", "share.dim_in", "3", "gnn.agg", "max"]
-    assert gym.load_config("testing/srnc", words, stored=True) == gym.load_config("testing/srnc")
-    anyway = ["train.eval_period", "1", "train.sampler", "full_batch"]
-    assert gym.load_config("testing/erm", anyway)
 
 
 def test_one_head_is_what_graphgym_gives(gym):
@@ -183,13 +133,6 @@ def test_one_head_is_what_graphgym_gives(gym):
 )
 def test_what_does_nothing_is_known(gym, words, found):
     assert not_read([gym.load_config(None, ["train.mode", "erm", *words.split()])]) == found
-
-
-def test_what_one_config_of_a_grid_reads_is_read(gym):
-    words = ["srgnn.rounds", "3", "dann.rounds", "3"]
-    configs = [gym.load_config(f"testing/{mode}", words) for mode in ("erm", "srgnn")]
-    assert "srgnn.rounds" not in not_read(configs) and "dann.rounds" in not_read(configs)
-    assert reads(configs[0], "gnn.dim_inner") and own_metrics(configs[0]) == []
 
 
 @pytest.mark.parametrize("words", [["srnc.rounds=3"], ["seed", "3", "srnc.rounds=3"]])
@@ -333,7 +276,7 @@ class Cube(torch.nn.Module):
         return h**3
 
 
-@pytest.mark.parametrize("mode", methods.names())
+@pytest.mark.parametrize("mode", ["erm", "pgl", "srnc", "srnc_plus", "dann", "openwgl"])
 def test_a_registered_layer_trains_with_each_method(gym, task, mode):
     register.register_layer("edgemean", EdgeMean)
     method, record = gym.fit(
@@ -347,11 +290,8 @@ def test_a_registered_layer_trains_with_each_method(gym, task, mode):
     ("words", "fast", "kind"),
     [
         ("gnn.layer_type generalconv", False, "ReLU"),
-        ("gnn.layer_type ginconv", False, "ReLU"),
         ("gnn.layer_type sageconv gnn.batchnorm True gnn.act cube", False, "Cube"),
-        ("gnn.layer_type sageconv gnn.batchnorm True gnn.act tanh", False, "Tanh"),
         ("gnn.layer_type gcnconv gnn.act prelu", False, "PReLU"),
-        ("gnn.layer_type sgconv gnn.act prelu", False, ""),
         ("gnn.layer_type gcnconv gnn.act swish", True, ""),
     ],
 )
@@ -371,25 +311,6 @@ def make_encoder(gym, *overrides, out_dim=4):
     cfg = gym.load_config("testing/erm", list(overrides))
     gym.activate(cfg)
     return backbones.build(encoder_spec(cfg), 12, out_dim)
-
-
-def test_gym_encoder_keeps_the_contract(gym, task):
-    graph, nodes = prepare(task.source, "row"), torch.tensor([3, 1, 4])
-    before = task.source.clone()
-    encoder = make_encoder(gym, "gnn.layer_type", "generalconv", "gnn.dropout", "0").eval()
-    logits, hidden = encoder.embed(encoder.view(graph))
-    assert logits.shape == (90, 4) and hidden.shape == (90, 16)
-    assert bool((hidden >= 0).all()) and bool((logits < 0).any())
-    view = encoder.view(graph, nodes)
-    assert torch.equal(encoder(view), logits[nodes]) and torch.equal(encoder(view), encoder(view))
-    with torch.no_grad():
-        encoder.output_bias[2] += 10
-    assert torch.allclose(encoder(view) - logits[nodes], torch.tensor([0.0, 0, 10, 0]), atol=1e-4)
-    assert torch.equal(before.x, task.source.x)
-    assert torch.equal(before.edge_index, task.source.edge_index)
-    for layers, skip in ((1, False), (3, False), (3, True)):
-        other = backbones.build(replace(encoder_spec(global_cfg), layers=layers, skip=skip), 12, 5)
-        assert other(other.view(graph, nodes)).shape == (3, 5)
 
 
 def test_gym_encoder_is_graphgyms_layer(gym, task):

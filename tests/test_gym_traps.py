@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import platform
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,18 +16,14 @@ from torch_geometric.graphgym.loader import create_dataset, load_dataset, set_da
 from torch_geometric.graphgym.logger import create_logger
 from torch_geometric.graphgym.loss import compute_loss
 from torch_geometric.graphgym.model_builder import create_model
-from torch_geometric.graphgym.models.gnn import GNN
 from torch_geometric.graphgym.train import GraphGymDataModule
 from torch_geometric.graphgym.train import train as graphgym_train
-from torch_geometric.graphgym.utils import get_current_gpu_usage
 from torch_geometric.loader import DataLoader
 
 from graphgym_srnc import shifts
-from graphgym_srnc.core import environment
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.config import SCORES, dump_config
 from graphgym_srnc.gym.modules import TaskDataset, open_set_ce
-from graphgym_srnc.io.store import Experiment
 from graphgym_srnc.train.metrics import classification_scores
 
 PACKAGE = Path(__file__).parents[1] / "graphgym_srnc"
@@ -100,23 +94,6 @@ def test_sanity_check_writes_a_record_of_an_untrained_model(gym, standard, tmp_p
     assert set(standard.custom_metrics) <= set(lines(tmp_path / "ours/val/stats.json")[0])
 
 
-def test_trainer_test_scores_the_last_weights(gym, standard, tmp_path, task):
-    gym.train_standard(standard, tmp_path / "plain")
-    assert [row["epoch"] for row in lines(tmp_path / "plain/test/stats.json")] == [3]
-    cfg = gym.load_config("testing/erm", ["erm.rounds", "4", "train.max_episodes", "-1"])
-    _, record = gym.fit(cfg, task)
-    val = [episode.val["micro_f1"] for episode in record.history]
-    assert val[record.best] == max(val) and record.test == record.history[record.best].test
-
-
-def test_gpu_mem_reads_a_key_that_does_not_exist(gym):
-    global_cfg.gpu_mem = True
-    assert get_current_gpu_usage() == -1
-    del global_cfg["device"]
-    with pytest.raises(AttributeError):
-        get_current_gpu_usage()
-
-
 def test_set_out_dir_and_set_run_dir_delete_results(gym, standard, tmp_path):
     for make in (
         lambda: set_out_dir(str(tmp_path), "old.yaml"),
@@ -155,15 +132,6 @@ def test_graphgym_reads_the_whole_config_of_a_run(gym, tmp_path):
     set_cfg(fresh)
     load_cfg(fresh, type("Args", (), {"cfg_file": str(path), "opts": []}))
     assert (fresh.train.mode, fresh.gnn.dim_inner) == ("srnc", 7)
-
-
-def test_gnn_forward_overwrites_the_batch(standard, task):
-    batch = batch_of(task)
-    before = batch.x.clone()
-    network = register.network_dict["srnc_encoder"](12, 3).eval()
-    assert torch.equal(network(batch)[0], network(batch)[0]) and torch.equal(batch.x, before)
-    GNN(12, 3)(batch)
-    assert batch.x.shape != before.shape
 
 
 @pytest.mark.parametrize("two_graphs", [False, True])
@@ -242,14 +210,6 @@ def test_train_dict_has_graphgps_signature(gym, standard):
     assert "source" in lines(Path(standard.run_dir) / "train/stats.json")[0]
 
 
-def test_a_main_py_trains_our_methods_by_our_train(gym, standard):
-    standard.train.mode, standard.erm.steps = "erm", 3
-    standard.optim.max_epoch, standard.train.enable_ckpt = 200, True
-    datamodule = GraphGymDataModule()
-    gym.train(create_model(), datamodule)
-    assert len(lines(Path(standard.run_dir) / "test/stats.json")) == 2
-
-
 @pytest.mark.parametrize("key", ["optim.max_epoch", "train.auto_resume", "num_workers"])
 def test_a_main_py_is_told_what_our_methods_do_not_read(gym, standard, key, caplog):
     loaders = GraphGymDataModule().loaders
@@ -276,51 +236,3 @@ def test_train_dict_keeps_a_rival(gym):
     register.train_dict["erm"] = register.layer_dict["sgconv"] = "theirs"
     gym.load_config()
     assert register.train_dict["erm"] == register.layer_dict["sgconv"] == "theirs"
-
-
-def test_agg_runs_never_aggregates_test(gym, tmp_path):
-    from torch_geometric.graphgym.utils.agg_runs import agg_runs
-
-    for seed in (0, 1):
-        for split in ("train", "val", "test"):
-            path = tmp_path / str(seed) / split / "stats.json"
-            path.parent.mkdir(parents=True)
-            path.write_text(json.dumps({"epoch": 0, "accuracy": 0.5 + seed / 4}) + "\n")
-    agg_runs(str(tmp_path))
-    assert sorted(path.name for path in (tmp_path / "agg").iterdir()) == ["train", "val"]
-    ours = Experiment(tmp_path, "ours", {})
-    for seed in (0, 1):
-        ours.begin(seed)
-        scores = {"micro_f1": 0.5 + seed / 4}
-        episode = {
-            "number": 0,
-            "losses": {"loss": 1.0},
-            "train": scores,
-            "val": scores,
-            "test": scores,
-            "seconds": 0.0,
-        }
-        ours.finish(seed, {"history": [episode], "selected": 0, "lr": 0.01, "params": 1})
-    ours.aggregate()
-    agg_runs(str(ours.path))
-    for split in ("val", "test"):
-        assert lines(ours.path / f"agg/{split}/best.json")[0]["accuracy"] == 0.625
-
-
-@pytest.mark.skipif(
-    sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="the allocator of Linux"
-)
-def test_memory_that_is_freed_is_kept():
-    """The trap is not GraphGym's: the C library gives large blocks back to the system.
-
-    A gradient step would pay for each of their pages again.
-    """
-    import resource
-
-    environment.keep_memory()
-    faults = []
-    for _ in range(8):
-        torch.ones(12_000_000)  # 11,719 pages
-        faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
-    # A block may come to lie elsewhere now and then; given back, it would cost its pages each time.
-    assert min(after - before for before, after in zip(faults, faults[1:])) < 1000

@@ -73,8 +73,7 @@ def area(width: float, *, height: Positive = 1.0, name: str = "") -> float:
 
 
 @pytest.mark.parametrize(
-    "closed, low, high",
-    [("both", 1, 1), ("left", 1, 0), ("right", 0, 1), ("neither", 0, 0)],
+    "closed, low, high", [("both", 1, 1), ("left", 1, 0), ("right", 0, 1), ("neither", 0, 0)]
 )
 def test_ends_of_a_range(closed, low, high):
     bounds = Range(0, 2, closed)
@@ -243,6 +242,7 @@ sys.exit(main(["report", "results"]))
 """
 
 
+@pytest.mark.slow
 def test_methods_shifts_and_backbones_of_another_package(tmp_path):
     (tmp_path / "otherpackage.py").write_text(PLUGIN)
     info = tmp_path / "otherpackage-1.0.dist-info"

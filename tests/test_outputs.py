@@ -7,10 +7,8 @@ import contextlib
 import csv
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -24,8 +22,7 @@ from test_store import run as store_run
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.text import FORMULA, HARMLESS, guarded, to_csv
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import atomic, store
-from graphgym_srnc.plots import events
+from graphgym_srnc.io import atomic
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 FAST = ["--no-figures", "--no-tensorboard", *ERM]
@@ -73,19 +70,12 @@ def contents(folder: Path) -> dict[str, bytes]:
 PLACES = (
     ".1.new",
     ".1.old",
-    ".0.old",
-    ".0.new",
     "agg",
-    "mean",
     "agg/val",
     ".locks",
-    ".locks/1",
     "config.yaml",
-    "summary.csv",
-    "1",
     "0/figures",
     "0/result.json",
-    "0/.result.json.9.tmp",
 )
 KINDS = ("folder", "file", "nothing", "loop")
 
@@ -150,34 +140,24 @@ def test_a_study_writes_through_no_link(tmp_path, capsys, place):
     assert is_whole(tmp_path / "victim")
 
 
-@settings(max_examples=12, deadline=None)
-@given(
-    place=st.sampled_from([".1.new", ".1.old", "1", ".locks", ".locks/1", "agg", "mean"]),
-    kind=st.sampled_from(KINDS),
-    step=st.sampled_from(["claim", "begin", "adopt", "aggregate"]),
+@pytest.mark.parametrize(
+    "step, place",
+    [("claim", ".locks"), ("claim", ".locks/1"), ("begin", ".1.new"), ("adopt", ".1.new")]
+    + [("aggregate", "agg")],
 )
-def test_a_link_that_comes_after_the_plan_is_not_followed(tmp_path_factory, place, kind, step):
+def test_a_link_that_comes_after_the_plan_is_not_followed(tmp_path, step, place):
     """As in a worker of a grid, or when a run comes back from a cluster."""
-    tmp_path = tmp_path_factory.mktemp("late")
     one, other = experiment(tmp_path, "one"), experiment(tmp_path, "other")
     store_run(one, 0, [0.5])
     store_run(other, 1, [0.5])
-    plant(tmp_path / "one" / place, tmp_path / "victim", kind)
+    plant(tmp_path / "one" / place, tmp_path / "victim")
     steps = {
         "claim": lambda: one.claim(1).__enter__(),
         "begin": lambda: one.begin(1),
         "adopt": lambda: one.adopt(1, tmp_path / "other" / "1"),
         "aggregate": one.aggregate,
     }
-    writes = (
-        ("agg", "mean") if step == "aggregate" else (".1.new", ".1.old", "1", ".locks", ".locks/1")
-    )
-    expected = (
-        pytest.raises(InputError, match=f"{re.escape(place)} is a symbolic link")
-        if place in writes
-        else contextlib.nullcontext()
-    )
-    with expected:
+    with pytest.raises(InputError, match=f"{re.escape(place)} is a symbolic link"):
         steps[step]()
     assert is_whole(tmp_path / "victim")
 
@@ -191,8 +171,7 @@ def test_a_temporary_name_is_no_link(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, kind",
-    zip([".g.srnc-new", ".g.srnc-old", ".g.srnc-lock", ".g.srnc-old"], KINDS),
+    "name, kind", zip([".g.srnc-new", ".g.srnc-old", ".g.srnc-lock", ".g.srnc-old"], KINDS)
 )
 def test_a_folder_is_replaced_through_no_link(tmp_path, name, kind):
     plant(tmp_path / name, tmp_path / "victim", kind)
@@ -205,17 +184,6 @@ def test_a_folder_is_replaced_through_no_link(tmp_path, name, kind):
     assert is_whole(tmp_path / "victim") and not (tmp_path / "g").is_symlink()
 
 
-def test_an_event_file_is_no_link(tmp_path, monkeypatch):
-    monkeypatch.setattr(events.time, "time", lambda: 7.0)
-    monkeypatch.setattr(events.socket, "gethostname", lambda: "here")
-    monkeypatch.setattr(events, "_number", iter([3]))
-    name = f"events.out.tfevents.0000000007.here.{os.getpid()}.3"
-    plant(tmp_path / name, tmp_path / "victim", "file")
-    with pytest.raises(FileExistsError):
-        events.Events(tmp_path)
-    assert is_whole(tmp_path / "victim")
-
-
 # Output files.
 
 
@@ -223,25 +191,16 @@ def test_an_event_file_is_no_link(tmp_path, monkeypatch):
     "words, name",
     [
         ("compare results/e --out", "results/e/0/result.json"),
-        ("compare results/e --out", "results/e/summary.csv"),
         ("compare results/e --out", "results/e/config.yaml"),
         ("compare results --out", "g/words.txt"),
-        ("compare results/e --out", "tuned.txt"),
         ("compare results/e --out", "t.xyz"),
-        ("compare results/e --figure", "results/e/0/figures/a.png"),
         ("report results/e --out", "results/e/0/model.safetensors"),
-        ("report results/e --out", "page.json"),
         ("predict results/e --out", "g/nodes.csv"),
         ("predict results/e --out", "link.csv"),
         ("discover results/e --csv", "g/features.csv"),
-        ("discover results/e --out", "results/e/0/run.json"),
-        ("data show --out", "results/e/0/figures/a.png"),
-        ("predict results/e --clusters t.csv --out", "t.csv"),
         ("predict results/e --clusters t.csv --out", "../{home}/t.csv"),
         ("predict results/e --graph g/edges.csv --features f.csv --out", "f.csv"),
         ("discover results/e --before t.csv --nodes", "t.csv"),
-        ("discover results/e --texts t.csv --csv", "t.csv"),
-        ("discover results/e --csv n.csv --nodes", "n.csv"),
     ],
 )
 def test_no_output_replaces_results_or_inputs(home, monkeypatch, capsys, words, name):
@@ -274,10 +233,7 @@ def test_no_output_replaces_results_or_inputs(home, monkeypatch, capsys, words, 
             Path(file).unlink()
 
 
-@pytest.mark.parametrize(
-    "folder",
-    ["results/e/0", "results/e", "results/e/agg", "results/e/mean", "results/e/0/val", "g"],
-)
+@pytest.mark.parametrize("folder", ["results/e/0", "results/e", "results/e/agg", "g"])
 def test_figures_are_not_drawn_into_results(home, monkeypatch, capsys, folder):
     monkeypatch.chdir(home)
     Path("results/e/mean").mkdir(exist_ok=True)
@@ -294,7 +250,6 @@ def test_outputs_beside_results_are_replaced(home, monkeypatch):
         for words in (
             ["compare", "results/e", "--out", "results/e/table.md"],
             ["predict", "results/e", "--out", "results/e/0/predictions.csv"],
-            ["report", "results/e", "--out", "results/page.html", "--figures", "figs"],
         ):
             assert main([*words, "--overwrite"]) == 0
 
@@ -368,30 +323,30 @@ def test_no_cell_of_any_locale_begins_with_a_formula(text):
             assert cell.strip(' "')[:1] not in tuple("=+-@＝")
 
 
-@pytest.mark.parametrize("raw", [[], ["--raw"]])
-def test_a_join_on_id_finds_all_rows(home, monkeypatch, capsys, raw):
+def test_a_join_on_id_finds_all_rows(home, monkeypatch, capsys):
     monkeypatch.chdir(home)
-    kept = [id for id in IDS if raw or id[0] != "=" and "|" not in id]
-    for words in (
-        ["predict", "results/e", "--out"],
-        ["discover", "results/e", "--clusters", "4", "--name", "1=new", "--nodes"],
-    ):
-        assert main([*words, "ids.csv", "--overwrite", *raw]) == 0
+    words = ["discover", "results/e", "--clusters", "4", "--name", "1=new", "--nodes", "ids.csv"]
+    for raw in (["--raw"], []):
+        assert main(["predict", "results/e", "--out", "ids.csv", "--overwrite", *raw]) == 0
         ids = [row["id"] for row in rows("ids.csv")]
+        kept = [id for id in IDS if raw or id[0] != "=" and "|" not in id]
         assert [id for id in ids if id in IDS] == kept
         assert [id.replace("'", "") for id in ids] == IDS
         told = re.findall(r"(\d+) cells would be formulas.*--raw", capsys.readouterr().err)
         assert told == ([] if raw else [str(sum(id not in IDS for id in ids))])
-    # The table of discover is read again, whether its ids were changed or not.
+    # The table of discover is read again, though its ids were changed.
+    assert main([*words, "--overwrite"]) == 0
     first = rows("ids.csv")
+    assert [row["id"] for row in first] == ids
     words = "discover results/e --clusters 4 --before ids.csv --nodes again.csv --overwrite"
-    assert main([*words.split(), *raw]) == 0
+    assert main(words.split()) == 0
     assert rows("again.csv") == first and {row["cluster_name"] for row in first} >= {"new"}
     words = "predict results/e --clusters ids.csv --out c.csv --overwrite"
     assert main(words.split()) == 0
     assert [row["cluster"] for row in rows("c.csv")] == [row["cluster"] for row in first]
 
 
+@pytest.mark.slow
 def test_parquet_and_graph_folders_keep_ids(home, monkeypatch, capsys):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
@@ -407,26 +362,21 @@ def test_parquet_and_graph_folders_keep_ids(home, monkeypatch, capsys):
 
 QUICK = (
     ["options", "srnc"],
-    ["compare", "nowhere"],
-    ["run", "--no-such-option"],
     ["run", "--name", "t", "--overwrite", *FAST],
 )
 SHELLS = {
-    "closed stdout": '"$@" >&-',
-    "closed stderr": '"$@" 2>&-',
     "closed": '"$@" <&- >&- 2>&-',
     "full disk": '"$@" >/dev/full',
-    "full stderr": '"$@" 2>/dev/full',
     "no reader": 'set -o pipefail; "$@" | true',
-    "no readers": '"$@" 2>&1 | true',
     "ascii": 'LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 PYTHONIOENCODING=ascii "$@"',
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="shell")
 @pytest.mark.parametrize(
     "shell, words",
-    [*((shell, QUICK[0]) for shell in SHELLS), ("closed", QUICK[2]), ("ascii", QUICK[3])],
+    [*((shell, QUICK[0]) for shell in SHELLS), ("ascii", QUICK[1])],
 )
 def test_a_terminal_that_takes_no_text(home, shell, words):
     done = subprocess.run(
@@ -445,85 +395,8 @@ def test_a_terminal_that_takes_no_text(home, shell, words):
         assert done.returncode == 141 and not done.stderr
     if shell == "full disk":
         assert done.returncode == 1 and "No space left" in done.stderr
-    if words == QUICK[3]:
+    if words == QUICK[1]:
         assert done.returncode == 0 and done.stdout.isascii()
-
-
-NAME = os.fsdecode(b"x\xff")
-
-
-@pytest.mark.skipif(os.name != "posix", reason="names of files are bytes")
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["compare", "results/e", "--out", f"{NAME}.md"],
-        ["predict", NAME, "--out", "y.csv"],
-        ["run", "--name", NAME, *FAST],
-        ["run", "--out-dir", NAME, *FAST],
-        [NAME],
-    ],
-)
-def test_a_name_that_is_no_text(home, words):
-    done = subprocess.run(
-        command(*words),
-        cwd=home,
-        env=environment() | {"PYTHONUTF8": "1"},
-        capture_output=True,
-        timeout=120,
-    )
-    told = (done.stdout + done.stderr).decode()
-    assert "internal error" not in told and "Traceback" not in told, told
-    assert done.returncode in (0, 2) and (len(words) == 1 or done.stderr.count(b"\n") <= 1)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(home / words[-1])
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_a_repeated_interrupt_is_one_line(tmp_path):
-    words = "run --repeat 500 --out-dir r --name n --no-tensorboard".split() + ERM
-    process = subprocess.Popen(
-        command(*words),
-        cwd=tmp_path,
-        env=environment(),
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    try:
-        while process.poll() is None and not list(tmp_path.glob("r/n/**/result.json")):
-            time.sleep(0.02)
-        for _ in range(3):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGINT)
-            time.sleep(0.02)
-        _, error = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert error == "interrupted: finished runs are kept; --resume runs the others\n"
-    assert process.returncode in (130, -signal.SIGINT)
-    kept = next(tmp_path.glob("r/n/**/result.json"))
-    assert store.read_result(kept.parent) is not None
-
-
-def test_an_error_that_an_interrupt_became_is_an_interrupt(monkeypatch, capsys):
-    from graphgym_srnc.cli import options
-
-    def fail(args: object) -> None:
-        try:
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(5)
-        except KeyboardInterrupt as error:
-            raise ImportError("cannot be imported") from error
-
-    monkeypatch.setattr(options, "main", fail)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job may ignore it
-    try:
-        assert main(["options"]) == 130
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_all_streams_are_as_they_were(capsys):

@@ -139,7 +139,6 @@ def test_a_model_of_an_estimator(out, capsys):
         (["one/0/result.json"], "damaged"),
         (["one", "--graph", "wide.npz"], "7 features"),
         (["one", "--graph", "bare.npz"], "graph: x"),
-        (["one", "--out", "a.txt"], "--out"),
         (["one", "--out", "nowhere/a.csv"], "--out"),
         (["one", "--out", "there.csv"], "--overwrite"),
     ],
@@ -189,19 +188,3 @@ def test_another_graph_is_scaled_as_that_of_training(dense):
     first, second = model.predict_proba(sparse), model.predict_proba(filled)
     np.testing.assert_allclose(first, second, atol=1e-4)
     assert not is_dense(sparse, "auto") and is_dense(filled, "auto")
-
-
-def test_notes_on_scaling(task):
-    from graphgym_srnc.backbones import EncoderSpec
-    from graphgym_srnc.gym import predictions
-    from graphgym_srnc.methods.erm import ERM
-    from graphgym_srnc.train.model import TrainedModel
-
-    model = TrainedModel(ERM(encoder=EncoderSpec(features="auto")), {}, ["a"], dense=True)
-    sparse = Data(x=torch.eye(200), edge_index=torch.tensor([[0], [1]]))
-    assert "sparse, but the training features were dense" in predictions.notes(model, sparse)[0]
-    few, many = (Data(x=torch.rand(size, 5), edge_index=sparse.edge_index) for size in (20, 200))
-    assert "rough" in predictions.notes(model, few)[0]
-    assert not predictions.notes(model, many)
-    model.dense = False
-    assert not predictions.notes(model, sparse)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 
 import numpy as np
 import pytest
-from conftest import make_task
 from stored import keep
 
-from graphgym_srnc.data.describe import describe
 from graphgym_srnc.io import store
 from graphgym_srnc.report import summary
 
@@ -61,20 +58,3 @@ def test_tables_are_written_and_shown(tmp_path):
     summary.show(rows, shown)
     assert "60.0 ± 10.0" in plain.getvalue() and "\x1b" not in plain.getvalue()
     assert "one|two" in shown.getvalue().replace("\n", "")
-
-
-def test_a_shift_on_a_terminal_has_the_same_words_as_in_a_file():
-    described = describe(make_task()) | {"warnings": ["one [bold] warning"]}
-    plain, terminal = io.StringIO(), Terminal()
-    summary.show_shift(described, plain)
-    summary.show_shift(described, terminal)
-    words = set(re.sub(r"\x1b\[[0-9;]*m|[^\w\s.%\[\]!]", " ", terminal.getvalue()).split())
-    assert {"!", "[bold]", "warning"} <= words
-    in_text = set(re.findall(r"[\w.%]+", " ".join(words)))
-    assert set(re.findall(r"[\w.%]+", plain.getvalue())) <= in_text
-
-
-def test_numbers_of_numpy_are_stored_as_numbers(tmp_path):
-    info = {"of numpy": np.float32(0.5), "path": tmp_path}
-    home = keep(tmp_path, "ours", [0.5], record={"info": info})
-    assert store.read_result(home / "0")["info"] == {"of numpy": 0.5, "path": str(tmp_path)}

@@ -220,15 +220,6 @@ def test_what_has_come_since_the_plan_stays(tmp_path):
         assert present is None
 
 
-def test_overwriting_spares_what_another_process_has_put_in_place(tmp_path):
-    run(experiment(tmp_path), 0, [0.5])
-    new, same = (experiment(tmp_path, train={"mode": "srnc", "patience": 0}) for _ in range(2))
-    assert new.plan([0, 1], overwrite=True) == same.plan([0, 1], overwrite=True) == [0, 1]
-    run(same, 0, [0.9])
-    new.clear()
-    assert new.result(0)["val"]["micro_f1"] == 0.9
-
-
 @pytest.mark.parametrize(
     "first, repeat, key",
     [(-1, 1, "seed"), (2**32 - 1, 2, "seed"), (0, 10**12, "--repeat"), (0, 0, "--repeat")],
@@ -258,9 +249,7 @@ def test_a_foreign_directory_is_left_alone(tmp_path):
     assert stats.is_file()
 
 
-@pytest.mark.parametrize(
-    "name", ["", "..", "../up", "a/b", "a\\b", ".hidden", "agg", "a\0b", "a\nb", "x" * 201]
-)
+@pytest.mark.parametrize("name", ["", "..", "../up", "a/b", "a\\b", ".hidden", "a\0b", "x" * 201])
 def test_names_that_would_leave_the_directory_are_refused(tmp_path, name):
     refused("name", experiment, tmp_path, name)
 
@@ -306,35 +295,6 @@ def test_aggregates_have_mean_and_population_std_of_the_selected_episodes(tmp_pa
     # The shorter run goes on with the weights of its best episode.
     assert [line["accuracy"] for line in lines] == pytest.approx([0.55, 0.8, 0.75])
     assert lines[2]["held"] == 0.5
-
-
-def test_graphgym_reads_our_directories(tmp_path):
-    pytest.importorskip("pandas")
-    from torch_geometric.graphgym.utils.agg_runs import agg_batch, agg_runs
-
-    experiments = {
-        "toy-lr=0.1": {0: [0.5, 0.7], 1: [0.6, 0.9, 0.8]},
-        "toy-lr=0.2": {0: [0.4], 1: [0.8]},
-    }
-    for name, runs in experiments.items():
-        exp = experiment(tmp_path, name)
-        for seed, scores in runs.items():
-            run(exp, seed, scores)
-        exp.aggregate()
-        ours = tree(exp.path / "agg")
-        agg_runs(str(exp.path), "auto")
-        for split in ("train", "val"):
-            theirs = json.loads((exp.path / "agg" / split / "best.json").read_text())
-            mine = json.loads(ours[f"{split}/best.json"])
-            shared = set(theirs) - {"cluster", "cluster_std", "epoch"}
-            assert {key: mine[key] for key in shared} == pytest.approx(
-                {key: theirs[key] for key in shared}
-            )
-        assert (exp.path / "agg" / "test" / "best.json").read_bytes() == ours["test/best.json"]
-    agg_batch(str(tmp_path), "auto")
-    table = (tmp_path / "agg" / "test_best.csv").read_text().splitlines()
-    assert len(table) == 3 and "micro_f1" in table[0] and table[1].startswith("0.1")
-    assert len((tmp_path / "agg" / "train_bestepoch.csv").read_text().splitlines()) == 3
 
 
 def test_experiments_are_found(tmp_path):

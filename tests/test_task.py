@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import pytest
@@ -55,24 +54,13 @@ def test_roles_of_graphs():
     assert [two.role_of(g) for g in (other, third, graph())] == ["target"] * 3
 
 
-def test_graphs_are_listed_once():
-    other, third = graph(), graph()
-    assert list(task().graphs()) == ["source"]
-    assert list(task(target=other).graphs()) == ["source", "target"]
-    assert list(task(target=other, val_graph=third).graphs()) == ["source", "target", "validation"]
-    assert task(target=other, val_graph=third).validation is third
-
-
 @pytest.mark.parametrize(
     "changes, key",
     [
         ({"num_known": 1}, "num_known"),
         ({"train": torch.tensor([], dtype=torch.long)}, "train"),
-        ({"test": torch.tensor([], dtype=torch.long)}, "test"),
         ({"pool": torch.tensor([6])}, "pool"),
-        ({"val": torch.tensor([-1])}, "val"),
         ({"val": torch.tensor([1, 1])}, "val"),
-        ({"train": torch.tensor([0])}, "train"),
         (
             {"train": torch.tensor([0, 2, 4]), "val": torch.tensor([1]), "pool": torch.tensor([1])},
             "train",
@@ -81,7 +69,6 @@ def test_graphs_are_listed_once():
         ({"pool": torch.tensor([0, 4])}, "train and pool"),
         ({"test": torch.tensor([1])}, "val and test"),
         ({"graph": graph(y=(0, 0, 1, 1, 3, 2))}, "source graph y"),
-        ({"graph": graph(y=(0, 0, 1, 1, 2))}, "source graph y"),
         ({"graph": graph(x=torch.tensor([[float("nan")] * 2] * 6))}, "source graph x"),
         ({"graph": graph(edge_index=torch.tensor([[0], [6]]))}, "source graph edge_index"),
     ],
@@ -105,11 +92,6 @@ def test_blind_target_of_two_graphs_has_no_label():
     blind = task(target=graph(), val_graph=graph()).blind()
     assert (blind.target.y == HIDDEN).all() and (blind.validation.y == HIDDEN).all()
     assert blind.source.y[blind.train].tolist() == [0, 1]
-
-
-def test_task_is_frozen():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        task().num_known = 3
 
 
 def edges(*pairs) -> torch.Tensor:
@@ -163,11 +145,7 @@ def test_fingerprint_is_stable():
     assert tasks[0].fingerprint() == tasks[1].fingerprint()
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [[math.nan], [math.inf], [-math.inf], [math.inf, -math.inf], [math.nan, math.inf, -math.inf]],
-    ids=str,
-)
+@pytest.mark.parametrize("bad", [[math.nan], [math.inf, -math.inf]], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_what_is_not_finite_is_found(bad, dtype):
     x = torch.rand(50, 20, dtype=dtype)

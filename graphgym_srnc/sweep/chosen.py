@@ -107,7 +107,8 @@ def write(study: Study, sampler: str) -> tuple[list[list[str]], list[str], Path 
                 *("-" if s is None else f"{100 * s:.2f}" for s in (trials[0]["value"], value)),
             ]
         )
-        if best is None:
+        if best is None:  # what an earlier study chose is no result of this one
+            discard(study.folder / CONFIGS / f"{arm.name}.yaml")
             sentences.append(f"{arm.name}: every trial failed")
         else:
             words = ", ".join(f"{key} {new}" for key, (_, new) in changed.items())
@@ -126,6 +127,8 @@ def write(study: Study, sampler: str) -> tuple[list[list[str]], list[str], Path 
     grid = study.folder / GRID
     if files:
         write_text(grid, _grid_text(list(map(str, files)), study.blocks))
+    else:
+        discard(grid)
     record = {
         "study": facts(study),
         "trials": study.trials,
