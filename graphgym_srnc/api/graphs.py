@@ -45,8 +45,8 @@ def from_frames(
     """Convert two pandas frames to a graph for :meth:`~graphgym_srnc.api.Estimator.fit`.
 
     ``graphgym-srnc data make`` makes the same graph of the same tables. Which columns are read is
-    logged to ``graphgym_srnc`` at the level INFO. Warnings say which cells are read differently
-    from how they are written, and what was left out. ``notes`` of the result holds both.
+    logged to ``graphgym_srnc`` at the level INFO. Warnings say which columns are not read, which
+    cells differ from how they are written, and what was left out. ``notes`` of the result holds both.
 
     Args:
         nodes: one row per node. The index holds the ids, unless it only counts the rows and there
@@ -207,12 +207,12 @@ def _graph(
         for part in frames.PARTS:
             if part == "train" or part in parts:
                 graph[f"{part}_mask"] = torch.tensor([own == part for own in parts])
-    doubts, chosen = ([*map(_in_python, notes)] for notes in (found.notes, found.chosen))
-    graph.notes = [note.removeprefix("! ") for note in (*doubts, *chosen)]
-    for note in chosen:
-        log.info(note)
-    for note in graph.notes[: len(doubts)]:
-        warnings.warn(note, RuntimeWarning, stacklevel=3)
+    graph.notes = [_in_python(note).removeprefix("! ") for note in (*found.notes, *found.chosen)]
+    for number, note in enumerate(graph.notes):
+        if number < len(found.notes) or "not read: " in note:
+            warnings.warn(note, RuntimeWarning, stacklevel=3)
+        else:
+            log.info(note)
     return graph
 
 
