@@ -404,9 +404,11 @@ def test_notes_and_errors_of_frames(caplog):
         from_frames(frame, edges, ends=("x", "y"), numbers="agee")
     with warnings.catch_warnings(), caplog.at_level(logging.INFO, "graphgym_srnc"):
         warnings.simplefilter("error")  # what is read is no doubt
-        made = from_frames(frame, edges, ends=("x", "y"))
+        made = from_frames(frame, edges[["x", "y"]])
     assert made.edge_index.tolist() == [[0, 1], [1, 2]] and made.notes == caplog.messages
-    assert "x and y; not read: z" in made.notes[0] and "number age" in made.notes[1]
+    assert "columns x and y" in made.notes[0] and "number age" in made.notes[1]
+    with pytest.warns(RuntimeWarning, match="x and y; not read: z"):
+        from_frames(frame, edges, ends=("x", "y"))
 
 
 @pytest.mark.parametrize("label", [float("nan"), "unknown", -1])

@@ -46,7 +46,8 @@ def from_frames(
 
     ``graphgym-srnc data make`` makes the same graph of the same tables. Which columns are read is
     logged to ``graphgym_srnc`` at the level INFO. Warnings say which columns are not read, which
-    cells differ from how they are written, and what was left out. ``notes`` of the result holds both.
+    cells differ from how they are written, and what was left out. ``notes`` of the result holds
+    both.
 
     Args:
         nodes: one row per node. The index holds the ids, unless it only counts the rows and there
