@@ -581,7 +581,7 @@ def inputs(part: str) -> Callable:
         np.random.seed(number)
         try:
             act, right, what = MAKERS.get(kind, others)(draw, kind, False)
-        except (ValueError, TypeError, KeyError, RuntimeError, nx.NetworkXError):
+        except (ValueError, TypeError, LookupError, RuntimeError, nx.NetworkXError):
             return kind, "refused", ""  # by the library that writes the file
         end = run(act)
         told, now = end.notes - usual, contents()
