@@ -57,7 +57,7 @@ NOT_RUN = {
     "pip install": INSTALL,
     "python -m venv": INSTALL,
     "python -m pytest": "the tests themselves",
-    "ruff check": ".ci/run does",
+    "ruff": ".ci/run does",
     "graphgym-srnc grid --grid grids/open_set --repeat 10 --jobs 2": REAL,
     "graphgym-srnc compare results/default_grid_open_set": REAL,
     "graphgym-srnc report results/default_grid_open_set": REAL,
