@@ -504,7 +504,7 @@ def save(path: Path, fields: dict[str, Any]) -> None:
             return np.savez(path, **values)
         ends = values["edge_index"]
         links = sp.coo_matrix((np.ones(len(ends[0])), (ends[0], ends[1])), (30, 30))
-        group = values["y"].reshape(-1, 1)
+        group = values["y"].reshape(-1, 1) if values["y"].ndim == 1 else values["y"]
         return savemat(path, {"network": links, "attrb": values["x"], "group": group})
     data: Any = Data(**fields) if path.name == "data.pt" else fields
     if path.name == "hetero.pt":

@@ -73,7 +73,7 @@ PUBLIC = {
 """Public names beside the estimators of methods."""
 
 PARTS = {
-    "task": "Tasks",
+    "core.task": "Tasks",
     "shifts": "Shifts",
     "methods": "Methods",
     "train": "Training, model selection, metrics and diagnostics",
@@ -81,7 +81,7 @@ PARTS = {
     "backbones": "Backbones",
     "data": "Data",
     "own": "Your own graph",
-    "options": "Options",
+    "core.options": "Options",
 }
 """Modules and packages of the API reference, and their titles."""
 

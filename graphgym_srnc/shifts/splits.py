@@ -112,10 +112,10 @@ def others(num_nodes: int, nodes: Tensor) -> Tensor:
 
 def renumbered(y: Tensor, known: Sequence[int]) -> Tensor:
     """Labels ``[V]`` with known classes as ``0 .. N - 1``, others as ``N`` and -1 unchanged."""
-    number = torch.full((max(int(y.max()), *known) + 2,), len(known))
-    number[list(known)] = torch.arange(len(known))
-    number[-1] = HIDDEN
-    return number[y]
+    ordered, number = torch.tensor([*known]).sort()
+    place = torch.searchsorted(ordered, y).clamp(max=len(known) - 1)
+    found = torch.where(ordered[place] == y, number[place], len(known))
+    return torch.where(y < 0, HIDDEN, found)
 
 
 def relabelled(graph: Data, known: Sequence[int], **fields: Tensor) -> Data:
