@@ -290,8 +290,9 @@ def faults(part: str) -> Callable:
                 why = why or f"{name} is lost or changed"
         if part != "flips":
             again, damaged = run(words), part == "kills" and run(["check", "out"]).status
-            if again.status or damaged or contents() != right:
-                why = why or f"not the same when repeated: {again.lines[-3:]}"
+            other = {name for name, _ in contents().items() ^ right.items()}
+            if again.status or damaged or other:
+                why = why or f"not the same when repeated: {other or again.lines[-3:]}"
         restore()
         outcome = "refused" if end.status else "harmless" if equal else "told"
         return words[0], "WRONG" if why else outcome, f"{what}: {why}"

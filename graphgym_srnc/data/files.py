@@ -188,7 +188,8 @@ def _load_mat(source: Path) -> Fields:
         y = np.where(group.any(1), group.argmax(1), HIDDEN)
         if several := int((np.count_nonzero(group, axis=1) > 1).sum()):
             fields[f"all but the first class of {several} nodes in group"] = None
-    return _of_matrices(source, fields, "network", network, attrb, y.reshape(-1).astype(np.int64))
+    y = y.astype(np.float64 if y.dtype.kind == "f" else np.int64)  # 0.5 is refused later
+    return _of_matrices(source, fields, "network", network, attrb, y.reshape(-1))
 
 
 def _of_matrices(source: Path, fields: Fields, links: str, network: Any, x: Any, y: Any) -> Fields:

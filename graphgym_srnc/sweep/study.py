@@ -132,7 +132,10 @@ class Study:
             if not study.trials:
                 study.enqueue_trial(arm.defaults)
             for trial in study.get_trials(states=(TrialState.RUNNING,)):
-                study.enqueue_trial(trial.params)
+                # Without all of its settings, the same draw proposes it again.
+                whole = trial.params if len(trial.params) == len(arm.space) else None
+                if setting := trial.system_attrs.get("fixed_params", whole):
+                    study.enqueue_trial(setting)
                 study.tell(trial.number, state=TrialState.FAIL)
             self._books[arm.name] = study
             for trial in self.results(arm):
