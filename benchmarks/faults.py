@@ -283,7 +283,8 @@ def faults(part: str) -> Callable:
         if right == before and not end.status:
             equal &= end.lines == usual.lines
         if not (end.status or equal or told):
-            why = why or "another result without a note"
+            other = {name for name in names if now.get(name) != right.get(name)}
+            why = why or f"another result without a note: {other or end.lines[-3:]}"
         for name in names:
             is_odd = now.get(name) not in (before.get(name), right.get(name))
             if is_odd and not (told and name in now):
@@ -504,6 +505,8 @@ def save(path: Path, fields: dict[str, Any]) -> None:
         if path.suffix == ".npz":
             return np.savez(path, **values)
         ends = values["edge_index"]
+        if ends.dtype.kind not in "iu" or values["y"].ndim > 2:
+            raise TypeError("SciPy would write other values")
         links = sp.coo_matrix((np.ones(len(ends[0])), (ends[0], ends[1])), (30, 30))
         group = values["y"].reshape(-1, 1) if values["y"].ndim == 1 else values["y"]
         return savemat(path, {"network": links, "attrb": values["x"], "group": group})
