@@ -321,13 +321,19 @@ class Experiment:
         lock = self.path / ".locks" / "agg"
         lock.parent.mkdir(exist_ok=True)
         with FileLock(lock):
-            results = {
-                seed: result
-                for seed, result in self.results().items()
-                if result["digest"] == self.digest
-            }
-            for seed in results:
-                self._remove_checkpoint(seed)
+            results: dict[int, Result] = {}
+            for seed in _seeds(self.path):
+                try:
+                    result = load_result(self.path / str(seed))
+                except FileNotFoundError:
+                    continue
+                except Unreadable as error:
+                    if isinstance(error.__cause__, OSError):  # a mean without it would mislead
+                        raise error.__cause__ from error
+                    continue
+                if result["digest"] == self.digest:
+                    results[seed] = result
+                    self._remove_checkpoint(seed)
             files = stats.of_experiment(results, digits) if results else {}
             stale = [name for name, lines in files.items() if not self._has(name, lines)]
             if stale:
