@@ -147,5 +147,5 @@ def _listed(folder: Path) -> dict[str, str]:
 
     try:
         return checksums.read(folder)
-    except (OSError, ValueError):
+    except ValueError:  # verify tells it
         return {}
