@@ -116,7 +116,6 @@ def close(found: torch.Tensor, wanted: torch.Tensor) -> None:
 
 @pytest.mark.parametrize("name, open_set", zip(methods.names(), itertools.cycle([True, False])))
 def test_a_method_on_any_graph(name, open_set, monkeypatch):
-    monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", "off")
     monkeypatch.setattr(communities, "MOST", 10)
 
     @settings(

@@ -89,7 +89,7 @@ def list_data(root: str) -> None:
     print(
         "The short name is enough where it is unique: Cora for Planetoid/Cora, Photo for "
         "Amazon/Photo.\nAny other data set of torch_geometric.datasets works as Class/Member if "
-        "it is a single graph.\n"
+        "it is a single graph.\nMost of them need --trust, since their files can execute code.\n"
         f"dataset.format is one of {', '.join(names())}.\n"
         "synthetic, and temporal with dataset.name arxiv_like, need no files. file reads your "
         "own graph, and\ncross_graph any two of your own graphs."

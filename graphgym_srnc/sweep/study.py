@@ -73,6 +73,8 @@ class Study:
 
     def __post_init__(self) -> None:
         self._books: dict[str, optuna.Study] = {}
+        # A pruned trial ends after these.
+        self._first = self.seeds[:1] if self.prune else self.seeds
         self._runs_of_a_trial = len(self.blocks) * len(self.seeds)
 
     @property
@@ -116,6 +118,7 @@ class Study:
             self._read(_journal(file))
 
     def _read(self, storage: JournalStorage) -> None:
+        """Open the study of each method, and check its trials."""
         present = optuna.get_all_study_names(storage)
         for arm in self.arms:
             name = self._name(arm)
@@ -146,16 +149,15 @@ class Study:
         found = outcome(trial)
         one = _Candidate(arm, trial)
         cells = self._cells(one, self.seeds)
-        first = self.seeds[: 1 if self.prune and len(self.seeds) > 1 else len(self.seeds)]
         names = [cell.experiment.name for cell in cells]
         same = found["runs"] == names and set(found["setting"]) == set(arm.space)
-        for value, seeds in ((found["first"], first), (found["value"], self.seeds)):
+        for value, seeds in ((found["first"], self._first), (found["value"], self.seeds)):
             if value is not None:
                 results = [cell.experiment.result(seed) for cell in cells for seed in seeds]
                 scores = [result["score"] for result in results if result]
                 same = same and scores != [] and math.isclose(mean(scores), value)
         if not same:
-            raise ValueError(f"trial {trial.number} of {arm.name} is not that of its runs")
+            raise ValueError(f"trial {trial.number} of {arm.name} does not match its stored runs")
 
     def _name(self, arm: Arm) -> str:
         """Name of Optuna's study: another config, task, space or seed makes it another study."""
@@ -191,16 +193,15 @@ class Study:
 
     def _run(self, batch: Sequence[_Candidate], executor: Executor, progress: Progress) -> None:
         """Run trials: all of them with the first seed, and what is not pruned with the others."""
-        first = 1 if self.prune and len(self.seeds) > 1 else len(self.seeds)
-        self._score(batch, self.seeds[:first], executor, progress)
+        self._score(batch, self._first, executor, progress)
         going = [one for one in batch if not one.why]
         for one in going:
             one.trial.report(mean(one.scores), 0)
-        if first < len(self.seeds):
+        rest = self.seeds[len(self._first) :]
+        if rest:
             for one in going:
                 one.pruned = one.trial.should_prune()
             going = [one for one in going if not one.pruned]
-            rest = self.seeds[first:]
             progress.skip((len(batch) - len(going)) * len(self.blocks) * len(rest))
             self._score(going, rest, executor, progress)
 
