@@ -91,6 +91,32 @@ def modularity(cluster: Tensor, adjacency: Any, degree: Tensor) -> float:
     return -float(modularity_loss(F.one_hot(cluster).to(degree.dtype), adjacency, degree))
 
 
+def assortativity(p: Tensor, adjacency: Any, degree: Tensor, reliability: float = 1.0) -> float:
+    r"""Assortativity of the classes of a graph, estimated from the posterior of a classifier.
+
+    .. math:: \hat r = \frac{-\mathcal L_{\Phi,T}(P)}{s^2 (1 - \lVert \mu \rVert^2)}, \quad
+        \mu = \frac{P^\top d}{2m}
+
+    It is 1 if all edges join nodes of the same class, 0 if edges are independent of classes, and
+    negative if they prefer different classes. A posterior that says little about the classes has
+    little modularity, which the division by :math:`s^2` corrects. The classifier must not use the
+    edges.
+
+    Args:
+        p: posteriors :math:`P`, ``[V, N]``; rows sum to one.
+        adjacency, degree: the graph, as in :func:`modularity_loss`.
+        reliability: :math:`s`, slope of the posterior on the true class, see
+            :func:`graphgym_srnc.losses.prior.posterior_slope`.
+
+    References:
+        Newman (Phys. Rev. E 2003) for assortativity; Spearman (Am. J. Psychol. 1904) for the
+        correction for attenuation.
+    """
+    shares = degree @ p / degree.sum().clamp(min=1)
+    largest = (1 - shares.square().sum()) * reliability**2
+    return -float(modularity_loss(p, adjacency, degree) / largest.clamp(min=1e-12))
+
+
 def collapse_loss(q: Tensor) -> Tensor:
     r"""Collapse regulariser of DMoN.
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from scipy.optimize import nnls
 from torch import Tensor
+from torch.nn import functional as F
 
 ROUNDS = 1000
 """Maximum number of iterations of expectation maximisation."""
@@ -94,6 +95,43 @@ def known_share(known: Tensor, mixture: Tensor) -> float:
     slack = sum(math.sqrt(math.log(4 / 0.1) / (2 * len(part))) for part in (known, mixture))
     best = ((share_u + 1.01 * slack) / share_p).argmin()
     return min(1.0, float(share_u[best] / share_p[best]))
+
+
+def posterior_slope(p: Tensor, label: Tensor) -> float:
+    r"""Slope of a posterior on the true class: 1 if it is always right, 0 if it knows nothing.
+
+    .. math:: s = \frac{\sum_k \text{Cov}(P_k, [y = k])}{\sum_k \text{Var}[y = k]}
+
+    Args:
+        p: posteriors ``[n, N]`` of nodes that the classifier did not learn.
+        label: their classes, ``[n]``.
+
+    Returns:
+        The slope; 0 if all nodes have the same class.
+    """
+    one_hot = F.one_hot(label, p.size(1)).to(p)
+    spread = one_hot - one_hot.mean(0)
+    return float((p * spread).sum() / spread.square().sum().clamp(min=1e-12))
+
+
+def equal_ranks_p_value(ranks: Tensor) -> float:
+    r"""p-value of the hypothesis that held-out nodes of known classes rank like unlabelled nodes.
+
+    .. math:: p = e^{-2 n D^2}, \quad D = \max_u \left(u - \hat F_n(u)\right)
+
+    If no unlabelled node is of an unknown class, and labels are drawn at random, then the ranks are
+    uniform. Unknown nodes have low confidence, so the known ones rank higher.
+
+    Args:
+        ranks: share of unlabelled nodes with lower confidence than each held-out node, ``[n]``.
+
+    References:
+        Massart (Ann. Probab. 1990), the one-sided Dvoretzky-Kiefer-Wolfowitz inequality.
+    """
+    ranks = ranks.double().sort().values
+    below = torch.arange(len(ranks), device=ranks.device) / len(ranks)
+    distance = max(0.0, float((ranks - below).max())) if len(ranks) else 0.0
+    return math.exp(-2 * len(ranks) * distance**2)
 
 
 def shift_weights(

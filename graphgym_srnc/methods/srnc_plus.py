@@ -6,33 +6,39 @@ import math
 from copy import deepcopy
 from dataclasses import replace
 from operator import itemgetter
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import prepare
 from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Share, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.modularity import newman_resolution
+from graphgym_srnc.losses.prior import equal_ranks_p_value
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, ClusterMethod
-from graphgym_srnc.methods.shared.communities import SCALES, LabelDensity, find
+from graphgym_srnc.methods.shared.communities import SCALES
+from graphgym_srnc.methods.shared.features_only import FeaturesOnly, folds
+from graphgym_srnc.methods.shared.first_scores import FirstScores
+from graphgym_srnc.methods.shared.resume import random_draws_apart
 from graphgym_srnc.methods.shared.threshold import threshold_by_share
 from graphgym_srnc.methods.shared.training import Part, minimise, part_losses
 
-PROPAGATION = 10
-"""Propagation steps of log-odds, and of the posterior if that helps on held-out nodes."""
+SMOOTHING = 10
+"""Propagation steps of the posterior."""
 
 LEARNED = 0.7
 """Share of the pseudo-labels of each class to learn in open-set shift between two graphs."""
 
-TINY = 1e-6
-"""Minimum probability of an error in log-odds."""
-
 CERTAIN = 50.0
 """Finite log-odds used instead of infinity."""
+
+FOLDS, LEVEL = 5, 0.01
+"""Folds of the labels, and level of the test, that say whether there is an unknown class."""
+
+RELIABLE, ASSORTATIVE = 0.2, 0.2
+"""Minimum reliability of features, and minimum assortativity of the target, to adapt to it."""
 
 CORRECTIONS = {False: ("mean", 0.75), True: ("labels", 0.5)}
 """Prior correction and its power, by open-set shift, where the mean would count unknown nodes."""
@@ -48,6 +54,22 @@ WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 
 TEMPERATURES = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 4.0)
 """Scale factors of log posteriors, so that comparisons do not depend on calibration."""
+
+
+NOT_ADAPTED = {
+    True: "SRNC+ did not adapt to the target, since few of its edges seem to join nodes of the same"
+    " class (estimated assortativity {target_assortativity:.2f}). The mean of a plain GNN and of an"
+    " MLP makes the predictions.",
+    False: "SRNC+ did not adapt to the target, since features alone say too little of the classes"
+    " to estimate whether its edges join nodes of the same class (reliability"
+    " {features_reliability:.2f}). The plain GNN makes the predictions.",
+}
+"""Warnings if a target is not adapted to, by whether features are reliable."""
+
+NO_UNKNOWN = (
+    "The labels show no sign of an unknown class (p = {:.2f}), so no node is predicted as unknown."
+    " If you know that there is one, label some of its nodes for validation."
+)
 
 
 class SRNCPlus(ClusterMethod):
@@ -66,7 +88,7 @@ class SRNCPlus(ClusterMethod):
 
     In the first iteration on one graph a node is unknown if the sum of two scores is low: the
     log-odds of its likeliest class, and the label density of its communities
-    (:class:`LabelDensity`). If labelled nodes of an unknown class are held out on the source of two
+    (:class:`FirstScores`). If labelled nodes of an unknown class are held out on the source of two
     graphs, the same algorithm first finds that class on the source. The target is then solved as
     close-set shift of :math:`N + 1` classes.
 
@@ -111,8 +133,11 @@ class SRNCPlus(ClusterMethod):
     accuracy: Tensor
     shared: Tensor
     found: Tensor
-    frequency: Tensor
-    density: LabelDensity
+    absent: Tensor
+    adapts: Tensor
+    mixes: Tensor
+    first: FirstScores
+    features_only: FeaturesOnly
     labelled: Tensor
     held_out: Tensor
     decided: Tensor
@@ -130,7 +155,7 @@ class SRNCPlus(ClusterMethod):
         missing: Weight = 3.0,
         sure: Share = 0.8,
         doubt: Weight = 2.0,
-        smoothing: Natural = PROPAGATION,
+        smoothing: Natural = SMOOTHING,
         correction: Annotated[str, OneOf("auto", "none", "mean", "em", "bbse", "labels")] = "auto",
         **base: Any,
     ) -> None:
@@ -145,6 +170,9 @@ class SRNCPlus(ClusterMethod):
         self.register_buffer("accuracy", torch.tensor(1.0))
         self.register_buffer("shared", torch.tensor(False))
         self.register_buffer("found", torch.tensor(False))
+        self.register_buffer("absent", torch.tensor(False))
+        self.register_buffer("adapts", torch.tensor(True))
+        self.register_buffer("mixes", torch.tensor(False))
 
     @property
     def one_graph(self) -> bool:
@@ -158,19 +186,21 @@ class SRNCPlus(ClusterMethod):
 
     @property
     def closed(self) -> bool:
-        """Whether every class of the target has labels."""
-        return self.num_labelled == self.task.num_outputs
+        """Whether every class of the target has labels, as far as is known."""
+        return self.num_labelled == self.task.num_outputs or bool(self.absent)
 
     def build(self, task: ShiftTask | Sizes) -> None:
         if self.correction_by_kind:
             self.correction, self.correction_power = CORRECTIONS[task.open_set]
         super().build(task)
         self.classifier = self.new_classifier(task.num_outputs)
-        self.register_buffer("frequency", torch.ones(task.num_known))
-        self.density = cast(LabelDensity, None)
+        known, features, batch = task.num_known, task.num_features, self.batch_size
         if task.open_set:
-            sizes = task.num_features, self.num_clusters, task.num_outputs, self.batch_size
-            self.density = LabelDensity(self.cluster_spec, *sizes)
+            clusters = known + self.spare
+            sizes = known, features, clusters, task.num_outputs, batch
+            self.first = FirstScores(self.cluster_spec, *sizes, weight=self.missing)
+        else:
+            self.features_only = FeaturesOnly(self.encoder, features, known, batch)
 
     @property
     def num_clusters(self) -> int:
@@ -179,43 +209,94 @@ class SRNCPlus(ClusterMethod):
 
     def start(self, task: ShiftTask) -> dict[str, float]:
         """Train the classifier of the known classes, and on one graph find its communities."""
-        self.found.fill_(False)
+        for flag in (self.found, self.absent, self.mixes):
+            flag.fill_(False)
+        self.adapts.fill_(True)
         self.setup(task)
         self.ready()
         self.number.zero_()
         self.episodes, self.labelled = self.rounds, task.train
         self.held_out = self.decided = self.labels[:0]
-        counts = self.labels.bincount(minlength=task.num_known)
-        self.frequency.copy_(counts / counts.max())
         part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
         figures = self.train_classifier([part])
-        if task.open_set and self.one_graph and self.missing:
-            self.find_communities()
+        if not task.open_set:
+            return figures | ({} if self.one_graph else self.look_at_target())
+        logits = self.logits(task.source, "source")[:, : task.num_known]
+        if self.one_graph and self.missing:
+            named = logits.argmax(1)
+            clusters = [self.new_cluster_gnn(named, scale, dropout=0.0) for scale in SCALES]
+            self.first.find_communities(clusters)
+        self.first.learn(task.source, logits, task.train, self.labels)
         return figures
 
-    def find_communities(self) -> None:
-        """Train cluster GNNs on modularity alone, and compute their label density."""
-        p = self.logits(self.task.target)[:, : self.task.num_known].softmax(1)
-        trained = [self.new_cluster_gnn(p.argmax(1), scale, dropout=0.0) for scale in SCALES]
-        for cluster in trained:
-            find(cluster)
-        self.density.learn(trained, p, self.task.train, self.labels)
+    def look_at_target(self) -> dict[str, float]:
+        """Adapt to the target of two graphs only if its edges seem to join equal classes.
+
+        If features say something of the classes, and the edges do not, then the classifier and an
+        MLP predict together. Otherwise the classifier predicts alone.
+        """
+        mlp, task = self.features_only, self.task
+        with random_draws_apart(task.device):
+            found = mlp.learn(self.source, task.train, self.labels, self.steps, self.make_optimizer)
+        figures = {"features_reliability": found}
+        reliable, homophilous = found >= RELIABLE, False
+        if reliable:
+            figures["target_assortativity"] = mlp.assortativity(self.target, found)
+            homophilous = figures["target_assortativity"] >= ASSORTATIVE
+        self.adapts.fill_(homophilous)
+        self.mixes.fill_(reliable and not homophilous)
+        if not homophilous:
+            self.episodes = 0
+            self.warnings.append(NOT_ADAPTED[reliable].format(**figures))
+        return figures
+
+    def look_for_unknown(self) -> dict[str, float]:
+        """Test whether there is an unknown class, with labels that were held out in turn.
+
+        The labels are divided into folds. A classifier of the other folds ranks the nodes of each
+        fold among the unlabelled nodes.
+        """
+        task, known = self.task, self.task.num_known
+        state, ranks = deepcopy(self.state_dict()), []
+        with random_draws_apart(task.device):
+            fold = folds(self.labels, FOLDS)
+            for i in range(FOLDS):
+                kept, rest = fold != i, fold == i
+                train, labels = task.train[kept], self.labels[kept]
+                part = Part("source", self.source, train, labels, num_classes=known)
+                self.train_classifier([part])
+                logits = self.logits(task.source)[:, :known]
+                self.first.learn(task.source, logits, train, labels)
+                score = self.first(logits, self.target)
+                others = score[task.pool].sort().values
+                ranks.append(torch.searchsorted(others, score[task.train[rest]]) / len(others))
+        self.load_state_dict(state)
+        p_value = equal_ranks_p_value(torch.cat(ranks))
+        self.absent.fill_(p_value > LEVEL)
+        if self.absent:
+            self.warnings.append(NO_UNKNOWN.format(p_value))
+        return {"no_unknown_p_value": p_value}
 
     def episode(self) -> dict[str, float]:
         """Run one iteration: pseudo-labels, cluster GNN, and a new classifier."""
         task = self.task
         if self.source_tells:
             return self.find_on_source()
+        tested: dict[str, float] = {}
+        if not self.closed and not self.number and self.one_graph and not self.judges_unknown:
+            tested = self.look_for_unknown()
         scores = self.predict(task.target)
         if not self.closed and (not self.number or self.one_graph):
             scores[:, task.num_known] += self.decision_cut
+        if self.absent:
+            scores = scores[:, : task.num_known]
         figures, log_q = self.cluster(scores)
 
-        log_p = scores.log_softmax(1)
+        log_q, log_p = log_q[:, : scores.size(1)], scores.log_softmax(1)
         weight = self.best_weight(log_q, log_p)
         evidence = weight * log_q + (1 - weight) * log_p
         self.number.add_(1)
-        figures |= {"cluster_weight": weight} | self.learn(evidence)
+        figures |= tested | {"cluster_weight": weight} | self.learn(evidence)
         if task.open_set:
             share = (evidence[task.pool].argmax(1) == task.num_known).float().mean()
             figures["pseudo_unknown_share"] = float(share)
@@ -341,7 +422,7 @@ class SRNCPlus(ClusterMethod):
     def losses_shared_or_not(self) -> tuple[Tensor, Tensor]:
         """Cross-entropy of each held-out node with and without propagation of the posterior."""
         log_p = self.logits(self.task.target).log_softmax(1)
-        shared = self.smooth(log_p.exp(), self.task.target, PROPAGATION).clamp(min=TINY).log()
+        shared = self.smooth(log_p.exp(), self.task.target, SMOOTHING).clamp(min=1e-6).log()
         return self.held_out_losses(shared), self.held_out_losses(log_p)
 
     @property
@@ -458,6 +539,8 @@ class SRNCPlus(ClusterMethod):
         return self.num_labelled if self.correction == "mean" else self.task.num_known
 
     def corrected(self, scores: Tensor) -> Tensor:
+        if not self.adapts:
+            return scores
         if self.correction_by_kind:
             self.correction, self.correction_power = CORRECTIONS[not self.closed]
         return super().corrected(scores)
@@ -470,30 +553,24 @@ class SRNCPlus(ClusterMethod):
         weighted label density.
         """
         logits, known = self.logits(graph, role), self.task.num_known
+        if self.mixes:
+            features = self.features_only.log_posterior(self.prepared(graph))
+            return (logits.log_softmax(1) + features) / 2
+        if not self.adapts:
+            return logits
+        if self.absent:
+            scores = self.smoothed(logits[:, :known], graph)
+            return torch.cat([scores, scores.amax(1, keepdim=True) - CERTAIN], 1)
         if self.closed:
             return self.smoothed(logits, graph)
         if self.number:
             log_p = logits.log_softmax(1)
             if self.shared:
-                return self.smooth(log_p.exp(), graph, PROPAGATION).clamp(min=1e-12).log()
+                return self.smooth(log_p.exp(), graph, SMOOTHING).clamp(min=1e-12).log()
             return log_p
         log_p = logits[:, :known].log_softmax(1)
-        best = (logits[:, :known] - self.frequency.log()).log_softmax(1).amax(1, keepdim=True)
-        odds = best - (-best.expm1()).clamp(min=TINY).log()
-        score = self.propagated(odds, graph)
-        if self.density.log_density.any():
-            prepared = prepare(graph, self.cluster_spec.features)
-            score += self.missing * self.density(prepared)[:, None]
-        return torch.cat([log_p - log_p.amax(1, keepdim=True), -score], 1)
-
-    @torch.no_grad()
-    def propagated(self, score: Tensor, graph: Data) -> Tensor:
-        """Scores ``[V, 1]`` averaged repeatedly over neighbours, with restart 0.1."""
-        adjacency, result = self.prepared(graph).adjacency("gcn"), score
-        weight = adjacency @ torch.ones_like(score)
-        for _ in range(PROPAGATION):
-            result = 0.9 * (adjacency @ result) / weight + 0.1 * score
-        return result
+        score = self.first(logits[:, :known], self.prepared(graph))
+        return torch.cat([log_p - log_p.amax(1, keepdim=True), -score[:, None]], 1)
 
     def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
         """Set the threshold of the unknown class.

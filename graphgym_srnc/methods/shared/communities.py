@@ -76,20 +76,24 @@ class LabelDensity(nn.Module):
         self.clusters = nn.ModuleList(Clusters(spec, in_dim, num_clusters, *sizes) for _ in SCALES)
         self.register_buffer("log_density", torch.zeros(len(SCALES), num_clusters))
 
+    def adopt(self, trained: list[ClusterGNN]) -> None:
+        """Copy cluster GNNs that were trained on modularity, one for each of :data:`SCALES`."""
+        for own, cluster in zip(self.clusters, trained):
+            own.load_state_dict(cluster.state_dict())
+
     @torch.no_grad()
-    def learn(self, trained: list[ClusterGNN], p: Tensor, train: Tensor, labels: Tensor) -> None:
-        """Copy cluster GNNs that were trained on modularity, and count their labels.
+    def count(self, graph: Graph, p: Tensor, train: Tensor, labels: Tensor) -> None:
+        """Count the labels in each community.
 
         Args:
-            trained: one for each of :data:`SCALES`.
+            graph: the graph of the labels.
             p: the classifier's posterior over the known classes, ``[V, N]``.
             train, labels: labelled nodes and their classes, ``[n]``.
         """
         drawn = labels.bincount(minlength=p.size(1)) / p.sum(0).clamp(min=1e-12)
         expected = p @ drawn
-        for member, cluster in enumerate(trained):
-            self.clusters[member].load_state_dict(cluster.state_dict())
-            q = cluster.log_posterior(cluster.target).exp()
+        for member, clusters in enumerate(cast(list[Clusters], [*self.clusters])):
+            q = clusters.log_posterior(graph).exp()
             found, due = q[train].sum(0), expected @ q
             self.log_density[member] = ((1 + found) / (1 + due)).log()
 

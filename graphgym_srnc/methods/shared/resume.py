@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, Iterator
 
 import torch
 from torch import Tensor, nn
@@ -65,6 +66,14 @@ def random_state(device: torch.device) -> tuple[Tensor, ...]:
     if device.type == "cpu":
         return (torch.get_rng_state(),)
     return torch.get_rng_state(), torch.get_device_module(device).get_rng_state(device)
+
+
+@contextmanager
+def random_draws_apart(device: torch.device) -> Iterator[None]:
+    """Continue with the same random draws after a block as if it had drawn none."""
+    state = random_state(device)
+    yield
+    set_random_state(state, device)
 
 
 def set_random_state(state: tuple[Tensor, ...], device: torch.device) -> None:

@@ -1,0 +1,81 @@
+"""A classifier of features alone, which says whether the edges of a target join equal classes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from graphgym_srnc import backbones
+from graphgym_srnc.backbones import EncoderSpec, Graph
+from graphgym_srnc.losses.modularity import assortativity
+from graphgym_srnc.losses.prior import posterior_slope
+from graphgym_srnc.methods.shared import training
+from graphgym_srnc.methods.shared.training import MakeOptimizer, Part
+
+HELD_OUT = 5
+"""One label of each class in this number is held out to measure the reliability."""
+
+
+class FeaturesOnly(nn.Module):
+    """An MLP on the features of nodes.
+
+    Args:
+        spec: specification of the method's encoder, whose width it has.
+        in_dim: number of features.
+        num_known: number of known classes :math:`N`.
+        batch_size: ``batch_size`` of the method.
+    """
+
+    def __init__(self, spec: EncoderSpec, in_dim: int, num_known: int, batch_size: int) -> None:
+        super().__init__()
+        self.batch_size = batch_size
+        spec = replace(spec, kind="mlp", make=None, base=None)
+        # The weights of the method must not depend on whether this classifier exists.
+        with torch.random.fork_rng(devices=[]):
+            self.encoder = backbones.build(spec, in_dim, num_known)
+
+    def learn(
+        self,
+        graph: Graph,
+        train: Tensor,
+        labels: Tensor,
+        steps: int,
+        make_optimizer: MakeOptimizer,
+    ) -> float:
+        """Learn four fifths of the labels, and return the reliability on the others.
+
+        Args:
+            graph: the graph of the labels.
+            train, labels: labelled nodes and their classes, ``[n]``.
+            steps: number of gradient steps.
+            make_optimizer: function that makes the optimiser.
+
+        Returns:
+            The slope of the posterior, see :func:`graphgym_srnc.losses.prior.posterior_slope`.
+        """
+        part = folds(labels, HELD_OUT)
+        kept, rest = part > 0, part == 0
+        optimizer = make_optimizer(self.encoder.parameters())
+        parts = [Part("features_only", graph, train[kept], labels[kept])]
+        training.fit_parts(self.encoder, optimizer, parts, steps, self.batch_size)
+        return posterior_slope(self.log_posterior(graph)[train[rest]].exp(), labels[rest])
+
+    def log_posterior(self, graph: Graph) -> Tensor:
+        """Log posteriors of all nodes of a graph, ``[V, N]``."""
+        return training.all_logits(self.encoder, graph, self.batch_size).log_softmax(1)
+
+    def assortativity(self, graph: Graph, reliability: float) -> float:
+        """Estimated assortativity of the classes of a graph whose labels are not known."""
+        p = self.log_posterior(graph).exp()
+        return assortativity(p, graph.adjacency("raw"), graph.degree, reliability)
+
+
+def folds(labels: Tensor, count: int) -> Tensor:
+    """Fold ``[n]`` of each labelled node, ``0`` to ``count - 1``, drawn within each class."""
+    fold = torch.empty_like(labels)
+    for members in ((labels == k).nonzero().ravel() for k in labels.unique()):
+        order = members[torch.randperm(len(members), device=labels.device)]
+        fold[order] = (torch.arange(len(order), device=labels.device) + int(members[0])) % count
+    return fold

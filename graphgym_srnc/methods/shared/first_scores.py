@@ -1,0 +1,83 @@
+"""Confidence that a node is of a known class, before there is a model of the unknown class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from graphgym_srnc.backbones import EncoderSpec, Graph, prepare
+from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
+from graphgym_srnc.methods.shared.communities import LabelDensity, find
+
+PROPAGATION = 10
+"""Propagation steps of log-odds."""
+
+TINY = 1e-6
+"""Minimum probability of an error in log-odds."""
+
+
+class FirstScores(nn.Module):
+    r"""The sum of propagated log-odds and weighted label density.
+
+    .. math:: s_i = \text{propagate}\left(\log \frac{p_i}{1 - p_i}\right) + w\, d_i
+
+    :math:`p_i` is the probability of the best known class if all classes had equally many labels,
+    and :math:`d_i` the :class:`LabelDensity`.
+
+    Args:
+        spec: encoder specification of the cluster GNNs of the label density.
+        sizes: the other arguments of :class:`LabelDensity`, with the number of known classes first.
+        weight: :math:`w`; 0 = log-odds alone.
+    """
+
+    frequency: Tensor
+    communities: Tensor
+
+    def __init__(self, spec: EncoderSpec, num_known: int, *sizes: Any, weight: float) -> None:
+        super().__init__()
+        self.features, self.weight = spec.features, weight
+        self.register_buffer("frequency", torch.ones(num_known))
+        self.register_buffer("communities", torch.tensor(False))
+        self.density = LabelDensity(spec, *sizes)
+
+    def find_communities(self, clusters: list[ClusterGNN]) -> None:
+        """Train cluster GNNs on modularity alone, and use their label density from now on."""
+        for cluster in clusters:
+            find(cluster)
+        self.density.adopt(clusters)
+        self.communities.fill_(True)
+
+    def learn(self, graph: Data, logits: Tensor, train: Tensor, labels: Tensor) -> None:
+        """Count the labels of classes and communities.
+
+        Args:
+            graph: the graph of the labels.
+            logits: logits of the known classes, ``[V, N]``.
+            train, labels: labelled nodes and their classes, ``[n]``.
+        """
+        counts = labels.bincount(minlength=logits.size(1))
+        self.frequency.copy_(counts / counts.max())
+        if self.communities:
+            prepared = prepare(graph, self.features)
+            self.density.count(prepared, logits.softmax(1), train, labels)
+
+    @torch.no_grad()
+    def forward(self, logits: Tensor, graph: Graph) -> Tensor:
+        """Scores ``[V]`` of the nodes of a graph, from logits of the known classes ``[V, N]``."""
+        best = (logits - self.frequency.log()).log_softmax(1).amax(1, keepdim=True)
+        score = propagated(best - (-best.expm1()).clamp(min=TINY).log(), graph)[:, 0]
+        if self.communities:
+            score = score + self.weight * self.density(prepare(graph.data, self.features))
+        return score
+
+
+def propagated(score: Tensor, graph: Graph) -> Tensor:
+    """Scores ``[V, 1]`` averaged repeatedly over neighbours, with restart 0.1."""
+    adjacency, result = graph.adjacency("gcn"), score
+    weight = adjacency @ torch.ones_like(score)
+    for _ in range(PROPAGATION):
+        result = 0.9 * (adjacency @ result) / weight + 0.1 * score
+    return result
