@@ -13,7 +13,13 @@ from torch_geometric.nn import DMoNPooling
 
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.losses.alignment import align, alignment_cost, evidence_lower_bound, map_clusters
-from graphgym_srnc.losses.modularity import collapse_loss, modularity_loss, newman_resolution
+from graphgym_srnc.losses.modularity import (
+    assortativity,
+    collapse_loss,
+    modularity_loss,
+    newman_resolution,
+)
+from graphgym_srnc.losses.prior import posterior_slope
 
 KARATE = nx.karate_club_graph()
 RANDOM = nx.gnp_random_graph(60, 0.1, seed=1)
@@ -38,6 +44,36 @@ def test_hard_modularity_is_networkx(graph, resolution):
     expected = nx.community.modularity(graph, parts, weight=None, resolution=resolution)
     found = modularity_loss(q, adjacency, degree, resolution)
     assert float(found) == pytest.approx(-expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("graph", [KARATE, RANDOM], ids=["karate", "random"])
+def test_assortativity_of_certain_classes_is_networkx(graph):
+    adjacency, degree = matrices(graph)
+    label = np.random.RandomState(1).randint(0, 3, len(graph))
+    labelled = nx.Graph(graph.edges)
+    nx.set_node_attributes(labelled, dict(enumerate(label.tolist())), "label")
+    wanted = nx.attribute_assortativity_coefficient(labelled, "label")
+    p = torch.eye(3)[label]
+    assert assortativity(p, adjacency, degree) == pytest.approx(wanted, abs=1e-5)
+    assert assortativity(p, adjacency, degree, 0.5) == pytest.approx(4 * wanted, abs=1e-5)
+
+
+def test_assortativity_is_found_from_a_posterior_that_knows_four_nodes_of_ten():
+    generator, size = np.random.default_rng(0), 4000
+    label = generator.integers(0, 4, size)
+    ends = generator.integers(0, size, (2, 60000))
+    same = label[ends[0]] == label[ends[1]]
+    ends = ends[:, (same | (generator.random(60000) < 0.2)) & (ends[0] != ends[1])]
+    graph = nx.Graph()
+    graph.add_nodes_from((i, {"label": int(k)}) for i, k in enumerate(label))
+    graph.add_edges_from(ends.T.tolist())
+    adjacency, degree = matrices(graph)
+    knows = torch.from_numpy(generator.random(size) < 0.4)
+    p = torch.where(knows[:, None], torch.eye(4)[label], torch.full((4,), 0.25))
+    slope = posterior_slope(p, torch.from_numpy(label))
+    wanted = nx.attribute_assortativity_coefficient(graph, "label")
+    assert slope == pytest.approx(0.4, abs=0.03) and wanted > 0.4
+    assert assortativity(p, adjacency, degree, slope) == pytest.approx(wanted, abs=0.08)
 
 
 def test_modularity_gradient():

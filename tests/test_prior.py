@@ -9,11 +9,17 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize
-from scipy.stats import norm
+from scipy.stats import kstest, norm
 from test_methods import make, toy
 
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.losses.prior import black_box_weights, em_prior, known_share
+from graphgym_srnc.losses.prior import (
+    black_box_weights,
+    em_prior,
+    equal_ranks_p_value,
+    known_share,
+    posterior_slope,
+)
 from graphgym_srnc.train import trainer
 
 MEANS = np.array([-1.5, 0.0, 2.0])
@@ -125,3 +131,28 @@ def test_cut_by_share_reads_no_unknown_label():
         trainer.fit(method, replace(task, val=val), selection="last")
         thresholds.append(float(method.threshold))
     assert thresholds[0] == thresholds[1]
+
+
+def test_posterior_slope_is_a_sum_of_covariances():
+    label, x = drawn([0.5, 0.3, 0.2], 500, seed=3)
+    p = bayes(x, [0.5, 0.3, 0.2])
+    one_hot = np.eye(3)[label]
+    shared = [np.cov(p[:, k], one_hot[:, k])[0, 1] for k in range(3)]
+    wanted = sum(shared) / one_hot.var(0, ddof=1).sum()
+    assert posterior_slope(p, torch.from_numpy(label)) == pytest.approx(wanted)
+    right = torch.from_numpy(one_hot)
+    assert posterior_slope(right, torch.from_numpy(label)) == pytest.approx(1)
+    assert posterior_slope(right.mean(0).expand(500, 3), torch.from_numpy(label)) == pytest.approx(
+        0, abs=1e-9
+    )
+    assert posterior_slope(right, torch.zeros(500, dtype=torch.long)) == 0
+
+
+@pytest.mark.parametrize("low", [0.0, 0.3])
+def test_equal_ranks_use_the_one_sided_distance_of_kolmogorov(low):
+    ranks = np.random.default_rng(0).uniform(low, 1, 200)
+    distance = kstest(ranks, "uniform", alternative="less").statistic
+    found = equal_ranks_p_value(torch.from_numpy(ranks))
+    assert found == pytest.approx(math.exp(-2 * 200 * distance**2))
+    assert (found < 1e-6) == (low > 0)
+    assert equal_ranks_p_value(torch.empty(0)) == 1

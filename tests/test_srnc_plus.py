@@ -83,21 +83,21 @@ def test_labels_are_missing_where_a_class_has_none():
     expected = p @ (np.bincount(label) / p.sum(0))
 
     wanted = []
-    for cluster in method.density.clusters:
+    for cluster in method.first.density.clusters:
         q = cluster.log_posterior(method.target).double().exp().numpy()
         found = np.array([sum(q[j, c] for j in task.train.tolist()) for c in range(q.shape[1])])
         due = np.array(
             [sum(q[j, c] * expected[j] for j in range(len(q))) for c in range(q.shape[1])]
         )
         wanted.append(q @ np.log((1 + found) / (1 + due)))
-    density = method.density(method.target)
+    density = method.first.density(method.target)
     assert len(wanted) == 4 and np.allclose(density.numpy(), np.mean(wanted, 0), atol=1e-4)
 
     unknown = target.y == task.num_known
     assert float(density[unknown].quantile(0.9)) < 0 < float(density[~unknown].mean())
-    method.missing = 0.0
+    method.first.weight = 0.0
     plain = method.confidence(method.uncorrected(target))
-    method.missing = 2.0
+    method.first.weight = 2.0
     assert torch.allclose(
         method.confidence(method.uncorrected(target)), plain + 2 * density, atol=1e-4
     )
@@ -237,3 +237,98 @@ def test_on_one_graph_the_estimated_share_decides_without_unknown_validation_nod
     assert called == pytest.approx(1 - known_share(confidence[known], confidence), abs=2e-3)
     truth = float((task.target.y == task.num_known).float().mean())
     assert called == pytest.approx(truth, abs=0.1)
+
+
+def one_graph(unseen: int, seed: int = 0) -> ShiftTask:
+    """One graph of six classes, some of them masked, without unknown validation nodes."""
+    task = synthetic.build(
+        num_nodes=800,
+        num_classes=6,
+        num_unseen=unseen,
+        num_features=80,
+        avg_degree=8.0,
+        signal=0.5,
+        class_imbalance=1.0,
+        split_seed=seed,
+        num_val=60,
+        num_test=200,
+    )
+    val = task.val[task.target.y[task.val] < task.num_known]
+    if unseen:
+        return dataclasses.replace(task, val=val)
+    graph = task.source
+    return ShiftTask(
+        "none unknown",
+        source=graph,
+        target=graph,
+        train=task.train,
+        val=val,
+        test=task.test,
+        pool=task.pool,
+        num_known=6,
+        open_set=True,
+    )
+
+
+@pytest.mark.parametrize("unseen", [0, 2])
+def test_no_node_is_unknown_if_the_labels_show_no_sign_of_it(unseen, tmp_path):
+    task = one_graph(unseen)
+    method = make(**LONG)
+    record = trainer.fit(method, task, selection="last")
+    p_value = record.history[1].losses["no_unknown_p_value"]
+    called = method.decide(method.predict(task.target)) == task.num_known
+    if unseen:
+        assert p_value < 0.01 and not method.absent and called.float().mean() > 0.1
+        assert not any("no sign" in text for text in record.warnings)
+        return
+    assert p_value > 0.01 and method.absent and not called.any()
+    assert any("no sign of an unknown class" in text for text in record.warnings)
+    p = method.posterior(method.predict(task.target))
+    assert p[:, 6].max() < 1e-6 and torch.allclose(p.sum(1), torch.ones(800).double())
+    assert record.test["micro_f1"] > record.history[0].test["micro_f1"]
+
+    method = make(abstain=False)
+    assert "no_unknown_p_value" not in trainer.fit(method, task).history[1].losses
+
+
+def pair(homophily: float, signal: float = 0.6) -> ShiftTask:
+    """Two graphs of the same three classes."""
+    return synthetic.build(
+        mode="close_set",
+        num_nodes=600,
+        num_classes=3,
+        num_features=60,
+        avg_degree=8.0,
+        homophily=homophily,
+        signal=signal,
+        class_imbalance=1.0,
+        labels_per_class=-1,
+    )
+
+
+@pytest.mark.parametrize(
+    "homophily, signal, adapts, mixes",
+    [(0.9, 0.6, True, False), (0.33, 0.6, False, True), (0.9, 0.0, False, False)],
+)
+def test_it_adapts_to_a_target_whose_edges_join_equal_classes(homophily, signal, adapts, mixes):
+    task = pair(homophily, signal)
+    torch.manual_seed(0)
+    plain = make(abstain=False, steps=100)
+    plain.start(task.blind())
+    method = make(steps=100)
+    record = trainer.fit(method, task, selection="last")
+    assert bool(method.adapts) == adapts and bool(method.mixes) == mixes
+    assert len(record.history) == (3 if adapts else 1)
+    assert any("did not adapt" in text for text in record.warnings) == (not adapts)
+    if adapts:
+        return
+
+    # Neither smoothing nor correction: the plain classifier, or its mean with the MLP.
+    logits = plain.logits(task.target).log_softmax(1)
+    if mixes:
+        features = method.features_only.log_posterior(method.target)
+        assert record.history[0].losses["target_assortativity"] < 0.2
+        logits = (logits + features) / 2
+    assert torch.allclose(
+        method.predict(task.target).log_softmax(1), logits.log_softmax(1), atol=1e-5
+    )

@@ -68,7 +68,8 @@ NOT_ADAPTED = {
 
 NO_UNKNOWN = (
     "The labels show no sign of an unknown class (p = {:.2f}), so no node is predicted as unknown."
-    " If you know that there is one, label some of its nodes for validation."
+    " If you know that there is one, set srnc_plus.abstain False, or label some of its nodes for"
+    " validation."
 )
 
 
@@ -92,6 +93,11 @@ class SRNCPlus(ClusterMethod):
     graphs, the same algorithm first finds that class on the source. The target is then solved as
     close-set shift of :math:`N + 1` classes.
 
+    It abstains where the data do not support more. If labels that are held out in turn rank like
+    the unlabelled nodes, then no node is unknown. If features say that the edges of a second graph
+    do not join nodes of the same class, then the plain classifier, or its mean with an MLP, makes
+    the predictions.
+
     When to use: your own graph, two graphs, or classes that have no labels. Prefer another method
     if all labels of a class come from one part of the graph, if the graph grows over time, or if
     there are only about 20 labels in total.
@@ -114,6 +120,9 @@ class SRNCPlus(ClusterMethod):
             all. It is not used if unknown nodes are searched for on another graph.
         smoothing: steps of personalised PageRank over the posterior in close-set shift, and if the
             unknown class was found on the source. Otherwise held-out nodes decide.
+        abstain: whether to predict no node as unknown if the labels show no sign of an unknown
+            class, and not to adapt to the target of two graphs if its edges do not seem to join
+            nodes of the same class.
         correction: as in every method. ``auto`` is ``mean`` with power 0.75 in close-set shift, and
             if the unknown class was found on the source; else ``labels`` with power 0.5.
 
@@ -156,6 +165,7 @@ class SRNCPlus(ClusterMethod):
         sure: Share = 0.8,
         doubt: Weight = 2.0,
         smoothing: Natural = SMOOTHING,
+        abstain: bool = True,
         correction: Annotated[str, OneOf("auto", "none", "mean", "em", "bbse", "labels")] = "auto",
         **base: Any,
     ) -> None:
@@ -163,7 +173,7 @@ class SRNCPlus(ClusterMethod):
         self.rounds, self.episodes, self.steps, self.fit_steps = rounds, rounds, steps, fit_steps
         self.cluster_steps, self.spare = cluster_steps, spare
         self.modularity_weight, self.resolution = modularity_weight, resolution
-        self.missing, self.sure, self.doubt = missing, sure, doubt
+        self.missing, self.sure, self.doubt, self.abstain = missing, sure, doubt, abstain
         self.correction_by_kind = correction == "auto"
         self.register_buffer("number", torch.tensor(0))
         self.register_buffer("decision_cut", torch.tensor(0.0))
@@ -220,7 +230,8 @@ class SRNCPlus(ClusterMethod):
         part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
         figures = self.train_classifier([part])
         if not task.open_set:
-            return figures | ({} if self.one_graph else self.look_at_target())
+            asks = self.abstain and not self.one_graph
+            return figures | (self.look_at_target() if asks else {})
         logits = self.logits(task.source, "source")[:, : task.num_known]
         if self.one_graph and self.missing:
             named = logits.argmax(1)
@@ -282,9 +293,8 @@ class SRNCPlus(ClusterMethod):
         task = self.task
         if self.source_tells:
             return self.find_on_source()
-        tested: dict[str, float] = {}
-        if not self.closed and not self.number and self.one_graph and not self.judges_unknown:
-            tested = self.look_for_unknown()
+        doubted = self.abstain and self.one_graph and not self.closed and not self.judges_unknown
+        tested = self.look_for_unknown() if doubted and not self.number else {}
         scores = self.predict(task.target)
         if not self.closed and (not self.number or self.one_graph):
             scores[:, task.num_known] += self.decision_cut
