@@ -16,10 +16,11 @@ from graphgym_srnc.losses.alignment import align, alignment_cost, evidence_lower
 from graphgym_srnc.losses.modularity import (
     assortativity,
     collapse_loss,
+    label_assortativity,
     modularity_loss,
     newman_resolution,
 )
-from graphgym_srnc.losses.prior import posterior_slope
+from graphgym_srnc.losses.prior import posterior_correlation
 
 KARATE = nx.karate_club_graph()
 RANDOM = nx.gnp_random_graph(60, 0.1, seed=1)
@@ -57,6 +58,12 @@ def test_assortativity_of_certain_classes_is_networkx(graph):
     assert assortativity(p, adjacency, degree) == pytest.approx(wanted, abs=1e-5)
     assert assortativity(p, adjacency, degree, 0.5) == pytest.approx(4 * wanted, abs=1e-5)
 
+    edges = torch.tensor([*graph.edges]).T
+    both, every = torch.cat([edges, edges.flip(0)], 1), torch.arange(len(graph))
+    found = label_assortativity(both, degree, every, torch.from_numpy(label))
+    assert found == pytest.approx(wanted, abs=1e-5)
+    assert label_assortativity(both, degree, every[:1], torch.from_numpy(label[:1])) == 0
+
 
 def test_assortativity_is_found_from_a_posterior_that_knows_four_nodes_of_ten():
     generator, size = np.random.default_rng(0), 4000
@@ -70,10 +77,13 @@ def test_assortativity_is_found_from_a_posterior_that_knows_four_nodes_of_ten():
     adjacency, degree = matrices(graph)
     knows = torch.from_numpy(generator.random(size) < 0.4)
     p = torch.where(knows[:, None], torch.eye(4)[label], torch.full((4,), 0.25))
-    slope = posterior_slope(p, torch.from_numpy(label))
+    reliability = posterior_correlation(p, torch.from_numpy(label))
     wanted = nx.attribute_assortativity_coefficient(graph, "label")
-    assert slope == pytest.approx(0.4, abs=0.03) and wanted > 0.4
-    assert assortativity(p, adjacency, degree, slope) == pytest.approx(wanted, abs=0.08)
+    assert reliability**2 == pytest.approx(0.4, abs=0.03) and wanted > 0.4
+    assert assortativity(p, adjacency, degree, reliability) == pytest.approx(wanted, abs=0.08)
+    assert assortativity(0.2 * p + 0.2, adjacency, degree) == pytest.approx(
+        assortativity(p, adjacency, degree), abs=1e-4
+    )
 
 
 def test_modularity_gradient():

@@ -18,7 +18,7 @@ from graphgym_srnc.losses.prior import (
     em_prior,
     equal_ranks_p_value,
     known_share,
-    posterior_slope,
+    posterior_correlation,
 )
 from graphgym_srnc.train import trainer
 
@@ -133,19 +133,19 @@ def test_cut_by_share_reads_no_unknown_label():
     assert thresholds[0] == thresholds[1]
 
 
-def test_posterior_slope_is_a_sum_of_covariances():
+def test_posterior_correlation_is_that_of_covariances():
     label, x = drawn([0.5, 0.3, 0.2], 500, seed=3)
-    p = bayes(x, [0.5, 0.3, 0.2])
+    p, known = bayes(x, [0.5, 0.3, 0.2]), torch.from_numpy(label)
     one_hot = np.eye(3)[label]
-    shared = [np.cov(p[:, k], one_hot[:, k])[0, 1] for k in range(3)]
-    wanted = sum(shared) / one_hot.var(0, ddof=1).sum()
-    assert posterior_slope(p, torch.from_numpy(label)) == pytest.approx(wanted)
+    both = np.cov(p.numpy().T, one_hot.T)
+    shared = np.trace(both[:3, 3:])
+    wanted = shared / np.sqrt(np.trace(both[:3, :3]) * np.trace(both[3:, 3:]))
+    assert posterior_correlation(p, known) == pytest.approx(wanted)
     right = torch.from_numpy(one_hot)
-    assert posterior_slope(right, torch.from_numpy(label)) == pytest.approx(1)
-    assert posterior_slope(right.mean(0).expand(500, 3), torch.from_numpy(label)) == pytest.approx(
-        0, abs=1e-9
-    )
-    assert posterior_slope(right, torch.zeros(500, dtype=torch.long)) == 0
+    assert posterior_correlation(right, known) == pytest.approx(1)
+    assert posterior_correlation(0.1 * right + 0.3, known) == pytest.approx(1)
+    assert posterior_correlation(torch.full((500, 3), 1 / 3), known) == pytest.approx(0, abs=1e-3)
+    assert posterior_correlation(right, torch.zeros_like(known)) == 0
 
 
 @pytest.mark.parametrize("low", [0.0, 0.3])

@@ -94,27 +94,42 @@ def modularity(cluster: Tensor, adjacency: Any, degree: Tensor) -> float:
 def assortativity(p: Tensor, adjacency: Any, degree: Tensor, reliability: float = 1.0) -> float:
     r"""Assortativity of the classes of a graph, estimated from the posterior of a classifier.
 
-    .. math:: \hat r = \frac{-\mathcal L_{\Phi,T}(P)}{s^2 (1 - \lVert \mu \rVert^2)}, \quad
+    .. math:: \hat r = \frac{-\mathcal L_{\Phi,T}(P)}{\rho^2 \left(
+        \sum_i \frac{d_i}{2m} \lVert P_i \rVert^2 - \lVert \mu \rVert^2 \right)}, \quad
         \mu = \frac{P^\top d}{2m}
 
     It is 1 if all edges join nodes of the same class, 0 if edges are independent of classes, and
-    negative if they prefer different classes. A posterior that says little about the classes has
-    little modularity, which the division by :math:`s^2` corrects. The classifier must not use the
-    edges.
+    negative if they prefer different classes. The classifier must not use the edges.
 
     Args:
         p: posteriors :math:`P`, ``[V, N]``; rows sum to one.
         adjacency, degree: the graph, as in :func:`modularity_loss`.
-        reliability: :math:`s`, slope of the posterior on the true class, see
-            :func:`graphgym_srnc.losses.prior.posterior_slope`.
+        reliability: :math:`\rho`, correlation of the posterior with the true class, see
+            :func:`graphgym_srnc.losses.prior.posterior_correlation`.
+
+    Returns:
+        The estimate; 0 if the posterior is the same for all nodes.
 
     References:
         Newman (Phys. Rev. E 2003) for assortativity; Spearman (Am. J. Psychol. 1904) for the
         correction for attenuation.
     """
-    shares = degree @ p / degree.sum().clamp(min=1)
-    largest = (1 - shares.square().sum()) * reliability**2
-    return -float(modularity_loss(p, adjacency, degree) / largest.clamp(min=1e-12))
+    weight = degree / degree.sum().clamp(min=1)
+    spread = weight @ p.square().sum(1) - (weight @ p).square().sum()
+    found = -modularity_loss(p, adjacency, degree) / (reliability**2 * spread).clamp(min=1e-12)
+    return float(found)
+
+
+def label_assortativity(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: Tensor) -> float:
+    """Assortativity of the edges between labelled nodes; 0 if there are fewer than two.
+
+    Args:
+        edge_index: edges, ``[2, E]``.
+        degree: node degrees, ``[V]``.
+        nodes, label: labelled nodes and their classes, both ``[n]``.
+    """
+    inside, expected, count = _inside(edge_index, degree, nodes, label)
+    return (inside - expected) / (1 - expected) if count >= 2 and expected < 1 else 0.0
 
 
 def collapse_loss(q: Tensor) -> Tensor:
@@ -154,6 +169,17 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: 
     References:
         Newman, Phys. Rev. E 94, 052315 (2016).
     """
+    inside, expected, count = _inside(edge_index, degree, nodes, label)
+    if count < 2 or not expected < inside < 1:
+        return 1.0
+    w_in, w_out = inside / expected, (1 - inside) / (1 - expected)
+    return (w_in - w_out) / float(torch.tensor(w_in / w_out).log())
+
+
+def _inside(
+    edge_index: Tensor, degree: Tensor, nodes: Tensor, label: Tensor
+) -> tuple[float, float, int]:
+    """Share of same-class edges between labelled nodes, the expected share, and their number."""
     classes = label.new_full((degree.numel(),), -1)
     classes[nodes] = label
     parts = []
@@ -161,13 +187,7 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: 
         both = classes[part[:, part[0] != part[1]]]
         parts.append(both[:, (both >= 0).all(0)])
     ends = torch.cat(parts, 1)
-    if ends.size(1) < 2:
-        return 1.0
-    inside = float((ends[0] == ends[1]).float().mean())
+    inside = float((ends[0] == ends[1]).float().mean()) if ends.size(1) else 0.0
     volume = torch.zeros(int(label.max()) + 1, device=degree.device)
     volume.index_add_(0, label, degree[nodes])
-    expected = float((volume / volume.sum()).square().sum())
-    if not expected < inside < 1:
-        return 1.0
-    w_in, w_out = inside / expected, (1 - inside) / (1 - expected)
-    return (w_in - w_out) / float(torch.tensor(w_in / w_out).log())
+    return inside, float((volume / volume.sum()).square().sum()), ends.size(1)

@@ -97,21 +97,23 @@ def known_share(known: Tensor, mixture: Tensor) -> float:
     return min(1.0, float(share_u[best] / share_p[best]))
 
 
-def posterior_slope(p: Tensor, label: Tensor) -> float:
-    r"""Slope of a posterior on the true class: 1 if it is always right, 0 if it knows nothing.
+def posterior_correlation(p: Tensor, label: Tensor) -> float:
+    r"""Correlation of a posterior with the true class: 1 if it is certain and right.
 
-    .. math:: s = \frac{\sum_k \text{Cov}(P_k, [y = k])}{\sum_k \text{Var}[y = k]}
+    .. math:: \rho = \frac{\sum_k \text{Cov}(P_k, [y = k])}
+        {\sqrt{\sum_k \text{Var} P_k \sum_k \text{Var}[y = k]}}
 
     Args:
         p: posteriors ``[n, N]`` of nodes that the classifier did not learn.
         label: their classes, ``[n]``.
 
     Returns:
-        The slope; 0 if all nodes have the same class.
+        The correlation; 0 if all posteriors or all classes are the same.
     """
     one_hot = F.one_hot(label, p.size(1)).to(p)
-    spread = one_hot - one_hot.mean(0)
-    return float((p * spread).sum() / spread.square().sum().clamp(min=1e-12))
+    first, second = p - p.mean(0), one_hot - one_hot.mean(0)
+    scale = (first.square().sum() * second.square().sum()).sqrt()
+    return float((first * second).sum() / scale.clamp(min=1e-12))
 
 
 def equal_ranks_p_value(ranks: Tensor) -> float:
@@ -129,7 +131,7 @@ def equal_ranks_p_value(ranks: Tensor) -> float:
         Massart (Ann. Probab. 1990), the one-sided Dvoretzky-Kiefer-Wolfowitz inequality.
     """
     ranks = ranks.double().sort().values
-    below = torch.arange(len(ranks), device=ranks.device) / len(ranks)
+    below = torch.arange(len(ranks), device=ranks.device).double() / len(ranks)
     distance = max(0.0, float((ranks - below).max())) if len(ranks) else 0.0
     return math.exp(-2 * len(ranks) * distance**2)
 

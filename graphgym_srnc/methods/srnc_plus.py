@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Share, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
-from graphgym_srnc.losses.modularity import newman_resolution
+from graphgym_srnc.losses.modularity import label_assortativity, newman_resolution
 from graphgym_srnc.losses.prior import equal_ranks_p_value
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, ClusterMethod
 from graphgym_srnc.methods.shared.communities import SCALES
@@ -37,8 +37,8 @@ CERTAIN = 50.0
 FOLDS, LEVEL = 5, 0.01
 """Folds of the labels, and level of the test, that say whether there is an unknown class."""
 
-RELIABLE, ASSORTATIVE = 0.2, 0.2
-"""Minimum reliability of features, and minimum assortativity of the target, to adapt to it."""
+RELIABLE, ASSORTATIVE = 0.3, 0.2
+"""Minimum correlation of an MLP with the classes, and minimum assortativity to adapt to it."""
 
 CORRECTIONS = {False: ("mean", 0.75), True: ("labels", 0.5)}
 """Prior correction and its power, by open-set shift, where the mean would count unknown nodes."""
@@ -58,11 +58,11 @@ TEMPERATURES = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 4.0)
 
 NOT_ADAPTED = {
     True: "SRNC+ did not adapt to the target, since few of its edges seem to join nodes of the same"
-    " class (estimated assortativity {target_assortativity:.2f}). The mean of a plain GNN and of an"
-    " MLP makes the predictions.",
-    False: "SRNC+ did not adapt to the target, since features alone say too little of the classes"
-    " to estimate whether its edges join nodes of the same class (reliability"
-    " {features_reliability:.2f}). The plain GNN makes the predictions.",
+    " class (estimated assortativity {:.2f}). The mean of a plain GNN and of an MLP makes the"
+    " predictions.",
+    False: "SRNC+ did not adapt to the target, since few edges of the source join nodes of the same"
+    " class (assortativity {:.2f}), and features alone cannot tell whether this differs on the"
+    " target. The plain GNN makes the predictions.",
 }
 """Warnings if a target is not adapted to, by whether features are reliable."""
 
@@ -241,25 +241,26 @@ class SRNCPlus(ClusterMethod):
         return figures
 
     def look_at_target(self) -> dict[str, float]:
-        """Adapt to the target of two graphs only if its edges seem to join equal classes.
+        """Adapt to the target of two graphs only if edges seem to join nodes of the same class.
 
-        If features say something of the classes, and the edges do not, then the classifier and an
-        MLP predict together. Otherwise the classifier predicts alone.
+        A classifier of features alone judges the edges of the target. If it is unreliable, the
+        labels judge those of the source.
         """
         mlp, task = self.features_only, self.task
         with random_draws_apart(task.device):
             found = mlp.learn(self.source, task.train, self.labels, self.steps, self.make_optimizer)
-        figures = {"features_reliability": found}
-        reliable, homophilous = found >= RELIABLE, False
+        reliable = found >= RELIABLE
         if reliable:
-            figures["target_assortativity"] = mlp.assortativity(self.target, found)
-            homophilous = figures["target_assortativity"] >= ASSORTATIVE
-        self.adapts.fill_(homophilous)
-        self.mixes.fill_(reliable and not homophilous)
-        if not homophilous:
+            homophily = mlp.assortativity(self.target, found)
+        else:
+            edges, degree = task.source.edge_index, self.source.degree
+            homophily = label_assortativity(edges, degree, task.train, self.labels)
+        self.adapts.fill_(homophily >= ASSORTATIVE)
+        self.mixes.fill_(reliable and not self.adapts)
+        if not self.adapts:
             self.episodes = 0
-            self.warnings.append(NOT_ADAPTED[reliable].format(**figures))
-        return figures
+            self.warnings.append(NOT_ADAPTED[reliable].format(homophily))
+        return {"features_reliability": found, "assortativity": homophily}
 
     def look_for_unknown(self) -> dict[str, float]:
         """Test whether there is an unknown class, with labels that were held out in turn.

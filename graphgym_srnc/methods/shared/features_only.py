@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from graphgym_srnc import backbones
 from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.losses.modularity import assortativity
-from graphgym_srnc.losses.prior import posterior_slope
+from graphgym_srnc.losses.prior import posterior_correlation
 from graphgym_srnc.methods.shared import training
 from graphgym_srnc.methods.shared.training import MakeOptimizer, Part
 
@@ -53,14 +53,14 @@ class FeaturesOnly(nn.Module):
             make_optimizer: function that makes the optimiser.
 
         Returns:
-            The slope of the posterior, see :func:`graphgym_srnc.losses.prior.posterior_slope`.
+            The correlation of the posterior with the true class.
         """
         part = folds(labels, HELD_OUT)
         kept, rest = part > 0, part == 0
         optimizer = make_optimizer(self.encoder.parameters())
         parts = [Part("features_only", graph, train[kept], labels[kept])]
         training.fit_parts(self.encoder, optimizer, parts, steps, self.batch_size)
-        return posterior_slope(self.log_posterior(graph)[train[rest]].exp(), labels[rest])
+        return posterior_correlation(self.log_posterior(graph)[train[rest]].exp(), labels[rest])
 
     def log_posterior(self, graph: Graph) -> Tensor:
         """Log posteriors of all nodes of a graph, ``[V, N]``."""
