@@ -232,8 +232,7 @@ def test_pgl_members_are_averaged(smoothing=2):
         method.episode()
 
 
-@pytest.mark.parametrize("unknown_loss", ["none", "extra_class"])
-def test_pgl_takes_the_surest_and_the_least_sure(unknown_loss):
+def test_pgl_takes_the_surest_and_the_least_sure():
     class Spy(PGL):
         def _train(self, nodes, labels, unknown):
             self.given = nodes, labels, unknown
@@ -241,7 +240,7 @@ def test_pgl_takes_the_surest_and_the_least_sure(unknown_loss):
 
     torch.manual_seed(0)
     task = toy()
-    method = Spy(encoder=EncoderSpec(hidden=8), unknown_loss=unknown_loss, enlarging=0.5, steps=5)
+    method = Spy(encoder=EncoderSpec(hidden=8), enlarging=0.5, steps=5)
     method.start(task.blind())
     for _ in range(2):
         p = method.predict(task.target).softmax(1)[:, :2]

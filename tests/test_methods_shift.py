@@ -116,7 +116,7 @@ def test_nodes_like_the_target_weigh_more():
     method = started("srgnn", task)
     beta, label = method.beta, task.source.y[task.train]
     assert class_means(beta, label) == pytest.approx([1, 1, 1], abs=1e-5)
-    assert float(beta.min()) >= method.b_min - 1e-5
+    assert float(beta.min()) >= 0.2 - 1e-5
     for c in range(3):
         alike, other = beta[like & (label == c)], beta[~like & (label == c)]
         assert float(alike.mean()) > 1.5 * float(other.mean())
@@ -276,7 +276,7 @@ def test_grade_tells_domains_apart_by_hidden_states_and_logits_together():
 
 
 def test_pairalign_weighs_edges_and_labels():
-    method = started("pairalign", toy("close_set"), steps=30, edge_ridge=0.001, floor=1e-6)
+    method = started("pairalign", toy("close_set"), steps=30, edge_ridge=0.001)
     task, known = method.task, 3
     assert method.class_weight.tolist() == [1, 1, 1]
     method.reweight()
@@ -299,7 +299,7 @@ def test_pairalign_weighs_edges_and_labels():
     true = np.eye(known**2)[y[row] * known + y[column]]
     share = true.mean(0)
     ratio = shift_weights(said.T @ true / len(true), other.mean(0), share, 0.001)
-    gamma = conditional_ratio(ratio.reshape(3, 3), share.reshape(3, 3), 1e-6)
+    gamma = conditional_ratio(ratio.reshape(3, 3), share.reshape(3, 3), 1e-4)
     weight = method._edge_weights(p, q, np.eye(known)[y])
     assert np.allclose(weight, gamma[y[row], y[column]], atol=1e-5) and np.ptp(weight) > 0.01
     each = (

@@ -51,12 +51,9 @@ def map_clusters(log_q: Tensor, mapping: Tensor | list[Group], num_outputs: int)
 
     Args:
         log_q: log posteriors of the clusters, ``[n, C]``.
-        mapping: class of each cluster, ``[C]``, or the result of :func:`grouped`. The latter avoids
-            a device synchronisation in each call.
+        mapping: class of each cluster, ``[C]``, or the result of :func:`grouped`, which avoids a
+            device synchronisation in each call.
         num_outputs: number of classes.
-
-    Returns:
-        Log posteriors of the classes, ``[n, num_outputs]``.
     """
     groups = mapping if isinstance(mapping, list) else grouped(mapping, num_outputs)
     columns = (

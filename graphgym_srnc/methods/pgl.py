@@ -11,12 +11,10 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder
-from graphgym_srnc.core.options import Count, OneOf, Range, Share
+from graphgym_srnc.core.options import Count, Range, Share
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import all_logits, minimise
-
-UnknownLoss = Annotated[str, OneOf("none", "uniform", "extra_class")]
 
 
 class PGL(Method):
@@ -39,8 +37,6 @@ class PGL(Method):
     Args:
         enlarging: share :math:`\alpha` of the unlabelled nodes that get a pseudo-label per episode.
         confident: share :math:`\beta` of those that get a known class.
-        unknown_loss: loss of pseudo-unknown nodes: ``extra_class`` (an (N+1)-th logit), ``uniform``
-            (cross-entropy with equal probabilities) or ``none``.
         steps: gradient steps per episode.
         members: number of networks trained from different initial weights, whose posteriors are
             averaged. Five take about as long as ``srnc_plus``.
@@ -57,23 +53,20 @@ class PGL(Method):
         *,
         enlarging: Annotated[float, Range(0, 1, closed="right")] = 0.1,
         confident: Share = 0.6,
-        unknown_loss: UnknownLoss = "extra_class",
         steps: Count = 100,
         members: Count = 1,
         **base,
     ) -> None:
         super().__init__(**base)
         self.enlarging, self.confident = enlarging, confident
-        self.unknown_loss, self.steps, self.members = unknown_loss, steps, members
+        self.steps, self.members = steps, members
         self.episodes = round(1 / enlarging)
         self.register_buffer("number", torch.tensor(0))
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
-        self.extra = self.unknown_loss == "extra_class" and task.open_set
-        outputs = task.num_known + int(self.extra)
-        self.classifier = self.new_classifier(outputs)
-        self.others = nn.ModuleList(self.new_classifier(outputs) for _ in range(self.members - 1))
+        members = [self.new_classifier(task.num_outputs) for _ in range(self.members)]
+        self.classifier, self.others = members[0], nn.ModuleList(members[1:])
 
     def start(self, task: ShiftTask) -> dict[str, float]:
         self.setup(task)
@@ -112,7 +105,7 @@ class PGL(Method):
     def _train(self, nodes: Tensor, labels: Tensor, unknown: Tensor) -> dict[str, float]:
         """Train new networks, with pseudo-labels ``[n]`` of nodes and pseudo-unknown nodes."""
         self.ready()
-        if not self.task.open_set or self.unknown_loss == "none":
+        if not self.task.open_set:
             unknown = unknown[:0]
         terms = [self._fit(member, nodes, labels, unknown) for member in self.networks]
         mean = {name: sum(term[name] for term in terms) / len(terms) for name in terms[0]}
@@ -127,7 +120,7 @@ class PGL(Method):
         sources = self.batches(self.source, self.task.train)
         width, targets = self.task.num_known, None
         if len(nodes) + len(unknown):
-            width, targets = width + int(self.extra), self.batches(self.target, nodes, unknown)
+            width, targets = self.task.num_outputs, self.batches(self.target, nodes, unknown)
 
         def losses() -> dict[str, Tensor]:
             view, (drawn,) = sources()
@@ -140,14 +133,9 @@ class PGL(Method):
             if len(nodes):
                 terms["pseudo_known"] = F.cross_entropy(known, labels[of_nodes])
             if len(unknown):
-                terms["pseudo_unknown"] = F.cross_entropy(rest, self._unknown_target(rest))
+                target = self.labels.new_full((len(rest),), self.task.num_known)
+                terms["pseudo_unknown"] = F.cross_entropy(rest, target)
             return terms
 
         optimizer = self.make_optimizer(p for p in member.parameters() if p.requires_grad)
         return minimise(member, optimizer, losses, self.steps)
-
-    def _unknown_target(self, logits: Tensor) -> Tensor:
-        """Target of the cross-entropy on pseudo-unknown nodes with logits ``[n, K]``."""
-        if self.extra:
-            return self.labels.new_full((len(logits),), self.task.num_known)
-        return logits.new_full(logits.shape, 1 / logits.size(1))

@@ -6,19 +6,30 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc.core.options import Count, Natural, Share, Weight
+from graphgym_srnc.core.options import Count, Natural
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
 from graphgym_srnc.losses.adversarial import domain_loss, reverse_gradient
 from graphgym_srnc.losses.openness import half_unknown
 from graphgym_srnc.methods.shared.supervised import Supervised
 from graphgym_srnc.methods.shared.training import minimise
 
+TARGET_WEIGHT, DOMAIN_WEIGHT = 0.1, 0.5
+"""Weights of pseudo-labels and of the domain loss. The latter is a sum over both graphs; the
+authors take their mean.
+"""
+
+UNKNOWN_SHARE = 0.22
+"""Share of target nodes that count as likeliest unknown.
+
+The authors take 2000 nodes, which is 0.21 to 0.23 on their graphs.
+"""
+
 
 class UAGA(Supervised):
     r"""Align target nodes that look known with the source and push away those that look unknown.
 
-    .. math:: \mathcal L = \text{CE}_S + w_T \text{CE}(T, \tilde y)
-        + w_D \left(\text{BCE}(d(R_1(h_S)), 1) + \text{BCE}(d(R_\lambda(h_T)), 0)\right)
+    .. math:: \mathcal L = \text{CE}_S + 0.1 \, \text{CE}(T, \tilde y)
+        + 0.5 \left(\text{BCE}(d(R_1(h_S)), 1) + \text{BCE}(d(R_\lambda(h_T)), 0)\right)
 
     Episode 0 is open-set back-propagation: the class layer predicts unknown with probability one
     half on target nodes, and reversed gradients make the layers below disagree. Each later episode
@@ -28,9 +39,8 @@ class UAGA(Supervised):
     is unknown if that is the likeliest of the :math:`N + 1` classes; validation moves nothing.
 
     Differences from the authors' code: full batches, as many gradient steps as their batches of
-    2048 nodes, and one clustering per 20 steps instead of 5. The config uses their encoder,
-    ``gatdrop`` with eight heads of 32. After episode 0 it may predict no unknown node for dozens of
-    episodes, so use all steps and ``train.selection last``.
+    2048 nodes, and one clustering per 20 steps instead of 5. After episode 0 it may predict no
+    unknown node for dozens of episodes, so use all steps and ``train.selection last``.
 
     When to use: classes are missing and the target is another graph (``dataset.format ocnnc``).
 
@@ -38,10 +48,6 @@ class UAGA(Supervised):
         pretrain_steps: gradient steps of episode 0.
         steps: gradient steps between two clusterings.
         rounds: number of clusterings, one per episode.
-        target_weight: weight :math:`w_T`.
-        domain_weight: weight :math:`w_D` of a sum over both graphs; the authors take their mean.
-        unknown_share: share of target nodes that count as likeliest unknown. The authors take 2000
-            nodes, which is 0.21 to 0.23 on their graphs.
 
     References:
         Shen et al., "Open-Set Cross-Network Node Classification via Unknown-Excluded Adversarial
@@ -58,14 +64,10 @@ class UAGA(Supervised):
         pretrain_steps: Count = 150,
         steps: Count = 20,
         rounds: Natural = 50,
-        target_weight: Weight = 0.1,
-        domain_weight: Weight = 0.5,
-        unknown_share: Share = 0.22,
         **base,
     ) -> None:
         super().__init__(steps=steps, rounds=rounds, **base)
-        self.pretrain_steps, self.target_weight = pretrain_steps, target_weight
-        self.domain_weight, self.unknown_share = domain_weight, unknown_share
+        self.pretrain_steps = pretrain_steps
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
@@ -109,8 +111,8 @@ class UAGA(Supervised):
         )
         return {
             "source": F.cross_entropy(logits, self.labels),
-            "target": self.target_weight * named / (self.pseudo >= 0).sum().clamp(min=1),
-            "domain": self.domain_weight * domain_loss(*domains),
+            "target": TARGET_WEIGHT * named / (self.pseudo >= 0).sum().clamp(min=1),
+            "domain": DOMAIN_WEIGHT * domain_loss(*domains),
         }
 
     @torch.no_grad()
@@ -121,7 +123,7 @@ class UAGA(Supervised):
         logits, target = self.classifier.embed(self.on_target)
         centres = [source[self.labels == c].mean(0) for c in range(self.task.num_known)]
         if self.task.open_set:
-            count = max(1, round(self.unknown_share * len(target)))
+            count = max(1, round(UNKNOWN_SHARE * len(target)))
             likeliest = logits.softmax(1)[:, -1].topk(count).indices
             centres.append(target[likeliest].mean(0))
 
@@ -132,16 +134,10 @@ class UAGA(Supervised):
         return label
 
 
-def k_means(points: Tensor, centres: Tensor, most: int = 100) -> Tensor:
-    """Clusters ``[n]`` of points ``[n, H]`` by Lloyd's algorithm from given centres ``[K, H]``.
-
-    A centre that no point is nearest to stays where it is.
-
-    Args:
-        most: turns after which it stops in any case.
-    """
+def k_means(points: Tensor, centres: Tensor) -> Tensor:
+    """Clusters ``[n]`` of points ``[n, H]`` by Lloyd's algorithm from given centres ``[K, H]``."""
     cluster = torch.cdist(points, centres).argmin(1)
-    for _ in range(most):
+    for _ in range(100):
         count = cluster.bincount(minlength=len(centres))[:, None]
         total = torch.zeros_like(centres).index_add(0, cluster, points)
         centres = torch.where(count > 0, total / count.clamp(min=1), centres)

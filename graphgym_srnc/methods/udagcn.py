@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, Graph, View, build
-from graphgym_srnc.core.options import Count, Weight
+from graphgym_srnc.core.options import Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.adversarial import domain_loss, reverse_gradient
 from graphgym_srnc.methods.shared.ppmi import ppmi_graph
@@ -32,15 +32,10 @@ class UDAGCN(Scored):
     published figures are not reached. ``gatconv``, ``gatdrop`` and ``mlp`` read no weights of the
     PPMI graph.
 
-    When to use: in comparisons.
-
     Args:
         strength: factor :math:`\lambda` of the reversed gradient, after the first twentieth of the
             training.
         entropy_weight: weight :math:`w_e` at the end.
-        domain_dim: hidden width of the domain classifier.
-        walks: number of random walks from each node, always with the same seed.
-        walk_length: maximum length of a walk.
 
     References:
         Wu et al., "Unsupervised Domain Adaptive Graph Convolutional Networks", WWW 2020.
@@ -50,19 +45,9 @@ class UDAGCN(Scored):
     encoder_defaults = {"features": "none", "hidden": 128, "dropout": 0.4}
     search = {"strength": (0.01, 0.05, 0.2), "entropy_weight": (0.0, 0.01, 0.1)}
 
-    def __init__(
-        self,
-        *,
-        strength: Weight = 0.05,
-        entropy_weight: Weight = 0.01,
-        domain_dim: Count = 40,
-        walks: Count = 40,
-        walk_length: Count = 10,
-        **base,
-    ) -> None:
+    def __init__(self, *, strength: Weight = 0.05, entropy_weight: Weight = 0.01, **base) -> None:
         super().__init__(**base)
-        self.strength, self.entropy_weight, self.domain_dim = strength, entropy_weight, domain_dim
-        self.walks, self.walk_length = walks, walk_length
+        self.strength, self.entropy_weight = strength, entropy_weight
 
     def new_classifier(self, num_outputs: int) -> Encoder:
         """The encoder of both views; the classes are the head's."""
@@ -75,12 +60,8 @@ class UDAGCN(Scored):
 
     def begin(self) -> None:
         self.source_views, self.target_views = self._views(self.source), self._views(self.target)
-        self.domain = nn.Sequential(
-            nn.Linear(self.encoder.hidden, self.domain_dim),
-            nn.ReLU(),
-            nn.Dropout(self.encoder.dropout),
-            nn.Linear(self.domain_dim, 1),
-        )
+        hidden = nn.Linear(self.encoder.hidden, 40), nn.ReLU(), nn.Dropout(self.encoder.dropout)
+        self.domain = nn.Sequential(*hidden, nn.Linear(40, 1))
 
     def losses(self) -> dict[str, Tensor]:
         source = self.embed(self.source_views)[self.task.train]
@@ -107,5 +88,4 @@ class UDAGCN(Scored):
         return self.head(self.embed(self._views(self.prepared(graph))))
 
     def _views(self, graph: Graph) -> list[View]:
-        far = ppmi_graph(graph, self.walks, self.walk_length)
-        return [self.classifier.view(graph), self.classifier.view(far)]
+        return [self.classifier.view(graph), self.classifier.view(ppmi_graph(graph))]

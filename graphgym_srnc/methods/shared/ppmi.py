@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from graphgym_srnc.backbones.graph import Graph
 
-_walked: WeakKeyDictionary[Graph, dict[tuple[int, int], Graph]] = WeakKeyDictionary()
+_walked: WeakKeyDictionary[Graph, Graph] = WeakKeyDictionary()
 
 
 def ppmi(adjacency: sp.csr_array, walks: int = 40, length: int = 10, seed: int = 0) -> sp.csr_array:
@@ -55,9 +55,8 @@ def ppmi(adjacency: sp.csr_array, walks: int = 40, length: int = 10, seed: int =
     )
 
 
-def ppmi_graph(graph: Graph, walks: int = 40, length: int = 10) -> Graph:
+def ppmi_graph(graph: Graph) -> Graph:
     """The graph with :func:`ppmi` as its adjacency and the same features, cached."""
-    made = _walked.setdefault(graph, {})
-    if (walks, length) not in made:
-        made[walks, length] = graph.rewired(ppmi(graph.adjacency("raw").matrix, walks, length))
-    return made[walks, length]
+    if graph not in _walked:
+        _walked[graph] = graph.rewired(ppmi(graph.adjacency("raw").matrix))
+    return _walked[graph]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -93,15 +92,9 @@ class Supervised(Method):
         self.source_batches = self.batches(graph, self.task.train)
         self.on_source = self.source_batches.whole
 
-    def target_view(self, count: int = 0) -> View:
-        """View of the target's pool, to be stored as ``on_target``, which batches replace.
-
-        Args:
-            count: number of nodes, drawn once; 0 = all.
-        """
+    def target_view(self) -> View:
+        """View of the target's pool, to be stored as ``on_target``, which batches replace."""
         pool = self.task.pool
-        if 0 < count < len(pool):
-            pool = pool[torch.randperm(len(pool), device=pool.device)[:count]].sort().values
         if self.batch_size:
             self.target_batches = self.batches(self.target, pool)
             return self.target_batches.whole

@@ -41,7 +41,7 @@ def minimise(
     steps: int,
     until_converged: bool = False,
 ) -> dict[str, float]:
-    """Take gradient steps on the sum of the terms of ``losses()``, in training mode.
+    """Take gradient steps on the sum of the terms of ``losses()``, and return the last terms.
 
     Processes that train together average their gradients. A loss that is not a mean over nodes must
     read the rows of all processes, see :func:`gather`.
@@ -51,9 +51,6 @@ def minimise(
         losses: returns the terms of the next step by name.
         steps: maximum number of steps.
         until_converged: whether to stop when the loss has :func:`converged`.
-
-    Returns:
-        The terms at the last step.
     """
     terms: dict[str, Tensor] = {}
     history: list[Tensor] = []
@@ -97,10 +94,8 @@ class Part(NamedTuple):
     """One term of a loss: the cross-entropy (Eq. 2 of the paper) on some nodes.
 
     Args:
-        name: name of the term.
-        graph: graph of the nodes.
-        nodes, labels: node ids and classes, both ``[n]``.
-        weight: weight of the term.
+        name, weight: name and weight of the term.
+        graph, nodes, labels: ids ``[n]`` of the nodes in their graph, and their classes ``[n]``.
         num_classes: number of logits to use, for example before there is an unknown class; None =
             all.
     """
@@ -161,9 +156,9 @@ def all_logits(
     If the method trains in batches, they are computed one layer at a time.
     """
     if batch_size:
-        rank = parallel.rank() if parallel.world() > 1 else 0
-        world, exchange = parallel.world(), parallel.exchange
-        return infer(model, graph, nodes, rank=rank, world=world, exchange=exchange)
+        world = parallel.world()
+        rank = parallel.rank() if world > 1 else 0
+        return infer(model, graph, nodes, rank=rank, world=world, exchange=parallel.exchange)
     logits = model.eval()(model.view(graph))
     return logits if nodes is None else logits[nodes]
 
