@@ -19,7 +19,7 @@ from graphgym_srnc.losses import discrepancy, openness
 from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule
 from graphgym_srnc.losses.prior import conditional_ratio, shift_weights
 from graphgym_srnc.methods.shared import scores
-from graphgym_srnc.methods.shared.ppmi import ppmi
+from graphgym_srnc.methods.udagcn import ppmi
 
 
 def started(

@@ -9,11 +9,8 @@ from graphgym_srnc.core.options import Natural, Weight
 from graphgym_srnc.losses.discrepancy import mmd
 from graphgym_srnc.methods.shared.hops import HopMethod
 
-SAMPLE, WIDEST = 1000, 2.0
-"""Nodes of each graph drawn for the MMD per step, and the factor of its widest kernel.
-
-The authors' kernels lack the factor 2 of ours in front of the variance.
-"""
+SAMPLE = 1000  # nodes of each graph drawn for the MMD per step
+WIDEST = 2.0  # the authors' kernels lack the factor 2 of ours in front of the variance
 
 
 class A2GNN(HopMethod):
@@ -47,12 +44,7 @@ class A2GNN(HopMethod):
     search = {"weight": (0.1, 1.0, 5.0, 25.0), "target_hops": (2, 5, 10, 15, 30)}
 
     def __init__(
-        self,
-        *,
-        weight: Weight = 25.0,
-        source_hops: Natural = 0,
-        target_hops: Natural = 10,
-        **base,
+        self, *, weight: Weight = 25.0, source_hops: Natural = 0, target_hops: Natural = 10, **base
     ) -> None:
         super().__init__(**base)
         self.weight, self.source_hops, self.target_hops = weight, source_hops, target_hops

@@ -10,8 +10,7 @@ from graphgym_srnc.losses.adversarial import reverse_gradient
 from graphgym_srnc.losses.discrepancy import characteristic_discrepancy
 from graphgym_srnc.methods.shared.hops import HopMethod
 
-FREQUENCIES = 128
-"""Number of frequencies per step. The authors' 2048 are 128, each repeated 16 times."""
+FREQUENCIES = 128  # per step; the authors' 2048 are 128, each repeated 16 times
 
 
 class ADAlign(HopMethod):

@@ -12,11 +12,8 @@ from graphgym_srnc.core.options import Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared.supervised import Supervised
 
-PROXY_DIM = 128
-"""Dimension of hidden states."""
-
-BOUNDARY = 0.1
-"""Share of the nodes of a class that count as least confident."""
+PROXY_DIM, BOUNDARY = 128, 0.1
+"""Dimension of hidden states, and share of the nodes of a class that count as least confident."""
 
 
 class G2Pxy(Supervised):

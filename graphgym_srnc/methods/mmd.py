@@ -11,8 +11,7 @@ from graphgym_srnc.losses import discrepancy
 from graphgym_srnc.losses.adversarial import ganin_schedule
 from graphgym_srnc.methods.shared.scores import Scored
 
-SAMPLE = 1024
-"""Number of nodes of each graph drawn per step. The cost grows with its square."""
+SAMPLE = 1024  # nodes of each graph drawn per step; the cost grows with its square
 
 
 class MMD(Scored):

@@ -12,8 +12,7 @@ from graphgym_srnc.losses import openness
 from graphgym_srnc.methods.shared.scores import SCORES, Scored
 from graphgym_srnc.methods.shared.training import gather
 
-WARMUP = 20
-"""Gradient steps without the penalty."""
+WARMUP = 20  # gradient steps without the penalty
 
 
 class NODESafe(Scored):

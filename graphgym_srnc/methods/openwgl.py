@@ -15,11 +15,7 @@ from graphgym_srnc.methods.shared.supervised import Supervised
 LATENT, SAMPLES, MAX_EDGES = 16, 100, 20_000
 """Dimension of :math:`z`, samples at test time, and maximum number of edges drawn per step."""
 
-START = -1.0
-"""Logarithm of a deviation if the encoder's output is 0.
-
-With deviations of 1 and means near 0, a few hundred steps would not find the signal in the noise.
-"""
+START = -1.0  # with larger deviations, a few hundred steps would not find the signal in the noise
 
 
 class OpenWGL(Supervised):
@@ -30,15 +26,13 @@ class OpenWGL(Supervised):
 
     Each node has the distribution :math:`z_i \sim \mathcal N(\mu_i, \text{diag}(\sigma_i^2))`, and
     a linear classifier reads a sample of it. KL is a mean over nodes and dimensions. The edge term
-    covers the target's edges and as many random pairs. The last term covers unlabelled nodes with
-    :math:`1/N < \max_c p_c < 0.5`; with two known classes there are none. In close-set shift it is
-    off.
+    covers the target's edges and as many random pairs. The last term, which is off in close-set
+    shift, covers unlabelled nodes with :math:`1/N < \max_c p_c < 0.5`.
 
     Differences from the authors' code: their encoder has two output layers, here the halves of one.
-    Their deviations start at 1, here at :math:`1/e`. They use hidden width 32 and 3000 steps at
-    0.001. Test samples are shared by all nodes and come from a fixed seed, and the probabilities of
-    100 samples are averaged. Their unknown-class threshold is the midpoint between the mean
-    confidences of known and unknown validation nodes, and their demo reports the best test step.
+    Their deviations start at 1, here at :math:`1/e`. Test samples are shared by all nodes and come
+    from a fixed seed. Their unknown-class threshold is the midpoint between the mean confidences of
+    known and unknown validation nodes, and their demo reports the best test step.
 
     When to use: open-set shift, if the uncertainty should be trained rather than post hoc.
 

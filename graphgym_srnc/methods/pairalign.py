@@ -12,8 +12,7 @@ from graphgym_srnc.core.options import Positive
 from graphgym_srnc.losses.prior import conditional_ratio, shift_weights
 from graphgym_srnc.methods.shared.scores import Scored
 
-FLOOR = 1e-4
-"""Constant added to the shares of pairs, which draws the ratios of rare pairs to 1."""
+FLOOR = 1e-4  # added to the shares of pairs, which draws the ratios of rare pairs to 1
 
 
 class PairAlign(Scored):

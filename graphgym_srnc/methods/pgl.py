@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, cast
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +29,7 @@ class PGL(Method):
 
     Differences from the authors' code: PGL adapts one set of images to another; here there is one
     graph, so the edge network and the adversarial alignment are dropped. All pseudo-labels come
-    from the newest model. The unknown-class threshold is chosen on validation in each episode.
+    from the newest model.
 
     When to use: open-set shift with validation nodes of the unknown class. It is the paper's
     strongest baseline.
@@ -87,9 +87,9 @@ class PGL(Method):
         return self._train(pool[known], prediction[known], pool[unknown])
 
     @property
-    def networks(self) -> list[Encoder]:
+    def networks(self) -> list[Any]:
         """All members."""
-        return [self.classifier, *cast(list[Encoder], [*self.others])]
+        return [self.classifier, *self.others]
 
     @torch.no_grad()
     def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:

@@ -10,8 +10,7 @@ from graphgym_srnc.backbones import Graph
 from graphgym_srnc.core.options import Share
 from graphgym_srnc.methods.shared.scores import Scored
 
-MAX_RATIO = 10.0
-"""Maximum ratio of link shares; its minimum is the inverse."""
+MAX_RATIO = 10.0  # of link shares; the minimum is the inverse
 
 READERS = ("gcnconv", "sageconv", "sgconv", "dgi")
 """Backbones that read edge weights."""
@@ -46,11 +45,10 @@ class StruRW(Scored):
         self.strength = strength
 
     def begin(self) -> None:
-        if self.encoder.kind not in READERS:
-            self.warnings.append(
-                f"strurw weighs edges, which {', '.join(READERS)} read. With {self.encoder.kind} "
-                "it may be the plain GNN."
-            )
+        kind = self.encoder.kind
+        if kind not in READERS:
+            about = f"strurw weighs edges, which {', '.join(READERS)} read."
+            self.warnings.append(f"{about} With {kind} it may be the plain GNN.")
 
     def episode(self) -> dict[str, float]:
         figures = self.reweight() if self.taken else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, cast
+from typing import Any, Callable
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +33,7 @@ class HopEncoder(Encoder):
     """
 
     layer = GCNLayer
+    parts: Any  # encoders with one layer, one for each hidden layer
 
     def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int, hops: int) -> None:
         plain, width = replace(spec, layers=1), spec.hidden
@@ -42,16 +43,11 @@ class HopEncoder(Encoder):
         self.parts = nn.ModuleList([first, *others])
         self.hops, self.hidden_dim = hops, width
 
-    @property
-    def encoders(self) -> list[Encoder]:
-        """One encoder with one layer for each hidden layer."""
-        return cast(list[Encoder], [*self.parts])
-
     def view(self, graph: Graph, nodes: Tensor | None = None, hops: int | None = None) -> View:
-        first, hop = self.encoders[0].view(graph), Block(graph.adjacency("gcn"))
+        first, hop = self.parts[0].view(graph), Block(graph.adjacency("gcn"))
         hops = self.hops if hops is None else hops
         blocks = [*first.blocks, *[hop] * hops]
-        for _ in self.encoders[1:]:
+        for _ in self.parts[1:]:
             blocks += [Block(), *[hop] * hops]
         return View(first.x, [*blocks, hop if nodes is None else hop.rows(nodes)])
 
@@ -59,7 +55,7 @@ class HopEncoder(Encoder):
         """Logits ``[n, out_dim]`` of a view's nodes, and hidden state ``[V, H]`` of all nodes."""
         *blocks, last = view.blocks
         each, x = len(blocks) // len(self.parts), view.x
-        for i, part in enumerate(self.encoders):
+        for i, part in enumerate(self.parts):
             own, *hops = blocks[i * each : (i + 1) * each]
             out = part(View(x, [own])) - part.output_bias
             for block in hops:

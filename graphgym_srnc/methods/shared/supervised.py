@@ -57,8 +57,7 @@ class Supervised(Method):
     def losses(self) -> dict[str, Tensor]:
         """Terms of the objective by name; by default the cross-entropy on the source.
 
-        ``on_source`` and ``labels`` belong to the nodes of this step, which ``drawn`` indexes in
-        ``task.train``.
+        ``on_source`` and ``labels`` belong to this step's nodes ``task.train[self.drawn]``.
         """
         return {"source": F.cross_entropy(self.classifier(self.on_source), self.labels)}
 

@@ -169,3 +169,17 @@ def hidden_and_group(model: Encoder, features: str, graph: Data) -> tuple[Tensor
     model.eval()
     logits, hidden = model.embed(model.view(prepare(graph, features)))
     return hidden, logits.argmax(1)
+
+
+def random_state(device: torch.device) -> tuple[Tensor, ...]:
+    """The state of torch's generator and, on a GPU, of the device's own."""
+    if device.type == "cpu":
+        return (torch.get_rng_state(),)
+    return torch.get_rng_state(), torch.get_device_module(device).get_rng_state(device)
+
+
+def set_random_state(state: tuple[Tensor, ...], device: torch.device) -> None:
+    """Put back what :func:`random_state` gave."""
+    torch.set_rng_state(state[0])
+    if device.type != "cpu":
+        torch.get_device_module(device).set_rng_state(state[1], device)
