@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc.core.options import Count, Natural
+from graphgym_srnc.core.options import Count, Natural, Weight
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
 from graphgym_srnc.losses.adversarial import domain_loss, reverse_gradient
 from graphgym_srnc.losses.openness import half_unknown
@@ -20,7 +20,7 @@ UNKNOWN_SHARE = 0.22
 class UAGA(Supervised):
     r"""Align target nodes that look known with the source and push away those that look unknown.
 
-    .. math:: \mathcal L = \text{CE}_S + 0.1 \, \text{CE}(T, \tilde y)
+    .. math:: \mathcal L = \text{CE}_S + w \, \text{CE}(T, \tilde y)
         + 0.5 \left(\text{BCE}(d(R_1(h_S)), 1) + \text{BCE}(d(R_\lambda(h_T)), 0)\right)
 
     Episode 0 is open-set back-propagation: the class layer predicts unknown with probability one
@@ -32,7 +32,8 @@ class UAGA(Supervised):
 
     Differences from the authors' code: full batches, as many gradient steps as their batches of
     2048 nodes, and one clustering per 20 steps instead of 5. After episode 0 it may predict no
-    unknown node for dozens of episodes, so use all steps and ``train.selection last``.
+    unknown node for dozens of episodes, so use all steps and ``train.selection last``, or a larger
+    ``target_weight``.
 
     When to use: classes are missing and the target is another graph (``dataset.format ocnnc``).
 
@@ -40,6 +41,7 @@ class UAGA(Supervised):
         pretrain_steps: gradient steps of episode 0.
         steps: gradient steps between two clusterings.
         rounds: number of clusterings, one per episode.
+        target_weight: weight :math:`w`.
 
     References:
         Shen et al., "Open-Set Cross-Network Node Classification via Unknown-Excluded Adversarial
@@ -51,10 +53,16 @@ class UAGA(Supervised):
     in_batches = False
 
     def __init__(
-        self, *, pretrain_steps: Count = 150, steps: Count = 20, rounds: Natural = 50, **base
+        self,
+        *,
+        pretrain_steps: Count = 150,
+        steps: Count = 20,
+        rounds: Natural = 50,
+        target_weight: Weight = 0.1,
+        **base,
     ) -> None:
         super().__init__(steps=steps, rounds=rounds, **base)
-        self.pretrain_steps = pretrain_steps
+        self.pretrain_steps, self.target_weight = pretrain_steps, target_weight
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
@@ -98,7 +106,7 @@ class UAGA(Supervised):
         )
         return {
             "source": F.cross_entropy(logits, self.labels),
-            "target": 0.1 * named / (self.pseudo >= 0).sum().clamp(min=1),
+            "target": self.target_weight * named / (self.pseudo >= 0).sum().clamp(min=1),
             "domain": 0.5 * domain_loss(*domains),
         }
 
