@@ -60,6 +60,16 @@ def make(
     return cls(encoder=spec, **some(cls, TINY) | changes)
 
 
+def started(name: str, task: ShiftTask, episodes: int = 0, **options) -> methods.base.Method:
+    """A method after some episodes on a blind task."""
+    torch.manual_seed(0)
+    method = make(name, **options)
+    method.start(task.blind())
+    for _ in range(episodes):
+        method.episode()
+    return method
+
+
 def noisy(task: ShiftTask, *keep: str) -> ShiftTask:
     """The same task with other labels but on training nodes and those of the sets named."""
     graphs = {}
@@ -184,9 +194,7 @@ def test_cut_between_neighbouring_floats():
 
 def test_pgl_members_are_averaged(smoothing=2):
     task = toy()
-    method = make("pgl", members=3, enlarging=0.5, steps=5, smoothing=smoothing)
-    torch.manual_seed(0)
-    method.start(task.blind())
+    method = started("pgl", task, members=3, steps=5, smoothing=smoothing)
     for columns in (2, 3):
         members, graph = (method.classifier, *method.others), prepare(task.target, "row")
         alone = [m.eval()(m.view(graph)).detach()[:, :columns].softmax(1) for m in members]

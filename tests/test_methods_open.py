@@ -7,35 +7,17 @@ import math
 import numpy as np
 import pytest
 import torch
-from test_methods import make, toy
+from scipy.special import expit, softmax
+from test_methods import started, toy
 from torch.distributions import Normal
 
-from graphgym_srnc import methods
 from graphgym_srnc.losses.openness import doc_thresholds
 from graphgym_srnc.methods import doc, g2pxy, openwgl
-
-
-def started(task, name: str, episodes: int = 0, **options) -> methods.base.Method:
-    torch.manual_seed(0)
-    method = make(name, **options)
-    method.start(task.blind())
-    for _ in range(episodes):
-        method.episode()
-    return method
 
 
 @pytest.fixture
 def rng() -> np.random.RandomState:
     return np.random.RandomState(0)
-
-
-def sigmoid(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-x))
-
-
-def softmax(x: np.ndarray) -> np.ndarray:
-    e = np.exp(x - x.max(1, keepdims=True))
-    return e / e.sum(1, keepdims=True)
 
 
 # ---- DOC ----
@@ -46,7 +28,7 @@ def test_one_against_rest_is_brute_force(rng):
     expected = 0.0
     for i in range(9):
         for c in range(3):
-            p, positive = sigmoid(logits[i, c]), (label == c).sum()
+            p, positive = expit(logits[i, c]), (label == c).sum()
             weight = (9 - positive) / positive
             expected -= weight * math.log(p) if label[i] == c else math.log(1 - p)
     found = doc.one_against_rest(torch.tensor(logits), torch.tensor(label), balanced=True)
@@ -55,7 +37,7 @@ def test_one_against_rest_is_brute_force(rng):
 
 def test_doc_confidence(smoothing=2):
     task = toy()
-    method = started(task, "doc", episodes=1, smoothing=smoothing)
+    method = started("doc", task, episodes=1, smoothing=smoothing)
     scores = method.predict(task.target)
     p = method.logits(task.target).sigmoid()
     # Restart 0.1 over the symmetric operator, each classifier's yes over its yes and no.
@@ -86,15 +68,15 @@ def test_openwgl_kl_is_torchs(rng):
 
 def test_openwgl_edge_loss_is_brute_force(rng):
     z, edges, others = rng.randn(6, 3), rng.randint(6, size=(2, 7)), rng.randint(6, size=(2, 7))
-    losses = [-math.log(sigmoid(z[i] @ z[j])) for i, j in edges.T]
-    losses += [-math.log(1 - sigmoid(z[i] @ z[j])) for i, j in others.T]
+    losses = [-math.log(expit(z[i] @ z[j])) for i, j in edges.T]
+    losses += [-math.log(1 - expit(z[i] @ z[j])) for i, j in others.T]
     found = openwgl.edge_loss(torch.tensor(z), torch.tensor(edges), torch.tensor(others))
     assert float(found) == pytest.approx(np.mean(losses))
 
 
 def test_openwgl_uncertainty_is_brute_force(rng):
     logits = np.concatenate([rng.randn(30, 4), np.zeros((1, 4))])
-    p = softmax(logits)
+    p = softmax(logits, 1)
     chosen = [row for row in p if 1 / 4 < row.max() < 0.5]
     assert 0 < len(chosen) < 30
     expected = np.mean([sum(q * math.log(q) for q in row) for row in chosen])
@@ -104,14 +86,14 @@ def test_openwgl_uncertainty_is_brute_force(rng):
 
 def test_openwgl_averages_over_shared_draws():
     task = toy()
-    method = started(task, "openwgl")
+    method = started("openwgl", task)
     p = method.predict(task.target).exp().numpy()
     assert np.allclose(p.sum(1), 1, atol=1e-5)
     out = method.classifier(method.on_target).detach().double().numpy()
     weight, bias = (p.detach().double().numpy() for p in method.head.parameters())
     mean, sigma = out[:, :16], np.exp(out[:, 16:] + openwgl.START)
     noise = torch.randn(100, 16, generator=torch.Generator().manual_seed(0)).numpy()
-    wanted = np.mean([softmax((mean + eps * sigma) @ weight.T + bias) for eps in noise], 0)
+    wanted = np.mean([softmax((mean + eps * sigma) @ weight.T + bias, 1) for eps in noise], 0)
     assert np.allclose(p, wanted, atol=1e-5)
 
 
@@ -126,7 +108,7 @@ def test_g2pxy_losses_are_brute_force(rng):
         masked.append(math.log(np.exp(kept).sum()) - row[3])
     found = g2pxy.masked_cross_entropy(torch.tensor(logits), torch.tensor(label))
     assert float(found) == pytest.approx(np.mean(masked))
-    expected = -np.log(softmax(logits)[:, 3]).mean()
+    expected = -np.log(softmax(logits, 1)[:, 3]).mean()
     assert float(g2pxy.unknown_cross_entropy(torch.tensor(logits))) == pytest.approx(expected)
 
 
@@ -147,7 +129,7 @@ def test_g2pxy_centres_and_boundary_are_brute_force(rng):
 
 def test_g2pxy_confidence_is_a_log_ratio():
     task = toy()
-    method = started(task, "g2pxy", episodes=1)
+    method = started("g2pxy", task, episodes=1)
     scores = method.predict(task.target)
     log_p = scores.log_softmax(1)
     assert torch.allclose(method.confidence(scores), log_p[:, :2].amax(1) - log_p[:, 2], atol=1e-5)
