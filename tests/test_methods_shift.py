@@ -316,11 +316,12 @@ def test_odin_follows_the_gradient(temperature=3.0):
     blocks = [copy.copy(block) for block in view.blocks]
     for block in blocks:
         block.product = None
+    label = model(view).argmax(1)
 
     @torch.no_grad()
     def loss(x: torch.Tensor) -> float:
         scaled = model(View(x, blocks)).double() / temperature
-        return float(F.cross_entropy(scaled, model(view).argmax(1), reduction="sum"))
+        return float(F.cross_entropy(scaled, label, reduction="sum"))
 
     slope = torch.zeros_like(read[0])
     for i in range(slope.numel()):

@@ -8,14 +8,13 @@ import pytest
 import torch
 from scipy.stats import entropy
 from sklearn.metrics import normalized_mutual_info_score
-from test_methods import EASY, MODES, make, toy
+from test_methods import EASY, MODES, make, started, toy
 
 from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, cluster_encoder
-from graphgym_srnc.methods.srnc import SRNC
 from graphgym_srnc.train import trainer
 
 
@@ -23,14 +22,6 @@ from graphgym_srnc.train import trainer
 def few_steps(monkeypatch):
     """Cluster GNNs are pre-trained for few steps, unless a test wants more."""
     monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
-
-
-def started(task: ShiftTask, **options) -> SRNC:
-    """An SRNC after episode 0."""
-    torch.manual_seed(0)
-    method = make("srnc", **options)
-    method.start(task.blind())
-    return method
 
 
 # ---- the cluster GNN ----
@@ -77,7 +68,7 @@ def test_source_regularizer_pulls_clusters_to_classes(monkeypatch):
     task, right = toy("close_set", homophily=0.55, signal=0.5), {}
     options = {"cluster_init": "modularity", "source_batch": 0, "cluster_steps": 60}
     for regularized in (True, False):
-        method = started(task, source_regularizer=regularized, hidden=32, **options)
+        method = started("srnc", task, source_regularizer=regularized, hidden=32, **options)
         method.episode()
         decided = method.cluster_posterior(method.clusters.source)[task.train].argmax(1)
         right[regularized] = float((decided == task.source.y[task.train]).float().mean())
@@ -119,7 +110,7 @@ def test_terms_follow_the_options():
 
 def test_without_clusters_the_least_sure_are_unknown(share=0.3):
     task = toy()
-    method = started(task, pseudo_labels="classifier", unknown_share=share)
+    method = started("srnc", task, pseudo_labels="classifier", unknown_share=share)
     q, p = method.pseudo_posterior()[task.pool], method.class_posterior(task.target)[task.pool]
     unknown = q.argmax(1) == 2
     assert float(unknown.float().mean()) == pytest.approx(share, abs=0.03)
@@ -132,20 +123,20 @@ def test_without_clusters_the_least_sure_are_unknown(share=0.3):
 def test_source_posteriors(mode):
     task = toy(mode)
     label = task.source.y[task.train]
-    nodes, p = started(task).source_posterior()
+    nodes, p = started("srnc", task).source_posterior()
     assert torch.equal(nodes, task.train) and torch.equal(p, torch.eye(task.num_known)[label])
     # Of a semi-supervised source the classifier says what the labels do not.
-    method = started(task, alpha=0.5)
+    method = started("srnc", task, alpha=0.5)
     nodes, p = method.source_posterior()
     labelled = torch.isin(nodes, task.train)
     assert torch.equal(nodes, torch.arange(160)) and torch.allclose(p.sum(1), torch.ones(160))
     assert torch.equal(p[task.train], torch.eye(task.num_outputs)[label])
     assert torch.equal(p[~labelled], method.class_posterior(task.source)[~labelled])
-    assert started(task, source_regularizer=False).source_posterior()[0].numel() == 0
+    assert started("srnc", task, source_regularizer=False).source_posterior()[0].numel() == 0
 
 
 def test_bound_is_of_the_labelled_source():
-    task, method = toy(), started(toy(), steps=10)
+    task, method = toy(), started("srnc", toy(), steps=10)
     figures = method.episode()
     q = method.cluster_posterior(method.clusters.source)[task.train].double().numpy()
     p = method.class_posterior(task.source)[task.train].double().numpy()
@@ -154,7 +145,7 @@ def test_bound_is_of_the_labelled_source():
 
 
 def test_validation_does_not_move_the_cut():
-    task, method = toy(), started(toy(), steps=20)
+    task, method = toy(), started("srnc", toy(), steps=20)
     method.episode()
     scores = method.predict(task.target)
     label = scores[task.val, :2].argmax(1)
@@ -169,5 +160,5 @@ def test_validation_does_not_move_the_cut():
 @pytest.mark.parametrize("num_clusters", [1, 161])
 def test_impossible_number_of_clusters(num_clusters):
     with pytest.raises(InputError) as error:
-        started(toy(), num_clusters=num_clusters)
+        started("srnc", toy(), num_clusters=num_clusters)
     assert error.value.key == "srnc.num_clusters"

@@ -28,10 +28,7 @@ def alignment_cost(p: Tensor, log_q: Tensor) -> Tensor:
 
 
 def align(cost: Tensor) -> tuple[Tensor, float]:
-    r"""One-to-one map from clusters to classes with minimum total cost (Eq. 7, Hungarian method).
-
-    Args:
-        cost: :math:`T`, ``[C, N]`` with :math:`C \ge N`.
+    r"""One-to-one map from clusters to classes with minimum total ``cost`` ``[C, N]`` (Eq. 7).
 
     Returns:
         The class of each cluster, ``[C]``, and the mean cost of the matched pairs. Clusters that

@@ -8,11 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-KERNELS = 5
-"""Number of kernels of MMD. Each has half the variance of the previous one."""
-
-FLOOR = 1e-12
-"""Added before a square root, whose gradient is infinite at 0."""
+KERNELS = 5  # of MMD; each has half the variance of the previous one
+FLOOR = 1e-12  # added before a square root, whose gradient is infinite at 0
 
 
 def cmd(x: Tensor, y: Tensor, order: int = 5) -> Tensor:

@@ -7,14 +7,9 @@ from typing import Callable, Iterator
 import torch
 from torch import Tensor
 
-_BLOCK = 2**23
-"""Kernel entries computed at a time: 32 MB in float32."""
-
-_GAMMAS = (1.0, 0.1, 0.001)
-"""Inverse bandwidths of the kernel."""
-
-_MAX_STEPS, _TOLERANCE = 2000, 1e-7
-"""Maximum number of steps, and the relative change of the weights at which the solver stops."""
+_BLOCK = 2**23  # kernel entries computed at a time: 32 MB in float32
+_GAMMAS = (1.0, 0.1, 0.001)  # inverse bandwidths of the kernel
+_MAX_STEPS, _TOLERANCE = 2000, 1e-7  # the solver stops at this relative change of the weights
 
 
 @torch.no_grad()
@@ -118,10 +113,7 @@ def _balance(v: Tensor, classes: Tensor) -> Tensor:
 
 
 def _curvature(times: Callable[[Tensor], Tensor], classes: Tensor) -> float:
-    """Largest eigenvalue of K among vectors with class sums of zero, by power iteration.
-
-    It is much smaller than that of K itself, whose first eigenvector is nearly constant.
-    """
+    """Largest eigenvalue of K among vectors with class sums of zero, by power iteration."""
     # A fixed vector needs no random generator; an irregular one is orthogonal to no eigenvector.
     number = torch.arange(1, len(classes) + 1, device=classes.device, dtype=torch.double)
     vector, value = torch.sin(number**2), 0.0

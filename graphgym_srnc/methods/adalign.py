@@ -72,13 +72,8 @@ class ADAlign(HopMethod):
         self.seeker = nn.Sequential(*layers)
 
     def losses(self) -> dict[str, Tensor]:
-        loss, source = self.supervised()
-        terms = {"source": loss}
-        if self.weight:
-            target = self.target_states()
-            noise = torch.randn(FREQUENCIES, source.size(1), device=source.device)
-            sought = reverse_gradient(self.seeker(noise), 1.0)
-            terms["discrepancy"] = self.weight * characteristic_discrepancy(
-                source, target, sought, self.amplitude
-            )
-        return terms
+        (loss, source), target = self.supervised(), self.target_states()
+        noise = torch.randn(FREQUENCIES, source.size(1), device=source.device)
+        sought = reverse_gradient(self.seeker(noise), 1.0)
+        discrepancy = characteristic_discrepancy(source, target, sought, self.amplitude)
+        return {"source": loss, "discrepancy": self.weight * discrepancy}

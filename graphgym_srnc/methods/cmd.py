@@ -19,8 +19,7 @@ class CMD(Scored):
 
     :math:`c_k` are central moments of each coordinate. CMD is a metric on a bounded interval only,
     so set ``gnn.act tanh``, as the shipped configs do. After another activation, or on a backbone
-    without a hidden layer, a tanh is applied before the discrepancy. The interval counts as 1 wide,
-    as in the authors' code of CMD and SRGNN.
+    without a hidden layer, a tanh is applied before the discrepancy.
 
     When to use: graphs that differ in their features. The cost is linear in the number of nodes.
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Encoder, View, build
+from graphgym_srnc.backbones import Encoder, build
 from graphgym_srnc.core.options import Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared.supervised import Supervised
@@ -48,10 +48,6 @@ class G2Pxy(Supervised):
     explicit_unknown = True
     in_batches = False
     number: Tensor
-    named: Tensor
-    pairs: Tensor
-    outer: Tensor
-    on_graph: View
     search_open = {"inter_weight": (0.01, 0.1, 1.0), "external_weight": (0.01, 0.1, 1.0)}
     kept = (*Supervised.kept, "named", "pairs", "outer")
 
@@ -60,19 +56,15 @@ class G2Pxy(Supervised):
     ) -> None:
         super().__init__(**base)
         self.inter_weight, self.external_weight = inter_weight, external_weight
-        self.register_buffer("number", torch.tensor(-1))
 
     def new_classifier(self, num_outputs: int) -> Encoder:
         """The encoder of hidden states; the classes are the head's."""
         return build(self.encoder, self.task.num_features, PROXY_DIM)
 
-    def start(self, task: ShiftTask) -> dict[str, float]:
-        self.number.fill_(-1)
-        return super().start(task)
-
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
         self.head = nn.Linear(PROXY_DIM, task.num_outputs)
+        self.register_buffer("number", torch.tensor(-1))  # of the last episode
 
     def begin(self) -> None:
         self.on_graph = self.classifier.view(self.source)
@@ -90,8 +82,7 @@ class G2Pxy(Supervised):
             return {"source": F.cross_entropy(logits, self.labels)}
 
         z = self.classifier(self.on_graph)
-        first, second = self._drawn(self.pairs)
-        outer = self._drawn(self.outer)
+        (first, second), outer = self._drawn(self.pairs), self._drawn(self.outer)
         logits = self.head(z[task.train])
         centre = class_centres(z[task.train], self.labels, task.num_known)[self.named[outer]]
         # Beta(1, 1) is the uniform distribution.
@@ -102,11 +93,12 @@ class G2Pxy(Supervised):
         terms = {
             "source": F.cross_entropy(logits, self.labels),
             "masked": masked_cross_entropy(logits, self.labels),
+            "inter": self.inter_weight * unknown_cross_entropy(self.head(inter)),
+            "external": self.external_weight * unknown_cross_entropy(self.head(external)),
         }
-        if len(first):
-            terms["inter"] = self.inter_weight * unknown_cross_entropy(self.head(inter))
-        external_loss = unknown_cross_entropy(self.head(external))
-        return terms | {"external": self.external_weight * external_loss}
+        if not len(first):  # no edge joins two classes
+            del terms["inter"]
+        return terms
 
     def _drawn(self, parents: Tensor) -> Tensor:
         """Pairs ``[2, n]`` or nodes ``[n]`` for the proxies of a step, from all that there are."""

@@ -26,8 +26,7 @@ class NODESafe(Scored):
     energies of single nodes, which GNNSafe's propagation would spread to their neighbours.
 
     Differences from the authors' code: there is no training on outliers. They divide by the signed
-    mean of the sums, which rewards variance if it is negative; here by its absolute value. Their
-    network has batch normalisation.
+    mean of the sums, which rewards variance if it is negative; here by its absolute value.
 
     When to use: with GNNSafe's score, if a few nodes have extreme energies.
 

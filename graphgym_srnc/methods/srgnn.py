@@ -31,9 +31,8 @@ class SRGNN(Scored):
     features :math:`\hat A^2 X`.
 
     Differences from the authors' code: they compare rows of the adjacency or of personalised
-    PageRank, which have no columns in common between two graphs. They solve with cvxopt, here with
-    projected gradients. Their GCN on small graphs has CMD alone; here every backbone has both
-    parts.
+    PageRank, which have no columns in common between two graphs. Their GCN on small graphs has CMD
+    alone; here every backbone has both parts.
 
     When to use: labelled nodes that are a biased sample of the same graph
     (``dataset.format localized``).

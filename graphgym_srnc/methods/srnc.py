@@ -57,8 +57,7 @@ class SRNC(ClusterMethod):
         cluster_init: how the cluster GNN starts: from ``modularity`` alone (the paper's order),
             from the ``source`` labels, or ``auto``, which is ``source`` in close-set shift.
         cluster_lr: learning rate of the cluster GNN.
-        resolution: resolution :math:`\gamma`, the weight of modularity's degree term; 1 = the
-            paper.
+        resolution: weight :math:`\gamma` of modularity's degree term; 1 = the paper.
         collapse: weight of DMoN's collapse term.
 
     References:
@@ -184,12 +183,11 @@ class SRNC(ClusterMethod):
         about = f"resolution {self.resolution:g}: the cluster GNN"
         if used < classes:
             self.collapsed = True
-            self.warnings.append(
-                f"{about} collapsed: it uses {used} clusters for {classes} classes"
-            )
+            text = f"collapsed: it uses {used} clusters for {classes} classes"
+            self.warnings.append(f"{about} {text}")
         if figures["modularity"] < 0.05:
-            modularity = f"modularity {figures['modularity']:.3f}"
-            self.warnings.append(f"{about} found no communities ({modularity})")
+            text = f"found no communities (modularity {figures['modularity']:.3f})"
+            self.warnings.append(f"{about} {text}")
 
     def draw_target(self, q: Tensor) -> tuple[Tensor, Tensor]:
         """Sample :math:`|D^s|` target nodes, and their pseudo-labels from ``q`` ``[V, N(+1)]``."""
@@ -230,14 +228,9 @@ class SRNC(ClusterMethod):
 
     def new_cluster_gnn(self) -> ClusterGNN:
         """An untrained cluster GNN."""
-        return self.untrained(
-            self.size,
-            self.cluster_spec,
-            resolution=self.resolution,
-            collapse=self.collapse,
-            modularity_weight=1.0,
-            lr=self.cluster_lr,
-        )
+        weights = {"resolution": self.resolution, "collapse": self.collapse}
+        weights |= {"modularity_weight": 1.0, "lr": self.cluster_lr}
+        return self.untrained(self.size, self.cluster_spec, **weights)
 
     def assign(self) -> dict[str, float]:
         """Compute the clusters of both graphs and return :meth:`ClusterGNN.figures`."""

@@ -27,9 +27,6 @@ class HopEncoder(Encoder):
             2.
         in_dim, out_dim: number of features and of logits.
         hops: default of :math:`k` in :meth:`view`.
-
-    References:
-        Liu et al. (AAAI 2024), with one hidden layer.
     """
 
     layer = GCNLayer
@@ -51,7 +48,7 @@ class HopEncoder(Encoder):
             blocks += [Block(), *[hop] * hops]
         return View(first.x, [*blocks, hop if nodes is None else hop.rows(nodes)])
 
-    def embed(self, view: View, between: Callable | None = None) -> tuple[Tensor, Tensor]:
+    def _run(self, view: View, between: Callable | None = None) -> tuple[Tensor, Tensor]:
         """Logits ``[n, out_dim]`` of a view's nodes, and hidden state ``[V, H]`` of all nodes."""
         *blocks, last = view.blocks
         each, x = len(blocks) // len(self.parts), view.x
@@ -63,16 +60,9 @@ class HopEncoder(Encoder):
             x = h = self._activated(out + part.output_bias)
         return self.layers[0](h, last), h
 
-    def forward(self, view: View) -> Tensor:
-        return self.embed(view)[0]
-
 
 class HopMethod(Scored):
-    """Base class of methods with a :class:`HopEncoder`.
-
-    A subclass has the options ``source_hops`` and ``target_hops``, the propagation steps of each
-    hidden layer on either graph.
-    """
+    """Base class of methods with a :class:`HopEncoder`, and the number of hops as options."""
 
     classifier: HopEncoder
     source_hops: int

@@ -23,8 +23,7 @@ WINDOW, FALL, BELOW = 20, 0.9, 0.5
 steps before, and less than ``BELOW`` of the first loss. With many classes it starts with a plateau.
 """
 
-LOOK = 5
-"""Number of steps between two checks for convergence, since a device waits for each."""
+LOOK = 5  # steps between two checks for convergence, since a device waits for each
 
 
 def adam(
