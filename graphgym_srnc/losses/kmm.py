@@ -13,12 +13,7 @@ _MAX_STEPS, _TOLERANCE = 2000, 1e-7  # the solver stops at this relative change 
 
 
 @torch.no_grad()
-def kmm_weights(
-    z_source: Tensor,
-    z_target: Tensor,
-    label: Tensor,
-    b_min: float = 0.2,
-) -> Tensor:
+def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float = 0.2) -> Tensor:
     r"""Importance weights of labelled source nodes by kernel mean matching.
 
     .. math:: \min_\beta \tfrac12 \beta^\top K \beta + f^\top \beta \quad \text{s.t.} \quad

@@ -41,10 +41,8 @@ def propagate(score: Tensor, mean_adjacency: Any) -> Tensor:
     .. math:: e \leftarrow \tfrac12 e + \tfrac12 D^{-1} A e
 
     If a row of :math:`D^{-1} A` ``[V, V]``, which has no self-loops, sums to less than one, the
-    node itself receives the rest. A node without neighbours therefore keeps its score.
-
-    References:
-        Wu et al. (ICLR 2023), GNNSafe.
+    node itself receives the rest, so a node without neighbours keeps its score (GNNSafe, Wu et
+    al., ICLR 2023).
     """
     score = score[:, None]
     missing = 1 - mean_adjacency @ torch.ones_like(score)
@@ -70,7 +68,7 @@ def logit_spread(logits: Tensor, bounded: float = 0.999) -> Tensor:
 
 
 def anchors(confidence: Tensor, adjacency: Any, train: Tensor) -> Tensor:
-    r"""Half of the training nodes, which GRASP connects with additional edges.
+    r"""Half of the training nodes, which GRASP connects with additional edges, as sorted ids.
 
     They maximise the ratio
 
@@ -82,9 +80,6 @@ def anchors(confidence: Tensor, adjacency: Any, train: Tensor) -> Tensor:
         confidence: scores ``[V]``, larger for known classes.
         adjacency: :math:`A` ``[V, V]``, which supports ``@`` with ``[V, 2]``.
         train: ids of the training nodes, ``[n]``.
-
-    Returns:
-        Sorted ids of :math:`\lfloor n / 2 \rfloor` training nodes.
 
     References:
         Ma et al. (NeurIPS 2024), GRASP.
@@ -188,9 +183,6 @@ def half_unknown(logits: Tensor) -> Tensor:
     r"""Cross-entropy between the probability of the last class and one half, a mean over nodes.
 
     .. math:: -\frac{1}{2n} \sum_v \log p_{N+1}(v) + \log (1 - p_{N+1}(v))
-
-    References:
-        Saito et al. (ECCV 2018).
     """
     total, known = logits.logsumexp(1), logits[:, :-1].logsumexp(1)
     return (total - (logits[:, -1] + known) / 2).mean()
@@ -201,14 +193,8 @@ def doc_thresholds(prob: Tensor, label: Tensor) -> Tensor:
 
     .. math:: t_c = \max(0.5, 1 - 3 \sigma_c), \quad \sigma_c^2 = \overline{(p_c(x_i) - 1)^2}
 
-    :math:`\sigma_c` is the deviation of the probabilities of the class's own nodes from 1. A class
-    without nodes has a threshold of 0.5.
-
-    Args:
-        prob, label: sigmoid outputs ``[n, N]`` and classes ``[n]`` of the training nodes.
-
-    References:
-        Shu et al. (EMNLP 2017).
+    :math:`\sigma_c` is the deviation of the probabilities ``[n, N]`` of the training nodes of class
+    c from 1. A class without nodes has a threshold of 0.5 (Shu et al., EMNLP 2017).
     """
     own = prob.gather(1, label[:, None])[:, 0]
     zero = prob.new_zeros(prob.size(1))

@@ -21,8 +21,7 @@ def em_prior(posterior: Tensor, prior: Tensor) -> Tensor:
     The iteration starts at the training prior and stops when no entry changes by 1e-6 or more.
 
     Args:
-        posterior: :math:`p`, ``[V, N]``, of a classifier trained under ``prior``.
-        prior: :math:`\pi^s`, ``[N]``, positive.
+        posterior, prior: :math:`p` ``[V, N]`` of a classifier trained under :math:`\pi^s` ``[N]``.
 
     References:
         Saerens, Latinne and Decaestecker (Neural Computation 2002).

@@ -38,8 +38,7 @@ class PGL(Method):
         enlarging: share :math:`\alpha` of the unlabelled nodes that get a pseudo-label per episode.
         confident: share :math:`\beta` of those that get a known class.
         steps: gradient steps per episode.
-        members: number of networks trained from different initial weights, whose posteriors are
-            averaged. Five take about as long as ``srnc_plus``.
+        members: number of networks from different initial weights, whose posteriors are averaged.
 
     References:
         Luo et al., "Progressive Graph Learning for Open-Set Domain Adaptation", ICML 2020.
@@ -128,8 +127,7 @@ class PGL(Method):
             if targets is None:
                 return terms
             view, (of_nodes, of_unknown) = targets()
-            sizes = len(nodes[of_nodes]), len(unknown[of_unknown])
-            known, rest = member(view).split(sizes)
+            known, rest = member(view).split([len(nodes[of_nodes]), len(unknown[of_unknown])])
             if len(nodes):
                 terms["pseudo_known"] = F.cross_entropy(known, labels[of_nodes])
             if len(unknown):

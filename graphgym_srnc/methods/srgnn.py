@@ -12,11 +12,8 @@ from graphgym_srnc.losses import discrepancy
 from graphgym_srnc.losses.kmm import kmm_weights
 from graphgym_srnc.methods.shared.scores import Scored
 
-HOPS, KERNEL_DIM, KERNEL_NODES = 2, 128, 2000
-"""Propagation steps of the features of kernel mean matching, the dimension to which wide ones are
-projected at random, and the maximum number of training nodes to solve for. The others take the
-weight of the nearest one.
-"""
+KERNEL_DIM = 128  # wide features are projected to this dimension at random
+KERNEL_NODES = 2000  # weights are solved for; other training nodes take that of the nearest one
 
 
 class SRGNN(Scored):
@@ -72,7 +69,7 @@ class SRGNN(Scored):
             projection = torch.randn(width, KERNEL_DIM, device=train.device) / KERNEL_DIM**0.5
 
         def features(graph: Graph, nodes: Tensor) -> Tensor:
-            x = graph.propagated("gcn", HOPS)[nodes]
+            x = graph.propagated("gcn", 2)[nodes]
             return dense(x) if projection is None else x @ projection
 
         z, count = features(self.source, train), len(train)

@@ -52,9 +52,6 @@ class Method(Threshold, PriorCorrection):
         batch_size: number of nodes that each part of a loss draws per gradient step; 0 = full
             batch. With batches, the logits of a whole graph are computed one layer at a time.
         fanout: number of neighbours drawn per node and layer with batches; 0 = all.
-
-    Raises:
-        InputError: an option has a value that is not allowed.
     """
 
     task: ShiftTask
@@ -68,8 +65,7 @@ class Method(Threshold, PriorCorrection):
     draws: tuple[Tensor, ...]
 
     kept: tuple[str, ...] = ("warnings", "collapsed", "episodes", "draws")
-    """Tensors and plain values that an episode reads and :meth:`ready` cannot build again. A
-    checkpoint has them beside the weights and ``optimizer``."""
+    """Tensors and plain values of a checkpoint that :meth:`ready` cannot build again."""
 
     episodes: int = 0
     """Number of episodes after episode 0 that the method asks for; callers use :meth:`planned`."""
@@ -240,7 +236,4 @@ class Method(Threshold, PriorCorrection):
 
     def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
         """Functions that return an embedding ``[V, H]`` and a group ``[V]``, by name."""
-        classifier = getattr(self, "classifier", None)
-        if not isinstance(classifier, Encoder):
-            return {}
-        return {"classifier": partial(hidden_and_group, classifier, self.encoder.features)}
+        return {"classifier": partial(hidden_and_group, self.classifier, self.encoder.features)}

@@ -104,8 +104,7 @@ class Supervised(Method):
     def hidden_states(self, bounded: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """Logits of this step's source nodes, and hidden states ``[n, H]`` of source and target.
 
-        Args:
-            bounded: whether to apply a tanh to hidden states that no tanh bounds already.
+        ``bounded`` applies a tanh to hidden states that no tanh bounds already.
         """
         logits, source = self.classifier.embed(self.on_source)
         source, target = gather(source), gather(self.classifier.embed(self.on_target)[1])

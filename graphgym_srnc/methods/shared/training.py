@@ -48,8 +48,8 @@ def minimise(
     Args:
         model, optimizer: the module, and the optimiser of its parameters.
         losses: returns the terms of the next step by name.
-        steps: maximum number of steps.
-        until_converged: whether to stop when the loss has :func:`converged`.
+        steps: maximum number of steps; ``until_converged`` stops when the loss has
+            :func:`converged`.
     """
     terms: dict[str, Tensor] = {}
     history: list[Tensor] = []
@@ -150,10 +150,7 @@ def fit_parts(
 def all_logits(
     model: Encoder, graph: Graph, batch_size: int, nodes: Tensor | None = None
 ) -> Tensor:
-    """Logits ``[V, K]`` of all nodes of a graph, or ``[n, K]`` of some.
-
-    If the method trains in batches, they are computed one layer at a time.
-    """
+    """Logits ``[V, K]`` of all nodes of a graph, or of some; with batches one layer at a time."""
     if batch_size:
         world = parallel.world()
         rank = parallel.rank() if world > 1 else 0
