@@ -125,11 +125,3 @@ def test_g2pxy_centres_and_boundary_are_brute_force(rng):
         expected |= set(mine[confidence[mine].argsort()][:count].tolist())
     found = g2pxy.boundary_nodes(torch.tensor(confidence), torch.tensor(label), 0.3)
     assert set(found.tolist()) == expected
-
-
-def test_g2pxy_confidence_is_a_log_ratio():
-    task = toy()
-    method = started("g2pxy", task, episodes=1)
-    scores = method.predict(task.target)
-    log_p = scores.log_softmax(1)
-    assert torch.allclose(method.confidence(scores), log_p[:, :2].amax(1) - log_p[:, 2], atol=1e-5)

@@ -98,35 +98,29 @@ def test_nodes_like_the_target_weigh_more():
 # ---- StruRW ----
 
 
-def block_model(inside: float, outside: float, seed: int) -> Data:
-    """Two blocks of 100 nodes with known chances of a link."""
-    generator, y = torch.Generator().manual_seed(seed), torch.arange(200) % 2
-    chance = torch.where(y[:, None] == y, inside, outside)
-    pairs = (torch.rand(200, 200, generator=generator) < chance).triu(1)
-    x = torch.eye(4)[y] + torch.rand(200, 4, generator=generator)
-    return Data(x=x, y=y, edge_index=pairs.nonzero().T)
-
-
-def test_edges_weigh_the_ratio_of_known_chances():
-    source, target = block_model(0.3, 0.06, 0), block_model(0.15, 0.12, 1)
-    every, seen = torch.arange(200), []
-    task = ShiftTask("blocks", source, target, every[:40], every[:50], every[50:], every, 2, False)
-    method = started("strurw", task, strength=0.8)
-    truth = {id(method.task.source): task.source.y, id(method.task.target): task.target.y}
-    method.logits = lambda graph, role="target": torch.eye(2)[truth[id(graph)]]
-    plain = method.source.reweighted
+def test_edges_weigh_the_ratio_of_link_shares(strength=0.6):
+    method, seen = started("strurw", toy("close_set"), steps=20, strength=strength), []
+    task, plain = method.task, method.source.reweighted
     method.source.reweighted = lambda weight: (seen.append(weight), plain(weight))[1]
+    shares = []
+    label = [method.logits(graph).argmax(1) for graph in (task.source, task.target)]
+    label[0][task.train] = method.labels
+    for graph, y in zip((task.source, task.target), label):
+        one_hot = np.eye(3)[y]
+        size = one_hot.sum(0)
+        shares.append(one_hot.T @ dense(graph) @ one_hot / np.maximum(np.outer(size, size), 1))
     told = method.reweight()
+    ratio = (shares[1] / np.maximum(shares[0], 1e-12)).clip(0.1, 10)
+    ratio[(shares[0] == 0) | (shares[1] == 0)] = 1
     row, column = dense(task.source).nonzero()
-    same = task.source.y[row] == task.source.y[column]
-    inside, outside = seen[0][same], seen[0][~same]
-    # Chances are 0.15 / 0.3 inside and 0.12 / 0.06 between the blocks.
-    assert inside.std() < 0.02 and inside.mean() == pytest.approx(0.2 + 0.8 * 0.5, abs=0.03)
-    assert outside.std() < 1e-6 and outside.mean() == pytest.approx(0.2 + 0.8 * 2, abs=0.12)
-    assert told["mean_edge_weight"] == pytest.approx(float(seen[0].mean()), rel=1e-5)
-    method.strength = 0.0
-    method.reweight()
-    assert (seen[1] == 1).all()
+    wanted = 1 - strength + strength * ratio[label[0][row], label[0][column]]
+    assert np.allclose(seen[0], wanted, atol=1e-5) and np.ptp(wanted) > 0.1
+    assert told["mean_edge_weight"] == pytest.approx(wanted.mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["gcnconv", "mlp"])
+def test_strurw_warns_where_no_layer_reads_weights(kind):
+    assert bool(started("strurw", toy("close_set"), kind=kind).warnings) == (kind == "mlp")
 
 
 # ---- A2GNN ----
