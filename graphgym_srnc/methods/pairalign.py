@@ -33,8 +33,7 @@ class PairAlign(Scored):
     When to use: the class shares differ, or the classes that a class is linked to.
 
     Args:
-        edge_ridge, label_ridge: ridge :math:`\lambda` of pairs and of labels, which draws ratios to
-            1.
+        edge_ridge, label_ridge: ridge :math:`\lambda` of pairs and labels; it draws ratios to 1.
 
     References:
         Liu et al., "Pairwise Alignment Improves Graph Domain Adaptation", ICML 2024.
@@ -84,14 +83,10 @@ class PairAlign(Scored):
     def _edge_weights(self, p: np.ndarray, q: np.ndarray, truth: np.ndarray) -> np.ndarray:
         """Weight of each entry of the source's adjacency.
 
-        Args:
-            p, q: posteriors of the source and of the target, ``[V, N]``.
-            truth: one-hot classes of the source, ``[V, N]``.
+        ``p`` and ``q`` are posteriors of both graphs, ``truth`` one-hot classes of the source.
         """
-        predicted, other, true = (
-            pairs(graph, h)
-            for graph, h in ((self.source, p), (self.target, q), (self.source, truth))
-        )
+        predicted, true = (pairs(self.source, h) for h in (p, truth))
+        other = pairs(self.target, q)
         if not len(predicted) or not len(other):
             return np.ones(len(predicted), dtype=np.float32)
 

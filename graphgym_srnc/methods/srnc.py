@@ -41,8 +41,7 @@ class SRNC(ClusterMethod):
     nodes become unknown if a class has several communities, as between two graphs.
 
     Args:
-        num_clusters: number of clusters :math:`C` in open-set shift. Close-set shift always has
-            :math:`C = N`.
+        num_clusters: number of clusters :math:`C` in open-set shift; :math:`N` in close-set shift.
         pretrain_steps: gradient steps of the classifier in episode 0.
         rounds: number of episodes after episode 0.
         cluster_steps: gradient steps :math:`T` of the cluster GNN per episode.
@@ -243,8 +242,7 @@ class SRNC(ClusterMethod):
     def pseudo_posterior(self) -> Tensor:
         r"""Distribution of the target's pseudo-labels, ``[V, N(+1)]``: :math:`Q_\Phi`.
 
-        Without :math:`\Phi` it is the prediction of the classifier, and the least confident nodes
-        are unknown.
+        Without :math:`\Phi` it is the classifier's, and the least confident nodes are unknown.
         """
         task = self.task
         if self.clusters:
@@ -256,10 +254,7 @@ class SRNC(ClusterMethod):
         return F.one_hot(named, task.num_outputs).float()
 
     def cluster_posterior(self, graph: Graph) -> Tensor:
-        r"""Class posterior :math:`Q_\Phi` by the cluster GNN, ``[V, N(+1)]``.
-
-        Clusters without a known class belong to the unknown class.
-        """
+        r"""Class posterior :math:`Q_\Phi` by the cluster GNN, ``[V, N(+1)]``."""
         return self.clusters.log_class_posterior(self.log_q[graph]).exp()
 
     def source_posterior(self) -> tuple[Tensor, Tensor]:
@@ -282,12 +277,9 @@ class SRNC(ClusterMethod):
 
     @torch.no_grad()
     def class_posterior(self, graph: Data) -> Tensor:
-        r"""Posterior :math:`P_\theta` of the classifier, ``[V, N(+1)]``.
-
-        Before episode 1 the unknown class has probability 0.
-        """
+        r"""Posterior :math:`P_\theta` of the classifier, ``[V, N(+1)]``."""
         logits = self.logits(graph)
-        if not self.knows_unknown:
+        if not self.knows_unknown:  # before episode 1
             logits[:, self.task.num_known :] = -torch.inf
         return logits.softmax(1)
 
@@ -314,7 +306,6 @@ class SRNC(ClusterMethod):
         return state | {"clusters": self.clusters.checkpoint()} if self.clusters else state
 
     def load(self, state: dict[str, Any]) -> None:
-        """Load a checkpoint, including the cluster GNN and its optimiser."""
         self.clusters = None
         if "clusters" in state:
             self.clusters = self.new_cluster_gnn().restore(state["clusters"])

@@ -83,8 +83,8 @@ class UAGA(Supervised):
         self.pseudo = self.pseudo_labels()
         shares = {"pseudo_labels": float((self.pseudo >= 0).float().mean())}
         if self.task.open_set:
-            unknown = self.pseudo == self.task.num_known
-            shares["pseudo_unknown_share"] = float(unknown.float().mean())
+            unknown = (self.pseudo == self.task.num_known).float()
+            shares["pseudo_unknown_share"] = float(unknown.mean())
         return super().episode() | shares
 
     def first_losses(self) -> dict[str, Tensor]:
@@ -100,10 +100,8 @@ class UAGA(Supervised):
         on_target, target = self.classifier.embed(self.on_target)
         named = F.cross_entropy(on_target, self.pseudo, ignore_index=HIDDEN, reduction="sum")
         strength = torch.where(self.pseudo == self.task.num_known, -1.0, 1.0)[:, None]
-        domains = (
-            self.domain(reverse_gradient(h, weight)).view(-1)
-            for h, weight in ((source, 1.0), (target, strength))
-        )
+        reversed_states = reverse_gradient(source, 1.0), reverse_gradient(target, strength)
+        domains = [self.domain(h).view(-1) for h in reversed_states]
         return {
             "source": F.cross_entropy(logits, self.labels),
             "target": self.target_weight * named / (self.pseudo >= 0).sum().clamp(min=1),

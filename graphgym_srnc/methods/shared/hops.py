@@ -20,13 +20,7 @@ class HopEncoder(Encoder):
     .. math:: h \leftarrow \text{act}(\hat A^k h W + b)
 
     The first map :math:`h W + b` may be a layer of any kind; its bias is added after the
-    propagation.
-
-    Args:
-        spec: the encoder specification; ``layers`` includes the output layer, and 1 is treated as
-            2.
-        in_dim, out_dim: number of features and of logits.
-        hops: default of :math:`k` in :meth:`view`.
+    propagation. There is at least one hidden layer. ``hops`` is the default of :math:`k`.
     """
 
     layer = GCNLayer
