@@ -49,8 +49,6 @@ TINY = {
     "cluster_source_steps": 4,
     "cluster_steps": 2,
     "num_clusters": 5,
-    "samples": 3,
-    "proxy_dim": 8,
 }
 """Options that make a method quick, where it has them."""
 NAMES = sorted(api.estimators())

@@ -34,8 +34,6 @@ TINY = {
     "cluster_source_steps": 2,
     "cluster_steps": 2,
     "num_clusters": 8,
-    "samples": 3,
-    "proxy_dim": 8,
 }
 IN_BATCHES = {"batch_size": 6, "fanout": 3}
 CASES: list[tuple[str, str, dict[str, Any]]] = [
@@ -48,7 +46,6 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("srnc", "sageconv", IN_BATCHES),
     ("dann", "gcnconv", IN_BATCHES),
     ("erm", "gcnconv", {"score": "openmax"}),
-    ("srgnn", "gcnconv", {"target_nodes": 20}),
 ]
 train_infomax = dgi.train_infomax
 SHAPES = {"open": {}, "close": {"open_set": False, "two_graphs": True}}

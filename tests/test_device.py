@@ -25,7 +25,7 @@ from graphgym_srnc import methods
 from graphgym_srnc.backbones import BACKBONES, dgi, sparse
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods import srnc
+from graphgym_srnc.methods import openwgl, srgnn, srnc
 from graphgym_srnc.methods.shared import communities, training
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
@@ -33,12 +33,10 @@ from graphgym_srnc.train import trainer
 on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 BATCHES = [
     (name, kind, {"batch_size": 40, "fanout": 2})
-    for name, kind in (("erm", "gatconv"), ("srnc", "sageconv"), ("g2pxy", "gcnconv"))
+    for name, kind in (("erm", "gatconv"), ("srnc", "sageconv"), ("pgl", "gcnconv"))
 ]
 MORE = [
     ("erm", "gcnconv", {"score": "odin"}),
-    ("openwgl", "gcnconv", {"cut": "mean", "max_edges": 20}),
-    ("srgnn", "gcnconv", {"kernel_dim": 3, "kernel_nodes": 4}),
 ]
 FULL = [
     *((name, "gcnconv", {}) for name in methods.names() if name != "iid"),
@@ -54,6 +52,9 @@ def quick(monkeypatch):
     monkeypatch.setattr(dgi, "train_infomax", partial(train_infomax, steps=2))
     monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
     monkeypatch.setattr(communities, "MOST", 10)
+    monkeypatch.setattr(openwgl, "MAX_EDGES", 20)
+    monkeypatch.setattr(srgnn, "KERNEL_DIM", 3)
+    monkeypatch.setattr(srgnn, "KERNEL_NODES", 4)
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -11,7 +9,6 @@ from scipy import optimize, special, stats
 from scipy.spatial import distance
 from sklearn.metrics import log_loss
 
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses import kmm, openness
 from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
 from graphgym_srnc.losses.discrepancy import characteristic_discrepancy, cmd, coral, mmd
@@ -26,15 +23,14 @@ def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.double) -> tor
 X, Y = normal(30, 4).tanh(), (1.5 * normal(20, 4, seed=1) + 0.3).tanh()
 
 
-@pytest.mark.parametrize("order, width", [(1, 1.0), (5, 2.0)])
-def test_cmd_is_the_moments_written_out(order, width):
+@pytest.mark.parametrize("order", [1, 5])
+def test_cmd_is_the_moments_written_out(order):
     x, y = X.numpy(), Y.numpy()
-    expected = np.linalg.norm(x.mean(0) - y.mean(0)) / width
+    expected = np.linalg.norm(x.mean(0) - y.mean(0))
     for k in range(2, order + 1):
-        moments = [stats.moment(h, k, axis=0) for h in (x, y)]
-        expected += np.linalg.norm(moments[0] - moments[1]) / width**k
-    assert float(cmd(X, Y, order, width)) == pytest.approx(expected, rel=1e-8)
-    assert float(cmd(Y, X, order, width)) == pytest.approx(expected, rel=1e-8)
+        expected += np.linalg.norm(stats.moment(x, k, axis=0) - stats.moment(y, k, axis=0))
+    assert float(cmd(X, Y, order)) == pytest.approx(expected, rel=1e-8)
+    assert float(cmd(Y, X, order)) == pytest.approx(expected, rel=1e-8)
 
 
 def test_coral_is_numpys_covariance():
@@ -46,19 +42,19 @@ def test_coral_is_numpys_covariance():
     assert float(coral((X + 100).float(), (Y + 100).float())) == pytest.approx(expected, rel=1e-3)
 
 
-def test_mmd_is_a_double_loop():
-    x, y, scales = X.numpy(), Y.numpy(), (0.25, 0.5, 1.0, 2.0, 4.0)
-    joint = np.concatenate([x, y])
-    spread = np.mean([np.sum((a - b) ** 2) for a in joint for b in joint])
+@pytest.mark.parametrize("widest", [2.0, 4.0])
+def test_mmd_is_that_of_numpy(widest):
+    x, y, joint = X.numpy(), Y.numpy(), torch.cat([X, Y]).numpy()
+    variances = widest * distance.cdist(joint, joint, "sqeuclidean").mean() / 2.0 ** np.arange(5)
 
     def mean(left, right):
-        squared = [np.sum((a - b) ** 2) for a in left for b in right]
-        return np.mean([[np.exp(-d / (2 * s * spread)) for s in scales] for d in squared])
+        squared = distance.cdist(left, right, "sqeuclidean")
+        return np.mean([np.exp(-squared / (2 * variance)) for variance in variances])
 
     expected = mean(x, x) + mean(y, y) - 2 * mean(x, y)
-    assert float(mmd(X, Y)) == pytest.approx(expected, rel=1e-8)
-    assert float(mmd((X + 50).float(), (Y + 50).float())) == pytest.approx(expected, rel=1e-3)
-    assert float(mmd(X, Y, widest=1.0)) != pytest.approx(expected, rel=1e-2)
+    assert float(mmd(X, Y, widest)) == pytest.approx(expected, rel=1e-8)
+    found = mmd((X + 50).float(), (Y + 50).float(), widest)
+    assert float(found) == pytest.approx(expected, rel=1e-3)
 
 
 T = 2 * normal(6, 4, seed=2)
@@ -96,8 +92,7 @@ def shares(seed: int, *shape: int) -> np.ndarray:
     return values / values.sum()
 
 
-@pytest.mark.parametrize("ridge", [1e-6, 3.0])
-def test_shift_weights_are_scipys_minimum(ridge):
+def test_shift_weights_are_scipys_minimum(ridge=3.0):
     confusion, target = shares(0, 6, 6), shares(1, 6)
     source = confusion.sum(0)
     # Of one class there is nothing in the target, so that a bound is active.
@@ -123,37 +118,28 @@ def test_conditional_ratio_is_a_loop():
     source, weights = shares(0, 3, 3), np.random.default_rng(1).random((3, 3))
     found = conditional_ratio(weights, source, 0.01)
     for a in range(3):
-        in_target = [weights[a, b] * source[a, b] + 0.01 for b in range(3)]
-        in_source = [source[a, b] + 0.01 for b in range(3)]
-        for b in range(3):
-            wanted = in_target[b] / sum(in_target) / (in_source[b] / sum(in_source))
-            assert found[a, b] == pytest.approx(wanted)
-    assert np.allclose(conditional_ratio(np.full((3, 3), 2.0), source, 1e-9), 1)
+        in_target, in_source = weights[a] * source[a] + 0.01, source[a] + 0.01
+        wanted = in_target / sum(in_target) / (in_source / sum(in_source))
+        assert found[a] == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize("weight", [0.3, torch.tensor(0.7)])
-def test_reversed_gradient(weight):
+def test_reversed_gradient(weight=0.3):
     h, head = normal(5, 3).requires_grad_(), normal(3, seed=1).requires_grad_()
     assert torch.equal(reverse_gradient(h, weight), h)
     ((reverse_gradient(h, weight) @ head) ** 2).sum().backward()
-    plain_h = h.detach().clone().requires_grad_()
-    plain_head = head.detach().clone().requires_grad_()
-    ((plain_h @ plain_head) ** 2).sum().backward()
-    assert torch.allclose(h.grad, -float(weight) * plain_h.grad)
-    assert torch.equal(head.grad, plain_head.grad)
+    plain = torch.autograd.grad(((h @ head) ** 2).sum(), (h, head))
+    assert torch.allclose(h.grad, -weight * plain[0]) and torch.equal(head.grad, plain[1])
 
 
 def test_ganin_schedule():
     assert ganin_schedule(0) == 0 and ganin_schedule(1) == pytest.approx(0.99990920)
-    wanted = pytest.approx([np.tanh(0.4), np.tanh(1.4)])
-    assert [ganin_schedule(p, 4.0) for p in (0.2, 0.7)] == wanted
+    assert ganin_schedule(0.2) == pytest.approx(np.tanh(1))
 
 
 def test_domain_loss_is_sklearns():
     source, target = normal(7), 2 * normal(11, seed=1)
-    expected = log_loss(np.ones(7), special.expit(source.numpy()), labels=[0, 1]) + log_loss(
-        np.zeros(11), special.expit(target.numpy()), labels=[0, 1]
-    )
+    p, q = special.expit(source.numpy()), special.expit(target.numpy())
+    expected = log_loss(np.ones(7), p, labels=[0, 1]) + log_loss(np.zeros(11), q, labels=[0, 1])
     assert float(domain_loss(source, target)) == pytest.approx(expected)
     assert torch.isfinite(domain_loss(torch.tensor([-1e4]), torch.tensor([1e4])))
 
@@ -168,11 +154,13 @@ def quadratic(z_source: np.ndarray, z_target: np.ndarray) -> tuple[np.ndarray, n
     return k(z_source, z_source), -len(z_source) / len(z_target) * k(z_source, z_target).sum(1)
 
 
-@pytest.mark.parametrize("b_min, b_max, classes", [(0.2, math.inf, 1), (0.2, 2.0, 3)])
-def test_kmm_is_scipys_minimum(b_min, b_max, classes):
+@pytest.mark.parametrize("b_min, classes", [(0.0, 1), (0.2, 3)])
+def test_kmm_is_scipys_minimum(b_min, classes, monkeypatch):
+    monkeypatch.setattr(kmm, "_TOLERANCE", 1e-12)
+    monkeypatch.setattr(kmm, "_MAX_STEPS", 50000)
     z_source, z_target = normal(40, 3), normal(60, 3, seed=1) + 0.8
     label = torch.arange(40) ** 2 % 7 % classes * 5
-    ours = kmm_weights(z_source, z_target, label, b_min, b_max, tol=1e-12, max_steps=50000).numpy()
+    ours = kmm_weights(z_source, z_target, label, b_min).numpy()
     kernel, f = quadratic(z_source.numpy(), z_target.numpy())
     members = [(label == c).numpy() for c in label.unique()]
     totals = [
@@ -188,7 +176,7 @@ def test_kmm_is_scipys_minimum(b_min, b_max, classes):
         np.ones(40),
         jac=lambda b: kernel @ b + f,
         method="SLSQP",
-        bounds=[(b_min, None if math.isinf(b_max) else b_max)] * 40,
+        bounds=[(b_min, None)] * 40,
         options={"ftol": 1e-13, "maxiter": 1000},
         constraints=totals,
     )
@@ -196,7 +184,7 @@ def test_kmm_is_scipys_minimum(b_min, b_max, classes):
     assert value <= scipys.fun + 1e-6 * abs(scipys.fun)
     assert value == pytest.approx(scipys.fun, rel=1e-6)
     assert ours == pytest.approx(scipys.x, abs=2e-2)
-    assert ours.min() >= b_min and ours.max() <= b_max
+    assert ours.min() >= b_min
     for mine in members:
         assert ours[mine].sum() == pytest.approx(mine.sum(), abs=1e-9)
 
@@ -211,32 +199,13 @@ def test_kmm_in_blocks_is_the_same(monkeypatch):
 
 
 def test_kmm_of_features_all_alike_is_uniform():
-    for features in (torch.ones(40, 3), torch.full((40, 3), 0.1), torch.zeros(40, 3)):
-        b = kmm_weights(features, normal(30, 3, dtype=torch.float), torch.arange(40) % 2)
-        assert torch.allclose(b, torch.ones(40), atol=1e-3)
+    b = kmm_weights(torch.full((40, 3), 0.1), normal(30, 3).float(), torch.arange(40) % 2)
+    assert torch.allclose(b, torch.ones(40), atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    "loss, key, value",
-    [
-        *((cmd, key, value) for key, value in (("order", 0), ("width", 0.0), ("width", math.nan))),
-        *((kmm_weights, "b_min", value) for value in (1.0, -0.1, math.nan)),
-        *((kmm_weights, "b_max", value) for value in (0.9, math.nan)),
-    ],
-)
-def test_options_out_of_range_are_refused(loss, key, value):
-    label = (torch.zeros(30, dtype=torch.long),) if loss is kmm_weights else ()
-    with pytest.raises(InputError, match=key):
-        loss(X, Y, *label, **{key: value})
-    with pytest.raises(InputError, match="two nodes"):
-        coral(X, Y[:1])
-
-
-@pytest.mark.parametrize("high", [math.inf, 0.4])
-@pytest.mark.parametrize("seed", range(2))
-def test_projection_is_a_brute_force_program(high, seed):
-    v, classes = 2 * normal(9, seed=seed), torch.tensor([0, 1, 1, 0, 2, 1, 1, 0, 0])
-    ours = project(v, classes, -0.8, high).numpy()
+def test_projection_is_a_brute_force_program():
+    v, classes = 2 * normal(9), torch.tensor([0, 1, 1, 0, 2, 1, 1, 0, 0])
+    ours = project(v, classes, -0.8).numpy()
     totals = [
         {"type": "eq", "fun": lambda d, mine=(classes == c).numpy(): d[mine].sum()}
         for c in range(3)
@@ -246,13 +215,12 @@ def test_projection_is_a_brute_force_program(high, seed):
         np.zeros(9),
         jac=lambda d: 2 * (d - v.numpy()),
         method="SLSQP",
-        bounds=[(-0.8, None if math.isinf(high) else high)] * 9,
+        bounds=[(-0.8, None)] * 9,
         options={"ftol": 1e-14},
         constraints=totals,
     )
     assert ours == pytest.approx(expected.x, abs=1e-5)
-    again = project(torch.from_numpy(ours), classes, -0.8, high).numpy()
-    assert again == pytest.approx(ours, abs=1e-12)
+    assert project(torch.from_numpy(ours), classes, -0.8).numpy() == pytest.approx(ours, abs=1e-12)
 
 
 def test_scores_of_logits():
@@ -267,41 +235,6 @@ def test_scores_of_logits():
     assert float(openness.neg_entropy(torch.tensor([[0.0, -torch.inf]]))) == 0
 
 
-@pytest.mark.parametrize("steps, keep", [(0, 0.5), (5, 0.1)])
-def test_propagate_is_dense(steps, keep):
-    a = (np.random.RandomState(0).rand(12, 12) < 0.3).astype(float)
-    a = np.triu(a, 1) + np.triu(a, 1).T
-    a[3], a[:, 3] = 0, 0
-    degree = a.sum(1)
-    mean = a / np.maximum(degree, 1)[:, None]
-    score, expected = normal(12), normal(12).numpy()
-    for _ in range(steps):
-        around = mean @ expected
-        expected = np.where(degree > 0, keep * expected + (1 - keep) * around, expected)
-    for adjacency in (torch.from_numpy(mean), torch.from_numpy(mean).to_sparse()):
-        found = openness.propagate(score, adjacency, steps, keep).numpy()
-        assert found == pytest.approx(expected) and found[3] == pytest.approx(float(score[3]))
-
-
-@pytest.mark.parametrize("bounded", [0.0, 0.7])
-def test_logit_spread_is_numpys(bounded):
-    logits = (2 * normal(30, 4) - 0.5).requires_grad_()
-    f = logits.detach().numpy()
-    length, total = np.sqrt((f**2).sum(1)), f.sum(1)
-    expected = bounded * length.var() / length.mean() + (1 - bounded) * total.var() / abs(
-        total.mean()
-    )
-    spread = openness.logit_spread(logits, bounded)
-    assert spread.item() == pytest.approx(expected)
-
-    (gradient,) = torch.autograd.grad(spread, logits)
-    slope = bounded * 2 / 30 * ((length - length.mean()) / length)[:, None] * f / length.mean() + (
-        1 - bounded
-    ) * 2 / 30 * (total - total.mean())[:, None] / abs(total.mean())
-    assert gradient.numpy() == pytest.approx(slope, abs=1e-9)
-    assert torch.isfinite(openness.logit_spread(torch.zeros(1, 3))).all()
-
-
 def random_graph(nodes: int, seed: int = 0) -> np.ndarray:
     """A symmetric adjacency in which node 3 has no neighbour."""
     a = (np.random.RandomState(seed).rand(nodes, nodes) < 0.2).astype(float)
@@ -310,58 +243,73 @@ def random_graph(nodes: int, seed: int = 0) -> np.ndarray:
     return a
 
 
-@pytest.mark.parametrize(
-    "steps, weight, anchor",
-    [(1, 1.0, []), (3, 1.02, [0, 3, 7, 11])],
-)
-def test_propagation_with_anchors_is_a_loop_over_an_augmented_graph(steps, weight, anchor):
+def test_propagate_is_dense():
+    a, score = random_graph(12), normal(12)
+    degree, expected = a.sum(1), score.numpy()
+    mean = a / np.maximum(degree, 1)[:, None]
+    for _ in range(2):
+        expected = np.where(degree > 0, (expected + mean @ expected) / 2, expected)
+    for adjacency in (torch.from_numpy(mean), torch.from_numpy(mean).to_sparse()):
+        found = openness.propagate(score, adjacency).numpy()
+        assert found == pytest.approx(expected) and found[3] == pytest.approx(float(score[3]))
+
+
+def test_logit_spread_is_numpys(bounded=0.7):
+    logits = (2 * normal(30, 4) - 0.5).requires_grad_()
+    f = logits.detach().numpy()
+    length, total = np.sqrt((f**2).sum(1)), f.sum(1)
+    spreads = length.var() / length.mean(), total.var() / abs(total.mean())
+    expected = bounded * spreads[0] + (1 - bounded) * spreads[1]
+    spread = openness.logit_spread(logits, bounded)
+    assert spread.item() == pytest.approx(expected)
+    # The means have no gradient.
+    (gradient,) = torch.autograd.grad(spread, logits)
+    of_length = ((length - length.mean()) / length / length.mean())[:, None] * f
+    of_total = (total - total.mean())[:, None] / abs(total.mean())
+    slope = 2 / 30 * (bounded * of_length + (1 - bounded) * of_total)
+    assert gradient.numpy() == pytest.approx(slope, abs=1e-9)
+    assert torch.isfinite(openness.logit_spread(torch.zeros(1, 3))).all()
+
+
+@pytest.mark.parametrize("anchor", [[], [0, 3, 7, 11]])
+def test_propagation_with_anchors_is_a_loop_over_an_augmented_graph(anchor):
     a, score = random_graph(20), normal(20)
-    expected, last = score.tolist(), []
-    for _ in range(steps):
+    expected = score.tolist()
+    for _ in range(8):
         last = list(expected)
         for i in range(20):
             linked = [j for j in anchor if i in anchor]
             neighbours = [j for j in range(20) if a[i, j]]
             if neighbours or linked:
-                total = sum(last[j] for j in neighbours) + weight * sum(last[j] for j in linked)
+                total = sum(last[j] for j in neighbours) + 1.02 * sum(last[j] for j in linked)
                 expected[i] = total / (len(neighbours) + len(linked))
-    found = openness.propagate_with_anchors(
-        score, torch.from_numpy(a), torch.tensor(anchor, dtype=torch.long), steps, weight
-    )
+    anchor = torch.tensor(anchor, dtype=torch.long)
+    found = openness.propagate_with_anchors(score, torch.from_numpy(a), anchor)
     assert found.tolist() == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("extreme, share", [(0.05, 0.5), (0.4, 1.0)])
-def test_anchors_have_sure_neighbours(extreme, share):
-    a, confidence = random_graph(40, 1), normal(40)
-    train = torch.arange(1, 40, 4)
-    rest = [i for i in range(40) if i not in train]
-    low, high = np.percentile(confidence[rest], [100 * extreme, 100 - 100 * extreme])
+def test_anchors_have_sure_neighbours():
+    a, confidence = random_graph(60, 1), normal(60)
+    train = torch.arange(1, 60, 4)
+    rest = [i for i in range(60) if i not in train]
+    low, high = np.percentile(confidence[rest], [5, 95])
     ratio = {}
     for i in train.tolist():
         around = [j for j in rest if a[i, j]]
         known = sum(float(confidence[j]) > high for j in around)
         ratio[i] = known / (1 + sum(float(confidence[j]) < low for j in around))
-    found = openness.anchors(confidence, torch.from_numpy(a), train, extreme, share).tolist()
-    assert len(found) == int(share * len(train)) and found == sorted(set(found))
-    left = [ratio[i] for i in ratio if i not in found]
-    assert min(ratio[i] for i in found) >= max(left, default=0)
+    found = openness.anchors(confidence, torch.from_numpy(a), train).tolist()
+    assert len(found) == len(train) // 2 and found == sorted(set(found))
+    assert min(ratio[i] for i in found) >= max(ratio[i] for i in ratio if i not in found)
     assert len(set(ratio.values())) > 1
-    none = openness.anchors(confidence, torch.from_numpy(a), train[:0])
-    assert none.tolist() == []
+    assert openness.anchors(confidence, torch.from_numpy(a), train[:0]).tolist() == []
 
 
-def planted(nodes: int, seed: int, noise: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Logits of four known classes."""
-    label = torch.arange(nodes) % 4
-    return 6 * torch.eye(4, dtype=torch.double)[label] + noise * normal(nodes, 4, seed=seed), label
-
-
-@pytest.mark.parametrize("tail, alpha", [(20, 10), (5, 2)])
-def test_openmax_is_a_loop(tail, alpha):
-    (logits, label), test = planted(120, 0), 4 * normal(30, 4, seed=5)
+def test_openmax_is_a_loop():
+    label, test = torch.arange(120) % 4, 4 * normal(30, 4, seed=5)
+    logits = 6 * torch.eye(4, dtype=torch.double)[label] + normal(120, 4)
     label[0] = 1
-    ours = openness.openmax(test, openness.fit_openmax(logits, label, tail), alpha).numpy()
+    ours = openness.openmax(test, openness.fit_openmax(logits, label)).numpy()
     f, y = logits.numpy(), label.numpy()
 
     def d(a, b):
@@ -371,16 +319,16 @@ def test_openmax_is_a_loop(tail, alpha):
     for c in range(4):
         mine = f[(y == c) & (f.argmax(1) == c)]
         centres.append(mine.mean(0))
-        largest = sorted(d(row, centres[c]) for row in mine)[-min(tail, len(mine) // 2) :]
+        largest = sorted(d(row, centres[c]) for row in mine)[-min(20, len(mine) // 2) :]
         # libMR fits the tail once its smallest distance is 1, and asks the CDF of new ones there.
         translate = 1 - largest[0]
         shape, _, scale = stats.weibull_min.fit(np.array(largest) + translate, floc=0)
         fits.append((shape, 0, scale, translate))
     for row, probability in zip(test.numpy(), ours):
         new, unknown = row.copy(), 0.0
-        for i, c in enumerate(np.argsort(-row)[: min(alpha, 4)]):
+        for i, c in enumerate(np.argsort(-row)):
             outside = stats.weibull_min.cdf(d(row, centres[c]) + fits[c][3], *fits[c][:3])
-            w = 1 - (min(alpha, 4) - i) / min(alpha, 4) * outside
+            w = 1 - (4 - i) / 4 * outside
             new[c], unknown = row[c] * w, unknown + row[c] * (1 - w)
         assert probability == pytest.approx(special.softmax(np.append(new, unknown)), abs=1e-6)
 

@@ -8,7 +8,6 @@ import itertools
 import math
 from functools import cache
 
-import numpy as np
 import pytest
 import torch
 
@@ -24,40 +23,21 @@ from graphgym_srnc.methods.shared.threshold import best_threshold
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import trainer
 
-TINY = {
-    "steps": 3,
-    "rounds": 2,
-    "enlarging": 0.5,
-    "pretrain_steps": 3,
-    "cluster_steps": 2,
-    "fit_steps": 3,
-}
+TINY = {"steps": 3, "rounds": 2, "enlarging": 0.5}
+TINY |= {"pretrain_steps": 3, "cluster_steps": 2, "fit_steps": 3}
 """Options that make a method quick, where it has them."""
 
 MODES = ("open_set", "close_set")
 
-EASY = {
-    "nodes": 300,
-    "num_classes": 4,
-    "avg_degree": 10.0,
-    "homophily": 0.95,
-    "signal": 0.6,
-    "num_features": 60,
-    "class_imbalance": 1.0,
-}
+EASY = {"nodes": 300, "num_classes": 4, "num_features": 60, "avg_degree": 10.0}
+EASY |= {"homophily": 0.95, "signal": 0.6, "class_imbalance": 1.0}
 """Options of a task on which every method is good."""
 
 
 @cache
 def toy(mode: str = "open_set", seed: int = 0, nodes: int = 160, **changes) -> ShiftTask:
-    fields = {
-        "num_classes": 3,
-        "num_unseen": 1,
-        "num_features": 30,
-        "labels_per_class": 8,
-        "num_val": 30,
-        "num_test": 60,
-    }
+    fields = {"num_classes": 3, "num_unseen": 1, "num_features": 30}
+    fields |= {"labels_per_class": 8, "num_val": 30, "num_test": 60}
     return synthetic.build(mode=mode, split_seed=seed, num_nodes=nodes, **fields | changes)
 
 
@@ -78,6 +58,16 @@ def make(
     cls = methods.find(name)
     spec = EncoderSpec(kind=kind, hidden=hidden, heads=2, layers=layers, dropout=dropout)
     return cls(encoder=spec, **some(cls, TINY) | changes)
+
+
+def started(name: str, task: ShiftTask, episodes: int = 0, **options) -> methods.base.Method:
+    """A method after some episodes on a blind task."""
+    torch.manual_seed(0)
+    method = make(name, **options)
+    method.start(task.blind())
+    for _ in range(episodes):
+        method.episode()
+    return method
 
 
 def noisy(task: ShiftTask, *keep: str) -> ShiftTask:
@@ -176,44 +166,27 @@ def test_unknown_method():
 # ---- the threshold ----
 
 
-def hits(cut: float, confidence, prediction, label) -> np.ndarray:
-    """Who is right at a cut."""
-    named = zip(confidence.tolist(), prediction.tolist(), label.tolist())
-    return np.array([float((2 if c < cut else p) == y) for c, p, y in named])
-
-
-def intervals(confidence) -> list[tuple[float, float]]:
-    """The half-open intervals (low, high] of cuts that name the same nodes unknown."""
-    values = sorted(set(confidence.tolist()))
-    return list(zip([-math.inf, *values], [*values, math.inf]))
-
-
-def random_scores(seed: int, ties: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    generator = torch.Generator().manual_seed(seed)
+@pytest.mark.parametrize("ties", [False, True])
+def test_best_threshold_is_brute_force(ties):
+    generator = torch.Generator().manual_seed(0)
     confidence = torch.rand(30, generator=generator)
     confidence = (confidence * 6).floor() / 6 if ties else confidence
     prediction = torch.randint(2, (30,), generator=generator)
-    return confidence, prediction, torch.randint(3, (30,), generator=generator)
+    label = torch.randint(3, (30,), generator=generator)
 
+    def right(cut: float) -> int:
+        return int((torch.where(confidence < cut, 2, prediction) == label).sum())
 
-@pytest.mark.parametrize("ties", [False, True])
-def test_best_threshold_is_brute_force(ties):
-    for seed in range(5):
-        scores = random_scores(seed, ties)
-        right = [hits(high, *scores).sum() for _, high in intervals(scores[0])]
-        assert hits(best_threshold(*scores, unknown=2), *scores).sum() == max(right)
+    best = max(map(right, [*confidence.tolist(), math.inf]))
+    assert right(best_threshold(confidence, prediction, label, unknown=2)) == best
 
 
 def test_cut_between_neighbouring_floats():
     above = torch.tensor(1.0)
-    for _ in range(4):
-        below = torch.nextafter(above, torch.tensor(0.0))
-        found = best_threshold(
-            torch.stack([above, below]), torch.tensor([0, 0]), torch.tensor([0, 2]), 2
-        )
-        cut = torch.tensor(0.0).fill_(found)
-        assert below < cut <= above
-        above = below
+    below = torch.nextafter(above, torch.tensor(0.0))
+    confidence, label = torch.stack([above, below]), torch.tensor([0, 2])
+    found = best_threshold(confidence, torch.tensor([0, 0]), label, unknown=2)
+    assert below < torch.tensor(found) <= above
 
 
 # ---- PGL ----
@@ -221,9 +194,7 @@ def test_cut_between_neighbouring_floats():
 
 def test_pgl_members_are_averaged(smoothing=2):
     task = toy()
-    method = make("pgl", members=3, enlarging=0.5, steps=5, smoothing=smoothing)
-    torch.manual_seed(0)
-    method.start(task.blind())
+    method = started("pgl", task, members=3, steps=5, smoothing=smoothing)
     for columns in (2, 3):
         members, graph = (method.classifier, *method.others), prepare(task.target, "row")
         alone = [m.eval()(m.view(graph)).detach()[:, :columns].softmax(1) for m in members]
@@ -232,8 +203,7 @@ def test_pgl_members_are_averaged(smoothing=2):
         method.episode()
 
 
-@pytest.mark.parametrize("unknown_loss", ["none", "extra_class"])
-def test_pgl_takes_the_surest_and_the_least_sure(unknown_loss):
+def test_pgl_takes_the_surest_and_the_least_sure():
     class Spy(PGL):
         def _train(self, nodes, labels, unknown):
             self.given = nodes, labels, unknown
@@ -241,7 +211,7 @@ def test_pgl_takes_the_surest_and_the_least_sure(unknown_loss):
 
     torch.manual_seed(0)
     task = toy()
-    method = Spy(encoder=EncoderSpec(hidden=8), unknown_loss=unknown_loss, enlarging=0.5, steps=5)
+    method = Spy(encoder=EncoderSpec(hidden=8), enlarging=0.5, steps=5)
     method.start(task.blind())
     for _ in range(2):
         p = method.predict(task.target).softmax(1)[:, :2]

@@ -7,20 +7,12 @@ import math
 import numpy as np
 import pytest
 import torch
-from test_methods import make, toy
+from scipy.special import expit, softmax
+from test_methods import started, toy
+from torch.distributions import Normal
 
-from graphgym_srnc import methods
 from graphgym_srnc.losses.openness import doc_thresholds
 from graphgym_srnc.methods import doc, g2pxy, openwgl
-
-
-def started(task, name: str, episodes: int = 0, **options) -> methods.base.Method:
-    torch.manual_seed(0)
-    method = make(name, **options)
-    method.start(task.blind())
-    for _ in range(episodes):
-        method.episode()
-    return method
 
 
 @pytest.fixture
@@ -28,34 +20,24 @@ def rng() -> np.random.RandomState:
     return np.random.RandomState(0)
 
 
-def sigmoid(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-x))
-
-
-def softmax(x: np.ndarray) -> np.ndarray:
-    e = np.exp(x - x.max(1, keepdims=True))
-    return e / e.sum(1, keepdims=True)
-
-
 # ---- DOC ----
 
 
-@pytest.mark.parametrize("balanced", [True])
-def test_one_against_rest_is_brute_force(rng, balanced):
+def test_one_against_rest_is_brute_force(rng):
     logits, label = rng.randn(9, 3), np.array([0, 0, 0, 0, 1, 1, 2, 1, 0])
     expected = 0.0
     for i in range(9):
         for c in range(3):
-            p, positive = sigmoid(logits[i, c]), (label == c).sum()
-            weight = (9 - positive) / positive if balanced else 1
+            p, positive = expit(logits[i, c]), (label == c).sum()
+            weight = (9 - positive) / positive
             expected -= weight * math.log(p) if label[i] == c else math.log(1 - p)
-    found = doc.one_against_rest(torch.tensor(logits), torch.tensor(label), balanced)
+    found = doc.one_against_rest(torch.tensor(logits), torch.tensor(label), balanced=True)
     assert float(found) == pytest.approx(expected / 9)
 
 
 def test_doc_confidence(smoothing=2):
     task = toy()
-    method = started(task, "doc", episodes=1, smoothing=smoothing)
+    method = started("doc", task, episodes=1, smoothing=smoothing)
     scores = method.predict(task.target)
     p = method.logits(task.target).sigmoid()
     # Restart 0.1 over the symmetric operator, each classifier's yes over its yes and no.
@@ -71,33 +53,30 @@ def test_doc_confidence(smoothing=2):
     assert torch.allclose(scores[:, :2].sigmoid(), p, atol=1e-5)
     assert torch.allclose(method.confidence(scores), (p - cut).amax(1), atol=1e-5)
     method.threshold.zero_()
-    assert torch.equal(method.decide(scores) == 2, ((scores[:, :2].sigmoid() - cut) < 0).all(1))
+    assert torch.equal(method.decide(scores) == 2, (scores[:, :2].sigmoid() < cut).all(1))
 
 
 # ---- OpenWGL ----
 
 
-def test_openwgl_kl_is_brute_force(rng):
-    mean, log_sigma = rng.randn(5, 4), rng.randn(5, 4)
-    given = torch.distributions.Normal(torch.tensor(mean), torch.tensor(np.exp(log_sigma)))
-    standard = torch.distributions.Normal(0.0, 1.0)
+def test_openwgl_kl_is_torchs(rng):
+    mean, log_sigma = torch.tensor(rng.randn(5, 4)), torch.tensor(rng.randn(5, 4))
+    given, standard = Normal(mean, log_sigma.exp()), Normal(0.0, 1.0)
     expected = torch.distributions.kl_divergence(given, standard).mean()
-    found = openwgl.kl_divergence(torch.tensor(mean), torch.tensor(log_sigma))
-    assert float(found) == pytest.approx(float(expected))
-    assert float(openwgl.kl_divergence(torch.zeros(2, 3), torch.zeros(2, 3))) == 0
+    assert float(openwgl.kl_divergence(mean, log_sigma)) == pytest.approx(float(expected))
 
 
 def test_openwgl_edge_loss_is_brute_force(rng):
     z, edges, others = rng.randn(6, 3), rng.randint(6, size=(2, 7)), rng.randint(6, size=(2, 7))
-    losses = [-math.log(sigmoid(z[i] @ z[j])) for i, j in edges.T]
-    losses += [-math.log(1 - sigmoid(z[i] @ z[j])) for i, j in others.T]
+    losses = [-math.log(expit(z[i] @ z[j])) for i, j in edges.T]
+    losses += [-math.log(1 - expit(z[i] @ z[j])) for i, j in others.T]
     found = openwgl.edge_loss(torch.tensor(z), torch.tensor(edges), torch.tensor(others))
     assert float(found) == pytest.approx(np.mean(losses))
 
 
 def test_openwgl_uncertainty_is_brute_force(rng):
     logits = np.concatenate([rng.randn(30, 4), np.zeros((1, 4))])
-    p = softmax(logits)
+    p = softmax(logits, 1)
     chosen = [row for row in p if 1 / 4 < row.max() < 0.5]
     assert 0 < len(chosen) < 30
     expected = np.mean([sum(q * math.log(q) for q in row) for row in chosen])
@@ -107,32 +86,15 @@ def test_openwgl_uncertainty_is_brute_force(rng):
 
 def test_openwgl_averages_over_shared_draws():
     task = toy()
-    method = started(task, "openwgl", samples=5, latent=3)
+    method = started("openwgl", task)
     p = method.predict(task.target).exp().numpy()
     assert np.allclose(p.sum(1), 1, atol=1e-5)
-    with torch.no_grad():
-        out = method.classifier(method.on_target).numpy().astype(float)
-        weight = method.head.weight.numpy().astype(float)
-        bias = method.head.bias.numpy().astype(float)
-    mean, sigma = out[:, :3], np.exp(out[:, 3:] + openwgl.START)
-    noise = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).numpy()
-    wanted = np.mean([softmax((mean + eps * sigma) @ weight.T + bias) for eps in noise], 0)
+    out = method.classifier(method.on_target).detach().double().numpy()
+    weight, bias = (p.detach().double().numpy() for p in method.head.parameters())
+    mean, sigma = out[:, :16], np.exp(out[:, 16:] + openwgl.START)
+    noise = torch.randn(100, 16, generator=torch.Generator().manual_seed(0)).numpy()
+    wanted = np.mean([softmax((mean + eps * sigma) @ weight.T + bias, 1) for eps in noise], 0)
     assert np.allclose(p, wanted, atol=1e-5)
-
-
-def test_openwgl_cuts_half_way():
-    task = toy()
-    method = started(task, "openwgl", cut="mean")
-    scores, label = method.predict(task.target)[task.val], torch.arange(len(task.val)) % 3
-    method.calibrate(scores, label, scores)
-    confidence = np.exp(scores.numpy()).max(1) / np.exp(scores.numpy()).sum(1)
-    half = (confidence[label.numpy() == 2].mean() + confidence[label.numpy() < 2].mean()) / 2
-    assert float(method.threshold) == pytest.approx(half, abs=1e-6)
-    cuts = []
-    for method.cut in ("mean", "validation"):
-        method.calibrate(scores, label.clamp(max=1), scores)
-        cuts.append(float(method.threshold))
-    assert cuts[0] == cuts[1] == pytest.approx(np.quantile(confidence, 0.05), abs=1e-6)
 
 
 # ---- G2Pxy ----
@@ -146,7 +108,7 @@ def test_g2pxy_losses_are_brute_force(rng):
         masked.append(math.log(np.exp(kept).sum()) - row[3])
     found = g2pxy.masked_cross_entropy(torch.tensor(logits), torch.tensor(label))
     assert float(found) == pytest.approx(np.mean(masked))
-    expected = -np.log(softmax(logits)[:, 3]).mean()
+    expected = -np.log(softmax(logits, 1)[:, 3]).mean()
     assert float(g2pxy.unknown_cross_entropy(torch.tensor(logits))) == pytest.approx(expected)
 
 
@@ -155,20 +117,11 @@ def test_g2pxy_centres_and_boundary_are_brute_force(rng):
     z, confidence = rng.randn(43, 5), rng.rand(43)
     centres = g2pxy.class_centres(torch.tensor(z), torch.tensor(label), 3)
     assert np.allclose(centres, [z[label == c].mean(0) for c in range(3)])
-    for share in (0.01, 0.3, 1.0):
-        expected = set()
-        for c in range(3):
-            mine = np.flatnonzero(label == c)
-            # One rounding, as the method's: single precision, upwards.
-            count = math.ceil(np.float32(len(mine)) * np.float32(share))
-            expected |= set(mine[confidence[mine].argsort()][:count].tolist())
-        found = g2pxy.boundary_nodes(torch.tensor(confidence), torch.tensor(label), share)
-        assert set(found.tolist()) == expected
-
-
-def test_g2pxy_confidence_is_a_log_ratio():
-    task = toy()
-    method = started(task, "g2pxy", episodes=1)
-    scores = method.predict(task.target)
-    log_p = scores.log_softmax(1)
-    assert torch.allclose(method.confidence(scores), log_p[:, :2].amax(1) - log_p[:, 2], atol=1e-5)
+    expected = set()
+    for c in range(3):
+        mine = np.flatnonzero(label == c)
+        # One rounding, as the method's: single precision, upwards.
+        count = math.ceil(np.float32(len(mine)) * np.float32(0.3))
+        expected |= set(mine[confidence[mine].argsort()][:count].tolist())
+    found = g2pxy.boundary_nodes(torch.tensor(confidence), torch.tensor(label), 0.3)
+    assert set(found.tolist()) == expected

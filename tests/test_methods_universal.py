@@ -21,42 +21,19 @@ from graphgym_srnc.train import trainer
 
 def universal(nodes: int = 300, seed: int = 0) -> ShiftTask:
     """Two graphs, whose last class of four is unknown and has left the source."""
-    task = synthetic.build(
-        mode="close_set",
-        num_nodes=nodes,
-        num_classes=4,
-        num_features=60,
-        avg_degree=10.0,
-        homophily=0.9,
-        signal=0.6,
-        class_imbalance=1.0,
-        shift=0.1,
-        split_seed=seed,
-    )
+    fields = {"num_classes": 4, "num_features": 60, "avg_degree": 10.0, "homophily": 0.9}
+    fields |= {"signal": 0.6, "class_imbalance": 1.0, "shift": 0.1}
+    task = synthetic.build(mode="close_set", num_nodes=nodes, split_seed=seed, **fields)
     source = splits.induced(task.source, task.source.y < 3)
     train, every = torch.arange(source.num_nodes), torch.arange(nodes)
-    return ShiftTask(
-        "universal",
-        source=source,
-        target=task.target,
-        train=train,
-        val=train,
-        val_graph=source,
-        test=every,
-        pool=every,
-        num_known=3,
-        open_set=True,
-    )
+    sets = {"train": train, "val": train, "test": every, "pool": every}
+    graphs = {"source": source, "target": task.target, "val_graph": source}
+    return ShiftTask("universal", **graphs, **sets, num_known=3, open_set=True)
 
 
-def make(**options) -> UAGA:
-    spec = EncoderSpec(kind="gcnconv", hidden=16, dropout=0.0)
-    return UAGA(**{"encoder": spec, "pretrain_steps": 40, "steps": 5, "rounds": 8} | options)
-
-
-def started(task: ShiftTask, **options) -> UAGA:
+def started(task: ShiftTask) -> UAGA:
     torch.manual_seed(0)
-    method = make(**options)
+    method = UAGA(encoder=EncoderSpec(hidden=16, dropout=0.0), pretrain_steps=40, steps=5)
     method.start(task.blind())
     return method
 
@@ -70,9 +47,8 @@ def test_half_unknown_is_its_formula():
     assert torch.isfinite(half_unknown(torch.tensor([[90.0, 0.0, -90.0], [-90.0, 0.0, 90.0]])))
 
 
-@pytest.mark.parametrize("seed", range(1))
-def test_k_means_is_scikit_learns(seed):
-    rng = np.random.RandomState(seed)
+def test_k_means_is_scikit_learns():
+    rng = np.random.RandomState(0)
     points, centres = rng.randn(80, 5), rng.randn(4, 5)
     wanted = KMeans(4, init=centres, n_init=1, tol=0).fit(points).labels_
     found = k_means(torch.from_numpy(points), torch.from_numpy(centres))
@@ -80,12 +56,12 @@ def test_k_means_is_scikit_learns(seed):
 
 
 def test_pseudo_labels_are_as_documented():
-    method = started(universal(), unknown_share=0.1)
+    method = started(universal())
     found = method.pseudo_labels()
     with torch.no_grad():
         source = method.classifier.embed(method.on_source)[1]
         logits, target = method.classifier.embed(method.on_target)
-    likeliest = logits.softmax(1)[:, 3].argsort(descending=True)[:30]
+    likeliest = logits.softmax(1)[:, 3].argsort(descending=True)[:66]
     centres = [source[method.labels == c].mean(0) for c in range(3)] + [target[likeliest].mean(0)]
     cluster = KMeans(4, init=torch.stack(centres).numpy(), n_init=1, tol=0).fit_predict(target)
     said = logits.argmax(1)
@@ -96,7 +72,7 @@ def test_pseudo_labels_are_as_documented():
 
 
 def test_losses_are_their_formulas():
-    method = started(universal(), target_weight=0.3, domain_weight=0.7)
+    method = started(universal())
     method.pseudo = method.pseudo_labels()
     method.eval()
     terms = {name: term.detach() for name, term in method.losses().items()}
@@ -105,24 +81,19 @@ def test_losses_are_their_formulas():
         on_target, target = method.classifier.embed(method.on_target)
     named = method.pseudo >= 0
     assert float(terms["source"]) == pytest.approx(float(F.cross_entropy(logits, method.labels)))
-    wanted = 0.3 * float(F.cross_entropy(on_target[named], method.pseudo[named]))
+    wanted = 0.1 * float(F.cross_entropy(on_target[named], method.pseudo[named]))
     assert float(terms["target"]) == pytest.approx(wanted, rel=1e-5)
     p, q = (method.domain(h).sigmoid().detach().numpy() for h in (source, target))
-    wanted = -0.7 * (np.log(p).mean() + np.log(1 - q).mean())
+    wanted = -0.5 * (np.log(p).mean() + np.log(1 - q).mean())
     assert float(terms["domain"]) == pytest.approx(wanted, rel=1e-4)
 
 
 @pytest.mark.slow
 def test_it_finds_the_unknown_class():
     task = universal()
-    method = make(
-        encoder=EncoderSpec(hidden=64),
-        make_optimizer=partial(adam, weight_decay=1e-4),
-        pretrain_steps=150,
-        steps=20,
-        rounds=12,
-        target_weight=0.3,
-    )
+    optimizer = partial(adam, weight_decay=1e-4)
+    options = {"encoder": EncoderSpec(hidden=64), "rounds": 12, "target_weight": 0.3}
+    method = UAGA(make_optimizer=optimizer, **options)
     record = trainer.fit(method, task, selection="last")
     assert record.test["hs"] > 0.85 and record.test["unknown_auroc"] > 0.95
     assert record.history[-1].losses["pseudo_labels"] > 0.8

@@ -26,8 +26,8 @@ from graphgym_srnc.core import parallel
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.train import trainer
 
-NAMES = ("erm", "coral", "srnc", "openwgl")
-DRAWN = {"openwgl"}
+NAMES = ("erm", "coral", "srnc", "mmd")
+DRAWN = {"mmd"}
 """Methods whose losses draw more than the nodes of a step: each process draws its own."""
 
 pytestmark = pytest.mark.skipif(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize
+from scipy.special import softmax
 from scipy.stats import kstest, norm
 from test_methods import make, toy
 
@@ -43,12 +44,9 @@ def test_em_finds_the_prior_of_the_largest_likelihood():
     p = bayes(x, before).numpy()
 
     def loss(free: np.ndarray) -> float:
-        prior = np.exp(free) / np.exp(free).sum()
-        return -np.log(p @ (prior / before)).mean()
+        return -np.log(p @ (softmax(free) / before)).mean()
 
-    precise = {"xatol": 1e-8, "fatol": 1e-12}
-    best = minimize(loss, np.zeros(3), method="Nelder-Mead", options=precise)
-    expected = np.exp(best.x) / np.exp(best.x).sum()
+    expected = softmax(minimize(loss, np.zeros(3), tol=1e-10).x)
     found = em_prior(torch.from_numpy(p), torch.tensor(before))
     assert found.numpy() == pytest.approx(expected, abs=1e-3)
     assert found.numpy() == pytest.approx(after, abs=0.03)
@@ -59,7 +57,6 @@ def test_black_box_weights_solve_the_system():
     wanted = torch.tensor([0.4, 2.0, 0.7]).double()
     found = black_box_weights(confusion, confusion @ wanted)
     assert found.tolist() == pytest.approx(wanted.tolist())
-    # Shares that no weights explain give the nearest that are not negative.
     assert (black_box_weights(confusion, torch.tensor([1.0, 0.0, 0.0])) >= 0).all()
 
 
@@ -77,7 +74,6 @@ def test_known_share_is_the_best_bin():
     found = known_share(torch.from_numpy(known), torch.from_numpy(mixture))
     assert found == pytest.approx(expected)
     assert found == pytest.approx(0.7, abs=0.08)
-    assert known_share(torch.from_numpy(known), torch.from_numpy(known)) == pytest.approx(1)
 
 
 def test_division_by_the_mean(smoothing=2):
@@ -88,8 +84,6 @@ def test_division_by_the_mean(smoothing=2):
     expected = p / p.mean(0) ** 0.5
     expected /= expected.sum(1, keepdims=True)
     assert method.predict(task.target).softmax(1).numpy() == pytest.approx(expected, abs=1e-5)
-    gap = np.abs(expected.mean(0) - 1 / 3).sum(), np.abs(p.mean(0) - 1 / 3).sum()
-    assert gap[0] < gap[1]
 
 
 @pytest.mark.parametrize("correction", ["em", "bbse"])
@@ -123,14 +117,12 @@ def test_what_cannot_be_estimated_is_refused():
 
 
 def test_cut_by_share_reads_no_unknown_label():
-    task = toy("open_set", nodes=400, num_val=90)
+    task, methods = toy("open_set", nodes=400, num_val=90), []
     known = task.val[task.target.y[task.val] < task.num_known]
-    thresholds = []
     for val in (task.val, known):
-        method = make("erm", cut="share")
-        trainer.fit(method, replace(task, val=val), selection="last")
-        thresholds.append(float(method.threshold))
-    assert thresholds[0] == thresholds[1]
+        methods.append(make("erm", cut="share"))
+        trainer.fit(methods[-1], replace(task, val=val), selection="last")
+    assert methods[0].threshold == methods[1].threshold
 
 
 def test_posterior_correlation_is_that_of_covariances():

@@ -29,8 +29,6 @@ QUICK = {
     "pretrain_steps": 2,
     "cluster_source_steps": 2,
     "cluster_steps": 1,
-    "samples": 3,
-    "proxy_dim": 4,
     "num_clusters": 6,
 }
 FEATURES = ("random", "one", "constant", "bare rows", "words")

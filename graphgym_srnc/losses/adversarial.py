@@ -15,10 +15,7 @@ def reverse_gradient(h: Tensor, weight: float | Tensor) -> Tensor:
     .. math:: R(h) = h, \quad \frac{\partial R}{\partial h} = -\lambda I
 
     The ``weight`` :math:`\lambda` scales only the gradient of the encoder, not that of the domain
-    classifier.
-
-    References:
-        Ganin et al. (JMLR 2016).
+    classifier (Ganin et al., JMLR 2016).
     """
     return _Reverse.apply(h, weight)
 
@@ -34,21 +31,15 @@ class _Reverse(torch.autograd.Function):
         return -ctx.weight * gradient, None
 
 
-def ganin_schedule(progress: float, gamma: float = 10.0) -> float:
+def ganin_schedule(progress: float) -> float:
     r"""Weight of the reversed gradient, which increases from 0 to nearly 1 during training.
 
-    .. math:: \lambda_p = \frac{2}{1 + e^{-\gamma p}} - 1
+    .. math:: \lambda_p = \frac{2}{1 + e^{-10 p}} - 1
 
     The weight is small at first because the gradient of an untrained domain classifier is noise.
-
-    Args:
-        progress: :math:`p`, the share of training that is done, from 0 to 1.
-        gamma: :math:`\gamma`.
-
-    References:
-        Ganin et al. (JMLR 2016).
+    :math:`p` is the share of training that is done (Ganin et al., JMLR 2016).
     """
-    return 2 / (1 + math.exp(-gamma * progress)) - 1
+    return 2 / (1 + math.exp(-10 * progress)) - 1
 
 
 def domain_loss(source_logit: Tensor, target_logit: Tensor) -> Tensor:
@@ -57,9 +48,6 @@ def domain_loss(source_logit: Tensor, target_logit: Tensor) -> Tensor:
     .. math:: -\frac{1}{n} \sum_s \log \sigma(d_s) - \frac{1}{m} \sum_t \log (1 - \sigma(d_t))
 
     Each domain is averaged separately, so a larger domain does not dominate.
-
-    References:
-        Ganin et al. (JMLR 2016).
     """
     cross_entropy = F.binary_cross_entropy_with_logits
     of_source = cross_entropy(source_logit, torch.ones_like(source_logit))

@@ -28,10 +28,7 @@ def alignment_cost(p: Tensor, log_q: Tensor) -> Tensor:
 
 
 def align(cost: Tensor) -> tuple[Tensor, float]:
-    r"""One-to-one map from clusters to classes with minimum total cost (Eq. 7, Hungarian method).
-
-    Args:
-        cost: :math:`T`, ``[C, N]`` with :math:`C \ge N`.
+    r"""One-to-one map from clusters to classes with minimum total ``cost`` ``[C, N]`` (Eq. 7).
 
     Returns:
         The class of each cluster, ``[C]``, and the mean cost of the matched pairs. Clusters that
@@ -51,12 +48,9 @@ def map_clusters(log_q: Tensor, mapping: Tensor | list[Group], num_outputs: int)
 
     Args:
         log_q: log posteriors of the clusters, ``[n, C]``.
-        mapping: class of each cluster, ``[C]``, or the result of :func:`grouped`. The latter avoids
-            a device synchronisation in each call.
+        mapping: class of each cluster, ``[C]``, or the result of :func:`grouped`, which avoids a
+            device synchronisation in each call.
         num_outputs: number of classes.
-
-    Returns:
-        Log posteriors of the classes, ``[n, num_outputs]``.
     """
     groups = mapping if isinstance(mapping, list) else grouped(mapping, num_outputs)
     columns = (

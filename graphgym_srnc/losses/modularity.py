@@ -50,9 +50,6 @@ def sampled_modularity_loss(first: Tensor, second: Tensor, resolution: float = 1
             for a graph without edges.
         resolution: :math:`\gamma`.
 
-    Returns:
-        The estimated loss.
-
     References:
         Hoeffding (Ann. Math. Stat. 1948), U-statistic.
     """
@@ -82,12 +79,7 @@ class _Modularity(torch.autograd.Function):
 
 
 def modularity(cluster: Tensor, adjacency: Any, degree: Tensor) -> float:
-    """Newman's modularity of a hard clustering (Eq. 5).
-
-    Args:
-        cluster: cluster of each node, ``[V]``.
-        adjacency, degree: the graph, as in :func:`modularity_loss`.
-    """
+    """Newman's modularity (Eq. 5) of a hard clustering ``[V]`` of a graph."""
     return -float(modularity_loss(F.one_hot(cluster).to(degree.dtype), adjacency, degree))
 
 
@@ -138,13 +130,7 @@ def collapse_loss(q: Tensor) -> Tensor:
     .. math:: \frac{\sqrt C}{V} \lVert \sum_i q_i \rVert_2 - 1
 
     It is 0 if all clusters have the same size, and :math:`\sqrt C - 1` if one cluster holds all
-    nodes.
-
-    Args:
-        q: cluster posteriors, ``[V, C]``.
-
-    References:
-        Tsitsulin et al. (JMLR 2023).
+    nodes. ``q`` are cluster posteriors, ``[V, C]`` (Tsitsulin et al., JMLR 2023).
     """
     return q.size(1) ** 0.5 / q.size(0) * q.sum(0).norm() - 1
 
@@ -159,8 +145,7 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: 
     expected at random, given the degrees.
 
     Args:
-        edge_index: edges, ``[2, E]``.
-        degree: node degrees, ``[V]``.
+        edge_index, degree: edges ``[2, E]`` and node degrees ``[V]``.
         nodes, label: labelled nodes and their classes, both ``[n]``.
 
     Returns:
@@ -182,11 +167,8 @@ def _inside(
     """Share of same-class edges between labelled nodes, the expected share, and their number."""
     classes = label.new_full((degree.numel(),), -1)
     classes[nodes] = label
-    parts = []
-    for part in edge_index.split(2**20, 1):
-        both = classes[part[:, part[0] != part[1]]]
-        parts.append(both[:, (both >= 0).all(0)])
-    ends = torch.cat(parts, 1)
+    ends = classes[edge_index[:, edge_index[0] != edge_index[1]]]
+    ends = ends[:, (ends >= 0).all(0)]
     inside = float((ends[0] == ends[1]).float().mean()) if ends.size(1) else 0.0
     volume = torch.zeros(int(label.max()) + 1, device=degree.device)
     volume.index_add_(0, label, degree[nodes])

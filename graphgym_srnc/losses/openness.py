@@ -13,73 +13,41 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-_EUCLIDEAN = 1 / 200
-"""Weight of the Euclidean distance relative to the cosine distance, as in the code of OpenMax."""
-
 
 def max_softmax(logits: Tensor) -> Tensor:
-    r"""Largest class probability.
-
-    .. math:: \max_c p_c
-
-    References:
-        Hendrycks and Gimpel (ICLR 2017).
-    """
+    r"""Largest class probability, :math:`\max_c p_c` (Hendrycks and Gimpel, ICLR 2017)."""
     return logits.softmax(1).amax(1)
 
 
 def max_logit(logits: Tensor) -> Tensor:
-    r"""Largest logit.
-
-    .. math:: \max_c f_c
-
-    References:
-        Hendrycks et al. (ICML 2022).
-    """
+    r"""Largest logit, :math:`\max_c f_c` (Hendrycks et al., ICML 2022)."""
     return logits.amax(1)
 
 
 def neg_entropy(logits: Tensor) -> Tensor:
-    r"""Negative entropy of the class probabilities.
-
-    .. math:: \sum_c p_c \log p_c
-    """
+    r"""Negative entropy of the class probabilities, :math:`\sum_c p_c \log p_c`."""
     log_p = logits.log_softmax(1)
     return (log_p.exp() * log_p).nan_to_num(nan=0.0).sum(1)
 
 
 def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
-    r"""Negative free energy of the logits.
-
-    .. math:: T \log \sum_c e^{f_c/T}
-
-    References:
-        Liu et al. (NeurIPS 2020).
-    """
+    r"""Negative free energy, :math:`T \log \sum_c e^{f_c/T}` (Liu et al., NeurIPS 2020)."""
     return temperature * (logits / temperature).logsumexp(1)
 
 
-def propagate(score: Tensor, mean_adjacency: Any, steps: int = 2, keep: float = 0.5) -> Tensor:
-    r"""Scores smoothed over the graph.
+def propagate(score: Tensor, mean_adjacency: Any) -> Tensor:
+    r"""Scores ``[V]`` after two steps of smoothing over the graph.
 
-    .. math:: e \leftarrow \alpha e + (1 - \alpha) D^{-1} A e
+    .. math:: e \leftarrow \tfrac12 e + \tfrac12 D^{-1} A e
 
-    If a row of :math:`D^{-1} A` sums to less than one, the node itself receives the rest. A node
-    without neighbours therefore keeps its score.
-
-    Args:
-        score: :math:`e`, ``[V]``.
-        mean_adjacency: :math:`D^{-1} A` ``[V, V]`` without self-loops, which supports ``@``.
-        steps: number of steps.
-        keep: :math:`\alpha`.
-
-    References:
-        Wu et al. (ICLR 2023), GNNSafe.
+    If a row of :math:`D^{-1} A` ``[V, V]``, which has no self-loops, sums to less than one, the
+    node itself receives the rest, so a node without neighbours keeps its score (GNNSafe, Wu et
+    al., ICLR 2023).
     """
     score = score[:, None]
     missing = 1 - mean_adjacency @ torch.ones_like(score)
-    for _ in range(steps):
-        score = keep * score + (1 - keep) * (mean_adjacency @ score + missing * score)
+    for _ in range(2):
+        score = 0.5 * score + 0.5 * (mean_adjacency @ score + missing * score)
     return score[:, 0]
 
 
@@ -90,10 +58,7 @@ def logit_spread(logits: Tensor, bounded: float = 0.999) -> Tensor:
         \frac{\text{Var} \sum_c f_c}{|\text{E} \sum_c f_c|}
 
     Variances are population variances. The denominators have no gradient. ``bounded`` is
-    :math:`\lambda`.
-
-    References:
-        Yang et al. (ICML 2025), NODESafe.
+    :math:`\lambda` (Yang et al., ICML 2025).
     """
     spread = []
     for value in (logits.norm(dim=1), logits.sum(1)):
@@ -102,45 +67,36 @@ def logit_spread(logits: Tensor, bounded: float = 0.999) -> Tensor:
     return bounded * spread[0] + (1 - bounded) * spread[1]
 
 
-def anchors(
-    confidence: Tensor, adjacency: Any, train: Tensor, extreme: float = 0.05, share: float = 0.5
-) -> Tensor:
-    r"""Training nodes that GRASP connects with additional edges.
+def anchors(confidence: Tensor, adjacency: Any, train: Tensor) -> Tensor:
+    r"""Half of the training nodes, which GRASP connects with additional edges, as sorted ids.
 
     They maximise the ratio
 
     .. math:: \frac{|N(i) \cap S_\text{known}|}{|N(i) \cap S_\text{unknown}| + 1}
 
-    where the sets :math:`S` are the most and the least confident of the other nodes.
+    where the sets :math:`S` are the most and the least confident 5 % of the other nodes.
 
     Args:
         confidence: scores ``[V]``, larger for known classes.
         adjacency: :math:`A` ``[V, V]``, which supports ``@`` with ``[V, 2]``.
         train: ids of the training nodes, ``[n]``.
-        extreme: share of the other nodes in each of the two sets.
-        share: share of the training nodes to select.
-
-    Returns:
-        Sorted ids of :math:`\lfloor \text{share} \cdot n \rfloor` training nodes.
 
     References:
         Ma et al. (NeurIPS 2024), GRASP.
     """
     other = torch.ones_like(confidence, dtype=torch.bool).index_fill(0, train, False)
-    ends = [extreme, 1 - extreme]
-    low, high = np.quantile(confidence[other].cpu().numpy(), ends) if other.any() else (0.0, 0.0)
+    values = confidence[other].cpu().numpy()
+    low, high = np.quantile(values, [0.05, 0.95]) if len(values) else (0.0, 0.0)
     sides = torch.stack([(confidence > high) & other, (confidence < low) & other], 1)
     known, unknown = (adjacency @ sides.to(confidence.dtype))[train].T
     order = (known / (unknown + 1)).argsort(descending=True, stable=True)
-    return train[order[: int(share * len(train))]].sort().values
+    return train[order[: len(train) // 2]].sort().values
 
 
-def propagate_with_anchors(
-    score: Tensor, adjacency: Any, anchor: Tensor, steps: int = 8, weight: float = 1.02
-) -> Tensor:
-    r"""Scores averaged over neighbours in a graph where all anchors are connected to each other.
+def propagate_with_anchors(score: Tensor, adjacency: Any, anchor: Tensor) -> Tensor:
+    r"""Scores after eight averages over a graph where all anchors are connected to each other.
 
-    .. math:: e_i \leftarrow \frac{\sum_{j \in N(i)} e_j + \delta [i \in G] \sum_{j \in G} e_j}
+    .. math:: e_i \leftarrow \frac{\sum_{j \in N(i)} e_j + 1.02 [i \in G] \sum_{j \in G} e_j}
         {|N(i)| + [i \in G] |G|}
 
     A node without neighbours keeps its score.
@@ -149,8 +105,6 @@ def propagate_with_anchors(
         score: :math:`e`, ``[V]``.
         adjacency: :math:`A` ``[V, V]``, which supports ``@``.
         anchor: ids of the anchors :math:`G`, without repetition.
-        steps: number of steps.
-        weight: :math:`\delta`.
 
     References:
         Ma et al. (NeurIPS 2024), GRASP.
@@ -158,21 +112,21 @@ def propagate_with_anchors(
     score = score[:, None]
     linked = torch.zeros_like(score).index_fill(0, anchor, 1.0)
     degree = adjacency @ torch.ones_like(score) + linked * len(anchor)
-    for _ in range(steps):
-        around = adjacency @ score + weight * linked * score[anchor].sum()
+    for _ in range(8):
+        around = adjacency @ score + 1.02 * linked * score[anchor].sum()
         score = torch.where(degree > 0, around / degree.clamp(min=1), score)
     return score[:, 0]
 
 
-def fit_openmax(logits: Tensor, label: Tensor, tail: int = 20) -> dict[str, Tensor]:
+def fit_openmax(logits: Tensor, label: Tensor) -> dict[str, Tensor]:
     r"""Fit OpenMax: mean logits of each class, and a Weibull distribution of distances to them.
 
     .. math:: \mu_c = \overline{f(x_i)}, \quad
         d_c(x) = \frac{\lVert f(x) - \mu_c \rVert_2}{200} + 1 - \cos(f(x), \mu_c)
 
     Both use the correctly classified nodes of the class, or all of its nodes if none is correct.
-    The Weibull distribution is fitted to the :math:`\min(\text{tail}, n_c / 2)` largest distances,
-    at least three. They are shifted by :math:`\tau_c` so that the smallest one is 1, as in libMR.
+    The Weibull distribution is fitted to the :math:`\min(20, n_c / 2)` largest distances, at
+    least three. They are shifted by :math:`\tau_c` so that the smallest one is 1, as in libMR.
 
     A class without a fit (fewer than three distances, all zero or all equal) uses the pooled fit of
     all classes. Without a pooled fit its scale is infinite, and OpenMax leaves its logits
@@ -180,7 +134,6 @@ def fit_openmax(logits: Tensor, label: Tensor, tail: int = 20) -> dict[str, Tens
 
     Args:
         logits, label: logits ``[n, N]`` and classes ``[n]`` of the training nodes.
-        tail: maximum number of distances.
 
     Returns:
         ``centre`` ``[N, N]``, ``shape``, ``scale`` and ``shift`` (:math:`\tau`) ``[N]``, detached.
@@ -200,32 +153,25 @@ def fit_openmax(logits: Tensor, label: Tensor, tail: int = 20) -> dict[str, Tens
 
     distance = _distance(logits, centre)
     own = [distance[chosen, c] for c, chosen in enumerate(members)]
-    pooled = _fit_tail(torch.cat(own), tail) or (1.0, float("inf"), 0.0)
-    fits = logits.new_tensor([_fit_tail(part, tail) or pooled for part in own])
+    pooled = _fit_tail(torch.cat(own)) or (1.0, float("inf"), 0.0)
+    fits = logits.new_tensor([_fit_tail(part) or pooled for part in own])
     return {"centre": centre} | dict(zip(("shape", "scale", "shift"), fits.T))
 
 
-def openmax(logits: Tensor, model: dict[str, Tensor], alpha: int = 10) -> Tensor:
-    r"""OpenMax class probabilities, which include the unknown class.
+def openmax(logits: Tensor, model: dict[str, Tensor]) -> Tensor:
+    r"""OpenMax probabilities ``[n, N + 1]``, of which that of the unknown class is last.
 
     .. math:: w_c = 1 - \frac{\alpha - r_c}{\alpha} F_c(d_c + \tau_c), \quad
         \hat f_c = w_c f_c, \quad \hat f_\text{unknown} = \sum_c (1 - w_c) f_c
 
-    The rank :math:`r_c` is 0 for the largest logit, 1 for the next, up to :math:`\alpha - 1`. All
-    other classes have :math:`w_c = 1`. :math:`F_c` is the Weibull CDF, which is 0 below 0.
-
-    Args:
-        logits: ``[n, N]``.
-        model: the result of ``fit_openmax``.
-        alpha: number of largest logits to revise, at most :math:`N`.
-
-    Returns:
-        Probabilities ``[n, N + 1]``; the unknown class is last.
+    The rank :math:`r_c` is 0 for the largest logit, 1 for the next, up to :math:`\alpha - 1`, where
+    :math:`\alpha = \min(10, N)`. All other classes have :math:`w_c = 1`. :math:`F_c` is the Weibull
+    CDF, which is 0 below 0. ``model`` is the result of :func:`fit_openmax`.
 
     References:
         Bendale and Boult (CVPR 2016), Algorithm 2.
     """
-    alpha = min(alpha, logits.size(1))
+    alpha = min(10, logits.size(1))
     rank = logits.argsort(dim=1, descending=True, stable=True).argsort(1)
     distance = (_distance(logits, model["centre"]) + model["shift"]).clamp(min=0)
     outside = 1 - (-((distance / model["scale"]) ** model["shape"])).exp()
@@ -237,30 +183,18 @@ def half_unknown(logits: Tensor) -> Tensor:
     r"""Cross-entropy between the probability of the last class and one half, a mean over nodes.
 
     .. math:: -\frac{1}{2n} \sum_v \log p_{N+1}(v) + \log (1 - p_{N+1}(v))
-
-    References:
-        Saito et al. (ECCV 2018).
     """
     total, known = logits.logsumexp(1), logits[:, :-1].logsumexp(1)
     return (total - (logits[:, -1] + known) / 2).mean()
 
 
 def doc_thresholds(prob: Tensor, label: Tensor) -> Tensor:
-    r"""Thresholds of DOC. A node is unknown if every class probability is below its threshold.
+    r"""Thresholds ``[N]`` of DOC. A node below all of them is unknown.
 
     .. math:: t_c = \max(0.5, 1 - 3 \sigma_c), \quad \sigma_c^2 = \overline{(p_c(x_i) - 1)^2}
 
-    :math:`\sigma_c` is the standard deviation around 1 of the probabilities of the class's own
-    nodes and their mirror images :math:`1 + (1 - p)`. A class without nodes has a threshold of 0.5.
-
-    Args:
-        prob, label: sigmoid outputs ``[n, N]`` and classes ``[n]`` of the training nodes.
-
-    Returns:
-        Thresholds, ``[N]``.
-
-    References:
-        Shu et al. (EMNLP 2017).
+    :math:`\sigma_c` is the deviation of the probabilities ``[n, N]`` of the training nodes of class
+    c from 1. A class without nodes has a threshold of 0.5 (Shu et al., EMNLP 2017).
     """
     own = prob.gather(1, label[:, None])[:, 0]
     zero = prob.new_zeros(prob.size(1))
@@ -272,14 +206,15 @@ def doc_thresholds(prob: Tensor, label: Tensor) -> Tensor:
 def _distance(logits: Tensor, centre: Tensor) -> Tensor:
     cosine = F.normalize(logits) @ F.normalize(centre).T
     euclidean = torch.cdist(logits, centre, compute_mode="donot_use_mm_for_euclid_dist")
-    return _EUCLIDEAN * euclidean + (1 - cosine).clamp(min=0)
+    # The weights are those of the authors' code.
+    return 1 / 200 * euclidean + (1 - cosine).clamp(min=0)
 
 
-def _fit_tail(distance: Tensor, tail: int) -> tuple[float, float, float] | None:
+def _fit_tail(distance: Tensor) -> tuple[float, float, float] | None:
     """Shape, scale and shift of a Weibull distribution of the largest distances, or None."""
     from scipy.stats import weibull_min  # slow import, needed by one method only
 
-    size = min(tail, max(len(distance) // 2, 3))
+    size = min(20, max(len(distance) // 2, 3))
     tops = distance.double().sort(descending=True).values[:size]
     largest = tops[tops > 1e-9].cpu().numpy()
     # For equal distances the likelihood grows with the shape without bound.

@@ -10,11 +10,7 @@ from scipy.optimize import nnls
 from torch import Tensor
 from torch.nn import functional as F
 
-ROUNDS = 1000
-"""Maximum number of iterations of expectation maximisation."""
-
-STIFF = 1e4
-"""Weight of the equality constraint in the least-squares problem of :func:`shift_weights`."""
+STIFF = 1e4  # weight of the equality constraint in the least-squares problem of shift_weights
 
 
 def em_prior(posterior: Tensor, prior: Tensor) -> Tensor:
@@ -26,18 +22,14 @@ def em_prior(posterior: Tensor, prior: Tensor) -> Tensor:
     The iteration starts at the training prior and stops when no entry changes by 1e-6 or more.
 
     Args:
-        posterior: :math:`p`, ``[V, N]``, of a classifier trained under ``prior``.
-        prior: :math:`\pi^s`, ``[N]``, positive.
-
-    Returns:
-        :math:`\pi`, ``[N]``, in float64.
+        posterior, prior: :math:`p` ``[V, N]`` of a classifier trained under :math:`\pi^s` ``[N]``.
 
     References:
         Saerens, Latinne and Decaestecker (Neural Computation 2002).
     """
     p = posterior.double()
     found = before = prior.to(p)
-    for _ in range(ROUNDS):
+    for _ in range(1000):
         joint = p * (found / before)
         last, found = found, (joint / joint.sum(1, keepdim=True).clamp(min=1e-300)).mean(0)
         if float((found - last).abs().max()) < 1e-6:
@@ -54,9 +46,6 @@ def black_box_weights(confusion: Tensor, predicted: Tensor) -> Tensor:
         confusion: :math:`C`, ``[N, N]``: share of held-out source nodes with the predicted class of
             the row and the true class of the column; the entries sum to one.
         predicted: :math:`\mu`, ``[N]``: share of target nodes predicted as each class.
-
-    Returns:
-        :math:`w`, ``[N]``.
 
     References:
         Lipton, Wang and Smola (ICML 2018), here with non-negative weights.
@@ -79,9 +68,6 @@ def known_share(known: Tensor, mixture: Tensor) -> float:
     Args:
         known: confidence of held-out nodes of known classes, ``[n_p]``.
         mixture: confidence of the unlabelled nodes, ``[n_u]``.
-
-    Returns:
-        :math:`\hat\alpha`, between 0 and 1.
 
     References:
         Garg, Wu, Smola, Balakrishnan and Lipton (NeurIPS 2021), Algorithm 1.
@@ -151,9 +137,6 @@ def shift_weights(
         source: :math:`\mu_S`, shares of the true classes in the source, ``[K]``.
         ridge: :math:`\lambda`.
 
-    Returns:
-        :math:`w`, ``[K]``.
-
     References:
         Lipton et al. (ICML 2018) and Azizzadenesheli et al. (ICLR 2019) for labels; Liu et al.
         (ICML 2024, Pair-Align) for pairs.
@@ -176,9 +159,6 @@ def conditional_ratio(weights: np.ndarray, source: np.ndarray, floor: float) -> 
         weights: :math:`w`, ``[N, N]``.
         source: :math:`\mu`, share of the source's edges between each pair of classes, ``[N, N]``.
         floor: :math:`\epsilon`, which shrinks the ratios of rare pairs towards 1.
-
-    Returns:
-        :math:`\gamma`, ``[N, N]``.
     """
     in_target, in_source = source * weights + floor, source + floor
     return (

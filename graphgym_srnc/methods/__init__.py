@@ -29,29 +29,24 @@ def find(name: str) -> type[Method]:
     """
     if name not in names():
         raise InputError("method", name, ", ".join(names()))
-    if name not in own_names():
-        return _foreign(name)
-    found = vars(import_module(f"{__name__}.{name}"))
-    wanted = name.replace("_", "")
-    return next(
-        value for key, value in found.items() if key.lower() == wanted and isinstance(value, type)
-    )
+    if name in own_names():
+        found = vars(import_module(f"{__name__}.{name}"))
+        wanted, classes = name.replace("_", ""), (c for c in found.values() if isinstance(c, type))
+        return next(cls for cls in classes if cls.__name__.lower() == wanted)
 
-
-def own_names() -> list[str]:
-    """Names of those that lie here, in no order; imports none of them."""
-    return [m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg]
-
-
-def _foreign(name: str) -> type[Method]:
     from graphgym_srnc.methods.shared.base import Method
 
-    found = load("methods", name)
-    if not (isinstance(found, type) and issubclass(found, Method) and found.key() == name):
+    foreign = load("methods", name)
+    if not (isinstance(foreign, type) and issubclass(foreign, Method) and foreign.key() == name):
         raise InputError.plain(
             f"method {name}",
-            f"{found!r:.100} is not a class of that name",
+            f"{foreign!r:.100} is not a class of that name",
             "Register a subclass of graphgym_srnc.methods.shared.base.Method whose name in small "
             f"letters is {name}",
         )
-    return found
+    return foreign
+
+
+def own_names() -> list[str]:
+    """Names of the methods of this package, unsorted; imports none of them."""
+    return [m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg]

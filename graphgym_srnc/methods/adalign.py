@@ -5,10 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from graphgym_srnc.core.options import Count, Natural, Share, Weight
+from graphgym_srnc.core.options import Natural, Share, Weight
 from graphgym_srnc.losses.adversarial import reverse_gradient
 from graphgym_srnc.losses.discrepancy import characteristic_discrepancy
 from graphgym_srnc.methods.shared.hops import HopMethod
+
+FREQUENCIES = 128  # per step; the authors' 2048 are 128, each repeated 16 times
 
 
 class ADAlign(HopMethod):
@@ -24,15 +26,11 @@ class ADAlign(HopMethod):
 
     Differences from the authors' code: both players learn in one step by a reversed gradient; they
     alternate. They choose the epoch and the settings of each direction by the target's labels. The
-    defaults are the values that most of their citation files share, the same for all directions.
-
-    When to use: in comparisons with recent methods.
+    defaults are the values that most of their citation files share.
 
     Args:
         weight: weight :math:`w` of the discrepancy.
         amplitude: weight :math:`\alpha` of amplitudes; phases have the rest.
-        frequencies: number :math:`K` of frequencies per step. The authors' 2048 are 128, each
-            repeated 16 times.
         source_hops, target_hops: propagation steps of each hidden layer on either graph.
 
     References:
@@ -58,34 +56,24 @@ class ADAlign(HopMethod):
         *,
         weight: Weight = 0.6,
         amplitude: Share = 0.8,
-        frequencies: Count = 128,
         source_hops: Natural = 10,
         target_hops: Natural = 10,
         **base,
     ) -> None:
         super().__init__(**base)
-        self.weight, self.amplitude, self.frequencies = weight, amplitude, frequencies
+        self.weight, self.amplitude = weight, amplitude
         self.source_hops, self.target_hops = source_hops, target_hops
 
     def begin(self) -> None:
         super().begin()
-        width = self.classifier.hidden_dim
-        self.seeker = nn.Sequential(
-            *(
-                module
-                for act in (nn.LeakyReLU(0.2), nn.LeakyReLU(0.2), nn.Tanh())
-                for module in (nn.Linear(width, width), nn.BatchNorm1d(width), act)
-            )
-        )
+        width, layers = self.classifier.hidden_dim, []
+        for act in (nn.LeakyReLU(0.2), nn.LeakyReLU(0.2), nn.Tanh()):
+            layers += [nn.Linear(width, width), nn.BatchNorm1d(width), act]
+        self.seeker = nn.Sequential(*layers)
 
     def losses(self) -> dict[str, Tensor]:
-        loss, source = self.supervised()
-        terms = {"source": loss}
-        if self.weight:
-            target = self.target_states()
-            noise = torch.randn(self.frequencies, source.size(1), device=source.device)
-            sought = reverse_gradient(self.seeker(noise), 1.0)
-            terms["discrepancy"] = self.weight * characteristic_discrepancy(
-                source, target, sought, self.amplitude
-            )
-        return terms
+        (loss, source), target = self.supervised(), self.target_states()
+        noise = torch.randn(FREQUENCIES, source.size(1), device=source.device)
+        sought = reverse_gradient(self.seeker(noise), 1.0)
+        discrepancy = characteristic_discrepancy(source, target, sought, self.amplitude)
+        return {"source": loss, "discrepancy": self.weight * discrepancy}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphgym_srnc.core.options import Natural, Weight
+from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses import discrepancy
 from graphgym_srnc.methods.shared.scores import Scored
 
@@ -17,14 +17,10 @@ class CORAL(Scored):
 
     :math:`C` are covariances of the last hidden state, whose width is :math:`d`.
 
-    Differences from other code: rows are centred before their products are taken. One public
-    implementation for graphs omits a factor there.
-
     When to use: a first try at alignment, with one weight to set.
 
     Args:
         weight: weight :math:`w`. The distance is small; try 1 to 10,000.
-        target_nodes: number of target nodes to align, drawn once; 0 = all unlabelled ones.
 
     References:
         Sun and Saenko, "Deep CORAL: Correlation Alignment for Deep Domain Adaptation", ECCV
@@ -33,12 +29,12 @@ class CORAL(Scored):
 
     search = {"weight": (1.0, 10.0, 100.0, 1000.0, 10000.0)}
 
-    def __init__(self, *, weight: Weight = 100.0, target_nodes: Natural = 0, **base) -> None:
+    def __init__(self, *, weight: Weight = 100.0, **base) -> None:
         super().__init__(**base)
-        self.weight, self.target_nodes = weight, target_nodes
+        self.weight = weight
 
     def begin(self) -> None:
-        self.on_target = self.target_view(self.target_nodes)
+        self.on_target = self.target_view()
 
     def losses(self) -> dict[str, Tensor]:
         logits, source, target = self.hidden_states()

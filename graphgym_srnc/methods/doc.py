@@ -43,12 +43,8 @@ class DOC(Supervised):
     def __init__(self, *, balanced: bool = True, **base) -> None:
         super().__init__(**base)
         self.balanced = balanced
-        self.require(
-            "correction",
-            self.correction,
-            self.correction == "none",
-            "none, since the sigmoids of classes make no distribution",
-        )
+        allowed = "none, since the sigmoids of classes make no distribution"
+        self.require("correction", self.correction, self.correction == "none", allowed)
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
@@ -76,27 +72,22 @@ class DOC(Supervised):
         return -scores[:, -1] if self.task.open_set else super().confidence(scores)
 
     def log_odds(self, confidence: Tensor) -> Tensor:
-        """The confidence itself, which is no probability."""
-        return confidence
+        return confidence  # which is no probability
 
     def _sigmoid_logits(self, graph: Data, role: str = "target") -> Tensor:
         logits = self.logits(graph, role)
         if not self.smoothing:
             return logits
-        # Both probabilities of all sigmoids form one distribution. Smoothing keeps the share of
-        # each sigmoid.
+        # Both probabilities of all sigmoids form one distribution.
         count = logits.size(1)
         share = torch.cat([logits.sigmoid(), (-logits).sigmoid()], 1) / count
         return (self.smooth(share, graph, self.smoothing)[:, :count] * count).logit(eps=1e-6)
 
 
 def one_against_rest(logits: Tensor, label: Tensor, balanced: bool) -> Tensor:
-    """Binary cross-entropy of a sigmoid per class: sum over classes, mean over nodes.
+    """Binary cross-entropy of sigmoids with logits ``[n, N]``: sum over classes, mean over nodes.
 
-    Args:
-        logits: ``[n, N]``.
-        label: classes, ``[n]``.
-        balanced: whether to weight positive nodes by the ratio of negative to positive ones.
+    ``balanced`` weights positive nodes by the ratio of negative to positive ones.
     """
     wanted = F.one_hot(label, logits.size(1)).to(logits.dtype)
     positive = wanted.sum(0)

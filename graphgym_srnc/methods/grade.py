@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc.core.options import Natural, Positive, Weight
+from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
 from graphgym_srnc.methods.shared.scores import Scored
 
@@ -19,19 +19,15 @@ class GRADE(Scored):
 
     A node after :math:`l` layers represents its subtree of depth :math:`l`, so domains that cannot
     be separated by :math:`[h, f]` bound the graph subtree discrepancy. :math:`\lambda` follows the
-    schedule of ``dann``. The authors call this discrepancy JS.
+    schedule of ``dann``.
 
     Differences from the authors' code: they concatenate the states of all layers, which is the same
     for two layers. Here features have no dropout, and a layer of the backbone gives the logits
     instead of a linear one.
 
-    When to use: in comparisons.
-
     Args:
         weight: weight :math:`w`. The authors use 0.01 of the mean over both graphs, half of this
             sum.
-        gamma: slope of the schedule.
-        target_nodes: number of target nodes to align, drawn once; 0 = all unlabelled ones.
 
     References:
         Wu, He and Ainsworth, "Non-IID Transfer Learning on Graphs", AAAI 2023.
@@ -39,18 +35,16 @@ class GRADE(Scored):
 
     search = {"weight": (0.0005, 0.005, 0.05)}
 
-    def __init__(
-        self, *, weight: Weight = 0.005, gamma: Positive = 10.0, target_nodes: Natural = 0, **base
-    ) -> None:
+    def __init__(self, *, weight: Weight = 0.005, **base) -> None:
         super().__init__(**base)
-        self.weight, self.gamma, self.target_nodes = weight, gamma, target_nodes
+        self.weight = weight
 
     def begin(self) -> None:
-        self.on_target = self.target_view(self.target_nodes)
+        self.on_target = self.target_view()
         self.domain = nn.Linear(self.classifier.hidden_dim + self.task.num_known, 1)
 
     def losses(self) -> dict[str, Tensor]:
-        strength = ganin_schedule(self.progress, self.gamma)
+        strength = ganin_schedule(self.progress)
 
         def domain(logits: Tensor, hidden: Tensor) -> Tensor:
             return self.domain(reverse_gradient(torch.cat([hidden, logits], 1), strength)).view(-1)

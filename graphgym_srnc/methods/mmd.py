@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphgym_srnc.core.options import Range, Weight
+from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses import discrepancy
 from graphgym_srnc.losses.adversarial import ganin_schedule
 from graphgym_srnc.methods.shared.scores import Scored
+
+SAMPLE = 1024  # nodes of each graph drawn per step; the cost grows with its square
 
 
 class MMD(Scored):
@@ -22,15 +22,13 @@ class MMD(Scored):
     The biased estimate has five Gaussian kernels, whose squared widths are 1/4 to 4 times the mean
     squared distance of all pairs.
 
-    Differences from the authors' code: :math:`w(p)` rises from 0 by the schedule of ``dann``. The
-    kernel widths follow the scale of the hidden states, so that a full weight from the start would
-    shrink the states before they are informative.
+    Differences from the authors' code: :math:`w(p)` rises from 0 by the schedule of ``dann``,
+    because a full weight from the start would shrink the states before they are informative.
 
     When to use: distributions that differ in more than their moments.
 
     Args:
         weight: weight :math:`w` at the end of training.
-        sample: number of nodes of each graph drawn per step. The cost grows with its square.
 
     References:
         Long et al., "Learning Transferable Features with Deep Adaptation Networks", ICML 2015.
@@ -39,18 +37,16 @@ class MMD(Scored):
 
     search = {"weight": (0.1, 0.5, 1.0, 2.0)}
 
-    def __init__(
-        self, *, weight: Weight = 0.1, sample: Annotated[int, Range(2)] = 1024, **base
-    ) -> None:
+    def __init__(self, *, weight: Weight = 0.1, **base) -> None:
         super().__init__(**base)
-        self.weight, self.sample = weight, sample
+        self.weight = weight
 
     def begin(self) -> None:
         self.on_target = self.target_view()
 
     def losses(self) -> dict[str, Tensor]:
         logits, *states = self.hidden_states()
-        source, target = (h[torch.randperm(len(h), device=h.device)[: self.sample]] for h in states)
+        source, target = (h[torch.randperm(len(h), device=h.device)[:SAMPLE]] for h in states)
         weight = self.weight * ganin_schedule(self.progress)
         return {
             "source": F.cross_entropy(logits, self.labels),

@@ -7,32 +7,31 @@ from typing import Annotated
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphgym_srnc.core.options import Natural, OneOf, Share, Weight
+from graphgym_srnc.core.options import OneOf, Weight
 from graphgym_srnc.losses import openness
 from graphgym_srnc.methods.shared.scores import SCORES, Scored
 from graphgym_srnc.methods.shared.training import gather
+
+WARMUP = 20  # gradient steps without the penalty
 
 
 class NODESafe(Scored):
     r"""Train a plain GNN with penalties on the variance of logit norms and logit sums over nodes.
 
-    .. math:: \mathcal L = \text{CE}_S + w \left( \lambda
-        \frac{\text{Var} \lVert f \rVert}{\text{E} \lVert f \rVert} + (1 - \lambda)
+    .. math:: \mathcal L = \text{CE}_S + w \left( 0.999
+        \frac{\text{Var} \lVert f \rVert}{\text{E} \lVert f \rVert} + 0.001
         \frac{\text{Var} \sum_c f_c}{|\text{E} \sum_c f_c|} \right)
 
     The penalties cover labelled nodes, without a gradient through the means. They prevent extreme
     energies of single nodes, which GNNSafe's propagation would spread to their neighbours.
 
     Differences from the authors' code: there is no training on outliers. They divide by the signed
-    mean of the sums, which rewards variance if it is negative; here by its absolute value. Their
-    network has batch normalisation.
+    mean of the sums, which rewards variance if it is negative; here by its absolute value.
 
     When to use: with GNNSafe's score, if a few nodes have extreme energies.
 
     Args:
         weight: weight :math:`w`. The authors use 12 on Cora, 5 on CiteSeer and 0.8 to 1 on PubMed.
-        bounded: share :math:`\lambda` of the norms in the penalty.
-        warmup: gradient steps without the penalty.
 
     References:
         Yang et al., "Bounded and Uniform Energy-based Out-of-distribution Detection for Graphs",
@@ -45,17 +44,15 @@ class NODESafe(Scored):
         self,
         *,
         weight: Weight = 1.0,
-        bounded: Share = 0.999,
-        warmup: Natural = 20,
         score: Annotated[str, OneOf("max_softmax", *SCORES)] = "gnnsafe",
         **base,
     ) -> None:
         super().__init__(score=score, **base)
-        self.weight, self.bounded, self.warmup = weight, bounded, warmup
+        self.weight = weight
 
     def losses(self) -> dict[str, Tensor]:
         logits = self.classifier(self.on_source)
         terms = {"source": F.cross_entropy(logits, self.labels)}
-        if self.taken > self.warmup:
-            terms["spread"] = self.weight * openness.logit_spread(gather(logits), self.bounded)
+        if self.taken > WARMUP:
+            terms["spread"] = self.weight * openness.logit_spread(gather(logits))
         return terms

@@ -8,9 +8,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from graphgym_srnc.backbones import Graph
-from graphgym_srnc.core.options import Positive, Share
+from graphgym_srnc.core.options import Positive
 from graphgym_srnc.losses.prior import conditional_ratio, shift_weights
 from graphgym_srnc.methods.shared.scores import Scored
+
+FLOOR = 1e-4  # added to the shares of pairs, which draws the ratios of rare pairs to 1
 
 
 class PairAlign(Scored):
@@ -19,10 +21,10 @@ class PairAlign(Scored):
     .. math:: \min_{w \ge 0} \lVert C w - \mu_T \rVert^2 + \lambda \lVert w - 1 \rVert^2
         \quad \text{with} \quad \mu_S^\top w = 1
 
-    A message from class :math:`b` to class :math:`a` weighs :math:`1 - \rho + \rho \, P_T(b | a) /
-    P_S(b | a)`, a training node of class :math:`a` :math:`P_T(a) / P_S(a)`. Both ratios solve the
-    program above, where :math:`C` is the confusion of the source and :math:`\mu_T` the mean
-    prediction of the target, of nodes or of linked pairs. They are estimated again in each episode.
+    A message from class :math:`b` to class :math:`a` weighs :math:`P_T(b | a) / P_S(b | a)`, a
+    training node of class :math:`a` :math:`P_T(a) / P_S(a)`. Both ratios solve the program above,
+    where :math:`C` is the confusion of the source and :math:`\mu_T` the mean prediction of the
+    target, of nodes or of linked pairs. They are estimated again in each episode.
 
     Differences from the authors' code: unlabelled source nodes have the predicted class, and the
     confusion of nodes is that of training nodes. The program is solved as non-negative least
@@ -31,10 +33,7 @@ class PairAlign(Scored):
     When to use: the class shares differ, or the classes that a class is linked to.
 
     Args:
-        strength: strength :math:`\rho` of the edge weights.
-        edge_ridge, label_ridge: ridge :math:`\lambda` of pairs and of labels, which draws ratios to
-            1.
-        floor: constant added to the shares of pairs, which draws the ratios of rare pairs to 1.
+        edge_ridge, label_ridge: ridge :math:`\lambda` of pairs and labels; it draws ratios to 1.
 
     References:
         Liu et al., "Pairwise Alignment Improves Graph Domain Adaptation", ICML 2024.
@@ -42,17 +41,8 @@ class PairAlign(Scored):
 
     search = {"edge_ridge": (0.5, 1.0, 3.0, 10.0), "label_ridge": (0.01, 0.1)}
 
-    def __init__(
-        self,
-        *,
-        strength: Share = 1.0,
-        edge_ridge: Positive = 3.0,
-        label_ridge: Positive = 0.01,
-        floor: Positive = 1e-4,
-        **base,
-    ) -> None:
+    def __init__(self, *, edge_ridge: Positive = 3.0, label_ridge: Positive = 0.01, **base) -> None:
         super().__init__(**base)
-        self.strength, self.floor = strength, floor
         self.edge_ridge, self.label_ridge = edge_ridge, label_ridge
 
     def begin(self) -> None:
@@ -93,24 +83,18 @@ class PairAlign(Scored):
     def _edge_weights(self, p: np.ndarray, q: np.ndarray, truth: np.ndarray) -> np.ndarray:
         """Weight of each entry of the source's adjacency.
 
-        Args:
-            p, q: posteriors of the source and of the target, ``[V, N]``.
-            truth: one-hot classes of the source, ``[V, N]``.
+        ``p`` and ``q`` are posteriors of both graphs, ``truth`` one-hot classes of the source.
         """
-        predicted, other, true = (
-            pairs(graph, h)
-            for graph, h in ((self.source, p), (self.target, q), (self.source, truth))
-        )
+        predicted, true = (pairs(self.source, h) for h in (p, truth))
+        other = pairs(self.target, q)
         if not len(predicted) or not len(other):
             return np.ones(len(predicted), dtype=np.float32)
 
         share = true.mean(0)
         ratio = shift_weights(predicted.T @ true / len(true), other.mean(0), share, self.edge_ridge)
         classes = truth.shape[1]
-        gamma = conditional_ratio(
-            ratio.reshape(classes, -1), share.reshape(classes, -1), self.floor
-        )
-        return (1 - self.strength + self.strength * true @ gamma.ravel()).astype(np.float32)
+        gamma = conditional_ratio(ratio.reshape(classes, -1), share.reshape(classes, -1), FLOOR)
+        return (true @ gamma.ravel()).astype(np.float32)
 
 
 def pairs(graph: Graph, h: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, cast
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -11,12 +11,10 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder
-from graphgym_srnc.core.options import Count, OneOf, Range, Share
+from graphgym_srnc.core.options import Count, Range, Share
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import all_logits, minimise
-
-UnknownLoss = Annotated[str, OneOf("none", "uniform", "extra_class")]
 
 
 class PGL(Method):
@@ -31,7 +29,7 @@ class PGL(Method):
 
     Differences from the authors' code: PGL adapts one set of images to another; here there is one
     graph, so the edge network and the adversarial alignment are dropped. All pseudo-labels come
-    from the newest model. The unknown-class threshold is chosen on validation in each episode.
+    from the newest model.
 
     When to use: open-set shift with validation nodes of the unknown class. It is the paper's
     strongest baseline.
@@ -39,11 +37,8 @@ class PGL(Method):
     Args:
         enlarging: share :math:`\alpha` of the unlabelled nodes that get a pseudo-label per episode.
         confident: share :math:`\beta` of those that get a known class.
-        unknown_loss: loss of pseudo-unknown nodes: ``extra_class`` (an (N+1)-th logit), ``uniform``
-            (cross-entropy with equal probabilities) or ``none``.
         steps: gradient steps per episode.
-        members: number of networks trained from different initial weights, whose posteriors are
-            averaged. Five take about as long as ``srnc_plus``.
+        members: number of networks from different initial weights, whose posteriors are averaged.
 
     References:
         Luo et al., "Progressive Graph Learning for Open-Set Domain Adaptation", ICML 2020.
@@ -57,23 +52,20 @@ class PGL(Method):
         *,
         enlarging: Annotated[float, Range(0, 1, closed="right")] = 0.1,
         confident: Share = 0.6,
-        unknown_loss: UnknownLoss = "extra_class",
         steps: Count = 100,
         members: Count = 1,
         **base,
     ) -> None:
         super().__init__(**base)
         self.enlarging, self.confident = enlarging, confident
-        self.unknown_loss, self.steps, self.members = unknown_loss, steps, members
+        self.steps, self.members = steps, members
         self.episodes = round(1 / enlarging)
         self.register_buffer("number", torch.tensor(0))
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
-        self.extra = self.unknown_loss == "extra_class" and task.open_set
-        outputs = task.num_known + int(self.extra)
-        self.classifier = self.new_classifier(outputs)
-        self.others = nn.ModuleList(self.new_classifier(outputs) for _ in range(self.members - 1))
+        members = [self.new_classifier(task.num_outputs) for _ in range(self.members)]
+        self.classifier, self.others = members[0], nn.ModuleList(members[1:])
 
     def start(self, task: ShiftTask) -> dict[str, float]:
         self.setup(task)
@@ -94,9 +86,9 @@ class PGL(Method):
         return self._train(pool[known], prediction[known], pool[unknown])
 
     @property
-    def networks(self) -> list[Encoder]:
+    def networks(self) -> list[Any]:
         """All members."""
-        return [self.classifier, *cast(list[Encoder], [*self.others])]
+        return [self.classifier, *self.others]
 
     @torch.no_grad()
     def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:
@@ -112,7 +104,7 @@ class PGL(Method):
     def _train(self, nodes: Tensor, labels: Tensor, unknown: Tensor) -> dict[str, float]:
         """Train new networks, with pseudo-labels ``[n]`` of nodes and pseudo-unknown nodes."""
         self.ready()
-        if not self.task.open_set or self.unknown_loss == "none":
+        if not self.task.open_set:
             unknown = unknown[:0]
         terms = [self._fit(member, nodes, labels, unknown) for member in self.networks]
         mean = {name: sum(term[name] for term in terms) / len(terms) for name in terms[0]}
@@ -127,7 +119,7 @@ class PGL(Method):
         sources = self.batches(self.source, self.task.train)
         width, targets = self.task.num_known, None
         if len(nodes) + len(unknown):
-            width, targets = width + int(self.extra), self.batches(self.target, nodes, unknown)
+            width, targets = self.task.num_outputs, self.batches(self.target, nodes, unknown)
 
         def losses() -> dict[str, Tensor]:
             view, (drawn,) = sources()
@@ -135,19 +127,13 @@ class PGL(Method):
             if targets is None:
                 return terms
             view, (of_nodes, of_unknown) = targets()
-            sizes = len(nodes[of_nodes]), len(unknown[of_unknown])
-            known, rest = member(view).split(sizes)
+            known, rest = member(view).split([len(nodes[of_nodes]), len(unknown[of_unknown])])
             if len(nodes):
                 terms["pseudo_known"] = F.cross_entropy(known, labels[of_nodes])
             if len(unknown):
-                terms["pseudo_unknown"] = F.cross_entropy(rest, self._unknown_target(rest))
+                target = self.labels.new_full((len(rest),), self.task.num_known)
+                terms["pseudo_unknown"] = F.cross_entropy(rest, target)
             return terms
 
         optimizer = self.make_optimizer(p for p in member.parameters() if p.requires_grad)
         return minimise(member, optimizer, losses, self.steps)
-
-    def _unknown_target(self, logits: Tensor) -> Tensor:
-        """Target of the cross-entropy on pseudo-unknown nodes with logits ``[n, K]``."""
-        if self.extra:
-            return self.labels.new_full((len(logits),), self.task.num_known)
-        return logits.new_full(logits.shape, 1 / logits.size(1))

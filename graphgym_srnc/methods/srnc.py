@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, Callable, cast
+from typing import Annotated, Any, Callable
 
 import torch
 from torch import Tensor
@@ -14,19 +14,11 @@ from graphgym_srnc.backbones import Graph, prepare
 from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Range, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.alignment import evidence_lower_bound
-from graphgym_srnc.methods.shared.cluster_gnn import (
-    USED_SHARE,
-    ClusterGNN,
-    ClusterMethod,
-    Clusters,
-)
+from graphgym_srnc.methods.shared.cluster_gnn import USED_SHARE, ClusterGNN, ClusterMethod, Clusters
 from graphgym_srnc.methods.shared.training import Part, fit_parts, hidden_and_group
 
-PRETRAIN_STEPS = 150
-"""Gradient steps of the cluster GNN on modularity in episode 0."""
-
-SOURCE_STEPS = 60
-"""Gradient steps of the cluster GNN on the source labels, if it starts from them."""
+PRETRAIN_STEPS, SOURCE_STEPS = 150, 60
+"""Gradient steps of the cluster GNN in episode 0 on modularity, or on the source labels."""
 
 
 class SRNC(ClusterMethod):
@@ -42,14 +34,14 @@ class SRNC(ClusterMethod):
 
     Differences from the paper: where the paper gives no detail, the cluster GNN follows DMoN, with
     its collapse term. In close-set shift it learns the source labels first, because the paper's
-    order of pre-training leaves clusters that do not match the classes. No code of the authors was
-    found.
+    order of pre-training often leaves clusters that do not match the classes. No code of the
+    authors was found.
 
-    When to use: to compare with the paper.
+    When to use: to compare with the paper. Only one cluster per class counts as known, so too many
+    nodes become unknown if a class has several communities, as between two graphs.
 
     Args:
-        num_clusters: number of clusters :math:`C` in open-set shift. Close-set shift always has
-            :math:`C = N`.
+        num_clusters: number of clusters :math:`C` in open-set shift; :math:`N` in close-set shift.
         pretrain_steps: gradient steps of the classifier in episode 0.
         rounds: number of episodes after episode 0.
         cluster_steps: gradient steps :math:`T` of the cluster GNN per episode.
@@ -64,8 +56,7 @@ class SRNC(ClusterMethod):
         cluster_init: how the cluster GNN starts: from ``modularity`` alone (the paper's order),
             from the ``source`` labels, or ``auto``, which is ``source`` in close-set shift.
         cluster_lr: learning rate of the cluster GNN.
-        resolution: resolution :math:`\gamma`, the weight of modularity's degree term; 1 = the
-            paper.
+        resolution: weight :math:`\gamma` of modularity's degree term; 1 = the paper.
         collapse: weight of DMoN's collapse term.
 
     References:
@@ -76,7 +67,7 @@ class SRNC(ClusterMethod):
     prior, calibrated, explicit_unknown = 0.0, False, True
     search = {"cluster_steps": (5, 20, 50), "source_batch": (32, 80)}
     search_open = {"num_clusters": (7, 16)}
-    clusters: ClusterGNN | None
+    clusters: Any  # a ClusterGNN, or None in the ablation without it
     knows_unknown: Tensor
     one_hot: Tensor
     log_q: dict[Graph, Tensor]
@@ -120,7 +111,7 @@ class SRNC(ClusterMethod):
         self.classifier, self.clusters = self.new_classifier(task.num_outputs), None
         if self.pseudo_labels == "cluster":
             sizes = task.num_features, self.size, task.num_outputs, self.batch_size
-            self.clusters = cast(ClusterGNN, Clusters(self.cluster_spec, *sizes))
+            self.clusters = Clusters(self.cluster_spec, *sizes)
 
     def ready(self) -> None:
         task = self.task
@@ -138,7 +129,6 @@ class SRNC(ClusterMethod):
         """Episode 0: pre-train the classifier on the source, and then the cluster GNN."""
         self.setup(task)
         self.ready()
-        self.warn()
         part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
         figures = self.fit([part], self.pretrain_steps) | {"num_clusters": self.size}
         with torch.no_grad():
@@ -172,41 +162,40 @@ class SRNC(ClusterMethod):
 
     def align(self) -> dict[str, float]:
         """Map clusters to classes on the labelled source nodes (Eq. 7)."""
-        clusters = self.trained
-        log_q = self.log_q[clusters.source][self.task.train]
-        return {"alignment_cost": clusters.align(log_q, self.one_hot)}
+        log_q = self.log_q[self.clusters.source][self.task.train]
+        return {"alignment_cost": self.clusters.align(log_q, self.one_hot)}
 
     def update_clusters(self) -> dict[str, float]:
         r"""Update :math:`\Phi` for :math:`T` steps, each on :math:`B` nodes of the source."""
         nodes, p = self.source_posterior()
-        figures = self.trained.update(nodes, p, self.cluster_steps, self.source_batch)
+        figures = self.clusters.update(nodes, p, self.cluster_steps, self.source_batch)
         figures |= self.assign()
-        found = complaints(figures, self.labels, self.task.open_set)
-        self.warnings += [f"resolution {self.resolution:g}: {text}" for text in found]
-        self.collapsed |= any("collapsed" in text for text in found)
+        self.check_clusters(figures)
         return figures
 
-    def draw_target(self, q: Tensor) -> tuple[Tensor, Tensor]:
-        """Sample :math:`|D^s|` target nodes and their pseudo-labels, both ``[n]``.
+    def check_clusters(self, figures: dict[str, float]) -> None:
+        """Warn of clusters that do not match the classes, by :meth:`ClusterGNN.figures`."""
+        # Classes with few labels may be even rarer in the target, so only classes with twice the
+        # minimum share count.
+        common = self.labels.bincount() >= 2 * USED_SHARE * len(self.labels)
+        classes, used = int(common.sum()) + int(self.task.open_set), figures["used_clusters"]
+        about = f"resolution {self.resolution:g}: the cluster GNN"
+        if used < classes:
+            self.collapsed = True
+            text = f"collapsed: it uses {used} clusters for {classes} classes"
+            self.warnings.append(f"{about} {text}")
+        if figures["modularity"] < 0.05:
+            text = f"found no communities (modularity {figures['modularity']:.3f})"
+            self.warnings.append(f"{about} {text}")
 
-        Args:
-            q: distribution of the pseudo-labels, ``[V, N(+1)]``.
-        """
+    def draw_target(self, q: Tensor) -> tuple[Tensor, Tensor]:
+        """Sample :math:`|D^s|` target nodes, and their pseudo-labels from ``q`` ``[V, N(+1)]``."""
         pool = self.task.pool
         nodes = pool[torch.randperm(len(pool), device=pool.device)[: len(self.task.train)]]
         return nodes, torch.multinomial(q[nodes], 1).view(-1)
 
     def update_classifier(self, nodes: Tensor, labels: Tensor) -> dict[str, float]:
-        r"""Update :math:`\theta` on labels and pseudo-labels (Eq. 9).
-
-        .. math:: \mathcal L_{\theta,S} + \mathcal L_{\theta,\Phi,T}
-            + \alpha \mathcal L_{\theta,\Phi,S}
-
-        Each term is a mean over its nodes.
-
-        Args:
-            nodes, labels: target nodes and their pseudo-labels, both ``[n]``.
-        """
+        r"""Update :math:`\theta` on labels and on pseudo-labels ``[n]`` of target nodes (Eq. 9)."""
         parts = [
             Part("classifier_source", self.source, self.task.train, self.labels),
             Part("classifier_target", self.target, nodes, labels),
@@ -236,25 +225,15 @@ class SRNC(ClusterMethod):
         log_p = self.logits(self.task.source, nodes=train).log_softmax(1)
         return float(evidence_lower_bound(log_q, log_p))
 
-    @property
-    def trained(self) -> ClusterGNN:
-        """The cluster GNN, where there is one."""
-        return cast(ClusterGNN, self.clusters)
-
     def new_cluster_gnn(self) -> ClusterGNN:
         """An untrained cluster GNN."""
-        return self.untrained(
-            self.size,
-            self.cluster_spec,
-            resolution=self.resolution,
-            collapse=self.collapse,
-            modularity_weight=1.0,
-            lr=self.cluster_lr,
-        )
+        weights = {"resolution": self.resolution, "collapse": self.collapse}
+        weights |= {"modularity_weight": 1.0, "lr": self.cluster_lr}
+        return self.untrained(self.size, self.cluster_spec, **weights)
 
     def assign(self) -> dict[str, float]:
         """Compute the clusters of both graphs and return :meth:`ClusterGNN.figures`."""
-        clusters = self.trained
+        clusters = self.clusters
         graphs = dict.fromkeys((clusters.source, clusters.target))
         self.log_q = {graph: clusters.log_posterior(graph) for graph in graphs}
         return clusters.figures(self.log_q[clusters.target])
@@ -263,8 +242,7 @@ class SRNC(ClusterMethod):
     def pseudo_posterior(self) -> Tensor:
         r"""Distribution of the target's pseudo-labels, ``[V, N(+1)]``: :math:`Q_\Phi`.
 
-        Without :math:`\Phi` it is the prediction of the classifier, and the least confident nodes
-        are unknown.
+        Without :math:`\Phi` it is the classifier's, and the least confident nodes are unknown.
         """
         task = self.task
         if self.clusters:
@@ -276,11 +254,8 @@ class SRNC(ClusterMethod):
         return F.one_hot(named, task.num_outputs).float()
 
     def cluster_posterior(self, graph: Graph) -> Tensor:
-        r"""Class posterior :math:`Q_\Phi` by the cluster GNN, ``[V, N(+1)]``.
-
-        Clusters without a known class belong to the unknown class.
-        """
-        return self.trained.log_class_posterior(self.log_q[graph]).exp()
+        r"""Class posterior :math:`Q_\Phi` by the cluster GNN, ``[V, N(+1)]``."""
+        return self.clusters.log_class_posterior(self.log_q[graph]).exp()
 
     def source_posterior(self) -> tuple[Tensor, Tensor]:
         r"""Source nodes ``[n]`` and their posterior :math:`\mathbb P^s` ``[n, N(+1)]`` (Eq. 8)."""
@@ -297,17 +272,14 @@ class SRNC(ClusterMethod):
         """Sample as many unlabelled source nodes as labelled ones, and their pseudo-labels."""
         drawn = torch.randperm(self.source.num_nodes, device=self.labels.device)
         drawn = drawn[~torch.isin(drawn, self.task.train)][: len(self.task.train)]
-        q = self.cluster_posterior(self.trained.source)[drawn]
+        q = self.cluster_posterior(self.clusters.source)[drawn]
         return drawn, torch.multinomial(q, 1).view(-1)
 
     @torch.no_grad()
     def class_posterior(self, graph: Data) -> Tensor:
-        r"""Posterior :math:`P_\theta` of the classifier, ``[V, N(+1)]``.
-
-        Before episode 1 the unknown class has probability 0.
-        """
+        r"""Posterior :math:`P_\theta` of the classifier, ``[V, N(+1)]``."""
         logits = self.logits(graph)
-        if not self.knows_unknown:
+        if not self.knows_unknown:  # before episode 1
             logits[:, self.task.num_known :] = -torch.inf
         return logits.softmax(1)
 
@@ -334,46 +306,9 @@ class SRNC(ClusterMethod):
         return state | {"clusters": self.clusters.checkpoint()} if self.clusters else state
 
     def load(self, state: dict[str, Any]) -> None:
-        """Load a checkpoint, including the cluster GNN and its optimiser."""
         self.clusters = None
         if "clusters" in state:
             self.clusters = self.new_cluster_gnn().restore(state["clusters"])
         super().load(state)
         if self.clusters:
             self.assign()
-
-    def warn(self) -> None:
-        """Warn of settings for which the algorithm often fails."""
-        if not self.task.open_set and self.cluster_init == "modularity":
-            self.warnings.append(
-                "cluster_init modularity in close-set shift: the clusters often "
-                "do not match the classes. Try cluster_init source."
-            )
-        if self.task.open_set and self.source is not self.target:
-            self.warnings.append(
-                "Open-set shift between two graphs: only one cluster per class "
-                "counts as known. Too many nodes become unknown if a class has "
-                "several communities. Compare with train.mode erm."
-            )
-
-
-def complaints(figures: dict[str, float], labels: Tensor, open_set: bool) -> list[str]:
-    """Warnings about figures of the cluster GNN.
-
-    Args:
-        figures: the result of :meth:`ClusterGNN.figures`.
-        labels: labels of the training nodes, ``[n]``.
-        open_set: whether there is an unknown class.
-    """
-    # Classes with few labels may be even rarer in the target, so only classes with twice the
-    # minimum share count.
-    common = torch.bincount(labels) >= 2 * USED_SHARE * len(labels)
-    classes, used = int(common.sum()) + int(open_set), figures["used_clusters"]
-    found = []
-    if used < classes:
-        found.append(f"the cluster GNN collapsed: it uses {used} clusters for {classes} classes")
-    if figures["modularity"] < 0.05:
-        found.append(
-            f"the cluster GNN found no communities (modularity {figures['modularity']:.3f})"
-        )
-    return found

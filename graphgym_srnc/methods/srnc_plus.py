@@ -21,9 +21,8 @@ from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, ClusterMethod
 from graphgym_srnc.methods.shared.communities import SCALES
 from graphgym_srnc.methods.shared.features_only import FeaturesOnly, folds
 from graphgym_srnc.methods.shared.first_scores import FirstScores
-from graphgym_srnc.methods.shared.resume import random_draws_apart
 from graphgym_srnc.methods.shared.threshold import threshold_by_share
-from graphgym_srnc.methods.shared.training import Part, minimise, part_losses
+from graphgym_srnc.methods.shared.training import Part, minimise, part_losses, random_draws_apart
 
 SMOOTHING = 10
 """Propagation steps of the posterior."""

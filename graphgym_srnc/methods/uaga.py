@@ -6,19 +6,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc.core.options import Count, Natural, Share, Weight
+from graphgym_srnc.core.options import Count, Natural, Weight
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
 from graphgym_srnc.losses.adversarial import domain_loss, reverse_gradient
 from graphgym_srnc.losses.openness import half_unknown
 from graphgym_srnc.methods.shared.supervised import Supervised
 from graphgym_srnc.methods.shared.training import minimise
 
+UNKNOWN_SHARE = 0.22
+"""Share of target nodes that count as likeliest unknown: the authors' 2000 on their graphs."""
+
 
 class UAGA(Supervised):
     r"""Align target nodes that look known with the source and push away those that look unknown.
 
-    .. math:: \mathcal L = \text{CE}_S + w_T \text{CE}(T, \tilde y)
-        + w_D \left(\text{BCE}(d(R_1(h_S)), 1) + \text{BCE}(d(R_\lambda(h_T)), 0)\right)
+    .. math:: \mathcal L = \text{CE}_S + w \, \text{CE}(T, \tilde y)
+        + 0.5 \left(\text{BCE}(d(R_1(h_S)), 1) + \text{BCE}(d(R_\lambda(h_T)), 0)\right)
 
     Episode 0 is open-set back-propagation: the class layer predicts unknown with probability one
     half on target nodes, and reversed gradients make the layers below disagree. Each later episode
@@ -28,9 +31,9 @@ class UAGA(Supervised):
     is unknown if that is the likeliest of the :math:`N + 1` classes; validation moves nothing.
 
     Differences from the authors' code: full batches, as many gradient steps as their batches of
-    2048 nodes, and one clustering per 20 steps instead of 5. The config uses their encoder,
-    ``gatdrop`` with eight heads of 32. After episode 0 it may predict no unknown node for dozens of
-    episodes, so use all steps and ``train.selection last``.
+    2048 nodes, and one clustering per 20 steps instead of 5. After episode 0 it may predict no
+    unknown node for dozens of episodes, so use all steps and ``train.selection last``, or a larger
+    ``target_weight``.
 
     When to use: classes are missing and the target is another graph (``dataset.format ocnnc``).
 
@@ -38,10 +41,7 @@ class UAGA(Supervised):
         pretrain_steps: gradient steps of episode 0.
         steps: gradient steps between two clusterings.
         rounds: number of clusterings, one per episode.
-        target_weight: weight :math:`w_T`.
-        domain_weight: weight :math:`w_D` of a sum over both graphs; the authors take their mean.
-        unknown_share: share of target nodes that count as likeliest unknown. The authors take 2000
-            nodes, which is 0.21 to 0.23 on their graphs.
+        target_weight: weight :math:`w`.
 
     References:
         Shen et al., "Open-Set Cross-Network Node Classification via Unknown-Excluded Adversarial
@@ -59,13 +59,10 @@ class UAGA(Supervised):
         steps: Count = 20,
         rounds: Natural = 50,
         target_weight: Weight = 0.1,
-        domain_weight: Weight = 0.5,
-        unknown_share: Share = 0.22,
         **base,
     ) -> None:
         super().__init__(steps=steps, rounds=rounds, **base)
         self.pretrain_steps, self.target_weight = pretrain_steps, target_weight
-        self.domain_weight, self.unknown_share = domain_weight, unknown_share
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
@@ -86,8 +83,8 @@ class UAGA(Supervised):
         self.pseudo = self.pseudo_labels()
         shares = {"pseudo_labels": float((self.pseudo >= 0).float().mean())}
         if self.task.open_set:
-            unknown = self.pseudo == self.task.num_known
-            shares["pseudo_unknown_share"] = float(unknown.float().mean())
+            unknown = (self.pseudo == self.task.num_known).float()
+            shares["pseudo_unknown_share"] = float(unknown.mean())
         return super().episode() | shares
 
     def first_losses(self) -> dict[str, Tensor]:
@@ -103,14 +100,12 @@ class UAGA(Supervised):
         on_target, target = self.classifier.embed(self.on_target)
         named = F.cross_entropy(on_target, self.pseudo, ignore_index=HIDDEN, reduction="sum")
         strength = torch.where(self.pseudo == self.task.num_known, -1.0, 1.0)[:, None]
-        domains = (
-            self.domain(reverse_gradient(h, weight)).view(-1)
-            for h, weight in ((source, 1.0), (target, strength))
-        )
+        reversed_states = reverse_gradient(source, 1.0), reverse_gradient(target, strength)
+        domains = [self.domain(h).view(-1) for h in reversed_states]
         return {
             "source": F.cross_entropy(logits, self.labels),
             "target": self.target_weight * named / (self.pseudo >= 0).sum().clamp(min=1),
-            "domain": self.domain_weight * domain_loss(*domains),
+            "domain": 0.5 * domain_loss(*domains),
         }
 
     @torch.no_grad()
@@ -121,7 +116,7 @@ class UAGA(Supervised):
         logits, target = self.classifier.embed(self.on_target)
         centres = [source[self.labels == c].mean(0) for c in range(self.task.num_known)]
         if self.task.open_set:
-            count = max(1, round(self.unknown_share * len(target)))
+            count = max(1, round(UNKNOWN_SHARE * len(target)))
             likeliest = logits.softmax(1)[:, -1].topk(count).indices
             centres.append(target[likeliest].mean(0))
 
@@ -132,16 +127,10 @@ class UAGA(Supervised):
         return label
 
 
-def k_means(points: Tensor, centres: Tensor, most: int = 100) -> Tensor:
-    """Clusters ``[n]`` of points ``[n, H]`` by Lloyd's algorithm from given centres ``[K, H]``.
-
-    A centre that no point is nearest to stays where it is.
-
-    Args:
-        most: turns after which it stops in any case.
-    """
+def k_means(points: Tensor, centres: Tensor) -> Tensor:
+    """Clusters ``[n]`` of points ``[n, H]`` by Lloyd's algorithm from given centres ``[K, H]``."""
     cluster = torch.cdist(points, centres).argmin(1)
-    for _ in range(most):
+    for _ in range(100):
         count = cluster.bincount(minlength=len(centres))[:, None]
         total = torch.zeros_like(centres).index_add(0, cluster, points)
         centres = torch.where(count > 0, total / count.clamp(min=1), centres)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, Graph, View, build
-from graphgym_srnc.core.options import Count, Weight
+from graphgym_srnc.core.options import Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.adversarial import domain_loss, reverse_gradient
-from graphgym_srnc.methods.shared.ppmi import ppmi_graph
 from graphgym_srnc.methods.shared.scores import Scored
+
+_walked: WeakKeyDictionary[Graph, Graph] = WeakKeyDictionary()
+"""Each graph with :func:`ppmi` as its adjacency."""
 
 
 class UDAGCN(Scored):
@@ -28,19 +34,13 @@ class UDAGCN(Scored):
 
     Differences from the authors' code: negative information is 0, the information of a node on
     itself is replaced by a self-loop of 1, and the mean of all weights is not part of the loss. The
-    shipped config has pygda's settings, because the authors' learning rate 0.003 is unstable. The
-    published figures are not reached. ``gatconv``, ``gatdrop`` and ``mlp`` read no weights of the
-    PPMI graph.
-
-    When to use: in comparisons.
+    authors' learning rate 0.003 is unstable, and the published figures are not reached.
+    ``gatconv``, ``gatdrop`` and ``mlp`` read no weights of the PPMI graph.
 
     Args:
         strength: factor :math:`\lambda` of the reversed gradient, after the first twentieth of the
             training.
         entropy_weight: weight :math:`w_e` at the end.
-        domain_dim: hidden width of the domain classifier.
-        walks: number of random walks from each node, always with the same seed.
-        walk_length: maximum length of a walk.
 
     References:
         Wu et al., "Unsupervised Domain Adaptive Graph Convolutional Networks", WWW 2020.
@@ -50,19 +50,9 @@ class UDAGCN(Scored):
     encoder_defaults = {"features": "none", "hidden": 128, "dropout": 0.4}
     search = {"strength": (0.01, 0.05, 0.2), "entropy_weight": (0.0, 0.01, 0.1)}
 
-    def __init__(
-        self,
-        *,
-        strength: Weight = 0.05,
-        entropy_weight: Weight = 0.01,
-        domain_dim: Count = 40,
-        walks: Count = 40,
-        walk_length: Count = 10,
-        **base,
-    ) -> None:
+    def __init__(self, *, strength: Weight = 0.05, entropy_weight: Weight = 0.01, **base) -> None:
         super().__init__(**base)
-        self.strength, self.entropy_weight, self.domain_dim = strength, entropy_weight, domain_dim
-        self.walks, self.walk_length = walks, walk_length
+        self.strength, self.entropy_weight = strength, entropy_weight
 
     def new_classifier(self, num_outputs: int) -> Encoder:
         """The encoder of both views; the classes are the head's."""
@@ -75,12 +65,8 @@ class UDAGCN(Scored):
 
     def begin(self) -> None:
         self.source_views, self.target_views = self._views(self.source), self._views(self.target)
-        self.domain = nn.Sequential(
-            nn.Linear(self.encoder.hidden, self.domain_dim),
-            nn.ReLU(),
-            nn.Dropout(self.encoder.dropout),
-            nn.Linear(self.domain_dim, 1),
-        )
+        hidden = nn.Linear(self.encoder.hidden, 40), nn.ReLU(), nn.Dropout(self.encoder.dropout)
+        self.domain = nn.Sequential(*hidden, nn.Linear(40, 1))
 
     def losses(self) -> dict[str, Tensor]:
         source = self.embed(self.source_views)[self.task.train]
@@ -102,10 +88,46 @@ class UDAGCN(Scored):
 
     @torch.no_grad()
     def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:
-        """Logits ``[V, N]``; the walks are the same at each call."""
         self.eval()
         return self.head(self.embed(self._views(self.prepared(graph))))
 
     def _views(self, graph: Graph) -> list[View]:
-        far = ppmi_graph(graph, self.walks, self.walk_length)
-        return [self.classifier.view(graph), self.classifier.view(far)]
+        if graph not in _walked:
+            _walked[graph] = graph.rewired(ppmi(graph.adjacency("raw").matrix))
+        return [self.classifier.view(graph), self.classifier.view(_walked[graph])]
+
+
+def ppmi(adjacency: sp.csr_array, walks: int = 40, length: int = 10) -> sp.csr_array:
+    r"""PPMI matrix of random walks, ``[V, V]``, without its diagonal.
+
+    .. math:: P_{ab} = \max\Big(0, \log \frac{p_{ab} V}{L \sum_c p_{cb}}\Big)
+
+    :math:`p_{ab}` is the share of the visits of walks from :math:`a` that are to node :math:`b`.
+    The length of a walk is uniform in 1 to :math:`L`.
+
+    Args:
+        adjacency: :math:`A`, ``[V, V]``; weights are ignored.
+        walks: number of walks from each node, which are the same at each call.
+        length: :math:`L`, the maximum length.
+    """
+    rng, num_nodes = np.random.default_rng(0), adjacency.shape[0]
+    first, degree = adjacency.indptr.astype(np.int64), np.diff(adjacency.indptr)
+    start = np.repeat(np.flatnonzero(degree), walks)
+    left = rng.integers(1, length + 1, len(start))
+    here, met = start, []
+    while len(start):
+        drawn = first[here] + (rng.random(len(here)) * degree[here]).astype(np.int64)
+        here = adjacency.indices[drawn].astype(np.int64)
+        met.append(start * num_nodes + here)
+        left = left - 1
+        start, here, left = (part[left > 0] for part in (start, here, left))
+
+    pair, count = np.unique(np.concatenate([np.empty(0, np.int64), *met]), return_counts=True)
+    a, b = np.divmod(pair, max(num_nodes, 1))
+    share = count / np.bincount(a, count, minlength=num_nodes)[a]
+    total = np.bincount(b, share, minlength=num_nodes)
+    information = np.log(share * np.count_nonzero(degree) / (length * total[b]))
+    kept = (information > 0) & (a != b)
+    return sp.csr_array(
+        (information[kept].astype(np.float32), (a[kept], b[kept])), shape=adjacency.shape
+    )

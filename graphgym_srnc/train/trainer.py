@@ -19,7 +19,7 @@ from graphgym_srnc.core.options import Natural, OneOf, Range, Share, checked
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.methods.shared.resume import random_state, set_random_state
+from graphgym_srnc.methods.shared.training import random_state, set_random_state
 from graphgym_srnc.train.metrics import ExtraScores, scores_of
 from graphgym_srnc.train.selection import SELECTIONS
 

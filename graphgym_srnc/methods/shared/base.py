@@ -16,7 +16,6 @@ from graphgym_srnc.core.options import Natural, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.correction import Correction, PriorCorrection
-from graphgym_srnc.methods.shared.resume import Resumable, random_state
 from graphgym_srnc.methods.shared.threshold import Cut, Threshold
 from graphgym_srnc.methods.shared.training import (
     MakeOptimizer,
@@ -24,10 +23,12 @@ from graphgym_srnc.methods.shared.training import (
     all_logits,
     batches,
     hidden_and_group,
+    random_state,
+    set_random_state,
 )
 
 
-class Method(Threshold, PriorCorrection, Resumable):
+class Method(Threshold, PriorCorrection):
     r"""A way to classify the nodes of a target graph under distribution shift.
 
     The keyword-only arguments of a subclass and its bases are its config keys. Their annotations
@@ -51,19 +52,20 @@ class Method(Threshold, PriorCorrection, Resumable):
         batch_size: number of nodes that each part of a loss draws per gradient step; 0 = full
             batch. With batches, the logits of a whole graph are computed one layer at a time.
         fanout: number of neighbours drawn per node and layer with batches; 0 = all.
-
-    Raises:
-        InputError: an option has a value that is not allowed.
     """
 
     task: ShiftTask
     """The blind task; a loaded model has its :class:`Sizes` instead."""
 
     classifier: Encoder
+    optimizer: torch.optim.Optimizer
     source: Graph
     target: Graph
     labels: Tensor
     draws: tuple[Tensor, ...]
+
+    kept: tuple[str, ...] = ("warnings", "collapsed", "episodes", "draws")
+    """Tensors and plain values of a checkpoint that :meth:`ready` cannot build again."""
 
     episodes: int = 0
     """Number of episodes after episode 0 that the method asks for; callers use :meth:`planned`."""
@@ -80,8 +82,7 @@ class Method(Threshold, PriorCorrection, Resumable):
     search: Mapping[str, Sequence[Any]] = {}
     """Values of the method's options that a search tries, by option.
 
-    They include those that the authors tried. An empty list removes an option that a search tries
-    for every method.
+    An empty list removes an option that a search tries for every method.
     """
 
     search_open: Mapping[str, Sequence[Any]] = {}
@@ -107,21 +108,14 @@ class Method(Threshold, PriorCorrection, Resumable):
         self.encoder, self.make_optimizer = encoder, make_optimizer
         self.smoothing, self.batch_size, self.fanout = smoothing, batch_size, fanout
         self.correction, self.correction_power, self.cut = correction, correction_power, cut
-        self.require(
-            "batch_size",
-            batch_size,
-            self.in_batches or not batch_size,
-            "0, since the losses read every node of a graph",
-        )
+        allowed = "0, since the losses read every node of a graph"
+        self.require("batch_size", batch_size, self.in_batches or not batch_size, allowed)
         self.warnings: list[str] = []
         self.collapsed = False  # whether a warning reports that clusters do not match the classes
         self.register_buffer("threshold", torch.tensor(0.0))
 
     def planned(self, limit: int) -> int:
-        """Number of episodes after episode 0, at most ``limit``; -1 = no limit.
-
-        The number may change in :meth:`start` and :meth:`episode`.
-        """
+        """Number of episodes after episode 0, at most ``limit``; -1 = no limit."""
         return self.episodes if limit < 0 else min(limit, self.episodes)
 
     @property
@@ -136,11 +130,7 @@ class Method(Threshold, PriorCorrection, Resumable):
         return module if package == "graphgym_srnc.methods" else cls.__name__.lower()
 
     def require(self, option: str, value: Any, right: bool, allowed: str) -> None:
-        """Raise an error about an option and its value unless ``right`` is true.
-
-        Raises:
-            InputError: ``right`` is false; ``allowed`` describes the allowed values.
-        """
+        """Raise an :class:`InputError` about an option and its value unless ``right`` is true."""
         if not right:
             raise InputError(f"{self.key()}.{option}", value, allowed)
 
@@ -155,8 +145,7 @@ class Method(Threshold, PriorCorrection, Resumable):
     def build(self, task: ShiftTask | Sizes) -> None:
         """Build the untrained modules needed for prediction, given a task or only its sizes.
 
-        A trained model is loaded into these modules. Data of the training graph that predictions
-        use must therefore be stored as buffers.
+        A trained model is loaded into them, so what predictions use must be a weight or a buffer.
         """
         self.task = cast(ShiftTask, task)
         self.encoder = backbones.blank(self.encoder, task.num_features)
@@ -177,18 +166,45 @@ class Method(Threshold, PriorCorrection, Resumable):
         self.learn_prior(self.labels)
         self.to(self.task.device)
 
+    def checkpoint(self) -> dict[str, Any]:
+        """Everything that the next episode depends on, except torch's random state."""
+        kept = {name: getattr(self, name) for name in self.kept if hasattr(self, name)}
+        state = {"weights": self.state_dict(), **kept}
+        if self.encoder.base is not None:
+            state["base"] = self.encoder.base.state_dict()
+        if hasattr(self, "optimizer"):
+            state["optimizer"] = self.optimizer.state_dict()
+        return state
+
+    def restore(self, task: ShiftTask, state: dict[str, Any]) -> None:
+        """Continue from a :meth:`checkpoint` on the same task."""
+        if "base" in state:
+            self.encoder = backbones.blank(self.encoder, task.num_features)
+            if self.encoder.base is not None:
+                self.encoder.base.load_state_dict(state["base"])
+        self.setup(task)
+        set_random_state(state["draws"], task.device)
+        self.ready()
+        self.load(state)
+
+    def load(self, state: dict[str, Any]) -> None:
+        """The part of :meth:`restore` that comes after :meth:`ready`."""
+        for name in self.kept:
+            if name in state:
+                setattr(self, name, state[name])
+        self.load_state_dict(state["weights"])
+        if "optimizer" in state:
+            self.optimizer.load_state_dict(state["optimizer"])
+
     def new_classifier(self, num_outputs: int) -> Encoder:
         """An untrained encoder with ``num_outputs`` logits."""
         return backbones.build(self.encoder, self.task.num_features, num_outputs)
 
     @torch.no_grad()
     def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:
-        """Logits ``[V, N(+1)]`` of all nodes of any graph with the same features.
+        """Logits ``[V, N(+1)]`` of any graph with the same features, or of some ``nodes`` ``[n]``.
 
-        Args:
-            graph: the graph.
-            role: ``source`` if it is the source of two graphs, else ``target``.
-            nodes: ids of the nodes to score, ``[n]``; None = all.
+        ``role`` is ``source`` for the source of two graphs, else ``target``.
         """
         return all_logits(self.classifier, self.prepared(graph), self.batch_size, nodes)
 
@@ -220,7 +236,4 @@ class Method(Threshold, PriorCorrection, Resumable):
 
     def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
         """Functions that return an embedding ``[V, H]`` and a group ``[V]``, by name."""
-        classifier = getattr(self, "classifier", None)
-        if not isinstance(classifier, Encoder):
-            return {}
-        return {"classifier": partial(hidden_and_group, classifier, self.encoder.features)}
+        return {"classifier": partial(hidden_and_group, self.classifier, self.encoder.features)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, cast
+from typing import Any, Callable
 
 import torch
 from torch import Tensor, nn
@@ -20,19 +20,11 @@ class HopEncoder(Encoder):
     .. math:: h \leftarrow \text{act}(\hat A^k h W + b)
 
     The first map :math:`h W + b` may be a layer of any kind; its bias is added after the
-    propagation.
-
-    Args:
-        spec: the encoder specification; ``layers`` includes the output layer, and 1 is treated as
-            2.
-        in_dim, out_dim: number of features and of logits.
-        hops: default of :math:`k` in :meth:`view`.
-
-    References:
-        Liu et al. (AAAI 2024), with one hidden layer.
+    propagation. There is at least one hidden layer. ``hops`` is the default of :math:`k`.
     """
 
     layer = GCNLayer
+    parts: Any  # encoders with one layer, one for each hidden layer
 
     def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int, hops: int) -> None:
         plain, width = replace(spec, layers=1), spec.hidden
@@ -42,24 +34,19 @@ class HopEncoder(Encoder):
         self.parts = nn.ModuleList([first, *others])
         self.hops, self.hidden_dim = hops, width
 
-    @property
-    def encoders(self) -> list[Encoder]:
-        """One encoder with one layer for each hidden layer."""
-        return cast(list[Encoder], [*self.parts])
-
     def view(self, graph: Graph, nodes: Tensor | None = None, hops: int | None = None) -> View:
-        first, hop = self.encoders[0].view(graph), Block(graph.adjacency("gcn"))
+        first, hop = self.parts[0].view(graph), Block(graph.adjacency("gcn"))
         hops = self.hops if hops is None else hops
         blocks = [*first.blocks, *[hop] * hops]
-        for _ in self.encoders[1:]:
+        for _ in self.parts[1:]:
             blocks += [Block(), *[hop] * hops]
         return View(first.x, [*blocks, hop if nodes is None else hop.rows(nodes)])
 
-    def embed(self, view: View, between: Callable | None = None) -> tuple[Tensor, Tensor]:
+    def _run(self, view: View, between: Callable | None = None) -> tuple[Tensor, Tensor]:
         """Logits ``[n, out_dim]`` of a view's nodes, and hidden state ``[V, H]`` of all nodes."""
         *blocks, last = view.blocks
         each, x = len(blocks) // len(self.parts), view.x
-        for i, part in enumerate(self.encoders):
+        for i, part in enumerate(self.parts):
             own, *hops = blocks[i * each : (i + 1) * each]
             out = part(View(x, [own])) - part.output_bias
             for block in hops:
@@ -67,16 +54,9 @@ class HopEncoder(Encoder):
             x = h = self._activated(out + part.output_bias)
         return self.layers[0](h, last), h
 
-    def forward(self, view: View) -> Tensor:
-        return self.embed(view)[0]
-
 
 class HopMethod(Scored):
-    """Base class of methods with a :class:`HopEncoder`.
-
-    A subclass has the options ``source_hops`` and ``target_hops``, the propagation steps of each
-    hidden layer on either graph.
-    """
+    """Base class of methods with a :class:`HopEncoder`, and the number of hops as options."""
 
     classifier: HopEncoder
     source_hops: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -58,8 +57,7 @@ class Supervised(Method):
     def losses(self) -> dict[str, Tensor]:
         """Terms of the objective by name; by default the cross-entropy on the source.
 
-        ``on_source`` and ``labels`` belong to the nodes of this step, which ``drawn`` indexes in
-        ``task.train``.
+        ``on_source`` and ``labels`` belong to this step's nodes ``task.train[self.drawn]``.
         """
         return {"source": F.cross_entropy(self.classifier(self.on_source), self.labels)}
 
@@ -93,15 +91,9 @@ class Supervised(Method):
         self.source_batches = self.batches(graph, self.task.train)
         self.on_source = self.source_batches.whole
 
-    def target_view(self, count: int = 0) -> View:
-        """View of the target's pool, to be stored as ``on_target``, which batches replace.
-
-        Args:
-            count: number of nodes, drawn once; 0 = all.
-        """
+    def target_view(self) -> View:
+        """View of the target's pool, to be stored as ``on_target``, which batches replace."""
         pool = self.task.pool
-        if 0 < count < len(pool):
-            pool = pool[torch.randperm(len(pool), device=pool.device)[:count]].sort().values
         if self.batch_size:
             self.target_batches = self.batches(self.target, pool)
             return self.target_batches.whole
@@ -112,8 +104,7 @@ class Supervised(Method):
     def hidden_states(self, bounded: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """Logits of this step's source nodes, and hidden states ``[n, H]`` of source and target.
 
-        Args:
-            bounded: whether to apply a tanh to hidden states that no tanh bounds already.
+        ``bounded`` applies a tanh to hidden states that no tanh bounds already.
         """
         logits, source = self.classifier.embed(self.on_source)
         source, target = gather(source), gather(self.classifier.embed(self.on_target)[1])

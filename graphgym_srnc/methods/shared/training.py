@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Callable, Iterable, NamedTuple, Sequence, cast
+from contextlib import contextmanager
+from typing import Callable, Iterable, Iterator, NamedTuple, Sequence, cast
 
 import torch
 from torch import Tensor, nn
@@ -23,8 +24,7 @@ WINDOW, FALL, BELOW = 20, 0.9, 0.5
 steps before, and less than ``BELOW`` of the first loss. With many classes it starts with a plateau.
 """
 
-LOOK = 5
-"""Number of steps between two checks for convergence, since a device waits for each."""
+LOOK = 5  # steps between two checks for convergence, since a device waits for each
 
 
 def adam(
@@ -41,7 +41,7 @@ def minimise(
     steps: int,
     until_converged: bool = False,
 ) -> dict[str, float]:
-    """Take gradient steps on the sum of the terms of ``losses()``, in training mode.
+    """Take gradient steps on the sum of the terms of ``losses()``, and return the last terms.
 
     Processes that train together average their gradients. A loss that is not a mean over nodes must
     read the rows of all processes, see :func:`gather`.
@@ -49,11 +49,8 @@ def minimise(
     Args:
         model, optimizer: the module, and the optimiser of its parameters.
         losses: returns the terms of the next step by name.
-        steps: maximum number of steps.
-        until_converged: whether to stop when the loss has :func:`converged`.
-
-    Returns:
-        The terms at the last step.
+        steps: maximum number of steps; ``until_converged`` stops when the loss has
+            :func:`converged`.
     """
     terms: dict[str, Tensor] = {}
     history: list[Tensor] = []
@@ -97,10 +94,8 @@ class Part(NamedTuple):
     """One term of a loss: the cross-entropy (Eq. 2 of the paper) on some nodes.
 
     Args:
-        name: name of the term.
-        graph: graph of the nodes.
-        nodes, labels: node ids and classes, both ``[n]``.
-        weight: weight of the term.
+        name, weight: name and weight of the term.
+        graph, nodes, labels: ids ``[n]`` of the nodes in their graph, and their classes ``[n]``.
         num_classes: number of logits to use, for example before there is an unknown class; None =
             all.
     """
@@ -156,14 +151,11 @@ def fit_parts(
 def all_logits(
     model: Encoder, graph: Graph, batch_size: int, nodes: Tensor | None = None
 ) -> Tensor:
-    """Logits ``[V, K]`` of all nodes of a graph, or ``[n, K]`` of some.
-
-    If the method trains in batches, they are computed one layer at a time.
-    """
+    """Logits ``[V, K]`` of all nodes of a graph, or of some; with batches one layer at a time."""
     if batch_size:
-        rank = parallel.rank() if parallel.world() > 1 else 0
-        world, exchange = parallel.world(), parallel.exchange
-        return infer(model, graph, nodes, rank=rank, world=world, exchange=exchange)
+        world = parallel.world()
+        rank = parallel.rank() if world > 1 else 0
+        return infer(model, graph, nodes, rank=rank, world=world, exchange=parallel.exchange)
     logits = model.eval()(model.view(graph))
     return logits if nodes is None else logits[nodes]
 
@@ -174,3 +166,25 @@ def hidden_and_group(model: Encoder, features: str, graph: Data) -> tuple[Tensor
     model.eval()
     logits, hidden = model.embed(model.view(prepare(graph, features)))
     return hidden, logits.argmax(1)
+
+
+def random_state(device: torch.device) -> tuple[Tensor, ...]:
+    """The state of torch's generator and, on a GPU, of the device's own."""
+    if device.type == "cpu":
+        return (torch.get_rng_state(),)
+    return torch.get_rng_state(), torch.get_device_module(device).get_rng_state(device)
+
+
+@contextmanager
+def random_draws_apart(device: torch.device) -> Iterator[None]:
+    """Continue with the same random draws after a block as if it had drawn none."""
+    state = random_state(device)
+    yield
+    set_random_state(state, device)
+
+
+def set_random_state(state: tuple[Tensor, ...], device: torch.device) -> None:
+    """Put back what :func:`random_state` gave."""
+    torch.set_rng_state(state[0])
+    if device.type != "cpu":
+        torch.get_device_module(device).set_rng_state(state[1], device)
