@@ -22,7 +22,8 @@ from torch_geometric.loader import DataLoader
 
 from graphgym_srnc import shifts
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.config import SCORES, dump_config
+from graphgym_srnc.gym.config import dump_config
+from graphgym_srnc.gym.keys import SCORES
 from graphgym_srnc.gym.modules import TaskDataset, open_set_ce
 from graphgym_srnc.train.metrics import classification_scores
 
@@ -34,9 +35,10 @@ QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "logger": 
 def standard(gym, tmp_path, monkeypatch):
     """GraphGym's global config for plain training of our encoder on a tiny shift."""
     monkeypatch.chdir(tmp_path)
-    overrides = ["accelerator", "cpu", "train.enable_ckpt", "False", "out_dir", str(tmp_path)]
-    gym.activate(gym.load_config("testing/standard", overrides))
-    global_cfg.params = 0
+    cfg = gym.load_config("testing/erm", ["accelerator", "cpu", "out_dir", str(tmp_path)])
+    cfg.train.mode, cfg.train.enable_ckpt, cfg.optim.max_epoch, cfg.params = "standard", False, 3, 0
+    cfg.run_dir = str(tmp_path / "old" / "0")
+    gym.activate(cfg)
     return global_cfg
 
 
@@ -94,19 +96,13 @@ def test_sanity_check_writes_a_record_of_an_untrained_model(gym, standard, tmp_p
     assert set(standard.custom_metrics) <= set(lines(tmp_path / "ours/val/stats.json")[0])
 
 
-def test_set_out_dir_and_set_run_dir_delete_results(gym, standard, tmp_path):
-    for make in (
-        lambda: set_out_dir(str(tmp_path), "old.yaml"),
-        lambda: set_run_dir(str(tmp_path / "old")),
-    ):
-        kept = tmp_path / "old/0/result.json"
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text("{}")
-        make()
-        assert not kept.exists()
+@pytest.mark.parametrize("make", [lambda: set_out_dir(".", "old.yaml"), lambda: set_run_dir("old")])
+def test_set_out_dir_and_set_run_dir_delete_results(standard, make):
+    kept = Path("old/0/result.json")
+    kept.parent.mkdir(parents=True)
     kept.write_text("{}")
-    gym.train_standard(standard, kept.parent)
-    assert kept.read_text() == "{}"
+    make()
+    assert not kept.exists()
 
 
 def test_nothing_here_calls_what_deletes_results():
@@ -190,24 +186,25 @@ def test_metrics_are_ours(standard):
     assert binary == 1.0
 
 
-def test_stock_gnn_trains_on_our_shift(gym, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run = tmp_path / "run"
-    stock = ["model.type", "gnn", "gnn.layer_type", "sgconv", "gnn.batchnorm", "True"]
-    gym.train_standard(gym.load_config("testing/standard", stock), run)
-    assert len(lines(run / "val/stats.json")) == 3 and list(tmp_path.iterdir()) == [run]
-    assert isinstance(load_dataset(), TaskDataset)
+def test_stock_gnn_trains_on_our_shift(gym, standard):
+    standard.model.type, standard.gnn.layer_type, standard.gnn.batchnorm = "gnn", "gcnconv", True
+    datamodule, model = GraphGymDataModule(), create_model()
+    gym.train(model, datamodule, trainer_config=QUIET)
+    assert len(lines("old/0/val/stats.json")) == 3 and isinstance(load_dataset(), TaskDataset)
 
 
 def test_train_dict_has_graphgps_signature(gym, standard):
     loaders, loggers = GraphGymDataModule().loaders, create_logger()
-    standard.train.mode, standard.erm.steps = "erm", 3
-    standard.optim.max_epoch, standard.train.enable_ckpt = 200, True
-    record = register.train_dict["erm"](loggers, loaders, None, None, None)
-    rows = lines(Path(standard.run_dir) / "val/stats.json")
-    assert [row["epoch"] for row in rows] == list(range(len(record.history)))
+    standard.erm.steps, standard.optim.max_epoch, standard.train.enable_ckpt = 3, 200, True
+    result = register.train_dict["erm"](loggers, loaders, None, None, None)
+    rows = lines("old/0/val/stats.json")
+    assert [row["epoch"] for row in rows] == list(range(len(result["history"])))
     assert rows[0]["accuracy"] == rows[0]["micro_f1"]
-    assert "source" in lines(Path(standard.run_dir) / "train/stats.json")[0]
+    assert "source" in lines("old/0/train/stats.json")[0]
+    assert global_cfg.train.mode == "standard"
+    standard.run_dir = "results"
+    with pytest.raises(InputError, match="run_dir: .*set_run_dir"):
+        register.train_dict["erm"](loggers, loaders, None, None, None)
 
 
 @pytest.mark.parametrize("key", ["optim.max_epoch", "train.auto_resume", "num_workers"])
@@ -230,9 +227,3 @@ def test_our_loops_refuse_foreign_loaders(gym, standard):
     loader = DataLoader([torch.zeros(1)])
     with pytest.raises(InputError, match="dataset.format"):
         register.train_dict["erm"]([], [loader] * 3, None, None, None)
-
-
-def test_train_dict_keeps_a_rival(gym):
-    register.train_dict["erm"] = register.layer_dict["sgconv"] = "theirs"
-    gym.load_config()
-    assert register.train_dict["erm"] == register.layer_dict["sgconv"] == "theirs"

@@ -63,7 +63,7 @@ def test_absent_classes_do_not_count():
 
 
 def test_graphgyms_logger_has_a_number_where_no_node_is_unknown(gym):
-    from graphgym_srnc.gym.config import SCORES
+    from graphgym_srnc.gym.keys import SCORES
     from graphgym_srnc.gym.modules import metric
 
     label, score = torch.tensor([0, 1, 0]), torch.eye(3)

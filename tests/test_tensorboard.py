@@ -25,7 +25,7 @@ from tensorboard.plugins.projector.projector_plugin import ProjectorPlugin
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.gym.recorder import MAIN, Extras
+from graphgym_srnc.gym.run import MAIN, Extras
 from graphgym_srnc.io import store
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.plots import events

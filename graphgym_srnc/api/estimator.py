@@ -241,7 +241,7 @@ class Estimator(BaseEstimator):
         cluster GNN.
         """
         with self._reading(graph) as checked:
-            return self._model.embedding(checked).cpu().numpy()
+            return self._model.predict(checked).hidden.cpu().numpy()
 
     @plain()
     def accuracy(self, graph: Data | ShiftTask, y: Any = None) -> float:

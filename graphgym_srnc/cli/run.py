@@ -187,7 +187,7 @@ def _show_next(experiment: Experiment, cfg: CfgNode) -> None:
     """Print commands for the next steps."""
     place, folder = (shlex.quote(str(path)) for path in (experiment.path, experiment.out_dir))
     lines = [f"graphgym-srnc report {folder}  # all tables and figures as one page"]
-    if cfg.train.save_model and cfg.train.mode not in ("standard", "iid"):
+    if cfg.train.save_model and cfg.train.mode != "iid":
         lines.append(f"graphgym-srnc predict {place} --out predictions.csv  # class of each node")
         figures = [
             (result.get("verdict") or {}).get("figures", {})

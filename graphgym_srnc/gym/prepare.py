@@ -6,7 +6,7 @@ import contextlib
 import json
 from typing import Any, Collection, Sequence
 
-from graphgym_srnc import methods, shifts
+from graphgym_srnc import methods
 from graphgym_srnc.data import files
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task, shift_options
@@ -45,16 +45,13 @@ def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
     return ""
 
 
-def prepare(
-    configs: Sequence[CfgNode], names: Sequence[str] = (), forget: bool = True
-) -> dict[str, str]:
+def prepare(configs: Sequence[CfgNode], names: Sequence[str]) -> dict[str, str]:
     """Make one task of each distinct data set, so that one process downloads and processes it.
 
     Args:
         configs: the configs of all runs to come. Configs that differ only in the seed of the split
             have the same data; the first of them is tried.
-        names: what errors call the configs; by default their numbers.
-        forget: whether to release the data in memory.
+        names: what errors call the configs.
 
     Returns:
         The fingerprint of each task that was made, by its :func:`data_key`.
@@ -64,12 +61,11 @@ def prepare(
     """
     fingerprints: dict[str, str] = {}
     tried = set()
-    for number, cfg in enumerate(configs):
+    for cfg, name in zip(configs, names):
         data = json.dumps(_data(cfg) | {"split_seed": None})
         if data in tried:
             continue
         tried.add(data)
-        name = names[number] if names else number
         where = f"{cfg.dataset.format}/{cfg.dataset.name}, config {name}"
         try:
             fingerprints[data_key(cfg)] = build_task(cfg).fingerprint()
@@ -78,8 +74,6 @@ def prepare(
         except Exception as error:
             message = f"{cfg.dataset.name!r} cannot be read ({type(error).__name__}: {error})"
             raise InputError.plain("dataset.name", message).noted(where) from error
-    if forget:
-        shifts.forget()
     return fingerprints
 
 
@@ -108,7 +102,7 @@ def check_data(
     keys = {seed: data_key(_with_seed(cfg, seed)) for seed in kept}
     if kept and not fingerprints.keys() & {*keys.values()}:
         first = _with_seed(cfg, min(kept))
-        fingerprints |= prepare([first], [experiment.name], forget=False)
+        fingerprints |= prepare([first], [experiment.name])
     for seed, result in kept.items():
         now = fingerprints.get(keys[seed]) or result["split"]
         if result["split"] != now:
