@@ -184,7 +184,6 @@ def test_a_task_moves_once(tmp_path):
 
 
 def test_cuda_is_refused_in_one_line_where_there_is_none(gym, tmp_path, monkeypatch):
-    from graphgym_srnc.gym import build
     from graphgym_srnc.gym import run as runs
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -195,7 +194,7 @@ def test_cuda_is_refused_in_one_line_where_there_is_none(gym, tmp_path, monkeypa
     assert error.value.key == "accelerator" and not list(tmp_path.rglob("*.json"))
     for name in ("auto", "cpu"):
         cfg.accelerator = name
-        assert build.device(cfg) == torch.device("cpu")
+        assert runs.device(cfg) == torch.device("cpu")
 
 
 @on_cuda

@@ -132,7 +132,7 @@ def _main(args: argparse.Namespace, settings: dict[str, Any]) -> None:
         return json.dumps(missing).encode()
 
     missing = json.loads(parallel.from_first(plan))
-    if not parallel.first():
+    if parallel.rank():
         for seed in missing:
             if parallel.from_first(bytes):
                 run.run(cfg, seed, experiment, resume=args.resume)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 from typing import Any, Sequence
 
-import torch
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.optim import create_optimizer
 
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import EncoderSpec
-from graphgym_srnc.core import parallel
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config
@@ -43,28 +40,6 @@ def shift_options(cfg: CfgNode) -> dict[str, Any]:
     """The options of the shift of a config; a ``split_seed`` of -1 is the config's seed."""
     options = values(cfg, cfg.dataset.format, shifts.find(cfg.dataset.format))
     return options | ({"split_seed": cfg.seed} if options.get("split_seed") == -1 else {})
-
-
-def device(cfg: CfgNode) -> torch.device:
-    """Where the method of a config trains: on the CPU, or with ``accelerator cuda`` on a GPU.
-
-    ``auto`` is the CPU, so that the numbers of a config do not depend on the machine.
-
-    Raises:
-        InputError: torch finds no CUDA device.
-    """
-    if cfg.accelerator != "cuda":
-        return torch.device("cpu")
-    if parallel.count() > 1:
-        message = "several processes can train together on the CPU only"
-        raise InputError.plain("accelerator", message, "Set accelerator to cpu")
-    if not torch.cuda.is_available():
-        raise InputError.plain(
-            "accelerator", "torch finds no CUDA device on this machine", "Set accelerator to cpu"
-        )
-    # Without it cuBLAS has no deterministic algorithms; it is read when cuBLAS starts.
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    return torch.device("cuda", torch.cuda.current_device())
 
 
 def build_method(cfg: CfgNode) -> Method:

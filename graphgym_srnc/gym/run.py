@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
@@ -16,7 +17,8 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import files
 from graphgym_srnc.data.describe import label_counts
 from graphgym_srnc.data.names import of_folder
-from graphgym_srnc.gym.build import build_task, device, fit, visible_task
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym.build import build_task, fit, visible_task
 from graphgym_srnc.gym.config import CfgNode, activate, dump_config, load_config
 from graphgym_srnc.gym.keys import schema, values
 from graphgym_srnc.io import tensors
@@ -285,7 +287,7 @@ def run(
         model, record = fit(cfg, shown, [recorder], recorder)
         seen = visible_task(model, shown)
         record.verdict = judge(model, seen, record.first)._asdict()
-        if not parallel.first():
+        if parallel.rank():
             return {}
         recorder.finish(record, model, seen)
         if cfg.train.save_model:
@@ -314,6 +316,27 @@ def run(
             "labels": label_counts(task),
         },
     )
+
+
+def device(cfg: CfgNode) -> torch.device:
+    """Where the method of a config trains: on the CPU, or with ``accelerator cuda`` on a GPU.
+
+    ``auto`` is the CPU, so that the numbers of a config do not depend on the machine.
+
+    Raises:
+        InputError: torch finds no CUDA device.
+    """
+    if cfg.accelerator != "cuda":
+        return torch.device("cpu")
+    if parallel.count() > 1:
+        message = "several processes can train together on the CPU only"
+        raise InputError.plain("accelerator", message, "Set accelerator to cpu")
+    if not torch.cuda.is_available():
+        message = "torch finds no CUDA device on this machine"
+        raise InputError.plain("accelerator", message, "Set accelerator to cpu")
+    # Without it cuBLAS has no deterministic algorithms; it is read when cuBLAS starts.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    return torch.device("cuda", torch.cuda.current_device())
 
 
 def _set_up_process(cfg: CfgNode) -> None:

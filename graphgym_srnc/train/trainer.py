@@ -224,7 +224,7 @@ def fit(
             best_state = copy.deepcopy(method.state_dict())
 
         with parallel.together(False):
-            for callback in callbacks if parallel.first() else ():
+            for callback in () if parallel.rank() else callbacks:
                 callback(episode, method, task)
         if patience and number - record.best >= patience:
             record.stopped = f"no better score by {selection} for {patience} episode(s)"
@@ -232,7 +232,7 @@ def fit(
         if number >= method.planned(max_episodes):
             record.stopped = f"all {number} episode(s) done"
             break
-        if checkpoint is not None and parallel.first():
+        if checkpoint is not None and not parallel.rank():
             checkpoint.write(state)
 
     method.load_state_dict(best_state)
