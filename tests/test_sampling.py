@@ -17,7 +17,6 @@ from scipy.stats import chisquare
 from test_backbones import DENSE, KINDS, SPARSE, encoder
 from test_methods import make
 from torch_geometric.data import Data
-from torch_geometric.loader import NodeLoader
 from torch_geometric.utils import to_undirected
 
 from graphgym_srnc import methods, shifts
@@ -29,7 +28,6 @@ from graphgym_srnc.backbones import (
 )
 from graphgym_srnc.backbones.sampling import (
     draw_neighbours,
-    make_sampler,
     neighbourhoods,
 )
 from graphgym_srnc.core.task import ShiftTask
@@ -96,22 +94,6 @@ def test_drawn_nodes_are_different_and_uniform(count, size):
     assert all(part.unique().numel() == part.numel() <= min(count, size) for part in draws)
     times = torch.bincount(torch.cat(draws), minlength=count)
     assert chisquare(times.view(5, -1).sum(1)).pvalue > 1e-4
-
-
-# ---- PyG's interface ----
-
-
-def test_node_loader():
-    data = make_graph()
-    data.edge_index = to_undirected(data.edge_index[:, data.edge_index[0] != data.edge_index[1]])
-    links = set(map(tuple, data.edge_index.T.tolist()))
-    sampler, nodes = make_sampler(Graph(data), [3, 2]), torch.arange(50)
-    batches = list(NodeLoader(data, sampler, input_nodes=nodes, batch_size=16, shuffle=True))
-    assert sorted(torch.cat([b.n_id[: b.batch_size] for b in batches]).tolist()) == nodes.tolist()
-    for batch in batches:
-        assert torch.equal(batch.x, data.x[batch.n_id])
-        assert {tuple(edge) for edge in batch.n_id[batch.edge_index].T.tolist()} <= links
-        assert int(torch.bincount(batch.edge_index[1]).max()) <= 3
 
 
 # ---- operators ----

@@ -21,10 +21,10 @@ SPARSE_BELOW = 0.2
 """Share of non-zero features below which features are stored sparse."""
 
 SHORT = 1e-12
-"""Length of a row below which float32 does not scale it."""
+"""Length up to which a row counts as zero."""
 
-HUGE, TINY = 1e6, 1e-35
-"""Ratio of magnitudes that gives a warning, and magnitude below which float32 loses precision."""
+HUGE = 1e6
+"""Ratio of magnitudes that gives a warning."""
 
 _scaled: WeakIdKeyDictionary = WeakIdKeyDictionary()
 """Version and result by original matrix, function and scaling."""
@@ -78,7 +78,7 @@ def _warnings(x: Tensor, features: str) -> list[str]:
         )
     size = high - low if centred else size
     largest, usual = float(size.max()), float(size[size > 0].median())
-    if features == "none" and not 1 / HUGE <= largest <= HUGE or rounded and largest < TINY:
+    if features == "none" and not 1 / HUGE <= largest <= HUGE or largest < 1e3 * SHORT:
         found.append(f"the largest feature is {largest:g}. Scale the features to about 1.")
     elif largest > HUGE * usual:
         found.append(
@@ -96,25 +96,13 @@ def _in_memory(x: Tensor) -> Tensor:
 def _scale(x: Tensor, features: str) -> Sparse | Tensor:
     dense = _in_memory(x)
     if getattr(x, "dense", int(dense.count_nonzero()) >= SPARSE_BELOW * dense.numel()):
-        return (
-            _scale_rows(_centred(dense), "l2")
-            if features == "auto"
-            else _scale_rows(dense, features)
-        )
+        return _scale_rows(_centred(dense) if features == "auto" else dense, features)
     matrix = sp.csr_array(dense.cpu().numpy())
     if features != "none":
-        counts = np.diff(matrix.indptr)
-        if (_lengths(matrix, features)[counts > 0] < SHORT).any():
-            matrix = matrix.astype(np.float64)
-            matrix.data /= np.repeat(abs(matrix).max(axis=1).toarray().ravel(), counts)
-        matrix.data /= np.repeat(np.maximum(_lengths(matrix, features), SHORT), counts)
+        size = abs(matrix) if features == "row" else matrix * matrix
+        length = np.asarray(size.sum(1), dtype=matrix.dtype) ** (1 if features == "row" else 0.5)
+        matrix.data /= np.repeat(np.maximum(length, SHORT), np.diff(matrix.indptr))
     return Sparse(matrix, x.device)
-
-
-def _lengths(matrix: sp.csr_array, features: str) -> np.ndarray:
-    size = abs(matrix) if features == "row" else matrix * matrix
-    length = np.asarray(size.sum(1), dtype=matrix.dtype).ravel()
-    return length ** (1 if features == "row" else 0.5)
 
 
 def _centred(x: Tensor) -> Tensor:
@@ -127,18 +115,8 @@ def _scale_rows(x: Tensor, features: str) -> Tensor:
     """Dense rows ``[n, F]`` in float32, scaled to sum or length 1 unless ``features`` is none."""
     if features == "none":
         return x.float().contiguous()
-
-    def scaled(x: Tensor) -> tuple[Tensor, Tensor]:
-        length = x.abs().sum(1) if features == "row" else x.norm(dim=1)
-        return (x / length.clamp(min=SHORT)[:, None]).float(), length
-
-    rows, length = scaled(x)
-    short = (length < SHORT).nonzero().view(-1)
-    if len(short):
-        part = x[short].double()
-        largest = part.abs().amax(1, keepdim=True)
-        rows[short] = scaled(part / largest.clamp(min=torch.finfo(part.dtype).tiny))[0]
-    return rows.contiguous()
+    length = x.abs().sum(1) if features == "row" else x.norm(dim=1)
+    return (x / length.clamp(min=SHORT)[:, None]).float().contiguous()
 
 
 class Mapped:
@@ -159,12 +137,8 @@ class Mapped:
 
     def __getitem__(self, nodes: Tensor | slice) -> Tensor:
         rows = self.x[nodes.cpu() if isinstance(nodes, Tensor) else nodes]
-        rows = (
-            _scale_rows(rows, self.features)
-            if self.mean is None
-            else _scale_rows(rows - self.mean, "l2")
-        )
-        return rows.to(self.device)
+        rows = rows if self.mean is None else rows - self.mean
+        return _scale_rows(rows, self.features).to(self.device)
 
     def __matmul__(self, weight: Tensor) -> NoReturn:
         self.refuse()

@@ -159,7 +159,6 @@ class Method(Threshold, PriorCorrection, Resumable):
         use must therefore be stored as buffers.
         """
         self.task = cast(ShiftTask, task)
-        self.encoder = backbones.blank(self.encoder, task.num_features)
         self.build_correction(task.num_known)
 
     def setup(self, task: ShiftTask) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from graphgym_srnc.backbones import EncoderSpec, blank
+from graphgym_srnc.backbones import EncoderSpec, build
 from graphgym_srnc.core.task import ShiftTask
 
 
@@ -42,9 +43,9 @@ class Resumable(nn.Module):
     def restore(self, task: ShiftTask, state: dict[str, Any]) -> None:
         """Become the method that a :meth:`checkpoint` on the same task was taken of."""
         if "base" in state:
-            self.encoder = blank(self.encoder, task.num_features)
-            if self.encoder.base is not None:
-                self.encoder.base.load_state_dict(state["base"])
+            base = cast(nn.Module, build(self.encoder, task.num_features, 1).base)
+            base.load_state_dict(state["base"])
+            self.encoder = replace(self.encoder, base=base)
         self.setup(task)
         set_random_state(state["draws"], task.device)
         self.ready()
