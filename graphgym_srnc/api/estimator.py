@@ -323,7 +323,7 @@ class Estimator(BaseEstimator):
             bar.start(type(self).__name__, "pre-training")
 
             def tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
-                most = method.planned(self.max_episodes)
+                most = method.planned
                 scores = {"val": episode.val, "test": episode.test}
                 text = [
                     f"{part} {100 * score['micro_f1']:.1f}"

@@ -109,16 +109,12 @@ def main(args: argparse.Namespace) -> None:
 
 def _main(args: argparse.Namespace, settings: dict[str, Any]) -> None:
     from graphgym_srnc.core import parallel, text
-    from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import load_config, run
     from graphgym_srnc.gym.prepare import check_data, choose_batches
     from graphgym_srnc.io import store
-    from graphgym_srnc.train.trainer import IN_PARALLEL
 
     cfg = load_config(settings, args.overrides)
     batches = choose_batches(cfg, [*settings, *args.overrides[::2]])
-    if parallel.count() > 1 and not cfg.get(cfg.train.mode, {}).get("batch_size"):
-        raise InputError(f"{cfg.train.mode}.batch_size", 0, IN_PARALLEL)
     seeds = store.seeds(cfg.seed, args.repeat)
     cfg.out_dir = args.out_dir or cfg.out_dir
     experiment = run.experiment(

@@ -138,8 +138,9 @@ class Recorder:
         self.train_scores.append({"micro_f1": float(right.float().mean())})
         self.board(episode, method, task)
 
-        most = method.planned(self.cfg.train.max_episodes)
-        self.watch.episode(episode.number, most, f"val {100 * episode.val['micro_f1']:.1f}")
+        self.watch.episode(
+            episode.number, method.planned, f"val {100 * episode.val['micro_f1']:.1f}"
+        )
 
     def finish(self, record: RunRecord, method: Method, task: ShiftTask) -> None:
         """Show the selected episode of a trained method."""

@@ -66,7 +66,10 @@ class Method(Threshold, PriorCorrection, Resumable):
     draws: tuple[Tensor, ...]
 
     episodes: int = 0
-    """Number of episodes after episode 0 that the method asks for; callers use :meth:`planned`."""
+    """Number of episodes after episode 0 that the method asks for; callers use :attr:`planned`."""
+
+    limit: int = -1
+    """Maximum number of episodes after episode 0, which the trainer sets; -1 = no limit."""
 
     oracle: bool = False
     """Whether the method receives ``task.oracle``, the task with every class visible."""
@@ -117,12 +120,10 @@ class Method(Threshold, PriorCorrection, Resumable):
         self.collapsed = False  # whether a warning reports that clusters do not match the classes
         self.register_buffer("threshold", torch.tensor(0.0))
 
-    def planned(self, limit: int) -> int:
-        """Number of episodes after episode 0, at most ``limit``; -1 = no limit.
-
-        The number may change in :meth:`start` and :meth:`episode`.
-        """
-        return self.episodes if limit < 0 else min(limit, self.episodes)
+    @property
+    def planned(self) -> int:
+        """Number of episodes after episode 0; it may change in :meth:`start` and :meth:`episode`."""
+        return self.episodes if self.limit < 0 else min(self.limit, self.episodes)
 
     @property
     def by_node(self) -> bool:
