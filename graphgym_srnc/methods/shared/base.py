@@ -122,7 +122,7 @@ class Method(Threshold, PriorCorrection, Resumable):
 
     @property
     def planned(self) -> int:
-        """Number of episodes after episode 0; it may change in :meth:`start` and :meth:`episode`."""
+        """Number of episodes after episode 0; :meth:`start` and :meth:`episode` may change it."""
         return self.episodes if self.limit < 0 else min(self.limit, self.episodes)
 
     @property
