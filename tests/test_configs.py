@@ -69,9 +69,6 @@ def small(cfg: CfgNode) -> list[str]:
     return words + [word for key in steps for word in (key, "2")]
 
 
-ARXIV = "close_set/arxiv_like/", "paper/close_set/arxiv/"
-
-
 def named(*folders: str) -> list[str]:
     """The shipped configs in some folders."""
     return [name for name in config_names() if name.startswith(folders)]
@@ -126,32 +123,20 @@ def test_configs_say_what_their_names_say():
             assert (cfg.temporal.scale, cfg.train.selection) == (1.0, "target_val"), name
         else:
             # No label of the target is used before the test, except by the oracle.
-            assert (cfg.dataset.format, cfg.cross_graph.num_val) == ("cross_graph", 0), name
+            assert (cfg.cross_graph.num_val, cfg.train.selection) == (0, "last"), name
             assert cfg.cross_graph.source != cfg.cross_graph.target, name
-            assert cfg.train.selection == "last", name
     for name in named("close_set/arxiv_like/"):
-        if f"{ARXIV[1]}{name.rpartition('/')[2]}" not in CONFIGS:
-            continue  # a method that the paper does not have
-        cfg, real = (CONFIGS[place + name.rpartition("/")[2]].clone() for place in ARXIV)
-        assert (cfg.dataset.name, cfg.temporal.scale) == ("arxiv_like", 0.125), name
-        cfg.dataset.name, cfg.temporal.scale = "ogbn-arxiv", 1.0
-        assert cfg == real, name
+        real = CONFIGS.get("paper/close_set/arxiv/" + name.rpartition("/")[2])
+        if real is not None:  # a method that the paper has
+            cfg = CONFIGS[name].clone()
+            assert (cfg.dataset.name, cfg.temporal.scale) == ("arxiv_like", 0.125), name
+            cfg.dataset.name, cfg.temporal.scale = "ogbn-arxiv", 1.0
+            assert cfg == real, name
     for name in named("paper/universal/"):
-        variant, cfg = name.rpartition("/")[2], CONFIGS[name]
-        assert cfg.train.mode == ("erm" if variant == "gnnsafe" else mode_of(variant)), name
+        cfg = CONFIGS[name]
         # Validation nodes are the training nodes, which can choose nothing.
         found = cfg.dataset.format, cfg.ocnnc.val_share, cfg.train.selection
         assert found == ("ocnnc", 0, "last"), name
-        assert cfg.erm.score == ("gnnsafe" if variant == "gnnsafe" else "max_softmax"), name
-
-
-@pytest.mark.parametrize("clusters", [7, 16])
-def test_clusters_config_says_what_its_name_says(clusters):
-    ours = CONFIGS[f"paper/clusters/cora-{clusters}"]
-    faithful = CONFIGS["paper/open_set/cora-srnc"].clone()
-    assert ours.srnc.num_clusters == clusters
-    faithful.srnc.num_clusters = clusters
-    assert ours == faithful
 
 
 def test_data_list_says_which_raw_files_are_here(published, capsys):

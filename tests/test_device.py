@@ -12,9 +12,7 @@ import sys
 from functools import partial
 from typing import Any, Callable
 
-import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 from conftest import make_task
 from pretend import Pretend, There, device, pretended
@@ -22,7 +20,7 @@ from test_checkpoint import TINY, bare
 from test_methods import make, some
 
 from graphgym_srnc import methods
-from graphgym_srnc.backbones import BACKBONES, dgi, sparse
+from graphgym_srnc.backbones import BACKBONES, dgi
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods import srnc
@@ -198,26 +196,6 @@ def test_cuda_is_refused_in_one_line_where_there_is_none(gym, tmp_path, monkeypa
 
 
 @on_cuda
-@pytest.mark.parametrize("kind", ["gcnconv", "gatconv"])
-def test_a_step_on_cuda_is_that_of_the_cpu(kind):
-    """From equal weights, without dropout, logits and gradients are alike."""
-    found = []
-    for task in (make_task(), make_task().to(torch.device("cuda", 0))):
-        torch.manual_seed(0)
-        method = make("erm", kind, hidden=16)
-        method.setup(task.blind())
-        method.ready()
-        method.eval()
-        method.losses()["source"].backward()
-        grads = [
-            parameter.grad.cpu() for parameter in method.parameters() if parameter.grad is not None
-        ]
-        found.append([method.predict(task.target).cpu(), *grads])
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(other, one, rtol=1e-3, atol=1e-4)
-
-
-@on_cuda
 @pytest.mark.parametrize("name", ["erm", "srnc", "srnc_plus"])
 def test_scores_on_cuda_are_those_of_the_cpu(name):
     """Draws are others, so scores are only alike."""
@@ -229,17 +207,3 @@ def test_scores_on_cuda_are_those_of_the_cpu(name):
         scores.append(trainer.fit(method, task, seed=3).test["micro_f1"])
         assert all(value.device.type == where for value in method.state_dict().values())
     assert scores[1] == pytest.approx(scores[0], abs=0.3)
-
-
-@on_cuda
-def test_the_sparse_product_on_cuda():
-    matrix = sp.random_array((70, 50), density=0.1, rng=np.random.default_rng(0))
-    dense = torch.randn(50, 6, generator=torch.Generator().manual_seed(0))
-    wanted = torch.from_numpy(matrix.toarray()).float()
-    there = dense.cuda().requires_grad_()
-    product = sparse.Sparse(matrix, "cuda") @ there
-    torch.testing.assert_close(product.cpu(), wanted @ dense, rtol=1e-5, atol=1e-5)
-    product.square().sum().backward()
-    torch.testing.assert_close(
-        there.grad.cpu(), 2 * wanted.T @ (wanted @ dense), rtol=1e-4, atol=1e-4
-    )

@@ -65,20 +65,16 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
     ("key", "value", "words"),
     [
         ("erm.stepz", "3", "erm.steps"),
-        ("erm.steps.x", "3", "no such config"),
         ("erm.steps", "3.5", "an integer"),
         ("optim.base_lr", "nan", "a number"),
         ("gnn.batchnorm", "1", "true or false"),
         ("optim.steps", "[a]", "an integer"),
         ("train.mode", "standard", "a2gnn"),
-        ("gnn.layer_type", "nolayer", "gcnconv"),
         ("gnn.dropout", "1", "in [0, 1)"),
         ("num_threads", "0", "auto, or in [1, 1024]"),
         ("gnn.stage_type", "skipsum", "allowed: stack"),
-        ("pgl.enlarging", "0", ""),
         ("accelerator", "mps", "auto, cpu, cuda"),
         ("metric_best", "nope", "micro_f1"),
-        ("metric_agg", "sort", "argmax, argmin"),
         ("custom_metrics", "[micro_f1, nope]", "macro_f1"),
         ("optim.max_epoch", "7", "set it to 200; train.max_episodes"),
         ("train.batch_size", "8", "the method's own batch_size"),
@@ -114,7 +110,6 @@ def test_one_head_is_what_graphgym_gives(gym):
     [
         ("", []),
         ("print file view_emb True", ["print", "view_emb"]),
-        ("srgnn.rounds 3 erm.steps 9", ["srgnn.rounds"]),
         ("open_set.num_unseen 1 synthetic.num_classes 4", ["open_set.num_unseen"]),
         ("gnn.agg max gnn.layer_type generalconv", []),
         ("bn.mom 0.2 gnn.batchnorm True", []),
@@ -126,21 +121,12 @@ def test_what_does_nothing_is_known(gym, words, found):
     assert not_read([cfg], flatten(gym.load_config())) == found
 
 
-@pytest.mark.parametrize("words", [["srnc.rounds=3"], ["seed", "3", "srnc.rounds=3"]])
-def test_an_equals_sign_is_explained(gym, words):
-    with pytest.raises(InputError, match="with a space: srnc.rounds 3"):
-        gym.load_config(None, words)
-    with pytest.raises(InputError, match="pairs"):
-        gym.load_config(None, ["seed"])
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("gnn: {act: elu}\nseed: 1\ngnn: {dropout: 0.1}\n", "gnn is given twice, in line 1"),
         ("gnn: {dim_inner: 8}\ngnn.dim_inner: 9\n", "sets gnn.dim_inner twice"),
         ("a: [", "--cfg"),
-        ("- a\n- b", "--cfg"),
         ("\xff\xfe", "--cfg"),
         ("seed: !!python/object/apply:os.mkdir ['made']", "tag"),
     ],
@@ -266,7 +252,7 @@ class Cube(torch.nn.Module):
         return h**3
 
 
-@pytest.mark.parametrize("mode", ["erm", "pgl", "srnc", "srnc_plus", "dann", "openwgl"])
+@pytest.mark.parametrize("mode", ["pgl", "srnc_plus", "openwgl"])
 def test_a_registered_layer_trains_with_each_method(gym, task, mode):
     register.register_layer("edgemean", EdgeMean)
     method, record = gym.fit(
@@ -290,11 +276,6 @@ def test_graphgyms_layers_serve_where_ours_do_not(gym, task, words, fast, kind):
     method, _ = gym.fit(gym.load_config("testing/erm", words.split()), task)
     assert isinstance(method.classifier, GymEncoder) != fast
     assert kind in {"", *(type(module).__name__ for module in method.modules())}
-
-
-def test_layers_that_graphgym_lacks_need_our_activations(gym, task):
-    with pytest.raises(InputError, match="gnn.layer_type: got 'dgi'; allowed: gatconv, gcnconv"):
-        gym.fit(gym.load_config("testing/erm", ["gnn.layer_type", "dgi", "gnn.act", "prelu"]), task)
 
 
 def make_encoder(gym, *overrides, out_dim=4):

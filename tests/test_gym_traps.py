@@ -10,7 +10,7 @@ import pytest
 import torch
 from conftest import make_task
 from torch_geometric.graphgym import register
-from torch_geometric.graphgym.config import CN, load_cfg, set_cfg, set_out_dir, set_run_dir
+from torch_geometric.graphgym.config import CN, load_cfg, set_cfg
 from torch_geometric.graphgym.config import cfg as global_cfg
 from torch_geometric.graphgym.loader import create_dataset, load_dataset, set_dataset_info
 from torch_geometric.graphgym.logger import create_logger
@@ -20,7 +20,6 @@ from torch_geometric.graphgym.train import GraphGymDataModule
 from torch_geometric.graphgym.train import train as graphgym_train
 from torch_geometric.loader import DataLoader
 
-from graphgym_srnc import shifts
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.config import dump_config
 from graphgym_srnc.gym.keys import SCORES
@@ -96,30 +95,12 @@ def test_sanity_check_writes_a_record_of_an_untrained_model(gym, standard, tmp_p
     assert set(standard.custom_metrics) <= set(lines(tmp_path / "ours/val/stats.json")[0])
 
 
-@pytest.mark.parametrize("make", [lambda: set_out_dir(".", "old.yaml"), lambda: set_run_dir("old")])
-def test_set_out_dir_and_set_run_dir_delete_results(standard, make):
-    kept = Path("old/0/result.json")
-    kept.parent.mkdir(parents=True)
-    kept.write_text("{}")
-    make()
-    assert not kept.exists()
-
-
 def test_nothing_here_calls_what_deletes_results():
     for path in PACKAGE.rglob("*.py"):
         nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
         names = {node.id for node in nodes if isinstance(node, ast.Name)}
         names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
         assert not names & {"set_out_dir", "set_run_dir", "makedirs_rm_exist"}, path
-
-
-def test_number_like_strings_become_numbers(gym, tmp_path):
-    path = tmp_path / "2024.yaml"
-    path.write_text("dataset: {name: 2024}\n")
-    with pytest.raises(ValueError, match="Type mismatch"):
-        load_cfg(global_cfg, type("Args", (), {"cfg_file": str(path), "opts": []}))
-    assert gym.load_config(path).dataset.name == "2024"
-    assert gym.load_config(None, ["dataset.name", "1e3"]).dataset.name == "1e3"
 
 
 def test_graphgym_reads_the_whole_config_of_a_run(gym, tmp_path):
@@ -145,19 +126,6 @@ def test_there_are_three_loaders_in_order(standard, two_graphs):
     assert data.edge_index.max() < data.num_nodes
     loaders = GraphGymDataModule().loaders
     assert len(loaders) == 3 and all(loader.dataset.task.num_known >= 2 for loader in loaders)
-
-
-def test_foreign_loaders_are_not_shadowed(gym):
-    mine = object()
-
-    def load_rival(format, name, dataset_dir):
-        return mine if format == "rival" else None
-
-    register.register_loader("rival", load_rival)
-    global_cfg.dataset.format = "rival"
-    assert load_dataset() is mine
-    assert register.loader_dict["graphgym_srnc"]("PyG", "Cora", "nowhere") is None
-    assert "PyG" not in shifts.names() and "OGB" not in shifts.names()
 
 
 def test_a_rival_that_takes_everything_does_not_get_ours(gym, standard):

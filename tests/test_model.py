@@ -137,13 +137,6 @@ def test_the_file_alone_gives_an_estimator(gym, tmp_path, mode):
     assert graphgym_srnc.load(path).get_params() == estimator.get_params()
 
 
-@pytest.mark.parametrize("words", [["gnn.layer_type", "generalconv"], ["gnn.batchnorm", "true"]])
-def test_registered_layers_need_their_run(gym, tmp_path, words):
-    trained(gym, tmp_path, "train.mode", "erm", *words)
-    with pytest.raises(InputError, match="registered with GraphGym; load the folder"):
-        graphgym_srnc.load(tmp_path / "one" / "0" / "model.safetensors")
-
-
 @pytest.fixture(scope="module")
 def file(tmp_path_factory) -> Path:
     """A model file."""

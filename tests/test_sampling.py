@@ -215,11 +215,6 @@ def test_one_batch_of_everything_is_full_batch(name, kind="gcnconv"):
     assert torch.allclose(*scores, atol=1e-3)
 
 
-def test_a_method_that_reads_the_whole_graph_says_so(name="udagcn"):
-    with pytest.raises(InputError, match=f"{name}.batch_size: got 8; allowed: 0, since the losses"):
-        make(name, batch_size=8)
-
-
 # ---- features on disk ----
 
 
