@@ -16,7 +16,7 @@ from yacs.config import CfgNode
 
 from graphgym_srnc.core.environment import AUTO
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.keys import add_options, check, get, put
+from graphgym_srnc.gym.keys import add_options, check
 from graphgym_srnc.io import config_files
 from graphgym_srnc.io.settings import flatten, plain_yaml
 
@@ -91,6 +91,22 @@ def data_root(default: str) -> str:
     return os.environ.get("GRAPHGYM_SRNC_DATA") or default
 
 
+def put(cfg: CfgNode, key: str, value: Any) -> None:
+    """Set the value of a dotted key."""
+    node, last = _owner(cfg, key)
+    node[last] = value
+
+
+def _owner(cfg: CfgNode, key: str) -> tuple[dict[str, Any], str]:
+    """The block of a dotted key, an empty one if there is none, and the key inside."""
+    node: Any = cfg
+    *blocks, last = key.split(".")
+    for block in blocks:
+        node = node.get(block)
+        node = node if isinstance(node, dict) else {}
+    return node, last
+
+
 def _plain(tree: Any) -> Any:
     return {k: _plain(v) for k, v in tree.items()} if isinstance(tree, dict) else tree
 
@@ -99,14 +115,15 @@ def _assign(cfg: CfgNode, settings: Iterable[tuple[str, Any]]) -> None:
     """Set keys to texts, which are converted by the type of the present value."""
     for key, value in settings:
         value = value if isinstance(value, list) else str(value)
-        default = get(cfg, key)
+        node, last = _owner(cfg, key)
+        default = node.get(last)
         if isinstance(default, dict) and value == "":
             continue
         if default is None or isinstance(default, dict):
             near = ", ".join(difflib.get_close_matches(key, list(flatten(cfg)), 3))
             hint = f"Did you mean {near}?" if near else "`graphgym-srnc options` lists all keys"
             raise InputError.plain(key, "there is no such config key", hint)
-        put(cfg, key, coerce(key, value, default))
+        node[last] = coerce(key, value, default)
 
 
 PARSERS: dict[type, tuple[str, Callable[[str], Any]]] = {

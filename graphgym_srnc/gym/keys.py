@@ -96,20 +96,6 @@ def values(cfg: CfgNode, block: str, function: Callable) -> dict[str, Any]:
     return {option.key: option.type(cfg[block][option.key]) for option in options_of(function)}
 
 
-def get(cfg: CfgNode, key: str) -> Any:
-    """The value of a dotted key; None if there is none."""
-    node: Any = cfg
-    for part in key.split("."):
-        node = node.get(part) if isinstance(node, dict) else None
-    return node
-
-
-def put(cfg: CfgNode, key: str, value: Any) -> None:
-    """Set the value of a dotted key."""
-    block, _, last = key.rpartition(".")
-    (get(cfg, block) if block else cfg)[last] = value
-
-
 READ = {
     *("accelerator", "out_dir", "seed", "round", "num_threads", "optim.scheduler"),
     *("custom_metrics", "metric_best", "metric_agg"),
@@ -189,17 +175,18 @@ def not_read(configs: Sequence[CfgNode], *defaults: Mapping[str, Any]) -> list[s
         defaults: flat configs, whose values count as not set.
     """
     blocks = {*methods.names(), *shifts.names()}
+    flats = [flatten(cfg) for cfg in configs]
     return [
         key
         for key in defaults[0]
         if (key in HARMLESS or key.split(".")[0] in blocks)
-        and any(_is_set(cfg, key, defaults) for cfg in configs)
+        and any(_is_set(key, flat.get(key), defaults) for flat in flats)
         and not any(reads(cfg, key) for cfg in configs)
     ]
 
 
-def _is_set(cfg: CfgNode, key: str, defaults: Sequence[Mapping[str, Any]]) -> bool:
-    return get(cfg, key) not in [flat[key] for flat in defaults if key in flat]
+def _is_set(key: str, value: Any, defaults: Sequence[Mapping[str, Any]]) -> bool:
+    return value not in [flat[key] for flat in defaults if key in flat]
 
 
 def check(cfg: CfgNode, *defaults: Mapping[str, Any]) -> None:
@@ -213,17 +200,17 @@ def check(cfg: CfgNode, *defaults: Mapping[str, Any]) -> None:
         InputError: a value is not allowed, or a key is set that the method does not read; names all
             keys at fault.
     """
-    wrong, mode = Collected(), cfg.train.mode
-    for key, value in flatten(cfg).items():
+    wrong, mode, flat = Collected(), cfg.train.mode, flatten(cfg)
+    for key, value in flat.items():
         in_vain = key in stock_keys() and key not in HARMLESS and not reads(cfg, key)
-        if in_vain and _is_set(cfg, key, defaults):
+        if in_vain and _is_set(key, value, defaults):
             message = f"train.mode {mode} does not read this key, set to {value!r}"
             hint = f"Remove it, or set it to {defaults[0].get(key)!r}"
             hint += f"; {INSTEAD[key]}" if key in INSTEAD else ""
             wrong.errors.append(InputError.plain(key, message, hint))
     seen = {error.key for error in wrong.errors}
     for key, limit in limits(cfg).items():
-        value = get(cfg, key)
+        value = flat.get(key)
         # GraphGym may lack a key, and makes None of devices.
         if key not in seen and value is not None and not limit.allows(value):
             wrong.errors.append(InputError(key, value, str(limit)))

@@ -19,8 +19,8 @@ from graphgym_srnc import methods
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import run
-from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config
-from graphgym_srnc.gym.keys import add_options, check, not_read, put, reads, stock_keys
+from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config, put
+from graphgym_srnc.gym.keys import add_options, check, not_read, reads, stock_keys
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.io.store import Result
 
