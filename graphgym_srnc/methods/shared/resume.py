@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Callable, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,18 +17,12 @@ class Resumable(nn.Module):
 
     encoder: EncoderSpec
     optimizer: torch.optim.Optimizer
+    setup: Callable[[ShiftTask], None]
+    ready: Callable[[], None]
 
     kept: tuple[str, ...] = ("warnings", "collapsed", "episodes", "draws")
     """What a checkpoint has beside weights and ``self.optimizer``: attributes, tensors and plain
     values, that an episode reads and that :meth:`ready` cannot make again."""
-
-    def setup(self, task: ShiftTask) -> None:
-        """See :meth:`Method.setup`."""
-        raise NotImplementedError
-
-    def ready(self) -> None:
-        """See :meth:`Method.ready`."""
-        raise NotImplementedError
 
     def checkpoint(self) -> dict[str, Any]:
         """All that the next episode depends on but torch's generator; tensors are not copied."""
