@@ -72,7 +72,7 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
         ("train.mode", "standard", "a2gnn"),
         ("gnn.dropout", "1", "in [0, 1)"),
         ("num_threads", "0", "auto, or in [1, 1024]"),
-        ("gnn.stage_type", "skipsum", "allowed: stack"),
+        ("gnn.stage_type", "skipsum", "set it to 'stack'"),
         ("accelerator", "mps", "auto, cpu, cuda"),
         ("metric_best", "nope", "micro_f1"),
         ("custom_metrics", "[micro_f1, nope]", "macro_f1"),
