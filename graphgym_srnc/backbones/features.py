@@ -42,7 +42,7 @@ def scaled_features(x: Tensor, features: str) -> Sparse | Tensor:
 
 
 def feature_warnings(x: Tensor, features: str) -> list[str]:
-    """A sentence about each way in which scaling loses differences between nodes, cached."""
+    """A sentence on why scaling loses differences between nodes, if it does; cached."""
     return _cached(_warnings, x, features)
 
 
@@ -57,35 +57,19 @@ def _cached(function: Callable[[Tensor, str], T], x: Tensor, features: str) -> T
 def _warnings(x: Tensor, features: str) -> list[str]:
     mapped = getattr(x, "mapped", False)
     centred = features == "auto" and (mapped or isinstance(scaled_features(x, features), Tensor))
-    values = _in_memory(x)
-    low, high = columns.ends(values)
-    size = torch.maximum(low.abs(), high.abs())
+    low, high = columns.ends(_in_memory(x))
     if not (low < high).any():
         return ["all nodes have the same features. Give features that differ between nodes."]
-
-    rounded, found = values.dtype == torch.float32, []
-    least = 2.0**-14 if rounded else 0.0  # centring in float64 loses nothing
-    is_lost = columns.offset(low, high, least if centred else 2.0**-7)
-    if rounded:
-        is_lost |= (low == high) & (size >= 2**24)
-    if is_lost.any():
-        column, others = int(is_lost.nonzero()[0]), int(is_lost.sum()) - 1
-        name = f"feature {column}" + f" (and {others} more)" * bool(others)
-        found.append(
-            f"{name} varies by only {high[column] - low[column]:g} around "
-            f"{low[column]:g}, and such differences are lost. Subtract the mean of the "
-            "column in float64."
-        )
-    size = high - low if centred else size
+    size = high - low if centred else torch.maximum(low.abs(), high.abs())
     largest, usual = float(size.max()), float(size[size > 0].median())
     if features == "none" and not 1 / HUGE <= largest <= HUGE or largest < 1e3 * SHORT:
-        found.append(f"the largest feature is {largest:g}. Scale the features to about 1.")
-    elif largest > HUGE * usual:
-        found.append(
+        return [f"the largest feature is {largest:g}. Scale the features to about 1."]
+    if largest > HUGE * usual:
+        return [
             f"feature {int(size.argmax())} is {largest:g}, which outweighs the other "
             f"features (typically {usual:g}). Scale this column."
-        )
-    return found
+        ]
+    return []
 
 
 def _in_memory(x: Tensor) -> Tensor:
