@@ -10,6 +10,7 @@ import copy
 import itertools
 import sys
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Callable
 
 import pytest
@@ -131,35 +132,20 @@ def test_a_run_by_batches_is_the_cpus(name, kind, options):
     check_same(name, kind, options)
 
 
-class Kept:
-    """A checkpoint in memory: every state it was shown, and the one to go on from."""
-
-    def __init__(self, start: Any = None) -> None:
-        self.start, self.states = start, []
-
-    def read(self) -> Any:
-        return self.start
-
-    def write(self, state: Callable[[], dict[str, Any]]) -> None:
-        self.states.append(copy.deepcopy(state()))
-
-
-def cut_off(name: str, task: ShiftTask) -> tuple[list[dict[str, Any]], list[torch.Tensor]]:
-    """Records and predictions of a run, and of one that goes on from its first checkpoint."""
-    kept, whole, again = Kept(), new(name, "gcnconv", {}), new(name, "gcnconv", {})
-    records = [bare(trainer.fit(whole, task, seed=3, checkpoint=kept))]
-    torch.manual_seed(9)
-    records.append(bare(trainer.fit(again, task, seed=3, checkpoint=Kept(kept.states[0]))))
-    return records, [method.predict(task.target) for method in (whole, again)]
-
-
-@pytest.mark.parametrize("name", ["srnc"])
-def test_a_run_goes_on_from_its_checkpoint(name):
+def test_a_run_goes_on_from_its_checkpoint():
     with pretended():
+        task, states = make_task().to(device()), []
         restored = torch.get_device_module(device()).restored
         restored.clear()
-        records, predictions = cut_off(name, make_task().to(device()))
-        assert records[0] == records[1] and torch.equal(*predictions)
+        keeps = SimpleNamespace(
+            read=lambda: None, write=lambda state: states.append(copy.deepcopy(state()))
+        )
+        whole, again = new("srnc", "gcnconv", {}), new("srnc", "gcnconv", {})
+        record = bare(trainer.fit(whole, task, seed=3, checkpoint=keeps))
+        torch.manual_seed(9)
+        keeps.read = lambda: copy.deepcopy(states[0])
+        assert bare(trainer.fit(again, task, seed=3, checkpoint=keeps)) == record
+        assert torch.equal(whole.predict(task.target), again.predict(task.target))
     # The device's own generator is put back before the draws of the weights, and to the cut.
     assert [state.tolist() for state in restored] == [[1, 2, 3]] * 2
 

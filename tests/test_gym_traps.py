@@ -152,6 +152,8 @@ def test_metrics_are_ours(standard):
         assert figure == pytest.approx(want[name], abs=1e-4)
     binary = register.metric_dict["micro_f1"]([torch.tensor([0, 1])], [torch.tensor([0.2, 0.9])])
     assert binary == 1.0
+    known = [torch.tensor([0, 1, 0])], [torch.eye(3)]
+    assert register.metric_dict["unknown_recall"](*known) == 0, "GraphGym's logger needs a number"
 
 
 def test_stock_gnn_trains_on_our_shift(gym, standard):

@@ -62,14 +62,6 @@ def test_absent_classes_do_not_count():
     assert alone["unknown_recall"] == 1 / 2 and alone["unknown_precision"] == 1
 
 
-def test_graphgyms_logger_has_a_number_where_no_node_is_unknown(gym):
-    from graphgym_srnc.gym.keys import SCORES
-    from graphgym_srnc.gym.modules import metric
-
-    label, score = torch.tensor([0, 1, 0]), torch.eye(3)
-    assert [metric(name, [label], [score]) for name in SCORES if "unknown" in name] == [0, 0]
-
-
 @pytest.mark.parametrize("clusters, classes", [(6, 3), (2, 5)])
 def test_clustering_scores_are_brute_force(clusters, classes):
     cluster, label = draw(clusters, 0)[0], draw(classes, 1)[1]

@@ -153,17 +153,6 @@ def test_scores_of_some_nodes_are_those_of_all(kind, nodes, monkeypatch, data=DE
     assert torch.allclose(infer(model, graph, nodes), whole[nodes], atol=1e-5)
 
 
-def test_batches():
-    graph, model = Graph(DENSE, "none"), encoder("gcnconv")
-    parts = [torch.arange(50), torch.arange(60, 70), torch.arange(0)]
-    full = Batches(model, graph, parts)
-    assert full() == (full.whole, [slice(None)] * 3) and full()[0] is full()[0]
-    view, drawn = Batches(model, graph, parts, 20, 0)()
-    nodes = [part[index] for part, index in zip(parts, drawn)]
-    exact = model(model.view(graph, torch.cat(nodes)))
-    assert list(map(len, nodes)) == [20, 10, 0] and torch.allclose(model(view), exact, atol=1e-5)
-
-
 # ---- modularity ----
 
 
