@@ -313,7 +313,7 @@ def main() -> None:
 
         with parallel.processes():
             figures = measure(args, *args.one)
-            if parallel.first():
+            if not parallel.rank():
                 print(json.dumps(figures))
     elif args.share:
         print(json.dumps(measure_share(args)))

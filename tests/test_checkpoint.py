@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import random
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Callable
 
-import numpy as np
 import pytest
 import torch
 from conftest import make_task
@@ -20,7 +19,7 @@ from graphgym_srnc import methods
 from graphgym_srnc.backbones import dgi
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.gym import checkpoint as checkpoints
+from graphgym_srnc.gym import run as runs
 from graphgym_srnc.io import atomic, store, tensors
 from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared.base import Method
@@ -151,17 +150,11 @@ def test_selection_goes_on(selection, patience):
 # ---- the file ----
 
 
-class Scores:
-    """What a run keeps beside the trainer's state."""
+class Lines(list, runs.Quiet):
+    """What a user is told."""
 
-    def __init__(self) -> None:
-        self.restored: dict[str, Any] = {}
-
-    def state(self) -> dict[str, Any]:
-        return {"train": [0.5]}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.restored = state
+    def say(self, line: str) -> None:
+        self.append(line)
 
 
 @pytest.fixture
@@ -171,56 +164,48 @@ def experiment(tmp_path) -> store.Experiment:
     return experiment
 
 
-def checkpoint(
-    experiment: store.Experiment,
-    *,
-    seed: int = 0,
-    split: str = "s",
-    share: float = 1.0,
-    lines: list | None = None,
-    resume: bool = True,
-) -> Any:
-    say = (lines if lines is not None else []).append
-    return checkpoints.Checkpoint(experiment, seed, split, share, say, resume, Scores())
+def recorder(
+    experiment: store.Experiment, *, seed: int = 0, split: str = "s", share: float = 1.0
+) -> runs.Recorder:
+    cfg: Any = SimpleNamespace(seed=seed, train=SimpleNamespace(checkpoint=share))
+    made = runs.Recorder(cfg, experiment, Lines(), runs.Extras(), True)
+    made.split = split
+    return made
 
 
-def test_file_and_generators(experiment):
-    lines = []
-    assert checkpoint(experiment, lines=lines).read() is None and not lines, "no file, no word"
-    random.seed(1)
-    np.random.seed(2)
-    np.random.randn()  # half of a pair of draws
-    checkpoint(experiment).write(lambda: {"weights": torch.arange(3.0)})
-    drawn = random.random(), np.random.randn(), np.random.rand(3)
-    assert checkpoint(experiment, resume=False).read() is None
-    again = checkpoint(experiment, lines=lines)
+def test_file(experiment):
+    first = recorder(experiment)
+    assert first.read() is None and not first.watch, "no file, no word"
+    first.train_scores.append({"micro_f1": 0.5})
+    first.write(lambda: {"weights": torch.arange(3.0)})
+    again = recorder(experiment)
+    again.resume = False
+    assert again.read() is None and not again.train_scores
+    again.resume = True
     assert torch.equal(again.read()["weights"], torch.arange(3.0))
-    assert again.recorder.restored == {"train": [0.5]}
-    assert lines == ["seed 0 continues from its checkpoint"]
-    assert (random.random(), np.random.randn()) == drawn[:2]
-    assert (np.random.rand(3) == drawn[2]).all()
+    assert again.train_scores == first.train_scores and again.seconds() > first.before["seconds"]
+    assert again.watch == ["seed 0 continues from its checkpoint"]
 
 
 def test_damaged_files_are_not_used(experiment):
-    kept = checkpoint(experiment)
+    kept = recorder(experiment)
     kept.write(lambda: {"weights": torch.zeros(2000)})
     whole = kept.path.read_bytes()
     flipped = bytearray(whole)
     flipped[len(whole) // 2] ^= 1
-    values: dict[str, Tensor] = {}
-    foreign = tensors.dump({"key": kept.key, "state": tensors.split({"a": [1]}, values)}, values)
+    foreign = tensors.dump({"key": kept._key(), "state": {"dict": [["a", 1]]}}, {})
     for content in (b"", b"nothing", bytes(flipped), whole[:-1], foreign):
         kept.path.write_bytes(content)
-        lines = []
-        assert checkpoint(experiment, lines=lines).read() is None, content[:20]
-        assert len(lines) == 1
-        assert lines[0].startswith("warning") and "Seed 0 starts from" in lines[0]
+        again = recorder(experiment)
+        assert again.read() is None, content[:20]
+        (line,) = again.watch
+        assert line.startswith("warning") and "Seed 0 starts from" in line
 
 
 @pytest.mark.parametrize("change", ["config", "split", "seed", "versions"])
 def test_files_of_other_runs_are_not_used(experiment, monkeypatch, change):
-    checkpoint(experiment).write(lambda: {})
-    options, lines = {}, []
+    recorder(experiment).write(lambda: {})
+    options = {}
     if change == "config":
         experiment.digest = "another"
     elif change == "split":
@@ -233,8 +218,8 @@ def test_files_of_other_runs_are_not_used(experiment, monkeypatch, change):
     else:
         versions = environment.versions() | {"torch": "9.9"}
         monkeypatch.setattr(environment, "versions", lambda: versions)
-    assert checkpoint(experiment, lines=lines, **options).read() is None
-    assert f"different {change})" in lines[0]
+    again = recorder(experiment, **options)
+    assert again.read() is None and f"different {change})" in again.watch[0]
 
 
 @pytest.mark.parametrize("share, least, most", [(0.25, 40, 60), (0.0, 0, 0)])
@@ -242,7 +227,7 @@ def test_writing_takes_a_share_of_the_time(experiment, monkeypatch, share, least
     """By a clock that an episode moves by one second and a write by half of one."""
     now, writes = [0.0], []
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    kept = checkpoint(experiment, share=share)
+    kept = recorder(experiment, share=share)
 
     def state() -> dict[str, Any]:
         writes.append(now[0])
@@ -260,12 +245,11 @@ def test_a_full_disk_stops_no_run(experiment, monkeypatch):
     def full(*args: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    lines = []
-    kept = checkpoint(experiment, lines=lines)
+    kept = recorder(experiment)
     monkeypatch.setattr(atomic, "write_bytes", full)
     kept.write(lambda: {})
     kept.write(lambda: {})
-    assert len(lines) == 1 and "No space left on device" in lines[0]
+    assert len(kept.watch) == 1 and "No space left on device" in kept.watch[0]
 
 
 # ---- the command line ----
@@ -277,7 +261,6 @@ gnn.dim_inner 8 train.mode srnc srnc.rounds 8 srnc.steps 20 train.checkpoint 1""
 @pytest.mark.usefixtures("unchanged_globals")
 def test_a_grid_tries_a_run_again_from_its_checkpoint(tmp_path, monkeypatch):
     from graphgym_srnc.gym import load_config
-    from graphgym_srnc.gym import run as runs
     from graphgym_srnc.sweep.jobs import Job
     from graphgym_srnc.sweep.worker import execute
 

@@ -23,7 +23,6 @@ from graphgym_srnc.cli.main import COMMANDS, build_parser, main
 from graphgym_srnc.core import progress
 from graphgym_srnc.core.options import options
 from graphgym_srnc.io import store
-from graphgym_srnc.io.stats import read_lines
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 
@@ -253,27 +252,6 @@ def test_runs_of_other_data_are_not_pooled(tmp_path, capsys):
     assert len(scores(tmp_path / "out", "one")) == 2
 
 
-def test_a_large_graph_has_batches_unless_somebody_says_how_many(tmp_path, gym, monkeypatch):
-    from graphgym_srnc.gym import prepare
-
-    graph = make_graph()
-    np.save(tmp_path / "features.npy", graph.x.numpy())
-    for name, rows in (("edges", graph.edge_index.T), ("labels", graph.y[:, None])):
-        np.savetxt(tmp_path / f"{name}.csv", rows.numpy(), fmt="%d", delimiter=",")
-    monkeypatch.setattr(prepare, "LARGE", 90)
-    for given, mode, batch in (
-        ([], "erm", prepare.BATCH),
-        (["erm.batch_size", "0"], "erm", 0),
-        (["erm.batch_size", "8"], "erm", 8),
-        (["gnn.layer_type", "sgconv"], "erm", 0),
-    ):
-        words = ["dataset.format", "file", "file.path", str(tmp_path), "train.mode", mode, *given]
-        cfg = gym.load_config(None, words)
-        told = prepare.choose_batches(cfg, words[::2])
-        assert cfg[mode].batch_size == batch
-        assert (f"so {mode}.batch_size is set to {batch}" in told) == (not given)
-
-
 def test_an_unwritable_place_is_told_before_any_work(tmp_path, capsys, monkeypatch):
     (tmp_path / "file").write_text("mine")
     monkeypatch.setattr(
@@ -367,22 +345,6 @@ def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
     ]
 
 
-def test_graphgym_own_training_is_stored_alike(tmp_path):
-    words = [*TINY, "optim.max_epoch", "2", "accelerator", "cpu"]
-    words = ["--name", "own", "--out-dir", str(tmp_path), *words]
-    assert main(["run", "--cfg", "testing/standard", *words]) == 0
-    result = store.read_result(tmp_path / "own" / "0")
-    assert (result["method"], result["selection"], result["selected"], len(result["history"])) == (
-        "standard",
-        "last",
-        1,
-        2,
-    )
-    tested = read_lines(tmp_path / "own" / "0" / "test" / "stats.json")
-    assert [line["epoch"] for line in tested] == [1]
-    assert tested[0]["micro_f1"] == result["test"]["micro_f1"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_keeps_finished_runs(tmp_path, number, status):
@@ -415,7 +377,7 @@ def test_ctrl_c_keeps_finished_runs(tmp_path, number, status):
 def test_options_lists_keys_and_choices(capsys):
     assert main(["options"]) == 0
     out = capsys.readouterr().out
-    assert "methods (train.mode): standard, a2gnn, adalign, cmd" in out
+    assert "methods (train.mode): a2gnn, adalign, cmd" in out
     assert "synthetic.num_nodes" in out and "gcnconv" in out
     assert ":math:" not in out and "``" not in out and "\\" not in out and "λ" in out
     assert main(["options", "erm"]) == 0

@@ -22,8 +22,9 @@ from torch_geometric.graphgym.models.layer import GeneralLayer, new_layer_config
 from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.config import not_read, stock_keys
+from graphgym_srnc.gym.config import dump_config
 from graphgym_srnc.gym.encoder import GymEncoder, encoder_spec
+from graphgym_srnc.gym.keys import not_read, stock_keys
 from graphgym_srnc.io.settings import flatten
 
 ROOT = Path(__file__).parents[1]
@@ -47,16 +48,16 @@ def test_blocks_are_the_signatures_and_take_no_key_of_graphgym(gym):
         ("optim.base_lr", "1", 1.0),
         ("optim.base_lr", 1, 1.0),
         ("gnn.dim_inner", "64", 64),
-        ("train.auto_resume", "true", True),
+        ("gnn.batchnorm", "true", True),
         ("dataset.name", "007", "007"),
         ("dataset.name", 2024, "2024"),
-        ("optim.steps", "[1, 2]", [1, 2]),
-        ("dataset.split", [1, 0, 0], [1.0, 0.0, 0.0]),
+        ("synthetic.unseen", "[1, 2]", [1, 2]),
+        ("synthetic.unseen", [1, 0], [1, 0]),
         ("custom_metrics", "[micro_f1]", ["micro_f1"]),
     ],
 )
 def test_override_takes_the_type_of_its_key(gym, key, value, want):
-    cfg = flatten(gym.load_config(None, ["train.mode", "standard", key, value]))
+    cfg = flatten(gym.load_config(None, [key, value]))
     assert cfg[key] == want and type(cfg[key]) is type(want)
 
 
@@ -64,25 +65,20 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
     ("key", "value", "words"),
     [
         ("erm.stepz", "3", "erm.steps"),
-        ("erm.steps.x", "3", "no such config"),
         ("erm.steps", "3.5", "an integer"),
         ("optim.base_lr", "nan", "a number"),
         ("gnn.batchnorm", "1", "true or false"),
         ("optim.steps", "[a]", "an integer"),
-        ("train.mode", "magic", "standard, a2gnn"),
-        ("gnn.layer_type", "nolayer", "gcnconv"),
+        ("train.mode", "standard", "a2gnn"),
         ("gnn.dropout", "1", "in [0, 1)"),
         ("num_threads", "0", "auto, or in [1, 1024]"),
-        ("gnn.stage_type", "skipsum", "stack with train.mode pgl"),
-        ("pgl.enlarging", "0", ""),
+        ("gnn.stage_type", "skipsum", "set it to 'stack'"),
         ("accelerator", "mps", "auto, cpu, cuda"),
         ("metric_best", "nope", "micro_f1"),
-        ("metric_agg", "sort", "argmax, argmin"),
         ("custom_metrics", "[micro_f1, nope]", "macro_f1"),
         ("optim.max_epoch", "7", "set it to 200; train.max_episodes"),
         ("train.batch_size", "8", "the method's own batch_size"),
         ("gnn.head", "node", "does not read this key"),
-        ("run_dir", "mine", "it is made of out_dir"),
         ("device", "cuda:1", "accelerator"),
     ],
 )
@@ -91,14 +87,6 @@ def test_bad_value_names_its_key(gym, key, value, words):
     with pytest.raises(InputError) as error:
         gym.load_config(None, [*mode, key, value])
     assert error.value.key == key and words in error.value.message
-
-
-@pytest.mark.parametrize(
-    "words", ["optim.max_epoch -5", "custom_metrics [nope]", "gnn.stage_type pile"]
-)
-def test_values_that_graphgyms_own_training_cannot_use(gym, words):
-    with pytest.raises(InputError, match=words.split()[0]):
-        gym.load_config("testing/standard", words.split())
 
 
 def test_all_errors_are_told_at_once_and_each_key_once(gym):
@@ -122,25 +110,15 @@ def test_one_head_is_what_graphgym_gives(gym):
     [
         ("", []),
         ("print file view_emb True", ["print", "view_emb"]),
-        ("srgnn.rounds 3 erm.steps 9", ["srgnn.rounds"]),
         ("open_set.num_unseen 1 synthetic.num_classes 4", ["open_set.num_unseen"]),
         ("gnn.agg max gnn.layer_type generalconv", []),
         ("bn.mom 0.2 gnn.batchnorm True", []),
         ("optim.momentum 0.5 optim.optimizer sgd", []),
-        ("train.mode standard train.patience 2", ["train.patience"]),
-        ("train.mode standard print file gnn.agg max", []),
     ],
 )
 def test_what_does_nothing_is_known(gym, words, found):
-    assert not_read([gym.load_config(None, ["train.mode", "erm", *words.split()])]) == found
-
-
-@pytest.mark.parametrize("words", [["srnc.rounds=3"], ["seed", "3", "srnc.rounds=3"]])
-def test_an_equals_sign_is_explained(gym, words):
-    with pytest.raises(InputError, match="with a space: srnc.rounds 3"):
-        gym.load_config(None, words)
-    with pytest.raises(InputError, match="pairs"):
-        gym.load_config(None, ["seed"])
+    cfg = gym.load_config(None, ["train.mode", "erm", *words.split()])
+    assert not_read([cfg], flatten(gym.load_config())) == found
 
 
 @pytest.mark.parametrize(
@@ -149,7 +127,6 @@ def test_an_equals_sign_is_explained(gym, words):
         ("gnn: {act: elu}\nseed: 1\ngnn: {dropout: 0.1}\n", "gnn is given twice, in line 1"),
         ("gnn: {dim_inner: 8}\ngnn.dim_inner: 9\n", "sets gnn.dim_inner twice"),
         ("a: [", "--cfg"),
-        ("- a\n- b", "--cfg"),
         ("\xff\xfe", "--cfg"),
         ("seed: !!python/object/apply:os.mkdir ['made']", "tag"),
     ],
@@ -178,12 +155,11 @@ def test_yaml_is_a_difference_and_overrides_win(gym, tmp_path):
 def test_dumped_config_loads_again(gym, tmp_path):
     cfg = gym.load_config("testing/erm", ["seed", "3", "out_dir", "elsewhere"])
     cfg.run_dir = "elsewhere/erm/3"
-    (tmp_path / "config.yaml").write_text(gym.config.dump_config(cfg))
-    assert flatten(gym.load_config(tmp_path / "config.yaml")) == flatten(cfg) | {
-        "run_dir": "elsewhere"
-    }
-    assert gym.parse_config(gym.config.dump_config(cfg)) == cfg
-    assert yaml.safe_load(cfg.dump())["seed"] == 3
+    (tmp_path / "config.yaml").write_text(dump_config(cfg))
+    again = gym.load_config(tmp_path / "config.yaml")
+    assert again.run_dir == "elsewhere" and gym.parse_config(dump_config(cfg)) == cfg
+    again.run_dir = cfg.run_dir
+    assert again == cfg and yaml.safe_load(cfg.dump())["seed"] == 3
 
 
 def test_data_folder(gym, monkeypatch):
@@ -276,7 +252,7 @@ class Cube(torch.nn.Module):
         return h**3
 
 
-@pytest.mark.parametrize("mode", ["erm", "pgl", "srnc", "srnc_plus", "dann", "openwgl"])
+@pytest.mark.parametrize("mode", ["pgl", "srnc_plus", "openwgl"])
 def test_a_registered_layer_trains_with_each_method(gym, task, mode):
     register.register_layer("edgemean", EdgeMean)
     method, record = gym.fit(
@@ -302,11 +278,6 @@ def test_graphgyms_layers_serve_where_ours_do_not(gym, task, words, fast, kind):
     assert kind in {"", *(type(module).__name__ for module in method.modules())}
 
 
-def test_layers_that_graphgym_lacks_need_our_activations(gym, task):
-    with pytest.raises(InputError, match="gnn.layer_type: got 'dgi'; allowed: gatconv, gcnconv"):
-        gym.fit(gym.load_config("testing/erm", ["gnn.layer_type", "dgi", "gnn.act", "prelu"]), task)
-
-
 def make_encoder(gym, *overrides, out_dim=4):
     cfg = gym.load_config("testing/erm", list(overrides))
     gym.activate(cfg)
@@ -329,7 +300,7 @@ def test_fast_path_where_it_does_what_is_asked(gym, task):
     for kind, cls in backbones.BACKBONES.items():
         words = ["gnn.layer_type", kind]
         assert type(make_encoder(gym, *words, out_dim=4)) is cls
-        if kind not in ("dgi", "gatdrop"):  # which GraphGym does not have
+        if kind not in ("dgi", "gatdrop", "sgconv"):  # which GraphGym does not have
             slow = make_encoder(gym, *words, "gnn.batchnorm", "True", "gnn.att_heads", "1")
             assert type(slow) is GymEncoder
     fast = make_encoder(gym, "gnn.layer_type", "gcnconv").eval()
@@ -382,7 +353,7 @@ rows = [json.loads(line) for split in ("train", "val", "test")
         for line in open(f"results/{split}/stats.json")]
 rows = [{key: row[key] for key in ("epoch", "loss", "accuracy")} for row in rows]
 known = sorted(register.layer_dict), sorted(register.act_dict)
-print("RESULT" + json.dumps([rows, cfg, *known], default=str))
+print("RESULT" + json.dumps([rows, cfg, known], default=str))
 """
 
 
@@ -401,10 +372,8 @@ def test_graphgym_is_unchanged(tmp_path):
         )
         assert done.returncode == 0, done.stderr
         results.append(json.loads(done.stdout.split("RESULT")[1]))
-    (rows, stock, layers, acts), (own_rows, own, own_layers, own_acts) = results
-    assert rows == own_rows and len(rows) == 3 + 4 + 1
-    assert set(own_acts) - set(acts) == {"identity", "swish", "tanh"}
-    assert set(own_layers) - set(layers) == {"sgconv"}
+    (rows, stock, known), (own_rows, own, own_known) = results
+    assert rows == own_rows and len(rows) == 3 + 4 + 1 and known == own_known
     for block, keys in stock.items():
         kept = keys.items() <= own[block].items() if isinstance(keys, dict) else own[block] == keys
         assert kept, block

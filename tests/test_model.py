@@ -29,35 +29,23 @@ train.max_episodes 1 srnc.pretrain_steps 10 srnc.steps 5""".split()
 
 
 def trained(gym, tmp_path: Path, *words: str):
-    """The method of a config, trained, its task, and the model that it left, read back."""
-    from graphgym_srnc.gym import model
+    """The method of a run, its task, and the model that the run left, read back."""
+    from graphgym_srnc.gym import build
     from graphgym_srnc.gym import run as runs
 
-    cfg = gym.load_config(None, [*SMALL, *words])
-    task = gym.build_task(cfg)
-    method, _ = gym.fit(cfg, task)
-    place = runs.experiment(cfg, "one")
-    model.save(tmp_path, cfg, method, task, place.digest)
-    result = {
-        "format": store.FORMAT,
-        "seed": cfg.seed,
-        "digest": place.digest,
-        "split": task.fingerprint(),
-        "method": cfg.train.mode,
-        "history": [{"losses": {}}],
-        "selected": 0,
-        "lr": 0.01,
-        "params": 1,
-        "config": place.config,
-    }
-    run = tmp_path / "one" / str(cfg.seed)
-    run.mkdir(parents=True)
-    shutil.move(tmp_path / model.FILE, run)
-    store.write_record(run, result)
+    cfg, methods_of = gym.load_config(None, [*SMALL, "out_dir", str(tmp_path), *words]), []
+
+    def fit(*args):
+        methods_of.append(build.fit(*args))
+        return methods_of[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "fit", fit)
+        runs.run(cfg, cfg.seed, runs.experiment(cfg, "one"), extras=runs.Extras(False))
     before = torch.get_rng_state()
-    loaded = model.load(run)
+    loaded = build.load_model(tmp_path / "one" / str(cfg.seed))
     assert torch.equal(before, torch.get_rng_state())
-    return method, task, loaded
+    return methods_of[0][0], gym.build_task(cfg), loaded
 
 
 def new_graph(task) -> Data:
@@ -125,10 +113,10 @@ def test_a_layer_of_ones_own(gym, tmp_path):
     method, task, loaded = trained(gym, tmp_path, "train.mode", "erm", "gnn.layer_type", "noisy")
     check_bits(method, task, loaded)
     del register.layer_dict["noisy"]
-    from graphgym_srnc.gym import model
+    from graphgym_srnc.gym import build
 
     with pytest.raises(InputError, match="gnn.layer_type: got 'noisy'"):
-        model.load(tmp_path / "one")
+        build.load_model(tmp_path / "one")
 
 
 @pytest.mark.parametrize("mode", ["srnc", "iid"])
@@ -147,13 +135,6 @@ def test_the_file_alone_gives_an_estimator(gym, tmp_path, mode):
     assert not hasattr(estimator, "record_") and hasattr(estimator.fit(task), "record_")
     estimator.save(path)
     assert graphgym_srnc.load(path).get_params() == estimator.get_params()
-
-
-@pytest.mark.parametrize("words", [["gnn.layer_type", "generalconv"], ["gnn.batchnorm", "true"]])
-def test_registered_layers_need_their_run(gym, tmp_path, words):
-    trained(gym, tmp_path, "train.mode", "erm", *words)
-    with pytest.raises(InputError, match="registered with GraphGym; load the folder"):
-        graphgym_srnc.load(tmp_path / "one" / "0" / "model.safetensors")
 
 
 @pytest.fixture(scope="module")
@@ -179,12 +160,11 @@ def test_other_weights_are_refused(file, tmp_path, change):
 @pytest.mark.parametrize(
     "section, key, value",
     [
-        ("options", "smoothing", 2.5),
-        ("options", "steps", True),
-        ("encoder", "features", ["row"]),
-        ("encoder", "make", None),
+        ("options", "steps", 0),
+        ("encoder", "features", "l3"),
         ("encoder", "act", "gelu"),
-        (None, "classes", "abc"),
+        ("sizes", "num_known", "3"),
+        (None, "classes", "abcd"),
         (None, "facts", []),
         (None, "format", 9),
     ],
@@ -213,55 +193,49 @@ def test_a_pickle_is_refused(tmp_path, monkeypatch, write):
     assert not Path("made-by-a-pickle").exists()
 
 
-def test_a_run_keeps_its_model_and_its_scores_can_be_had_again(gym, tmp_path):
-    from graphgym_srnc.gym import model
+def test_scores_of_a_run_can_be_had_again(gym, tmp_path):
+    from graphgym_srnc.gym import build
     from graphgym_srnc.gym import run as runs
 
-    cfg = gym.load_config(None, [*SMALL, "out_dir", str(tmp_path), "train.max_episodes", "0"])
+    words = [*SMALL, "out_dir", str(tmp_path), "train.max_episodes", "0"]
+    cfg = gym.load_config(None, words)
     place = runs.experiment(cfg, "kept")
     for seed in (3, 1):
         result = runs.run(cfg, seed, place, extras=runs.Extras(tensorboard=False))
-    loaded = model.load(place.path)
-    assert loaded.cfg.seed == loaded.result["seed"] == 1 and loaded.class_names[-1] == "unknown"
-    task = loaded.task()
+    loaded = build.load_model(place.path)
+    assert loaded.result["seed"] == 1 and loaded.class_names[-1] == "unknown"
+    task = build.task_of(loaded)
     scores = loaded.method.predict(task.target)[task.test]
     assert scores_of(loaded.method, task, scores, task.target.y[task.test]) == result["test"]
-    originals = task.source.y_true[task.train]
-    assert loaded.class_names[:-1] == tuple(
-        str(int(originals[task.source.y[task.train] == k][0])) for k in range(task.num_known)
-    )
-    without = gym.load_config(
-        None,
-        [*SMALL, "out_dir", str(tmp_path), "train.max_episodes", "0", "train.save_model", "false"],
-    )
+    assert loaded.class_names[:-1] == tuple(map(str, models.original_labels(task)[:-1]))
+    without = gym.load_config(None, [*words, "train.save_model", "false"])
     assert runs.experiment(without, "kept").digest == place.digest
     runs.run(without, 0, runs.experiment(without, "none"), extras=runs.Extras(tensorboard=False))
     with pytest.raises(InputError, match="train.save_model"):
-        model.load(tmp_path / "none" / "0")
+        build.load_model(tmp_path / "none" / "0")
 
 
 def test_what_is_refused(gym, tmp_path):
-    from graphgym_srnc.gym import model
+    from graphgym_srnc.gym import build
 
     method, task, loaded = trained(gym, tmp_path, "train.mode", "erm", "erm.steps", "2")
     with pytest.raises(InputError, match="41 features, and training had 40"):
         loaded.predict(Data(x=torch.ones(3, 41), edge_index=torch.tensor([[0], [1]])))
     with pytest.raises(InputError, match="RUN"):
-        model.load(tmp_path / "nothing")
+        build.load_model(tmp_path / "nothing")
     run = tmp_path / "one" / "0"
     result = json.loads((run / "result.json").read_text())
     store.write_record(run, result | {"split": "another"})
     with pytest.raises(InputError, match="belongs to another run"):
-        model.load(run)
+        build.load_model(run)
     with pytest.raises(InputError, match="has changed since the run"):
         loaded.result["split"] = "another"
-        loaded.task()
+        build.task_of(loaded)
     store.write_record(run, result)
-    whole = (run / model.FILE).read_bytes()
-    (run / model.FILE).write_bytes(whole[: len(whole) // 2])
+    whole = (run / models.FILE).read_bytes()
+    (run / models.FILE).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match="damaged"):
-        model.load(run)
-    (run / model.FILE).unlink()
-    store.write_record(run, result | {"method": "standard"})
-    with pytest.raises(InputError, match="train.mode standard"):
-        model.load(run)
+        build.load_model(run)
+    (run / models.FILE).unlink()
+    with pytest.raises(InputError, match="train.save_model true"):
+        build.load_model(run)

@@ -15,7 +15,9 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import CN
 
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.config import add_options, enter
+from graphgym_srnc.gym.keys import add_options
+from graphgym_srnc.gym.main import register_train
+from graphgym_srnc.gym.modules import register_modules
 
 ROOT = Path(__file__).parents[1]
 
@@ -34,13 +36,13 @@ def run_python(code: str, folder: Path) -> str:
     return done.stdout
 
 
-def test_names_that_others_may_have_are_entered_late(gym):
+def test_names_that_are_taken_keep_their_owner(gym):
     register.metric_dict.pop("micro_f1", None)
-    mine = register.layer_dict["sgconv"] = torch.nn.Identity
-    gym.load_config("testing/erm")
-    assert register.layer_dict["sgconv"] is mine and "micro_f1" in register.metric_dict
-    enter()
-    assert register.layer_dict["sgconv"] is mine
+    register.train_dict["erm"] = register.head_dict["open_set_node"] = "theirs"
+    register_modules()
+    register_train()
+    assert register.train_dict["erm"] == register.head_dict["open_set_node"] == "theirs"
+    assert "micro_f1" in register.metric_dict
 
 
 def test_a_block_of_another_plugin_gets_our_keys_beside_its_own():

@@ -50,12 +50,12 @@ def out(tmp_path_factory) -> Path:
 
 
 def test_its_own_target_gives_the_stored_scores(out, capsys):
-    from graphgym_srnc.gym import model
+    from graphgym_srnc.gym import build
 
     assert here("predict", out / "one", "--out", out / "own.csv", "--probabilities") == 0
     told = capsys.readouterr().out
-    saved = model.load(out / "one" / "0")
-    task, table = saved.task(), rows(out / "own.csv")
+    saved = build.load_model(out / "one" / "0")
+    task, table = build.task_of(saved), rows(out / "own.csv")
     assert [int(row["node"]) for row in table] == list(range(200))
     assert list(table[0])[:5] == ["node", "class", "probability", "known", "gnn_cluster"]
     assert "wrote" in told
@@ -73,10 +73,10 @@ def test_its_own_target_gives_the_stored_scores(out, capsys):
 
 
 def test_a_graph_with_new_nodes_in_every_form(out):
-    from graphgym_srnc.gym import model
+    from graphgym_srnc.gym import build
 
-    saved = model.load(out / "one")
-    old = saved.task().target
+    saved = build.load_model(out / "one")
+    old = build.task_of(saved).target
     # Ten nodes more, each a copy of an old one, hanging on it.
     x = torch.cat([old.x, old.x[:10]])
     edges = torch.cat([old.edge_index, torch.stack([torch.arange(10), torch.arange(200, 210)])], 1)
@@ -109,9 +109,9 @@ def test_a_graph_with_new_nodes_in_every_form(out):
 
 def test_a_model_of_an_estimator(out, capsys):
     from graphgym_srnc import ERM
-    from graphgym_srnc.gym import model
+    from graphgym_srnc.gym import build
 
-    target = model.load(out / "one").task().target
+    target = build.task_of(build.load_model(out / "one")).target
     graph = Data(
         x=target.x,
         edge_index=target.edge_index,

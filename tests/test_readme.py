@@ -248,13 +248,13 @@ def test_main_py_of_graphgym(gym, tmp_path, monkeypatch):
         ["dataset.format", "synthetic", "train.mode", "srnc", "accelerator", "cpu", *TINY]
     )
     assert_cfg(cfg)
-    cfg.run_dir, cfg.params = str(tmp_path), 0
+    cfg.run_dir, cfg.params = str(tmp_path / "one" / "0"), 0
     datamodule = GraphGymDataModule()
     with pytest.raises(InputError, match="optim.scheduler"):
         space["train"](create_model(), datamodule)
     cfg.optim.scheduler = "none"
     space["train"](create_model(), datamodule)
-    assert (tmp_path / "test/stats.json").is_file()
+    assert (tmp_path / "one/0/test/stats.json").is_file()
 
 
 def test_every_file_form(tmp_path, monkeypatch):

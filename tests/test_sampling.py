@@ -17,7 +17,6 @@ from scipy.stats import chisquare
 from test_backbones import DENSE, KINDS, SPARSE, encoder
 from test_methods import make
 from torch_geometric.data import Data
-from torch_geometric.loader import NodeLoader
 from torch_geometric.utils import to_undirected
 
 from graphgym_srnc import methods, shifts
@@ -29,7 +28,6 @@ from graphgym_srnc.backbones import (
 )
 from graphgym_srnc.backbones.sampling import (
     draw_neighbours,
-    make_sampler,
     neighbourhoods,
 )
 from graphgym_srnc.core.task import ShiftTask
@@ -98,22 +96,6 @@ def test_drawn_nodes_are_different_and_uniform(count, size):
     assert chisquare(times.view(5, -1).sum(1)).pvalue > 1e-4
 
 
-# ---- PyG's interface ----
-
-
-def test_node_loader():
-    data = make_graph()
-    data.edge_index = to_undirected(data.edge_index[:, data.edge_index[0] != data.edge_index[1]])
-    links = set(map(tuple, data.edge_index.T.tolist()))
-    sampler, nodes = make_sampler(Graph(data), [3, 2]), torch.arange(50)
-    batches = list(NodeLoader(data, sampler, input_nodes=nodes, batch_size=16, shuffle=True))
-    assert sorted(torch.cat([b.n_id[: b.batch_size] for b in batches]).tolist()) == nodes.tolist()
-    for batch in batches:
-        assert torch.equal(batch.x, data.x[batch.n_id])
-        assert {tuple(edge) for edge in batch.n_id[batch.edge_index].T.tolist()} <= links
-        assert int(torch.bincount(batch.edge_index[1]).max()) <= 3
-
-
 # ---- operators ----
 
 
@@ -171,17 +153,6 @@ def test_scores_of_some_nodes_are_those_of_all(kind, nodes, monkeypatch, data=DE
     assert torch.allclose(infer(model, graph, nodes), whole[nodes], atol=1e-5)
 
 
-def test_batches():
-    graph, model = Graph(DENSE, "none"), encoder("gcnconv")
-    parts = [torch.arange(50), torch.arange(60, 70), torch.arange(0)]
-    full = Batches(model, graph, parts)
-    assert full() == (full.whole, [slice(None)] * 3) and full()[0] is full()[0]
-    view, drawn = Batches(model, graph, parts, 20, 0)()
-    nodes = [part[index] for part, index in zip(parts, drawn)]
-    exact = model(model.view(graph, torch.cat(nodes)))
-    assert list(map(len, nodes)) == [20, 10, 0] and torch.allclose(model(view), exact, atol=1e-5)
-
-
 # ---- modularity ----
 
 
@@ -231,11 +202,6 @@ def test_one_batch_of_everything_is_full_batch(name, kind="gcnconv"):
         trainer.fit(method, task, max_episodes=1)
         scores.append(method.predict(task.target))
     assert torch.allclose(*scores, atol=1e-3)
-
-
-def test_a_method_that_reads_the_whole_graph_says_so(name="udagcn"):
-    with pytest.raises(InputError, match=f"{name}.batch_size: got 8; allowed: 0, since the losses"):
-        make(name, batch_size=8)
 
 
 # ---- features on disk ----

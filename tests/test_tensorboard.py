@@ -25,7 +25,7 @@ from tensorboard.plugins.projector.projector_plugin import ProjectorPlugin
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.gym.recorder import MAIN, Extras
+from graphgym_srnc.gym.run import MAIN, Extras
 from graphgym_srnc.io import store
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.plots import events
@@ -346,20 +346,6 @@ def test_an_aggregate_replaces_the_one_before(tmp_path):
     assert len(read(tmp_path / events.MEAN).Scalars("test/micro_f1")) == 4
     assert events.write_aggregate(tmp_path / "none", {}) is None
     assert not (tmp_path / "none").exists()
-
-
-def test_a_record_alone_gives_the_same_events(tmp_path):
-    known = {"method": "standard", "backbone": "gcnconv", "task": "open_set/toy", "seed": 2}
-    result = results()[2] | known | {"info": {"split_seed": 7}}
-    events.write_run(tmp_path, result, {"gnn.dim_inner": 8})
-    found = read(tmp_path)
-    shown = {"method": "GraphGym's own", "backbone": "GCN", "data": "open_set/toy"}
-    assert hyper_parameters(found) == shown | {"split_seed": 7, "seed": 2, "gnn.dim_inner": 8}
-    tags = "final/test_micro_f1 final/val_micro_f1 losses/cluster losses/source seconds"
-    assert sorted(found.Tags()["scalars"]) == [*tags.split(), "test/micro_f1", "val/micro_f1"]
-    assert [event.value for event in found.Scalars("val/micro_f1")] == pytest.approx(
-        [e["val"]["micro_f1"] for e in result["history"]]
-    )
 
 
 def test_graphgym_aggregates_beside_ours(tmp_path, gym):

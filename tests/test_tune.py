@@ -21,7 +21,7 @@ from graphgym_srnc import methods
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.options import options
 from graphgym_srnc.gym import load_config
-from graphgym_srnc.gym.config import KEYS
+from graphgym_srnc.gym.keys import KEYS
 from graphgym_srnc.io import store
 from graphgym_srnc.sweep import local, plan, search, space, study, worker
 from graphgym_srnc.sweep.jobs import Outcome, attempt
@@ -202,7 +202,6 @@ def test_no_setting_twice_and_all_of_a_small_space(tmp_path, sampler):
         (["--block", "gnn.act 'elu"], "--block"),
         (["--block", "train.mode erm"], "--block"),
         (["--name", "../x"], "name"),
-        (["--cfg", "testing/standard", "--methods", ""], "train.mode"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, capsys, more, key):

@@ -241,7 +241,7 @@ class Estimator(BaseEstimator):
         cluster GNN.
         """
         with self._reading(graph) as checked:
-            return self._model.embedding(checked).cpu().numpy()
+            return self._model.predict(checked).hidden.cpu().numpy()
 
     @plain()
     def accuracy(self, graph: Data | ShiftTask, y: Any = None) -> float:
@@ -323,7 +323,7 @@ class Estimator(BaseEstimator):
             bar.start(type(self).__name__, "pre-training")
 
             def tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
-                most = method.planned(self.max_episodes)
+                most = method.planned
                 scores = {"val": episode.val, "test": episode.test}
                 text = [
                     f"{part} {100 * score['micro_f1']:.1f}"

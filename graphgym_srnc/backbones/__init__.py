@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections import UserDict
 from dataclasses import replace
-from typing import Any, cast
-
-from torch import nn
+from typing import Any
 
 from graphgym_srnc.backbones.dgi import DGI, train_infomax
 from graphgym_srnc.backbones.encoder import ACTIVATIONS, Encoder, EncoderSpec, Layer
 from graphgym_srnc.backbones.features import FEATURES
-from graphgym_srnc.backbones.gat import GAT, GATDrop
 from graphgym_srnc.backbones.graph import Graph, prepare
 from graphgym_srnc.backbones.inference import infer
-from graphgym_srnc.backbones.layers import GCN, MLP, SAGE, SGC, GCNLayer
+from graphgym_srnc.backbones.layers import GAT, GCN, MLP, SAGE, SGC, GATDrop, GCNLayer
 from graphgym_srnc.backbones.sampling import Batches
 from graphgym_srnc.backbones.sparse import Sparse, dense
 from graphgym_srnc.backbones.view import Block, View
@@ -39,7 +36,6 @@ __all__ = [
     "Layer",
     "Sparse",
     "View",
-    "blank",
     "build",
     "dense",
     "infer",
@@ -97,9 +93,3 @@ def pretrained(spec: EncoderSpec, target: Graph) -> EncoderSpec:
     if spec.base is not None or pretrain is None:
         return spec
     return replace(spec, base=pretrain(spec, target))
-
-
-def blank(spec: EncoderSpec, in_dim: int) -> EncoderSpec:
-    """The spec with an untrained base encoder, if its kind has one, to load weights into."""
-    learns = hasattr(BACKBONES.get(spec.kind), "pretrain") and spec.base is None
-    return replace(spec, base=cast(nn.Module, build(spec, in_dim, 1).base)) if learns else spec

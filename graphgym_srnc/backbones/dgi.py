@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from functools import partial
 from typing import cast
 
 import torch
@@ -16,7 +15,6 @@ from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.layers import MLP
 from graphgym_srnc.backbones.view import Block
 from graphgym_srnc.core import progress
-from graphgym_srnc.core.options import Count, Positive, checked
 
 
 class DGI(MLP):
@@ -86,14 +84,8 @@ class Infomax(nn.Module):
         return F.prelu(h + self.bias, self.slope)
 
 
-@partial(checked, prefix="dgi.")
 def train_infomax(
-    graph: Graph,
-    *,
-    hidden: Count = 512,
-    steps: Count = 300,
-    patience: Count = 20,
-    lr: Positive = 1e-3,
+    graph: Graph, hidden: int = 512, steps: int = 300, patience: int = 20, lr: float = 1e-3
 ) -> Infomax:
     """Train :class:`Infomax` on a graph with full-batch Adam.
 
@@ -109,7 +101,6 @@ def train_infomax(
         embedding.
 
     Raises:
-        InputError: an argument is out of range.
         FloatingPointError: the loss is not finite.
     """
     model = Infomax(graph.num_features, hidden).to(graph.device)

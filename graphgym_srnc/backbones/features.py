@@ -21,10 +21,10 @@ SPARSE_BELOW = 0.2
 """Share of non-zero features below which features are stored sparse."""
 
 SHORT = 1e-12
-"""Length of a row below which float32 does not scale it."""
+"""Length up to which a row counts as zero."""
 
-HUGE, TINY = 1e6, 1e-35
-"""Ratio of magnitudes that gives a warning, and magnitude below which float32 loses precision."""
+HUGE = 1e6
+"""Ratio of magnitudes that gives a warning."""
 
 _scaled: WeakIdKeyDictionary = WeakIdKeyDictionary()
 """Version and result by original matrix, function and scaling."""
@@ -42,7 +42,7 @@ def scaled_features(x: Tensor, features: str) -> Sparse | Tensor:
 
 
 def feature_warnings(x: Tensor, features: str) -> list[str]:
-    """A sentence about each way in which scaling loses differences between nodes, cached."""
+    """A sentence on why scaling loses differences between nodes, if it does; cached."""
     return _cached(_warnings, x, features)
 
 
@@ -57,35 +57,19 @@ def _cached(function: Callable[[Tensor, str], T], x: Tensor, features: str) -> T
 def _warnings(x: Tensor, features: str) -> list[str]:
     mapped = getattr(x, "mapped", False)
     centred = features == "auto" and (mapped or isinstance(scaled_features(x, features), Tensor))
-    values = _in_memory(x)
-    low, high = columns.ends(values)
-    size = torch.maximum(low.abs(), high.abs())
+    low, high = columns.ends(_in_memory(x))
     if not (low < high).any():
         return ["all nodes have the same features. Give features that differ between nodes."]
-
-    rounded, found = values.dtype == torch.float32, []
-    least = 2.0**-14 if rounded else 0.0  # centring in float64 loses nothing
-    is_lost = columns.offset(low, high, least if centred else 2.0**-7)
-    if rounded:
-        is_lost |= (low == high) & (size >= 2**24)
-    if is_lost.any():
-        column, others = int(is_lost.nonzero()[0]), int(is_lost.sum()) - 1
-        name = f"feature {column}" + f" (and {others} more)" * bool(others)
-        found.append(
-            f"{name} varies by only {high[column] - low[column]:g} around "
-            f"{low[column]:g}, and such differences are lost. Subtract the mean of the "
-            "column in float64."
-        )
-    size = high - low if centred else size
+    size = high - low if centred else torch.maximum(low.abs(), high.abs())
     largest, usual = float(size.max()), float(size[size > 0].median())
-    if features == "none" and not 1 / HUGE <= largest <= HUGE or rounded and largest < TINY:
-        found.append(f"the largest feature is {largest:g}. Scale the features to about 1.")
-    elif largest > HUGE * usual:
-        found.append(
+    if features == "none" and not 1 / HUGE <= largest <= HUGE or largest < 1e3 * SHORT:
+        return [f"the largest feature is {largest:g}. Scale the features to about 1."]
+    if largest > HUGE * usual:
+        return [
             f"feature {int(size.argmax())} is {largest:g}, which outweighs the other "
             f"features (typically {usual:g}). Scale this column."
-        )
-    return found
+        ]
+    return []
 
 
 def _in_memory(x: Tensor) -> Tensor:
@@ -96,25 +80,13 @@ def _in_memory(x: Tensor) -> Tensor:
 def _scale(x: Tensor, features: str) -> Sparse | Tensor:
     dense = _in_memory(x)
     if getattr(x, "dense", int(dense.count_nonzero()) >= SPARSE_BELOW * dense.numel()):
-        return (
-            _scale_rows(_centred(dense), "l2")
-            if features == "auto"
-            else _scale_rows(dense, features)
-        )
+        return _scale_rows(_centred(dense) if features == "auto" else dense, features)
     matrix = sp.csr_array(dense.cpu().numpy())
     if features != "none":
-        counts = np.diff(matrix.indptr)
-        if (_lengths(matrix, features)[counts > 0] < SHORT).any():
-            matrix = matrix.astype(np.float64)
-            matrix.data /= np.repeat(abs(matrix).max(axis=1).toarray().ravel(), counts)
-        matrix.data /= np.repeat(np.maximum(_lengths(matrix, features), SHORT), counts)
+        size = abs(matrix) if features == "row" else matrix * matrix
+        length = np.asarray(size.sum(1), dtype=matrix.dtype) ** (1 if features == "row" else 0.5)
+        matrix.data /= np.repeat(np.maximum(length, SHORT), np.diff(matrix.indptr))
     return Sparse(matrix, x.device)
-
-
-def _lengths(matrix: sp.csr_array, features: str) -> np.ndarray:
-    size = abs(matrix) if features == "row" else matrix * matrix
-    length = np.asarray(size.sum(1), dtype=matrix.dtype).ravel()
-    return length ** (1 if features == "row" else 0.5)
 
 
 def _centred(x: Tensor) -> Tensor:
@@ -127,18 +99,8 @@ def _scale_rows(x: Tensor, features: str) -> Tensor:
     """Dense rows ``[n, F]`` in float32, scaled to sum or length 1 unless ``features`` is none."""
     if features == "none":
         return x.float().contiguous()
-
-    def scaled(x: Tensor) -> tuple[Tensor, Tensor]:
-        length = x.abs().sum(1) if features == "row" else x.norm(dim=1)
-        return (x / length.clamp(min=SHORT)[:, None]).float(), length
-
-    rows, length = scaled(x)
-    short = (length < SHORT).nonzero().view(-1)
-    if len(short):
-        part = x[short].double()
-        largest = part.abs().amax(1, keepdim=True)
-        rows[short] = scaled(part / largest.clamp(min=torch.finfo(part.dtype).tiny))[0]
-    return rows.contiguous()
+    length = x.abs().sum(1) if features == "row" else x.norm(dim=1)
+    return (x / length.clamp(min=SHORT)[:, None]).float().contiguous()
 
 
 class Mapped:
@@ -159,12 +121,8 @@ class Mapped:
 
     def __getitem__(self, nodes: Tensor | slice) -> Tensor:
         rows = self.x[nodes.cpu() if isinstance(nodes, Tensor) else nodes]
-        rows = (
-            _scale_rows(rows, self.features)
-            if self.mean is None
-            else _scale_rows(rows - self.mean, "l2")
-        )
-        return rows.to(self.device)
+        rows = rows if self.mean is None else rows - self.mean
+        return _scale_rows(rows, self.features).to(self.device)
 
     def __matmul__(self, weight: Tensor) -> NoReturn:
         self.refuse()

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, NoReturn, Sequence, cast
+from typing import TYPE_CHECKING, Callable, Sequence, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-import torch_geometric.typing
 from torch import Tensor
-from torch_geometric.data import Data
-from torch_geometric.sampler import BaseSampler, NeighborSampler, NodeSamplerInput, SamplerOutput
 
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
@@ -82,8 +79,11 @@ class Neighbourhoods:
 
     def __init__(self, graph: Graph, fanout: int) -> None:
         raw = graph.adjacency("raw").matrix
-        self.sampler, self.device = make_sampler(graph, [fanout]), graph.device
+        self.fanout, self.device = fanout, graph.device
         self.indptr, self.indices, self.weight = raw.indptr, raw.indices, raw.data
+        self.rows = torch.from_numpy(raw.indptr)
+        # Position of each node among the inputs of a block; -1 between calls.
+        self._place = torch.full((graph.num_nodes,), -1)
         self.degree = np.diff(raw.indptr)
         self.total_weight = np.asarray(raw.sum(1), dtype=np.float32).ravel()
         self.scale = (self.total_weight + 1) ** np.float32(-0.5)
@@ -95,10 +95,15 @@ class Neighbourhoods:
             kind: see :meth:`graphgym_srnc.backbones.graph.Graph.adjacency`.
             nodes: distinct output nodes ``[n]``, which are the first input nodes.
         """
-        sample = self.sampler.sample_from_nodes(NodeSamplerInput(None, nodes))
-        inputs, row, column, entry = (
-            index.numpy() for index in (sample.node, sample.col, sample.row, sample.edge)
-        )
+        drawn_for, drawn = draw_neighbours(self.rows, nodes, self.fanout)
+        neighbour = torch.from_numpy(self.indices[drawn.numpy()]).long()
+        place = self._place
+        place[nodes] = torch.arange(len(nodes))
+        new = neighbour[place[neighbour] < 0].unique()
+        place[new] = len(nodes) + torch.arange(len(new))
+        needed, column = torch.cat([nodes, new]), place[neighbour].numpy()
+        place[needed] = -1
+        inputs, row, entry = needed.numpy(), drawn_for.numpy(), drawn.numpy()
         wanted, count = inputs[: len(nodes)], np.bincount(row, minlength=len(nodes))
         multiplicity = (self.degree[wanted] / np.maximum(count, 1)).astype(np.float32)[row]
         value = self._values(kind, multiplicity, entry, inputs[row], inputs[column])
@@ -108,7 +113,7 @@ class Neighbourhoods:
             row, column = (np.concatenate([i, np.arange(len(wanted))]) for i in (row, column))
         matrix = sp.csr_array((value, (row, column)), shape=(len(wanted), len(inputs)))
         outputs = torch.arange(len(wanted), device=self.device)
-        return Block(Sparse(matrix, self.device), outputs, drawn=True), sample.node
+        return Block(Sparse(matrix, self.device), outputs, drawn=True), needed
 
     def entries(self, nodes: Rows) -> Rows:
         """Positions in :math:`A` of the neighbours of some nodes."""
@@ -148,66 +153,6 @@ class Neighbourhoods:
         if kind == "gcn":
             return self.scale[nodes] ** 2
         return np.ones(len(nodes), dtype=np.float32) if kind == "loops" else None
-
-
-def make_sampler(graph: Graph, fanouts: Sequence[int]) -> BaseSampler:
-    """Sampler of a graph's neighbours without self-loops, which PyG's loaders can use.
-
-    It is the sampler of ``pyg-lib`` if that is installed, else :class:`NeighbourSampler`.
-    """
-    raw = graph.adjacency("raw")
-    if not torch_geometric.typing.WITH_PYG_LIB:
-        indptr, indices = (torch.from_numpy(a) for a in (raw.matrix.indptr, raw.matrix.indices))
-        return NeighbourSampler(indptr, indices, fanouts)
-    # PyG samples from columns; A is symmetric, so its rows can be used in the same order.
-    edge_index = torch.from_numpy(np.stack(raw.entries[::-1]).astype(np.int64))
-    data = Data(edge_index=edge_index, num_nodes=graph.num_nodes)
-    return NeighborSampler(data, [k if k > 0 else -1 for k in fanouts], is_sorted=True)
-
-
-class NeighbourSampler(BaseSampler):
-    """PyG's sampler interface without ``pyg-lib``: uniform sampling without replacement.
-
-    The output format is that of PyG: seeds come first, then the new nodes of each hop. ``row`` of a
-    sampled edge is the neighbour, ``col`` the node it was sampled for, and ``edge`` its position in
-    ``indices``.
-
-    Args:
-        indptr, indices: the graph in CSR form, ``[V + 1]`` and ``[E]``.
-        fanouts: number of neighbours sampled per node at each hop; 0 or less = all.
-    """
-
-    def __init__(self, indptr: Tensor, indices: Tensor, fanouts: Sequence[int]) -> None:
-        self.indptr, self.indices, self.fanouts = indptr, indices, list(fanouts)
-        # Position of each node in the output; -1 between calls.
-        self._place = torch.full((len(indptr) - 1,), -1)
-
-    def sample_from_nodes(self, index: NodeSamplerInput, **kwargs: Any) -> SamplerOutput:
-        place, frontier, begin = self._place, index.node, 0
-        place[frontier] = torch.arange(len(frontier))
-        nodes, rows, columns, edges = [frontier], [], [], []
-        for fanout in self.fanouts:
-            drawn_for, edge = draw_neighbours(self.indptr, frontier, fanout)
-            neighbour = self.indices[edge].long()
-            columns.append(begin + drawn_for)
-            begin += len(frontier)
-            frontier = neighbour[place[neighbour] < 0].unique()
-            place[frontier] = begin + torch.arange(len(frontier))
-            nodes.append(frontier)
-            rows.append(place[neighbour])
-            edges.append(edge)
-        node = torch.cat(nodes)
-        place[node] = -1
-        return SamplerOutput(
-            node,
-            *map(torch.cat, (rows, columns, edges)),
-            num_sampled_nodes=list(map(len, nodes)),
-            num_sampled_edges=list(map(len, rows)),
-            metadata=(index.input_id, index.time),
-        )
-
-    def sample_from_edges(self, index: Any, neg_sampling: Any = None) -> NoReturn:
-        raise NotImplementedError("neighbours are drawn for nodes, not for edges")
 
 
 def draw_neighbours(indptr: Tensor, nodes: Tensor, fanout: int) -> tuple[Tensor, Tensor]:

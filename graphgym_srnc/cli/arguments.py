@@ -226,7 +226,7 @@ def read_config(cfg_file: str | None, words: Sequence[Any]) -> dict[str, Any]:
     from graphgym_srnc.io import config_files
 
     settings = config_files.read(cfg_file)
-    names = {"train.mode": ["standard", *methods.names()], "dataset.format": shifts.names()}
+    names = {"train.mode": methods.names(), "dataset.format": shifts.names()}
     for key, value in (*settings.items(), *config_files.pairs(words)):
         if key in names and value not in names[key]:
             raise InputError(key, value, ", ".join(names[key]))
@@ -269,9 +269,11 @@ def refuse_finished(args: argparse.Namespace, settings: dict[str, Any]) -> None:
 def remark(cfgs: Sequence[CfgNode]) -> None:
     """Print notes on stderr about keys without effect and about nondeterminism."""
     from graphgym_srnc.core import environment
-    from graphgym_srnc.gym.config import not_read
+    from graphgym_srnc.gym import load_config
+    from graphgym_srnc.gym.keys import not_read
+    from graphgym_srnc.io.settings import flatten
 
-    keys = not_read(cfgs)
+    keys = not_read(cfgs, flatten(load_config()))
     if keys:
         modes = ", ".join(sorted({cfg.train.mode for cfg in cfgs}))
         print(

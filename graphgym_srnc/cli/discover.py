@@ -93,18 +93,17 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     from graphgym_srnc.core import environment
     from graphgym_srnc.data.folder import check_place
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.gym import model as models
-    from graphgym_srnc.gym import predictions
+    from graphgym_srnc.gym import build, predictions
     from graphgym_srnc.own.discover import clusters, evidence, feedback, nodes, page, table
 
     before = nodes.earlier("--before", Path(args.before)) if args.before else None
-    model = models.load(args.run)
+    model = build.load_model(args.run)
     if not model.method.task.open_set:
         message = f"the model of {args.run} has no unknown class"
         raise InputError.plain("RUN", message, "Give a run of open-set shift")
-    wanted = model.cfg.num_threads if model.cfg is not None else 1
+    wanted = model.config.get("num_threads", 1)
     torch.set_num_threads(environment.threads(wanted))
-    task = None if args.graph else model.task()
+    task = None if args.graph else build.task_of(model)
     one_graph = task is not None and task.source is task.target
     if args.labels_out and not one_graph:
         message = "the labelled nodes of the run are not in this graph"

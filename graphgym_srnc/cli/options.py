@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> None:
     blocks = schema()
     if args.block is None:
         layers = ", ".join([*backbones.BACKBONES, "any layer registered with GraphGym"])
-        print(f"methods (train.mode): {', '.join(['standard', *methods.names()])}")
+        print(f"methods (train.mode): {', '.join(methods.names())}")
         print(f"shifts (dataset.format): {', '.join(shifts.names())}")
         print(f"backbones (gnn.layer_type): {layers}")
         print("configs (--cfg):", *_by_folder(config_names()), "", sep="\n")

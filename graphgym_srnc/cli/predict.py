@@ -83,19 +83,18 @@ def main(args: argparse.Namespace) -> None:
         import torch
 
         from graphgym_srnc.data import names
-        from graphgym_srnc.gym import model as models
-        from graphgym_srnc.gym import predictions
+        from graphgym_srnc.gym import build, predictions
         from graphgym_srnc.own.discover import nodes
 
-    model = models.load(args.run)
-    wanted = None if model.cfg is None else model.cfg.num_threads
+    model = build.load_model(args.run)
+    wanted = model.config.get("num_threads")
     if wanted is not None:
         torch.set_num_threads(environment.threads(wanted))
     folder: Path | None
     if args.graph:
         graph, folder = model.read(args.graph, args.features)
     else:
-        graph, folder = model.task().target, model.folder()
+        graph, folder = build.task_of(model).target, model.folder()
         check_out(args.out, args.overwrite, model.inputs())
     if wanted is not None:
         torch.set_num_threads(environment.threads(wanted, graph.edge_index.size(1)))

@@ -109,16 +109,11 @@ def main(args: argparse.Namespace) -> None:
 
 def _main(args: argparse.Namespace, settings: dict[str, Any]) -> None:
     from graphgym_srnc.core import parallel, text
-    from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import load_config, run
-    from graphgym_srnc.gym.prepare import check_data, choose_batches
+    from graphgym_srnc.gym.prepare import check_data
     from graphgym_srnc.io import store
-    from graphgym_srnc.train.trainer import IN_PARALLEL
 
     cfg = load_config(settings, args.overrides)
-    batches = choose_batches(cfg, [*settings, *args.overrides[::2]])
-    if parallel.count() > 1 and not cfg.get(cfg.train.mode, {}).get("batch_size"):
-        raise InputError(f"{cfg.train.mode}.batch_size", 0, IN_PARALLEL)
     seeds = store.seeds(cfg.seed, args.repeat)
     cfg.out_dir = args.out_dir or cfg.out_dir
     experiment = run.experiment(
@@ -132,14 +127,12 @@ def _main(args: argparse.Namespace, settings: dict[str, Any]) -> None:
         return json.dumps(missing).encode()
 
     missing = json.loads(parallel.from_first(plan))
-    if not parallel.first():
+    if parallel.rank():
         for seed in missing:
             if parallel.from_first(bytes):
                 run.run(cfg, seed, experiment, resume=args.resume)
         return
     arguments.remark([cfg])
-    if batches:
-        print(f"note: {batches}", file=sys.stderr)
     for warning in experiment.warnings:
         print(f"warning: {warning}", flush=True)
     done = len(seeds) - len(missing)
@@ -187,7 +180,7 @@ def _show_next(experiment: Experiment, cfg: CfgNode) -> None:
     """Print commands for the next steps."""
     place, folder = (shlex.quote(str(path)) for path in (experiment.path, experiment.out_dir))
     lines = [f"graphgym-srnc report {folder}  # all tables and figures as one page"]
-    if cfg.train.save_model and cfg.train.mode not in ("standard", "iid"):
+    if cfg.train.save_model and cfg.train.mode != "iid":
         lines.append(f"graphgym-srnc predict {place} --out predictions.csv  # class of each node")
         figures = [
             (result.get("verdict") or {}).get("figures", {})

@@ -17,9 +17,6 @@ from torch import Tensor, nn
 
 from graphgym_srnc.errors import InputError
 
-Draw = Callable[["torch.Generator | None"], Tensor]
-"""A random draw by a generator; None = torch's own."""
-
 _together = False
 _common: torch.Generator | None = None
 """Generator of draws that are equal in all processes, within :func:`own_draws`."""
@@ -35,13 +32,8 @@ def count() -> int:
 
 
 def rank() -> int:
-    """Number of this process, from 0."""
+    """Number of this process, from 0; the first one stores results and prints."""
     return dist.get_rank() if count() > 1 else 0
-
-
-def first() -> bool:
-    """Whether this is the process that stores results and prints."""
-    return rank() == 0
 
 
 def world() -> int:
@@ -59,21 +51,18 @@ def processes() -> Iterator[None]:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "TORCHELASTIC_RUN_ID" not in os.environ:
         yield
         return
-    try:
-        store, rank, size = next(dist.rendezvous("env://"))
+    with _reported():
+        store, number, size = next(dist.rendezvous("env://"))
         # After a restart the store still has the addresses of the previous processes.
         store = dist.PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
-        dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
-    except (RuntimeError, ValueError) as error:
-        message = f"the processes of torchrun did not find each other ({_reason(error)})"
-        raise ProcessLost(message) from error
+        dist.init_process_group("gloo", store=store, rank=number, world_size=size)
     try:
         yield
         with _reported():
             dist.barrier()  # wait until the first process has stored the results
     finally:
         dist.destroy_process_group()
-    if rank > 0:
+    if number > 0:
         # Threads of gloo may abort a process while its interpreter ends, which torchrun reports.
         os._exit(0)
 
@@ -106,10 +95,11 @@ def own_draws() -> Iterator[None]:
         _common = None
 
 
-def share(draw: Draw) -> Tensor:
+def share(draw: Callable[[torch.Generator | None], Tensor]) -> Tensor:
     """This process's part of a draw ``[..., n]`` that is equal in all: each ``world``-th item.
 
-    If there are fewer items than processes, each process takes all of them.
+    If there are fewer items than processes, each process takes all of them. ``draw`` takes a
+    generator; None = torch's own.
     """
     drawn = draw(_common)
     return drawn[..., rank() :: world()] if drawn.size(-1) >= world() else drawn
@@ -130,12 +120,6 @@ def mean(values: dict[str, float]) -> dict[str, float]:
     return dict(zip(values, _mean(torch.tensor([*values.values()], dtype=torch.float64)).tolist()))
 
 
-def _mean(values: Tensor) -> Tensor:
-    with _reported():
-        dist.all_reduce(values)
-    return values / world()
-
-
 def gather(own: Tensor) -> Tensor:
     """Rows ``[n, K]`` of all processes, for a loss that is not a mean over rows.
 
@@ -144,16 +128,7 @@ def gather(own: Tensor) -> Tensor:
     """
     if world() == 1:
         return own
-    sizes = torch.zeros(world(), dtype=torch.long)
-    sizes[rank()] = len(own)
-    with _reported():
-        dist.all_reduce(sizes)
-        padded = own.new_zeros(int(sizes.max()), *own.shape[1:])
-        padded[: len(own)] = own.detach()
-        each = [torch.empty_like(padded) for _ in sizes]
-        if len(padded):
-            dist.all_gather(each, padded)
-    each = [rows[:size] for rows, size in zip(each, sizes.tolist())]
+    each = _each(own.detach())
     each[rank()] = own + (world() - 1) * (own - own.detach())
     return torch.cat(each)
 
@@ -171,18 +146,8 @@ def exchange(rows: Tensor, cuts: Sequence[int]) -> None:
 
 def from_first(make: Callable[[], bytes]) -> bytes:
     """Result of ``make()`` in the first process, in all processes."""
-    if count() == 1:
-        return make()
-    content = bytearray(make() if first() else b"")
-    size = torch.tensor(len(content))
-    with _reported():
-        dist.broadcast(size, 0)
-        payload = torch.zeros(int(size), dtype=torch.uint8)
-        if content:
-            payload.copy_(torch.frombuffer(content, dtype=torch.uint8))
-        if len(payload):
-            dist.broadcast(payload, 0)
-    return payload.numpy().tobytes()
+    content = make() if rank() == 0 else b""
+    return content if count() == 1 else _each(_as_tensor(content))[0].numpy().tobytes()
 
 
 def check_alike(what: str, text: str) -> None:
@@ -191,30 +156,46 @@ def check_alike(what: str, text: str) -> None:
     Raises:
         InputError: it is not; raised in every process.
     """
-    same = torch.tensor(int(from_first(text.encode) == text.encode()))
-    if count() > 1:
-        with _reported():
-            dist.all_reduce(same, dist.ReduceOp.MIN)
-    if not same:
-        raise InputError.plain(
-            what,
-            f"it is not the same in all processes (here {text})",
-            "Give each process the same data, config and code",
-        )
+    own = _as_tensor(text.encode())
+    if count() > 1 and not all(torch.equal(own, other) for other in _each(own)):
+        message = f"it is not the same in all processes (here {text})"
+        raise InputError.plain(what, message, "Give each process the same data, config and code")
+
+
+def _as_tensor(content: bytes) -> Tensor:
+    none = torch.zeros(0, dtype=torch.uint8)
+    return torch.frombuffer(bytearray(content), dtype=torch.uint8) if content else none
+
+
+def _mean(values: Tensor) -> Tensor:
+    with _reported():
+        dist.all_reduce(values)
+    return values / world()
+
+
+def _each(own: Tensor) -> list[Tensor]:
+    """The rows ``[n, ...]`` of each process, whose numbers may differ."""
+    sizes = torch.zeros(count(), dtype=torch.long)
+    sizes[rank()] = len(own)
+    with _reported():
+        dist.all_reduce(sizes)
+        padded = own.new_zeros(int(sizes.max()), *own.shape[1:])
+        padded[: len(own)] = own
+        each = [torch.empty_like(padded) for _ in sizes]
+        if len(padded):
+            dist.all_gather(each, padded)
+    return [rows[:size] for rows, size in zip(each, sizes.tolist())]
 
 
 @contextlib.contextmanager
 def _reported() -> Iterator[None]:
     try:
         yield
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
+        # The message of torch without places in its source.
+        reason = re.sub(r"\[[^]]*\.cc:\d+\] ", "", str(error)).partition(". ")[0]
         raise ProcessLost(
-            f"process {rank()} of {count()} lost the others: one of them ended or no longer "
-            f"answers ({_reason(error)}); finished runs and checkpoints are kept, the same "
-            "command with --resume goes on"
+            f"process {rank()} of {count()} lost the others: one of them ended or does not answer "
+            f"({reason}); finished runs and checkpoints are kept, the same command with --resume "
+            "goes on"
         ) from error
-
-
-def _reason(error: Exception) -> str:
-    """Message of torch without places in its source."""
-    return re.sub(r"\[[^]]*\.cc:\d+\] ", "", str(error)).partition(". ")[0]

@@ -8,17 +8,11 @@ from __future__ import annotations
 
 from graphgym_srnc.core import plugins
 from graphgym_srnc.core.options import Option
-from graphgym_srnc.gym.build import build_method, build_task
-from graphgym_srnc.gym.config import (
-    activate,
-    load_config,
-    parse_config,
-    register_options,
-    schema,
-)
+from graphgym_srnc.gym.build import build_method, build_task, fit
+from graphgym_srnc.gym.config import activate, load_config, parse_config, register_options
+from graphgym_srnc.gym.keys import schema
 from graphgym_srnc.gym.main import register_train, train
 from graphgym_srnc.gym.modules import TaskDataset, register_modules
-from graphgym_srnc.gym.training import fit, train_standard
 from graphgym_srnc.io.config_files import config_names
 from graphgym_srnc.io.settings import config_root
 
@@ -35,11 +29,10 @@ __all__ = [
     "parse_config",
     "schema",
     "train",
-    "train_standard",
 ]
 
+register_options()
+for name in plugins.entries("register"):  # before ours, since GraphGym refuses a name twice
+    plugins.load("register", name)
 register_modules()
 register_train()
-register_options()
-for name in plugins.entries("register"):
-    plugins.load("register", name)

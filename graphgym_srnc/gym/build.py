@@ -1,22 +1,28 @@
-"""From a config to a task and a method."""
+"""From a config to a task and a trained method."""
 
 from __future__ import annotations
 
-import os
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Sequence
 
-import torch
+from torch_geometric.graphgym import register
 from torch_geometric.graphgym.optim import create_optimizer
 
 from graphgym_srnc import methods, shifts
-from graphgym_srnc.core import parallel
+from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError, renamed
-from graphgym_srnc.gym.config import KEYS, CfgNode, activate, values
+from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config
 from graphgym_srnc.gym.encoder import encoder_spec
+from graphgym_srnc.gym.keys import KEYS, TRAINING, own_metrics, values
+from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import MakeOptimizer, adam
+from graphgym_srnc.train import model as models
+from graphgym_srnc.train import trainer
+from graphgym_srnc.train.metrics import ExtraScores
+from graphgym_srnc.train.model import TrainedModel
 
 
 @renamed(KEYS)
@@ -34,28 +40,6 @@ def shift_options(cfg: CfgNode) -> dict[str, Any]:
     """The options of the shift of a config; a ``split_seed`` of -1 is the config's seed."""
     options = values(cfg, cfg.dataset.format, shifts.find(cfg.dataset.format))
     return options | ({"split_seed": cfg.seed} if options.get("split_seed") == -1 else {})
-
-
-def device(cfg: CfgNode) -> torch.device:
-    """Where the method of a config trains: on the CPU, or with ``accelerator cuda`` on a GPU.
-
-    ``auto`` is the CPU, so that the numbers of a config do not depend on the machine.
-
-    Raises:
-        InputError: torch finds no CUDA device.
-    """
-    if cfg.accelerator != "cuda":
-        return torch.device("cpu")
-    if parallel.count() > 1:
-        message = "several processes can train together on the CPU only"
-        raise InputError.plain("accelerator", message, "Set accelerator to cpu")
-    if not torch.cuda.is_available():
-        raise InputError.plain(
-            "accelerator", "torch finds no CUDA device on this machine", "Set accelerator to cpu"
-        )
-    # Without it cuBLAS has no deterministic algorithms; it is read when cuBLAS starts.
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    return torch.device("cuda", torch.cuda.current_device())
 
 
 def build_method(cfg: CfgNode) -> Method:
@@ -85,8 +69,75 @@ def visible_task(method: Method | type[Method], task: ShiftTask) -> ShiftTask:
     if not method.oracle:
         return task
     if task.oracle is None:
-        message = (
-            f"{method.key()} needs the labels of all classes, but {task.name} has no oracle task"
-        )
-        raise InputError.plain("train.mode", message, "Use another method")
+        message = f"{method.key()} needs the labels of all classes, and {task.name} has no oracle"
+        raise InputError.plain("train.mode", f"{message} task", "Use another method")
     return task.oracle
+
+
+@renamed(KEYS)
+def fit(
+    cfg: CfgNode,
+    task: ShiftTask,
+    callbacks: Sequence[trainer.Callback] = (),
+    checkpoint: trainer.Checkpoint | None = None,
+) -> tuple[Method, trainer.RunRecord]:
+    """Train the method of a config on a task; returns the trained method and its record.
+
+    Raises:
+        InputError: the task does not suit the method.
+        FloatingPointError: a loss term is NaN or infinite.
+    """
+    method = build_method(cfg)
+    best = "micro_f1" if cfg.metric_best in ("auto", "accuracy") else cfg.metric_best
+    metrics = {name: register.metric_dict[name] for name in own_metrics(cfg)}
+    settings: dict[str, Any] = {option.key: cfg.train[option.key] for option in TRAINING}
+    return method, trainer.fit(
+        method,
+        visible_task(method, task),
+        seed=cfg.seed,
+        callbacks=callbacks,
+        checkpoint=checkpoint,
+        extra=ExtraScores(metrics, best, cfg.metric_agg == "argmin"),
+        **settings,
+    )
+
+
+def stored_config(result: models.Result) -> CfgNode:
+    """The config of a finished run, with its seed, from the record of the run."""
+    words = [word for pair in flatten(result["config"]).items() for word in pair]
+    cfg = load_config(None, words, stored=True)
+    cfg.seed, cfg.dataset.dir = result["seed"], data_root(cfg.dataset.dir)
+    return cfg
+
+
+def load_model(path: str | Path) -> TrainedModel:
+    """The model of a finished run or of a file, see :func:`graphgym_srnc.train.model.load`.
+
+    The config of its run becomes GraphGym's own if layers registered with GraphGym read it.
+    """
+
+    def encoder(result: models.Result) -> EncoderSpec:
+        cfg = stored_config(result)
+        activate(cfg)
+        return encoder_spec(cfg)
+
+    with renamed({"path": "RUN"}):
+        return models.load(path, encoder)
+
+
+def task_of(model: TrainedModel) -> ShiftTask:
+    """The task of the run of a model, made again from its config.
+
+    Raises:
+        InputError: there is no run, its data cannot be read, or they are no longer the same.
+    """
+    if not model.config:
+        message = "a model saved by an estimator does not contain its training graph"
+        raise InputError.plain("--graph", message, "Give a graph with --graph")
+    cfg, expected = stored_config(model.result), model.result["split"]
+    task = build_task(cfg)
+    if task.fingerprint() != expected:
+        found = f"split {expected[:12]}, found {task.fingerprint()[:12]}"
+        message = f"{cfg.dataset.dir} has changed since the run was trained ({found})"
+        raise InputError.plain("dataset.dir", message, "Restore the data of the run")
+    return task

@@ -13,31 +13,16 @@ from torch_geometric.graphgym.config import set_cfg
 from torch_geometric.graphgym.logger import Logger, create_logger
 from torch_geometric.graphgym.model_builder import GraphGymModule
 from torch_geometric.graphgym.train import GraphGymDataModule
-from torch_geometric.graphgym.utils.io import dict_to_json
+from torch_geometric.graphgym.train import train as graphgym_train
 
 from graphgym_srnc import methods
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import run
-from graphgym_srnc.gym.build import device
-from graphgym_srnc.gym.config import (
-    MADE,
-    CfgNode,
-    activate,
-    add_options,
-    check,
-    data_root,
-    later,
-    load_config,
-    not_read,
-    reset_unread,
-)
-from graphgym_srnc.gym.recorder import Silent
-from graphgym_srnc.gym.training import fit, lightning
+from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config, put
+from graphgym_srnc.gym.keys import add_options, check, not_read, reads, stock_keys
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.io.store import Result
-from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.train import trainer
 
 
 def train(
@@ -46,27 +31,21 @@ def train(
     logger: bool = True,
     trainer_config: dict[str, Any] | None = None,
 ) -> None:
-    """GraphGym's ``train`` by ``train.mode``: GraphGym's own training, or a method.
+    """GraphGym's ``train`` by ``train.mode``: GraphGym's own training, or :func:`train_method`.
 
-    A method writes into ``cfg.run_dir``, which ``set_run_dir`` has made, the files of
-    ``graphgym-srnc run``: ``result.json``, the model, statistics and events. GraphGym's
-    ``agg_runs`` and ``agg_batch`` read that folder, and so do ``compare`` and ``report``. The model
-    of ``main.py`` is not trained. Without a logger, or in a folder whose name is not a seed, a
-    method writes GraphGym's statistics alone.
-
-    Raises:
-        InputError: the data set is not one of our shifts, or a key is set that no method reads.
+    The model of ``main.py`` is not trained by a method.
     """
-    mode, place = global_cfg.train.mode, Path(global_cfg.run_dir)
+    mode = global_cfg.train.mode
     if mode == "standard":
-        lightning(model, datamodule, logger, trainer_config)
-    elif mode in methods.names() and logger and place.name.isdecimal():
-        _store(own_config(mode, datamodule.loaders), place.absolute())
-    else:
-        # A loop of another plug-in gets GraphGPS's arguments; of a name that both have, ours runs.
-        loop = partial(train_method, mode) if mode in methods.names() else register.train_dict[mode]
+        # Lightning's sanity check would write a record of the untrained model as epoch 0.
+        own = {"num_sanity_val_steps": 0, **(trainer_config or {})}
+        graphgym_train(model, datamodule, logger, own)
+    elif mode in methods.names():
+        train_method(mode, [], datamodule.loaders)
+    else:  # a loop of another plug-in gets GraphGPS's arguments
+        loop, loggers = register.train_dict[mode], create_logger() if logger else []
         (optimizer,), (scheduler,) = model.configure_optimizers()
-        loop(create_logger() if logger else [], datamodule.loaders, model, optimizer, scheduler)
+        loop(loggers, datamodule.loaders, model, optimizer, scheduler)
 
 
 def train_method(
@@ -76,19 +55,41 @@ def train_method(
     model: Any = None,
     optimizer: Any = None,
     scheduler: Any = None,
-) -> trainer.RunRecord:
+) -> Result:
     """Train a method with the arguments that GraphGPS gives to a training loop.
 
+    It writes into ``cfg.run_dir``, which ``set_run_dir`` has made, the files of
+    ``graphgym-srnc run``: ``result.json``, the model, statistics and events. GraphGym's
+    ``agg_runs`` and ``agg_batch`` read that folder, and so do ``compare`` and ``report``.
+
     Args:
-        mode: the method, which makes its own model and optimiser.
-        loggers: GraphGym's loggers of train, val and test, or none.
+        mode: the method, which makes its own model, optimiser and logger.
+        loggers, model, optimizer, scheduler: not used.
         loaders: GraphGym's loaders; the data set of the first one holds the task.
 
     Raises:
-        InputError: the loaders are not of one of our shifts, or a key is set that no method reads.
+        InputError: the loaders are not of one of our shifts, a key is set that no method reads, or
+            the name of the folder is not a seed.
     """
+    before, place, watch = global_cfg.clone(), Path(global_cfg.run_dir).absolute(), Logged()
     cfg = own_config(mode, loaders)
-    return fit(cfg, loaders[0].dataset.task.to(device(cfg)), [partial(_log, loggers)])[1]
+    if not place.name.isdecimal():
+        message = f"a method stores its run in the folder of a seed, and this one is {place}"
+        raise InputError.plain("run_dir", message, "Call set_run_dir(cfg.out_dir) before")
+    # The folder names the seed: PyG's main.py increments cfg.seed after it has made the folder.
+    cfg.seed, cfg.out_dir = int(place.name), str(place.parent.parent)
+    experiment = run.experiment(cfg, place.parent.name)
+    try:
+        result = run.run(cfg, cfg.seed, experiment, watch)
+    finally:
+        # main.py continues with its own config, whose out_dir holds all seeds.
+        activate(before)
+    watch.end(result)
+    experiment.aggregate(cfg.round)
+    # agg_runs needs the same terms in all lines, so terms that an episode lacks are NaN there;
+    # tensorboardX would warn of each.
+    logging.getLogger("tensorboardX.x2num").setLevel(logging.ERROR)
+    return result
 
 
 def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
@@ -102,33 +103,33 @@ def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
         raise InputError.plain(
             "dataset.format", message, "`graphgym-srnc options` lists the shifts"
         )
-    cfg, stock = global_cfg.clone(), CfgNode()
+    cfg, stock, ours = global_cfg.clone(), CfgNode(), flatten(load_config())
     add_options(cfg)
     set_cfg(stock)
-    ours, theirs = flatten(load_config()), flatten(stock)
-    # GraphGym's assert_cfg replaces the head, and its main.py adds the number of parameters.
-    defaults = [ours, theirs, theirs | {"gnn.head": stock.dataset.task}]
+    theirs = flatten(stock)
     cfg.train.mode = mode
     cfg.devices = cfg.devices or 1  # GraphGym makes None of it on the CPU
-    cfg.pop("params", None)
-    run_dir = cfg.run_dir
-    reset_unread(cfg, {key: ours[key] for key in MADE})
-    check(cfg, defaults)
-    if keys := not_read([cfg], [theirs, ours]):
+    cfg.pop("params", None)  # its main.py adds it
+    if cfg.dataset.dir == theirs["dataset.dir"]:
+        cfg.dataset.dir = data_root(cfg.dataset.dir)
+    # Its assert_cfg replaces the head.
+    check(cfg, ours, theirs, theirs | {"gnn.head": stock.dataset.task})
+    if keys := not_read([cfg], ours, theirs):
         logging.warning("train.mode %s does not read %s", mode, ", ".join(keys))
     # GraphGym's defaults differ from ours in keys that a config of ours must not set.
-    reset_unread(cfg, ours)
-    cfg.run_dir = run_dir
+    for key in stock_keys() & ours.keys():
+        if not reads(cfg, key):
+            put(cfg, key, ours[key])
     return cfg
 
 
 def register_train() -> None:
-    """Enter every method into ``train_dict`` under its name."""
+    """Enter every method into ``train_dict``, unless its name is taken."""
     for name in methods.names():
-        later(register.train_dict, name, partial(train_method, name))
+        register.train_dict.setdefault(name, partial(train_method, name))
 
 
-class Logged(Silent):
+class Logged(run.Quiet):
     """Shows how far a run is where GraphGym shows its epochs: on the terminal and in its log."""
 
     def doing(self, status: str) -> None:
@@ -150,36 +151,3 @@ class Logged(Silent):
         verdict = (result.get("verdict") or {}).get("sentences", {})
         for text in (*result["warnings"], *(f"{kind}: {why}" for kind, why in verdict.items())):
             self.say(f"warning: {text}")
-
-
-def _store(cfg: CfgNode, place: Path) -> None:
-    """Train the method of a config and store the run in the folder of its seed."""
-    before = global_cfg.clone()
-    # The folder names the seed: PyG's main.py increments cfg.seed after it has made the folder.
-    cfg.seed, cfg.out_dir = int(place.name), str(place.parent.parent)
-    if cfg.dataset.dir == "./datasets":
-        cfg.dataset.dir = data_root(cfg.dataset.dir)
-    experiment, watch = run.experiment(cfg, place.parent.name), Logged()
-    try:
-        watch.end(run.run(cfg, cfg.seed, experiment, watch))
-    finally:
-        # main.py continues with its own config, whose out_dir holds all seeds.
-        activate(before)
-    experiment.aggregate(cfg.round)
-    # agg_runs needs the same terms in all lines, so terms that an episode lacks are NaN there;
-    # tensorboardX would warn of each.
-    logging.getLogger("tensorboardX.x2num").setLevel(logging.ERROR)
-
-
-def _log(
-    loggers: Sequence[Logger], episode: trainer.Episode, method: Method, task: ShiftTask
-) -> None:
-    """A callback of the trainer that writes an episode as an epoch of GraphGym."""
-    digits = global_cfg.round
-    stats = {"train": episode.losses, "val": episode.val, "test": episode.test}
-    for logger in loggers:
-        scores = {key: round(float(value), digits) for key, value in stats[logger.name].items()}
-        if "micro_f1" in scores:
-            scores["accuracy"] = scores["micro_f1"]
-        line = {"epoch": episode.number, "time_epoch": round(episode.seconds, digits)} | scores
-        dict_to_json(line, f"{logger.out_dir}/stats.json")

@@ -16,16 +16,15 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.models.head import GNNNodeHead
-from torch_geometric.graphgym.models.layer import LayerConfig
-from torch_geometric.nn import SGConv
 
 from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.backbones import Graph, View, dense, prepare
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.errors import renamed
 from graphgym_srnc.gym.build import build_task
-from graphgym_srnc.gym.config import SCORES, data_root, enter, later
+from graphgym_srnc.gym.config import data_root
 from graphgym_srnc.gym.encoder import SPEC_KEYS, edge_index, encoder_spec
+from graphgym_srnc.gym.keys import SCORES
 from graphgym_srnc.train.metrics import classification_scores
 
 
@@ -73,7 +72,6 @@ class TaskDataset(torch.utils.data.Dataset):
 @renamed(SPEC_KEYS)
 def load_shift(format: str, name: str, dataset_dir: str) -> TaskDataset | None:
     """GraphGym's loader of our shifts; returns None for other formats, which other loaders read."""
-    enter()
     if format not in shifts.names():
         return None
     if cfg.train.mode in methods.names() and cfg.model.type == "gnn":
@@ -91,19 +89,6 @@ class OpenSetNodeHead(GNNNodeHead):
 
     def __init__(self, dim_in: int, dim_out: int) -> None:
         super().__init__(dim_in, max(dim_out, 2))
-
-
-class SGConvLayer(nn.Module):
-    """One hop of simple graph convolution; a stack of them without activation is SGC."""
-
-    def __init__(self, layer_config: LayerConfig, **kwargs) -> None:
-        super().__init__()
-        dims = layer_config.dim_in, layer_config.dim_out
-        self.model = SGConv(*dims, bias=layer_config.has_bias)
-
-    def forward(self, batch: Data) -> Data:
-        batch.x = self.model(batch.x, batch.edge_index)
-        return batch
 
 
 class EncoderNetwork(nn.Module):
@@ -153,10 +138,6 @@ def metric(
     return round(figures.get(name, 0.0), cfg.round)
 
 
-ACTIVATIONS = {"identity": nn.Identity, "swish": nn.SiLU, "tanh": nn.Tanh}
-"""Activations of our layers that GraphGym lacks."""
-
-
 def register_modules() -> None:
     """Register all of this with GraphGym; a name that is taken keeps its owner."""
     others = dict(register.loader_dict)
@@ -166,8 +147,5 @@ def register_modules() -> None:
     register.head_dict.setdefault("open_set_node", OpenSetNodeHead)
     register.network_dict.setdefault("srnc_encoder", EncoderNetwork)
     register.loss_dict.setdefault("open_set_ce", open_set_ce)
-    later(register.layer_dict, "sgconv", SGConvLayer)
-    for name, activation in ACTIVATIONS.items():
-        later(register.act_dict, name, activation)
     for name in SCORES:
-        later(register.metric_dict, name, partial(metric, name))
+        register.metric_dict.setdefault(name, partial(metric, name))

@@ -12,7 +12,7 @@ from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core.text import aligned, clean, to_csv
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic
-from graphgym_srnc.train.model import Prediction, TrainedModel, is_dense
+from graphgym_srnc.train.model import Prediction, TrainedModel
 
 FEW = 100
 """Nodes below which a mean over them is a rough one."""
@@ -77,17 +77,9 @@ def notes(model: TrainedModel, graph: Data) -> list[str]:
     """Warnings about the features of a graph, which this model scales."""
     features = model.method.encoder.features
     found = [text[0].upper() + text[1:] for text in feature_warnings(graph.x, features)]
-    dense = is_dense(graph, features)
-    if features == "auto" and dense != model.dense:
-        here, there = ("dense", "sparse") if dense else ("sparse", "dense")
+    if features == "auto" and model.dense and graph.num_nodes < FEW:
         found.append(
-            f"The features of this graph are {here}, but the training features were "
-            f"{there}. They are scaled as in training."
-        )
-    elif features == "auto" and dense and graph.num_nodes < FEW:
-        found.append(
-            f"The features are centred by the mean of this graph, but {graph.num_nodes} "
-            "nodes give a rough mean. Predict on the whole graph that these nodes belong "
-            "to."
+            f"The features are centred by the mean of this graph, but {graph.num_nodes} nodes give "
+            "a rough mean. Predict on the whole graph that these nodes belong to."
         )
     return found

@@ -2,59 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from typing import Any, Collection, Sequence
 
-from graphgym_srnc import methods, shifts
-from graphgym_srnc.data import files
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task, shift_options
-from graphgym_srnc.gym.config import CfgNode, data_root
+from graphgym_srnc.gym.config import CfgNode
 from graphgym_srnc.io.store import Experiment
 
-LARGE, BATCH, SAMPLED = 100_000, 1024, ("gcnconv", "sageconv", "gatconv", "gatdrop")
-"""Nodes of a user's own graph from which a run learns from batches, their size, and kinds of layers
-that draw neighbours."""
 
-
-def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
-    """Have a run on a large graph folder of the user learn from batches.
-
-    Args:
-        cfg: its config, which is changed.
-        given: the keys that its file or the command line sets, which are left as they are.
-
-    Returns:
-        What was done, in words; empty = nothing.
-    """
-    mode, key = cfg.train.mode, f"{cfg.train.mode}.batch_size"
-    block = cfg.get(mode, {})
-    free = "batch_size" in block and not block["batch_size"] and key not in given
-    if not free or cfg.dataset.format != "file" or cfg.gnn.layer_type not in SAMPLED:
-        return ""
-    with contextlib.suppress(InputError):  # whoever reads the graph tells what is wrong with it
-        place = cfg.file.path or cfg.dataset.name
-        nodes = files.num_nodes(files.locate(place, data_root(cfg.dataset.dir), "file.path"))
-        if nodes and nodes >= LARGE and methods.find(mode).in_batches:
-            block["batch_size"] = BATCH
-            return (
-                f"The graph has {nodes:,} nodes, so {key} is set to {BATCH}. Set it to 0 to"
-                " train on the whole graph at once."
-            )
-    return ""
-
-
-def prepare(
-    configs: Sequence[CfgNode], names: Sequence[str] = (), forget: bool = True
-) -> dict[str, str]:
+def prepare(configs: Sequence[CfgNode], names: Sequence[str]) -> dict[str, str]:
     """Make one task of each distinct data set, so that one process downloads and processes it.
 
     Args:
         configs: the configs of all runs to come. Configs that differ only in the seed of the split
             have the same data; the first of them is tried.
-        names: what errors call the configs; by default their numbers.
-        forget: whether to release the data in memory.
+        names: what errors call the configs.
 
     Returns:
         The fingerprint of each task that was made, by its :func:`data_key`.
@@ -64,12 +27,11 @@ def prepare(
     """
     fingerprints: dict[str, str] = {}
     tried = set()
-    for number, cfg in enumerate(configs):
+    for cfg, name in zip(configs, names):
         data = json.dumps(_data(cfg) | {"split_seed": None})
         if data in tried:
             continue
         tried.add(data)
-        name = names[number] if names else number
         where = f"{cfg.dataset.format}/{cfg.dataset.name}, config {name}"
         try:
             fingerprints[data_key(cfg)] = build_task(cfg).fingerprint()
@@ -78,8 +40,6 @@ def prepare(
         except Exception as error:
             message = f"{cfg.dataset.name!r} cannot be read ({type(error).__name__}: {error})"
             raise InputError.plain("dataset.name", message).noted(where) from error
-    if forget:
-        shifts.forget()
     return fingerprints
 
 
@@ -108,7 +68,7 @@ def check_data(
     keys = {seed: data_key(_with_seed(cfg, seed)) for seed in kept}
     if kept and not fingerprints.keys() & {*keys.values()}:
         first = _with_seed(cfg, min(kept))
-        fingerprints |= prepare([first], [experiment.name], forget=False)
+        fingerprints |= prepare([first], [experiment.name])
     for seed, result in kept.items():
         now = fingerprints.get(keys[seed]) or result["split"]
         if result["split"] != now:

@@ -3,23 +3,231 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Sequence
+import os
+import time
+from pathlib import Path
+from typing import Any, Callable, NamedTuple
 
 import torch
 from torch_geometric import seed_everything
 
 from graphgym_srnc.core import environment, parallel
+from graphgym_srnc.core.progress import RunProgress
+from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.data import files
 from graphgym_srnc.data.describe import label_counts
-from graphgym_srnc.gym import model as models
-from graphgym_srnc.gym.build import build_task, device, visible_task
-from graphgym_srnc.gym.checkpoint import Checkpoint
-from graphgym_srnc.gym.config import CfgNode, activate, dump_config, schema
-from graphgym_srnc.gym.recorder import Extras, Recorder, Silent, Watch
-from graphgym_srnc.gym.training import fit, fit_standard
-from graphgym_srnc.io.store import Experiment, Result
-from graphgym_srnc.plots import events
+from graphgym_srnc.data.names import of_folder
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym.build import build_task, fit, visible_task
+from graphgym_srnc.gym.config import CfgNode, activate, dump_config, load_config
+from graphgym_srnc.gym.keys import schema, values
+from graphgym_srnc.io import tensors
+from graphgym_srnc.io.settings import flatten
+from graphgym_srnc.io.store import CHECKPOINT, Experiment, Result
+from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.plots.tensorboard import TensorBoard, blind, untouched
 from graphgym_srnc.train.diagnostics import judge
-from graphgym_srnc.train.trainer import RunRecord
+from graphgym_srnc.train.model import FILE, UNKNOWN, TrainedModel, original_labels
+from graphgym_srnc.train.trainer import Episode, RunRecord
+
+MAIN = (
+    *("dataset.normalize", "gnn.layers_mp", "gnn.dim_inner", "gnn.dropout"),
+    *("optim.base_lr", "optim.weight_decay"),
+)
+"""Settings that TensorBoard shows of every run of ``run``, since most searches vary them."""
+
+
+FIRST_COST = 0.02
+"""Seconds that the first checkpoint is taken to cost, before there is one to measure."""
+
+RECORDED = "fingerprint selection score stopped warnings verdict val test".split()
+"""What a result takes from the record of the training as it is."""
+
+
+class Extras(NamedTuple):
+    """What a run leaves behind beside its record; none of it changes a number.
+
+    Args:
+        tensorboard: write events.
+        figures: draw the first episode, every k-th, and the selected one.
+        every: k; 0 = none between the first and the selected one.
+        how: the map of embeddings, ``pca`` or ``tsne``.
+        varied: settings to show in TensorBoard; empty = ``MAIN``, and whatever else of the task,
+            the method, the backbone and the optimiser is not the default.
+    """
+
+    tensorboard: bool = True
+    figures: bool = False
+    every: int = 0
+    how: str = "pca"
+    varied: tuple[tuple[str, Any], ...] = ()
+
+    def settings(self, cfg: CfgNode) -> dict[str, Any]:
+        """What tells a run of a config from others in TensorBoard, by config key."""
+        known = flatten(cfg)
+        # A grid file says words, of which the config knows the types.
+        shown = {key: known.get(key, value) for key, value in self.varied}
+        if "cfg" in shown:  # a long path, of which a table shows the beginning
+            shown["cfg"] = Path(shown["cfg"]).name.removesuffix(".yaml")
+        if not shown:
+            blocks = (cfg.dataset.format, "train", cfg.train.mode, "gnn", "optim")
+            default = flatten(load_config())
+            shown = {
+                key: value
+                for key, value in known.items()
+                if key in MAIN or key.split(".")[0] in blocks and value != default.get(key)
+            }
+        return {"method": cfg.train.mode, "seed": cfg.seed, **shown}
+
+
+class Quiet:
+    """Shows nothing of a run, where a subclass or a :class:`RunProgress` shows how far it is."""
+
+    def doing(self, status: str) -> None:
+        """What the run does now, where that may take long."""
+
+    def episode(self, number: int, most: int, text: str) -> None:
+        """An episode is done, of at most so many after episode 0."""
+
+    def say(self, line: str) -> None:
+        """Something that the user should know."""
+
+
+Watch = Quiet | RunProgress
+
+
+class Recorder:
+    """What a run writes after each episode: scores, events, and a checkpoint for ``--resume``.
+
+    It is a callback of the trainer, and its checkpoint.
+
+    Args:
+        cfg: the config of the run, with its seed.
+        experiment: makes the directory of the run once its first episode is done.
+        watch: who is told after each episode.
+        extras: what is written beside the record.
+        resume: whether to read a checkpoint that is there.
+    """
+
+    def __init__(
+        self, cfg: CfgNode, experiment: Experiment, watch: Watch, extras: Extras, resume: bool
+    ) -> None:
+        self.cfg, self.experiment, self.watch, self.extras = cfg, experiment, watch, extras
+        self.path = experiment.path / str(cfg.seed) / CHECKPOINT
+        self.resume, self.share = resume, cfg.train.checkpoint
+        self.split = ""  # fingerprint of the task
+        self.begin = time.perf_counter()
+        self.last_write, self.cost = time.monotonic(), FIRST_COST
+        self.board: TensorBoard | None = None
+        self.train_scores: list[dict[str, float]] = []
+        self.before: dict[str, Any] = {"maps": {}, "seconds": 0.0}  # of an interrupted run
+
+    def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
+        if self.board is None:
+            # Only now, since a method may still refuse its task when it starts.
+            directory = self.experiment.begin(self.cfg.seed, anew=not self.train_scores)
+            events, figures, every, how, _ = self.extras
+            begin = episode.number
+            self.board = TensorBoard(directory, events, figures, every, how, start=begin)
+            self.board.maps = self.before["maps"]
+        self.experiment.check_there(self.cfg.seed)
+        with untouched(method):
+            seen = blind(method, task)
+            scores = method.predict_at(seen.source, task.train, seen.role_of(seen.source))
+            right = method.decide(scores) == task.source.y[task.train]
+        self.train_scores.append({"micro_f1": float(right.float().mean())})
+        self.board(episode, method, task)
+
+        self.watch.episode(
+            episode.number, method.planned, f"val {100 * episode.val['micro_f1']:.1f}"
+        )
+
+    def finish(self, record: RunRecord, method: Method, task: ShiftTask) -> None:
+        """Show the selected episode of a trained method."""
+        self.experiment.check_there(self.cfg.seed)
+        self.watch.doing("drawing figures" if self.extras.figures else "writing files")
+        if self.board is not None:
+            self.board.finish(record, method, task, self.extras.settings(self.cfg))
+
+    def close(self) -> None:
+        """Leave the events on disk, however the training ended."""
+        if self.board is not None:
+            self.board.close()
+
+    def seconds(self) -> float:
+        """What the run has taken so far, with the time before a checkpoint that it went on from."""
+        return time.perf_counter() - self.begin + self.before["seconds"]
+
+    def read(self) -> dict[str, Any] | None:
+        """The trainer's state in the checkpoint of the run; None = there is none that can be used.
+
+        A file is used only if it is whole and of just this config, seed, split and versions, since
+        anything else would make other numbers. No code in it is run.
+        """
+        content = parallel.from_first(self._read_bytes)
+        if not content:
+            return None
+        try:
+            about, values = tensors.parse(content)
+            wrong = [name for name, value in self._key().items() if about["key"][name] != value]
+            state = tensors.join(about["state"], values)
+            found, train_scores = state["trainer"], state["train_scores"]
+            before = {key: state[key] for key in self.before}
+        except Exception:  # whatever is wrong with a file, the run is made again
+            wrong = ["file: it is damaged"]
+        if wrong:
+            self.watch.say(
+                f"warning: {self.path} is not used (different {', '.join(wrong)}). "
+                f"Seed {self.cfg.seed} starts from the beginning."
+            )
+            return None
+        self.train_scores, self.before = train_scores, before
+        self.watch.say(f"seed {self.cfg.seed} continues from its checkpoint")
+        return found
+
+    def write(self, state: Callable[[], dict[str, Any]]) -> None:
+        """Keep a state, unless the last one was kept too short a time ago for what it took."""
+        begin = time.monotonic()
+        if self.share < 1 and (begin - self.last_write) * self.share < self.cost:
+            return
+        self.experiment.check_there(self.cfg.seed)
+        values: dict[str, torch.Tensor] = {}
+        whole = {
+            "trainer": state(),
+            "train_scores": self.train_scores,
+            "maps": self.board.checkpoint() if self.board is not None else {},
+            "seconds": self.seconds(),
+        }
+        about = {"key": self._key(), "state": tensors.split(whole, values)}
+        try:
+            tensors.write(self.path, about, values)
+        except OSError as error:
+            self.share = 0.0
+            self.watch.say(
+                f"warning: {self.path} cannot be written ({error.strerror}). "
+                f"Seed {self.cfg.seed} continues without checkpoints."
+            )
+        self.last_write = time.monotonic()
+        self.cost = self.last_write - begin
+
+    def _key(self) -> dict[str, Any]:
+        """What a checkpoint must have in common with the run."""
+        return {
+            "config": self.experiment.digest,
+            "seed": self.cfg.seed,
+            "split": self.split,
+            "versions": environment.versions(),
+            "processes": parallel.count(),
+        }
+
+    def _read_bytes(self) -> bytes:
+        """The file; nothing where there is none, so that an empty or unreadable one is damaged."""
+        if not (self.resume and self.path.is_file()):
+            return b""
+        try:
+            return self.path.read_bytes() or b"empty"
+        except OSError:
+            return b"unreadable"
 
 
 def experiment(cfg: CfgNode, name: str) -> Experiment:
@@ -59,7 +267,7 @@ def run(
         InputError: the task cannot be made with these options, or does not suit the method.
         FloatingPointError: a loss term is NaN or infinite.
     """
-    watch, extras = watch or Silent(), extras or Extras()
+    watch, extras = watch or Quiet(), extras or Extras()
     directory = experiment.path / str(seed)
     cfg = base.clone()
     cfg.seed, cfg.run_dir = seed, str(directory)
@@ -67,7 +275,7 @@ def run(
     where = device(cfg)
     _set_up_process(cfg)
 
-    recorder = Recorder(cfg, experiment, watch, extras)
+    recorder = Recorder(cfg, experiment, watch, extras, resume)
     environment.reset_peak_memory()
     watch.doing("reading data")
     task = build_task(cfg)
@@ -75,42 +283,61 @@ def run(
     edges = max(graph.edge_index.size(1) for graph in (task.source, task.target))
     threads = environment.threads(cfg.num_threads, edges)
     torch.set_num_threads(threads)
-    if cfg.train.mode == "standard":
-        model, record, train_scores = fit_standard(cfg, task, experiment.begin(seed))
-    else:
-        checkpoint = Checkpoint(
-            experiment, seed, task.fingerprint(), cfg.train.checkpoint, watch.say, resume, recorder
-        )
-        shown, train_scores = task.to(where), recorder.train_scores
-        with contextlib.closing(recorder):
-            model, record = fit(cfg, shown, [recorder], checkpoint)
-            seen = visible_task(model, shown)
-            record.verdict = judge(model, seen, record.first)._asdict()
-            if not parallel.first():
-                return {}
-            recorder.finish(record, model, seen)
-            if cfg.train.save_model:
-                models.save(directory, cfg, model, shown, experiment.digest)
+    recorder.split, shown = task.fingerprint(), task.to(where)
+    with contextlib.closing(recorder):
+        model, record = fit(cfg, shown, [recorder], recorder)
+        seen = visible_task(model, shown)
+        record.verdict = judge(model, seen, record.first)._asdict()
+        if parallel.rank():
+            return {}
+        recorder.finish(record, model, seen)
+        if cfg.train.save_model:
+            facts = {"digest": experiment.digest, "split": task.fingerprint()}
+            _saved(cfg, model, seen, facts).save(directory / FILE)
+    return experiment.finish(
+        seed,
+        {
+            "method": cfg.train.mode,
+            "backbone": cfg.gnn.layer_type,
+            "task": task.name,
+            "split": task.fingerprint(),
+            "info": dict(task.info),
+            "lr": cfg.optim.base_lr,
+            "threads": threads,
+            "processes": parallel.count(),
+            "seconds": recorder.seconds(),
+            "peak_memory_mib": environment.peak_memory(),
+            **{name: getattr(record, name) for name in RECORDED},
+            "selected": record.best,
+            "history": [
+                {**vars(episode), "train": scores}
+                for episode, scores in zip(record.history, recorder.train_scores)
+            ],
+            "params": sum(parameter.numel() for parameter in model.parameters()),
+            "labels": label_counts(task),
+        },
+    )
 
-    result = {
-        "method": cfg.train.mode,
-        "backbone": cfg.gnn.layer_type,
-        "task": task.name,
-        "split": task.fingerprint(),
-        "info": dict(task.info),
-        "lr": cfg.optim.base_lr,
-        "threads": threads,
-        "processes": parallel.count(),
-        "seconds": recorder.seconds(),
-        "peak_memory_mib": environment.peak_memory(),
-        **_outcome(record, train_scores),
-        "params": sum(parameter.numel() for parameter in model.parameters()),
-        "labels": label_counts(task),
-    }
-    if extras.tensorboard and cfg.train.mode == "standard":
-        # GraphGym's own training is not watched as it goes.
-        events.write_run(directory, {"seed": seed, **result}, extras.settings(cfg))
-    return experiment.finish(seed, result)
+
+def device(cfg: CfgNode) -> torch.device:
+    """Where the method of a config trains: on the CPU, or with ``accelerator cuda`` on a GPU.
+
+    ``auto`` is the CPU, so that the numbers of a config do not depend on the machine.
+
+    Raises:
+        InputError: torch finds no CUDA device.
+    """
+    if cfg.accelerator != "cuda":
+        return torch.device("cpu")
+    if parallel.count() > 1:
+        message = "several processes can train together on the CPU only"
+        raise InputError.plain("accelerator", message, "Set accelerator to cpu")
+    if not torch.cuda.is_available():
+        message = "torch finds no CUDA device on this machine"
+        raise InputError.plain("accelerator", message, "Set accelerator to cpu")
+    # Without it cuBLAS has no deterministic algorithms; it is read when cuBLAS starts.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    return torch.device("cuda", torch.cuda.current_device())
 
 
 def _set_up_process(cfg: CfgNode) -> None:
@@ -123,29 +350,22 @@ def _set_up_process(cfg: CfgNode) -> None:
     seed_everything(cfg.seed)
 
 
-def _outcome(record: RunRecord, train_scores: Sequence[dict[str, float]]) -> Result:
-    """The part of a result that comes from the record of the training."""
-    history = [
-        {
-            "number": episode.number,
-            "losses": episode.losses,
-            "train": scores,
-            "val": episode.val,
-            "test": episode.test,
-            "seconds": episode.seconds,
-        }
-        for episode, scores in zip(record.history, train_scores)
-    ]
-    verdict = {"verdict": record.verdict} if record.verdict else {}
-    return {
-        "fingerprint": record.fingerprint,
-        "selection": record.selection,
-        "selected": record.best,
-        "score": record.score,
-        "stopped": record.stopped,
-        "warnings": record.warnings,
-        **verdict,
-        "val": record.val,
-        "test": record.test,
-        "history": history,
+def _saved(cfg: CfgNode, method: Method, task: ShiftTask, facts: dict[str, Any]) -> TrainedModel:
+    """The model of a run, with the parameters of an estimator that would train it."""
+    names = list(task.class_names)
+    classes: list[int] | list[str] = original_labels(task)
+    if names:
+        unknown = UNKNOWN if UNKNOWN not in names else f"{UNKNOWN} class"
+        classes = names + [unknown] * task.open_set
+    rules = ("selection", "min_agreement", "max_episodes", "patience")
+    facts["params"] = {
+        "lr": cfg.optim.base_lr,
+        "weight_decay": cfg.optim.weight_decay,
+        "random_state": cfg.seed,
+        **{name: cfg.train[name] for name in rules},
     }
+    if cfg.dataset.format == "file":
+        place = files.locate(cfg.file.path or cfg.dataset.name, cfg.dataset.dir, "file.path")
+        facts["feature_names"] = of_folder(place).words
+    options = values(cfg, cfg.train.mode, type(method))
+    return TrainedModel.of(method, task, options, classes, facts)

@@ -124,21 +124,6 @@ def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Pat
     return write_events(directory / MEAN, [(custom_scalars(layout), 0), *summaries])
 
 
-def write_run(directory: Path, result: store.Result, settings: Mapping[str, Any]) -> Path:
-    """Write the events of a finished run that was not recorded during training.
-
-    See :class:`graphgym_srnc.plots.tensorboard.TensorBoard` for recording during training.
-
-    Args:
-        directory: directory of the run.
-        result: record of the run.
-        settings: settings that distinguish this run from others, by config key.
-    """
-    summaries = [pair for episode in result["history"] for pair in scalars(episode)]
-    last = final(result, {"seed": result["seed"], **settings})
-    return write_events(directory, summaries + last)
-
-
 def scalars(episode: Mapping[str, Any]) -> list[tuple[Any, int]]:
     """Summaries of an episode with its number: losses, scores and seconds."""
     from torch.utils.tensorboard.summary import scalar

@@ -38,7 +38,7 @@ def prepare_data(cells: Sequence[Cell]) -> None:
     from graphgym_srnc.gym.prepare import check_data, prepare
 
     configs, names = [cell.cfg for cell in cells], [cell.experiment.name for cell in cells]
-    fingerprints = prepare(configs, names, forget=False)
+    fingerprints = prepare(configs, names)
     for cell in cells:
         check_data(cell.cfg, cell.experiment, cell.missing, fingerprints)
     shifts.forget()

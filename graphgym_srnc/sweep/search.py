@@ -12,8 +12,8 @@ from graphgym_srnc.core.options import options
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym import build_task, config_names, load_config
 from graphgym_srnc.gym.build import visible_task
-from graphgym_srnc.gym.config import KEYS
 from graphgym_srnc.gym.encoder import ignored
+from graphgym_srnc.gym.keys import KEYS
 from graphgym_srnc.gym.prepare import data_key, prepare
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.train.selection import SELECTIONS
@@ -106,7 +106,7 @@ def check(arms: Sequence[Arm], blocks: Sequence[Words], seed: int) -> None:
     open_set = False
     for block in blocks:
         configs = [arm.config([*block, "seed", str(seed)]) for arm in arms]
-        prepare(configs[:1], forget=False)
+        prepare(configs[:1], [arms[0].name])
         task = build_task(configs[0])
         open_set = open_set or task.open_set
         for arm, cfg in zip(arms, configs):

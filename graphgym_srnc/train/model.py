@@ -7,7 +7,7 @@ import os
 import textwrap
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Iterator, Mapping, NamedTuple, Sequence, get_type_hints
+from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
 
 import torch
 from torch import Tensor
@@ -16,15 +16,20 @@ from torch_geometric.data import Data
 from graphgym_srnc import __version__, methods, shifts
 from graphgym_srnc.backbones import Encoder, EncoderSpec, prepare
 from graphgym_srnc.backbones.sparse import Sparse
-from graphgym_srnc.core.options import options as options_of
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
-from graphgym_srnc.data.names import check_features
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import tensors
+from graphgym_srnc.data import files
+from graphgym_srnc.data.names import check_features, of_folder
+from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.io import store, tensors
 from graphgym_srnc.methods.shared.base import Method
+
+FILE = "model.safetensors"
+"""Name of the model file in the folder of a run."""
 
 FORMAT = 1
 """Format of model files; no other one is read."""
+
+Result = dict[str, Any]
 
 UNKNOWN = "unknown"
 """Name of the unknown class."""
@@ -62,6 +67,7 @@ class TrainedModel:
         dense: whether the target graph in training had dense features. Features of all other graphs
             are scaled in the same way.
         facts: additional plain values to store with the model.
+        result: the record of its run, or of the training of an estimator.
     """
 
     method: Method
@@ -69,12 +75,7 @@ class TrainedModel:
     classes: Sequence[int | str]
     dense: bool
     facts: dict[str, Any] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        return (
-            f"TrainedModel({self.name}, {self.method.encoder.kind}: "
-            f"{self.method.task.num_features} features, {len(self.classes)} classes)"
-        )
+    result: Result = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -100,6 +101,39 @@ class TrainedModel:
     def class_names(self) -> tuple[str, ...]:
         """Names of the classes in the order of the posterior."""
         return tuple(UNKNOWN if label == HIDDEN else str(label) for label in self.classes)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The config of its run; empty if it is not loaded from the folder of a run."""
+        return self.result.get("config", {})
+
+    def folder(self) -> Path | None:
+        """Where the target graph of its run lies if it is the user's own, a folder or a file."""
+        if self.config.get("dataset", {}).get("format") != "file":
+            return None
+        dataset, file = self.config["dataset"], self.config["file"]
+        return files.locate(file["path"] or dataset["name"], dataset["dir"], "file.path")
+
+    def inputs(self) -> list[str]:
+        """The files of the target graph of its run that a user may have named."""
+        folder = self.folder()
+        return [str(folder), self.config["file"]["features"]] if folder else []
+
+    def read(self, path: str, features: str) -> tuple[Data, Path]:
+        """Another graph without its labels, and where it lies.
+
+        Args:
+            path, features: see the shift ``file``.
+
+        Raises:
+            InputError: it cannot be read; names the command line's options.
+        """
+        root = self.config.get("dataset", {}).get("dir", "")
+        with renamed({"path": "--graph", "features": "--features"}):
+            graph, source = files.load_unlabelled(path, features, root)
+        graph = shifts.unlabelled(graph)
+        graph.feature_names = of_folder(source, None, graph.num_features).words
+        return graph, source
 
     def checked(self, graph: Data) -> Data:
         """Validated features and edges of a graph to predict, on the device of the method.
@@ -131,18 +165,15 @@ class TrainedModel:
             InputError: see :meth:`checked`.
         """
         graph, method = self.checked(graph), self.method
-        scores = method.predict(graph)
+        scores, views = method.predict(graph), method.views()
+        hidden, group = views.get("cluster_gnn", views["classifier"])(graph)
         return Prediction(
             method.decide(scores),
             method.posterior(scores),
             method.confidence(scores),
-            *_cluster_and_hidden(method, graph),
+            group if "cluster_gnn" in views else None,
+            hidden,
         )
-
-    @torch.no_grad()
-    def embedding(self, graph: Data) -> Tensor:
-        """Last hidden state ``[V, H]`` of a graph returned by :meth:`checked`."""
-        return _cluster_and_hidden(self.method, graph)[1]
 
     def save(self, path: str | os.PathLike) -> None:
         """Save the model to one file. The file is written completely or not at all.
@@ -176,17 +207,26 @@ def is_dense(graph: Data, features: str) -> bool:
     return not isinstance(prepare(graph, features).x, Sparse)
 
 
-def load(path: str | os.PathLike, encoder: EncoderSpec | None = None) -> TrainedModel:
-    """Load a file saved by :meth:`TrainedModel.save` to the CPU, without executing code in it.
+def load(
+    path: str | os.PathLike, encoder: Callable[[Result], EncoderSpec] | None = None
+) -> TrainedModel:
+    """Load a model to the CPU, without executing code in its file.
 
     Args:
-        path: the file.
-        encoder: encoder specification; required if layers are registered with GraphGym, since the
-            file does not contain them.
+        path: a file saved by :meth:`TrainedModel.save`, the folder of a finished run that kept its
+            model, or that of an experiment, whose finished run with the lowest seed is taken.
+        encoder: makes the encoder specification from the record of a run whose layers are
+            registered with GraphGym, since the file does not contain them.
 
     Raises:
-        InputError: the file does not exist, is damaged or of another kind, or needs ``encoder``.
+        InputError: there is no model, it is damaged or of another kind or run, or needs
+            ``encoder``.
     """
+    path, result = Path(path), Result()
+    if path.name == FILE and (path.parent / "result.json").is_file():
+        path = path.parent
+    if path.is_dir():
+        path, result = _finished(path)
     with refused(path):
         about, state = tensors.read(path)
         if about["format"] != FORMAT:
@@ -194,21 +234,32 @@ def load(path: str | os.PathLike, encoder: EncoderSpec | None = None) -> Trained
             raise ValueError(f"its format is {found}; this version reads format {FORMAT}")
         kind, options, sizes = methods.find(about["method"]), about["options"], about["sizes"]
         classes, facts = about["classes"], about["facts"]
-        _check_types(options, {option.key: option.type for option in options_of(kind)})
-        _check_types(sizes, get_type_hints(Sizes))
-        _check_types({"classes": classes, "facts": facts}, {"classes": list, "facts": dict})
         if not about["registered"]:
-            _check_types(about["encoder"], get_type_hints(EncoderSpec))
-            encoder = EncoderSpec(**about["encoder"])
-        elif encoder is None:
+            spec = EncoderSpec(**about["encoder"])
+        elif encoder is None or not result:
             raise ValueError(
                 f"its layer {about['encoder']['kind']} is registered with GraphGym; "
                 "load the folder of its run instead"
             )
-        method = _rebuilt(kind, encoder, options, Sizes(**sizes), state)
+        else:
+            spec = encoder(result)
+        method = _rebuilt(kind, spec, options, Sizes(**sizes), state)
         if len(classes) != method.task.num_outputs:
             raise ValueError(f"{len(classes)} classes instead of {method.task.num_outputs}")
-        return TrainedModel(method, options, classes, about["dense"] is True, facts)
+        given = {**facts, "method": about["method"]}
+        if result and any(given.get(key) != result[key] for key in ("method", "digest", "split")):
+            raise ValueError("it belongs to another run")
+        result = result or facts.get("record") or {}
+        return TrainedModel(method, options, classes, about["dense"] is True, facts, result)
+
+
+def _finished(path: Path) -> tuple[Path, Result]:
+    """The model file of a finished run, and its record."""
+    path, result = store.finished_run(path)
+    if not (path / FILE).is_file():
+        hint = "Train with train.save_model true; `grid` and `tune` set it to false by default"
+        raise InputError.plain("RUN", f"{path} contains no saved model {FILE}", hint)
+    return path / FILE, result
 
 
 @contextlib.contextmanager
@@ -236,12 +287,6 @@ def original_labels(task: ShiftTask) -> list[int]:
     return known + [HIDDEN] * task.open_set
 
 
-def _check_types(values: Mapping[str, Any], types: Mapping[str, Any]) -> None:
-    for name, value in values.items():
-        if type(value) is not (list if types[name] is tuple else types[name]):
-            raise ValueError(f"{name} is {value!r}")
-
-
 def _rebuilt(
     kind: type[Method],
     encoder: EncoderSpec,
@@ -261,21 +306,9 @@ def _rebuilt(
         method.build(sizes)
     expected = method.state_dict()
     for name, blank in expected.items():
-        weight = state.get(name)
-        if not isinstance(weight, Tensor) or weight.is_meta or not _fits(weight, blank):
-            raise ValueError(f"{name} is not {blank.dtype}{list(blank.shape)}")
+        weight = state.get(name, torch.empty(()))
+        shape = [found if size == 0 else size for found, size in zip(weight.shape, blank.shape)]
+        if weight.dtype != blank.dtype or [*weight.shape] != shape or weight.dim() != blank.dim():
+            raise ValueError(f"{name} is not {blank.dtype}{[*blank.shape]}")
     method.load_state_dict({name: state[name] for name in expected}, assign=True)
     return method.eval()
-
-
-def _fits(weight: Tensor, blank: Tensor) -> bool:
-    """Whether a weight matches an untrained one in dtype, layout and shape (size 0 matches any)."""
-    alike = (weight.dtype, weight.layout, weight.dim()) == (blank.dtype, blank.layout, blank.dim())
-    return alike and all(size in (0, found) for found, size in zip(weight.shape, blank.shape))
-
-
-def _cluster_and_hidden(method: Method, graph: Data) -> tuple[Tensor | None, Tensor]:
-    """The fields ``cluster`` and ``hidden`` of :class:`Prediction`."""
-    views = method.views()
-    hidden, group = views.get("cluster_gnn", views["classifier"])(graph)
-    return group if "cluster_gnn" in views else None, hidden

@@ -23,9 +23,6 @@ from graphgym_srnc.methods.shared.training import random_state, set_random_state
 from graphgym_srnc.train.metrics import ExtraScores, scores_of
 from graphgym_srnc.train.selection import SELECTIONS
 
-IN_PARALLEL = "1 or more, since several processes train together and share batches"
-"""Required value of ``batch_size`` if several processes train together."""
-
 
 @dataclass
 class Episode:
@@ -170,14 +167,14 @@ def fit(
         InputError: ``selection`` is unknown, or the task lacks what the criterion or method needs.
         FloatingPointError: a loss term is NaN or infinite.
     """
-    rule = SELECTIONS[selection](task, min_agreement, extra)
+    rule, method.limit = SELECTIONS[selection](task, min_agreement, extra), max_episodes
+    allowed = "1 or more, since several processes train together and share batches"
     right = method.batch_size > 0 or parallel.count() == 1
-    method.require("batch_size", method.batch_size, right, IN_PARALLEL)
+    method.require("batch_size", method.batch_size, right, allowed)
     held_out = bool((task.validation.y[task.val] < task.num_known).any())
-    for option, needs in (("correction", "bbse"), ("cut", "share")):
-        chosen = getattr(method, option)
-        if chosen == needs and not held_out:
-            message = f"{needs} needs validation nodes of known classes, and the task has none"
+    for option, choice in (("correction", "bbse"), ("cut", "share")):
+        if getattr(method, option) == choice and not held_out:
+            message = f"{choice} needs validation nodes of known classes, and the task has none"
             raise InputError.plain(f"{method.key()}.{option}", message, "Use another value")
     if seed is not None:
         torch.manual_seed(seed)
@@ -224,15 +221,15 @@ def fit(
             best_state = copy.deepcopy(method.state_dict())
 
         with parallel.together(False):
-            for callback in callbacks if parallel.first() else ():
+            for callback in () if parallel.rank() else callbacks:
                 callback(episode, method, task)
         if patience and number - record.best >= patience:
             record.stopped = f"no better score by {selection} for {patience} episode(s)"
             break
-        if number >= method.planned(max_episodes):
+        if number >= method.planned:
             record.stopped = f"all {number} episode(s) done"
             break
-        if checkpoint is not None and parallel.first():
+        if checkpoint is not None and not parallel.rank():
             checkpoint.write(state)
 
     method.load_state_dict(best_state)
@@ -249,13 +246,6 @@ def evaluate(
     method: Method, task: ShiftTask, blind: ShiftTask, extra: ExtraScores, reads_all: bool
 ) -> tuple[dict[str, float], dict[str, float], Tensor]:
     """Set the unknown-class threshold on validation nodes and score the method after an episode.
-
-    Args:
-        method: the method after the episode.
-        task: the scenario, with its labels.
-        blind: the task as the method sees it.
-        extra: user-defined scores.
-        reads_all: whether the prediction of every target node is needed.
 
     Returns:
         Scores on validation nodes, scores on test nodes, and predictions ``[2, V]`` as in
@@ -279,21 +269,12 @@ def evaluate(
 
 
 def predict_sets(
-    method: Method,
-    task: ShiftTask,
-    reads_all: bool = False,
+    method: Method, task: ShiftTask, reads_all: bool = False
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | slice]:
-    """Scores of validation nodes, test nodes and target nodes.
+    """Scores ``[n, K]`` of validation, test and target nodes, and the ids of these target nodes.
 
-    Args:
-        method: the method.
-        task: the task as the method sees it.
-        reads_all: whether the scores of all target nodes are needed.
-
-    Returns:
-        Scores ``[n, K]`` of the validation nodes, of the test nodes and of the target, and the ids
-        of these target nodes. These are all nodes, or only the test nodes if scoring a subset is
-        cheaper.
+    The target nodes are all nodes if ``reads_all``, or if scoring a subset is not cheaper;
+    otherwise the test nodes. ``task`` is the task as the method sees it.
     """
     target, held_out = task.target, (task.validation, task.role_of(task.validation))
     if method.by_node and not reads_all and len(task.test):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, Callable, Mapping, Sequence, cast
 
@@ -68,7 +69,10 @@ class Method(Threshold, PriorCorrection):
     """Tensors and plain values of a checkpoint that :meth:`ready` cannot build again."""
 
     episodes: int = 0
-    """Number of episodes after episode 0 that the method asks for; callers use :meth:`planned`."""
+    """Number of episodes after episode 0 that the method asks for; callers use :attr:`planned`."""
+
+    limit: int = -1
+    """Maximum number of episodes after episode 0, which the trainer sets; -1 = no limit."""
 
     oracle: bool = False
     """Whether the method receives ``task.oracle``, the task with every class visible."""
@@ -114,9 +118,10 @@ class Method(Threshold, PriorCorrection):
         self.collapsed = False  # whether a warning reports that clusters do not match the classes
         self.register_buffer("threshold", torch.tensor(0.0))
 
-    def planned(self, limit: int) -> int:
-        """Number of episodes after episode 0, at most ``limit``; -1 = no limit."""
-        return self.episodes if limit < 0 else min(limit, self.episodes)
+    @property
+    def planned(self) -> int:
+        """Number of episodes after episode 0; :meth:`start` and :meth:`episode` may change it."""
+        return self.episodes if self.limit < 0 else min(self.limit, self.episodes)
 
     @property
     def by_node(self) -> bool:
@@ -148,7 +153,6 @@ class Method(Threshold, PriorCorrection):
         A trained model is loaded into them, so what predictions use must be a weight or a buffer.
         """
         self.task = cast(ShiftTask, task)
-        self.encoder = backbones.blank(self.encoder, task.num_features)
         self.build_correction(task.num_known)
 
     def setup(self, task: ShiftTask) -> None:
@@ -179,9 +183,9 @@ class Method(Threshold, PriorCorrection):
     def restore(self, task: ShiftTask, state: dict[str, Any]) -> None:
         """Continue from a :meth:`checkpoint` on the same task."""
         if "base" in state:
-            self.encoder = backbones.blank(self.encoder, task.num_features)
-            if self.encoder.base is not None:
-                self.encoder.base.load_state_dict(state["base"])
+            base = cast(nn.Module, backbones.build(self.encoder, task.num_features, 1).base)
+            base.load_state_dict(state["base"])
+            self.encoder = replace(self.encoder, base=base)
         self.setup(task)
         set_random_state(state["draws"], task.device)
         self.ready()

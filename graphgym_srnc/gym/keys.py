@@ -1,0 +1,256 @@
+"""The keys of a config: which there are, which of them a run reads, and what they may be."""
+
+from __future__ import annotations
+
+import functools
+from typing import Annotated, Any, Callable, Mapping, Sequence
+
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import set_cfg
+from yacs.config import CfgNode
+
+from graphgym_srnc import methods, shifts
+from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
+from graphgym_srnc.core.environment import AUTO, MAX_THREADS
+from graphgym_srnc.core.options import Allowed, OneOf, Option, Range, Share
+from graphgym_srnc.core.options import options as options_of
+from graphgym_srnc.errors import Collected, InputError
+from graphgym_srnc.gym.encoder import SPEC_KEYS, is_fast
+from graphgym_srnc.io.settings import flatten
+from graphgym_srnc.methods.shared.training import adam
+from graphgym_srnc.train import trainer
+
+TRAINING = [option for option in options_of(trainer.fit) if option.key not in ("seed", "callbacks")]
+"""The settings of the trainer, which are keys of the block ``train``."""
+
+
+def train_keys(
+    *, mode: str = "standard", checkpoint: Share = 0.02, save_model: bool = True
+) -> None:
+    """Keys of the block ``train`` beside the settings of the trainer.
+
+    Args:
+        mode: method to train; standard = GraphGym's own training, in a main.py alone.
+        checkpoint: maximum share of the run time spent on writing checkpoints, from which --resume
+            continues; 1 = after every episode, 0 = never.
+        save_model: whether to save the trained model in the folder of the run; grid and tune set it
+            to false by default.
+    """
+
+
+def dataset_keys(*, normalize: Annotated[str, OneOf(*FEATURES)] = "none") -> None:
+    """Keys that this package adds to the block ``dataset``.
+
+    Args:
+        normalize: scaling of features: row (sum 1), l2 (length 1), auto (l2, and dense features are
+            centred) or none.
+    """
+
+
+MODE, *KEPT = options_of(train_keys)
+OWN = {"train": [MODE, *TRAINING, *KEPT], "dataset": options_of(dataset_keys)}
+"""Keys of this package in blocks of GraphGym."""
+
+KEYS = {
+    **SPEC_KEYS,
+    "lr": "optim.base_lr",
+    "weight_decay": "optim.weight_decay",
+    "method": "train.mode",
+    "shift": "dataset.format",
+    "name": "dataset.name",
+    "root": "dataset.dir",
+    **{option.key: f"train.{option.key}" for option in TRAINING},
+}
+"""GraphGym's key for what the rest of this package calls an option."""
+
+
+def schema() -> dict[str, list[Option]]:
+    """Every config key that this package adds, by block; each shift and each method has one."""
+    blocks = dict(OWN)
+    for name in shifts.names():
+        blocks[name] = [
+            option._replace(
+                default=-1, doc=f"{option.doc} -1 = seed of the run.".strip(), allowed=Range(-1)
+            )
+            if option.key == "split_seed"
+            else option
+            for option in options_of(shifts.find(name))
+        ]
+    return blocks | {name: options_of(methods.find(name)) for name in methods.names()}
+
+
+def add_options(cfg: CfgNode) -> None:
+    """Add our keys to a config; a key that is there already stays as it is."""
+    for block, options in schema().items():
+        node = cfg.setdefault(block, CfgNode())
+        for option in options if isinstance(node, dict) else ():
+            default = list(option.default) if option.type is tuple else option.default
+            node.setdefault(option.key, default)
+    # GraphGym reads these keys and makes them late or never.
+    cfg.setdefault("device", cfg.accelerator)
+    cfg.setdefault("run_dir", cfg.out_dir)
+
+
+def values(cfg: CfgNode, block: str, function: Callable) -> dict[str, Any]:
+    """The keywords of a method or shift as a config has them, in the types of its signature."""
+    return {option.key: option.type(cfg[block][option.key]) for option in options_of(function)}
+
+
+READ = {
+    *("accelerator", "out_dir", "seed", "round", "num_threads", "optim.scheduler"),
+    *("custom_metrics", "metric_best", "metric_agg"),
+    *("dataset.format", "dataset.name", "dataset.dir", "gnn.batchnorm", "gnn.l2norm"),
+    *("optim.optimizer", "optim.base_lr", "optim.weight_decay"),
+    *SPEC_KEYS.values(),
+}
+"""Keys of GraphGym that a method, its encoder or its run reads."""
+
+LAYERS_READ = {
+    *("gnn.agg", "gnn.normalize_adj", "gnn.msg_direction", "gnn.self_msg", "gnn.keep_edge"),
+    *("gnn.clear_feature", "gnn.att_final_linear", "gnn.att_final_linear_bn"),
+    *("dataset.edge_dim", "mem.inplace", "bn.eps", "bn.mom"),
+}
+"""Keys that GraphGym's own layers read, and ours do not."""
+
+HARMLESS = {
+    *("print", "cfg_dest", "tensorboard_each_run", "tensorboard_agg"),
+    *("view_emb", "gpu_mem", "benchmark", "share.dim_in", "share.dim_out", "share.num_splits"),
+}
+"""Keys of what GraphGym shows and where, and those that it or a run writes into a config: a method
+does not read them, and they do no harm."""
+
+INSTEAD = {
+    "optim.max_epoch": "train.max_episodes and the steps of the method bound its training",
+    "train.batch_size": "the method's own batch_size is its batch",
+    "train.auto_resume": "use the option --resume",
+    "train.enable_ckpt": "use train.checkpoint and train.save_model",
+    "device": "use accelerator",
+}
+"""What does the work of a key that is not read."""
+
+SCORES = (
+    *("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision"),
+    *("known_accuracy", "known_recall", "hs"),
+)
+"""Scores of every method, which ``custom_metrics`` need not name."""
+
+
+def own_metrics(cfg: CfgNode) -> list[str]:
+    """The metrics of ``custom_metrics`` that are not scores of every method: your own ones."""
+    return [name for name in cfg.custom_metrics if name not in SCORES]
+
+
+@functools.cache
+def stock_keys() -> frozenset[str]:
+    """The keys of GraphGym without any plug-in, and those that it or a run adds later."""
+    stock, plugins = CfgNode(), dict(register.config_dict)
+    register.config_dict.clear()
+    try:
+        set_cfg(stock)
+    finally:
+        register.config_dict.update(plugins)
+    return frozenset({*flatten(stock), *HARMLESS, "device"} - {"run_dir"})
+
+
+def reads(cfg: CfgNode, key: str) -> bool:
+    """Whether a run of a config reads a key of GraphGym or of ours."""
+    block = key.split(".")[0]
+    if block in {*methods.names(), *shifts.names()}:
+        return block in (cfg.train.mode, cfg.dataset.format)
+    if key in LAYERS_READ:
+        normal = key.startswith("bn.") and cfg.gnn.batchnorm
+        return normal or cfg.gnn.layer_type not in BACKBONES
+    if key == "optim.momentum":
+        return cfg.optim.optimizer != "adam"
+    return key in READ or key not in stock_keys()
+
+
+def not_read(configs: Sequence[CfgNode], *defaults: Mapping[str, Any]) -> list[str]:
+    """Keys that some of the configs set and none of them reads, and that do no harm.
+
+    Args:
+        configs: the configs of one command.
+        defaults: flat configs, whose values count as not set.
+    """
+    blocks = {*methods.names(), *shifts.names()}
+    flats = [flatten(cfg) for cfg in configs]
+    return [
+        key
+        for key in defaults[0]
+        if (key in HARMLESS or key.split(".")[0] in blocks)
+        and any(_is_set(key, flat.get(key), defaults) for flat in flats)
+        and not any(reads(cfg, key) for cfg in configs)
+    ]
+
+
+def _is_set(key: str, value: Any, defaults: Sequence[Mapping[str, Any]]) -> bool:
+    return value not in [flat[key] for flat in defaults if key in flat]
+
+
+def check(cfg: CfgNode, *defaults: Mapping[str, Any]) -> None:
+    """Check a whole config before any long work.
+
+    Args:
+        cfg: the config.
+        defaults: flat configs, whose values count as not set.
+
+    Raises:
+        InputError: a value is not allowed, or a key is set that the method does not read; names all
+            keys at fault.
+    """
+    wrong, mode, flat = Collected(), cfg.train.mode, flatten(cfg)
+    for key, value in flat.items():
+        in_vain = key in stock_keys() and key not in HARMLESS and not reads(cfg, key)
+        if in_vain and _is_set(key, value, defaults):
+            message = f"train.mode {mode} does not read this key, set to {value!r}"
+            hint = f"Remove it, or set it to {defaults[0].get(key)!r}"
+            hint += f"; {INSTEAD[key]}" if key in INSTEAD else ""
+            wrong.errors.append(InputError.plain(key, message, hint))
+    seen = {error.key for error in wrong.errors}
+    for key, limit in limits(cfg).items():
+        value = flat.get(key)
+        # GraphGym may lack a key, and makes None of devices.
+        if key not in seen and value is not None and not limit.allows(value):
+            wrong.errors.append(InputError(key, value, str(limit)))
+    wrong.check()
+    method = methods.find(mode)
+    method(**values(cfg, mode, method))  # its signature and constructor say what it takes
+
+
+ALWAYS = ("auto", "accuracy", "micro_f1", "macro_f1", "macro_recall")
+"""What ``metric_best`` may be beside your own metrics. Other scores exist only where nodes are
+unknown."""
+
+
+def limits(cfg: CfgNode) -> dict[str, Allowed]:
+    """What the keys of a config may be, by our options and by what a method's loop can do."""
+    blocks = schema()
+    own = {
+        f"{block}.{option.key}": option.allowed
+        for block in ("train", "dataset", cfg.dataset.format)
+        for option in blocks.get(block, ())
+    }
+    own |= {
+        KEYS[option.key]: option.allowed
+        for option in options_of(EncoderSpec) + options_of(adam)
+        if option.key in KEYS
+    }
+    if cfg.gnn.layer_type == "gatconv" and not is_fast(cfg, "gatconv"):
+        own["gnn.att_heads"] = OneOf(1)  # GraphGym's own layer ignores the number
+    return {
+        **{key: allowed for key, allowed in own.items() if allowed},
+        "seed": Range(0, 2**32 - 1),
+        "round": Range(0, 17),
+        "num_threads": Range(1, MAX_THREADS, word=AUTO),
+        "accelerator": OneOf("auto", "cpu", "cuda"),
+        "metric_agg": OneOf("argmax", "argmin"),
+        "metric_best": OneOf(*ALWAYS, *own_metrics(cfg)),
+        "custom_metrics": OneOf(*sorted(register.metric_dict)),
+        "dataset.format": OneOf(*shifts.names()),
+        "train.mode": OneOf(*methods.names()),
+        "gnn.layer_type": OneOf(*sorted({*register.layer_dict, *BACKBONES})),
+        "gnn.act": OneOf(*sorted({*register.act_dict, *ACTIVATIONS})),
+        "gnn.agg": OneOf("add", "sum", "mean", "min", "max"),
+        "optim.optimizer": OneOf(*sorted(register.optimizer_dict)),
+        "optim.scheduler": OneOf("none"),
+    }
