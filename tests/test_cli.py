@@ -252,6 +252,27 @@ def test_runs_of_other_data_are_not_pooled(tmp_path, capsys):
     assert len(scores(tmp_path / "out", "one")) == 2
 
 
+def test_a_large_graph_has_batches_unless_somebody_says_how_many(tmp_path, gym, monkeypatch):
+    from graphgym_srnc.gym import prepare
+
+    graph = make_graph()
+    np.save(tmp_path / "features.npy", graph.x.numpy())
+    for name, rows in (("edges", graph.edge_index.T), ("labels", graph.y[:, None])):
+        np.savetxt(tmp_path / f"{name}.csv", rows.numpy(), fmt="%d", delimiter=",")
+    monkeypatch.setattr(prepare, "LARGE", 90)
+    for given, mode, batch in (
+        ([], "erm", prepare.BATCH),
+        (["erm.batch_size", "0"], "erm", 0),
+        (["erm.batch_size", "8"], "erm", 8),
+        (["gnn.layer_type", "sgconv"], "erm", 0),
+    ):
+        words = ["dataset.format", "file", "file.path", str(tmp_path), "train.mode", mode, *given]
+        cfg = gym.load_config(None, words)
+        told = prepare.choose_batches(cfg, words[::2])
+        assert cfg[mode].batch_size == batch
+        assert (f"so {mode}.batch_size is set to {batch}" in told) == (not given)
+
+
 def test_an_unwritable_place_is_told_before_any_work(tmp_path, capsys, monkeypatch):
     (tmp_path / "file").write_text("mine")
     monkeypatch.setattr(

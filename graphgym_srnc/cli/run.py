@@ -110,10 +110,11 @@ def main(args: argparse.Namespace) -> None:
 def _main(args: argparse.Namespace, settings: dict[str, Any]) -> None:
     from graphgym_srnc.core import parallel, text
     from graphgym_srnc.gym import load_config, run
-    from graphgym_srnc.gym.prepare import check_data
+    from graphgym_srnc.gym.prepare import check_data, choose_batches
     from graphgym_srnc.io import store
 
     cfg = load_config(settings, args.overrides)
+    batches = choose_batches(cfg, [*settings, *args.overrides[::2]])
     seeds = store.seeds(cfg.seed, args.repeat)
     cfg.out_dir = args.out_dir or cfg.out_dir
     experiment = run.experiment(
@@ -133,6 +134,8 @@ def _main(args: argparse.Namespace, settings: dict[str, Any]) -> None:
                 run.run(cfg, seed, experiment, resume=args.resume)
         return
     arguments.remark([cfg])
+    if batches:
+        print(f"note: {batches}", file=sys.stderr)
     for warning in experiment.warnings:
         print(f"warning: {warning}", flush=True)
     done = len(seeds) - len(missing)

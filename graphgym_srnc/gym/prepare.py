@@ -2,13 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any, Collection, Sequence
 
+from graphgym_srnc import methods
+from graphgym_srnc.data import files
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task, shift_options
-from graphgym_srnc.gym.config import CfgNode
+from graphgym_srnc.gym.config import CfgNode, data_root
 from graphgym_srnc.io.store import Experiment
+
+LARGE, BATCH, SAMPLED = 100_000, 1024, ("gcnconv", "sageconv", "gatconv", "gatdrop")
+"""Nodes of a user's own graph from which a run learns from batches, their size, and kinds of layers
+that draw neighbours."""
+
+
+def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
+    """Have a run on a large graph folder of the user learn from batches.
+
+    Args:
+        cfg: its config, which is changed.
+        given: the keys that its file or the command line sets, which are left as they are.
+
+    Returns:
+        What was done, in words; empty = nothing.
+    """
+    mode, key = cfg.train.mode, f"{cfg.train.mode}.batch_size"
+    block = cfg.get(mode, {})
+    free = "batch_size" in block and not block["batch_size"] and key not in given
+    if not free or cfg.dataset.format != "file" or cfg.gnn.layer_type not in SAMPLED:
+        return ""
+    with contextlib.suppress(InputError):  # whoever reads the graph tells what is wrong with it
+        place = cfg.file.path or cfg.dataset.name
+        nodes = files.num_nodes(files.locate(place, data_root(cfg.dataset.dir), "file.path"))
+        if nodes and nodes >= LARGE and methods.find(mode).in_batches:
+            block["batch_size"] = BATCH
+            return (
+                f"The graph has {nodes:,} nodes, so {key} is set to {BATCH}. Set it to 0 to"
+                " train on the whole graph at once."
+            )
+    return ""
 
 
 def prepare(configs: Sequence[CfgNode], names: Sequence[str]) -> dict[str, str]:

@@ -120,7 +120,7 @@ class Method(Threshold, PriorCorrection):
 
     @property
     def planned(self) -> int:
-        """Number of episodes after episode 0; :meth:`start` and :meth:`episode` may change it."""
+        """Number of episodes after episode 0; it may change in :meth:`start` and :meth:`episode`."""
         return self.episodes if self.limit < 0 else min(self.limit, self.episodes)
 
     @property
