@@ -172,9 +172,9 @@ def fit(
     right = method.batch_size > 0 or parallel.count() == 1
     method.require("batch_size", method.batch_size, right, allowed)
     held_out = bool((task.validation.y[task.val] < task.num_known).any())
-    for option, value in (("correction", "bbse"), ("cut", "share")):
-        if getattr(method, option) == value and not held_out:
-            message = f"{value} needs validation nodes of known classes, and the task has none"
+    for option, needs in (("correction", "bbse"), ("cut", "share")):
+        if getattr(method, option) == needs and not held_out:
+            message = f"{needs} needs validation nodes of known classes, and the task has none"
             raise InputError.plain(f"{method.key()}.{option}", message, "Use another value")
     if seed is not None:
         torch.manual_seed(seed)

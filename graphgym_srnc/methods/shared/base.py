@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Callable, Mapping, Sequence, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphgym_srnc import backbones
