@@ -120,7 +120,7 @@ class Method(Threshold, PriorCorrection):
 
     @property
     def planned(self) -> int:
-        """Number of episodes after episode 0, which :meth:`start` and :meth:`episode` may change."""
+        """Number of episodes after episode 0; :meth:`start` and :meth:`episode` may change it."""
         return self.episodes if self.limit < 0 else min(self.limit, self.episodes)
 
     @property
