@@ -1,9 +1,8 @@
-"""From a heterogeneous graph, or a folder of the package ogb, to a graph folder and its task."""
+"""From a heterogeneous graph to a graph folder and its task."""
 
 from __future__ import annotations
 
 import csv
-import gzip
 import runpy
 import sys
 from pathlib import Path
@@ -18,9 +17,8 @@ from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import names as _names
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.tables import hetero, ogb
+from graphgym_srnc.own.tables import hetero
 from graphgym_srnc.own.tables.hetero import Limits, make_graph, read_pt
 
 PAPERS = ("--node", "paper", "--metapath", "paper-author-paper")
@@ -102,11 +100,7 @@ def test_too_many_links_are_refused(monkeypatch):
     data = HeteroData()
     data["p"].x, data["c"].num_nodes = torch.ones(700, 1), 1
     data["p", "in", "c"].edge_index = torch.stack([torch.arange(700), torch.zeros(700).long()])
-    with pytest.raises(InputError, match="490,000 paths.*--top 20"):
-        make_graph(data, "p", ["p-c-p"], Limits(max_edges=10_000))
-    assert (
-        make_graph(data, "p", ["p-c-p"], Limits(top=2, max_edges=10_000))[0].edges.shape[1] < 1400
-    )
+    assert make_graph(data, "p", ["p-c-p"], Limits(top=2))[0].edges.shape[1] < 1400
     monkeypatch.setattr(hetero, "MAX_ENTRIES", 1000)
     with pytest.raises(InputError, match=r"490,000 pairs.*--max-degree"):
         make_graph(data, "p", ["p-c-p"], Limits(top=2))
@@ -319,79 +313,6 @@ def test_the_four_area_files(area, tmp_path, capsys):
     assert (out / "words.txt").read_text().split() == oracle.get_feature_names_out().tolist()
 
 
-# Folders of the package ogb.
-
-
-def ogb_folder(root: Path, **content: str) -> Path:
-    """What ogb leaves of a small data set; ``content`` has other files, by their names with _."""
-    files = {
-        "raw/edge": "0,1\n1,2\n2,3\n",
-        "raw/node-feat": "0.5,0\n1,2\n0,0\n-1,1e-3\n3,3\n",
-        "raw/node-label": "0\n1\nnan\n0\n1\n",
-        "raw/num-node-list": "5\n",
-        "raw/num-edge-list": "3\n",
-        "raw/node_year": "1\n" * 5,
-        "split/time/train": "0\n1\n",
-        "split/time/valid": "3\n",
-        "split/time/test": "2\n4\n",
-        "mapping/labelidx2arxiv": "label idx,arxiv category\n0,cs.AI\n1,cs.LG\n",
-        "mapping/nodeidx2paperid": "node idx,paper id\n"
-        + "".join(f"{node},p{node}\n" for node in range(5)),
-    }
-    places = {name.rpartition("/")[2].replace("-", "_"): name for name in files}
-    files |= {places[name]: text for name, text in content.items()}
-    for name, text in files.items():
-        path = root / f"{name}.csv.gz"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(gzip.compress(text.encode()))
-    return root
-
-
-def test_a_folder_of_ogb(tmp_path, capsys):
-    source, out = ogb_folder(tmp_path / "ogbn_small"), tmp_path / "made"
-    assert run("make", source, "--out", out) == 0
-    told = capsys.readouterr().out
-    assert "not read: node_year.csv.gz" in told
-    assert "split: 1 node without a label left out" in told
-    assert "5 nodes, 3 links, 2 features" in told and "cs.AI 2, cs.LG 2" in told
-    assert _names.of_folder(out).ids == [f"p{node}" for node in range(5)]
-    task = shifts.find("file")(path=str(out))
-    x = task.target.x.to_dense() if task.target.x.layout != torch.strided else task.target.x
-    assert torch.equal(x, torch.tensor([[0.5, 0], [1, 2], [0, 0], [-1, 1e-3], [3, 3]]))
-    assert task.class_names[:2] == ("cs.AI", "cs.LG")
-    assert (task.train.tolist(), task.val.tolist(), task.test.tolist()) == ([0, 1], [3], [4])
-
-
-@pytest.mark.parametrize(
-    "content, told",
-    [
-        ({"edge": "0,9\n"}, "edge.csv.gz"),
-        ({"node_feat": "0.5,x\n"}, "not a table of numbers"),
-        ({"node_label": "0,1\n" * 5}, "one label"),
-        ({"node_label": "0\n1\n0.5\n0\n1\n"}, "0.5 is not an integer"),
-        ({"num_node_list": "2\n3\n"}, "num-node-list"),
-        ({"train": "0\n3\n"}, "node 3 twice"),
-        ({"node_label": ""}, "node-label.csv.gz"),
-    ],
-)
-def test_bad_folders_of_ogb(content, told, tmp_path, capsys):
-    assert run("make", ogb_folder(tmp_path / "ogb", **content), "--out", tmp_path / "made") == 2
-    error = capsys.readouterr().err
-    assert told in error and error.count("\n") == 1 and not (tmp_path / "made").exists()
-
-
-@pytest.mark.parametrize("names", ["0,cs.AI\n1,cs.AI\n"])
-def test_two_classes_of_ogb_stay_two(names, tmp_path):
-    made, _ = ogb.read_folder(ogb_folder(tmp_path, labelidx2arxiv=f"label idx,name\n{names}"))
-    assert made.labels == ["0", "1", "", "0", "1"]
-
-
-def test_folders_other_than_those_of_ogb(tmp_path, capsys):
+def test_a_folder_is_no_graph(tmp_path, capsys):
     assert run("make", tmp_path, "--out", tmp_path / "made") == 2
-    assert "a folder of the package ogb" in capsys.readouterr().err
-    source = ogb_folder(tmp_path / "ogb")
-    assert run("make", source, "--text", "title", "--out", tmp_path / "made") == 2
-    assert "--text: it has no effect with a folder" in capsys.readouterr().err
-    (source / "raw/edge.csv.gz").unlink()
-    assert run("make", source, "--out", tmp_path / "made") == 2
-    assert "edge.csv.gz" in capsys.readouterr().err
+    assert "is not a graph" in capsys.readouterr().err

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
-from graphgym_srnc.data import files, limits, matlab
+from graphgym_srnc.data import files, limits
 from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
 
@@ -38,7 +38,7 @@ MIB = 2**20
 MEASURE = """
 import contextlib, io, sys
 from pathlib import Path
-import openpyxl, pandas, pyarrow.parquet, scipy.io, torch
+import openpyxl, pandas, pyarrow.parquet, torch
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import frames
@@ -61,7 +61,7 @@ before = peak()
 for name in sys.argv[1:]:
     is_table = name.endswith((".gz", ".xlsx", ".parquet", ".csv"))
     code, told = tell(["data", "make", name, "edges.csv", "--out", "new"] if is_table
-                      else show + [name] + ["--trust"] * name.endswith(".mat"))
+                      else show + [name])
     print(name, code, peak() - before, told.strip(), sep="\\t")
 """
 
@@ -117,11 +117,6 @@ def saved(**changes: Any) -> Callable[[Path], None]:
     return lambda path: torch.save(FIELDS | changes, path)
 
 
-def matlab_file(attrb: Any, compress: bool) -> Callable[[Path], None]:
-    fields = {"network": adjacency(), "attrb": attrb, "group": GRAPH.y.numpy()[:, None]}
-    return lambda path: scipy.io.savemat(path, fields, do_compression=compress)
-
-
 def parquet(ids: Any, words: Any) -> Callable[[Path], None]:
     return lambda path: pandas.DataFrame({"id": ids, "words": words}).to_parquet(path)
 
@@ -134,7 +129,6 @@ HOSTILE: dict[str, Callable[[Path], Any]] = {
     "coo.pt": saved(x=sparse()),
     "deflated.npz": lambda path: np.savez_compressed(path, **FIELDS | {"x": ZEROS.view(-1, 128)}),
     "sparse.npz": lambda path: np.savez(path, **SPARSE),
-    "sparse.mat": matlab_file(sp.csc_matrix((2**18, 10**5)), False),
     "far.xlsx": lambda path: excel(path, "ZZ1048576"),
     "rows.parquet": parquet(BYTES, BYTES),
     "zeros.csv.gz": lambda path: gzipped(path, b"0" * 2**10, 2**18),
@@ -250,14 +244,6 @@ def test_features_on_disk_have_no_limit(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="this machine has"):
         files.load(tmp_path)
     assert files.load(tmp_path, mapped=True)[0]["x"].shape == x.shape
-
-
-def test_indices_of_a_matlab_file_are_checked(tmp_path):
-    lost = sp.csc_matrix(adjacency())
-    lost.indices[-1] = 10**8
-    scipy.io.savemat(tmp_path / "a.mat", {"network": lost})
-    with pytest.raises(InputError, match="a.mat is not a readable MATLAB file"):
-        matlab.matrices(tmp_path / "a.mat", "path", {"network": None})
 
 
 def told(path: Path) -> list[str]:

@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 
 from graphgym_srnc import from_frames, from_networkx
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import files, labels
+from graphgym_srnc.data import files, labels, read
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.tables import formats
 
 V = 24
 LINKS = sorted(
@@ -121,7 +120,7 @@ def test_lines_of_links_without_names(text, expected, tmp_path, capsys):
     told, first = capsys.readouterr().out, text.partition("\n")[0]
     assert status == 0 and expected <= links_of(out)
     if first in ("0,1", "0,1,2", ",0,1"):
-        assert f"{first}, is read as a {'link' if first == '0,1' else 'header'}" in told
+        assert f"{first}, is read as a {'row' if first == '0,1' else 'header'}" in told
 
 
 def test_ids_are_the_column_that_links_name(tmp_path):
@@ -239,7 +238,7 @@ def test_whole_graphs_of_other_programs(kind, tmp_path, capsys):
 def written(tmp_path: Path, name: str, content: str) -> tuple[list[dict], str]:
     (tmp_path / name).write_text(content)
     notes: list[str] = []
-    found = formats.graph(tmp_path / name, notes)
+    found = read.graph(tmp_path / name, notes)
     return [frame.to_dict("list") for frame in found], " ".join(notes)
 
 
@@ -252,7 +251,7 @@ def test_json_of_other_programs(tmp_path):
     rows = '{"id": 1, "t": "a\u2028b", "data": {"x": 1}, "properties": {"x": 2}}\n\n'
     rows += '{"id": 12345678901234567890, "x": NaN}\n'
     (tmp_path / "n.jsonl.gz").write_bytes(gzip.compress(rows.encode()))
-    found = formats.table(tmp_path / "n.jsonl.gz", []).to_dict("list")
+    found = read.table(tmp_path / "n.jsonl.gz").to_dict("list")
     assert found.pop("id") == ["1", "12345678901234567890"]
     assert found == {"t": ["a\u2028b", ""], "x": ["1", "NaN"], "properties.x": ["2", ""]}
 
@@ -350,7 +349,7 @@ def test_an_index_of_pandas_is_no_feature(name, tmp_path, capsys):
         ("edges", "0,1\n99999999999999999999,2\n", "99999999999999999999"),
         ("edges", "0,1\n1.5,2\n", "1.5"),
         ("edges", "0\n1\n", "two nodes on each line"),
-        ("edges", "from,to\n", "no link"),
+        ("edges", "from,to\n", "no rows"),
     ],
 )
 def test_contradictory_tables_are_refused(name, text, told, tmp_path):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.io
 import scipy.sparse as sp
 import torch
 import written
@@ -18,10 +17,9 @@ from torch_geometric.utils import homophily, is_undirected
 from written import DATA, decided_by_its_seed, equal, overlap, refused
 
 from graphgym_srnc import shifts
-from graphgym_srnc.data import catalogue, datasets, pyg, untrusted
+from graphgym_srnc.data import catalogue, datasets, pyg
 from graphgym_srnc.data.block_model import class_shares, class_topics, dcsbm
 from graphgym_srnc.data.describe import describe
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.plots.charts import shift_figure
 from graphgym_srnc.report.summary import show_shift
 from graphgym_srnc.shifts import splits
@@ -318,25 +316,6 @@ def test_file_kinds_agree(tmp_path):
     assert equal(task, own_file(path="edges.txt", **more, **options))
     (folder / "split.csv").write_text("node,part\n0,train\n1,train\n2,val\n3,val\n4,test\n5,test\n")
     assert own_file(path=str(folder)).test.tolist() == [4, 5]
-
-
-def test_a_matlab_file_is_read_from_whom_one_trusts(tmp_path):
-    rng, y = np.random.default_rng(0), np.arange(40) % 3
-    network = sp.csc_matrix(np.triu(rng.random((40, 40)) < 0.2, 1).astype(float))
-    labels = np.eye(3)[y]
-    fields = {"network": network, "attrb": rng.random((40, 5)), "group": labels}
-    scipy.io.savemat(tmp_path / "net.mat", fields)
-    sizes = {"path": str(tmp_path / "net.mat"), "labels_per_class": 3, "num_val": 6, "num_test": 9}
-    with pytest.raises(InputError, match="--trust"):
-        own_file(**sizes)
-    with untrusted.trusted():
-        task = own_file(**sizes)
-        assert task.target.y_true.tolist() == y.tolist()
-        np.testing.assert_allclose(task.target.x.numpy(), fields["attrb"], rtol=1e-6)
-        assert task.target.num_edges == 2 * network.nnz
-        del fields["group"]
-        scipy.io.savemat(tmp_path / "net.mat", fields)
-        assert "missing" in refused("path: group", own_file, **sizes).message
 
 
 def test_describe_counts_and_warns(tmp_path, capsys):

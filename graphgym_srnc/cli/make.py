@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 MAKE = """\
   data make nodes.csv edges.csv --text title --out FOLDER      a node table and a list of links
   data make graph.graphml --text title --out FOLDER            one file with nodes and links
-  data make ogbn_arxiv --out FOLDER                            a folder of the package ogb
   data make hetero.pt --node paper --metapath paper-author-paper --out FOLDER
                                                                a HeteroData saved by torch.save
 Repeat an option to name several columns, or separate them by commas.
@@ -26,7 +25,7 @@ docs/tutorials/own-graph.md shows an example of each."""
 
 INPUTS = (
     "a node table and a list of links; one .graphml, .gexf, .gml, .net, .json or .csv file "
-    "with both; a folder of the package ogb (it contains raw/); or a .pt file"
+    "with both; or a .pt file"
 )
 
 TABLE_FILES = (
@@ -74,7 +73,6 @@ HETERO: dict[str, Option] = {
     "top": (N, "keep the N strongest neighbours of each node (default: all)"),
     "min_count": (N, "drop links that fewer than N paths support (default: 1)"),
     "max_degree": (N, "skip intermediate nodes with more than N links (default: no limit)"),
-    "max_edges": (N, "stop with an error above N links (default: 5000000)"),
 }
 WORDS: dict[str, Option] = {
     "counts": (SWITCH, "count words with CountVectorizer (default: TF-IDF)"),
@@ -90,7 +88,7 @@ EXAMPLE: dict[str, Option] = {
 }
 """Options of a kind of input, of texts and of the example: how each is parsed, and its help."""
 
-LIMITS = {"top": 0, "min_count": 1, "max_degree": 0, "max_edges": 1}
+LIMITS = {"top": 0, "min_count": 1, "max_degree": 0}
 """Limits of a heterogeneous graph, and their minimum."""
 
 
@@ -202,8 +200,6 @@ def _kind(args: argparse.Namespace) -> str:
     kind, useless = "a node table", [*HETERO]
     if alone and last.suffix == ".pt":
         kind, useless = "a heterogeneous graph", [*TABLES]
-    elif alone and (last / "raw").is_dir():
-        kind, useless = "a folder of the package ogb", [*TABLES, *HETERO]
     elif last.is_dir() or len(args.inputs) > 2:
         found = f"{' '.join(args.inputs)!r} is not a graph"
         raise InputError.plain("data make", found, f"Give {INPUTS}")
@@ -226,10 +222,6 @@ def _graph(kind: str, args: argparse.Namespace, options: TextOptions) -> tuple[G
         for option in ("text", "numbers", "categories"):
             given[option] = [name.strip() for names in given[option] for name in names.split(",")]
         return homogeneous.make_graph(*inputs, **given, words=options)
-    if kind == "a folder of the package ogb":
-        from graphgym_srnc.own.tables import ogb
-
-        return ogb.read_folder(inputs[0])
     from graphgym_srnc.own.tables import hetero
 
     limits = {name: getattr(args, name) for name in LIMITS if getattr(args, name) is not None}

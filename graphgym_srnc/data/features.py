@@ -85,9 +85,9 @@ def apply(recipe: Recipe, table: pandas.DataFrame) -> tuple[list[sp.csr_matrix],
     return blocks, names
 
 
-def drift(recipe: Recipe, table: pandas.DataFrame, like: str) -> list[str]:
+def drift(recipe: Recipe, table: pandas.DataFrame) -> list[str]:
     """How cells differ from those of a recipe; ``!`` marks what concerns most of the nodes."""
-    found, nodes = [], len(table)
+    found, nodes, like = [], len(table), "the earlier graph"
     if text := recipe.get("text"):
         cells = documents(table, text["columns"])
         bare = np.diff(_bag_of_words(cells, text).indptr) == 0

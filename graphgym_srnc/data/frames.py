@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -21,11 +20,10 @@ import scipy.sparse as sp
 from graphgym_srnc.core.text import counted, listed, one_line
 from graphgym_srnc.data import features
 from graphgym_srnc.data.features import texts
-from graphgym_srnc.data.folder import RECIPE, Graph
+from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.data.labels import MISSING, changes, cleaned, whole_numbers
 from graphgym_srnc.data.read import NAMELESS, is_counter
 from graphgym_srnc.errors import Collected, InputError, reading, renamed
-from graphgym_srnc.io.atomic import regular
 
 # Usual names of columns and of pairs of columns, in lower case, the most usual first.
 # Kinds of columns in a recipe, and their roles.
@@ -58,7 +56,7 @@ class Options(NamedTuple):
     raw: Sequence[str] = ()
     categories: Sequence[str] = ()
     spectral: int = 0
-    like: Path | features.Recipe | None = None  # a graph folder or its recipe
+    like: features.Recipe | None = None  # of an earlier graph
     skip_missing: bool = False
     keep: str = ""
     words: features.TextOptions = features.TextOptions()
@@ -139,9 +137,8 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
             names += [f"{kind} {number}" for number in range(array.shape[1])]
         widths = [block.shape[1] for block in blocks]
         if widths != recipe.setdefault("widths", widths):
-            other = f"{_called(options.like)} has {recipe['widths']}"
-            hint = "Give the same columns and --embeddings as there"
-            raise InputError.plain("--like", f"this graph has {widths} features, and {other}", hint)
+            message = f"this graph has {widths} features, the earlier one {recipe['widths']}"
+            raise InputError.plain("--like", message, "Give the same columns and --embeddings")
         joined = features.joined(blocks, recipe)
         recipe |= {"embeddings": extra is not None, "spectral": options.spectral}
         text = features.documents(table, recipe["text"]["columns"]) if "text" in recipe else None
@@ -150,19 +147,14 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
 
 
 @contextlib.contextmanager
-def _reading_recipe(like: Path | features.Recipe | None) -> Iterator[None]:
+def _reading_recipe(like: features.Recipe | None) -> Iterator[None]:
     """Name the recipe, which may have been edited, in the errors of this block."""
-    name, kind = _called(like), "a folder with a recipe of data make"
-    keys = dict.fromkeys(("--text", "--numbers", "--categories"), f"--like {name}")
     if like is None:
         yield
     else:
-        with reading(Path(name), kind, "--like"), renamed(keys):
+        keys = dict.fromkeys(("--text", "--numbers", "--categories"), "--like")
+        with reading(Path("it"), "an earlier graph with its recipe", "--like"), renamed(keys):
             yield
-
-
-def _called(like: Path | features.Recipe | None) -> str:
-    return str(like) if isinstance(like, Path) else "the earlier graph"
 
 
 def _find_columns(found: Look) -> None:
@@ -310,29 +302,26 @@ def _find_label(found: Look) -> None:
         return
     free = table[[name for name in table if name not in found.roles]]
     names = [name for each in LABELS if (name := usual(free, (each,)))]
-    if options.like:
+    if options.like is not None:  # a later table needs no labels
         names = [name for name in names[:1] if name.lower() == LABELS[0]]
-
-    def sizes(name: str) -> Counter[str]:
-        return Counter(cell for cell in texts(free[name]) if cell.lower() not in MISSING | {""})
-
+    cells = {name: texts(column) for name, column in free.items()}
+    filled = {name: [cell for cell in cells[name] if cell.lower() not in MISSING] for name in cells}
+    sizes = {name: Counter(filter(None, filled[name])) for name in free}
     for name in names:
-        if len(size := sizes(name)) <= FEW or size.total() >= 2 * len(size):
+        if len(sizes[name]) <= FEW or sizes[name].total() >= 2 * len(sizes[name]):
             found.roles[name] = "label"
             return
-    counts = {name: sizes(name) for name in free if not (options.like or NAMELESS.fullmatch(name))}
-    candidates = [
+    likely = [
         f"{name} ({len(size)} values)"
-        for name, size in counts.items()
-        if 2 <= len(size) <= 100 and size.total() >= 5 * len(size)
+        for name, size in sizes.items()
+        if 2 <= len(size) <= 100 and size.total() >= 5 * len(size) and not NAMELESS.fullmatch(name)
     ]
-    if candidates or names and not options.like:
+    if options.like is None and (likely or names):
         message = "no column is named label"
         if names:
-            message = f"the column {names[0]} has {len(counts[names[0]])} values, which hardly "
-            message += "repeat, so they are no classes"
-        hint = f", perhaps {listed(candidates, 4)}" * bool(candidates) + "; or give --label none"
-        raise InputError.plain("--label", message, f"Name the column of classes{hint}")
+            message = f"the {len(sizes[names[0]])} values of {names[0]} hardly repeat"
+        hint = f"Name the column of classes{f', perhaps {listed(likely, 4)}' * bool(likely)}"
+        raise InputError.plain("--label", message, f"{hint}; or give --label none")
 
 
 def _read_labels(found: Look) -> None:
@@ -343,7 +332,7 @@ def _read_labels(found: Look) -> None:
     if cells is not None:
         held = [part in PARTS[1:] for part in parts]
         found.labels, notes = cleaned(cells, found.name("label"), held)
-    elif not found.options.like and not found.problems.errors:
+    elif found.options.like is None and not found.problems.errors:
         notes = ["! no column of classes was found, so no node has a label; name one with --label"]
     found.notes += notes
     if split is None or not found.name("label") and found.problems.errors:
@@ -371,20 +360,16 @@ def _find_features(found: Look, others: bool) -> None:
         found.roles.pop("*")
         numbers = features.number_columns(table, [*found.roles])
         found.roles |= dict.fromkeys(numbers, "number")
-    if like := options.like:
-        with _reading_recipe(like):
-            if isinstance(like, Path):
-                recipe = json.loads(regular(like / RECIPE).read_bytes())
-            else:
-                recipe = dict(like)
-            found.recipe = recipe
+    if options.like is not None:
+        with _reading_recipe(options.like):
+            found.recipe = recipe = dict(options.like)
             if recipe.get("spectral"):
-                what = f"{_called(like)} has spectral features, which cannot be made for another"
-                raise InputError.plain("--like", f"{what} graph", "Use one without --spectral")
+                message = "spectral features cannot be made for another graph"
+                raise InputError.plain("--like", message, "Use a graph without --spectral")
             kinds = [kind for kind in ROLES if kind in recipe]
             roles = {name: ROLES[kind] for kind in kinds for name in recipe[kind]["columns"]}
             found.roles = roles | found.roles
-            found.notes += features.drift(recipe, table, _called(like))
+            found.notes += features.drift(recipe, table)
     else:
         columns = numbers, options.raw, options.categories
         found.recipe = features.learn(table, options.text, options.words, *columns)
@@ -398,7 +383,7 @@ def _tell_columns(found: Look) -> None:
     """What each column is used for, and cells whose value differs from their text."""
     table, roles = found.table, found.roles
     uses: dict[str, list[str]] = {role: [] for role in ("id", "label", "split", *ROLES.values())}
-    hint = " (--text, --numbers and --categories read columns)" * (not found.options.like)
+    hint = " (--text, --numbers and --categories read columns)" * (found.options.like is None)
     uses["not read:"] = []
     for name, cells in table.items():
         role = roles.get(name, "not read:")

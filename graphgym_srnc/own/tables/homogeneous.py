@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,9 @@ import numpy as np
 
 from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data import features, frames, read
-from graphgym_srnc.data.folder import Graph
+from graphgym_srnc.data.folder import RECIPE, Graph
 from graphgym_srnc.errors import InputError, reading
-from graphgym_srnc.io import atomic
-from graphgym_srnc.own.tables import formats
+from graphgym_srnc.io.atomic import regular, write_text
 from graphgym_srnc.report.html import fill
 
 MOST = 40  # maximum number of lines of a table on the page
@@ -26,13 +26,13 @@ def look(
     found = frames.Look((nodes.name, (links or nodes).name), options)
     with found.problems.step():
         if links is None:
-            table, pairs = formats.graph(nodes, found.notes)
+            table, pairs = read.graph(nodes, found.notes)
             return frames.look(found, table, lambda ids: pairs, others)
-        table, file = formats.table(nodes, found.notes), links
-        return frames.look(found, table, lambda ids: formats.table(file, found.notes, ids), others)
+        table, file = read.table(nodes, found.notes), links
+        return frames.look(found, table, lambda ids: read.table(file, found.notes, ids), others)
     with found.problems.step():  # the node table cannot be read, and perhaps the links neither
-        if links is not None and read.kind(links) not in formats.SUFFIXES:
-            read.cells(links, ragged=True)
+        if links is not None:
+            read.table(links, ids=())
     return found
 
 
@@ -41,13 +41,18 @@ def make_graph(
     links: Path | None = None,
     embeddings: Path | None = None,
     report: Path | None = None,
+    like: Path | None = None,
     **given: Any,
 ) -> tuple[Graph, list[str]]:
     """A graph, and notes on what was chosen, corrected and left out; all errors come at once.
 
-    ``embeddings`` is an ``.npy`` ``[V, D]`` in the order of the table, and ``given`` are fields of
-    :class:`frames.Options`. The page ``report`` is written whether the files are right or not.
+    ``embeddings`` is an ``.npy`` ``[V, D]`` in the order of the table, ``like`` the folder of an
+    earlier graph, and ``given`` are other fields of :class:`frames.Options`. The page ``report`` is
+    written whether the files are right or not.
     """
+    if like is not None:
+        with reading(like, "a folder with a recipe of data make", "--like"):
+            given["like"] = {**json.loads(regular(like / RECIPE).read_bytes())}
     found = look(nodes, links, frames.Options(**given), embeddings is not None)
     if report is not None:
         write_page(report, found)
@@ -79,11 +84,7 @@ def write_page(path: Path, found: frames.Look) -> None:
         most=MOST,
         plain=plain,
     )
-    try:
-        atomic.write_text(path, page)
-    except OSError as error:
-        message = f"{path} cannot be written ({error.strerror})"
-        raise InputError.plain("--report", message) from error
+    write_text(path, page)
 
 
 def figures(found: frames.Look) -> dict[str, Any]:
