@@ -33,9 +33,6 @@ TABLE_FILES = (
     "or a graph (.graphml, .gexf, .gml, .net, .json, a .csv of Neo4j)"
 )
 
-OWN = '<meta name="generator" content="graphgym-srnc data make">'
-"""A line of each page of ``--report``, which marks it as replaceable by a later call."""
-
 Option = tuple[dict[str, Any], str]
 SWITCH = {"action": "store_true"}
 COLUMN = {"metavar": "COLUMN", "default": ""}
@@ -63,7 +60,6 @@ TABLES: dict[str, Option] = {
     "like": (FOLDER, "make the same features as in this graph folder, so that its model fits"),
     "skip_missing": (SWITCH, "leave out links to unknown ids (default: they are an error)"),
     "keep": (KEEP, "keep one of different rows with the same id (default: they are an error)"),
-    "report": (FILE, "also write an HTML page that describes the files (default: write none)"),
 }
 HETERO: dict[str, Option] = {
     "node": ({"metavar": "TYPE", "default": ""}, "keep the nodes of this type"),
@@ -139,13 +135,10 @@ def make(args: argparse.Namespace) -> None:
     for path in inputs:
         folder.tell_changes(path)
     kind = _kind(args)
-    report = str(args.report) if args.report else None
-    arguments.check_out("--report", report, args.overwrite, (".html",), own=OWN)
     options = TextOptions(args.counts, args.max_words, args.min_nodes, args.stop_words)
     graph, notes = _graph(kind, args, options)
     folder.write(graph, args.out, args.overwrite)
-    wrote = [f"wrote {place}" for place in (args.out, args.report) if place]
-    print("\n".join([*map(plain, notes), *folder.summary(graph), *wrote]))
+    print("\n".join([*map(plain, notes), *folder.summary(graph), f"wrote {args.out}"]))
     out = shlex.quote(str(args.out))
     if args.like:
         command = f"graphgym-srnc predict RUN --graph {out} --out predictions.csv"
