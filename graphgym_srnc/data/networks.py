@@ -19,7 +19,7 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.data import cleaning, home, limits, untrusted
+from graphgym_srnc.data import cleaning, home, untrusted
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
@@ -126,8 +126,8 @@ def read(family: Family, file: Path, size: int, changed: int) -> Data:
 def _matrices(file: Path, key: str, shapes: Mapping[str, tuple[int, int]]) -> list[Any]:
     """Matrices of these names and shapes, dense or sparse."""
     with reading(file, "a readable MATLAB file", key):
-        limits.check_file(regular(file))
-        loaded = scipy.io.loadmat(file, variable_names=[*shapes])  # which unpickles nothing
+        # It unpickles nothing.
+        loaded = scipy.io.loadmat(regular(file), variable_names=[*shapes])
         found = [untrusted.sparse_matrix(loaded.get(name)) for name in shapes]
     for (name, shape), value in zip(shapes.items(), found):
         if value is None or value.dtype.kind not in "biuf" or value.shape != shape:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import difflib
 import gzip
@@ -13,6 +14,7 @@ import itertools
 import json
 import re
 import sys
+import zipfile
 import zlib
 from functools import cache
 from pathlib import Path
@@ -29,6 +31,8 @@ from graphgym_srnc.io.atomic import regular
 csv.field_size_limit(2**31 - 1)  # a text may be long; the whole file has a limit
 SEPARATORS = (",", ";", "\t")
 NAMELESS = re.compile(r"(Unnamed: \d+)?")  # names that pandas gives to its index
+# Formats whose readers check the memory of their cells, since only they know the columns.
+NESTED = (".json", ".jsonl", ".graphml", ".gexf", ".gml", ".net", ".paj")
 EXTRAS = {".parquet": "parquet", ".xlsx": "excel"}  # what installs their readers
 # What JSON calls nodes and links, and objects in them that hold their fields.
 NODES, LINKS = ("nodes", "vertices"), ("links", "edges", "relationships")
@@ -137,7 +141,8 @@ def text(path: Path) -> str:
 def binary(path: Path) -> bytes:
     """The bytes of a file, unpacked if it is a ``.gz``."""
     try:
-        limits.check_file(path)
+        if path.suffix.lower() not in NESTED:
+            limits.check_text(path)
         content = regular(path).read_bytes()
         return gzip.decompress(content) if path.suffix == ".gz" else content
     except (OSError, EOFError, zlib.error) as error:
@@ -199,30 +204,38 @@ def _workbook(path: Path) -> tuple[Path, str]:
 
 
 def _excel(path: Path, notes: list[str]) -> pandas.DataFrame:
-    file, sheet = _workbook(path)
-    limits.check_file(file, sheet)
-    with pandas.ExcelFile(regular(file), engine="openpyxl") as book:
-        first, *others = sheets = book.sheet_names
-        if sheet and sheet not in sheets:
+    from openpyxl import load_workbook
+
+    (file, name), rows = _workbook(path), list[list[str]]()
+    with zipfile.ZipFile(regular(file)) as archive:
+        content = sum(member.file_size for member in archive.infolist())
+        limits.check(file, content, file.stat().st_size)
+    with contextlib.closing(load_workbook(file, read_only=True, data_only=True)) as book:
+        first, *others = sheets = book.sheetnames
+        if name and name not in sheets:
             hint = f"Its sheets are {listed(sheets)}"
-            raise InputError.plain(path.name, f"it has no sheet {sheet!r}", hint)
-        frame = book.parse(sheet or first, header=None, dtype=str, na_filter=False)
-    if others and not sheet:
+            raise InputError.plain(path.name, f"it has no sheet {name!r}", hint)
+        sheet = book[name or first]
+        sheet.reset_dimensions()  # those in the file may be wrong
+        for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+            written = [*map(_cell, row)]
+            rows += [written] * any(written)
+            if number % 2**16 == 0:  # a cell may be in any row, and the reader counts up to it
+                limits.check_table(file, number, 1)
+    if others and not name:
         how = f"; write {path.name}#{others[0]} to read that one"
         notes.append(f"{path.name}: not read: the sheets {listed(others)}{how}")
-    return _as_text(frame)
+    limits.check_table(file, len(rows), max(map(len, rows), default=0))
+    frame = pandas.DataFrame(rows, dtype=object).fillna("")
+    return frame.loc[:, (frame != "").any()]
 
 
 def _parquet(path: Path) -> pandas.DataFrame:
-    limits.check_file(path)
+    limits.check_parquet(path)
     # Nullable types keep whole numbers whole where some are missing.
     frame = pandas.read_parquet(regular(path), dtype_backend="numpy_nullable")
     if frame.index.name is not None or not frame.index.equals(pandas.RangeIndex(len(frame))):
         frame = frame.reset_index(names=[name or "" for name in frame.index.names])
-    return _as_text(frame)
-
-
-def _as_text(frame: pandas.DataFrame) -> pandas.DataFrame:
     return frame.rename(columns=str).astype("string").fillna("").astype(object).map(str.strip)
 
 
