@@ -205,7 +205,6 @@ id,id\n1,a\n                    | 1,1\n      | its own name
 id,t\n1,a\n2,b\n                | from,to\n  | no rows
 id,t\n1,a\n2,b\n                | 1\n        | two nodes on each line
 id,t,split\n1,a,dev\n2,b,\n     | 1,2\n      | 1 has the part 'dev'
-id,t,split\n1,a,val\n2,b,\n     | 1,2\n      | node 1 has no label
 id,t\n1,a\n2,b\n                |            | the file is empty
 id,t\n1,\xe9\n                  | 1,1\n      | UTF-8
 """
