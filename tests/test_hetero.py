@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from torch_geometric.data import Data, HeteroData
 
@@ -137,14 +135,13 @@ def test_a_heterodata_becomes_a_task(small, tmp_path, capsys):
     assert task.target.edge_index.T.tolist() == [[0, 1], [1, 0], [1, 2], [2, 1], [3, 4], [4, 3]]
 
 
-def test_features_and_labels_from_elsewhere(small, tmp_path):
+def test_features_from_elsewhere(small, tmp_path):
     data = stored(small, tmp_path)
     made, told = make_graph(
         data,
         "author",
         ["author-paper-author", "author-paper-venue-paper-author"],
         bag="author-paper",
-        labels_from="author-paper-venue",
     )
     x = small["paper"].x.numpy()
     np.testing.assert_allclose(
@@ -152,45 +149,20 @@ def test_features_and_labels_from_elsewhere(small, tmp_path):
         [x[[0, 1]].mean(0), x[[1, 2]].mean(0), x[[3, 4]].mean(0)],
         rtol=1e-6,
     )
-    assert made.labels == ["1", "1", "0"] and made.edges.T.tolist() == [[0, 1]]
-    assert made.split is None
-    assert "features: paper.x over author-paper" in told and "labels: author-paper-venue" in told
-    assert told[-1] == "not read: paper.train_mask, paper.val_mask and paper.test_mask"
+    assert made.labels == [] and made.edges.T.tolist() == [[0, 1]] and made.split is None
+    assert "features: paper.x over author-paper" in told and "paper.train_mask" in told[-1]
     counted, told = make_graph(data, "author", ["author-paper-author"], bag="author-paper-venue")
     assert counted.features.toarray().tolist() == [[2, 0], [2, 0], [0, 2]]
     assert counted.words == ["0", "1"] and "features: number of paths author-paper-venue" in told
-    for node, paths, labels, key in (
-        ("book", ["paper-author-paper"], "", "--node"),
-        ("paper", [], "", "--metapath"),
-        ("paper", ["paper-author"], "", "--metapath"),
-        ("paper", ["paper-book-paper"], "", "book"),
-        ("author", ["author-paper-author"], "", "--bag"),
-        ("paper", ["paper-author-paper"], "paper-author", "--labels-from"),
+    for node, paths, key in (
+        ("book", ["paper-author-paper"], "--node"),
+        ("paper", [], "--metapath"),
+        ("paper", ["paper-author"], "--metapath"),
+        ("paper", ["paper-book-paper"], "book"),
+        ("author", ["author-paper-author"], "--bag"),
     ):
         with pytest.raises(InputError, match=key):
-            make_graph(data, node, paths, labels_from=labels)
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=1),
-    st.lists(st.integers(-1, 2), min_size=4, max_size=4),
-)
-@settings(max_examples=15, deadline=None)
-def test_labels_from_elsewhere_are_those_of_most_neighbours(links, classes):
-    data = HeteroData()
-    data["p"].x, data["v"].y = torch.ones(6, 1), torch.tensor(classes)
-    data["v"].num_nodes = 4
-    data["p", "in", "v"].edge_index = torch.tensor(links).T
-    data["p", "to", "p"].edge_index = torch.tensor([[0], [1]])
-    if max(classes) < 0:
-        return
-    wanted = []
-    for node in range(6):
-        votes = [classes[v] for p, v in {*links} if p == node and classes[v] >= 0]
-        counts = {label: votes.count(label) for label in votes}
-        best = [label for label in counts if counts[label] == max(counts.values())]
-        wanted.append(str(best[0]) if len(best) == 1 else "")
-    assert make_graph(data, "p", ["p-p"], labels_from="p-v")[0].labels == wanted
+            make_graph(data, node, paths)
 
 
 class Trap:

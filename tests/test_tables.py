@@ -499,12 +499,7 @@ def shapes(path: Path, **given) -> tuple:
     return list(made.ids), list(made.labels or ()), made.edges.T.tolist(), made.texts
 
 
-def test_exports_of_neo4j(tmp_path):
-    header = ("_id", "_labels", "title", "_start", "_end", "_type")
-    rows = [("0", ":Art", "one", "", "", ""), ("1", ":Law", "two", "", "", "")]
-    whole = write(tmp_path / "export.csv", header, [*rows, ("", "", "", "1", "0", "LIKES")])
-    found = (["0", "1"], [":Art", ":Law"], [[1, 0]], ["one", "two"])
-    assert shapes(whole, label="_labels") == found
+def test_tables_for_neo4j(tmp_path):
     rows = [(f"text {i}", f"p{i}", ("Art", "Law")[i % 2]) for i in range(10)]
     nodes = write(tmp_path / "nodes.csv", ("title", "pageId:ID", ":LABEL"), rows)
     links = write(tmp_path / "links.csv", (":TYPE", ":START_ID", ":END_ID"), [("x", "p1", "p0")])

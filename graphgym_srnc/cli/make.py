@@ -24,13 +24,13 @@ Repeat an option to name several columns, or separate them by commas.
 docs/tutorials/own-graph.md shows an example of each."""
 
 INPUTS = (
-    "a node table and a list of links; one .graphml, .gexf, .gml, .net, .json or .csv file "
-    "with both; or a .pt file"
+    "a node table and a list of links; one .graphml, .gexf, .gml, .net or .json file with both; "
+    "or a .pt file"
 )
 
 TABLE_FILES = (
     "a node table (.csv, .tsv, .txt, also .gz; .xlsx, .json, .parquet) and a list of links, "
-    "or a graph (.graphml, .gexf, .gml, .net, .json, a .csv of Neo4j)"
+    "or a graph (.graphml, .gexf, .gml, .net, .json)"
 )
 
 Option = tuple[dict[str, Any], str]
@@ -65,7 +65,6 @@ HETERO: dict[str, Option] = {
     "node": ({"metavar": "TYPE", "default": ""}, "keep the nodes of this type"),
     "metapath": (PATHS, "link two nodes by this path of types, such as paper-author-paper"),
     "bag": (PATH, "count the nodes at the end of this path as features (default: own features)"),
-    "labels_from": (PATH, "take labels from the end of this path (default: the node's own labels)"),
     "top": (N, "keep the N strongest neighbours of each node (default: all)"),
     "min_count": (N, "drop links that fewer than N paths support (default: 1)"),
     "max_degree": (N, "skip intermediate nodes with more than N links (default: no limit)"),
@@ -224,7 +223,6 @@ def _graph(kind: str, args: argparse.Namespace, options: TextOptions) -> tuple[G
         args.metapath,
         hetero.Limits(**limits),
         args.bag,
-        args.labels_from,
         options,
     )
 

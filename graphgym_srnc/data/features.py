@@ -188,7 +188,7 @@ def numbers(cells: Sequence[str]) -> list[str]:
     cells = present(cells, "number")
     commas = [cell for cell in cells if "," in cell]
     if commas and all(THOUSANDS.fullmatch(cell) for cell in commas):  # no decimal commas
-        return [cell.replace(",", "") if "," in cell else cell for cell in cells]
+        return [cell.replace(",", "") for cell in cells]
     decimal = {cell: re.sub(r"[. ]", "", cell).replace(",", ".") for cell in commas}
     return [decimal[cell] if DECIMAL.fullmatch(cell) else cell for cell in cells]
 

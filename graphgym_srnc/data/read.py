@@ -181,20 +181,12 @@ def graph(path: Path, notes: list[str]) -> list[pandas.DataFrame]:
     """Read one file of nodes, which have a column ``id``, and links: a frame of each."""
     readers: dict[str, Callable[[Path, list[str]], Records]] = {".graphml": _xml, ".gexf": _xml}
     readers |= {".json": _json_graph, ".gml": _gml, ".net": _pajek, ".paj": _pajek}
-    if read_records := readers.get(kind(path)):
-        with reading(path, f"a readable {kind(path)} file", path.name):
-            both = zip(read_records(path, notes), ("nodes", "links"))
-            return [_of_records(records, path, what) for records, what in both]
-    columns = table(path, notes)  # of Neo4j's apoc.export.csv
-    if not {"_id", "_start", "_end"} <= {*columns}:
-        hint = "Give a second file with the links; one file is enough with the columns _id, "
-        hint += "_start and _end, or as GraphML, GEXF, GML, Pajek or JSON"
-        raise InputError.plain(path.name, f"it has no links but {listed([*columns])}", hint)
-    is_node = columns["_id"] != ""
-    return [
-        part.loc[:, (part != "").any()].reset_index(drop=True)
-        for part in (columns[is_node], columns[~is_node])
-    ]
+    if kind(path) not in readers:
+        hint = f"Give a second file with the links, or one file of type {', '.join(readers)}"
+        raise InputError.plain(path.name, "the file holds no links", hint)
+    with reading(path, f"a readable {kind(path)} file", path.name):
+        both = zip(readers[kind(path)](path, notes), ("nodes", "links"))
+        return [_of_records(records, path, what) for records, what in both]
 
 
 def _workbook(path: Path) -> tuple[Path, str]:
