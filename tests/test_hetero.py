@@ -82,7 +82,7 @@ def test_links_are_those_of_dense_products(path, limits):
         near = [
             (-(2 * s[i, j] / (s[i, i] + s[j, j]) if pathsim else s[i, j] / np.sqrt(d[i] * d[j])), j)
             for j in range(len(s))
-            if j != i and s[i, j] >= limits.min_count
+            if j != i and s[i, j] >= max(limits.min_count, 1)
         ]
         wanted |= {(min(i, j), max(i, j)) for _, j in sorted(near)[: limits.top or None]}
     if not wanted:

@@ -30,7 +30,7 @@ class Limits(NamedTuple):
     """Which links of a metapath are kept."""
 
     top: int = 0  # this many strongest neighbours of each node; 0 = all
-    min_count: int = 1  # minimum number of paths that support a link
+    min_count: int = 0  # minimum number of paths that support a link, at least 1
     max_degree: int = 0  # skip intermediate nodes with more links to one type; 0 = no limit
 
 
@@ -122,7 +122,7 @@ def _project(data: HeteroData, path: str, node: str, limits: Limits) -> tuple[sp
     half, symmetric = (len(steps) + 1) // 2, types == types[::-1]
     paths = _product([_product(steps[:half], path), _product(steps[half:], path)], path)
     both = (paths if symmetric else paths + paths.T).tocoo()
-    kept = (both.row != both.col) & (both.data >= limits.min_count)
+    kept = (both.row != both.col) & (both.data >= max(limits.min_count, 1))
     row, column, value = both.row[kept], both.col[kept], both.data[kept]
     if limits.top:
         if symmetric and len(types) % 2:
