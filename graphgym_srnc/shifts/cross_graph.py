@@ -132,7 +132,7 @@ def build(
         gone &= torch.zeros_like(gone).index_fill(0, annotated, True)
     if drop_nodes or share:
         keep = ~gone
-        at_source, number = splits.induced(at_source, keep), keep.cumsum(0) - 1
+        at_source, number = at_source.subgraph(keep), keep.cumsum(0) - 1
         train, source_val = number[train], number[source_val[keep[source_val]]]
     if drop_nodes and num_val == 0 and not len(source_val):
         hint = "Set drop_nodes to False, or raise val_share"

@@ -53,7 +53,7 @@ def build(
         raise InputError.plain("target", message, "Choose two different networks")
     graph, other = OCNNC.load(names[0], root, "source"), OCNNC.load(names[1], root, "target")
     known = range(KNOWN)
-    at_source = splits.induced(splits.relabelled(graph, known), graph.y < KNOWN)
+    at_source = splits.relabelled(graph, known).subgraph(graph.y < KNOWN)
     order = splits.shuffled(at_source.num_nodes, split_seed, "source nodes")
     held_out = splits.count_of(val_share, len(order), "nodes", "Use 0 or a larger share")
     source_val, train = splits.cut(order, held_out)
