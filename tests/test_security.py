@@ -55,8 +55,8 @@ CLAIMS = {
     "Index arrays of sparse": "fuzz::test_indices_outside_their_matrix_are_refused",
     "if its header matches": "bad_input_data::test_a_header_that_promises_more_than_there_is "
     "bad_input_data::test_a_header_that_promises_less_than_there_is",
-    "needs more than 1 GiB": "limits::test_a_small_file_takes_little_memory",
-    "This limit holds": "limits::test_a_small_file_takes_little_memory",
+    "needs more than 1 GiB": "limits::test_a_small_file_is_refused",
+    "This limit holds": "limits::test_a_small_file_is_refused",
     "replaces the 1 GiB": "limits::test_the_limit_can_be_raised "
     "limits::test_features_on_disk_have_no_limit",
     "Impossible values": "gym::test_bad_value_names_its_key "
@@ -94,7 +94,7 @@ CLAIMS = {
     "store::test_a_failed_write_leaves_the_old_file_and_no_litter "
     "benchmarks_faults::test_nothing_is_wrong_in_silence",
     "An interrupted replacement": "tables::"
-    "test_a_stopped_replacement_leaves_the_old_folder_or_the_new_one",
+    "test_a_killed_replacement_leaves_the_old_folder_or_the_new_one",
     "the file system has locks": "cli::test_commands_started_at_once_make_each_run_once "
     "grid::test_killed_at_any_moment_and_resumed_all_runs_are_there_once "
     "cli::test_two_commands_at_one_name store::test_what_has_come_since_the_plan_stays",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
+import functools
 import gzip
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -307,72 +308,44 @@ def test_what_was_edited_by_hand_stays_and_is_told(files, tmp_path, capsys):
     assert folder.changed(out) == [folder.MARKER]
 
 
-def stopped(monkeypatch, after: int, stop: Callable) -> list[str]:
-    """Have ``stop()`` called instead of the system call of this number."""
-    done: list[str] = []
-
-    def at(name: str, call):
-        def counted(*words, **named):
-            done.append(name)
-            if len(done) - 1 == after:
-                stop()
-            return call(*words, **named)
-
-        return counted
-
-    for name in ("replace", "mkdir", "fsync", "rmdir", "unlink"):
-        monkeypatch.setattr(os, name, at(name, getattr(os, name)))
-    return done
-
-
-@pytest.fixture
-def states(files, tmp_path) -> tuple[Path, Callable, dict, dict]:
-    """A graph folder, what writes it anew, and its content before and after."""
-    out = tmp_path / "graph"
-    old, _ = homogeneous.make_graph(*files, numbers=["size"])
-    new, _ = homogeneous.make_graph(*files, text=["title"])
-    folder.write(new, out, False)
-    after = contents(out)
-    folder.write(old, out, True)
-    return out, lambda: folder.write(new, out, True), contents(out), after
-
-
 def killed(number: int, replace: Callable) -> bool:
-    """Replace in a process that dies at a system call; whether it died."""
+    """Replace in a process that is killed at a system call; whether it died."""
     child = os.fork()
     if child == 0:
-        stopped(pytest.MonkeyPatch(), number, lambda: os.kill(os.getpid(), signal.SIGKILL))
+        calls = itertools.count()
+
+        def counted(call: Callable, *words, **named):
+            if next(calls) == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*words, **named)
+
+        for name in ("replace", "mkdir", "fsync", "rmdir", "unlink"):
+            setattr(os, name, functools.partial(counted, getattr(os, name)))
         replace()
         os._exit(0)
     return os.waitpid(child, 0)[1] == signal.SIGKILL
 
 
-def interrupted(number: int, replace: Callable) -> bool:
-    def stop() -> None:
-        raise (KeyboardInterrupt, PermissionError)[number % 2]
-
-    with pytest.MonkeyPatch.context() as patch:
-        done = stopped(patch, number, stop)
-        with contextlib.suppress(KeyboardInterrupt, InputError):
-            replace()
-    return len(done) > number
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.parametrize("ended", [interrupted, killed])
-def test_a_stopped_replacement_leaves_the_old_folder_or_the_new_one(ended, states, tmp_path):
-    out, replace, before, after = states
-    shutil.copytree(out, tmp_path / "start")
-    for number in range(1000):
-        if not ended(number, replace):
-            break
+def test_a_killed_replacement_leaves_the_old_folder_or_the_new_one(files, tmp_path):
+    out, start = tmp_path / "graph", tmp_path / "start"
+    old, _ = homogeneous.make_graph(*files, numbers=["size"])
+    new, _ = homogeneous.make_graph(*files, text=["title"])
+    folder.write(new, out, False)
+    after = contents(out)
+    folder.write(old, out, True)
+    before = contents(out)
+    shutil.copytree(out, start)
+    number = 0
+    while killed(number, lambda: folder.write(new, out, True)):
         # Whoever reads finds it too.
         assert contents(data_files.locate(str(out), "", "path")) in (before, after)
-        replace()
+        folder.write(new, out, True)
         assert contents(out) == after and not list(tmp_path.glob(".*"))
         shutil.rmtree(out)
-        shutil.copytree(tmp_path / "start", out)
+        shutil.copytree(start, out)
+        number += 1
     assert number > 10 and contents(out) == after
 
 
