@@ -140,14 +140,11 @@ def test_one_limit(needed, size, gib):
                 limits.check("a.pt", needed, size)
 
 
-@pytest.mark.parametrize("value", ["nan", "-1", "many"])
-def test_a_limit_is_a_number(value, monkeypatch):
-    monkeypatch.setenv(limits.OPTION, value)
-    with pytest.raises(InputError, match=limits.OPTION):
-        limits.check("a.pt", 1, 1)
-
-
 def test_the_limit_can_be_raised(tmp_path, monkeypatch):
+    for value in ("nan", "-1", "many"):
+        monkeypatch.setenv(limits.OPTION, value)
+        with pytest.raises(InputError, match=limits.OPTION):
+            limits.check("a.pt", 1, 1)
     deflated(FIELDS | {"other": torch.zeros(MIB)}, tmp_path / "a.pt")
     monkeypatch.setenv(limits.OPTION, "0.001")
     with pytest.raises(InputError, match="to 1 or more"):
