@@ -34,11 +34,11 @@ TABLE_FILES = (
 )
 
 Option = tuple[dict[str, Any], str]
-SWITCH = {"action": "store_true"}
+SWITCH: dict[str, Any] = {"action": "store_true"}
 COLUMN = {"metavar": "COLUMN", "default": ""}
 COLUMNS = {"metavar": "COLUMN", "default": [], "action": "append"}
 ENDS = {"metavar": "COLUMN", "default": (), "nargs": 2}
-FOLDER = {"type": Path, "metavar": "FOLDER"}
+FOLDER: dict[str, Any] = {"type": Path, "metavar": "FOLDER"}
 KEEP = {"choices": ("first", "last"), "default": ""}
 LIST = {"choices": ("english", "none"), "default": "english"}
 PATH = {"metavar": "PATH", "default": ""}
@@ -85,29 +85,26 @@ EXAMPLE: dict[str, Option] = {
 """Options of a kind of input, of texts and of the example: how each is parsed, and its help."""
 
 
+def add_action(
+    actions: argparse._SubParsersAction, name: str, what: str
+) -> argparse.ArgumentParser:
+    """Add a command, whose help says what it does in the imperative."""
+    about = f"{what[0].upper()}{what[1:]}."
+    return actions.add_parser(name, help=what, description=about)
+
+
 def add_parsers(actions: argparse._SubParsersAction) -> None:
     """Add ``data make`` and ``data example``."""
-    make = actions.add_parser(
-        "make",
-        help="make a graph folder from your own tables, texts or heterogeneous graph",
-        description="Make a graph folder from your own tables, texts or heterogeneous graph.",
-        epilog=MAKE,
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    what = "make a graph folder from your own tables, texts or heterogeneous graph"
+    make = add_action(actions, "make", what)
+    make.epilog, make.allow_abbrev = MAKE, False
+    make.formatter_class = argparse.RawDescriptionHelpFormatter
     make.add_argument("inputs", nargs="+", metavar="FILE", help=INPUTS)
-    make.add_argument(
-        "--out", required=True, type=Path, metavar="FOLDER", help="write the graph folder to FOLDER"
-    )
-    make.add_argument(
-        "--overwrite", action="store_true", help="replace a graph folder that this program made"
-    )
-    example = actions.add_parser(
-        "example",
-        help="write an example node table and list of links",
-        description="Write an example node table and list of links, with two unlabelled topics.",
-    )
-    example.add_argument("out", type=Path, metavar="FOLDER", help="write the tables to FOLDER")
+    make.add_argument("--out", required=True, **FOLDER, help="write the graph folder to FOLDER")
+    make.add_argument("--overwrite", **SWITCH, help="replace a graph folder that this program made")
+    what = "write an example node table and list of links, with two unlabelled topics"
+    example = add_action(actions, "example", what)
+    example.add_argument("out", **FOLDER, help="write the tables to FOLDER")
     for parser, options in (
         (make.add_argument_group(TABLE_FILES), TABLES),
         (make.add_argument_group("a heterogeneous graph"), HETERO),
