@@ -72,7 +72,6 @@ setup(
         "graphgym_srnc.data": ["*.csv", "*.sha256"],
         "graphgym_srnc.own": ["*.txt"],
         "graphgym_srnc.own.discover": ["*.html", "map.js"],
-        "graphgym_srnc.own.tables": ["*.html"],
     },
     install_requires=[
         # Not torch-geometric[graphgym]: that extra pins protobuf<4.21 and leaves out tensorboardX,

@@ -41,7 +41,6 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 import torch
-from scipy.io import savemat
 from torch_geometric.data import Data, HeteroData
 
 import graphgym_srnc
@@ -364,7 +363,7 @@ with the tables of nodes and links, or with the name and the value of a field.""
 
 TABLES = "csv tsv csv.gz xlsx parquet json frames networkx node-link.json vis.json".split()
 TABLES += "graphml gexf gml net".split()
-ARRAYS = ["graph.pt", "data.pt", "graph.npz", "hetero.pt", "graph.mat", "fit"]
+ARRAYS = ["graph.pt", "data.pt", "graph.npz", "hetero.pt", "fit"]
 KINDS = [*TABLES, *TABLES, *ARRAYS, *ARRAYS, "config", "command"]
 COLUMNS = {"text": ["title"], "numbers": ["size"], "categories": ["land"]}
 
@@ -482,7 +481,7 @@ def arrays(draw: random.Random, kind: str, clean: bool) -> Trial:
     """A known graph as arrays, of which one may be odd."""
     fields, right, what, path = good(), None, "", f"../trial/{kind}"
     if not clean:
-        name = draw.choice([name for name in fields if kind != "graph.mat" or "mask" not in name])
+        name = draw.choice([*fields])
         value = fields[name]
         new, what, keeps = changed(draw, SAME_ARRAYS, BAD_ARRAYS, name, value)
         right = [read_clean(kind).result] if keeps else []
@@ -492,24 +491,16 @@ def arrays(draw: random.Random, kind: str, clean: bool) -> Trial:
     save(Path(path), fields)
     what += change(draw, path) if not clean and draw.random() < 0.2 else ""
     words = f"data make {path} {HETERO} new" if kind == "hetero.pt" else f"{SHOW} {path}"
-    words += " --trust" * (kind == "graph.mat")
     return lambda: made(words), right, what
 
 
 def save(path: Path, fields: dict[str, Any]) -> None:
     """Write a graph as the kind of file that its name says."""
-    if path.suffix in (".npz", ".mat"):
+    if path.suffix == ".npz":
         values = {name: np.asarray(value) for name, value in fields.items()}
         if sum(value.nbytes for value in values.values()) > 10**6:
             raise ValueError("NumPy would write them all")
-        if path.suffix == ".npz":
-            return np.savez(path, **values)
-        ends = values["edge_index"]
-        if ends.dtype.kind not in "iu" or values["y"].ndim > 2:
-            raise TypeError("SciPy would write other values")
-        links = sp.coo_matrix((np.ones(len(ends[0])), (ends[0], ends[1])), (30, 30))
-        group = values["y"].reshape(-1, 1) if values["y"].ndim == 1 else values["y"]
-        return savemat(path, {"network": links, "attrb": values["x"], "group": group})
+        return np.savez(path, **values)
     data: Any = Data(**fields) if path.name == "data.pt" else fields
     if path.name == "hetero.pt":
         data = HeteroData(author={"num_nodes": 30}, paper={**fields, "edge_index": None})

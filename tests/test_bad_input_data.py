@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
+from written import unreachable
 
 import graphgym_srnc
 from graphgym_srnc import shifts
@@ -55,13 +56,10 @@ EYE, NONE, EVERY = torch.eye(12), torch.empty(2, 0, dtype=torch.long), torch.one
 EMPTY = {"x": torch.empty(0, 3), "y": torch.empty(0), "edge_index": NONE}
 BAD_GRAPHS = [
     ({"edge_index": edges((0, 12))}, "edge_index", "0 to 11"),
-    ({"edge_index": edges((0, 1), (1, 2), (2, 3)).T}, "edge_index", "[2, E]"),
     ({"edge_index": NONE}, "edge_index", "at least one edge"),
     ({"x": torch.full((12, 12), float("nan"))}, "x", "finite"),
-    ({"x": EYE.index_fill(0, torch.tensor([4]), float("inf"))}, "x", "finite"),
     (EMPTY, "x", "at least one node"),
     ({"y": torch.tensor([0, 1, 3] * 4)}, "y", "without a gap"),
-    ({"y": torch.tensor([0, 1, 1.5] * 4)}, "y", "integer labels"),
     ({"y": torch.zeros(12, dtype=torch.long)}, "y", "two classes"),
     ({"y": None}, "graph.pt", "has no y"),
     ({"train_mask": EVERY, "y": torch.tensor([0, 1, -1] * 4)}, "train_mask", "labelled nodes"),
@@ -80,12 +78,8 @@ def test_graph(tmp_path, number):
 WRONG = [
     ("num_unseen", 6),
     ("unseen", [1, 1]),
-    ("labels_per_class", 500),
-    ("num_val", 0),
     ("mode", "other"),
     ("avg_degree", 900.0),
-    ("num_nodes", 10),
-    ("shift", -0.1),
 ]
 
 
@@ -190,23 +184,15 @@ def test_a_header_that_promises_less_than_there_is(tmp_path):
     assert untrusted.arrays(tmp_path / "b.npz", ["x"])["x"].shape == (2,)
 
 
-@pytest.mark.parametrize("value", [-1e38])
-def test_a_feature_whose_square_is_no_float_is_named(tmp_path, value):
+def test_a_feature_whose_square_is_no_float_is_named(tmp_path):
     graph = fields()
-    graph["x"][2, 1] = value
+    graph["x"][2, 1] = -1e38
     np.savez(tmp_path / "graph.npz", **graph)
     error = refused("x", own_file, path=str(tmp_path / "graph.npz"), labels_per_class=2)
     assert "feature 1 of node 2" in str(error)
 
 
-@pytest.mark.parametrize(
-    "name, near",
-    [
-        ("os", ""),
-        ("__name__", ""),
-        ("Coar", "Cora"),
-    ],
-)
+@pytest.mark.parametrize("name, near", [("__name__", ""), ("Coar", "Cora")])
 def test_a_name_that_is_no_data_set_is_refused_in_one_line(name, near):
     with pytest.raises(InputError) as error:
         catalogue.resolve(name)
@@ -227,27 +213,11 @@ def test_wrong_checksum_is_told_before_the_pickle_is_read(tmp_path):
     assert "--trust" in str(error) and not (tmp_path / "ran").exists()
 
 
-@pytest.fixture
-def offline(monkeypatch):
-    from torch_geometric.datasets import Amazon, Planetoid
-
-    def download(self):
-        raise OSError("no network")
-
-    for family in (Planetoid, Amazon):
-        monkeypatch.setattr(family, "download", download)
-
-
-@pytest.mark.parametrize(
-    "name, files",
-    [
-        ("Cora", ("planetoid/Cora/raw", "ind.cora.allx", "ind.cora.test.index")),
-        ("Photo", ("amazon/Photo/raw", "amazon_electronics_photo.npz")),
-    ],
-)
-def test_no_network_and_no_data_says_which_files_go_where(tmp_path, offline, name, files):
-    error = refused("name", open_set, name=name, root=str(tmp_path / "data"))
-    assert str(tmp_path / "data") in str(error) and all(file in str(error) for file in files)
+def test_no_network_and_no_data_says_which_files_go_where(tmp_path, monkeypatch):
+    monkeypatch.setattr("torch_geometric.datasets.Planetoid.download", unreachable)
+    error = refused("name", open_set, name="Cora", root=str(tmp_path / "data"))
+    for words in (tmp_path / "data/planetoid/Cora/raw", "ind.cora.allx", "ind.cora.test.index"):
+        assert str(words) in str(error)
     assert not list(tmp_path.iterdir())
 
 

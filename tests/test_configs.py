@@ -10,7 +10,7 @@ import written
 from yacs.config import CfgNode
 
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import citation, datasets, matlab, ocnnc, pyg
+from graphgym_srnc.data import datasets, networks, pyg
 from graphgym_srnc.gym import (
     build_task,
     config_names,
@@ -41,13 +41,13 @@ def published(files, tmp_path, monkeypatch) -> Path:
     """A data folder with a small file of each data set, and no network."""
     monkeypatch.setenv("GRAPHGYM_SRNC_DATA", str(files))
     monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
-    for module, sizes in ((citation, written.CITATION), (ocnnc, written.OCNNC)):
-        monkeypatch.setattr(module, "NODES", sizes)
-        monkeypatch.setattr(module, "WORDS", written.WORDS)
+    for family, sizes in ((networks.CITATION, written.CITATION), (networks.OCNNC, written.OCNNC)):
+        monkeypatch.setattr(family, "nodes", sizes)
+        monkeypatch.setattr(family, "words", written.WORDS)
     monkeypatch.setattr(import_module("graphgym_srnc.shifts.temporal"), "NODES", written.PERIODS)
     # The small pickles have none of the public checksums; the real ones: test_bad_input_data.py.
     monkeypatch.setattr(pyg, "verify", lambda file, shown: None)
-    monkeypatch.setattr(matlab, "urlopen", no_network)
+    monkeypatch.setattr(networks, "urlopen", no_network)
     datasets.load.cache_clear()
     yield files
     datasets.load.cache_clear()

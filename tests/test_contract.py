@@ -22,8 +22,9 @@ from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.backbones import dgi
 from graphgym_srnc.core.options import OneOf, options
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
-from graphgym_srnc.data import datasets, ocnnc
+from graphgym_srnc.data import datasets
 from graphgym_srnc.data.cleaning import clean
+from graphgym_srnc.data.networks import OCNNC
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared import communities
@@ -87,8 +88,8 @@ def toys(tmp_path_factory) -> dict[str, ShiftTask]:
     np.savez(folder / "given.npz", **graph.to_dict(), **masks)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(datasets, "load", lambda *args: clean(make_graph()))
-        patch.setattr(ocnnc, "load", lambda name, *args: clean(make_graph(seed=len(name))))
-        patch.setattr(ocnnc, "KNOWN", 2)
+        patch.setattr(OCNNC, "load", lambda name, *args: clean(make_graph(seed=len(name))))
+        patch.setattr("graphgym_srnc.shifts.ocnnc.KNOWN", 2)
         return {
             toy: shifts.find(shift)(root=str(folder), **small_options(shift) | changes)
             for toy, (shift, changes) in TOYS.items()

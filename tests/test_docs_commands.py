@@ -17,8 +17,9 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import citation, datasets
+from graphgym_srnc.data import datasets
 from graphgym_srnc.data.cleaning import clean
+from graphgym_srnc.data.networks import CITATION
 from graphgym_srnc.own import example
 
 pytestmark = pytest.mark.slow
@@ -143,7 +144,7 @@ def prepared(gym, tmp_path, monkeypatch):
     monkeypatch.setattr(
         datasets, "load", lambda name, root="": graph(0, {"PubMed": 3}.get(name, 7))
     )
-    monkeypatch.setattr(citation, "load", lambda name, *_: graph(len(name)))
+    monkeypatch.setattr(CITATION, "load", lambda name, *_: graph(len(name)))
     example.write(tmp_path / "demo", num_nodes=300, labelled=0.3)
     for table in ("nodes.csv", "edges.csv"):
         (tmp_path / table).write_bytes((tmp_path / "demo" / table).read_bytes())

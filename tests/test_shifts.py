@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.io
 import scipy.sparse as sp
 import torch
 import written
@@ -18,10 +17,9 @@ from torch_geometric.utils import homophily, is_undirected
 from written import DATA, decided_by_its_seed, equal, overlap, refused
 
 from graphgym_srnc import shifts
-from graphgym_srnc.data import catalogue, datasets, pyg, untrusted
+from graphgym_srnc.data import catalogue, datasets
 from graphgym_srnc.data.block_model import class_shares, class_topics, dcsbm
 from graphgym_srnc.data.describe import describe
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.plots.charts import shift_figure
 from graphgym_srnc.report.summary import show_shift
 from graphgym_srnc.shifts import splits
@@ -74,9 +72,8 @@ def test_every_masked_set_once_before_any_twice(classes, masked):
 # ---- synthetic ----
 
 
-@pytest.mark.parametrize("mode", ["close_set"])
-def test_synthetic_is_decided_by_its_seed_alone(mode):
-    decided_by_its_seed(synthetic, mode=mode, **SMALL)
+def test_synthetic_is_decided_by_its_seed_alone():
+    decided_by_its_seed(synthetic, mode="close_set", **SMALL)
 
 
 def test_synthetic_open_set_counts():
@@ -119,8 +116,7 @@ def test_close_set_differs_in_classes_and_words(tmp_path):
     assert (tmp_path / "shift.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("wanted", [0.2])
-def test_dcsbm_has_the_asked_degree_and_homophily(wanted):
+def test_dcsbm_has_the_asked_degree_and_homophily():
     rng = splits.generator(0, "classes")
     graph = dcsbm(
         num_nodes=2000,
@@ -128,11 +124,11 @@ def test_dcsbm_has_the_asked_degree_and_homophily(wanted):
         topics=class_topics(6, 80, 0.3, rng),
         rng=rng,
         avg_degree=8.0,
-        homophily=wanted,
+        homophily=0.2,
         blocks_per_class=3,
     )
     assert graph.num_edges == 2000 * 8 and is_undirected(graph.edge_index)
-    assert homophily(graph.edge_index, graph.y) == pytest.approx(wanted, abs=0.02)
+    assert homophily(graph.edge_index, graph.y) == pytest.approx(0.2, abs=0.02)
     sizes = graph.y.bincount()
     assert float(sizes.max() / sizes.min()) == pytest.approx(4.0, rel=0.05)
     degree = torch.bincount(graph.edge_index[0], minlength=2000)
@@ -147,18 +143,10 @@ def test_dcsbm_has_the_asked_degree_and_homophily(wanted):
 # ---- data sets ----
 
 
-@pytest.mark.parametrize(
-    "name, full",
-    [
-        ("Cora", ("Planetoid", "Cora")),
-        ("CitationFull/Cora", ("CitationFull", "Cora")),
-        ("CoraFull", ("CitationFull", "Cora")),
-        ("ogbn-arxiv", ("OGB", "ogbn-arxiv")),
-        ("Actor", ("Actor", "")),
-    ],
-)
-def test_names(name, full):
-    assert catalogue.resolve(name) == full
+def test_names():
+    names = "cora CitationFull/Cora CoraFull ogbn-arxiv Actor"
+    full = "Planetoid/Cora CitationFull/Cora CitationFull/Cora OGB/ogbn-arxiv Actor"
+    assert [*map(catalogue.full_name, names.split())] == full.split()
 
 
 def test_a_read_only_folder_without_public_split(tmp_path):
@@ -174,29 +162,12 @@ def test_a_read_only_folder_without_public_split(tmp_path):
     refused("open_set.split", open_set, **sizes, split="public")
 
 
-def test_ogb_keeps_its_split_and_parses_once(tmp_path, monkeypatch):
-    monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
-    papers = written.graph(200, 4, 10)
-    x, edges, y = papers.x.numpy(), papers.edge_index.numpy().T, papers.y.numpy()
-    written.arxiv(tmp_path, x, edges, y, np.full(200, 2010))
-    options = {"name": "ogbn-arxiv", "root": str(tmp_path), "num_unseen": 1, "labels_per_class": 5}
-    task = open_set(**options)
-    assert (task.info["split"], task.val.tolist(), task.test.tolist()) == ("public", [198], [199])
-    datasets.load.cache_clear()
-    monkeypatch.setattr(pyg, "read", lambda *args: pytest.fail("parsed twice"))
-    assert equal(task, open_set(**options))
-
-
 @written.real("planetoid/Cora/raw")
 @pytest.mark.parametrize(
-    "name, num_unseen, counts",
-    [
-        ("Cora", 3, (2708, 5278, 80, 140)),
-        ("CiteSeer", 3, (3327, 4552, 60, 120)),
-    ],
+    "name, counts", [("Cora", (2708, 5278, 80, 140)), ("CiteSeer", (3327, 4552, 60, 120))]
 )
-def test_planetoid_follows_the_paper(name, num_unseen, counts):
-    task = open_set(name=name, root=str(DATA), split_seed=1, num_unseen=num_unseen)
+def test_planetoid_follows_the_paper(name, counts):
+    task = open_set(name=name, root=str(DATA), split_seed=1)
     source = task.source
     sizes = source.num_nodes, source.num_edges // 2, len(task.train), len(task.oracle.train)
     assert sizes == counts
@@ -320,25 +291,6 @@ def test_file_kinds_agree(tmp_path):
     assert own_file(path=str(folder)).test.tolist() == [4, 5]
 
 
-def test_a_matlab_file_is_read_from_whom_one_trusts(tmp_path):
-    rng, y = np.random.default_rng(0), np.arange(40) % 3
-    network = sp.csc_matrix(np.triu(rng.random((40, 40)) < 0.2, 1).astype(float))
-    labels = np.eye(3)[y]
-    fields = {"network": network, "attrb": rng.random((40, 5)), "group": labels}
-    scipy.io.savemat(tmp_path / "net.mat", fields)
-    sizes = {"path": str(tmp_path / "net.mat"), "labels_per_class": 3, "num_val": 6, "num_test": 9}
-    with pytest.raises(InputError, match="--trust"):
-        own_file(**sizes)
-    with untrusted.trusted():
-        task = own_file(**sizes)
-        assert task.target.y_true.tolist() == y.tolist()
-        np.testing.assert_allclose(task.target.x.numpy(), fields["attrb"], rtol=1e-6)
-        assert task.target.num_edges == 2 * network.nnz
-        del fields["group"]
-        scipy.io.savemat(tmp_path / "net.mat", fields)
-        assert "missing" in refused("path: group", own_file, **sizes).message
-
-
 def test_describe_counts_and_warns(tmp_path, capsys):
     edges = torch.tensor([[0, 1, 2, 2, 0], [1, 2, 3, 2, 1]])
     path = saved(tmp_path, toy(edge_index=edges))
@@ -440,14 +392,6 @@ def test_localized_counts(photo):
     decided_by_its_seed(localized, **photo, num_unseen=1)
 
 
-@pytest.mark.parametrize(
-    "key, value",
-    [
-        ("restart", 0.0),
-        ("labels_per_class", 500),
-        ("split", "public"),
-        ("unseen", [9]),
-    ],
-)
-def test_localized_refuses(photo, key, value):
-    refused(f"localized.{key}", localized, **photo | {key: value})
+def test_localized_refuses(photo):
+    for key, value in {"restart": 0.0, "labels_per_class": 500, "unseen": [9]}.items():
+        refused(f"localized.{key}", localized, **photo | {key: value})

@@ -16,8 +16,9 @@ from written import DATA, decided_by_its_seed, equal, overlap, refused
 
 from graphgym_srnc import shifts
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.data import citation, matlab, ocnnc
+from graphgym_srnc.data import networks
 from graphgym_srnc.data.describe import describe
+from graphgym_srnc.data.networks import CITATION, OCNNC
 from graphgym_srnc.errors import InputError
 
 cross_graph, open_networks, synthetic = map(shifts.find, ("cross_graph", "ocnnc", "synthetic"))
@@ -28,10 +29,10 @@ def home(tmp_path, monkeypatch) -> str:
     """A data folder with small networks, in a world without a network."""
     written.citation(tmp_path)
     written.ocnnc(tmp_path)
-    for module, sizes in ((citation, written.CITATION), (ocnnc, written.OCNNC)):
-        monkeypatch.setattr(module, "NODES", sizes)
-        monkeypatch.setattr(module, "WORDS", written.WORDS)
-    monkeypatch.setattr(matlab, "urlopen", written.unreachable)
+    for family, sizes in ((CITATION, written.CITATION), (OCNNC, written.OCNNC)):
+        monkeypatch.setattr(family, "nodes", sizes)
+        monkeypatch.setattr(family, "words", written.WORDS)
+    monkeypatch.setattr(networks, "urlopen", written.unreachable)
     monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
     return str(tmp_path)
 
@@ -42,21 +43,21 @@ def home(tmp_path, monkeypatch) -> str:
 @pytest.mark.slow
 @written.real("citation/acmv9.mat")
 @pytest.mark.parametrize(
-    "module, name, nodes, edges, rest",
+    "family, name, nodes, edges, rest",
     [
-        (citation, "acmv9", 9360, 15556, 581),
-        (ocnnc, "acm-v8", 8806, 17661, 3012),
+        (CITATION, "acmv9", 9360, 15556, 581),
+        (OCNNC, "acm-v8", 8806, 17661, 3012),
     ],
 )
-def test_the_published_networks(module, name, nodes, edges, rest):
+def test_the_published_networks(family, name, nodes, edges, rest):
     """``rest``: papers with two labels, or of unknown classes."""
-    data = module.load(name, str(DATA))
-    assert (data.num_nodes, data.num_edges // 2, data.num_features) == (nodes, edges, module.WORDS)
+    data = family.load(name, str(DATA))
+    assert (data.num_nodes, data.num_edges // 2, data.num_features) == (nodes, edges, family.words)
     assert is_undirected(data.edge_index) and not contains_self_loops(data.edge_index)
-    assert data.y.unique().tolist() == list(range(module.CLASSES))
-    if module is citation:
+    assert data.y.unique().tolist() == list(range(family.classes))
+    if family is CITATION:
         assert data.num_two == rest and data.x.unique().tolist() == [0.0, 1.0]
-        assert int((citation.load(name, str(DATA), "drop").y < 0).sum()) == rest
+        assert int((CITATION.load(name, str(DATA), two_labels="drop").y < 0).sum()) == rest
     else:
         assert int((data.y >= 5).sum()) == rest and torch.equal(data.x, data.x.round())
 
@@ -68,25 +69,25 @@ def linked(matrix) -> set[tuple[int, int]]:
 
 def test_files_are_read_as_documented(home):
     fields = written.citation_network("acmv9")
-    data = citation.load("ACMv9", home)
+    data = CITATION.load("ACMv9", home)
     assert data.y[:3].tolist() == [1, 1, 2] and data.num_two == 1
     assert torch.equal(data.x, torch.from_numpy(fields["attrb"] > 0).float())
     assert set(zip(*data.edge_index.tolist())) == linked(fields["network"])
     assert data.cleaned["self_loops"] == 1 and data.cleaned["one_way"] > 0
-    assert citation.load("acmv9", home, "drop").y[:2].tolist() == [-1, 1]
-    assert citation.load("acmv9", home).y[0] == 1  # what is kept in memory stays as it is
+    assert CITATION.load("acmv9", home, two_labels="drop").y[:2].tolist() == [-1, 1]
+    assert CITATION.load("acmv9", home).y[0] == 1  # what is kept in memory stays as it is
 
-    fields, data = written.ocnnc_network("acm-v8"), ocnnc.load("ACM-v8", home)
+    fields, data = written.ocnnc_network("acm-v8"), OCNNC.load("ACM-v8", home)
     assert data.y.tolist() == fields["labels"][0].tolist()
     assert torch.equal(data.x, torch.from_numpy(fields["features"].toarray()).float())
     assert set(zip(*data.edge_index.tolist())) == linked(fields["adjacency_matrix"])
 
 
 @pytest.mark.parametrize(
-    "module, name, fields, wrong",
+    "family, name, fields, wrong",
     [
         (
-            citation,
+            CITATION,
             "acmv9",
             written.citation_network("acmv9"),
             {
@@ -96,7 +97,7 @@ def test_files_are_read_as_documented(home):
             },
         ),
         (
-            ocnnc,
+            OCNNC,
             "acm-v8",
             written.ocnnc_network("acm-v8"),
             {
@@ -108,41 +109,41 @@ def test_files_are_read_as_documented(home):
     ],
     ids=["citation", "ocnnc"],
 )
-def test_refused_networks(home, module, name, fields, wrong):
-    place = f"{module.__name__.rpartition('.')[2]}/{name}.mat"
+def test_refused_networks(home, family, name, fields, wrong):
+    place = f"{family.name}/{name}.mat"
     file = Path(home) / place
-    refused("name", module.load, name="acmv7", root=home)
+    refused("name", family.load, name="acmv7", root=home)
     for field, changes in wrong.items():
         for change in changes:
             scipy.io.savemat(file, fields | {field: change(fields[field])})
-            refused(f"{place}: {field}", module.load, name=name, root=home)
+            refused(f"{place}: {field}", family.load, name=name, root=home)
         scipy.io.savemat(file, {key: value for key, value in fields.items() if key != field})
-        refused(f"{place}: {field}", module.load, name=name, root=home)
+        refused(f"{place}: {field}", family.load, name=name, root=home)
     for content in (b"", b"<html>not found</html>", file.read_bytes()[:300]):
         file.write_bytes(content)
-        refused(place, module.load, name=name, root=home)
+        refused(place, family.load, name=name, root=home)
 
 
-@pytest.mark.parametrize("module, name", [(citation, "acmv9"), (ocnnc, "acm-v8")])
-def test_download_is_kept_only_if_whole(home, monkeypatch, module, name):
-    place = f"{module.__name__.rpartition('.')[2]}/{name}.mat"
-    file, before, asked = Path(home) / place, module.load(name, home), []
+@pytest.mark.parametrize("family, name", [(CITATION, "acmv9"), (OCNNC, "acm-v8")])
+def test_download_is_kept_only_if_whole(home, monkeypatch, family, name):
+    place = f"{family.name}/{name}.mat"
+    file, before, asked = Path(home) / place, family.load(name, home), []
     content = file.read_bytes()
     file.unlink()
-    error = refused("name", module.load, name=name, root=home)
+    error = refused("name", family.load, name=name, root=home)
     assert file.name in error.message + error.allowed and str(file.parent) in error.allowed
     for answer in (content[:200], content):
         assert not file.exists()
         monkeypatch.setattr(
-            matlab,
+            networks,
             "urlopen",
             lambda url, timeout, answer=answer: asked.append(url) or io.BytesIO(answer),
         )
         if answer != content:
-            refused(place, module.load, name=name, root=home)
-    assert torch.equal(module.load(name, home).edge_index, before.edge_index)
-    module.load(name, home)
-    assert asked == [f"{module.URL}{name}.mat"] * 2 and asked[0].startswith("https://")
+            refused(place, family.load, name=name, root=home)
+    assert torch.equal(family.load(name, home).edge_index, before.edge_index)
+    family.load(name, home)
+    assert asked == [f"{family.url}{name}.mat"] * 2 and asked[0].startswith("https://")
     assert file.read_bytes() == content and len(list(file.parent.iterdir())) == 3
 
 
@@ -222,8 +223,8 @@ def pair(tmp_path) -> dict[str, str]:
     return {"source": str(tmp_path / "a.npz"), "target": str(tmp_path / "b.npz")}
 
 
-@pytest.mark.parametrize("unseen, share", [([0, 3], 0.4)])
-def test_index_sets_tell_nothing_of_masked_classes(pair, unseen, share):
+def test_index_sets_tell_nothing_of_masked_classes(pair):
+    unseen, share = [0, 3], 0.4
     task, full = cross_graph(**pair, unseen=unseen, unlabelled_share=share), cross_graph(**pair)
     original = full.source.y_true
     rest = task.source.y_true[other_source_nodes(task)]
@@ -338,19 +339,15 @@ def test_refused_pairs(tmp_path, home):
     no("target", source=a, target=new("words", y=words))
 
 
-@pytest.mark.parametrize(
-    "key, options",
-    [
-        ("two_labels", {"two_labels": "both"}),
-        ("val_share", {"val_share": 0.001}),
-        ("labels_per_class", {"labels_per_class": 1000}),
-        ("unlabelled_share", {"unseen": [0], "unlabelled_share": 0.8}),
-        ("num_val", {"num_val": 80}),
-        ("unseen", {"unseen": [0, 1, 2, 3]}),
-    ],
-)
-def test_refused_options(home, key, options):
-    refused(f"cross_graph.{key}", cross_graph, root=home, **options)
+def test_refused_options(home):
+    for key, options in {
+        "val_share": {"val_share": 0.001},
+        "labels_per_class": {"labels_per_class": 1000},
+        "unlabelled_share": {"unseen": [0], "unlabelled_share": 0.8},
+        "num_val": {"num_val": 80},
+        "unseen": {"unseen": [0, 1, 2, 3]},
+    }.items():
+        refused(f"cross_graph.{key}", cross_graph, root=home, **options)
 
 
 # ---- ocnnc ----

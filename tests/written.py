@@ -164,8 +164,8 @@ def arxiv(folder: Path, x: np.ndarray, edges: np.ndarray, y: np.ndarray, years: 
 def all_of_them(folder: Path) -> Path:
     """Every data set that a shipped config names; returns ``folder``.
 
-    The readers know the real sizes, so ``citation.NODES``, ``citation.WORDS``, ``ocnnc.NODES``,
-    ``ocnnc.WORDS`` and ``temporal.NODES`` have to be those of this module, and Planetoid's files
+    The readers know the real sizes, so ``nodes`` and ``words`` of ``networks.CITATION`` and
+    ``networks.OCNNC``, and ``temporal.NODES`` have to be those of this module. Planetoid's files
     have other checksums than the public ones.
     """
     for name, num_classes in (("Cora", 7), ("CiteSeer", 6), ("PubMed", 3)):

@@ -10,47 +10,23 @@ from graphgym_srnc.cli import arguments, make
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add ``data`` and its actions."""
-    parser = subparsers.add_parser(
-        "data",
-        help="list data sets, show a shift before training, or make a graph from your own files",
-        description="List data sets, show a shift before training, or make a graph from "
-        "your own files.",
-    )
+    what = "list data sets, show a shift before training, or make a graph from your own files"
+    parser = make.add_action(subparsers, "data", what)
     actions = parser.add_subparsers(
         dest="action", required=True, metavar="{list,show,make,example}"
     )
-    listing = actions.add_parser(
-        "list",
-        help="list data sets and whether their files are present",
-        description="List data sets, the folder of each, and whether its files are present.",
-    )
-    listing.add_argument(
-        "--root",
-        default="",
-        help="look in this data folder (default: $GRAPHGYM_SRNC_DATA or ./datasets)",
-    )
-    show = actions.add_parser(
-        "show",
-        help="show graphs, splits, label distributions and warnings before training",
-        description="Show graphs, splits, label distributions and warnings before training.",
-    )
-    show.add_argument(
-        "--cfg",
-        metavar="FILE",
-        help="read this yaml file or shipped config (default: the package's default config)",
-    )
-    show.add_argument(
-        "--out",
-        metavar="FILE",
-        help="draw the label distributions to FILE, such as shift.png (default: draw none)",
-    )
+    listing = make.add_action(actions, "list", "list data sets and whether their files are present")
+    help = "look in this data folder (default: $GRAPHGYM_SRNC_DATA or ./datasets)"
+    listing.add_argument("--root", default="", help=help)
+    what = "show graphs, splits, label distributions and warnings before training"
+    show = make.add_action(actions, "show", what)
+    help = "read this yaml file or shipped config (default: the package's default config)"
+    show.add_argument("--cfg", metavar="FILE", help=help)
+    help = "draw the label distributions to FILE, such as shift.png (default: draw none)"
+    show.add_argument("--out", metavar="FILE", help=help)
     arguments.add_overwrite(show)
-    show.add_argument(
-        "overrides",
-        nargs="*",
-        metavar="key value",
-        help="set config keys, such as open_set.num_unseen 2",
-    )
+    help = "set config keys, such as open_set.num_unseen 2"
+    show.add_argument("overrides", nargs="*", metavar="key value", help=help)
     arguments.add_trust(show)
     make.add_parsers(actions)
 

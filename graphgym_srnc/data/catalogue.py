@@ -25,14 +25,9 @@ FAMILIES: dict[str, dict[str, str]] = {
 
 CLASS_NAMES = {
     "Planetoid/Cora": (
-        "Theory",
-        "Reinforcement Learning",
-        "Genetic Algorithms",
-        "Neural Networks",
-        "Probabilistic Methods",
-        "Case Based",
-        "Rule Learning",
-    ),
+        "Theory, Reinforcement Learning, Genetic Algorithms, Neural Networks, "
+        "Probabilistic Methods, Case Based, Rule Learning"
+    ).split(", "),
     "Planetoid/CiteSeer": ("AI", "ML", "IR", "DB", "Agents", "HCI"),
     "Planetoid/PubMed": ("Experimental", "Type 1", "Type 2"),
 }
@@ -81,10 +76,8 @@ def resolve(name: str) -> tuple[str, str]:
         return family, member
     spelled = {known.lower(): known for known in (*others, *FAMILIES, *known_names())}
     near = [spelled[key] for key in difflib.get_close_matches(name.lower(), spelled, 3)]
-    close = f"Did you mean {' or '.join(near)}? " if near else ""
-    hint = (
-        f"{close}Use one of {', '.join(known_names())}, or Class/Member of torch_geometric.datasets"
-    )
+    hint = f"Did you mean {' or '.join(near)}? " if near else ""
+    hint += f"Use one of {', '.join(known_names())}, or Class/Member of torch_geometric.datasets"
     raise InputError.plain("name", f"there is no data set {name!r}", hint)
 
 

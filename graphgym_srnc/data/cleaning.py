@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -10,7 +12,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.core.task import HIDDEN, all_finite
 from graphgym_srnc.data import edges
 from graphgym_srnc.data.columns import LARGEST, largest, magnitude, narrowed
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, reading
 
 # The fields in which a graph holds its own split, ``[V]`` each.
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -82,16 +84,11 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
     if x is None or x.dim() != 2 or 0 in x.shape:
         message = f"the features have the shape {None if x is None else tuple(x.shape)}"
         raise InputError.plain(at_x, message, "Give features [V, F] of at least one node")
-    if x.layout == torch.sparse_coo:
-        size = torch.tensor(x.shape, device=x.device)[:, None]
-        if ((x._indices() < 0) | (x._indices() >= size)).any():
-            message = "an index of the sparse features is outside their shape"
-            raise InputError.plain(at_x, message, "Give indices from 0 and below V and F")
-    try:
+    with reading(Path("x"), f"a matrix of shape {tuple(x.shape)} that fits into memory", at_x):
+        if x.layout == torch.sparse_coo:  # whose indices torch trusts
+            with torch.sparse.check_sparse_tensor_invariants():
+                x = torch.sparse_coo_tensor(x._indices(), x._values(), x.shape)
         x = narrowed(x if x.layout == torch.strided else x.to_dense()).contiguous()
-    except (RuntimeError, MemoryError) as error:
-        message = f"features of shape {tuple(x.shape)} do not fit into memory"
-        raise InputError.plain(at_x, message) from error
     if not all_finite(x):
         message = f"{int((~torch.isfinite(x)).any(1).sum())} node(s) have NaN or Inf as a feature"
         raise InputError.plain(at_x, message, "Give finite features")

@@ -35,18 +35,15 @@ def load(name: str, root: str = "") -> Data:
     """
     family, member = catalogue.resolve(name)
     homes = home.homes(family, root)
-    source = _present(family, member, homes)
-    data = _load_parsed(_parsed_file(family, member, source))
-    if data is None:
-        # What takes long is done by one process, and others wait for its files.
-        takes_long = source is None or family == "OGB"
-        lock = cache_folder() / f"{family}-{member}.lock"
-        with locked(lock, f"the files of {name}") if takes_long else nullcontext():
-            source = _present(family, member, homes)
-            data = _load_parsed(_parsed_file(family, member, source))
-            if data is None:
-                data = pyg.read(family, name, member, homes, source or homes[0])
-                _store_parsed(data, _parsed_file(family, member, _present(family, member, homes)))
+    # What takes long is done by one process, and others wait for its files.
+    takes_long = family == "OGB" or _present(family, member, homes) is None
+    lock = cache_folder() / f"{family}-{member}.lock"
+    with locked(lock, f"the files of {name}") if takes_long else nullcontext():
+        source = _present(family, member, homes)
+        data = _load_parsed(_parsed_file(family, member, source))
+        if data is None:
+            data = pyg.read(family, name, member, homes, source or homes[0])
+            _store_parsed(data, _parsed_file(family, member, _present(family, member, homes)))
     if (family, member) == ("Planetoid", "CiteSeer"):
         # 15 papers are missing in the raw files; PyG fills them in without features, edges or a
         # label and calls them class 0.

@@ -85,9 +85,9 @@ def apply(recipe: Recipe, table: pandas.DataFrame) -> tuple[list[sp.csr_matrix],
     return blocks, names
 
 
-def drift(recipe: Recipe, table: pandas.DataFrame, like: str) -> list[str]:
+def drift(recipe: Recipe, table: pandas.DataFrame) -> list[str]:
     """How cells differ from those of a recipe; ``!`` marks what concerns most of the nodes."""
-    found, nodes = [], len(table)
+    found, nodes, like = [], len(table), "the earlier graph"
     if text := recipe.get("text"):
         cells = documents(table, text["columns"])
         bare = np.diff(_bag_of_words(cells, text).indptr) == 0
@@ -188,7 +188,7 @@ def numbers(cells: Sequence[str]) -> list[str]:
     cells = present(cells, "number")
     commas = [cell for cell in cells if "," in cell]
     if commas and all(THOUSANDS.fullmatch(cell) for cell in commas):  # no decimal commas
-        return [cell.replace(",", "") if "," in cell else cell for cell in cells]
+        return [cell.replace(",", "") for cell in cells]
     decimal = {cell: re.sub(r"[. ]", "", cell).replace(",", ".") for cell in commas}
     return [decimal[cell] if DECIMAL.fullmatch(cell) else cell for cell in cells]
 

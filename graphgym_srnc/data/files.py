@@ -12,9 +12,8 @@ import torch
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import index_to_mask
 
-from graphgym_srnc.core.task import HIDDEN
 from graphgym_srnc.core.text import listed, plain
-from graphgym_srnc.data import cleaning, folder, home, matlab, untrusted
+from graphgym_srnc.data import cleaning, folder, home, untrusted
 from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import restore
@@ -54,15 +53,10 @@ def load(
 
     folder.tell_changes(source)
     if source.is_dir():
-        made = folder.marker(source)
         edges = _only(source, "edges", (".npy", *TEXT))
         x = _only(source, "features", (".npy", ".npz", *TEXT))
         y = None if labels is None else _only(source, "labels", (".npy", *TEXT))
-        found = tables.read(edges, x, y, None if y is None else source / "split.csv", mapped)
-        if folder.marker(source) != made:
-            message = f"another process has replaced the folder {source.name} while it was read"
-            raise InputError.plain("path", message, "Run the command again")
-        return found
+        return tables.read(edges, x, y, None if y is None else source / "split.csv", mapped)
     if source.suffix in TEXT:
         x = locate(features, root, "features")
         y = None if labels is None else locate(labels, root, "labels")
@@ -71,7 +65,7 @@ def load(
         message = f"the features of {source.name} cannot stay on disk"
         hint = "Set mapped to False, or store them as .npy beside a list of edges"
         raise InputError.plain("mapped", message, hint)
-    readers = {".pt": _load_pt, ".npz": _load_npz, ".mat": _load_mat}
+    readers = {".pt": _load_pt, ".npz": _load_npz}
     if source.suffix not in readers:
         message = f"{source.name} has an unknown file type"
         raise InputError.plain("path", message, f"Use a folder, {', '.join((*readers, *TEXT))}")
@@ -171,34 +165,10 @@ def _load_npz(source: Path) -> Fields:
             untrusted.sparse_matrix(sp.csr_matrix((*arrays,), shape))
             for *arrays, shape in (parts[:4], parts[4:])
         )
-        return _of_matrices(source, fields, "adj_data", network, x, fields.pop("labels", None))
-
-
-def _load_mat(source: Path) -> Fields:
-    """``network`` ``[V, V]``, ``attrb`` ``[V, F]``, and ``group`` ``[V, C]`` or ``[V, 1]``."""
-    if not untrusted.is_trusted():
-        message = f"{source.name} is a .mat file, and a damaged one can crash SciPy's reader"
-        raise InputError.plain("path", message, "If you trust its author, read it with --trust")
-    names = ("network", "attrb", "group")
-    fields = matlab.matrices(source, "path", dict.fromkeys(names))
-    network, attrb, group = (fields.pop(name) for name in names)
-    untrusted.check_dense([group], source)
-    y = group = untrusted.dense(group)
-    if group.shape[1] > 1:  # of several classes of a node the first one counts
-        y = np.where(group.any(1), group.argmax(1), HIDDEN)
-        if several := int((np.count_nonzero(group, axis=1) > 1).sum()):
-            fields[f"all but the first class of {several} nodes in group"] = None
-    y = y.astype(np.float64 if y.dtype.kind == "f" else np.int64)  # 0.5 is refused later
-    return _of_matrices(source, fields, "network", network, attrb, y.reshape(-1))
-
-
-def _of_matrices(source: Path, fields: Fields, links: str, network: Any, x: Any, y: Any) -> Fields:
-    """The fields of a graph whose links and features are matrices; weights of links are named."""
-    untrusted.check_dense([x], source)
-    network = sp.coo_matrix(network)
-    weights = {f"edge weights of {links}": None} if (network.data != 1).any() else {}
-    graph = {"x": untrusted.dense(x), "y": y, "edge_index": np.stack(network.nonzero())}
-    return {**fields, **weights, **graph}
+        untrusted.check_dense([x], source)
+        weights = {"edge weights of adj_data": None} if (network.data != 1).any() else {}
+        graph = {"x": x.toarray(), "y": fields.pop("labels", None)}
+        return fields | weights | graph | {"edge_index": np.stack(network.nonzero())}
 
 
 def _only(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:

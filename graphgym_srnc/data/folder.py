@@ -67,31 +67,29 @@ def check_place(
         raise InputError.plain(option, f"{out} {problem}", f"Choose another folder{hint}")
 
 
-def marker(folder: Path) -> bytes:
-    """The marker of a folder, which says what is in its files; empty if there is none."""
-    with contextlib.suppress(OSError):
-        return (folder / MARKER).read_bytes()
-    return b""
-
-
 def changed(folder: Path) -> list[str]:
     """Edited or missing files of a folder of this program; a damaged marker is one itself."""
-    if not (recorded := marker(folder)) and not (folder / MARKER).exists():
-        return []
     try:
-        files = json.loads(recorded)["files"].items()
-        return [name for name, sum in files if name not in OURS or _digest(folder / name) != sum]
+        return [name for name, sum in _listed(folder).items() if _digest(folder / name) != sum]
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return [MARKER]
+
+
+def _listed(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file that the marker of a folder lists; empty without a marker."""
+    if not (folder / MARKER).exists():
+        return {}
+    files = json.loads(atomic.regular(folder / MARKER).read_bytes())["files"]
+    if not files.keys() <= OURS:
+        raise ValueError(f"{MARKER} is damaged")
+    return files
 
 
 def tell_changes(path: Path) -> None:
     """Say, once for each, which files of a folder, or beside a file in it, were edited."""
     folder = path if path.is_dir() else path.parent
-    for file in (folder / name for name in changed(folder)):
-        # A pipe or a folder in the place of a file is refused by whoever reads it.
-        if file.is_file() or not file.exists():
-            tell_changed(str(file))
+    for name in changed(folder):
+        tell_changed(str(folder / name))
 
 
 def _digest(file: Path) -> str:
@@ -109,11 +107,10 @@ def _foreign(out: Path) -> str:
     """What in a place this program did not write, as a predicate; empty if there is nothing."""
     if not out.is_dir():
         return "is a file"
-    edited, listed = changed(out), {MARKER}
-    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-        listed |= {*json.loads(marker(out))["files"]} & OURS
+    edited = changed(out)
+    ours = {MARKER} if MARKER in edited else {MARKER, *_listed(out)}
     for path in sorted(out.iterdir(), key=lambda path: (path.name in OURS, path.name)):
-        if path.name not in listed or path.is_symlink() or not path.is_file():
+        if path.name not in ours or path.is_symlink() or not path.is_file():
             return f"contains {path.name}, which graphgym-srnc did not write"
         if path.name in edited:
             return f"contains an edited {path.name}"

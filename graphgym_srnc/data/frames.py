@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -21,11 +20,10 @@ import scipy.sparse as sp
 from graphgym_srnc.core.text import counted, listed, one_line
 from graphgym_srnc.data import features
 from graphgym_srnc.data.features import texts
-from graphgym_srnc.data.folder import RECIPE, Graph
+from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.data.labels import MISSING, changes, cleaned, whole_numbers
 from graphgym_srnc.data.read import NAMELESS, is_counter
 from graphgym_srnc.errors import Collected, InputError, reading, renamed
-from graphgym_srnc.io.atomic import regular
 
 # Usual names of columns and of pairs of columns, in lower case, the most usual first.
 # Kinds of columns in a recipe, and their roles.
@@ -58,7 +56,7 @@ class Options(NamedTuple):
     raw: Sequence[str] = ()
     categories: Sequence[str] = ()
     spectral: int = 0
-    like: Path | features.Recipe | None = None  # a graph folder or its recipe
+    like: features.Recipe | None = None  # of an earlier graph
     skip_missing: bool = False
     keep: str = ""
     words: features.TextOptions = features.TextOptions()
@@ -70,14 +68,12 @@ class Look:
 
     files: tuple[str, str]  # names of the two tables
     options: Options = Options()
-    table: pandas.DataFrame = field(default_factory=pandas.DataFrame)  # of the nodes that are kept
-    kept: list[int] = field(default_factory=list)  # their places among the rows of the file
+    table: pandas.DataFrame = field(default_factory=pandas.DataFrame)  # kept rows of nodes
     rows: int = 0
     roles: dict[str, str] = field(default_factory=dict)  # use of each column
     labels: list[str] | None = None  # [V], empty for none, as are the parts of the split
     parts: list[str] | None = None
     edges: np.ndarray = field(default_factory=lambda: np.empty((2, 0), dtype=np.int64))
-    unknown: Counter[str] = field(default_factory=Counter)  # ids in the links that are no node
     recipe: features.Recipe = field(default_factory=dict)
     chosen: list[str] = field(default_factory=list)  # which columns are read
     notes: list[str] = field(default_factory=list)  # what was corrected or left out, and warnings
@@ -111,7 +107,7 @@ def look(
     """
     step = found.problems.step
     found.rows, found.table = len(nodes), nodes.reset_index(drop=True)
-    _find_columns(found)
+    _find_named(found)
     candidates = _id_candidates(nodes, found.options.id)
     links: pandas.DataFrame | None = None
     with step():
@@ -129,7 +125,7 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     """The graph of what :func:`look` found, perhaps with ``extra`` features ``[rows, D]``."""
     found.problems.check()
     recipe, table, options = found.recipe, found.table, found.options
-    own = {"embedding": extra[found.kept]} if extra is not None else {}
+    own = {"embedding": extra[table.index]} if extra is not None else {}
     if options.spectral:
         own["spectral"] = features.spectral(found.edges, len(table), options.spectral)
     with _reading_recipe(options.like):
@@ -139,9 +135,8 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
             names += [f"{kind} {number}" for number in range(array.shape[1])]
         widths = [block.shape[1] for block in blocks]
         if widths != recipe.setdefault("widths", widths):
-            other = f"{_called(options.like)} has {recipe['widths']}"
-            hint = "Give the same columns and --embeddings as there"
-            raise InputError.plain("--like", f"this graph has {widths} features, and {other}", hint)
+            message = f"this graph has {widths} features, the earlier one {recipe['widths']}"
+            raise InputError.plain("--like", message, "Give the same columns and --embeddings")
         joined = features.joined(blocks, recipe)
         recipe |= {"embeddings": extra is not None, "spectral": options.spectral}
         text = features.documents(table, recipe["text"]["columns"]) if "text" in recipe else None
@@ -150,22 +145,17 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
 
 
 @contextlib.contextmanager
-def _reading_recipe(like: Path | features.Recipe | None) -> Iterator[None]:
+def _reading_recipe(like: features.Recipe | None) -> Iterator[None]:
     """Name the recipe, which may have been edited, in the errors of this block."""
-    name, kind = _called(like), "a folder with a recipe of data make"
-    keys = dict.fromkeys(("--text", "--numbers", "--categories"), f"--like {name}")
     if like is None:
         yield
     else:
-        with reading(Path(name), kind, "--like"), renamed(keys):
+        keys = dict.fromkeys(("--text", "--numbers", "--categories"), "--like")
+        with reading(Path("it"), "an earlier graph with its recipe", "--like"), renamed(keys):
             yield
 
 
-def _called(like: Path | features.Recipe | None) -> str:
-    return str(like) if isinstance(like, Path) else "the earlier graph"
-
-
-def _find_columns(found: Look) -> None:
+def _find_named(found: Look) -> None:
     """Roles that the options name."""
     table, options = found.table, found.options
     for option in ("id", "split", "label"):
@@ -185,8 +175,7 @@ def _id_candidates(table: pandas.DataFrame, given: str) -> list[str]:
     if given and given in table:
         return [given]
     index = [name for name in list(table)[:1] if not name and not is_counter(table[name])]
-    of_neo4j = next((name for name in table if re.search(r":ID(\(|$)", name)), "")
-    if named := usual(table, IDS) or of_neo4j:
+    if named := usual(table, IDS):
         return [*index, named]
     first, *rest = list(table)[:20]
     rest = [name for name in rest if table[name].dtype.kind != "f"]
@@ -218,7 +207,7 @@ def _one_row_for_each_id(found: Look) -> None:
         hint = "Give each node its own id, or add --keep first or --keep last"
         raise InputError.plain(file, message, hint)
     kept = unique[~ids.duplicated(keep=keep or "first")]
-    found.table, found.kept = kept.reset_index(drop=True), kept.index.tolist()
+    found.table = kept
     for text, count in {
         "left out: empty": len(table) - len(filled),
         "merged: equal to another row": len(filled) - len(unique),
@@ -236,8 +225,8 @@ def _connect(found: Look, links: pandas.DataFrame | None) -> None:
     unread = [name for name in links if name not in chosen and not NAMELESS.fullmatch(name)]
     rest = f"; not read: {listed(unread)}; edge weights are not used" * bool(unread)
     found.chosen.append(f"{file}: links join the columns {a} and {b}{rest}")
-    found.edges, found.unknown = connected(links, chosen, place)
-    named = listed([repr(name) for name in found.unknown], 3)
+    found.edges, unknown = connected(links, chosen, place)
+    named = listed([*map(repr, unknown)], 3)
     count = len(links) - found.edges.shape[1]
     if count and not found.options.skip_missing:
         of_all = f"{count} of {len(links)} links name ids that are not in the node table: {named}"
@@ -250,13 +239,13 @@ def _connect(found: Look, links: pandas.DataFrame | None) -> None:
 
 def connected(
     links: pandas.DataFrame, ends: Sequence[str], ids: pandas.Index
-) -> tuple[np.ndarray, Counter[str]]:
-    """Node numbers ``[2, E]`` of links, and how often each id that is no node occurs in others."""
+) -> tuple[np.ndarray, list[str]]:
+    """Node numbers ``[2, E]`` of links, and the ids in other links that are no node."""
     cells = [whole_numbers(texts(links[name])) for name in ends]
     pairs = np.array([ids.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
     strange = pairs < 0
-    unknown = Counter(cells[end][link] for link, end in np.argwhere(strange.T).tolist())
-    return pairs[:, ~strange.any(0)].astype(np.int64), unknown
+    unknown = dict.fromkeys(cells[end][link] for link, end in np.argwhere(strange.T).tolist())
+    return pairs[:, ~strange.any(0)].astype(np.int64), [*unknown]
 
 
 def ends(
@@ -284,11 +273,8 @@ def ends(
 
 def _usual_ends(names: Sequence[str]) -> list[list[str]]:
     """Pairs of columns with usual names, such as source and target, node1 and node2."""
-    # neo4j-admin puts a group behind, as in :START_ID(Person).
-    plain = {
-        re.sub(r"[\W_]|id$|(?<=.)node", "", name.lower().partition("(")[0]): name
-        for name in reversed(names)
-    }
+    ignored = r"[\W_]|id$|(?<=.)node"
+    plain = {re.sub(ignored, "", name.lower()): name for name in reversed(names)}
     pairs = [pair.split("-") for pair in ENDS]
     pairs += [[name, name[:-1] + "2"] for name in plain if name[1:].endswith("1")]
     return [[plain[a], plain[b]] for a, b in pairs if a in plain and b in plain]
@@ -310,50 +296,41 @@ def _find_label(found: Look) -> None:
         return
     free = table[[name for name in table if name not in found.roles]]
     names = [name for each in LABELS if (name := usual(free, (each,)))]
-    if options.like:
+    if options.like is not None:  # a later table needs no labels
         names = [name for name in names[:1] if name.lower() == LABELS[0]]
-
-    def sizes(name: str) -> Counter[str]:
-        return Counter(cell for cell in texts(free[name]) if cell.lower() not in MISSING | {""})
-
+    cells = {name: texts(column) for name, column in free.items()}
+    filled = {name: [cell for cell in cells[name] if cell.lower() not in MISSING] for name in cells}
+    sizes = {name: Counter(filter(None, filled[name])) for name in free}
     for name in names:
-        if len(size := sizes(name)) <= FEW or size.total() >= 2 * len(size):
+        if len(sizes[name]) <= FEW or sizes[name].total() >= 2 * len(sizes[name]):
             found.roles[name] = "label"
             return
-    counts = {name: sizes(name) for name in free if not (options.like or NAMELESS.fullmatch(name))}
-    candidates = [
+    likely = [
         f"{name} ({len(size)} values)"
-        for name, size in counts.items()
-        if 2 <= len(size) <= 100 and size.total() >= 5 * len(size)
+        for name, size in sizes.items()
+        if 2 <= len(size) <= 100 and size.total() >= 5 * len(size) and not NAMELESS.fullmatch(name)
     ]
-    if candidates or names and not options.like:
+    if options.like is None and (likely or names):
         message = "no column is named label"
         if names:
-            message = f"the column {names[0]} has {len(counts[names[0]])} values, which hardly "
-            message += "repeat, so they are no classes"
-        hint = f", perhaps {listed(candidates, 4)}" * bool(candidates) + "; or give --label none"
-        raise InputError.plain("--label", message, f"Name the column of classes{hint}")
+            message = f"the {len(sizes[names[0]])} values of {names[0]} hardly repeat"
+        hint = f"Name the column of classes{f', perhaps {listed(likely, 4)}' * bool(likely)}"
+        raise InputError.plain("--label", message, f"{hint}; or give --label none")
 
 
 def _read_labels(found: Look) -> None:
     """Clean the labels, and read the split."""
     cells, split = found.column("label"), found.column("split")
     parts = [SAME_PART.get(cell.lower(), cell.lower()) for cell in split or ()]
-    notes: list[str] = []
     if cells is not None:
         held = [part in PARTS[1:] for part in parts]
         found.labels, notes = cleaned(cells, found.name("label"), held)
-    elif not found.options.like and not found.problems.errors:
-        notes = ["! no column of classes was found, so no node has a label; name one with --label"]
-    found.notes += notes
-    if split is None or not found.name("label") and found.problems.errors:
-        return
-    check_parts(parts, found.ids, "--split")
-    for part, label, id in zip(parts, found.labels or [""] * len(parts), found.ids):
-        if part and not label:
-            hint = "Leave the split of unlabelled nodes empty; they are predicted in any case"
-            raise InputError.plain("--split", f"the {part} node {id} has no label", hint)
-    found.parts = parts
+        found.notes += notes
+    elif found.options.like is None and not found.problems.errors:
+        found.notes.append("! no column of classes was found; name one with --label")
+    if split is not None:
+        check_parts(parts, found.ids, "--split")
+        found.parts = parts
 
 
 def check_parts(parts: Sequence[str], ids: Collection[object], key: str) -> None:
@@ -371,20 +348,16 @@ def _find_features(found: Look, others: bool) -> None:
         found.roles.pop("*")
         numbers = features.number_columns(table, [*found.roles])
         found.roles |= dict.fromkeys(numbers, "number")
-    if like := options.like:
-        with _reading_recipe(like):
-            if isinstance(like, Path):
-                recipe = json.loads(regular(like / RECIPE).read_bytes())
-            else:
-                recipe = dict(like)
-            found.recipe = recipe
+    if options.like is not None:
+        with _reading_recipe(options.like):
+            found.recipe = recipe = dict(options.like)
             if recipe.get("spectral"):
-                what = f"{_called(like)} has spectral features, which cannot be made for another"
-                raise InputError.plain("--like", f"{what} graph", "Use one without --spectral")
+                message = "spectral features cannot be made for another graph"
+                raise InputError.plain("--like", message, "Use a graph without --spectral")
             kinds = [kind for kind in ROLES if kind in recipe]
             roles = {name: ROLES[kind] for kind in kinds for name in recipe[kind]["columns"]}
             found.roles = roles | found.roles
-            found.notes += features.drift(recipe, table, _called(like))
+            found.notes += features.drift(recipe, table)
     else:
         columns = numbers, options.raw, options.categories
         found.recipe = features.learn(table, options.text, options.words, *columns)
@@ -398,7 +371,7 @@ def _tell_columns(found: Look) -> None:
     """What each column is used for, and cells whose value differs from their text."""
     table, roles = found.table, found.roles
     uses: dict[str, list[str]] = {role: [] for role in ("id", "label", "split", *ROLES.values())}
-    hint = " (--text, --numbers and --categories read columns)" * (not found.options.like)
+    hint = " (--text, --numbers and --categories read columns)" * (found.options.like is None)
     uses["not read:"] = []
     for name, cells in table.items():
         role = roles.get(name, "not read:")
@@ -417,9 +390,7 @@ def _tell_columns(found: Look) -> None:
 def usual(table: pandas.DataFrame, names: Sequence[str]) -> str:
     """The first column with one of some usual names, whatever its case; empty = there is none."""
     columns = {name.lower(): name for name in reversed(list(table))}
-    by_suffix = {f":{name.lower().rpartition(':')[2]}": name for name in table if ":" in name}
-    groups = (columns, by_suffix)
-    return next((group[name] for group in groups for name in names if name in group), "")
+    return next((columns[name] for name in names if name in columns), "")
 
 
 def _listed(table: pandas.DataFrame) -> str:

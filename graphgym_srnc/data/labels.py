@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import re
 from collections import Counter
 from typing import Sequence
 
-from graphgym_srnc.core.text import counted, one_line, short
+from graphgym_srnc.core.text import counted, listed, one_line, short
 
 EMPTY = {"nan", "na", "n/a", "#n/a", "<na>", "nat", "null", "none"}
 """Words, in lower case, that programs write for an empty cell."""
@@ -22,9 +21,6 @@ NOT_LABELLED |= {"not labeled", "not labelled", "no label", "nolabel", "missing"
 
 MISSING = EMPTY | NOT_LABELLED | {"-1", "inf", "-inf"}
 """All words for a missing label."""
-
-MAX_COMPARED, SIMILARITY = 300, 0.9
-"""Maximum number of class names that are compared, and the similarity of names that look alike."""
 
 
 def cleaned(
@@ -57,11 +53,9 @@ def cleaned(
         nodes = f"{counted(count, 'node')} of the validation or test set"
         notes.append(f"{column}: {nodes} without a class count as the unknown class")
     names = sorted({*labels} - {""})
-    notes += [
-        f"! similar labels: {a!r} and {b!r}. If they are the same class, give them the same "
-        "name in the table."
-        for a, b in similar(names)
-    ]
+    for alike in similar(names):
+        same = "If they are the same class, give them the same name in the table."
+        notes.append(f"! similar labels: {listed([*map(repr, alike)])}. {same}")
     return labels, notes
 
 
@@ -92,27 +86,11 @@ def changes(column: str, before: Sequence[str], after: Sequence[str], kind: str)
     return [f"{column}: {counted(changed.total(), 'cell')} read as {kind}: {example}"]
 
 
-def similar(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs of names that may mean one class: equal letters and digits, or nearly equal letters."""
-    letters = {
-        name: re.sub(r"[\W_]", "", name.lower().replace("&", "and"))
-        for name in names[:MAX_COMPARED]
-    }
-
-    def alike(a: str, b: str) -> bool:
-        numbers = [_number(name) for name in (a, b)]
-        if None not in numbers:
-            return numbers[0] == numbers[1]
-        a, b = letters[a], letters[b]
-        if re.sub(r"\D", "", a) != re.sub(r"\D", "", b) or min(len(a), len(b)) < 5:
-            return a == b != ""
-        return difflib.SequenceMatcher(None, a, b).ratio() >= SIMILARITY
-
-    return [(a, b) for a, b in itertools.combinations(letters, 2) if alike(a, b)]
-
-
-def _number(name: str) -> float | None:
-    try:
-        return float(name)
-    except ValueError:
-        return None
+def similar(names: Sequence[str]) -> list[list[str]]:
+    """Names that may mean one class: equal letters and digits, or equal numbers."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        letters = re.sub(r"[\W_]", "", name.lower().replace("&", "and"))
+        is_word = re.search(r"[^\d]", letters)
+        groups.setdefault(letters if is_word else name.lstrip("0"), []).append(name)
+    return [group for group in groups.values() if len(group) > 1]

@@ -15,7 +15,7 @@ from torch_geometric.data import Data, Dataset
 from torch_geometric.utils import index_to_mask
 
 from graphgym_srnc.data import home, untrusted
-from graphgym_srnc.errors import InputError, reading, reason
+from graphgym_srnc.errors import InputError, reading
 
 SAFE = set(
     "Actor Airports Amazon CitationFull Coauthor DeezerEurope FacebookPagePage Flickr GemsecDeezer "
@@ -59,11 +59,6 @@ def read(family: str, name: str, member: str, homes: list[Path], source: Path) -
         name: the data set as the user calls it.
         homes: folders that may keep downloads.
         source: that one of them which holds the files, or should.
-
-    Raises:
-        InputError: the family is not ``SAFE`` and not trusted; files are absent and there is no
-            network; a checksum is wrong; a file contains pickled code; it is not one graph with
-            labels.
     """
     if family not in SAFE and not untrusted.is_trusted():
         message = f"PyG's reader of {family} may run code that the files of {name!r} contain"
@@ -83,17 +78,9 @@ def read(family: str, name: str, member: str, homes: list[Path], source: Path) -
         arguments = {"name": member} if member else {}
         with warnings.catch_warnings(), redirect_stdout(sys.stderr), untrusted.tensors_only():
             warnings.simplefilter("ignore")
-            try:
+            with reading(source, f"a folder from which PyG's {base.__name__} reads {name}", "name"):
                 dataset = reader(**arguments, root=str(staging))
                 data, split = dataset[0], dataset.get_idx_split() if is_ogb else {}
-            except InputError:
-                raise
-            except Exception as error:
-                message = (
-                    f"{base.__name__} cannot read {name!r} from {source} "
-                    f"({type(error).__name__}: {reason(error)})"
-                )
-                raise InputError.plain("name", message, "Check the name and the files") from error
             if len(dataset) != 1 or not hasattr(data, "edge_index") or data.y is None:
                 raise InputError.plain("name", f"{name!r} is not one graph with node classes")
             for part, nodes in split.items():
@@ -104,19 +91,12 @@ def read(family: str, name: str, member: str, homes: list[Path], source: Path) -
 
 
 def verify(file: Path, shown: Path) -> None:
-    """Refuse a file of Planetoid, which the user knows as ``shown``, unless its SHA-256 is public.
-
-    Raises:
-        InputError: the digest is another, or none is known for a file of that name.
-    """
+    """Refuse a file of Planetoid, which a user knows as ``shown``, unless its SHA-256 is public."""
     lines = PLANETOID.read_text(encoding="utf-8").splitlines()
     expected = [digest for digest, name in map(str.split, lines) if name == file.name]
     found = hashlib.sha256(file.read_bytes()).hexdigest()
     if found not in expected:
-        message = (
-            f"the file is not the published one: its SHA-256 is {found}, not "
-            f"{' or '.join(expected)}"
-        )
+        message = f"its SHA-256 is {found}, and not the published {' or '.join(expected)}"
         hint = f"Download the file again. {untrusted.HINT}"
         raise InputError.plain(str(shown), message, hint)
 
@@ -124,10 +104,8 @@ def verify(file: Path, shown: Path) -> None:
 def _by_hand(dataset: Any, raw: Path) -> str:
     """What a user without a network has to put into which folder."""
     if hasattr(dataset, "meta_info"):  # ogb's; its list of raw files is not complete
-        return (
-            f"unpack {dataset.meta_info['url']} and copy its folders raw and split into "
-            f"{raw.parent}"
-        )
+        url = dataset.meta_info["url"]
+        return f"unpack {url} and copy its folders raw and split into {raw.parent}"
     files = ", ".join(Path(path).name for path in dataset.raw_paths)
     return f"copy these files into {raw}: {files}"
 

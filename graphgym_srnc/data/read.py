@@ -1,80 +1,102 @@
-"""Text tables as frames of text, so that an id such as 007 or of 19 digits stays unchanged."""
+"""Tables and graphs in files as frames of text, so that an id such as 007 stays as it is written.
+
+``notes`` are told what is not read.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import difflib
 import gzip
 import io
 import itertools
+import json
 import re
 import sys
+import zipfile
 import zlib
 from functools import cache
 from pathlib import Path
-from typing import Collection
+from typing import Any, Callable, Collection
+from xml.etree import ElementTree
 
 import pandas
 
-from graphgym_srnc.core.text import clean, counted
+from graphgym_srnc.core.text import clean, counted, listed
 from graphgym_srnc.data import limits
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
 csv.field_size_limit(2**31 - 1)  # a text may be long; the whole file has a limit
-# Names that pandas gives to the index, which it writes as the first column.
 SEPARATORS = (",", ";", "\t")
-NAMELESS = re.compile(r"(Unnamed: \d+)?")
-
-
-def workbook(path: Path) -> tuple[Path, str]:
-    """An Excel file and the sheet of it that a path such as ``book.xlsx#sheet`` names, if any."""
-    file, mark, sheet = path.name.rpartition("#")
-    return (path.with_name(file), sheet) if file.lower().endswith(".xlsx") else (path, "")
+NAMELESS = re.compile(r"(Unnamed: \d+)?")  # names that pandas gives to its index
+# Formats whose readers check the memory of their cells, since only they know the columns.
+NESTED = (".json", ".jsonl", ".graphml", ".gexf", ".gml", ".net", ".paj")
+EXTRAS = {".parquet": "parquet", ".xlsx": "excel"}  # what installs their readers
+# What JSON calls nodes and links, and objects in them that hold their fields.
+NODES, LINKS = ("nodes", "vertices"), ("links", "edges", "relationships")
+WRAPPERS = ("attributes", "data", "properties", "metadata")
+Record = dict[str, Any]
+Records = tuple[list[Record], list[Record]]  # of nodes and of links
 
 
 def kind(path: Path) -> str:
     """The suffix of a file in lower case, without ``.gz`` and the sheet of a workbook."""
-    return Path(workbook(path)[0].name.removesuffix(".gz")).suffix.lower()
+    return Path(_workbook(path)[0].name.removesuffix(".gz")).suffix.lower()
 
 
-def table(path: Path) -> pandas.DataFrame:
-    """Read a table whose first line names its columns."""
-    return headed(cells(path), path.name)
+def table(
+    path: Path, notes: list[str] | None = None, ids: Collection[str] | None = None
+) -> pandas.DataFrame:
+    """Read a table; with the ``ids`` of nodes, a list of links, which may be without a header.
+
+    The columns of such a list are 1, 2, ...
+    """
+    notes, suffix = [] if notes is None else notes, kind(path)
+    hint = f"pip install 'graphgym-srnc[{EXTRAS.get(suffix)}]' installs what reads such files"
+    with reading(path, f"a readable {suffix} file", path.name, hint * (suffix in EXTRAS)):
+        if suffix in (".json", ".jsonl"):
+            return _of_records(_json(path), path, "rows")
+        if suffix == ".parquet":
+            return _parquet(path)
+        if suffix == ".xlsx":
+            return headed(_excel(path, notes), path.name)
+    rows = cells(path, ragged=ids is not None)
+    if ids is None:
+        return headed(rows, path.name)
+    short = rows[(rows != "").sum(axis=1) < 2]
+    if len(short):
+        message = f"it has the line {','.join(filter(None, short.iloc[0]))[:80]!r}"
+        raise InputError.plain(path.name, message, "Write the ids of two nodes on each line")
+    first = rows.iloc[0]
+    numbers = pandas.to_numeric(first[:2], errors="coerce").notna().all()
+    if is_header(rows, not (numbers or first.isin([*ids]).any()), path.name, notes):
+        return headed(rows, path.name)
+    return rows.set_axis([str(place + 1) for place in rows], axis=1)
 
 
-def headed(rows: pandas.DataFrame, file: str, what: str = "rows") -> pandas.DataFrame:
+def is_header(rows: pandas.DataFrame, is_named: bool, file: str, notes: list[str]) -> bool:
+    """Whether the first row is one of names, or of the numbers of pandas, which are told."""
+    first = rows.iloc[0].tolist()
+    names = first[first[0] == "" :]  # without the name of pandas' index
+    counts = names == [*map(str, range(len(names)))]
+    is_named |= counts and len(first) > 2
+    if counts:
+        what = f"{','.join(first)[:20]}, is read as a {'header' if is_named else 'row'}"
+        notes.append(f"{file}: the first line, {what}; write a header of words to change it")
+    return is_named
+
+
+def headed(rows: pandas.DataFrame, file: str) -> pandas.DataFrame:
     """The rows below the first one, whose cells become the names of the columns."""
     if len(rows) < 2:
-        raise InputError.plain(file, f"it has a header and no {what}", "Write a line for each")
+        raise InputError.plain(file, "it has a header and no rows", "Write a line for each")
     names = [name or f"column {place + 1}" * (place > 0) for place, name in enumerate(rows.iloc[0])]
     if len(set(names)) < len(names):
         message = f"two columns have the same name: {', '.join(names)}"
         raise InputError.plain(file, message, "Give each column its own name")
     return rows.iloc[1:].set_axis(names, axis=1).reset_index(drop=True)
-
-
-def links(path: Path, ids: Collection[str], notes: list[str]) -> pandas.DataFrame:
-    """Read a list of links, whose first line is a header if it has none of the ``ids`` of nodes.
-
-    Without a header the columns are 1, 2, ..., and a doubtful first line is added to ``notes``.
-    """
-    rows = cells(path, ragged=True)
-    short = rows[(rows != "").sum(axis=1) < 2]
-    if len(short):
-        message = f"it has the line {','.join(filter(None, short.iloc[0]))[:80]!r}"
-        raise InputError.plain(path.name, message, "Write the ids of two nodes on each line")
-    first = rows.iloc[0].tolist()
-    names = first[1:] if first[0] == "" else first  # without the name of pandas' index
-    counts = names == [*map(str, range(len(names)))]
-    numbers = pandas.to_numeric(pandas.Series(first[:2]), errors="coerce").notna().all()
-    is_link = any(cell in ids for cell in first) or numbers
-    is_header = counts and len(first) > 2 or not is_link
-    if counts:
-        what = f"{','.join(first)}, is read as a {'header' if is_header else 'link'}"
-        notes.append(f"{path.name}: the first line, {what}; write a header of words to change it")
-    numbered = rows.set_axis([str(place + 1) for place in rows], axis=1)
-    return headed(rows, path.name, "link") if is_header else numbered
 
 
 def cells(path: Path, ragged: bool = False, blank: bool = False) -> pandas.DataFrame:
@@ -119,7 +141,8 @@ def text(path: Path) -> str:
 def binary(path: Path) -> bytes:
     """The bytes of a file, unpacked if it is a ``.gz``."""
     try:
-        limits.check_file(path)
+        if path.suffix.lower() not in NESTED:
+            limits.check_text(path)
         content = regular(path).read_bytes()
         return gzip.decompress(content) if path.suffix == ".gz" else content
     except (OSError, EOFError, zlib.error) as error:
@@ -152,3 +175,197 @@ def _fit(content: str, separator: str) -> tuple[int, int]:
         return 0, content.partition("\n")[0].count(separator) + 1
     fits = len(set(counts)) == 1 and counts[0] > 1
     return fits * (2 if separator == "\t" else 1), counts[0] if counts else 0
+
+
+def graph(path: Path, notes: list[str]) -> list[pandas.DataFrame]:
+    """Read one file of nodes, which have a column ``id``, and links: a frame of each."""
+    readers: dict[str, Callable[[Path, list[str]], Records]] = {".graphml": _xml, ".gexf": _xml}
+    readers |= {".json": _json_graph, ".gml": _gml, ".net": _pajek, ".paj": _pajek}
+    if kind(path) not in readers:
+        hint = f"Give a second file with the links, or one file of type {', '.join(readers)}"
+        raise InputError.plain(path.name, "the file holds no links", hint)
+    with reading(path, f"a readable {kind(path)} file", path.name):
+        both = zip(readers[kind(path)](path, notes), ("nodes", "links"))
+        return [_of_records(records, path, what) for records, what in both]
+
+
+def _workbook(path: Path) -> tuple[Path, str]:
+    """An Excel file and the sheet of it that a path such as ``book.xlsx#sheet`` names, if any."""
+    file, mark, sheet = path.name.rpartition("#")
+    return (path.with_name(file), sheet) if file.lower().endswith(".xlsx") else (path, "")
+
+
+def _excel(path: Path, notes: list[str]) -> pandas.DataFrame:
+    from openpyxl import load_workbook
+
+    (file, name), rows = _workbook(path), list[list[str]]()
+    with zipfile.ZipFile(regular(file)) as archive:
+        content = sum(member.file_size for member in archive.infolist())
+        limits.check(file, content, file.stat().st_size)
+    with contextlib.closing(load_workbook(file, read_only=True, data_only=True)) as book:
+        first, *others = sheets = book.sheetnames
+        if name and name not in sheets:
+            hint = f"Its sheets are {listed(sheets)}"
+            raise InputError.plain(path.name, f"it has no sheet {name!r}", hint)
+        sheet = book[name or first]
+        sheet.reset_dimensions()  # those in the file may be wrong
+        for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+            written = [*map(_cell, row)]
+            rows += [written] * any(written)
+            if number % 2**16 == 0:  # a cell may be in any row, and the reader counts up to it
+                limits.check_table(file, number, 1)
+    if others and not name:
+        how = f"; write {path.name}#{others[0]} to read that one"
+        notes.append(f"{path.name}: not read: the sheets {listed(others)}{how}")
+    limits.check_table(file, len(rows), max(map(len, rows), default=0))
+    frame = pandas.DataFrame(rows, dtype=object).fillna("")
+    return frame.loc[:, (frame != "").any()]
+
+
+def _parquet(path: Path) -> pandas.DataFrame:
+    limits.check_parquet(path)
+    # Nullable types keep whole numbers whole where some are missing.
+    frame = pandas.read_parquet(regular(path), dtype_backend="numpy_nullable")
+    if frame.index.name is not None or not frame.index.equals(pandas.RangeIndex(len(frame))):
+        frame = frame.reset_index(names=[name or "" for name in frame.index.names])
+    return frame.rename(columns=str).astype("string").fillna("").astype(object).map(str.strip)
+
+
+def _xml(path: Path, notes: list[str]) -> Records:
+    # networkx reads no defaults, and refuses mixed directions and some namespaces and types.
+    root = ElementTree.fromstring(binary(path))
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]  # without its namespace
+    repeated: set[str] = set()
+
+    def records(what: str) -> list[Record]:
+        keys = [key for key in root.iter("key") if key.get("for", what) in (what, "all")]
+        keys += root.findall(f".//attributes[@class='{what}']/attribute")
+        names = {key.get("id"): key.get("attr.name", key.get("title")) for key in keys}
+        defaults = {
+            names[key.get("id")]: text.text for key in keys for text in key.findall("default")
+        }
+        found, rows = [*root.iter(what)], list[Record]()
+        limits.check_table(path, len(found), len(names))
+        for element in found:
+            row: Record = {**element.attrib}
+            if what == "node" and "label" in row:  # what GEXF calls it is its name
+                row["name"] = row.pop("label")
+            own: Record = {}
+            for cell in (*element.findall("data"), *element.findall("attvalues/attvalue")):
+                id = cell.get("key") or cell.get("for") or cell.get("id")
+                name = names.get(id) or id or cell.tag
+                repeated.update({name} & own.keys())
+                own[name] = cell.get("value", "".join(cell.itertext()))
+            rows.append({**row, "data": defaults | own})
+        return rows
+
+    both = records("node"), records("edge")
+    counts = {kind: len([*root.iter(kind)]) for kind in ("graph", "hyperedge", "port", "spell")}
+    graphs = counts.pop("graph")
+    notes += [f"! {path.name}: its {graphs} graphs are read as one"] * (graphs > 1)
+    unread = [counted(count, kind) for kind, count in counts.items() if count]
+    unread += [f"all but the last of several values of {name}" for name in sorted(repeated)]
+    notes += [f"! {path.name}: not read: {listed(unread)}"] * bool(unread)
+    return both
+
+
+def _gml(path: Path, notes: list[str]) -> Records:
+    import networkx
+
+    # Without this word networkx refuses links that occur twice.
+    content = re.sub(r"(?m)^\s*graph\s*\[", "graph [\nmultigraph 1\n", text(path), count=1)
+    found = networkx.parse_gml(content.encode("ascii", "xmlcharrefreplace").decode(), label=None)
+    return (
+        [{**fields, "id": node} for node, fields in found.nodes(data=True)],
+        [{**fields, "source": a, "target": b} for a, b, fields in found.edges(data=True)],
+    )
+
+
+def _pajek(path: Path, notes: list[str]) -> Records:
+    # networkx merges nodes of one name, and reads one link only of each list of links.
+    names: dict[str, str] = {}
+    pairs: list[list[str]] = []
+    for part in re.split(r"(?m)^\*", text(path))[1:]:
+        (section, *size), *rows = [
+            [quoted or word for quoted, word in re.findall(r'"([^"]*)"|(\S+)', line)]
+            for line in part.split("\n")
+            if line.strip() and not line.startswith("%")
+        ]
+        what = section.lower()
+        if what == "vertices" and not names:
+            limits.check_table(path, int(size[0]), 1)
+            names = {str(place + 1): "" for place in range(int(size[0]))}
+            names |= {number: "".join(name[:1]) for number, *name in rows}
+        elif what in ("edges", "arcs"):
+            pairs += rows
+        elif what in ("edgeslist", "arcslist"):
+            pairs += [[first, other] for first, *others in rows for other in others]
+        elif names or what != "network":
+            notes.append(f"! {path.name}: not read: all from *{section} on")
+            break
+    return (
+        [{"id": number, "name": name} for number, name in names.items()],
+        [dict(zip(("source", "target"), pair)) for pair in pairs],
+    )
+
+
+def _json_graph(path: Path, notes: list[str]) -> Records:
+    document = _json(path)
+    outer = document if isinstance(document, dict) else {}
+    # The others are of the JSON Graph Format, and of Cytoscape.
+    objects = [x for x in (outer, outer.get("graph"), outer.get("elements")) if isinstance(x, dict)]
+    inner = [found for found in objects if {*NODES} & found.keys() and {*LINKS} & found.keys()]
+    if not inner:
+        hint = "Give an object with nodes and links, or a second file of links"
+        raise InputError.plain(path.name, f"it holds {sorted(outer)[:8] or 'a list'}", hint)
+    first = inner[0]
+    nodes, pairs = (next(first[name] for name in kind if name in first) for kind in (NODES, LINKS))
+    if isinstance(nodes, dict):
+        nodes = [{**fields, "id": id} for id, fields in nodes.items()]
+    is_numbered = all(str(pair.get("source")).isdecimal() for pair in pairs)
+    if is_numbered and not any({"id", "key", *WRAPPERS} & node.keys() for node in nodes):
+        # As D3 numbers nodes.
+        nodes = [{**node, "index": str(place)} for place, node in enumerate(nodes)]
+    return [
+        {"id": node.pop("key"), **node} if "key" in node and "id" not in node else node
+        for node in nodes
+    ], pairs
+
+
+def _json(path: Path) -> Any:
+    """What a JSON file holds, numbers as they are written; objects of a ``.jsonl`` as a list."""
+    content = text(path)
+    if kind(path) == ".jsonl":
+        content = "[" + re.sub(r"\s*\n\s*", ",", content.strip()) + "]"
+    return json.loads(content, parse_int=str, parse_float=str, parse_constant=str)
+
+
+def _of_records(records: Any, path: Path, what: str) -> pandas.DataFrame:
+    """A frame of a list of objects; what is absent is an empty cell."""
+    is_list = isinstance(records, list) and all(isinstance(row, dict) for row in records)
+    flat = [_flat(row) for row in records] if is_list else []
+    if not any(flat):
+        hint = "Give at least one; JSON must have them in a list of objects"
+        raise InputError.plain(path.name, f"it contains no {what}", hint)
+    names = dict.fromkeys(name for row in flat for name in row)
+    limits.check_table(path, len(flat), len(names))
+    cells = {name: [_cell(row.get(name)) for row in flat] for name in names}
+    return pandas.DataFrame(cells, index=range(len(flat)), dtype=object)
+
+
+def _flat(row: Record) -> Record:
+    """The fields of an object; those of an object in it are ``outer.inner``, or ``inner`` alone."""
+    found = {name: value for name, value in row.items() if not isinstance(value, dict)}
+    for outer in [name for name in row if name not in found]:
+        for name, value in _flat(row[outer]).items():
+            found[name if outer in WRAPPERS and name not in found else f"{outer}.{name}"] = value
+    return found
+
+
+def _cell(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_cell, value))
+    return json.dumps(value) if isinstance(value, (bool, dict)) else str(value).strip()

@@ -26,7 +26,6 @@ def read(
     features also a ``.npz`` of SciPy. ``mapped`` features stay on disk, and ``x.mapped`` is true.
     """
     x: Any
-    pairs: np.ndarray | None = None
     if mapped:
         x = torch.from_numpy(_array(features, mapped))
         x.mapped = True
@@ -36,7 +35,7 @@ def read(
         with reading(features, "a matrix of scipy.sparse.save_npz", "features"):
             x = untrusted.dense(untrusted.sparse_npz(features))
     else:
-        x, pairs = _features(features, edges)
+        x = _features(features)
     parts: list[str] = []
     if split is not None and split.exists():
         rows = text_tables.cells(split)
@@ -46,33 +45,28 @@ def read(
     masks = {f"{part}_mask": torch.tensor([own == part for own in parts]) for part in found}
     held = [part in frames.PARTS[1:] for part in parts]
     y, classes = (None, ()) if labels is None else _labels(labels, len(x), held)
-    pairs = _edges(edges, len(x)) if pairs is None else pairs
-    return {"x": x, "y": y, "edge_index": pairs, **masks}, classes
+    return {"x": x, "y": y, "edge_index": _edges(edges, len(x)), **masks}, classes
 
 
-def _features(file: Path, edges: Path) -> tuple[np.ndarray, np.ndarray | None]:
-    """Features ``[V, F]`` of a text table, and the links if they had to be read for that."""
-    rows, pairs = text_tables.cells(file), None
+def _features(file: Path) -> np.ndarray:
+    """Features ``[V, F]`` of a text table."""
+    rows, notes = text_tables.cells(file), list[str]()
     first = rows.iloc[0]
     words = first[pandas.to_numeric(first, errors="coerce").isna()].str.lower()
-    is_header = first[0] == "" or not words.isin(label_words.EMPTY | {""}).all()
-    if [*first] == [*map(str, range(len(first)))]:  # as pandas numbers its columns
-        pairs = _edges(edges, len(rows))  # they need as many nodes as there are lines
-        is_header = pairs.max(initial=0) < len(rows) - 1
-        what = "header" if is_header else "node"
-        tell(f"{file}: the first line, {','.join(first)[:20]}, is read as a {what}")
-    if is_header:
+    is_named = first[0] == "" or not words.isin(label_words.EMPTY | {""}).all()
+    if text_tables.is_header(rows, is_named, str(file), notes):
         rows = rows.iloc[1:]
         if NAMELESS.fullmatch(first[0]):
             if not is_counter(rows[0]) or len(first) == 1:
                 message = "its first column has no name and does not count the nodes from 0"
                 raise InputError.plain(file.name, message, "Name it, or remove it")
-            tell(f"{file}: the first column, which counts the nodes, is no feature")
+            notes.append(f"{file}: the first column, which counts the nodes, is no feature")
             rows = rows.drop(columns=0)
+    tell(*notes)
     with reading(file, "a table of numbers", file.name, "Write a number into each cell"):
         if wrong := next((cell for _, row in rows.items() for cell in row if "_" in cell), ""):
             raise ValueError(f"{wrong!r} is not a number")  # to Python, 1_0 is 10
-        return np.array(rows, dtype=np.float64), pairs
+        return np.array(rows, dtype=np.float64)
 
 
 def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -84,10 +78,9 @@ def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, t
         cells = [*_by_node(rows, num_nodes, file.name, "label")]
     else:
         cells = [*rows[0]][rows[0][0].lower() in frames.LABELS :]
-        if len(cells) == num_nodes + 1 and cells[-1] == "" and cells[0] != "0":
-            cells.pop()
-        elif len(cells) == num_nodes + 1:  # pandas may have written the name 0
-            tell(f"{file}: the first line, {cells.pop(0)}, is read as a header")
+        if len(cells) == num_nodes + 1:  # pandas may have written the name 0
+            odd = cells.pop(0 if cells[-1] or cells[0] == "0" else -1)
+            tell(*[f"{file}: the first line, {odd}, is read as a header"] * bool(odd))
     words, notes = label_words.cleaned(cells, str(file), held)
     tell(*(note for note in notes if not note.startswith("!")))  # data make has printed others
     numbers = label_words.as_numbers(words)
@@ -102,7 +95,7 @@ def _edges(file: Path, num_nodes: int) -> np.ndarray:
     if file.suffix == ".npy":
         return _array(file)
     ids, notes = pandas.RangeIndex(num_nodes).map(str), list[str]()
-    links = text_tables.links(file, {*ids}, notes)
+    links = text_tables.table(file, notes, ids)
     pairs, unknown = frames.connected(links, frames.ends(links, (), ids, file.name), ids)
     if unknown:
         hint = f"Use node numbers from 0 to {num_nodes - 1}"

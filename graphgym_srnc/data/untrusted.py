@@ -19,7 +19,7 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage, NodeStorage
 
 from graphgym_srnc.data import limits
-from graphgym_srnc.errors import InputError, reading
+from graphgym_srnc.errors import reading
 from graphgym_srnc.io.atomic import regular
 
 DATA_CLASSES = (
@@ -78,7 +78,11 @@ def load(file: Path, key: str = "path") -> Any:
     hint = "Save a Data, a HeteroData or a dict of tensors with torch.save, and nothing else"
     with reading(file, "a readable file of torch.save", key, hint):
         if zipfile.is_zipfile(regular(file)):
-            _check_archive(file, file.name, file.stat().st_size)
+            with zipfile.ZipFile(file) as archive:  # torch checks neither sizes nor checksums
+                needed = sum(member.file_size for member in archive.infolist())
+                limits.check(file, needed, file.stat().st_size)
+                if (member := archive.testzip()) is not None:
+                    raise ValueError(f"the checksum of {member} is wrong")
         with tensors_only(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch tells that sparse CSR tensors are new
             return torch.load(file, weights_only=True, map_location="cpu")
@@ -124,14 +128,6 @@ def sparse_matrix(matrix: Any) -> sp.spmatrix:
     if hasattr(matrix, "check_format"):
         matrix.check_format(full_check=True)
     return matrix
-
-
-def _check_archive(opened: Path | IO[bytes], name: str, size: int) -> None:
-    """Check the unpacked size and the checksums of a zip archive; torch checks neither."""
-    with zipfile.ZipFile(opened) as archive:
-        limits.check(name, sum(member.file_size for member in archive.infolist()), size)
-        if (member := archive.testzip()) is not None:
-            raise InputError.plain(name, f"it is damaged: the checksum of {member} is wrong")
 
 
 def _check_arrays(file: Path, wanted: Collection[str] | None = None) -> None:

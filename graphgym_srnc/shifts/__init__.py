@@ -47,10 +47,10 @@ def find(name: str) -> Callable[..., ShiftTask]:
 
 def forget() -> None:
     """Clear the cache of loaded graphs."""
-    from graphgym_srnc.data import datasets, matlab
+    from graphgym_srnc.data import datasets, networks
 
     datasets.load.cache_clear()
-    matlab.cached.cache_clear()
+    networks.read.cache_clear()
 
 
 def own_names() -> list[str]:

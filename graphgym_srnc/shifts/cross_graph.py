@@ -11,7 +11,8 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.core.options import Natural, OneOf, Range, Share
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.data import citation, files
+from graphgym_srnc.data import files
+from graphgym_srnc.data.networks import CITATION
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import CountOrRest, Nodes, classes_of, relabelled
@@ -85,7 +86,7 @@ def build(
         message = "val_share and num_val are both 0, so that no node is left for validation"
         raise InputError.plain("val_share", message, "Set one of them above 0")
     source, target = (
-        path.lower() if path.lower() in citation.NODES else path for path in (source, target)
+        path.lower() if path.lower() in CITATION.nodes else path for path in (source, target)
     )
     _refuse_twins(source, target, root)
     graph, names, unread = _read("source", source, root, two_labels)
@@ -131,7 +132,7 @@ def build(
         gone &= torch.zeros_like(gone).index_fill(0, annotated, True)
     if drop_nodes or share:
         keep = ~gone
-        at_source, number = splits.induced(at_source, keep), keep.cumsum(0) - 1
+        at_source, number = at_source.subgraph(keep), keep.cumsum(0) - 1
         train, source_val = number[train], number[source_val[keep[source_val]]]
     if drop_nodes and num_val == 0 and not len(source_val):
         hint = "Set drop_nodes to False, or raise val_share"
@@ -179,7 +180,7 @@ def build(
 def _refuse_twins(source: str, target: str, root: str) -> None:
     """Raise an error if source and target are the same graph, by name or by file."""
     same = source == target
-    if not {source, target} & {*citation.NODES}:
+    if not {source, target} & {*CITATION.nodes}:
         same = _locate("source", source, root).samefile(_locate("target", target, root))
     if same:
         message = f"source and target are the same graph, {source}"
@@ -190,15 +191,15 @@ def _locate(role: str, path: str, root: str) -> Path:
     try:
         return files.locate(path, root, role)
     except InputError as error:
-        raise error.noted(f"or use one of {', '.join(citation.NODES)}") from error
+        raise error.noted(f"or use one of {', '.join(CITATION.nodes)}") from error
 
 
 def _read(
     role: str, path: str, root: str, two_labels: str
 ) -> tuple[Data, tuple[str, ...], list[str]]:
     """A clean graph, names of its classes if the file has text labels, and fields not read."""
-    if path in citation.NODES:
-        return citation.load(path, root, two_labels, role), (), []
+    if path in CITATION.nodes:
+        return CITATION.load(path, root, role, two_labels), (), []
     file = _locate(role, path, root)
     if not file.is_dir() and file.suffix not in (".pt", ".npz"):
         hint = "Use .pt, .npz, or a folder with edges, features and labels"

@@ -39,7 +39,6 @@ def build(
       and optionally ``train_mask``, ``val_mask`` and ``test_mask`` ``[V]``. Without masks,
       node ids in ``train_idx``, ``valid_idx`` and ``test_idx`` or in a dict ``split_idx`` are the
       split. Pickled code is not executed.
-    - A ``.mat`` file holds ``network``, ``attrb`` and ``group``, and requires ``--trust``.
     - A folder holds ``edges.*``, ``features.*``, ``labels.*`` and optionally ``split.csv``.
 
     Edges may be directed, repeated or self-loops. The graph is converted to an undirected simple
@@ -50,8 +49,7 @@ def build(
             Otherwise the task is named after the file.
         root: folder to search if the path is not found relative to the working folder.
         split_seed: seed of all that is drawn at random.
-        path: the graph: ``.pt``, ``.npz``, ``.mat``, an edge list or a folder; empty =
-            ``dataset.name``.
+        path: the graph: ``.pt``, ``.npz``, an edge list or a folder; empty = ``dataset.name``.
         features: file of node features, if the graph is an edge list.
         labels: file of node labels, if the graph is an edge list.
         open_set: whether there is an unknown class. It contains masked classes and classes without
@@ -77,7 +75,7 @@ def build(
     fields, names = files.load(source, features, labels, root, mapped)
     key = f"file.path {source.name}"
     data = files.as_data(fields, key)
-    if not names and (source.is_dir() or source.suffix in (*files.TEXT, ".mat")):
+    if not names and (source.is_dir() or source.suffix in files.TEXT):
         names = _renumber(data)
     classes = splits.classes_of(data.y)
     if classes != list(range(len(classes))) or len(classes) < 2:

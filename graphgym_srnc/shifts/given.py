@@ -181,20 +181,16 @@ def labels(
     cells = [None if _is_empty(cell) else cell for cell in y.reshape(-1).tolist()]
     given = [cell for cell in cells if cell is not None]
     numbers: list[Any] = [cell for cell in given if isinstance(cell, (Real, np.bool_))]
-    wrong = [cell for cell in given if not isinstance(cell, (str, Real, np.bool_))] or [
-        number for number in numbers if not HIDDEN <= number < 2**63 or number != int(number)
-    ]
+    wrong = [cell for cell in given if not isinstance(cell, (str, Real, np.bool_))]
+    wrong += [cell for cell in numbers if not HIDDEN <= cell < 2**63 or cell != int(cell)]
     if wrong:
-        message = (
-            f"the label {str(wrong[0])[:30]!r} is neither a word nor an integer from -1 to 2^63"
-        )
+        found = f"the label {str(wrong[0])[:30]!r} is neither a word nor an integer from -1 to 2^63"
         hint = "Use words, or integers from 0, and -1 for nodes without a label"
-        raise InputError.plain(key, message, hint)
+        raise InputError.plain(key, found, hint)
     if len(numbers) == len(given):
         return np.array([HIDDEN if cell is None else int(cell) for cell in cells], dtype=np.int64)
-    words = [
-        "" if cell is None else cell if isinstance(cell, str) else str(int(cell)) for cell in cells
-    ]
+    written = ["" if cell is None else cell for cell in cells]
+    words = [cell if isinstance(cell, str) else str(int(cell)) for cell in written]
     cleaned, notes = clean_words(["" if word in kept else word for word in words], key, held)
     for note in notes:
         warnings.warn(note.removeprefix("! "), RuntimeWarning, stacklevel=2)

@@ -8,9 +8,11 @@ import torch
 
 from graphgym_srnc.core.options import Range
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.data import ocnnc
+from graphgym_srnc.data.networks import OCNNC
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
+
+KNOWN = 5  # classes 0 to 4 are the known ones of the benchmark
 
 
 def build(
@@ -49,9 +51,9 @@ def build(
     if names[0] == names[1]:
         message = f"source and target are the same network, {source}"
         raise InputError.plain("target", message, "Choose two different networks")
-    graph, other = ocnnc.load(names[0], root, "source"), ocnnc.load(names[1], root, "target")
-    known = range(ocnnc.KNOWN)
-    at_source = splits.induced(splits.relabelled(graph, known), graph.y < ocnnc.KNOWN)
+    graph, other = OCNNC.load(names[0], root, "source"), OCNNC.load(names[1], root, "target")
+    known = range(KNOWN)
+    at_source = splits.relabelled(graph, known).subgraph(graph.y < KNOWN)
     order = splits.shuffled(at_source.num_nodes, split_seed, "source nodes")
     held_out = splits.count_of(val_share, len(order), "nodes", "Use 0 or a larger share")
     source_val, train = splits.cut(order, held_out)
@@ -64,7 +66,7 @@ def build(
         source_val if held_out else train,
         test=every,
         pool=every,
-        num_known=ocnnc.KNOWN,
+        num_known=KNOWN,
         open_set=True,
         val_graph=at_source,
         source_val=source_val,
@@ -72,7 +74,7 @@ def build(
             "source": names[0],
             "target": names[1],
             "split_seed": split_seed,
-            "unseen": [c for c in splits.classes_of(other.y) if c >= ocnnc.KNOWN],
+            "unseen": [c for c in splits.classes_of(other.y) if c >= KNOWN],
             "cleaned": {key: graph.cleaned[key] + other.cleaned[key] for key in graph.cleaned},
         },
     )

@@ -130,11 +130,6 @@ def relabelled(graph: Data, known: Sequence[int], **fields: Tensor) -> Data:
     )
 
 
-def induced(graph: Data, keep: Tensor) -> Data:
-    """Subgraph induced on the nodes where ``keep`` ``[V]`` is true."""
-    return graph.subgraph(keep)
-
-
 def choose_unseen(
     classes: Sequence[int], num_unseen: int, unseen: Sequence[int], split_seed: int
 ) -> list[int]:

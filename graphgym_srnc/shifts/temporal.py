@@ -178,7 +178,7 @@ def _histogram(year: Tensor) -> str:
 def _until(last: int, data: Data, known: Sequence[int]) -> Data:
     """Subgraph of the nodes until a year; classes not in ``known`` become the unknown class."""
     graph = splits.relabelled(data, known, node_year=data.node_year)
-    return splits.induced(graph, data.node_year <= last)
+    return graph.subgraph(data.node_year <= last)
 
 
 def _between(graph: Data, after: int, until: int) -> Tensor:

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from graphgym_srnc.core import progress
 from graphgym_srnc.core.text import guarded
+from graphgym_srnc.data import read
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.own.discover.page import layout
-from graphgym_srnc.own.tables import formats
 
 BLOCK, NEIGHBORS = 4096, 10
 """Number of nodes whose neighbours are searched at a time, and of neighbours in the table."""
@@ -96,7 +96,7 @@ def earlier(option: str, path: Path) -> Earlier:
     Raises:
         InputError: the file cannot be read, or has other columns; names ``option``.
     """
-    columns = formats.table(path, []).to_dict("list")
+    columns = read.table(path).to_dict("list")
     by = "id" if "id" in columns else "node"
     if not {by, "cluster", "cluster_name"} <= columns.keys():
         message = f"{path} has the columns {', '.join(columns)}"

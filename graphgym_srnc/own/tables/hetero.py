@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import torch
 from sklearn.preprocessing import normalize
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.storage import NodeStorage
 
 from graphgym_srnc.core.text import listed, plain
 from graphgym_srnc.data import cleaning, features, files, limits, untrusted
@@ -29,9 +30,8 @@ class Limits(NamedTuple):
     """Which links of a metapath are kept."""
 
     top: int = 0  # this many strongest neighbours of each node; 0 = all
-    min_count: int = 1  # minimum number of paths that support a link
+    min_count: int = 0  # minimum number of paths that support a link, at least 1
     max_degree: int = 0  # skip intermediate nodes with more links to one type; 0 = no limit
-    max_edges: int = 5_000_000  # more links are an error
 
 
 def read_pt(path: Path) -> HeteroData:
@@ -69,15 +69,13 @@ def make_graph(
     metapaths: Sequence[str],
     limits: Limits = Limits(),
     bag: str = "",
-    labels_from: str = "",
     options: features.TextOptions = features.TextOptions(),
 ) -> tuple[Graph, list[str]]:
     """A graph of the nodes of one type, linked where a metapath joins them, and notes on it.
 
     Node types may have ``x`` ``[V, F]``, ``y`` ``[V]`` with -1 for no label, masks ``[V]``, and
     lists ``[V]`` of texts: ``ids``, ``name``, ``text``. ``bag`` leads from a node to nodes whose
-    mean features, words of texts, or numbers of paths are its features. ``labels_from`` leads to
-    nodes whose most frequent label it has, and none if there are two. Empty = its own ones.
+    mean features, words of texts, or numbers of paths are its features; empty = its own ones.
     """
     if node not in data.node_types:
         raise InputError("--node", node, ", ".join(data.node_types))
@@ -91,14 +89,13 @@ def make_graph(
     x, words, source = _features(data, node, bag or node, options)
     if not x.nnz:
         raise InputError.plain("--bag", f"all features ({source}) are zero", "Give another path")
-    labels = _labels(data, node, labels_from or node)
-    split = _split(data, node, labels) if labels and not labels_from else None
+    labels = _labels(store, node)
+    split = _split(data, node, labels) if labels else None
     ids = store.get("ids", [*map(str, range(size))])
     if len({*ids} - {""}) < size:
         hint = "Give each node its own id"
         raise InputError.plain(f"{node}: ids", "an id is empty or occurs twice", hint)
     notes = [*(words for _, words in found), f"features: {source}"]
-    notes += [f"labels: {labels_from or f'{node}.y'}"] if labels else []
     read = {*FIELDS, "num_nodes"} - {*(() if split else MASKS)}
     fields = [(name, field) for name, own in data.to_dict().items() for field in own]
     unread = [plain(f"{name}.{field}") for name, field in fields if field not in read]
@@ -125,7 +122,7 @@ def _project(data: HeteroData, path: str, node: str, limits: Limits) -> tuple[sp
     half, symmetric = (len(steps) + 1) // 2, types == types[::-1]
     paths = _product([_product(steps[:half], path), _product(steps[half:], path)], path)
     both = (paths if symmetric else paths + paths.T).tocoo()
-    kept = (both.row != both.col) & (both.data >= limits.min_count)
+    kept = (both.row != both.col) & (both.data >= max(limits.min_count, 1))
     row, column, value = both.row[kept], both.col[kept], both.data[kept]
     if limits.top:
         if symmetric and len(types) % 2:
@@ -139,11 +136,7 @@ def _project(data: HeteroData, path: str, node: str, limits: Limits) -> tuple[sp
         row, column = (ends[order[rank < limits.top]] for ends in (row, column))
     pairs = np.minimum(row, column), np.maximum(row, column)
     links = sp.csr_matrix((np.ones(len(row)), pairs), paths.shape)
-    words = f"{path}: {int(paths.sum()):,} paths, {links.nnz:,} links"
-    if links.nnz > limits.max_edges:
-        hint = "Raise it, or keep fewer links by --top 20, --min-count 2 or --max-degree 100"
-        raise InputError.plain("--max-edges", f"{words}, more than {limits.max_edges:,}", hint)
-    return links, words
+    return links, f"{path}: {int(paths.sum()):,} paths, {links.nnz:,} links"
 
 
 def _steps(
@@ -204,25 +197,13 @@ def _features(
     return reach, [*map(str, names)], f"number of paths {path}"
 
 
-def _labels(data: HeteroData, node: str, path: str) -> list[str]:
-    """The most frequent label at the end of a path for each node, empty if there is not one."""
-    steps, kind = _steps(data, "--labels-from", path, node), path.split("-")[-1]
-    labels: list[str] = []
-    if given := files.tensors(data[kind], ("y",), kind):
-        numbers = cleaning.labels(given["y"], data[kind].num_nodes, f"{kind}: y").tolist()
-        labels = ["" if label < 0 else str(label) for label in numbers]
-    names = sorted({*labels} - {""})
-    if not names:
-        if path == node:
-            return []
-        known = ", ".join(other for other in data.node_types if "y" in data[other])
-        raise InputError("--labels-from", path, f"a path to a type with labels, here {known}")
-    votes = features.one_hot(labels, names)
-    for step in reversed(steps):
-        votes = _product([step, votes], path)
-    best = (normalize(votes, "max") == 1).astype(int)
-    sure = np.asarray(best.sum(1)).ravel() == 1
-    return np.where(sure, np.array(names)[np.asarray(best.argmax(1)).ravel()], "").tolist()
+def _labels(store: NodeStorage, node: str) -> list[str]:
+    """The label of each node, empty for none; an empty list without the field ``y``."""
+    given = files.tensors(store, ("y",), node)
+    if not given:
+        return []
+    numbers = cleaning.labels(given["y"], store.num_nodes, f"{node}: y").tolist()
+    return ["" if label < 0 else str(label) for label in numbers]
 
 
 def _split(data: HeteroData, node: str, labels: Sequence[str]) -> list[str]:

@@ -1,56 +1,50 @@
-"""From files of a node table and a list of links to a graph, and a page of what they hold."""
+"""From files of a node table and a list of links to a graph."""
 
 from __future__ import annotations
 
-from collections import Counter
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from graphgym_srnc.core.text import plain, short
-from graphgym_srnc.data import features, frames, read
-from graphgym_srnc.data.folder import Graph
+from graphgym_srnc.data import frames, read
+from graphgym_srnc.data.folder import RECIPE, Graph
 from graphgym_srnc.errors import InputError, reading
-from graphgym_srnc.io import atomic
-from graphgym_srnc.own.tables import formats
-from graphgym_srnc.report.html import fill
-
-MOST = 40  # maximum number of lines of a table on the page
-
-
-def look(
-    nodes: Path, links: Path | None, options: frames.Options, others: bool = False
-) -> frames.Look:
-    """What :func:`frames.look` finds in files; ``links`` None = ``nodes`` holds both."""
-    found = frames.Look((nodes.name, (links or nodes).name), options)
-    with found.problems.step():
-        if links is None:
-            table, pairs = formats.graph(nodes, found.notes)
-            return frames.look(found, table, lambda ids: pairs, others)
-        table, file = formats.table(nodes, found.notes), links
-        return frames.look(found, table, lambda ids: formats.table(file, found.notes, ids), others)
-    with found.problems.step():  # the node table cannot be read, and perhaps the links neither
-        if links is not None and read.kind(links) not in formats.SUFFIXES:
-            read.cells(links, ragged=True)
-    return found
+from graphgym_srnc.io.atomic import regular
 
 
 def make_graph(
     nodes: Path,
     links: Path | None = None,
     embeddings: Path | None = None,
-    report: Path | None = None,
+    like: Path | None = None,
     **given: Any,
 ) -> tuple[Graph, list[str]]:
     """A graph, and notes on what was chosen, corrected and left out; all errors come at once.
 
-    ``embeddings`` is an ``.npy`` ``[V, D]`` in the order of the table, and ``given`` are fields of
-    :class:`frames.Options`. The page ``report`` is written whether the files are right or not.
+    Args:
+        nodes: the node table, or a file of nodes and links.
+        links: the list of links; None = ``nodes`` holds both.
+        embeddings: an ``.npy`` ``[V, D]`` in the order of the table.
+        like: the folder of an earlier graph, whose features are made again.
+        given: other fields of :class:`frames.Options`.
     """
-    found = look(nodes, links, frames.Options(**given), embeddings is not None)
-    if report is not None:
-        write_page(report, found)
+    if like is not None:
+        with reading(like, "a folder with a recipe of data make", "--like"):
+            given["like"] = {**json.loads(regular(like / RECIPE).read_bytes())}
+    found = frames.Look((nodes.name, (links or nodes).name), frames.Options(**given))
+    others = embeddings is not None
+    with found.problems.step():
+        if links is None:
+            table, pairs = read.graph(nodes, found.notes)
+            frames.look(found, table, lambda ids: pairs, others)
+        else:
+            table = read.table(nodes, found.notes)
+            frames.look(found, table, lambda ids: read.table(links, found.notes, ids), others)
+    with found.problems.step():
+        if found.rows == 0 and links is not None:  # the links cannot be read either, perhaps
+            read.table(links, ids=())
     found.problems.check()
     array: np.ndarray | None = None
     if embeddings is not None:
@@ -65,55 +59,3 @@ def make_graph(
             raise InputError.plain("--embeddings", message, hint)
         array = array.astype(float)
     return frames.graph(found, array), [*found.chosen, *found.notes]
-
-
-def write_page(path: Path, found: frames.Look) -> None:
-    """Write the page, whole or not at all."""
-    page = fill(
-        Path(__file__).with_name("profile.html"),
-        title=f"What is in {' and '.join(found.files)}",
-        found=found,
-        columns=[_column(found, name) for name in found.table],
-        links=figures(found),
-        sizes=Counter(filter(None, found.labels or ())),
-        most=MOST,
-        plain=plain,
-    )
-    try:
-        atomic.write_text(path, page)
-    except OSError as error:
-        message = f"{path} cannot be written ({error.strerror})"
-        raise InputError.plain("--report", message) from error
-
-
-def figures(found: frames.Look) -> dict[str, Any]:
-    """Figures of the links, each pair counted once and none with itself; homophily may be None."""
-    pairs = np.sort(found.edges, 0)
-    pairs = np.unique(pairs[:, pairs[0] != pairs[1]], axis=1)
-    degrees = np.bincount(pairs.ravel(), minlength=len(found.table))
-    ends = np.array(found.labels or [""] * len(degrees), dtype=object)[pairs]
-    same = (ends[0] == ends[1])[(ends != "").all(0)]
-    sizes = np.bincount(np.frexp(degrees)[1])
-    names = ["0", "1", *(f"{2**k} to {2 ** (k + 1) - 1}" for k in range(1, len(sizes)))]
-    return {
-        "count": pairs.shape[1],
-        "alone": int((degrees == 0).sum()),
-        "mean": float(degrees.sum() / max(len(degrees), 1)),
-        "most": degrees.max(initial=0),
-        "degrees": list(zip(names, sizes.tolist())),
-        "labelled": len(same),
-        "homophily": float(same.mean()) if len(same) else None,
-    }
-
-
-def _column(found: frames.Look, name: str) -> dict[str, Any]:
-    """The use of a column of the node table, its share of empty cells and most frequent values."""
-    cells = features.texts(found.table[name])
-    counts = Counter(filter(None, features.present(cells)))
-    return {
-        "name": plain(name),
-        "role": found.roles.get(name, "not used"),
-        "blank": 1 - counts.total() / max(len(cells), 1),
-        "distinct": len(counts),
-        "examples": ", ".join(short(value, 30) for value, _ in counts.most_common(4)),
-    }

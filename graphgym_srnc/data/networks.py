@@ -1,0 +1,137 @@
+"""Citation networks in MATLAB files of their authors, found on disk or downloaded.
+
+The classes are numbers, because the files do not name them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, Mapping
+from urllib.request import urlopen
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data
+
+from graphgym_srnc.data import cleaning, home, untrusted
+from graphgym_srnc.errors import InputError, reading
+from graphgym_srnc.io.atomic import regular
+
+LIMIT = 64 * 2**20  # largest download in bytes; the files have about one million
+
+
+@dataclass(eq=False)
+class Family:
+    """Networks of one paper; each is ``<family>/<name>.mat`` below the data folder."""
+
+    name: str
+    url: str  # where the authors publish the files, at one fixed commit
+    nodes: Mapping[str, int]  # names and numbers of nodes
+    words: int
+    classes: int
+    matrices: tuple[str, str, str]  # of links [V, V], words [V, F], and labels
+
+    def load(self, name: str, root: str = "", key: str = "name", two_labels: str = "first") -> Data:
+        """One network: ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and ``y`` ``[V]``.
+
+        Args:
+            name: one of ``nodes``; case does not matter.
+            root: see :func:`home.data_folder`.
+            key: what errors call the name.
+            two_labels: a paper with two labels has the ``first`` one, or none (``drop``). The
+                number of such papers is ``num_two``.
+
+        Raises:
+            InputError: unknown name; the file is absent and cannot be downloaded, or is another.
+        """
+        if name.lower() not in self.nodes:
+            raise InputError(key, name, ", ".join(self.nodes))
+        data = self._find(f"{name.lower()}.mat", root, key).clone("y")
+        if "two" in data:
+            data.num_two = int(data.two.sum())
+            data.y = data.y.masked_fill(data.two & (two_labels == "drop"), -1)
+        return data
+
+    def _find(self, member: str, root: str, key: str) -> Data:
+        homes = home.homes(self.name, root)
+        for file in (folder / member for folder in homes):
+            if file.is_file():
+                return read(self, file, file.stat().st_size, file.stat().st_mtime_ns)
+        with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
+            file = Path(folder) / member
+            try:
+                with urlopen(self.url + member, timeout=30) as answer:
+                    file.write_bytes(answer.read(LIMIT))
+            except (OSError, HTTPException) as error:
+                message = f"{member} cannot be downloaded from {self.url} ({type(error).__name__})"
+                hint = f"Put these files into {homes[0]}: {'.mat, '.join(self.nodes)}.mat"
+                raise InputError.plain(key, message, hint) from error
+            data = read(self, file, 0, 0)  # only a file that is what it should be is kept
+            home.keep(Path(folder), homes)
+        return data
+
+
+CITATION = Family(
+    "citation",  # Shen et al., Adversarial Deep Network Embedding ..., AAAI 2020
+    "https://raw.githubusercontent.com/shenxiaocam/ACDNE/"
+    "c6e8ffd13c0243329c109ba8e41e6be5b94a9df4/ACDNE_codes/input/",
+    {"acmv9": 9360, "citationv1": 8935, "dblpv7": 5484},
+    6775,
+    5,
+    ("network", "attrb", "group"),
+)
+OCNNC = Family(
+    "ocnnc",  # Shen et al., Open-set Cross-network Node Classification ..., AAAI 2025
+    "https://raw.githubusercontent.com/3480430977/UAGA/"
+    "4ef2f8fa6c2a18760ef9d9f8ef90d4ee4f92c227/data/",
+    {"citation-v1": 9737, "dblp-v4": 8653, "acm-v8": 8806},
+    7786,
+    9,
+    ("adjacency_matrix", "features", "labels"),
+)
+
+
+@lru_cache(maxsize=4)
+def read(family: Family, file: Path, size: int, changed: int) -> Data:
+    """The network in a file, of which size and time of change tell files of one name apart.
+
+    Words of ``CITATION`` are made binary, and ``two`` ``[V]`` marks papers with two labels.
+    """
+    key, count, classes = f"{family.name}/{file.name}", family.nodes[file.stem], family.classes
+    one_hot = family is CITATION
+    shapes = (count, count), (count, family.words), (count, classes) if one_hot else (1, count)
+    links, *others = _matrices(file, key, dict(zip(family.matrices, shapes)))
+    (x, y), more = map(untrusted.dense, others), {}
+    if one_hot:
+        x, y = x > 0, y > 0
+        more["two"] = torch.from_numpy(y.sum(1) > 1)
+        y = np.where(y.any(1), y.argmax(1), -1)[None]
+    if not np.isin(y, range(-1, classes)).all():
+        message, hint = f"the labels are from {y.min()} to {y.max()}", f"from 0 to {classes - 1}"
+        raise InputError.plain(f"{key}: {family.matrices[2]}", message, f"Use whole numbers {hint}")
+    data = Data(
+        x=torch.from_numpy(x.astype(np.float32)),
+        edge_index=torch.from_numpy(np.stack(sp.coo_matrix(links).nonzero())),
+        y=torch.from_numpy(y[0].astype(np.int64)),
+    )
+    return cleaning.clean(data, key).update(more)
+
+
+def _matrices(file: Path, key: str, shapes: Mapping[str, tuple[int, int]]) -> list[Any]:
+    """Matrices of these names and shapes, dense or sparse."""
+    with reading(file, "a readable MATLAB file", key):
+        # It unpickles nothing.
+        loaded = scipy.io.loadmat(regular(file), variable_names=[*shapes])
+        found = [untrusted.sparse_matrix(loaded.get(name)) for name in shapes]
+    for (name, shape), value in zip(shapes.items(), found):
+        if value is None or value.dtype.kind not in "biuf" or value.shape != shape:
+            is_now = "missing" if value is None else f"{value.dtype} of shape {value.shape}"
+            hint = f"Give a matrix of numbers of shape {shape}"
+            raise InputError.plain(f"{key}: {name}", f"the matrix is {is_now}", hint)
+    return found
