@@ -6,15 +6,13 @@ import argparse
 import os
 from collections import Counter
 from pathlib import Path
-from typing import Iterator, NamedTuple
+from typing import Iterator, NamedTuple, Sequence
 
+from graphgym_srnc.cli import arguments
 from graphgym_srnc.errors import InputError
 
-KINDS = ("damaged", "newer", "foreign", "unfinished")
+KINDS = ("damaged", "newer", "unfinished")
 """What may be wrong with a file or folder, see ``docs/reference/results-folder.md``."""
-
-LEFTOVERS = (".new", ".old", ".tmp")
-"""How hidden names end that a stopped process may leave."""
 
 
 class Finding(NamedTuple):
@@ -25,21 +23,15 @@ class Finding(NamedTuple):
     reason: str
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser(
-        "check",
-        help="verify the checksums of stored results",
-        allow_abbrev=False,
-        description="Verify the checksums of stored results. The command reads every file that a"
-        " SHA256SUMS lists, every record, checkpoint and graph folder of `data make`, in DIR"
-        " and below. It changes nothing. The exit status is 1 if a file is damaged.",
+    text = (
+        "Verify the checksums of stored results. The command reads every file that a SHA256SUMS\n"
+        "lists, every record, checkpoint and graph folder of `data make`, in DIR and below. It\n"
+        "changes nothing. The exit status is 1 if a file is damaged."
     )
-    parser.add_argument(
-        "folder",
-        metavar="DIR",
-        help="folder of an experiment, a folder of experiments, or a graph folder",
-    )
+    options = "folder DIR  folder of an experiment, a folder of experiments, or a graph folder"
+    arguments.add_command(subparsers, "check", text, options)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -54,9 +46,8 @@ def main(args: argparse.Namespace) -> int:
     for path, kind, reason in findings:
         print(clean(f"{kind}: {path} {reason}"))
     kinds = Counter(finding.kind for finding in findings)
-    parts = [counted(seen[noun], noun) for noun in ("experiment", "run", "file")]
-    parts += [counted(seen["graph folder"], "graph folder")] * bool(seen["graph folder"])
-    print(f"{', '.join(parts)}: " + ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS))
+    looked_at = ", ".join(counted(number, noun) for noun, number in seen.items())
+    print(f"{looked_at}: " + ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS))
     return int(kinds["damaged"] > 0)
 
 
@@ -72,7 +63,7 @@ def check(root: str) -> tuple[list[Finding], Counter[str]]:
     if not Path(root).is_dir():
         raise InputError.plain("DIR", f"the folder {root} does not exist")
     findings: list[Finding] = []
-    seen: Counter[str] = Counter()
+    seen: Counter[str] = Counter(experiment=0, run=0, file=0)
 
     def unlisted(error: OSError) -> None:
         reason = f"cannot be read ({error.strerror})"
@@ -81,14 +72,11 @@ def check(root: str) -> tuple[list[Finding], Counter[str]]:
     experiments = set()
     for place, below, files in os.walk(root, onerror=unlisted):
         path = Path(place)
-        left = [name for name in [*below, *files] if name[0] == "." and name.endswith(LEFTOVERS)]
-        reason = "was left by a process that was stopped"
-        findings += [Finding(path / name, "unfinished", reason) for name in sorted(left)]
         below[:] = sorted(name for name in below if not name.startswith("."))
-        if {"run.json", "result.json"} & {*files}:
+        if "run.json" in files or "result.json" in files:
             experiments.add(path.absolute().parent)
             seen["run"] += 1
-            findings += _run(path, {*files})
+            findings += _run(path, files)
         if graphs.MARKER in files:
             seen["graph folder"] += 1
             reason = "is damaged or was edited: its checksum is wrong"
@@ -97,31 +85,18 @@ def check(root: str) -> tuple[list[Finding], Counter[str]]:
             seen["file"] += len(_listed(path))
             problems = checksums.verify(path)
             findings += [Finding(path / name, "damaged", problem) for name, problem in problems]
+    reason = "has no checksums yet: its runs were stopped or are still running. --resume completes"
     for home in sorted(experiments):
         seen["experiment"] += 1
-        findings += _experiment(home)
+        if not (home / checksums.FILE).exists():
+            findings.append(Finding(home, "unfinished", f"{reason} it"))
     if not experiments and not seen["graph folder"]:
         message = f"{root} contains no experiment (<seed>/run.json) and no folder of data make"
         raise InputError.plain("DIR", message)
     return findings, seen
 
 
-def _experiment(home: Path) -> Iterator[Finding]:
-    from graphgym_srnc.io import checksums
-
-    for path in sorted(home.rglob("*")):
-        if path.is_symlink():
-            yield Finding(path, "foreign", "is a symbolic link, which this program does not follow")
-    for path in sorted(home.iterdir()):
-        begun = {"run.json", "result.json"} & {*os.listdir(path)} if path.is_dir() else set()
-        if path.name.isdecimal() and path.is_dir() and not begun:
-            yield Finding(path, "foreign", "was not written by this program")
-    if not (home / checksums.FILE).exists():
-        reason = "has no checksums yet: its runs were stopped or are still running"
-        yield Finding(home, "unfinished", f"{reason}. --resume completes it")
-
-
-def _run(run: Path, names: set[str]) -> Iterator[Finding]:
+def _run(run: Path, files: Sequence[str]) -> Iterator[Finding]:
     """What is wrong with a run, its checksums apart."""
     from graphgym_srnc.io import store, tensors
 
@@ -130,11 +105,11 @@ def _run(run: Path, names: set[str]) -> Iterator[Finding]:
     except FileNotFoundError:
         failed = "failed, see its error.txt"
         stopped = "has no result: it was stopped or is still running"
-        yield Finding(run, "unfinished", failed if "error.txt" in names else stopped)
+        yield Finding(run, "unfinished", failed if "error.txt" in files else stopped)
     except store.Unreadable as problem:
         kind = "newer" if isinstance(problem, store.Newer) else "damaged"
         yield Finding(run / "result.json", kind, str(problem))
-    if store.CHECKPOINT in names:
+    if store.CHECKPOINT in files:
         try:
             tensors.read(run / store.CHECKPOINT)
         except (OSError, ValueError) as error:

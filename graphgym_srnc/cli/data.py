@@ -44,14 +44,13 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="FILE",
         help="draw the label distributions to FILE, such as shift.png (default: draw none)",
     )
-    arguments.add_overwrite(show)
+    arguments.add_options(show, arguments.OVERWRITE + arguments.TRUST)
     show.add_argument(
         "overrides",
         nargs="*",
         metavar="key value",
         help="set config keys, such as open_set.num_unseen 2",
     )
-    arguments.add_trust(show)
     make.add_parsers(actions)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Iterator, Sequence
 
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
@@ -28,67 +29,38 @@ one folder per experiment. Give settings for all runs last, as config keys and t
 Ctrl-C keeps finished runs; repeat the command with --resume to run the others."""
 
 
+OPTIONS = """
+--cfg FILE|NAME  set the base config, as for `run`
+--grid FILE|NAME!  read this grid file, or a shipped one such as grids/open_set
+--repeat R=1  run R seeds of each setting
+--dry-run  list the runs and what each changes in the base config, then stop
+--sample N=0  draw N settings at random; 0 = run all of them
+--sample-alias A,B  with --sample: try every value of these aliases on each drawn setting of the
+    others (default: draw all keys)
+--sample-seed S=0  seed the random draw of --sample
+--resume  run only the runs without a finished result
+--overwrite  run all runs again and replace their results
+--out-dir DIR  write results below DIR (default: out_dir of the config)
+--name NAME  name the folder of this grid (default: <base>_grid_<grid>)
+--figures  draw the confusion matrix and the embeddings for the first seed of each setting
+--no-tensorboard  write no TensorBoard event files
+"""
+
+PLACE = """
+--executor local|ray=local  run on this machine, or on a Ray cluster
+--ray-address ADDRESS=auto  connect to the Ray cluster at ADDRESS; auto = the one this machine
+    belongs to
+--ray-cpus C=1.0  reserve C CPUs of the cluster for each run
+--ray-gpus G=0.0  reserve G GPUs of the cluster for each run
+"""
+
+
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser(
-        "grid",
-        help="run all combinations of a grid file in parallel",
-        epilog=EPILOG,
-        description="Run all combinations of settings in a grid file, in parallel.",
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="graphgym-srnc grid --grid FILE [options] [key value ...]",
-    )
-    add = partial(arguments.add_option, parser)
-    add("--cfg", "FILE|NAME", None, "set the base config, as for `run`")
-    parser.add_argument(
-        "--grid",
-        metavar="FILE|NAME",
-        required=True,
-        help="read this grid file, or a shipped one such as grids/open_set",
-    )
-    add("--repeat", "R", 1, "run R seeds of each setting (default: 1)")
-    add(
-        "--dry-run",
-        None,
-        False,
-        "list the runs and what each changes in the base config, then stop",
-    )
-    parser.add_argument(
-        "--sample",
-        type=int,
-        metavar="N",
-        help="draw N settings at random (default: run all of them)",
-    )
-    text = "with --sample: try every value of these aliases on each drawn setting of the others"
-    add("--sample-alias", "A,B", "", f"{text} (default: draw all keys)")
-    add("--sample-seed", "S", 0, "seed the random draw of --sample (default: 0)")
-    arguments.add_present(
-        parser,
-        "run only the runs without a finished result",
-        "run all runs again and replace their results",
-    )
-    add("--out-dir", "DIR", None, "write results below DIR (default: out_dir of the config)")
-    add("--name", None, None, "name the folder of this grid (default: <base>_grid_<grid>)")
-    text = "draw the confusion matrix and the embeddings for the first seed of each setting"
-    add("--figures", None, False, f"{text} (default: no figures)")
-    add("--no-tensorboard", None, False, "write no TensorBoard event files")
-    arguments.add_trust(parser)
-
-    group = parser.add_argument_group("where to run")
-    group.add_argument(
-        "--executor",
-        choices=("local", "ray"),
-        default="local",
-        help="run on this machine, or on a Ray cluster (default: local)",
-    )
-    arguments.add_limits(group)
-    add = partial(arguments.add_option, group)
-    text = "connect to the Ray cluster at ADDRESS (default: the one this machine belongs to)"
-    add("--ray-address", "ADDRESS", "auto", text)
-    add("--ray-cpus", "C", 1.0, "reserve C CPUs of the cluster for each run (default: 1)")
-    add("--ray-gpus", "G", 0.0, "reserve G GPUs of the cluster for each run (default: 0)")
-    parser.set_defaults(overrides=[])
+    text = "Run all combinations of settings in a grid file, in parallel."
+    options = OPTIONS + arguments.TRUST
+    parser = arguments.add_command(subparsers, "grid", text, options, EPILOG, takes_keys=True)
+    arguments.add_options(parser.add_argument_group("where to run"), arguments.LIMITS + PLACE)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -101,18 +73,17 @@ def main(args: argparse.Namespace) -> int:
     """
     from graphgym_srnc.core import environment
     from graphgym_srnc.core.progress import GridProgress
+    from graphgym_srnc.gym import load_config
     from graphgym_srnc.io import store
     from graphgym_srnc.io.atomic import refuse_links
     from graphgym_srnc.sweep import execute, plan, space
 
     arguments.check_least(
-        args, repeat=1, jobs=0, time_limit=0, memory_limit=0, retries=0, ray_cpus=0, ray_gpus=0
+        args, sample=0, jobs=0, time_limit=0, memory_limit=0, retries=0, ray_cpus=0, ray_gpus=0
     )
+    arguments.check_present(args)
     file = space.find(args.grid)
     settings = _settings(args, file)
-    _glance(args, settings)
-    with environment.uncollected():
-        from graphgym_srnc.gym import load_config
     # A grid would keep a thousand models; a user who wants them overrides this.
     overrides = ["train.save_model", "false", *args.overrides]
     base_cfg = load_config(args.cfg, overrides)
@@ -168,30 +139,16 @@ def main(args: argparse.Namespace) -> int:
 
 def _settings(args: argparse.Namespace, file: Path) -> list[Setting]:
     """Settings of the grid file, all of them or a sample."""
-    from graphgym_srnc.errors import InputError
     from graphgym_srnc.sweep import space
 
     spaces = space.read(file)
-    if args.sample is not None:
-        aliases = [alias for alias in args.sample_alias.split(",") if alias]
+    aliases = [alias for alias in (args.sample_alias or "").split(",") if alias]
+    if args.sample:
         return space.sample(spaces, args.sample, args.sample_seed, aliases)
-    if args.sample_alias.strip(","):
-        raise InputError.plain(
-            "--sample-alias", "it has no effect without --sample", "Add --sample N"
-        )
+    if aliases:
+        message = "it has no effect without --sample"
+        raise InputError.plain("--sample-alias", message, "Add --sample N")
     return space.settings(spaces)
-
-
-def _glance(args: argparse.Namespace, settings: Sequence[Setting]) -> None:
-    """Check the names of configs, methods and shifts before slow imports."""
-    from graphgym_srnc.sweep.space import BASE_KEY
-
-    points = dict.fromkeys(point for setting in settings for point in setting)
-    for base in [args.cfg, *(point.value for point in points if point.key == BASE_KEY)]:
-        arguments.read_config(base, args.overrides)
-    for point in points:
-        if point.key != BASE_KEY:
-            arguments.read_config(None, [point.key, point.value])
 
 
 def _list(cells: Sequence[Cell], base: CfgNode) -> None:

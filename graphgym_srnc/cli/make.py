@@ -34,9 +34,6 @@ TABLE_FILES = (
     "or a graph (.graphml, .gexf, .gml, .net, .json, a .csv of Neo4j)"
 )
 
-OWN = '<meta name="generator" content="graphgym-srnc data make">'
-"""A line of each page of ``--report``, which marks it as replaceable by a later call."""
-
 Option = tuple[dict[str, Any], str]
 SWITCH = {"action": "store_true"}
 COLUMN = {"metavar": "COLUMN", "default": ""}
@@ -142,7 +139,7 @@ def make(args: argparse.Namespace) -> None:
         folder.tell_changes(path)
     kind = _kind(args)
     report = str(args.report) if args.report else None
-    arguments.check_out("--report", report, args.overwrite, (".html",), own=OWN)
+    arguments.check_out("--report", report, args.overwrite, (".html",))
     options = TextOptions(args.counts, args.max_words, args.min_nodes, args.stop_words)
     graph, notes = _graph(kind, args, options)
     folder.write(graph, args.out, args.overwrite)

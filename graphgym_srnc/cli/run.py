@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Sequence
 
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
@@ -24,66 +25,33 @@ After Ctrl-C or a crash, repeat the command with --resume: an interrupted run co
 checkpoint. `graphgym-srnc options` lists every config key."""
 
 
+OPTIONS = """
+--cfg FILE|NAME  read this yaml file, or a shipped config such as paper/open_set/cora-srnc (default:
+    the package's default config)
+--repeat R=1  run R seeds, counted from `seed` of the config
+--resume  run only the seeds without a finished result; continue an interrupted one from its
+    checkpoint
+--overwrite  run all seeds again and replace their results
+--out-dir DIR  write results below DIR (default: out_dir of the config)
+--name NAME  name the folder of this experiment (default: the config's name, plus the settings of
+    data, shift and method given on the command line)
+--figure-every K=0  also draw every K-th episode; 0 = only the first and the selected one
+--map pca|tsne=pca  project embeddings to two dimensions with this method
+--no-tensorboard  write no TensorBoard event files
+"""
+
+
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser(
-        "run",
-        help="train and evaluate a config over several seeds",
-        epilog=EPILOG,
-        description="Train and evaluate one config over several seeds.",
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="graphgym-srnc run [options] [key value ...]",
-    )
-    add = parser.add_argument
-    add(
-        "--cfg",
-        metavar="FILE|NAME",
-        help="read this yaml file, or a shipped config such as paper/open_set/cora-srnc (default:"
-        " the package's default config)",
-    )
-    add(
-        "--repeat",
-        type=int,
-        default=1,
-        metavar="R",
-        help="run R seeds, counted from `seed` of the config (default: 1)",
-    )
-    arguments.add_present(
-        parser,
-        "run only the seeds without a finished result; continue an interrupted one from"
-        " its checkpoint",
-        "run all seeds again and replace their results",
-    )
-    add("--out-dir", metavar="DIR", help="write results below DIR (default: out_dir of the config)")
-    add(
-        "--name",
-        help="name the folder of this experiment (default: the config's name, plus the"
-        " settings of data, shift and method given on the command line)",
-    )
-    add(
+    text = "Train and evaluate a config over several seeds."
+    options = OPTIONS + arguments.TRUST
+    parser = arguments.add_command(subparsers, "run", text, options, EPILOG, takes_keys=True)
+    parser.add_argument(
         "--figures",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="draw the confusion matrix and the embeddings for every seed, or for none (default:"
-        " for the first seed only)",
+        help="draw figures for every seed, or for none (default: for the first seed only)",
     )
-    add(
-        "--figure-every",
-        type=int,
-        default=0,
-        metavar="K",
-        help="also draw every K-th episode; 0 = only the first and the selected one (default: 0)",
-    )
-    add(
-        "--map",
-        choices=("pca", "tsne"),
-        default="pca",
-        help="project embeddings to two dimensions with this method (default: pca)",
-    )
-    add("--no-tensorboard", action="store_true", help="write no TensorBoard event files")
-    arguments.add_trust(parser)
-    parser.set_defaults(overrides=[])
 
 
 def main(args: argparse.Namespace) -> None:
@@ -97,10 +65,9 @@ def main(args: argparse.Namespace) -> None:
     """
     from graphgym_srnc.core import environment
 
-    arguments.check_least(args, repeat=1, figure_every=0)
+    arguments.check_least(args, figure_every=0)
+    arguments.check_present(args)
     settings = arguments.read_config(args.cfg, args.overrides)
-    if not (args.resume or args.overwrite):
-        arguments.refuse_finished(args, settings)
     with environment.uncollected():
         from graphgym_srnc.core import parallel
     with parallel.processes():
@@ -109,7 +76,6 @@ def main(args: argparse.Namespace) -> None:
 
 def _main(args: argparse.Namespace, settings: dict[str, Any]) -> None:
     from graphgym_srnc.core import parallel, text
-    from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import load_config, run
     from graphgym_srnc.gym.prepare import check_data, choose_batches
     from graphgym_srnc.io import store
@@ -186,19 +152,12 @@ def _run_all(
 def _show_next(experiment: Experiment, cfg: CfgNode) -> None:
     """Print commands for the next steps."""
     place, folder = (shlex.quote(str(path)) for path in (experiment.path, experiment.out_dir))
-    lines = [f"graphgym-srnc report {folder}  # all tables and figures as one page"]
+    print(f"next:\n  graphgym-srnc report {folder}  # all tables and figures as one page")
     if cfg.train.save_model and cfg.train.mode not in ("standard", "iid"):
-        lines.append(f"graphgym-srnc predict {place} --out predictions.csv  # class of each node")
-        figures = [
-            (result.get("verdict") or {}).get("figures", {})
-            for result in experiment.results().values()
-        ]
-        if any(of_run.get("unknown_share") for of_run in figures):
-            lines.append(
-                f"graphgym-srnc discover {place} --out discovery.html"
-                "  # clusters of the unknown nodes"
-            )
-    print("next:", *lines, sep="\n  ")
+        print(f"  graphgym-srnc predict {place} --out predictions.csv  # class of each node")
+        found = [result.get("verdict") or {} for result in experiment.results().values()]
+        if any(verdict.get("figures", {}).get("unknown_share") for verdict in found):
+            print(f"  graphgym-srnc discover {place} --out discovery.html  # the unknown nodes")
 
 
 def _show_table(experiment: Experiment, cfg: CfgNode, no_tensorboard: bool) -> None:

@@ -7,7 +7,6 @@ import contextlib
 import re
 import shlex
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,25 +27,32 @@ not searched. After Ctrl-C or a crash, repeat the command to continue; raise --t
     graphgym-srnc grid --grid results/citation-erm_tune/tuned.txt --repeat 10"""
 
 
+OPTIONS = """
+--cfg FILE|NAME  set the base config, as for `run`
+--methods A,B  tune these methods (default: the method of the config)
+--trials N=20  try N settings per method, including the config as it is
+--seeds A-B=100-102  run each trial on these seeds; do not report results on them
+--selection RULE  select episodes and settings with this rule, see train.selection (default: that of
+    --cfg)
+--sampler tpe|random=tpe  propose settings with Optuna's TPE or at random
+--search-seed S=0  seed the sampler
+--no-pruning  run all seeds of every trial (default: stop a trial whose first seed scores less than
+    the median of the completed trials)
+--dry-run  list the search space of each method, then stop
+--overwrite  run all trials again and replace their results
+--out-dir DIR  write results below DIR (default: out_dir of the config)
+--name NAME  name the folder of this study (default: <base>_tune)
+"""
+
+
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser(
-        "tune",
-        help="search hyperparameters with the same budget for every method",
-        description="Search hyperparameters with the same budget for every method.\nValidation"
-        " scores alone choose the settings. Needs Optuna: pip install 'graphgym-srnc[tune]'.",
-        epilog=EPILOG,
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="graphgym-srnc tune --cfg FILE|NAME [options] [key value ...]",
+    text = (
+        "Search hyperparameters with the same budget for every method. Validation scores alone\n"
+        "choose the settings. Needs Optuna: pip install 'graphgym-srnc[tune]'."
     )
-    add = partial(arguments.add_option, parser)
-    add("--cfg", "FILE|NAME", None, "set the base config, as for `run`")
-    add("--methods", "A,B", "", "tune these methods (default: the method of the config)")
-    text = "try N settings per method, including the config as it is (default: 20)"
-    add("--trials", "N", 20, text)
-    text = "run each trial on these seeds; do not report results on them (default: 100-102)"
-    add("--seeds", "A-B", "100-102", text)
+    options = OPTIONS + arguments.TRUST
+    parser = arguments.add_command(subparsers, "tune", text, options, EPILOG, takes_keys=True)
     parser.add_argument(
         "--block",
         action="append",
@@ -55,24 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="describe a task by config keys and values; repeat it to average scores over several"
         " tasks (default: the task of --cfg)",
     )
-    text = "select episodes and settings with this rule, see train.selection"
-    add("--selection", "RULE", None, f"{text} (default: that of --cfg)")
-    parser.add_argument(
-        "--sampler",
-        choices=("tpe", "random"),
-        default="tpe",
-        help="propose settings with Optuna's TPE or at random (default: tpe)",
-    )
-    add("--search-seed", "S", 0, "seed the sampler (default: 0)")
-    text = "run all seeds of every trial (default: stop a trial whose first seed scores less than"
-    add("--no-pruning", None, False, f"{text} the median of the completed trials)")
-    add("--dry-run", None, False, "list the search space of each method, then stop")
-    add("--overwrite", None, False, "run all trials again and replace their results")
-    add("--out-dir", "DIR", None, "write results below DIR (default: out_dir of the config)")
-    add("--name", None, None, "name the folder of this study (default: <base>_tune)")
-    arguments.add_trust(parser)
-    arguments.add_limits(parser.add_argument_group("where to run"))
-    parser.set_defaults(overrides=[])
+    arguments.add_options(parser.add_argument_group("where to run"), arguments.LIMITS)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -154,7 +143,7 @@ def _study(args: argparse.Namespace) -> Study:
     selection = ["train.selection", args.selection or base.train.selection]
     # A search would keep a thousand models; a user who wants them overrides this.
     words = ["train.save_model", "false", *args.overrides, *selection]
-    names = [word.strip() for word in args.methods.split(",") if word.strip()]
+    names = [word.strip() for word in (args.methods or "").split(",") if word.strip()]
     name = arguments.default_name(args.cfg, args.overrides, base.dataset.format) + "_tune"
     store.check_name(args.name or name)
     return Study(

@@ -68,12 +68,6 @@ class RunModel(TrainedModel):
             return None
         return files.locate(self.cfg.file.path or dataset.name, dataset.dir, "file.path")
 
-    def inputs(self) -> list[str]:
-        """The files of the target graph of the run that a user may have named."""
-        own = "" if self.cfg is None else self.cfg.file.features
-        folder = self.folder()
-        return [str(path) for path in (folder, own) if folder and path]
-
     def read(self, path: str, features: str) -> tuple[Data, Path]:
         """Another graph without its labels, and where it lies.
 
