@@ -22,7 +22,7 @@ class InputError(ValueError):
     """
 
     def __init__(self, key: str, value: Any, allowed: str) -> None:
-        self.key, self.value, self.allowed = key, value, allowed
+        self.key, self.value = key, value
         self._say(f"got {value!r}; allowed: {allowed}")
 
     @classmethod
@@ -65,7 +65,7 @@ class InputErrors(InputError):
     """Several errors at once; each is printed on a line of its own."""
 
     def __init__(self, errors: Sequence[InputError]) -> None:
-        self.key, self.value, self.allowed = errors[0].key, errors[0].value, errors[0].allowed
+        self.key, self.value = errors[0].key, errors[0].value
         self.errors = list(errors)
         self.message = "; ".join(map(str, errors))
         self.args = (self.message,)
@@ -73,6 +73,11 @@ class InputErrors(InputError):
     def noted(self, note: str) -> InputErrors:
         """The same errors, each with a remark in parentheses at its end."""
         return InputErrors([error.noted(note) for error in self.errors])
+
+
+def each(error: InputError) -> list[InputError]:
+    """The errors that an error consists of."""
+    return error.errors if isinstance(error, InputErrors) else [error]
 
 
 class Collected:
@@ -86,17 +91,11 @@ class Collected:
         """Collect the errors that this block raises."""
         try:
             yield
-        except InputErrors as several:
-            self.errors += several.errors
         except InputError as error:
-            self.errors.append(error)
+            self.errors += each(error)
 
     def check(self) -> None:
-        """Raise the collected errors, if there are any.
-
-        Raises:
-            InputError: At least one error was collected.
-        """
+        """Raise the collected errors, if there are any."""
         if self.errors:
             raise self.errors[0] if len(self.errors) == 1 else InputErrors(self.errors)
 
@@ -106,13 +105,9 @@ def renamed(keys: Mapping[str, str]) -> Iterator[None]:
     """Rename the keys of errors that this block raises; ``keys`` maps old names to new ones."""
     try:
         yield
-    except InputErrors as several:
-        errors = [error.at(keys.get(error.key, error.key)) for error in several.errors]
-        raise InputErrors(errors) from several
     except InputError as error:
-        if error.key not in keys:
-            raise
-        raise error.at(keys[error.key]) from error
+        errors = [one.at(keys.get(one.key, one.key)) for one in each(error)]
+        raise errors[0] if len(errors) == 1 else InputErrors(errors) from error
 
 
 @contextlib.contextmanager

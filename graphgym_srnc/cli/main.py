@@ -15,7 +15,7 @@ from typing import Iterator, Sequence
 
 from graphgym_srnc import __version__
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, each
 
 COMMANDS = "run grid tune compare report check predict discover data options".split()
 """Modules here, light to import, with ``add_parser(subparsers)`` and ``main(args)``."""
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             finally:
                 sys.stdout.flush()
         except InputError as error:
-            for one in getattr(error, "errors", [error]):
+            for one in each(error):
                 _print_error(f"error: {one}")
             return INPUT
         except KeyboardInterrupt as error:
