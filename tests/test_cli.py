@@ -19,7 +19,8 @@ from conftest import make_graph
 
 from graphgym_srnc import methods
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.cli.main import COMMANDS, build_parser, main
+from graphgym_srnc.cli.main import build_parser, main
+from graphgym_srnc.cli.parser import COMMANDS
 from graphgym_srnc.core import progress
 from graphgym_srnc.core.options import options
 from graphgym_srnc.io import store

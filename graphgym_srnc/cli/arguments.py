@@ -11,36 +11,23 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator, Sequence
 
+from graphgym_srnc import methods, shifts
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.io import config_files, store
+from graphgym_srnc.io.settings import config_root, is_volatile
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
 
     from graphgym_srnc.sweep.jobs import Limits
 
-FOLDERS = """
-folders DIR+  folder of an experiment, or a folder that contains experiments at any depth
-"""
-OVERWRITE = """
---overwrite  replace existing output files
-"""
-RAW = """
---raw  write text to .csv files unchanged (default: put a ' before what a spreadsheet would take
-    for a formula)
-"""
-TRUST = """
+OVERWRITE = "--overwrite  replace existing output files"
+TRUST = """\
 --trust  load data files that can execute code, such as the pickles that PyG reads; use it only for
-    files whose author you trust
-"""
-LIMITS = """
---jobs N=0  run N processes on this machine; 0 = one per core
---time-limit S=0.0  stop an attempt of a run after S seconds; 0 = no limit
---memory-limit MIB=0.0  limit the memory of a run's process; 0 = no limit
---retries K=1  retry a run K times if its process died or hit a limit
-"""
+    files whose author you trust"""
 
 ARGUMENT = re.compile(
-    r"^([\w-]+)(?: ([^\s=+*?!]+)([+*?!])?)?(?:=(\S+))?  (.*(?:\n +.*)*)$", re.MULTILINE
+    r"^([\w\[\]-]+)(?: ([^\s=+*?!&]+)([+*?!&])?)?(?:=(\S+))?  (.*(?:\n +.*)*)$", re.MULTILINE
 )
 
 SPEAKING = ("dataset.format", "dataset.name", "train.mode")
@@ -48,40 +35,6 @@ SPEAKING = ("dataset.format", "dataset.name", "train.mode")
 
 LONGEST_NAME = 150
 """Maximum length of a folder name that is derived from a command line."""
-
-
-def add_command(
-    subparsers: argparse._SubParsersAction,
-    name: str,
-    description: str,
-    options: str,
-    epilog: str = "",
-    takes_keys: bool = False,
-) -> argparse.ArgumentParser:
-    """Add a subcommand.
-
-    Args:
-        subparsers: where to add it.
-        name: its name.
-        description: what it does; the first sentence is its line in the list of commands.
-        options: its arguments, as :func:`add_options` reads them.
-        epilog: text below the arguments.
-        takes_keys: whether config keys and their values follow the options.
-    """
-    summary = description.partition(". ")[0].rstrip(".").replace("\n", " ")
-    parser = subparsers.add_parser(
-        name,
-        help=summary[0].lower() + summary[1:],
-        description=description,
-        epilog=epilog,
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    if takes_keys:
-        parser.usage = f"graphgym-srnc {name} [options] [key value ...]"
-        parser.set_defaults(overrides=[])
-    add_options(parser, options)
-    return parser
 
 
 def add_options(group: argparse._ActionsContainer, text: str) -> None:
@@ -93,12 +46,16 @@ def add_options(group: argparse._ActionsContainer, text: str) -> None:
         --kind a|b=a  an option with one of several values
         --metric NAME+  an option with several values; + * ? are those of argparse's ``nargs``
         --out FILE!  an option that is required
+        --name NAME&  an option that may be repeated
+        --[no-]figures  an option that can be on, off or left out
 
     Two spaces stand before the help text, which continues in indented lines.
     """
     for name, metavar, nargs, default, words in ARGUMENT.findall(text):
         settings: dict[str, Any] = {"help": " ".join(words.split())}
-        if not metavar:
+        if "[no-]" in name:
+            settings["action"] = argparse.BooleanOptionalAction
+        elif not metavar:
             settings["action"] = "store_true"
         elif metavar.islower():
             settings["choices"] = metavar.split("|")
@@ -110,9 +67,11 @@ def add_options(group: argparse._ActionsContainer, text: str) -> None:
             settings["help"] += f" (default: {default.removesuffix('.0')})"
         if nargs == "!":
             settings["required"] = True
+        elif nargs == "&":
+            settings |= {"action": "append", "default": []}
         elif nargs:
             settings = {"default": None if nargs == "?" else [], "nargs": nargs} | settings
-        group.add_argument(name, **settings)
+        group.add_argument(name.replace("[no-]", ""), **settings)
 
 
 def _typed(text: str) -> int | float | str:
@@ -152,8 +111,6 @@ def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence
     Raises:
         InputError: names the option.
     """
-    from graphgym_srnc.io import store
-
     if file is None:
         return
     path = Path(os.path.abspath(file))
@@ -178,8 +135,6 @@ def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
     Raises:
         InputError: names the option.
     """
-    from graphgym_srnc.io import store
-
     if folder is None:
         return
     path = Path(folder).absolute()
@@ -224,25 +179,20 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
             raise InputError(f"--{name.replace('_', '-')}", getattr(args, name), f"{value} or more")
 
 
-def read_config(cfg_file: str | None, words: Sequence[Any]) -> dict[str, Any]:
-    """Settings of a config file as texts, read and checked before slow imports.
+def check_names(cfg_file: str | None, words: Sequence[str]) -> None:
+    """Check the names of a config, a method and a shift before slow imports.
 
     Args:
         cfg_file: a file, or the name of a shipped config.
-        words: keys and values of the command line, which are checked too.
+        words: keys and values of the command line.
 
     Raises:
         InputError: there is no such file, it is not a config, or a method or shift does not exist.
     """
-    from graphgym_srnc import methods, shifts
-    from graphgym_srnc.io import config_files
-
-    settings = config_files.read(cfg_file)
     names = {"train.mode": ["standard", *methods.names()], "dataset.format": shifts.names()}
-    for key, value in (*settings.items(), *config_files.pairs(words)):
+    for key, value in (*config_files.read(cfg_file).items(), *config_files.pairs(words)):
         if key in names and value not in names[key]:
             raise InputError(key, value, ", ".join(names[key]))
-    return settings
 
 
 def remark(cfgs: Sequence[CfgNode]) -> None:
@@ -270,11 +220,8 @@ def default_name(cfg_file: str | None, words: Sequence[str], shift: str) -> str:
         words: keys and values, alternately.
         shift: the value of ``dataset.format``, whose block is that of the shift.
     """
-    from graphgym_srnc.io.config_files import find
-    from graphgym_srnc.io.settings import config_root, is_volatile
-
     name = base_name(cfg_file)
-    folder = find(cfg_file).resolve().parent if cfg_file else None
+    folder = config_files.find(cfg_file).resolve().parent if cfg_file else None
     if folder and config_root().resolve() in folder.parents:
         name = f"{folder.name}-{name}"
 

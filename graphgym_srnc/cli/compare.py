@@ -5,49 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.errors import InputError
-
-if TYPE_CHECKING:
-    from graphgym_srnc.report.compare import Table
-
-# Choices are checked when the command runs: their modules would be loaded for every --help.
-OPTIONS = """
---metric NAME+  show these scores; seconds, peak_memory_mib and params are possible too. The first
-    one chooses the settings (default: micro_f1, or the scores of the paper's table)
---split SPLIT=test  show scores on these nodes: train, val or test
---by KEY+  make one row for each value of these keys (default: method and backbone)
---columns KEY+  make one column for each value of these keys (default: the task)
---select KEY*=all  choose the best setting of each cell over these keys by validation score; all =
-    all keys that vary, except those of the data. Without a KEY, pool the runs of all settings
---against ROW  test every row against ROW (default: no such test)
---test TEST=wilcoxon  use this paired test: wilcoxon or t
---alpha A=0.05  set the significance level of tests and intervals
---intervals  show a bootstrap confidence interval for each mean
---paper TABLE  show the paper's numbers beside yours: open_set, close_set or clustering
---format FORMAT  print text, markdown, csv or latex (default: by the suffix of --out, else text)
---out FILE  write the table to FILE, such as table.md, table.csv or table.tex (default: print it)
---figure FILE  draw the critical-difference diagram of the first score to a .png, .pdf or .svg file
-"""
-
-EPILOG = """\
-KEY is a config key, or one of method, backbone and task; with --paper also `paper`, the matching
-row of the paper's table.
-    graphgym-srnc compare results --metric micro_f1 macro_recall --against erm
-    graphgym-srnc compare results/open_set/report --paper open_set --out table.tex
-    graphgym-srnc compare results/my_grid --by gnn.layer_type --columns dataset.name \\
-        --figure ranks.pdf
-Validation scores alone choose the setting that a cell shows. Two runs form a pair if they have the
-same split and the same seed."""
-
-
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand."""
-    options = arguments.FOLDERS + OPTIONS + arguments.RAW + arguments.OVERWRITE
-    text = "Compare finished runs in one table with paired tests, ranks and the paper's numbers."
-    arguments.add_command(subparsers, "compare", text, options, EPILOG)
+from graphgym_srnc.io.atomic import write_text
+from graphgym_srnc.plots.charts import critical_difference_figure
+from graphgym_srnc.plots.style import save
+from graphgym_srnc.report import compare, render
+from graphgym_srnc.report.frame import collect
+from graphgym_srnc.report.tables import name
 
 
 def main(args: argparse.Namespace) -> None:
@@ -57,10 +23,6 @@ def main(args: argparse.Namespace) -> None:
         InputError: no results, an unknown key, metric or row, nothing to pair, or a file that
             cannot be written.
     """
-    from graphgym_srnc.io.atomic import write_text
-    from graphgym_srnc.report import compare, render
-    from graphgym_srnc.report.frame import collect
-
     form = args.format or render.SUFFIXES.get(Path(args.out or "").suffix.lower(), "text")
     if form not in render.FORMATS:
         raise InputError("--format", form, ", ".join(render.FORMATS))
@@ -85,12 +47,8 @@ def main(args: argparse.Namespace) -> None:
         print(text, end="")
 
 
-def _draw(table: Table, file: str) -> None:
+def _draw(table: compare.Table, file: str) -> None:
     """Draw the critical-difference diagram of the first metric."""
-    from graphgym_srnc.plots.charts import critical_difference_figure
-    from graphgym_srnc.plots.style import save
-    from graphgym_srnc.report.tables import name
-
     metric = table.metrics[0]
     ranking = table.rankings.get(metric)
     if ranking is None or len(ranking.ranks) < 3:

@@ -44,7 +44,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="FILE",
         help="draw the label distributions to FILE, such as shift.png (default: draw none)",
     )
-    arguments.add_options(show, arguments.OVERWRITE + arguments.TRUST)
+    arguments.add_options(show, f"{arguments.OVERWRITE}\n{arguments.TRUST}")
     show.add_argument(
         "overrides",
         nargs="*",

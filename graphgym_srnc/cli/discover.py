@@ -9,44 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import Callable
 
+import torch
+
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.predict import check_table
+from graphgym_srnc.core import environment
+from graphgym_srnc.core.progress import RunProgress
+from graphgym_srnc.data.folder import check_place
 from graphgym_srnc.errors import InputError
-
-EPILOG = """\
-Name the clusters that you recognise and train on them: --name 1="graph theory" --name 2=biology
---labels-out FOLDER writes the graph with the most certain nodes of each named cluster as training
-nodes of a new class. `graphgym-srnc run --cfg own dataset.name FOLDER` reads that folder."""
-
-OPTIONS = """
-run RUN  folder of an open-set run, or of an experiment (its lowest seed is read)
---graph FILE  read another graph, in a format of the shift `file` (default: the target graph of the
-    run)
---features FILE  read the features of --graph from FILE if the graph is a list of edges
---texts FILE  read one text per node: one line each, or a .csv with the columns id and text
-    (default: nodes.csv in the folder of the graph)
---words FILE  read the names of features, one line each (default: words.txt in the folder of the
-    graph)
---out PAGE.html  also write an HTML page with figures
---csv FILE  also write the table of clusters
---nodes FILE  also write a table of all nodes, .csv or .parquet
---before FILE  keep the cluster names of FILE, an earlier table of --nodes
---figures FOLDER  also write the figures as PNG
---labels-out FOLDER  write the graph with the named clusters as classes
---clusters K=0  set the number of clusters, known classes included; 0 = the most stable number
---top N=10  show N words and N nodes per cluster
---nodes-per-class N=20  take N training nodes from each named cluster
---evaluate  score the ranking and the clusters against the true classes
-"""
-
-
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand."""
-    options = OPTIONS + arguments.RAW + arguments.TRUST + arguments.OVERWRITE
-    text = "Cluster the nodes that a trained run predicts as unknown, and describe each cluster."
-    parser = arguments.add_command(subparsers, "discover", text, options, EPILOG)
-    name = "name a cluster; repeat it to name several"
-    parser.add_argument("--name", action="append", default=[], metavar="CLUSTER=NAME", help=name)
+from graphgym_srnc.gym import model as models
+from graphgym_srnc.gym import predictions
+from graphgym_srnc.io import atomic
+from graphgym_srnc.own.discover import clusters, evidence, feedback, nodes, page, table
 
 
 def main(args: argparse.Namespace) -> None:
@@ -56,12 +30,7 @@ def main(args: argparse.Namespace) -> None:
         InputError: the run, the graph, a file or an option is not what it must be; nothing was
             written then.
     """
-    from graphgym_srnc.core.progress import RunProgress
-    from graphgym_srnc.io import store
-
     _check(args)
-    if not Path(args.run).is_file():
-        store.finished_run(Path(args.run))
     with RunProgress(1, sys.stderr) as progress:
         _discover(args, partial(progress.start, "discover"))
 
@@ -69,14 +38,6 @@ def main(args: argparse.Namespace) -> None:
 def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     """Body of ``main``; ``begin`` is called with the name of each step that may take long."""
     begin("reading the graph")
-    import torch
-
-    from graphgym_srnc.core import environment
-    from graphgym_srnc.data.folder import check_place
-    from graphgym_srnc.gym import model as models
-    from graphgym_srnc.gym import predictions
-    from graphgym_srnc.own.discover import clusters, evidence, feedback, nodes, page, table
-
     before = nodes.earlier(Path(args.before)) if args.before else None
     model = models.load(args.run)
     if not model.method.task.open_set:
@@ -157,8 +118,6 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
 
 def _check(args: argparse.Namespace) -> None:
     """Check options and output files before any work."""
-    from graphgym_srnc.data.folder import check_place
-
     arguments.check_least(args, clusters=0, top=1, nodes_per_class=1)
     arguments.check_out("--out", args.out, args.overwrite, (".html",))
     arguments.check_out("--csv", args.csv, args.overwrite, (".csv",))
@@ -170,8 +129,6 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _write(path: Path, option: str, content: bytes) -> None:
-    from graphgym_srnc.io import atomic
-
     with arguments.writing(option, str(path)):
         atomic.write_bytes(path, content)
     print(f"wrote {path}")

@@ -10,57 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Iterator, Sequence
 
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.core import environment
+from graphgym_srnc.core.progress import GridProgress
+from graphgym_srnc.core.text import seeds
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym import load_config
+from graphgym_srnc.io import store
+from graphgym_srnc.io.atomic import refuse_links
+from graphgym_srnc.io.settings import difference
+from graphgym_srnc.report import compare, render
+from graphgym_srnc.report.frame import collect
+from graphgym_srnc.sweep import execute, local, plan, space, worker
+from graphgym_srnc.sweep.jobs import Executor
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
-
-    from graphgym_srnc.sweep.jobs import Executor
-    from graphgym_srnc.sweep.plan import Cell
-    from graphgym_srnc.sweep.space import Setting
-
-EPILOG = """\
-Each line of the grid file holds a config key, a short alias and a list of values. An empty line
-starts a second search space:
-    gnn.layer_type  l  ['gcnconv','sageconv']
-    srnc.rounds     T  [2,3]
-The key `cfg` varies the base config itself. Results are written to <out-dir>/<base>_grid_<grid>/,
-one folder per experiment. Give settings for all runs last, as config keys and their values.
-Ctrl-C keeps finished runs; repeat the command with --resume to run the others."""
-
-
-OPTIONS = """
---cfg FILE|NAME  set the base config, as for `run`
---grid FILE|NAME!  read this grid file, or a shipped one such as grids/open_set
---repeat R=1  run R seeds of each setting
---dry-run  list the runs and what each changes in the base config, then stop
---sample N=0  draw N settings at random; 0 = run all of them
---sample-alias A,B  with --sample: try every value of these aliases on each drawn setting of the
-    others (default: draw all keys)
---sample-seed S=0  seed the random draw of --sample
---resume  run only the runs without a finished result
---overwrite  run all runs again and replace their results
---out-dir DIR  write results below DIR (default: out_dir of the config)
---name NAME  name the folder of this grid (default: <base>_grid_<grid>)
---figures  draw the confusion matrix and the embeddings for the first seed of each setting
---no-tensorboard  write no TensorBoard event files
-"""
-
-PLACE = """
---executor local|ray=local  run on this machine, or on a Ray cluster
---ray-address ADDRESS=auto  connect to the Ray cluster at ADDRESS; auto = the one this machine
-    belongs to
---ray-cpus C=1.0  reserve C CPUs of the cluster for each run
---ray-gpus G=0.0  reserve G GPUs of the cluster for each run
-"""
-
-
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand."""
-    text = "Run all combinations of settings in a grid file, in parallel."
-    options = OPTIONS + arguments.TRUST
-    parser = arguments.add_command(subparsers, "grid", text, options, EPILOG, takes_keys=True)
-    arguments.add_options(parser.add_argument_group("where to run"), arguments.LIMITS + PLACE)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -71,13 +35,6 @@ def main(args: argparse.Namespace) -> int:
             no run has started then.
         KeyboardInterrupt: Ctrl-C; what is finished is kept.
     """
-    from graphgym_srnc.core import environment
-    from graphgym_srnc.core.progress import GridProgress
-    from graphgym_srnc.gym import load_config
-    from graphgym_srnc.io import store
-    from graphgym_srnc.io.atomic import refuse_links
-    from graphgym_srnc.sweep import execute, plan, space
-
     arguments.check_least(
         args, sample=0, jobs=0, time_limit=0, memory_limit=0, retries=0, ray_cpus=0, ray_gpus=0
     )
@@ -137,10 +94,8 @@ def main(args: argparse.Namespace) -> int:
     return min(len(failures), 1)
 
 
-def _settings(args: argparse.Namespace, file: Path) -> list[Setting]:
+def _settings(args: argparse.Namespace, file: Path) -> list[space.Setting]:
     """Settings of the grid file, all of them or a sample."""
-    from graphgym_srnc.sweep import space
-
     spaces = space.read(file)
     aliases = [alias for alias in (args.sample_alias or "").split(",") if alias]
     if args.sample:
@@ -151,11 +106,8 @@ def _settings(args: argparse.Namespace, file: Path) -> list[Setting]:
     return space.settings(spaces)
 
 
-def _list(cells: Sequence[Cell], base: CfgNode) -> None:
+def _list(cells: Sequence[plan.Cell], base: CfgNode) -> None:
     """Print each experiment of a grid and how it differs from the base config."""
-    from graphgym_srnc.core.text import seeds
-    from graphgym_srnc.io.settings import difference
-
     for cell in cells:
         changed = difference(base, cell.cfg).items()
         changes = ", ".join(f"{key} {new}" for key, (_, new) in changed) or "the base config"
@@ -165,13 +117,12 @@ def _list(cells: Sequence[Cell], base: CfgNode) -> None:
 
 
 @contextlib.contextmanager
-def _executor(args: argparse.Namespace, workers: int, cells: Sequence[Cell]) -> Iterator[Executor]:
-    from graphgym_srnc.sweep import local, plan
-    from graphgym_srnc.sweep.worker import data_of, execute
-
+def _executor(
+    args: argparse.Namespace, workers: int, cells: Sequence[plan.Cell]
+) -> Iterator[Executor]:
     limits = arguments.limits(args)
     if args.executor == "local":
-        with local.warm(execute, limits, workers) as executor:
+        with local.warm(worker.execute, limits, workers) as executor:
             yield executor
         return
 
@@ -179,21 +130,18 @@ def _executor(args: argparse.Namespace, workers: int, cells: Sequence[Cell]) -> 
 
     yield partial(
         on_ray.run,
-        execute=execute,
+        execute=worker.execute,
         limits=limits,
         address=args.ray_address,
         cpus=args.ray_cpus,
         gpus=args.ray_gpus,
-        data_of=data_of,
+        data_of=worker.data_of,
         known=plan.known_data(cells),
     )
 
 
 def _show(out_dir: Path) -> None:
     """Print the table of all results, with settings chosen on validation."""
-    from graphgym_srnc.report import compare, render
-    from graphgym_srnc.report.frame import collect
-
     render.show_comparison(compare.table(collect([out_dir], records=False).runs), sys.stdout)
     print(
         f"more: graphgym-srnc compare {out_dir}; graphgym-srnc report {out_dir}; "

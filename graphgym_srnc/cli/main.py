@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import errno
 import os
@@ -13,12 +12,10 @@ from importlib import import_module
 from types import FrameType
 from typing import Iterator, Sequence
 
-from graphgym_srnc import __version__
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.cli.parser import build_parser
+from graphgym_srnc.core import environment
 from graphgym_srnc.errors import InputError, each
-
-COMMANDS = "run grid tune compare report check predict discover data options".split()
-"""Modules here, light to import, with ``add_parser(subparsers)`` and ``main(args)``."""
 
 MAX_CHARACTERS = 2000
 """How much of an error is printed."""
@@ -28,25 +25,6 @@ INPUT, FAILED = 2, 1
 
 SIGPIPE = 13
 """The signal that ends a Unix command whose output nobody reads."""
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of all subcommands."""
-    parser = argparse.ArgumentParser(
-        prog="graphgym-srnc",
-        allow_abbrev=False,
-        description="Train graph neural networks for node classification under distribution shift,"
-        " on PyTorch Geometric's GraphGym.",
-    )
-    parser.add_argument(
-        "--debug", action="store_true", help="show the traceback of internal errors"
-    )
-    parser.add_argument("--version", action="version", version=f"graphgym-srnc {__version__}")
-    metavar = "{" + ",".join(COMMANDS) + "}"
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar=metavar)
-    for name in COMMANDS:
-        import_module(f"graphgym_srnc.cli.{name}").add_parser(subparsers)
-    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -88,8 +66,18 @@ def _command(words: Sequence[str]) -> int:
     if rest:
         args.overrides = [*args.overrides, *rest]
 
+    if hasattr(args, "cfg"):
+        arguments.check_names(args.cfg, args.overrides)
+    try:
+        with environment.uncollected():
+            command = import_module(f"graphgym_srnc.cli.{args.command}")
+    except ModuleNotFoundError as error:
+        if error.name != "optuna":
+            raise
+        hint = "Install it with: pip install 'graphgym-srnc[tune]'"
+        raise InputError.plain("tune", "the package optuna is not installed", hint) from error
     with arguments.trusting(args):
-        return import_module(f"graphgym_srnc.cli.{args.command}").main(args) or 0
+        return command.main(args) or 0
 
 
 def _failed(error: Exception, signals: Sequence[int], debug: bool) -> int:

@@ -5,18 +5,10 @@ from __future__ import annotations
 import argparse
 from itertools import groupby
 
-from graphgym_srnc.cli import arguments
+from graphgym_srnc import backbones, methods, shifts
+from graphgym_srnc.core.text import aligned, readable
 from graphgym_srnc.errors import InputError
-
-BLOCK = """
-block BLOCK?  list one block only: a method, a shift, train or dataset (default: all)
-"""
-
-
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand."""
-    text = "List methods, shifts, backbones and all config keys with their defaults."
-    arguments.add_command(subparsers, "options", text, BLOCK)
+from graphgym_srnc.gym import config_names, schema
 
 
 def main(args: argparse.Namespace) -> None:
@@ -25,10 +17,6 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         InputError: there is no such block.
     """
-    from graphgym_srnc import backbones, methods, shifts
-    from graphgym_srnc.core.text import aligned, readable
-    from graphgym_srnc.gym import config_names, schema
-
     blocks = schema()
     if args.block is None:
         layers = ", ".join([*backbones.BACKBONES, "any layer registered with GraphGym"])

@@ -6,29 +6,14 @@ import argparse
 from importlib.util import find_spec
 from pathlib import Path
 
+import torch
+
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.core import environment
+from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError
-
-OPTIONS = """
-run RUN  folder of a run or an experiment, or a model file
---graph FILE  read another graph, in a format of the shift `file`; its labels are not read (default:
-    the target graph of the run)
---features FILE  read the features of --graph from FILE if the graph is a list of edges
---out FILE!  write the predictions to FILE, .csv or .parquet
---probabilities  add a column with the probability of each class
-"""
-
-EPILOG = """\
-RUN is the folder of a run, <out-dir>/<name>/<seed>; the folder of an experiment, of which the
-finished run with the lowest seed is read; or a model file of a run or of an estimator's save().
-Give --graph the whole graph, old and new nodes together: a GNN needs the neighbours of a node."""
-
-
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand."""
-    options = OPTIONS + arguments.RAW + arguments.OVERWRITE + arguments.TRUST
-    text = "Predict the class of every node with a trained run."
-    arguments.add_command(subparsers, "predict", text, options, EPILOG)
+from graphgym_srnc.gym import model as models
+from graphgym_srnc.gym import predictions
 
 
 def main(args: argparse.Namespace) -> None:
@@ -37,21 +22,9 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         InputError: the run, the graph or the file is not what it must be; nothing was written.
     """
-    from graphgym_srnc.core import environment
-    from graphgym_srnc.io import store
-
     check_table("--out", args.out, args.overwrite)
     if args.features and not args.graph:
         raise InputError.plain("--features", "it has no effect without --graph", "Add --graph")
-    if not Path(args.run).is_file():
-        store.finished_run(Path(args.run))
-    with environment.uncollected():
-        import torch
-
-        from graphgym_srnc.data import names
-        from graphgym_srnc.gym import model as models
-        from graphgym_srnc.gym import predictions
-
     model = models.load(args.run)
     if args.graph:
         graph, folder = model.read(args.graph, args.features)

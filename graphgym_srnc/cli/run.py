@@ -7,51 +7,22 @@ import json
 import shlex
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Sequence
 
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.core import parallel, text
+from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym import load_config, run
+from graphgym_srnc.gym.prepare import check_data, choose_batches
+from graphgym_srnc.io import config_files, store
+from graphgym_srnc.io.store import Experiment
+from graphgym_srnc.plots import events
+from graphgym_srnc.report import summary
+from graphgym_srnc.train.trainer import IN_PARALLEL
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
-
-    from graphgym_srnc.io.store import Experiment
-
-EPILOG = """\
-Give config keys and their values last:
-    graphgym-srnc run --cfg paper/open_set/cora-srnc --repeat 10 gnn.dim_inner 64 train.patience 1
-Results are written to <out-dir>/<name>/. Finished runs are kept unless you give --overwrite.
-After Ctrl-C or a crash, repeat the command with --resume: an interrupted run continues from its
-checkpoint. `graphgym-srnc options` lists every config key."""
-
-
-OPTIONS = """
---cfg FILE|NAME  read this yaml file, or a shipped config such as paper/open_set/cora-srnc (default:
-    the package's default config)
---repeat R=1  run R seeds, counted from `seed` of the config
---resume  run only the seeds without a finished result; continue an interrupted one from its
-    checkpoint
---overwrite  run all seeds again and replace their results
---out-dir DIR  write results below DIR (default: out_dir of the config)
---name NAME  name the folder of this experiment (default: the config's name, plus the settings of
-    data, shift and method given on the command line)
---figure-every K=0  also draw every K-th episode; 0 = only the first and the selected one
---map pca|tsne=pca  project embeddings to two dimensions with this method
---no-tensorboard  write no TensorBoard event files
-"""
-
-
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand."""
-    text = "Train and evaluate a config over several seeds."
-    options = OPTIONS + arguments.TRUST
-    parser = arguments.add_command(subparsers, "run", text, options, EPILOG, takes_keys=True)
-    parser.add_argument(
-        "--figures",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="draw figures for every seed, or for none (default: for the first seed only)",
-    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -63,24 +34,14 @@ def main(args: argparse.Namespace) -> None:
         KeyboardInterrupt: Ctrl-C; the finished runs and their table are kept.
         ProcessLost: another of the processes that ``torchrun`` started has ended.
     """
-    from graphgym_srnc.core import environment
-
     arguments.check_least(args, figure_every=0)
     arguments.check_present(args)
-    settings = arguments.read_config(args.cfg, args.overrides)
-    with environment.uncollected():
-        from graphgym_srnc.core import parallel
     with parallel.processes():
-        _main(args, settings)
+        _main(args)
 
 
-def _main(args: argparse.Namespace, settings: dict[str, Any]) -> None:
-    from graphgym_srnc.core import parallel, text
-    from graphgym_srnc.gym import load_config, run
-    from graphgym_srnc.gym.prepare import check_data, choose_batches
-    from graphgym_srnc.io import store
-    from graphgym_srnc.train.trainer import IN_PARALLEL
-
+def _main(args: argparse.Namespace) -> None:
+    settings = config_files.read(args.cfg)
     cfg = load_config(settings, args.overrides)
     batches = choose_batches(cfg, [*settings, *args.overrides[::2]])
     if parallel.count() > 1 and not cfg.get(cfg.train.mode, {}).get("batch_size"):
@@ -129,11 +90,6 @@ def _main(args: argparse.Namespace, settings: dict[str, Any]) -> None:
 def _run_all(
     args: argparse.Namespace, cfg: CfgNode, experiment: Experiment, missing: Sequence[int]
 ) -> None:
-    from graphgym_srnc.core import parallel
-    from graphgym_srnc.core.progress import RunProgress
-    from graphgym_srnc.gym import run
-    from graphgym_srnc.report import summary
-
     if not missing:
         return
     with RunProgress(len(missing)) as progress:
@@ -161,9 +117,6 @@ def _show_next(experiment: Experiment, cfg: CfgNode) -> None:
 
 
 def _show_table(experiment: Experiment, cfg: CfgNode, no_tensorboard: bool) -> None:
-    from graphgym_srnc.plots import events
-    from graphgym_srnc.report import summary
-
     results = experiment.aggregate(cfg.round)
     if results:
         if not no_tensorboard:

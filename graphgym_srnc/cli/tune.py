@@ -8,60 +8,22 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import optuna
 
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.core import environment
+from graphgym_srnc.core.progress import GridProgress
+from graphgym_srnc.core.text import aligned, counted
 from graphgym_srnc.errors import InputError
-
-if TYPE_CHECKING:
-    from graphgym_srnc.sweep.study import Study
+from graphgym_srnc.gym import load_config
+from graphgym_srnc.io import store
+from graphgym_srnc.sweep import chosen, local, search
+from graphgym_srnc.sweep.study import Study
+from graphgym_srnc.sweep.worker import execute
 
 REPORTED = 10
 """Seeds below it are reserved for reporting."""
-
-EPILOG = """\
-Each method starts from its own config if one lies beside --cfg: paper/close_set/citation/cmd lies
-beside .../erm. Trial 0 is that config, unchanged. Keys that you set at the end of the command are
-not searched. After Ctrl-C or a crash, repeat the command to continue; raise --trials to add trials:
-    graphgym-srnc tune --cfg paper/close_set/citation/erm --methods erm,cmd,a2gnn --trials 20
-    graphgym-srnc grid --grid results/citation-erm_tune/tuned.txt --repeat 10"""
-
-
-OPTIONS = """
---cfg FILE|NAME  set the base config, as for `run`
---methods A,B  tune these methods (default: the method of the config)
---trials N=20  try N settings per method, including the config as it is
---seeds A-B=100-102  run each trial on these seeds; do not report results on them
---selection RULE  select episodes and settings with this rule, see train.selection (default: that of
-    --cfg)
---sampler tpe|random=tpe  propose settings with Optuna's TPE or at random
---search-seed S=0  seed the sampler
---no-pruning  run all seeds of every trial (default: stop a trial whose first seed scores less than
-    the median of the completed trials)
---dry-run  list the search space of each method, then stop
---overwrite  run all trials again and replace their results
---out-dir DIR  write results below DIR (default: out_dir of the config)
---name NAME  name the folder of this study (default: <base>_tune)
-"""
-
-
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand."""
-    text = (
-        "Search hyperparameters with the same budget for every method. Validation scores alone\n"
-        "choose the settings. Needs Optuna: pip install 'graphgym-srnc[tune]'."
-    )
-    options = OPTIONS + arguments.TRUST
-    parser = arguments.add_command(subparsers, "tune", text, options, EPILOG, takes_keys=True)
-    parser.add_argument(
-        "--block",
-        action="append",
-        default=[],
-        metavar="'KEY VALUE ...'",
-        help="describe a task by config keys and values; repeat it to average scores over several"
-        " tasks (default: the task of --cfg)",
-    )
-    arguments.add_options(parser.add_argument_group("where to run"), arguments.LIMITS)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -72,21 +34,7 @@ def main(args: argparse.Namespace) -> int:
             is not installed. No run has started then.
         KeyboardInterrupt: Ctrl-C. Finished runs are kept.
     """
-    from importlib.util import find_spec
-
     arguments.check_least(args, trials=1, jobs=0, time_limit=0, memory_limit=0, retries=0)
-    if find_spec("optuna") is None:
-        hint = "Install it with: pip install 'graphgym-srnc[tune]'"
-        raise InputError.plain("tune", "the package optuna is not installed", hint)
-
-    import optuna
-
-    from graphgym_srnc.core import environment
-    from graphgym_srnc.core.progress import GridProgress
-    from graphgym_srnc.core.text import aligned, counted
-    from graphgym_srnc.sweep import chosen, local, search
-    from graphgym_srnc.sweep.worker import execute
-
     study, sampler = _study(args), f"{args.sampler}, optuna {optuna.__version__}"
     chosen.check_place(study)
     search.check(study.arms, study.blocks, study.seeds[0])
@@ -133,11 +81,6 @@ def _study(args: argparse.Namespace) -> Study:
     Raises:
         InputError: Names an option or a config key.
     """
-    from graphgym_srnc.gym import load_config
-    from graphgym_srnc.io import store
-    from graphgym_srnc.sweep import search
-    from graphgym_srnc.sweep.study import Study
-
     blocks = list(map(_block, args.block)) or [[]]
     base = load_config(args.cfg, args.overrides)
     selection = ["train.selection", args.selection or base.train.selection]
@@ -170,8 +113,6 @@ def _block(text: str) -> list[str]:
 
 
 def _seeds(text: str) -> range:
-    from graphgym_srnc.io import store
-
     found = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", text.strip())
     first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, -1)
     if not REPORTED <= first <= last <= store.LAST_SEED or last - first >= store.MOST_SEEDS:
