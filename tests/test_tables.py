@@ -466,7 +466,7 @@ def test_all_that_is_wrong_is_told_at_once(messy, tmp_path, capsys):
     page = (tmp_path / "page.html").read_text()
     assert "Errors to fix first" in page and "--skip-missing" in page and "<td>99</td>" in page
     for keep, text in (("first", "word1 and more"), ("last", "another text")):
-        chosen = ("--text", "title", "--keep", keep, "--skip-missing")
+        chosen = ("--text", "title", "--keep", keep, "--skip-missing", "--overwrite")
         assert run(*words, tmp_path / keep, *chosen) == 0
         names = _names.of_folder(tmp_path / keep)
         assert len(names.ids) == 20 and names.texts[names.ids.index("07")] == text

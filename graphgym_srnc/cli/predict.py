@@ -26,6 +26,7 @@ def main(args: argparse.Namespace) -> None:
     if args.features and not args.graph:
         raise InputError.plain("--features", "it has no effect without --graph", "Add --graph")
     model = models.load(args.run)
+    folder: Path | None
     if args.graph:
         graph, folder = model.read(args.graph, args.features)
     else:

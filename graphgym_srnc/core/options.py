@@ -66,7 +66,8 @@ class Range(NamedTuple):
         begin, end = "[" if left else "(", "]" if right else ")"
         return f"{word}in {begin}{self.low:g}, {self.high:.10g}{end}"
 
-    __repr__ = __str__  # which help() shows
+    def __repr__(self) -> str:
+        return str(self)  # which help() shows
 
 
 class OneOf:
@@ -112,12 +113,16 @@ class Option(NamedTuple):
     allowed: Allowed | None = None
 
 
-@functools.cache
-def options(function: Any) -> list[Option]:
+def options(function: Callable) -> list[Option]:
     """Options of a function or class, with a class's own options before inherited ones.
 
     Options are the keyword-only parameters with a default of a plain type.
     """
+    return _options(function)
+
+
+@functools.cache
+def _options(function: Any) -> list[Option]:
     found: dict[str, Option] = {}
     classes = function.__mro__ if isinstance(function, type) else ()
     for owner in [cls for cls in classes if "__init__" in vars(cls)] or [function]:

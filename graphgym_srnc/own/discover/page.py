@@ -117,10 +117,10 @@ def map_figure(discovery: Discovery) -> Figure:
     box = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": INK, "alpha": 0.9}
     look: dict[str, Any] = {"ha": "center", "va": "center", "weight": "bold", "color": INK}
     for k, color in enumerate(_colours(len(discovery.new))):
-        members = points[cluster == known + k]
-        axes.scatter(*members.T, s=9, color=color, label=f"cluster {k + 1}", **dots)
-        if len(members):
-            axes.text(*np.median(members, 0), str(k + 1), bbox=box, **look)
+        x, y = points[cluster == known + k].T
+        axes.scatter(x, y, s=9, color=color, label=f"cluster {k + 1}", **dots)
+        if len(x):
+            axes.text(np.median(x), np.median(y), str(k + 1), bbox=box, **look)
     axes.set(xticks=[], yticks=[], title="map of the clustered nodes (t-SNE)")
     axes.spines[:].set(visible=True, color=PALE)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=2.5, handletextpad=0.3)
