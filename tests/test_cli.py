@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -201,54 +200,24 @@ def test_two_commands_at_one_name(tmp_path, capsys, monkeypatch):
     assert list(scores(tmp_path)) == [0, 1]
 
 
-@pytest.mark.slow
-def test_commands_started_at_once_make_each_run_once(tmp_path):
-    words = command(*NAMED, "--out-dir", str(tmp_path), *QUIET, "--repeat", "3", *ERM)
-    pipes = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    both = [subprocess.Popen(words, env=environment(), **pipes) for _ in range(2)]
-    told = [process.communicate() for process in both]
-    assert {process.returncode for process in both} <= {0, 2}, told
-    assert all("Traceback" not in err for _, err in told)
-    made = re.findall(r"seed (\d)[^\n]*", "".join(out for out, _ in told))
-    found = scores(tmp_path)
-    assert list(found) == [0, 1, 2] and {*made} == {"0", "1", "2"}
-    assert erm(tmp_path / "alone", "--repeat", "3") == 0 and scores(tmp_path / "alone") == found
-
-
 def test_runs_of_other_data_are_not_pooled(tmp_path, capsys):
-    graph, edges = make_graph(), tmp_path / "mine" / "edges.csv"
+    graph, edges, out = make_graph(), tmp_path / "mine" / "edges.csv", tmp_path / "out"
     edges.parent.mkdir()
     np.savetxt(edges, graph.edge_index.T.numpy(), fmt="%d", delimiter=",")
     np.save(edges.with_name("features.npy"), graph.x.numpy())
     edges.with_name("labels.csv").write_text("".join(f"{label}\n" for label in graph.y.tolist()))
-    words = [
-        "--name",
-        "one",
-        "dataset.format",
-        "file",
-        "dataset.name",
-        str(edges.parent),
-        "file.num_val",
-        "20",
-        "file.num_test",
-        "20",
-        "file.num_unseen",
-        "1",
-    ]
-    assert erm(tmp_path / "out", *words) == 0
-    lines = edges.read_text().splitlines(keepends=True)
-    before = stamps(tmp_path / "out")
+    keys = "--name one dataset.format file file.num_val 20 file.num_test 20 file.num_unseen 1"
+    words = [*keys.split(), "dataset.name", str(edges.parent)]
+    assert erm(out, *words) == 0
+    lines, before = edges.read_text().splitlines(keepends=True), stamps(out)
     edges.write_text("".join(lines[: len(lines) // 2]))
     capsys.readouterr()
-    for more in (["--resume", "--repeat", "3"], ["seed", "1"]):
-        assert erm(tmp_path / "out", *words, *more) == 2
-        err = capsys.readouterr().err
-        assert "used other data (split of seed 0" in err and err.count("\n") == 1
-        assert stamps(tmp_path / "out") == before
-    assert erm(tmp_path / "out", *words, "--resume") == 0, "nothing is added"
+    assert erm(out, *words, "--resume", "--repeat", "3") == 2
+    err = capsys.readouterr().err
+    assert "used other data (split of seed 0" in err and err.count("\n") == 1
+    assert stamps(out) == before
     edges.write_text("".join(lines))
-    assert erm(tmp_path / "out", *words, "--resume", "--repeat", "2") == 0
-    assert len(scores(tmp_path / "out", "one")) == 2
+    assert erm(out, *words, "--resume", "--repeat", "2") == 0 and len(scores(out, "one")) == 2
 
 
 def test_a_large_graph_has_batches_unless_somebody_says_how_many(tmp_path, gym, monkeypatch):
@@ -298,6 +267,7 @@ def test_unknown_options_and_stray_words_are_refused(capsys):
 
 
 def test_other_errors_take_one_line_and_finished_runs_stay(tmp_path, monkeypatch, capsys):
+    from graphgym_srnc.cli import options
     from graphgym_srnc.methods.erm import ERM as Method
 
     start = Method.start
@@ -311,11 +281,6 @@ def test_other_errors_take_one_line_and_finished_runs_stay(tmp_path, monkeypatch
     assert list(scores(tmp_path)) == [0] and (tmp_path / "default" / "summary.csv").is_file()
     with pytest.raises(FloatingPointError, match="ERM, episode 0: source"):
         erm(tmp_path, "--resume", "--repeat", "3", "--debug")
-
-
-def test_an_error_of_ours_says_how_to_see_more(monkeypatch, capsys):
-    from graphgym_srnc.cli import options
-
     monkeypatch.setattr(options, "main", lambda args: {}["no\x1b[31m\nsuch"])
     assert main(["options"]) == 1
     error = "internal error: KeyError: 'no\\x1b[31m\\nsuch'. Add --debug to see the traceback.\n"

@@ -67,16 +67,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 # Links beside a run.
 
-PLACES = (
-    ".1.new",
-    ".1.old",
-    "agg",
-    "agg/val",
-    ".locks",
-    "config.yaml",
-    "0/figures",
-    "0/result.json",
-)
+PLACES = ".1.new .1.old agg agg/val .locks config.yaml 0/figures 0/result.json".split()
 KINDS = ("folder", "file", "nothing", "loop")
 
 
@@ -117,26 +108,23 @@ def test_a_run_writes_through_no_link(tmp_path, capsys, place):
     assert contents(tmp_path / "r") == before
 
 
-GRID = "--resume --jobs 1 --no-tensorboard train.mode erm".split()
-
-
-@pytest.mark.parametrize("place", ["g", "g/default-d=4", "g/default-d=4/.0.new"])
-def test_a_grid_writes_through_no_link(tmp_path, capsys, place):
-    (tmp_path / "grid.txt").write_text("gnn.dim_inner  d  [4]\n")
-    plant(tmp_path / "r" / place, tmp_path / "victim")
-    words = ["--grid", str(tmp_path / "grid.txt"), "--name", "g", "--out-dir", str(tmp_path / "r")]
-    assert main(["grid", *words, *GRID, *TINY]) == 2
+@pytest.mark.parametrize(
+    "words, place, kind",
+    [
+        ("grid --grid grid.txt --resume --jobs 1 --no-tensorboard", "", "folder"),
+        ("grid --grid grid.txt --resume --jobs 1 --no-tensorboard", "default-d=4", "folder"),
+        ("tune --trials 1 --overwrite", "tuned/erm.yaml", "file"),
+        ("tune --trials 1 --overwrite", "trials/x/agg", "file"),
+    ],
+)
+def test_grids_and_studies_write_through_no_link(tmp_path, monkeypatch, capsys, words, place, kind):
+    monkeypatch.chdir(tmp_path)
+    Path("grid.txt").write_text("gnn.dim_inner  d  [4]\n")
+    plant(tmp_path / "r" / "g" / place, tmp_path / "victim", kind)
+    words = [*words.split(), "--name", "g", "--out-dir", str(tmp_path / "r")]
+    assert main([*words, "train.mode", "erm", *TINY]) == 2
     error = capsys.readouterr().err
-    assert error.count("\n") == 1 and f"{tmp_path / 'r' / place} is a symbolic link" in error
-    assert is_whole(tmp_path / "victim")
-
-
-@pytest.mark.parametrize("place", ["tuned/erm.yaml", "tuned.json", "trials/x/agg"])
-def test_a_study_writes_through_no_link(tmp_path, capsys, place):
-    plant(tmp_path / "s" / place, tmp_path / "victim", "file")
-    words = ["--name", "s", "--out-dir", str(tmp_path), "--trials", "1", "--overwrite"]
-    assert main(["tune", *words, "train.mode", "erm", *TINY]) == 2
-    assert f"{place} is a symbolic link" in capsys.readouterr().err
+    assert error.count("\n") == 1 and f"{place} is a symbolic link" in error
     assert is_whole(tmp_path / "victim")
 
 
@@ -219,22 +207,11 @@ def test_no_output_replaces_results_or_inputs(home, monkeypatch, capsys, words, 
 @pytest.mark.parametrize("folder", ["results/e/0", "results/e", "results/e/agg", "g"])
 def test_figures_are_not_drawn_into_results(home, monkeypatch, capsys, folder):
     monkeypatch.chdir(home)
-    Path("results/e/mean").mkdir(exist_ok=True)
     before = contents(home)
     for words in (["report", "results/e", "--out", "new.html"], ["discover", "results/e"]):
         assert main([*words, "--figures", folder, "--overwrite"]) == 2
         assert capsys.readouterr().err.startswith("error: --figures: ")
     assert contents(home) == before
-
-
-def test_outputs_beside_results_are_replaced(home, monkeypatch):
-    monkeypatch.chdir(home)
-    for _ in range(2):
-        for words in (
-            ["compare", "results/e", "--out", "results/e/table.md"],
-            ["predict", "results/e", "--out", "results/e/0/predictions.csv"],
-        ):
-            assert main([*words, "--overwrite"]) == 0
 
 
 @pytest.mark.filterwarnings("ignore")
