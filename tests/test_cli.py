@@ -64,45 +64,10 @@ def stamps(path: Path) -> dict[str, int]:
     }
 
 
-RESULT = ("page.html", "table.csv", "picture.png", "table.tex", "out.parquet")
 RECORD = (
     "method backbone task split fingerprint selection selected stopped warnings val test history "
     "seconds peak_memory_mib versions commit params lr threads config digest"
 )
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "compare results --out table.tex",
-        "compare results --out link",
-        "compare results --out /dev/stdout --overwrite",
-        "report results --out page.html",
-        "report results --figures figures",
-        "discover results --out page.html",
-        "discover results --name 1=a --labels-out figures",
-        "predict results --out table.csv",
-    ],
-)
-def test_no_output_replaces_a_file(words, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for folder in ("figures", "page", "results"):
-        Path(folder).mkdir()
-    for name in (*RESULT, "figures/mine.png"):
-        Path(name).write_bytes(b"a week of work")
-    Path("link").symlink_to("nowhere")
-    before, words = stamps(tmp_path), words.split()
-    option = words[-2] if words[-1] != "--overwrite" else words[-3]
-    if words[-1] == "--out":  # the default
-        option = words.pop()
-    assert main(words) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and error.startswith(f"error: {option}")
-    assert stamps(tmp_path) == before and Path("link").is_symlink()
-    assert "--overwrite" in error or {"link", "/dev/stdout"} & {*words}
-    arguments.check_out("--out", "table.csv", overwrite=True)
-    arguments.check_folder("--figures", "results", overwrite=False)
-    arguments.check_folder("--figures", "figures", overwrite=True)
 
 
 def test_help_and_version(capsys):

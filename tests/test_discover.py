@@ -213,10 +213,10 @@ def test_scores_by_hand(graph, found):
         evidence.rate(found, None)
 
 
-def test_page_is_whole_and_escaped(graph):
-    texts, words = [f"{NASTY} {i}" for i in range(300)], [f"{NASTY}{i}" for i in range(60)]
+def test_page_and_tables_are_whole_and_escaped(graph):
+    texts, words = [f"{NASTY} {i}" for i in range(300)], [f"={NASTY}{i}" for i in range(60)]
     names, p = Names(None, texts, words), posterior_of(graph)
-    found = clusters.find(graph, p, 6, [NASTY] * 3).named({1: NASTY})
+    found = clusters.find(graph, p, 6, [f"={NASTY}"] * 3).named({1: NASTY})
     rows = table.rows(found, graph, names, 4)
     curves = evidence.gather(graph, p, found.state)
     drawn, every_node = page.pictures(found, curves), page.map_data(found, names)
@@ -227,16 +227,9 @@ def test_page_is_whole_and_escaped(graph):
     assert html.count('<img src="data:image/png;base64,') == 2 == html.count("<img")
     lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
     assert [int(row["nodes"]) for row in lines] == [len(cluster.nodes) for cluster in found.new]
+    assert all(line[key][0] == "'" for line in lines for key in ("words", "nearest_known_classes"))
     assert "cluster 1, <script>" in table.to_text(rows)
     assert "an estimate, not the true" in evidence.summary(curves)
-
-
-def test_csv_starts_no_formula(graph):
-    found = clusters.find(graph, posterior_of(graph), 6, ["=1+1", "b", "c"])
-    names = Names(None, ["@x"] * graph.num_nodes, ["=2"] * 60)
-    for line in csv.DictReader(table.to_csv(table.rows(found, graph, names, 3)).splitlines()):
-        cells = [line[key] for key in ("words", "typical_nodes", "nearest_known_classes")]
-        assert all(cell[:1] not in "=@" for cell in cells)
 
 
 def test_bad_names():
@@ -265,7 +258,10 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     assert all(int(found.cluster[node]) not in (3, 4) and int(y[node]) == 3 for node in unknown)
 
     folder = tmp_path / "next"
-    feedback.write(folder, graph, made, Names(None, [NASTY] * graph.num_nodes, None))
+    (tmp_path / "recipe.json").write_text('{"text": {"columns": ["title"]}}')
+    named = Names(None, [NASTY] * graph.num_nodes, None)
+    feedback.write(folder, graph, made, named, source=tmp_path)
+    assert (folder / "recipe.json").read_text() == '{"text": {"columns": ["title"]}}'
     assert not list(tmp_path.glob(".*"))
     task = shifts.find("file")(path=str(folder))
     assert task.class_names == ("a", "b", "biology", "c", "graph, theory")
@@ -365,17 +361,6 @@ def test_names_of_clusters_stay(run, monkeypatch, unchanged_globals, capsys):
     assert {row["cluster_name"] for row in first if row["cluster"] == "2"} == {"'=cmd"}
     html = (run / "named.html").read_text()
     assert "Cluster 2, &#39;=cmd" in html and "Name the clusters" in html
-
-
-def test_the_next_graph_tells_how_its_features_were_made(graph, found, tmp_path):
-    parts = {"train": torch.arange(9)}
-    labels = feedback.labels(found.named({1: "new"}), parts, graph.y.clamp(max=3))
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old/recipe.json").write_text('{"text": {"columns": ["title"]}}')
-    feedback.write(tmp_path / "new", graph, labels, source=tmp_path / "old")
-    assert (tmp_path / "new/recipe.json").read_text() == '{"text": {"columns": ["title"]}}'
-    feedback.write(tmp_path / "bare", graph, labels, source=tmp_path / "nowhere")
-    assert not (tmp_path / "bare/recipe.json").exists()
 
 
 def test_bad_input_in_one_line(run, capsys, monkeypatch, unchanged_globals):

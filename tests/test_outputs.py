@@ -150,26 +150,22 @@ def test_a_link_that_comes_after_the_plan_is_not_followed(tmp_path, step, place)
     assert is_whole(tmp_path / "victim")
 
 
-def test_a_temporary_name_is_no_link(tmp_path):
+def test_a_file_and_a_folder_are_replaced_through_no_link(tmp_path):
     temporary = tmp_path / f".a.txt.{os.getpid()}.tmp"
     plant(temporary, tmp_path / "victim", "file")
     atomic.write_text(tmp_path / "a.txt", "new")
     assert (tmp_path / "a.txt").read_text() == "new" and not (tmp_path / "a.txt").is_symlink()
     assert is_whole(tmp_path / "victim") and not temporary.is_symlink()
-
-
-@pytest.mark.parametrize(
-    "name, kind", zip([".g.srnc-new", ".g.srnc-old", ".g.srnc-lock", ".g.srnc-old"], KINDS)
-)
-def test_a_folder_is_replaced_through_no_link(tmp_path, name, kind):
-    plant(tmp_path / name, tmp_path / "victim", kind)
-    atomic.restore(tmp_path / "g")
-    with (
-        pytest.raises(OSError, match=f"{name} is a symbolic link"),
-        atomic.replacing_folder(tmp_path / "g", lambda: None) as new,
-    ):
-        (new / "nodes.csv").touch()
-    assert is_whole(tmp_path / "victim") and not (tmp_path / "g").is_symlink()
+    for number, name in enumerate((".g.srnc-new", ".g.srnc-old", ".g.srnc-lock")):
+        plant(tmp_path / name, tmp_path / f"victim{number}", KINDS[number])
+        atomic.restore(tmp_path / "g")
+        with (
+            pytest.raises(OSError, match=f"{name} is a symbolic link"),
+            atomic.replacing_folder(tmp_path / "g", lambda: None) as new,
+        ):
+            (new / "nodes.csv").touch()
+        assert is_whole(tmp_path / f"victim{number}") and not (tmp_path / "g").is_symlink()
+        (tmp_path / name).unlink()
 
 
 # Output files.
@@ -178,27 +174,36 @@ def test_a_folder_is_replaced_through_no_link(tmp_path, name, kind):
 @pytest.mark.parametrize(
     "words, name",
     [
-        ("compare results/e --out", "results/e/0/result.json"),
-        ("compare results/e --out", "results/e/config.yaml"),
-        ("compare results --out", "g/words.txt"),
-        ("compare results/e --out", "t.xyz"),
-        ("report results/e --out", "results/e/0/model.safetensors"),
-        ("predict results/e --out", "g/nodes.csv"),
-        ("predict results/e --out", "link.csv"),
-        ("discover results/e --csv", "g/features.csv"),
+        ("compare results/e --overwrite --out", "results/e/0/result.json"),
+        ("compare results/e --overwrite --out", "results/e/config.yaml"),
+        ("compare results --overwrite --out", "g/words.txt"),
+        ("compare results/e --overwrite --out", "mine.xyz"),
+        ("compare results/e --overwrite --out", "/dev/stdout"),
+        ("report results/e --overwrite --out", "results/e/0/model.safetensors"),
+        ("predict results/e --overwrite --out", "g/nodes.csv"),
+        ("predict results/e --overwrite --out", "link.csv"),
+        ("discover results/e --overwrite --csv", "g/features.csv"),
+        ("compare results/e --out", "mine.tex"),
+        ("report results/e --out", "mine.html"),
+        ("report results/e --figures", "mine"),
+        ("discover results/e --out", "mine.html"),
+        ("discover results/e --name 1=a --labels-out", "mine"),
+        ("predict results/e --out", "mine.csv"),
     ],
 )
-def test_no_output_replaces_results_or_inputs(home, monkeypatch, capsys, words, name):
+def test_no_output_replaces_results_or_other_files(home, monkeypatch, capsys, words, name):
     monkeypatch.chdir(home)
-    for file in ("t.xyz", "g/words.txt"):
+    Path("mine").mkdir(exist_ok=True)
+    for file in ("mine.xyz", "mine.tex", "mine.html", "mine.csv", "mine/a.png", "g/words.txt"):
         Path(file).write_text("mine")
     with contextlib.suppress(FileExistsError):
         Path("link.csv").symlink_to("g/nodes.csv")
     before = contents(home)
     try:
-        assert main([*words.split(), name, "--overwrite"]) == 2
+        assert main([*words.split(), name]) == 2
         error = capsys.readouterr().err
         assert error.count("\n") == 1 and error.startswith(f"error: {words.split()[-1]}: "), error
+        assert ("add --overwrite" in error) == ("--overwrite" not in words)
         assert contents(home) == before
     finally:
         Path("g/words.txt").unlink()
