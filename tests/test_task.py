@@ -50,7 +50,7 @@ def test_roles_of_graphs():
         ({"train": torch.tensor([0, 3])}, "train and test"),
         ({"graph": graph(y=(0, 0, 0, 1, 2, 2))}, "train"),
         ({"graph": graph(x=torch.zeros(6))}, "source graph"),
-        ({"target": graph(x=torch.zeros(6, 3))}, "target graph x"),
+        ({"target": graph(x=torch.zeros(6, 3))}, "target: x"),
         ({"val": torch.tensor([0, 4])}, "train and val"),
         ({"pool": torch.tensor([0, 4])}, "train and pool"),
         ({"test": torch.tensor([1])}, "val and test"),

@@ -284,22 +284,21 @@ def _check_range(key: str, nodes: Tensor, num_nodes: int) -> None:
 
 
 def _check_graph(role: str, graph: Data, source: Data, num_outputs: int) -> None:
-    part, x, y, problem, hint = "", graph.x, graph.y, "", ""
+    key, x, y, problem, hint = f"{role} graph", graph.x, graph.y, "", ""
     if not graph.num_nodes or x is None or x.dim() != 2 or not x.size(0):
         problem = "it has no nodes or no features"
         hint = "Give at least one node and a feature matrix x [V, F]"
     elif x.size(1) != source.x.size(1):
-        part = " x"
-        problem = f"it has {x.size(1)} features, and the source has {source.x.size(1)}"
-        hint = "Give all graphs the same features"
+        key, hint = f"{role}: x", "Give all graphs the same features"
+        problem = f"the graph has {x.size(1)} features, and the source has {source.x.size(1)}"
     elif not all_finite(x):
-        part, problem, hint = " x", "a feature is NaN or Inf", "Give finite features"
+        key, problem, hint = f"{key} x", "a feature is NaN or Inf", "Give finite features"
     elif y is None or tuple(y.shape) != (graph.num_nodes,):
-        part, problem = " y", f"the labels have the shape {None if y is None else tuple(y.shape)}"
-        hint = f"Give one label per node, shape [{graph.num_nodes}]"
+        problem = f"the labels have the shape {None if y is None else tuple(y.shape)}"
+        key, hint = f"{key} y", f"Give one label per node, shape [{graph.num_nodes}]"
     elif int(y.min()) < HIDDEN or int(y.max()) >= num_outputs:
-        part, problem = " y", f"the labels are from {int(y.min())} to {int(y.max())}"
-        hint = f"Use labels from 0 to {num_outputs - 1}, or {HIDDEN} where hidden"
+        problem = f"the labels are from {int(y.min())} to {int(y.max())}"
+        key, hint = f"{key} y", f"Use labels from 0 to {num_outputs - 1}, or {HIDDEN} where hidden"
     if problem:
-        raise InputError.plain(f"{role} graph{part}", problem, hint)
+        raise InputError.plain(key, problem, hint)
     _check_range(f"{role} graph edge_index", graph.edge_index, graph.num_nodes)
