@@ -22,7 +22,7 @@ class InputError(ValueError):
     """
 
     def __init__(self, key: str, value: Any, allowed: str) -> None:
-        self.key, self.value = key, value
+        self.key, self.value, self.allowed = key, value, allowed
         self._say(f"got {value!r}; allowed: {allowed}")
 
     @classmethod
