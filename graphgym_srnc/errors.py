@@ -80,6 +80,11 @@ def each(error: InputError) -> list[InputError]:
     return error.errors if isinstance(error, InputErrors) else [error]
 
 
+def joined(errors: Sequence[InputError]) -> InputError:
+    """One or several errors as one."""
+    return errors[0] if len(errors) == 1 else InputErrors(errors)
+
+
 class Collected:
     """Errors of several independent steps, so that a user can fix all of them at once."""
 
@@ -97,7 +102,7 @@ class Collected:
     def check(self) -> None:
         """Raise the collected errors, if there are any."""
         if self.errors:
-            raise self.errors[0] if len(self.errors) == 1 else InputErrors(self.errors)
+            raise joined(self.errors)
 
 
 @contextlib.contextmanager
@@ -106,8 +111,7 @@ def renamed(keys: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        errors = [one.at(keys.get(one.key, one.key)) for one in each(error)]
-        raise errors[0] if len(errors) == 1 else InputErrors(errors) from error
+        raise joined([one.at(keys.get(one.key, one.key)) for one in each(error)]) from error
 
 
 @contextlib.contextmanager

@@ -189,7 +189,7 @@ def test_words_that_set_blocks_apart(graph):
     dense = words - 0.5 + 0.1 * np.random.RandomState(0).randn(*words.shape)
     for x in (words, sp.csr_array(words), dense):
         columns = table.distinguishing(x, y, 8)
-        assert all({column // 10 for column, _ in columns[k]} == {k} for k in range(6))
+        assert all({column // 10 for column in columns[k]} == {k} for k in range(6))
         assert x is dense or all(len(columns[k]) == 8 for k in range(6))
     wanted = stats.ttest_ind(dense[y == 2], dense[y != 2], equal_var=False).statistic
     # n in the divisor here, n - 1 there.

@@ -68,7 +68,7 @@ def rows(discovery: Discovery, graph: Data, names: Names, top: int = 10) -> list
         nearest = [f"{plain(discovery.classes[k])} {share:.2f}" for k, share in shares]
         size = str(len(cluster.nodes))
         cells = [str(cluster.number), size, *figures(cluster), ", ".join(nearest)]
-        own_words = [column_name(names, column) for column, _ in words[index]]
+        own_words = [column_name(names, column) for column in words[index]]
         nodes = [node_name(names, node) for node in cluster.nodes[:top].tolist()]
         result.append(Row(cluster, cells, own_words, nodes))
     return result
@@ -160,8 +160,8 @@ def _lines(file: str) -> list[str]:
 
 def distinguishing(
     x: sp.csr_array | np.ndarray, group: np.ndarray, most: int = 10
-) -> dict[int, list[tuple[int, float]]]:
-    """The typical columns of each group with their :math:`z` above 2, the largest first.
+) -> list[list[int]]:
+    """The typical columns of each group, those with :math:`z` above 2, the largest first.
 
     Words count once per node (:func:`log_odds`); other features are compared by their means.
 
@@ -180,10 +180,7 @@ def distinguishing(
         dense = x.toarray() if isinstance(x, sp.csr_array) else x
         scores = [mean_difference(dense, group == number) for number in range(num_groups)]
     best = [np.argsort(-z, kind="stable")[:most] for z in scores]
-    return {
-        number: [(int(column), float(z[column])) for column in columns if z[column] > 2]
-        for number, (z, columns) in enumerate(zip(scores, best))
-    }
+    return [columns[z[columns] > 2].tolist() for z, columns in zip(scores, best)]
 
 
 def log_odds(counts: np.ndarray, others: np.ndarray, prior: np.ndarray) -> np.ndarray:
