@@ -79,7 +79,7 @@ data example example --nodes 20# --overwrite
 {SHOW} graph.npz
 grid --cfg out/t/tuned/erm.yaml --grid out/t/tuned.txt --dry-run
 compare out/mine out/new --out table.csv --overwrite
-report out/mine --out page.html
+report out/mine --out page.html --overwrite
 check out/mine
 save estimator.pt
 load estimator.pt

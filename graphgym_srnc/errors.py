@@ -65,7 +65,7 @@ class InputErrors(InputError):
     """Several errors at once; each is printed on a line of its own."""
 
     def __init__(self, errors: Sequence[InputError]) -> None:
-        self.key, self.value, self.allowed = errors[0].key, errors[0].value, errors[0].allowed
+        self.key, self.value = errors[0].key, errors[0].value
         self.errors = list(errors)
         self.message = "; ".join(map(str, errors))
         self.args = (self.message,)
@@ -73,6 +73,16 @@ class InputErrors(InputError):
     def noted(self, note: str) -> InputErrors:
         """The same errors, each with a remark in parentheses at its end."""
         return InputErrors([error.noted(note) for error in self.errors])
+
+
+def each(error: InputError) -> list[InputError]:
+    """The errors that an error consists of."""
+    return error.errors if isinstance(error, InputErrors) else [error]
+
+
+def joined(errors: Sequence[InputError]) -> InputError:
+    """One or several errors as one."""
+    return errors[0] if len(errors) == 1 else InputErrors(errors)
 
 
 class Collected:
@@ -86,19 +96,13 @@ class Collected:
         """Collect the errors that this block raises."""
         try:
             yield
-        except InputErrors as several:
-            self.errors += several.errors
         except InputError as error:
-            self.errors.append(error)
+            self.errors += each(error)
 
     def check(self) -> None:
-        """Raise the collected errors, if there are any.
-
-        Raises:
-            InputError: At least one error was collected.
-        """
+        """Raise the collected errors, if there are any."""
         if self.errors:
-            raise self.errors[0] if len(self.errors) == 1 else InputErrors(self.errors)
+            raise joined(self.errors)
 
 
 @contextlib.contextmanager
@@ -106,13 +110,8 @@ def renamed(keys: Mapping[str, str]) -> Iterator[None]:
     """Rename the keys of errors that this block raises; ``keys`` maps old names to new ones."""
     try:
         yield
-    except InputErrors as several:
-        errors = [error.at(keys.get(error.key, error.key)) for error in several.errors]
-        raise InputErrors(errors) from several
     except InputError as error:
-        if error.key not in keys:
-            raise
-        raise error.at(keys[error.key]) from error
+        raise joined([one.at(keys.get(one.key, one.key)) for one in each(error)]) from error
 
 
 @contextlib.contextmanager

@@ -27,14 +27,10 @@ class Tab:
         self.number, self.left, self.session = 0, b"", None
         self.errors: list[str] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
-            "sessionId"
-        ]
-        for domain in ("Runtime", "Log", "Page", "Performance"):
-            self.call(
-                f"{domain}.enable",
-                **({"timeDomain": "threadTicks"} if domain == "Performance" else {}),
-            )
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self.session = attached["sessionId"]
+        for domain in ("Runtime", "Log", "Page"):
+            self.call(f"{domain}.enable")
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """The answer to a command of the protocol."""
@@ -55,13 +51,12 @@ class Tab:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def until(self, expression: str) -> float:
-        """Wait until an expression holds; the seconds that took."""
+    def until(self, expression: str) -> None:
+        """Wait until an expression holds."""
         begin = time.monotonic()
         while not self.value(expression):
             assert time.monotonic() - begin < WAIT, f"{expression}; {self.errors}"
             time.sleep(0.01)
-        return time.monotonic() - begin
 
     def go(self, file: Path) -> None:
         """Open a page of the disk."""
@@ -76,11 +71,6 @@ class Tab:
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
         """A ``mousePressed``, ``mouseMoved``, ``mouseReleased`` or ``mouseWheel`` somewhere."""
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
-
-    def cpu_seconds(self) -> float:
-        """Of the page's main thread so far, scripts and drawing together."""
-        metrics = self.call("Performance.getMetrics")["metrics"]
-        return next(one["value"] for one in metrics if one["name"] == "TaskDuration")
 
     def _read(self) -> dict[str, Any]:
         while b"\0" not in self.left:
@@ -99,23 +89,11 @@ def tab(width: int = 1200, height: int = 900) -> Iterator[Tab]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         # The protocol wants the pipes as files 3 and 4, whatever numbers they have here.
         line = f'exec "$0" "$@" 3<&{commands} 4>&{back}'
-        browser = subprocess.Popen(
-            [
-                "bash",
-                "-c",
-                line,
-                PROGRAM,
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--remote-debugging-pipe",
-                f"--user-data-dir={profile}",
-                f"--window-size={width},{height}",
-            ],
-            pass_fds=(commands, back),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        options = "--headless --no-sandbox --disable-gpu --remote-debugging-pipe".split()
+        options += [f"--user-data-dir={profile}", f"--window-size={width},{height}"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        words = ["bash", "-c", line, PROGRAM, *options]
+        browser = subprocess.Popen(words, pass_fds=(commands, back), **quiet)
         os.close(commands)
         os.close(back)
         try:

@@ -22,20 +22,8 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from graphgym_srnc.backbones import sparse
 
 WAITS = {
-    "_local_scalar_dense",
-    "item",
-    "is_nonzero",
-    "equal",
-    "nonzero",
-    "masked_select",
-    "bincount",
-    "_unique",
-    "_unique2",
-    "unique_dim",
-    "unique_consecutive",
-    "unique_dim_consecutive",
-    "multinomial",
-    "histc",
+    *"_local_scalar_dense item is_nonzero equal nonzero masked_select bincount multinomial".split(),
+    *"_unique _unique2 unique_dim unique_consecutive unique_dim_consecutive histc".split(),
 }
 """Operators whose result, or its size, the program has to know before it goes on."""
 

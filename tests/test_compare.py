@@ -435,6 +435,7 @@ def test_no_name_becomes_a_link_or_html(tmp_path):
 
 def test_files_and_notes_of_the_command(tmp_path, several, capsys):
     found, out = of(several), tmp_path / "out"
+    out.mkdir()
     for suffix, form in render.SUFFIXES.items():
         assert main(["compare", str(several), "--out", str(out / f"t{suffix}")]) == 0
         assert (out / f"t{suffix}").read_text() == render.FORMATS[form](found)

@@ -24,42 +24,38 @@ CLASSES = ["lamps", HOSTILE, "phones"]
 NEEDS_BROWSER = pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium on this machine")
 
 
-def generated(count: int) -> tuple[Discovery, torch.Tensor, np.ndarray]:
-    """Five clusters of nodes, three of them of known classes; a posterior, and a place for each."""
+def generated(count: int) -> tuple[Discovery, np.ndarray]:
+    """Five clusters of nodes, three of them of known classes; and a place for each node."""
     rng = np.random.default_rng(0)
     group = torch.from_numpy(rng.integers(0, 5, count))
     places = rng.normal(size=(5, 2))[group] * 20 + rng.normal(size=(count, 2)) * (4, 1)
     posterior = torch.full((count, 4), 0.1, dtype=torch.double)
     posterior.scatter_(1, group.clamp(max=3)[:, None], 0.7)
+    figures = 0.7, 1.0, 0.1, 0.2, 0.5, ((0, 0.6), (1, 0.3), (2, 0.1))
     every = [
-        Cluster(
-            *(max(k - 2, 0), k if k < 3 else None, (group == k).nonzero().view(-1)),
-            *(0.9 - k / 10, 0.7, 1.0, 0.1, 0.2, 0.5, ((0, 0.6), (1, 0.3), (2, 0.1))),
-        )
-        for k in range(5)
+        Cluster(name, max(k - 2, 0), (group == k).nonzero().view(-1), 0.9 - k / 10, *figures)
+        for k, name in enumerate([*CLASSES, "", "new art"])
     ]
-    places, label = torch.from_numpy(places), group.clamp(max=3)
-    found = Discovery(places, group, torch.ones(count), label, every[3:], every[:3])
-    return found, posterior, places.numpy()
+    state = torch.from_numpy(places)
+    return Discovery(state, posterior, group, torch.ones(count), every[:3], every[3:]), places
 
 
 def made(
     count: int, monkeypatch: pytest.MonkeyPatch, most: int = 10**6
 ) -> tuple[dict[str, Any], Discovery, np.ndarray]:
-    found, posterior, places = generated(count)
+    found, places = generated(count)
     monkeypatch.setattr(page, "layout", lambda discovery: places)
     monkeypatch.setattr(page, "MOST_NODES", most)
     texts = [f"a text of node {k}, {HOSTILE}" for k in range(count)]
     names = Names([f"P{k}" for k in range(count)], texts, None)
-    return page.map_data(found, posterior, CLASSES, names, {2: "new art"}), found, places
+    return page.map_data(found, names), found, places
 
 
 def written(data: dict[str, Any], found: Discovery, file: Path) -> str:
     """The page with this map."""
     curves = evidence.Evidence(*[evidence.Curve("curve", [4, 5], [0.1, 0.2], 5)] * 3)
-    png = page.encode(page.evidence_figure(curves, 5))
-    images = dict.fromkeys(("map", "evidence"), ("a picture", png))
-    html = page.render(HOSTILE, [], found, curves, images, data, CLASSES, "again", "naming")
+    images = dict.fromkeys(("map", "evidence"), page.encode(page.evidence_figure(curves, 5)))
+    html = page.render(HOSTILE, [], found, curves, images, data, "again", "naming")
     file.write_text(html)
     return html
 
@@ -93,10 +89,10 @@ def test_every_node_has_its_place_and_its_groups(monkeypatch):
 
 
 def test_a_map_of_one_place_and_without_names(monkeypatch):
-    found, posterior, places = generated(300)
+    found, places = generated(300)
     monkeypatch.setattr(page, "layout", lambda discovery: np.zeros_like(places))
     monkeypatch.setattr(page, "MOST_NODES", 50)
-    data = page.map_data(found, posterior, CLASSES, NAMELESS, {})
+    data = page.map_data(found, NAMELESS)
     shown = page.embedding.sample(300, 50).tolist()
     assert {*unpacked(data["x"])} == {page.SIDE // 2} and data["texts"] is None
     assert max(shown) >= 50 and data["ids"] == [f"node {k}" for k in shown]

@@ -163,12 +163,12 @@ def test_parquet(tmp_path, monkeypatch):
     if find_spec("pyarrow"):
         import pandas
 
-        predict.check_out(tmp_path / "a.parquet", False)
+        predict.check_table("--out", tmp_path / "a.parquet", False)
         predictions.write(tmp_path / "a.parquet", columns)
         assert pandas.read_parquet(tmp_path / "a.parquet").to_dict("list") == columns
     monkeypatch.setattr(predict, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"graphgym-srnc\[parquet\]"):
-        predict.check_out(tmp_path / "b.parquet", False)
+        predict.check_table("--out", tmp_path / "b.parquet", False)
 
 
 @pytest.mark.parametrize("dense", [False, True])

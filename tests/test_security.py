@@ -64,8 +64,7 @@ CLAIMS = {
     "An experiment's name": "store::test_names_that_would_leave_the_directory_are_refused "
     "store::test_links_are_refused "
     "outputs::test_a_run_writes_through_no_link "
-    "outputs::test_a_grid_writes_through_no_link "
-    "outputs::test_a_study_writes_through_no_link",
+    "outputs::test_grids_and_studies_write_through_no_link",
     "A Ray worker may return": "ray::test_too_many_bytes_are_not_sent "
     "ray::test_an_archive_that_leads_elsewhere_is_refused "
     "ray::test_only_a_finished_run_of_the_config_is_stored",
@@ -98,15 +97,14 @@ CLAIMS = {
     "the file system has locks": "cli::test_commands_started_at_once_make_each_run_once "
     "grid::test_killed_at_any_moment_and_resumed_all_runs_are_there_once "
     "cli::test_two_commands_at_one_name store::test_what_has_come_since_the_plan_stays",
-    "The exception is an HTML page": "report_html::test_the_command_writes_the_page",
-    "Even then": "outputs::test_no_output_replaces_results_or_inputs",
+    "Even then": "outputs::test_no_output_replaces_results_or_other_files",
     "Finished results are deleted": "store::test_finished_results_need_a_flag "
     "cli::test_results_are_kept_resumed_and_overwritten",
     "`run --overwrite` replaces": "security::test_overwrite_replaces_whole_folders_of_runs",
     "`data make --overwrite` replaces": "tables::test_what_somebody_else_wrote_is_never_replaced "
     "tables::test_what_was_edited_by_hand_stays_and_is_told",
-    "replace files only with": "cli::test_no_output_replaces_a_file "
-    "outputs::test_outputs_beside_results_are_replaced",
+    "replace files only with": "outputs::test_no_output_replaces_results_or_other_files "
+    "report_html::test_the_command_writes_the_page",
     "gives a one-line error": "cli::test_bad_input_is_one_line_and_nothing_is_written "
     "cli::test_other_errors_take_one_line_and_finished_runs_stay",
     "Ctrl-C and SIGTERM": "cli::test_ctrl_c_keeps_finished_runs",

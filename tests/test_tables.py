@@ -434,7 +434,7 @@ def test_all_that_is_wrong_is_told_at_once(messy, tmp_path, capsys):
         assert text in told, text
     assert told.count("\n") == told.count("error: ") == 4 and not (tmp_path / "graph").exists()
     for keep, text in (("first", "word1 and more"), ("last", "another text")):
-        chosen = ("--text", "title", "--keep", keep, "--skip-missing")
+        chosen = ("--text", "title", "--keep", keep, "--skip-missing", "--overwrite")
         assert run(*words, tmp_path / keep, *chosen) == 0
         names = _names.of_folder(tmp_path / keep)
         assert len(names.ids) == 20 and names.texts[names.ids.index("07")] == text

@@ -15,30 +15,16 @@ EDGES = torch.tensor([[0, 1, 2, 3, 4, 5], [1, 0, 3, 2, 5, 4]])
 
 
 def graph(y=(0, 0, 1, 1, 2, 2), **changes) -> Data:
-    fields = {
-        "x": torch.arange(12.0).reshape(6, 2),
-        "edge_index": EDGES,
-        "y": torch.tensor(y),
-    } | changes
-    return Data(num_nodes=6, **fields)
+    fields = {"x": torch.arange(12.0).reshape(6, 2), "edge_index": EDGES, "y": torch.tensor(y)}
+    return Data(num_nodes=6, **fields | changes)
 
 
 def task(**changes) -> ShiftTask:
     own = changes.pop("graph", None) or graph()
-    ids = {
-        key: torch.tensor(nodes)
-        for key, nodes in {
-            "train": [0, 2],
-            "val": [1, 4],
-            "test": [3, 5],
-            "pool": [1, 3, 4, 5],
-        }.items()
-    }
-    return ShiftTask(
-        **{"name": "toy", "source": own, "target": own, "num_known": 2, "open_set": True}
-        | ids
-        | changes
-    )
+    nodes = {"train": [0, 2], "val": [1, 4], "test": [3, 5], "pool": [1, 3, 4, 5]}
+    given = {key: torch.tensor(ids) for key, ids in nodes.items()}
+    given |= {"name": "toy", "source": own, "target": own, "num_known": 2, "open_set": True}
+    return ShiftTask(**given | changes)
 
 
 def test_label_space():
@@ -61,10 +47,10 @@ def test_roles_of_graphs():
         ({"train": torch.tensor([], dtype=torch.long)}, "train"),
         ({"pool": torch.tensor([6])}, "pool"),
         ({"val": torch.tensor([1, 1])}, "val"),
-        (
-            {"train": torch.tensor([0, 2, 4]), "val": torch.tensor([1]), "pool": torch.tensor([1])},
-            "train",
-        ),
+        ({"train": torch.tensor([0, 3])}, "train and test"),
+        ({"graph": graph(y=(0, 0, 0, 1, 2, 2))}, "train"),
+        ({"graph": graph(x=torch.zeros(6))}, "source graph"),
+        ({"target": graph(x=torch.zeros(6, 3))}, "target: x"),
         ({"val": torch.tensor([0, 4])}, "train and val"),
         ({"pool": torch.tensor([0, 4])}, "train and pool"),
         ({"test": torch.tensor([1])}, "val and test"),
@@ -126,8 +112,6 @@ def test_fingerprint_differs_with(what):
     first, changed = task(), task(**CHANGES[what])
     assert changed.fingerprint() != first.fingerprint() == task(info={"a": 1}).fingerprint()
     assert changed.fingerprint() == task(**CHANGES[what]).fingerprint()
-    others = {task(**CHANGES[other]).fingerprint() for other in CHANGES if other != what}
-    assert changed.fingerprint() not in others
 
 
 def test_fingerprint_is_of_the_label_space():
@@ -146,21 +130,10 @@ def test_fingerprint_is_stable():
 
 
 @pytest.mark.parametrize("bad", [[math.nan], [math.inf, -math.inf]], ids=str)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_what_is_not_finite_is_found(bad, dtype):
-    x = torch.rand(50, 20, dtype=dtype)
+def test_what_is_not_finite_is_found(bad):
+    x = torch.rand(50, 20)
     assert all_finite(x)
-    x[torch.arange(len(bad)) * 7, 3] = torch.tensor(bad, dtype=dtype)
+    x[torch.arange(len(bad)) * 7, 3] = torch.tensor(bad)
     assert not all_finite(x)
-    with pytest.raises(InputError) as error:
-        task(graph=graph(x=x[[0, 7, 14, 1, 2, 3]]))
-    assert error.value.key == "source graph x"
-
-
-@pytest.mark.parametrize("value", [3e38, -3e38])
-def test_large_values_are_finite(value):
-    x = torch.full((40, 10), value)
-    assert math.isinf(float(x.sum())) and all_finite(x)
-    x[5, 5] = math.inf
-    assert not all_finite(x)
-    assert task(graph=graph(x=torch.full((6, 2), value))).num_known == 2
+    large = torch.full((40, 10), 3e38)
+    assert math.isinf(float(large.sum())) and all_finite(large)

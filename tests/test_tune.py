@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import sys
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -213,7 +214,8 @@ def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, capsys, more, key):
 
 
 def test_without_optuna_one_sentence_says_what_to_install(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    monkeypatch.delitem(sys.modules, "graphgym_srnc.cli.tune", raising=False)
     assert main(words(tmp_path)) == 2
     err = capsys.readouterr().err
     assert err.startswith("error: tune: the package optuna is not installed") and "pip" in err

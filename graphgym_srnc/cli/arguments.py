@@ -8,58 +8,77 @@ import math
 import os
 import re
 import sys
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Iterator, NoReturn, Sequence
+from typing import TYPE_CHECKING, Any, Iterator, Sequence
+
+from graphgym_srnc import methods, shifts
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.io import config_files, store
+from graphgym_srnc.io.settings import config_root, flatten, is_volatile
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
 
     from graphgym_srnc.sweep.jobs import Limits
 
-FOLDERS = {
-    "nargs": "+",
-    "metavar": "DIR",
-    "help": "folder of an experiment, or a folder that contains experiments at any depth",
-}
-"""Argument of commands that read results."""
+OVERWRITE = "--overwrite  replace existing output files"
+TRUST = """\
+--trust  load data files that can execute code, such as the pickles that PyG reads; use it only for
+    files whose author you trust"""
+
+ARGUMENT = re.compile(
+    r"^([\w\[\]-]+)(?: ([^\s=+*?!&]+)([+*?!&])?)?(?:=(\S+))?  (.*(?:\n +.*)*)$", re.MULTILINE
+)
 
 SPEAKING = ("dataset.format", "dataset.name", "train.mode")
 """Keys whose values stand without the key in the name of a folder."""
-
-NOT_THIS = "Name another file or folder; --overwrite does not replace this one"
-"""Advice of an error about an output that must not be replaced."""
 
 LONGEST_NAME = 150
 """Maximum length of a folder name that is derived from a command line."""
 
 
-def add_present(parser: argparse.ArgumentParser, resume: str, overwrite: str) -> None:
-    """Add ``--resume`` and ``--overwrite``, with their help texts."""
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument("--resume", action="store_true", help=resume)
-    group.add_argument("--overwrite", action="store_true", help=overwrite)
+def add_options(group: argparse._ActionsContainer, text: str) -> None:
+    """Add the arguments that a text describes, each on a line of its own::
+
+        run RUN  a positional argument
+        --flag  an option without a value
+        --trials N=20  an option with a value of the type of its default
+        --kind a|b=a  an option with one of several values
+        --metric NAME+  an option with several values; + * ? are those of argparse's ``nargs``
+        --out FILE!  an option that is required
+        --name NAME&  an option that may be repeated
+        --[no-]figures  an option that can be on, off or left out
+
+    Two spaces stand before the help text, which continues in indented lines.
+    """
+    for name, metavar, nargs, default, words in ARGUMENT.findall(text):
+        settings: dict[str, Any] = {"help": " ".join(words.split())}
+        if "[no-]" in name:
+            settings["action"] = argparse.BooleanOptionalAction
+        elif not metavar:
+            settings["action"] = "store_true"
+        elif metavar.islower():
+            settings["choices"] = metavar.split("|")
+        else:
+            settings["metavar"] = metavar
+        if default:
+            value = _typed(default)
+            settings |= {"default": [value] if nargs else value, "type": type(value)}
+            settings["help"] += f" (default: {default.removesuffix('.0')})"
+        if nargs == "!":
+            settings["required"] = True
+        elif nargs == "&":
+            settings |= {"action": "append", "default": []}
+        elif nargs:
+            settings = {"default": None if nargs == "?" else [], "nargs": nargs} | settings
+        group.add_argument(name.replace("[no-]", ""), **settings)
 
 
-def add_trust(parser: argparse.ArgumentParser) -> None:
-    """Add ``--trust``, which :func:`trusting` reads."""
-    parser.add_argument(
-        "--trust",
-        action="store_true",
-        help="load data files that can execute code, such as the pickles that "
-        "PyG reads; use it only for files whose author you trust",
-    )
-
-
-def add_option(
-    group: argparse._ActionsContainer, name: str, metavar: str | None, default: Any, text: str
-) -> None:
-    """Add an option of the type of its default; that of False is a flag, that of None a text."""
-    if default is False:
-        group.add_argument(name, action="store_true", help=text)
-    else:
-        kind = str if default is None else type(default)
-        group.add_argument(name, type=kind, default=default, metavar=metavar, help=text)
+def _typed(text: str) -> int | float | str:
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
 
 
 @contextlib.contextmanager
@@ -73,20 +92,6 @@ def trusting(args: argparse.Namespace) -> Iterator[None]:
         yield
 
 
-def add_limits(group: argparse._ArgumentGroup) -> None:
-    """Add the number of parallel runs, and the options of :func:`limits`."""
-    add = partial(add_option, group)
-    add("--jobs", "N", 0, "run N processes on this machine (default: one per core)")
-    add("--time-limit", "S", 0.0, "stop an attempt of a run after S seconds (default: 0, no limit)")
-    add(
-        "--memory-limit",
-        "MIB",
-        0.0,
-        "limit the memory of a run's process (default: 0, no limit)",
-    )
-    add("--retries", "K", 1, "retry a run K times if its process died or hit a limit (default: 1)")
-
-
 def limits(args: argparse.Namespace) -> Limits:
     """Time, memory and retries of a run."""
     from graphgym_srnc.sweep.jobs import Limits
@@ -94,38 +99,7 @@ def limits(args: argparse.Namespace) -> Limits:
     return Limits(args.time_limit, args.memory_limit, args.retries)
 
 
-def add_overwrite(parser: argparse.ArgumentParser, own_pages: bool = False) -> None:
-    """Add ``--overwrite``, which :func:`check_out` and :func:`check_folder` read.
-
-    Args:
-        parser: parser of a command.
-        own_pages: whether the command replaces its own pages without the option.
-    """
-    exception = " (an earlier HTML page of this command is always replaced)" * own_pages
-    parser.add_argument(
-        "--overwrite", action="store_true", help=f"replace existing output files{exception}"
-    )
-
-
-def add_raw(parser: argparse.ArgumentParser) -> None:
-    """Add ``--raw``, which :func:`graphgym_srnc.core.text.to_csv` takes."""
-    parser.add_argument(
-        "--raw",
-        action="store_true",
-        help="write text to .csv files unchanged (default: put a ' before what a"
-        " spreadsheet would take for a formula)",
-    )
-
-
-def check_out(
-    option: str,
-    file: str | None,
-    overwrite: bool,
-    suffixes: Sequence[str] = (),
-    new_folders: bool = False,
-    own: str = "",
-    others: Sequence[str | None] = (),
-) -> None:
+def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence[str] = ()) -> None:
     """Check, before any work, that an output file can be written and replaces nothing by accident.
 
     Args:
@@ -133,33 +107,26 @@ def check_out(
         file: the file, or None.
         overwrite: whether an existing file may be replaced.
         suffixes: allowed suffixes; empty = any.
-        new_folders: whether missing parent folders are created.
-        own: mark of files that this command wrote, which may always be replaced.
-        others: files that the command reads or writes too.
 
     Raises:
         InputError: names the option.
     """
-    from graphgym_srnc.io import store
-
     if file is None:
         return
-    path, refuse = Path(file), _refusal(option)
+    path = Path(os.path.abspath(file))
+    problem, hint = "", "Name another file; --overwrite does not replace this one"
     if suffixes and path.suffix.lower() not in suffixes:
-        refuse(f"{file!r} has the wrong file type", f"Use the suffix {' or '.join(suffixes)}")
-    parents = path.absolute().parents
-    parent = next(folder for folder in parents if folder.exists()) if new_folders else parents[0]
-    if not file or path.is_dir() or not parent.is_dir() or not os.access(parent, os.W_OK):
-        refuse(f"{file!r} cannot be written", "Name a file in a folder that you can write to")
-    path = Path(os.path.abspath(path))  # which names a file even if it has .. after a new folder
-    if path.is_symlink() or path.exists() and not path.is_file():
-        refuse(f"{file!r} is a link, or not a regular file", "Name a regular file")
-    if path.exists() and store.is_part(path.resolve()):
-        refuse(f"{file!r} belongs to results or a graph", NOT_THIS)
-    if path.resolve() in [Path(other).resolve() for other in others if other]:
-        refuse(f"this command uses {file!r} for something else", NOT_THIS)
-    if path.exists() and not overwrite and not _begins(path, own):
-        refuse(f"the file {file!r} exists", "Name another file, or add --overwrite to replace it")
+        problem, hint = "has the wrong file type", f"Use the suffix {' or '.join(suffixes)}"
+    elif not file or path.is_dir() or not os.access(path.parent, os.W_OK):
+        problem, hint = "cannot be written", "Name a file in a folder that you can write to"
+    elif path.is_symlink() or path.exists() and not path.is_file():
+        problem = "is a link, or not a regular file"
+    elif path.exists() and store.is_part(path.resolve()):
+        problem = "belongs to results or a graph"
+    elif path.exists() and not overwrite:
+        problem, hint = "exists", "Name another file, or add --overwrite to replace it"
+    if problem:
+        raise InputError.plain(option, f"{file!r} {problem}", hint)
 
 
 def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
@@ -168,34 +135,37 @@ def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
     Raises:
         InputError: names the option.
     """
-    from graphgym_srnc.io import store
-
     if folder is None:
         return
-    path, refuse = Path(folder).absolute(), _refusal(option)
+    path = Path(folder).absolute()
     if not (path.is_dir() or not path.exists() and path.parent.is_dir()):
-        refuse(f"{folder!r} cannot be made", "Name a folder, or a new one in a folder that exists")
-    if path.is_dir() and store.is_part(path.resolve()):
-        refuse(f"{folder!r} belongs to results or a graph", NOT_THIS)
-    if path.is_dir() and any(path.iterdir()) and not overwrite:
-        hint = "Name an empty or new folder, or add --overwrite to replace files of the same names"
-        refuse(f"the folder {folder!r} is not empty", hint)
+        problem, hint = "cannot be made", "Name a folder, or a new one in a folder that exists"
+    elif path.is_dir() and store.is_part(path.resolve()):
+        problem, hint = "belongs to results or a graph", "Name another folder"
+    elif path.is_dir() and any(path.iterdir()) and not overwrite:
+        problem, hint = "is not empty", "Name another folder, or add --overwrite to replace files"
+    else:
+        return
+    raise InputError.plain(option, f"the folder {folder!r} {problem}", hint)
 
 
-def _refusal(option: str) -> Callable[[str, str], NoReturn]:
-    """A function that raises an error of an option, from its message and hint."""
-    from graphgym_srnc.errors import InputError
+@contextlib.contextmanager
+def writing(option: str, path: str | Path) -> Iterator[None]:
+    """Report an error of the system as an error of the option that names the path.
 
-    def refuse(message: str, hint: str) -> NoReturn:
-        raise InputError.plain(option, message, hint)
+    Raises:
+        InputError: the path cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise InputError.plain(option, f"{path} cannot be written ({error.strerror})") from error
 
-    return refuse
 
-
-def _begins(path: Path, own: str) -> bool:
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        return bool(own) and own.encode() in file.read(1000)
-    return False
+def check_present(args: argparse.Namespace) -> None:
+    """Refuse ``--resume`` beside ``--overwrite``."""
+    if args.resume and args.overwrite:
+        raise InputError.plain("--resume", "it cannot stand beside --overwrite", "Leave one out")
 
 
 def check_least(args: argparse.Namespace, **least: int) -> None:
@@ -204,90 +174,41 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
     Raises:
         InputError: names the option.
     """
-    from graphgym_srnc.errors import InputError
-
     for name, value in least.items():
         if not value <= getattr(args, name) < math.inf:
             raise InputError(f"--{name.replace('_', '-')}", getattr(args, name), f"{value} or more")
 
 
-def read_config(cfg_file: str | None, words: Sequence[Any]) -> dict[str, Any]:
-    """Settings of a config file as texts, read and checked before slow imports.
+def check_names(cfg_file: str | None, words: Sequence[str]) -> None:
+    """Check the names of a config, a method and a shift before slow imports.
 
     Args:
         cfg_file: a file, or the name of a shipped config.
-        words: keys and values of the command line, which are checked too.
+        words: keys and values of the command line.
 
     Raises:
         InputError: there is no such file, it is not a config, or a method or shift does not exist.
     """
-    from graphgym_srnc import methods, shifts
-    from graphgym_srnc.errors import InputError
-    from graphgym_srnc.io import config_files
-
-    settings = config_files.read(cfg_file)
     names = {"train.mode": methods.names(), "dataset.format": shifts.names()}
-    for key, value in (*settings.items(), *config_files.pairs(words)):
+    for key, value in (*config_files.read(cfg_file).items(), *config_files.pairs(words)):
         if key in names and value not in names[key]:
             raise InputError(key, value, ", ".join(names[key]))
-    return settings
-
-
-def refuse_finished(args: argparse.Namespace, settings: dict[str, Any]) -> None:
-    """Refuse to run finished runs again, before slow imports.
-
-    Results of other settings are left to :meth:`graphgym_srnc.io.store.Experiment.plan`.
-
-    Args:
-        args: the arguments of ``run``.
-        settings: the settings of the config file.
-
-    Raises:
-        InputError: some of the runs are finished.
-    """
-    from graphgym_srnc.io import config_files, store
-    from graphgym_srnc.io.settings import is_volatile
-
-    settings = settings | dict(config_files.pairs(args.overrides))
-    values = config_files.read("default") | settings
-    try:
-        first = int(values.get("seed", 0))
-    except (TypeError, ValueError):
-        return  # which is refused later
-    store.refuse_finished(
-        args.out_dir or values["out_dir"],
-        args.name or default_name(args.cfg, args.overrides, values["dataset.format"]),
-        store.seeds(first, args.repeat),
-        lambda stored: all(
-            str(stored.get(key)) == str(value)
-            for key, value in settings.items()
-            if not is_volatile(key)
-        ),
-    )
 
 
 def remark(cfgs: Sequence[CfgNode]) -> None:
-    """Print notes on stderr about keys without effect and about nondeterminism."""
-    from graphgym_srnc.core import environment
+    """Print a note on stderr about keys without effect."""
     from graphgym_srnc.gym import load_config
     from graphgym_srnc.gym.keys import not_read
-    from graphgym_srnc.io.settings import flatten
 
-    keys = not_read(cfgs, flatten(load_config()))
-    if keys:
+    if keys := ", ".join(not_read(cfgs, flatten(load_config()))):
         modes = ", ".join(sorted({cfg.train.mode for cfg in cfgs}))
-        print(
-            f"note: train.mode {modes} does not read {', '.join(keys)}; the value has no effect",
-            file=sys.stderr,
-        )
-    if environment.unsteady():
-        print(f"note: {environment.unsteady()}", file=sys.stderr)
+        note = f"note: train.mode {modes} does not read {keys}; the value has no effect"
+        print(note, file=sys.stderr)
 
 
 def base_name(cfg_file: str | None) -> str:
     """The name of a yaml file without folders and suffix."""
-    last = (cfg_file or "default").replace("\\", "/").rsplit("/", 1)[-1]
-    return last.removesuffix(".yaml").removesuffix(".yml")
+    return Path(cfg_file or "default").name.removesuffix(".yaml").removesuffix(".yml")
 
 
 def default_name(cfg_file: str | None, words: Sequence[str], shift: str) -> str:
@@ -300,11 +221,8 @@ def default_name(cfg_file: str | None, words: Sequence[str], shift: str) -> str:
         words: keys and values, alternately.
         shift: the value of ``dataset.format``, whose block is that of the shift.
     """
-    from graphgym_srnc.io.config_files import find
-    from graphgym_srnc.io.settings import config_root, is_volatile
-
     name = base_name(cfg_file)
-    folder = find(cfg_file).resolve().parent if cfg_file else None
+    folder = config_files.find(cfg_file).resolve().parent if cfg_file else None
     if folder and config_root().resolve() in folder.parents:
         name = f"{folder.name}-{name}"
 
@@ -316,18 +234,3 @@ def default_name(cfg_file: str | None, words: Sequence[str], shift: str) -> str:
             text = re.sub(r"[^\w.,+]+", "-", text).strip("-.") or "none"
             name += f"-{text}" if key in SPEAKING else f"-{last}={text}"
     return name[:LONGEST_NAME]
-
-
-@contextlib.contextmanager
-def writing(option: str, path: str) -> Iterator[None]:
-    """Report an error of the system as an error of the option that names the path.
-
-    Raises:
-        InputError: the path cannot be written.
-    """
-    from graphgym_srnc.errors import InputError
-
-    try:
-        yield
-    except OSError as error:
-        raise InputError.plain(option, f"{path} cannot be written ({error.strerror})") from error

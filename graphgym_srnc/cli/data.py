@@ -24,10 +24,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     show.add_argument("--cfg", metavar="FILE", help=help)
     help = "draw the label distributions to FILE, such as shift.png (default: draw none)"
     show.add_argument("--out", metavar="FILE", help=help)
-    arguments.add_overwrite(show)
+    arguments.add_options(show, f"{arguments.OVERWRITE}\n{arguments.TRUST}")
     help = "set config keys, such as open_set.num_unseen 2"
     show.add_argument("overrides", nargs="*", metavar="key value", help=help)
-    arguments.add_trust(show)
     make.add_parsers(actions)
 
 

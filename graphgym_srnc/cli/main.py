@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import errno
 import os
 import signal
 import sys
 import threading
-import time
 from importlib import import_module
 from types import FrameType
 from typing import Iterator, Sequence
 
-from graphgym_srnc import __version__
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.errors import InputError
-
-COMMANDS = {
-    "run": "",
-    "grid": "how-to/grids",
-    "tune": "how-to/grids",
-    "compare": "how-to/reports",
-    "report": "how-to/reports",
-    "check": "reference/results-folder",
-    "predict": "how-to/predict-discover",
-    "discover": "how-to/predict-discover",
-    "data": "tutorials/own-graph",
-    "options": "",
-}
-"""Commands and their pages of the documentation.
-
-Each command is a module here with ``add_parser(subparsers)`` and ``main(args) -> int | None``,
-light to import.
-"""
+from graphgym_srnc.cli.parser import build_parser
+from graphgym_srnc.core import environment
+from graphgym_srnc.errors import InputError, each
 
 MAX_CHARACTERS = 2000
 """How much of an error is printed."""
@@ -44,28 +25,6 @@ INPUT, FAILED = 2, 1
 
 SIGPIPE = 13
 """The signal that ends a Unix command whose output nobody reads."""
-
-PATIENCE = 5.0
-"""Seconds that a command gets to end in order before a further signal ends it at once."""
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of all subcommands."""
-    parser = argparse.ArgumentParser(
-        prog="graphgym-srnc",
-        allow_abbrev=False,
-        description="Train graph neural networks for node classification under distribution shift,"
-        " on PyTorch Geometric's GraphGym.",
-    )
-    parser.add_argument(
-        "--debug", action="store_true", help="show the traceback of internal errors"
-    )
-    parser.add_argument("--version", action="version", version=f"graphgym-srnc {__version__}")
-    metavar = "{" + ",".join(COMMANDS) + "}"
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar=metavar)
-    for name in COMMANDS:
-        import_module(f"graphgym_srnc.cli.{name}").add_parser(subparsers)
-    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -80,10 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             finally:
                 sys.stdout.flush()
         except InputError as error:
-            for one in getattr(error, "errors", [error]):
-                page = _page(one.key, words)
-                see = f" See {page}." if str(one)[-1] in ".?!" else f" (see {page})"
-                _print_error(f"error: {one}{see * bool(page)}")
+            for one in each(error):
+                _print_error(f"error: {one}")
             return INPUT
         except KeyboardInterrupt as error:
             _print_error(": ".join(["interrupted", *map(str, error.args)]))
@@ -109,8 +66,18 @@ def _command(words: Sequence[str]) -> int:
     if rest:
         args.overrides = [*args.overrides, *rest]
 
+    if hasattr(args, "cfg"):
+        arguments.check_names(args.cfg, args.overrides)
+    try:
+        with environment.uncollected():
+            command = import_module(f"graphgym_srnc.cli.{args.command}")
+    except ModuleNotFoundError as error:
+        if error.name != "optuna":
+            raise
+        hint = "Install it with: pip install 'graphgym-srnc[tune]'"
+        raise InputError.plain("tune", "the package optuna is not installed", hint) from error
     with arguments.trusting(args):
-        return import_module(f"graphgym_srnc.cli.{args.command}").main(args) or 0
+        return command.main(args) or 0
 
 
 def _failed(error: Exception, signals: Sequence[int], debug: bool) -> int:
@@ -156,68 +123,44 @@ def _close_streams() -> None:
 
 
 @contextlib.contextmanager
-def _terminable(is_process: bool = False) -> Iterator[list[int]]:
+def _terminable(is_process: bool) -> Iterator[list[int]]:
     """End a command in order at the first Ctrl-C or SIGTERM; yields a list of the signals.
 
-    While it ends, further signals are ignored for ``PATIENCE`` seconds.
+    A second signal ends it at once.
 
     Args:
         is_process: whether the process ends afterwards, so that signals may end it at once.
     """
     signals: list[int] = []
-    first = 0.0
 
     def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal first
         signals.append(number)
-        if len(signals) == 1:
-            first = time.monotonic()
-            raise KeyboardInterrupt
-        if time.monotonic() - first > PATIENCE:
-            os._exit(128 + number)
+        signal.signal(number, signal.SIG_DFL)
+        raise KeyboardInterrupt
 
     def forgotten(error: sys.UnraisableHookArgs) -> None:
         # Python forgets what is raised in finalisers and in callbacks of weak references, which it
         # calls in the middle of anything: the signal comes again when that is over.
         if not issubclass(error.exc_type, KeyboardInterrupt):
             return hook(error)
-        number = signals[0] if signals else signal.SIGINT
-        signals.clear()
+        number = signals.pop() if signals else signal.SIGINT
+        signal.signal(number, stop)
         threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
-
-    def unwritten(error: threading.ExceptHookArgs) -> None:
-        # The thread that shows progress; the main thread finds out by itself.
-        if not issubclass(error.exc_type, OSError):
-            thread_hook(error)
 
     if threading.current_thread() is not threading.main_thread():
         yield signals
         return
-    hook, thread_hook = sys.unraisablehook, threading.excepthook
+    hook, sys.unraisablehook = sys.unraisablehook, forgotten
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     before = {number: old for number, old in before.items() if old not in (None, signal.SIG_IGN)}
     for number in before:
         signal.signal(number, stop)
-    sys.unraisablehook, threading.excepthook = forgotten, unwritten
     try:
         yield signals
     finally:
-        sys.unraisablehook, threading.excepthook = hook, thread_hook
+        sys.unraisablehook = hook
         for number, old in before.items():
             signal.signal(number, signal.SIG_DFL if is_process else old)
-
-
-def _page(key: str, words: Sequence[str]) -> str:
-    """What to read about a config key or a command: a page or a command."""
-    from graphgym_srnc import methods, shifts
-
-    block, dot, _ = key.partition(".")
-    page = COMMANDS.get(next((word for word in words if word in COMMANDS), ""), "")
-    if dot and block in methods.own_names():
-        return f"graphgym-srnc options {block}"
-    if dot and block in shifts.own_names():
-        page = "tutorials/own-graph" if block == "file" else "reference/data"
-    return f"docs/{page}.md" if page else ""
 
 
 def _print_error(text: str) -> None:

@@ -7,83 +7,20 @@ import json
 import shlex
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Sequence
 
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.core import parallel, text
+from graphgym_srnc.core.progress import RunProgress
+from graphgym_srnc.gym import load_config, run
+from graphgym_srnc.gym.prepare import check_data, choose_batches
+from graphgym_srnc.io import config_files, store
+from graphgym_srnc.io.store import Experiment
+from graphgym_srnc.plots import events
+from graphgym_srnc.report import summary
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
-
-    from graphgym_srnc.io.store import Experiment
-
-EPILOG = """\
-Give config keys and their values last:
-    graphgym-srnc run --cfg paper/open_set/cora-srnc --repeat 10 gnn.dim_inner 64 train.patience 1
-Results are written to <out-dir>/<name>/. Finished runs are kept unless you give --overwrite.
-After Ctrl-C or a crash, repeat the command with --resume: an interrupted run continues from its
-checkpoint. `graphgym-srnc options` lists every config key."""
-
-
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand."""
-    parser = subparsers.add_parser(
-        "run",
-        help="train and evaluate a config over several seeds",
-        epilog=EPILOG,
-        description="Train and evaluate one config over several seeds.",
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="graphgym-srnc run [options] [key value ...]",
-    )
-    add = parser.add_argument
-    add(
-        "--cfg",
-        metavar="FILE|NAME",
-        help="read this yaml file, or a shipped config such as paper/open_set/cora-srnc (default:"
-        " the package's default config)",
-    )
-    add(
-        "--repeat",
-        type=int,
-        default=1,
-        metavar="R",
-        help="run R seeds, counted from `seed` of the config (default: 1)",
-    )
-    arguments.add_present(
-        parser,
-        "run only the seeds without a finished result; continue an interrupted one from"
-        " its checkpoint",
-        "run all seeds again and replace their results",
-    )
-    add("--out-dir", metavar="DIR", help="write results below DIR (default: out_dir of the config)")
-    add(
-        "--name",
-        help="name the folder of this experiment (default: the config's name, plus the"
-        " settings of data, shift and method given on the command line)",
-    )
-    add(
-        "--figures",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="draw the confusion matrix and the embeddings for every seed, or for none (default:"
-        " for the first seed only)",
-    )
-    add(
-        "--figure-every",
-        type=int,
-        default=0,
-        metavar="K",
-        help="also draw every K-th episode; 0 = only the first and the selected one (default: 0)",
-    )
-    add(
-        "--map",
-        choices=("pca", "tsne"),
-        default="pca",
-        help="project embeddings to two dimensions with this method (default: pca)",
-    )
-    add("--no-tensorboard", action="store_true", help="write no TensorBoard event files")
-    arguments.add_trust(parser)
-    parser.set_defaults(overrides=[])
 
 
 def main(args: argparse.Namespace) -> None:
@@ -95,24 +32,14 @@ def main(args: argparse.Namespace) -> None:
         KeyboardInterrupt: Ctrl-C; the finished runs and their table are kept.
         ProcessLost: another of the processes that ``torchrun`` started has ended.
     """
-    from graphgym_srnc.core import environment
-
-    arguments.check_least(args, repeat=1, figure_every=0)
-    settings = arguments.read_config(args.cfg, args.overrides)
-    if not (args.resume or args.overwrite):
-        arguments.refuse_finished(args, settings)
-    with environment.uncollected():
-        from graphgym_srnc.core import parallel
+    arguments.check_least(args, figure_every=0)
+    arguments.check_present(args)
     with parallel.processes():
-        _main(args, settings)
+        _main(args)
 
 
-def _main(args: argparse.Namespace, settings: dict[str, Any]) -> None:
-    from graphgym_srnc.core import parallel, text
-    from graphgym_srnc.gym import load_config, run
-    from graphgym_srnc.gym.prepare import check_data, choose_batches
-    from graphgym_srnc.io import store
-
+def _main(args: argparse.Namespace) -> None:
+    settings = config_files.read(args.cfg)
     cfg = load_config(settings, args.overrides)
     batches = choose_batches(cfg, [*settings, *args.overrides[::2]])
     seeds = store.seeds(cfg.seed, args.repeat)
@@ -159,11 +86,6 @@ def _main(args: argparse.Namespace, settings: dict[str, Any]) -> None:
 def _run_all(
     args: argparse.Namespace, cfg: CfgNode, experiment: Experiment, missing: Sequence[int]
 ) -> None:
-    from graphgym_srnc.core import parallel
-    from graphgym_srnc.core.progress import RunProgress
-    from graphgym_srnc.gym import run
-    from graphgym_srnc.report import summary
-
     if not missing:
         return
     with RunProgress(len(missing)) as progress:
@@ -182,25 +104,15 @@ def _run_all(
 def _show_next(experiment: Experiment, cfg: CfgNode) -> None:
     """Print commands for the next steps."""
     place, folder = (shlex.quote(str(path)) for path in (experiment.path, experiment.out_dir))
-    lines = [f"graphgym-srnc report {folder}  # all tables and figures as one page"]
+    print(f"next:\n  graphgym-srnc report {folder}  # all tables and figures as one page")
     if cfg.train.save_model and cfg.train.mode != "iid":
-        lines.append(f"graphgym-srnc predict {place} --out predictions.csv  # class of each node")
-        figures = [
-            (result.get("verdict") or {}).get("figures", {})
-            for result in experiment.results().values()
-        ]
-        if any(of_run.get("unknown_share") for of_run in figures):
-            lines.append(
-                f"graphgym-srnc discover {place} --out discovery.html"
-                "  # clusters of the unknown nodes"
-            )
-    print("next:", *lines, sep="\n  ")
+        print(f"  graphgym-srnc predict {place} --out predictions.csv  # class of each node")
+        found = [result.get("verdict") or {} for result in experiment.results().values()]
+        if any(verdict.get("figures", {}).get("unknown_share") for verdict in found):
+            print(f"  graphgym-srnc discover {place} --out discovery.html  # the unknown nodes")
 
 
 def _show_table(experiment: Experiment, cfg: CfgNode, no_tensorboard: bool) -> None:
-    from graphgym_srnc.plots import events
-    from graphgym_srnc.report import summary
-
     results = experiment.aggregate(cfg.round)
     if results:
         if not no_tensorboard:

@@ -7,72 +7,23 @@ import contextlib
 import re
 import shlex
 import sys
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import optuna
 
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.core import environment
+from graphgym_srnc.core.progress import GridProgress
+from graphgym_srnc.core.text import aligned, counted
 from graphgym_srnc.errors import InputError
-
-if TYPE_CHECKING:
-    from graphgym_srnc.sweep.study import Study
+from graphgym_srnc.gym import load_config
+from graphgym_srnc.io import store
+from graphgym_srnc.sweep import chosen, local, search
+from graphgym_srnc.sweep.study import Study
+from graphgym_srnc.sweep.worker import execute
 
 REPORTED = 10
 """Seeds below it are reserved for reporting."""
-
-EPILOG = """\
-Each method starts from its own config if one lies beside --cfg: paper/close_set/citation/cmd lies
-beside .../erm. Trial 0 is that config, unchanged. Keys that you set at the end of the command are
-not searched. After Ctrl-C or a crash, repeat the command to continue; raise --trials to add trials:
-    graphgym-srnc tune --cfg paper/close_set/citation/erm --methods erm,cmd,a2gnn --trials 20
-    graphgym-srnc grid --grid results/citation-erm_tune/tuned.txt --repeat 10"""
-
-
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand."""
-    parser = subparsers.add_parser(
-        "tune",
-        help="search hyperparameters with the same budget for every method",
-        description="Search hyperparameters with the same budget for every method.\nValidation"
-        " scores alone choose the settings. Needs Optuna: pip install 'graphgym-srnc[tune]'.",
-        epilog=EPILOG,
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="graphgym-srnc tune --cfg FILE|NAME [options] [key value ...]",
-    )
-    add = partial(arguments.add_option, parser)
-    add("--cfg", "FILE|NAME", None, "set the base config, as for `run`")
-    add("--methods", "A,B", "", "tune these methods (default: the method of the config)")
-    text = "try N settings per method, including the config as it is (default: 20)"
-    add("--trials", "N", 20, text)
-    text = "run each trial on these seeds; do not report results on them (default: 100-102)"
-    add("--seeds", "A-B", "100-102", text)
-    parser.add_argument(
-        "--block",
-        action="append",
-        default=[],
-        metavar="'KEY VALUE ...'",
-        help="describe a task by config keys and values; repeat it to average scores over several"
-        " tasks (default: the task of --cfg)",
-    )
-    text = "select episodes and settings with this rule, see train.selection"
-    add("--selection", "RULE", None, f"{text} (default: that of --cfg)")
-    parser.add_argument(
-        "--sampler",
-        choices=("tpe", "random"),
-        default="tpe",
-        help="propose settings with Optuna's TPE or at random (default: tpe)",
-    )
-    add("--search-seed", "S", 0, "seed the sampler (default: 0)")
-    text = "run all seeds of every trial (default: stop a trial whose first seed scores less than"
-    add("--no-pruning", None, False, f"{text} the median of the completed trials)")
-    add("--dry-run", None, False, "list the search space of each method, then stop")
-    add("--overwrite", None, False, "run all trials again and replace their results")
-    add("--out-dir", "DIR", None, "write results below DIR (default: out_dir of the config)")
-    add("--name", None, None, "name the folder of this study (default: <base>_tune)")
-    arguments.add_trust(parser)
-    arguments.add_limits(parser.add_argument_group("where to run"))
-    parser.set_defaults(overrides=[])
 
 
 def main(args: argparse.Namespace) -> int:
@@ -83,21 +34,7 @@ def main(args: argparse.Namespace) -> int:
             is not installed. No run has started then.
         KeyboardInterrupt: Ctrl-C. Finished runs are kept.
     """
-    from importlib.util import find_spec
-
     arguments.check_least(args, trials=1, jobs=0, time_limit=0, memory_limit=0, retries=0)
-    if find_spec("optuna") is None:
-        hint = "Install it with: pip install 'graphgym-srnc[tune]'"
-        raise InputError.plain("tune", "the package optuna is not installed", hint)
-
-    import optuna
-
-    from graphgym_srnc.core import environment
-    from graphgym_srnc.core.progress import GridProgress
-    from graphgym_srnc.core.text import aligned, counted
-    from graphgym_srnc.sweep import chosen, local, search
-    from graphgym_srnc.sweep.worker import execute
-
     study, sampler = _study(args), f"{args.sampler}, optuna {optuna.__version__}"
     chosen.check_place(study)
     search.check(study.arms, study.blocks, study.seeds[0])
@@ -144,17 +81,12 @@ def _study(args: argparse.Namespace) -> Study:
     Raises:
         InputError: Names an option or a config key.
     """
-    from graphgym_srnc.gym import load_config
-    from graphgym_srnc.io import store
-    from graphgym_srnc.sweep import search
-    from graphgym_srnc.sweep.study import Study
-
     blocks = list(map(_block, args.block)) or [[]]
     base = load_config(args.cfg, args.overrides)
     selection = ["train.selection", args.selection or base.train.selection]
     # A search would keep a thousand models; a user who wants them overrides this.
     words = ["train.save_model", "false", *args.overrides, *selection]
-    names = [word.strip() for word in args.methods.split(",") if word.strip()]
+    names = [word.strip() for word in (args.methods or "").split(",") if word.strip()]
     name = arguments.default_name(args.cfg, args.overrides, base.dataset.format) + "_tune"
     store.check_name(args.name or name)
     return Study(
@@ -181,8 +113,6 @@ def _block(text: str) -> list[str]:
 
 
 def _seeds(text: str) -> range:
-    from graphgym_srnc.io import store
-
     found = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", text.strip())
     first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, -1)
     if not REPORTED <= first <= last <= store.LAST_SEED or last - first >= store.MOST_SEEDS:

@@ -30,33 +30,15 @@ KEPT_BYTES = 2**30
 
 
 def facts() -> dict[str, Any]:
-    """Versions, commit, platform and variables for threads, as a result records them."""
-    return {
-        "versions": versions(),
-        "commit": commit(),
-        "platform": platform.platform(),
-        "threading": threading(),
-    }
-
-
-def threading() -> dict[str, str]:
-    """The environment variables that decide how many threads compute, and how."""
-    prefixes = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "VECLIB_")
-    return {name: os.environ[name] for name in sorted(os.environ) if name.startswith(prefixes)}
-
-
-def unsteady() -> str:
-    """A remark about variables that let the number of threads change during a run, or ""."""
-    on = ("true", "1", "yes", "on")
-    names = ("OMP_DYNAMIC", "MKL_DYNAMIC")
-    found = [name for name in names if os.environ.get(name, "").strip().lower() in on]
-    return f"{' and '.join(found)} is on, so results may differ between runs" if found else ""
+    """Versions, commit and platform, as a result records them."""
+    return {"versions": versions(), "commit": commit(), "platform": platform.platform()}
 
 
 def cores() -> int:
     """Number of cores that this process may use."""
-    has_affinity = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def threads(wanted: int | str, edges: int = 0) -> int:
@@ -90,12 +72,11 @@ def commit() -> str | None:
     file = Path(__file__)
 
     def git(*words: str) -> str:
-        command = ["git", "-C", str(file.parent), *words]
-        return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True, timeout=10)
+        quiet: dict[str, Any] = {"stderr": subprocess.DEVNULL, "text": True, "timeout": 10}
+        return subprocess.check_output(["git", *words], cwd=file.parent, **quiet)
 
     try:
-        # A package may be installed inside another repository.
-        git("ls-files", "--error-unmatch", file.name)
+        git("ls-files", "--error-unmatch", file.name)  # fails inside another repository
         return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*").strip()
     except (OSError, subprocess.SubprocessError):
         return None
@@ -128,14 +109,8 @@ def reset_peak_memory() -> None:
 
 
 def peak_memory() -> float | None:
-    """Peak resident memory in MiB since :func:`reset_peak_memory`; None = not available."""
-    with contextlib.suppress(OSError, StopIteration):
+    """Peak resident memory in MiB since :func:`reset_peak_memory`; None except on Linux."""
+    with contextlib.suppress(OSError, IndexError):
         status = Path("/proc/self/status").read_text(encoding="ascii")
-        line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) / 2**10
-    if os.name != "posix":
-        return None
-    import resource
-
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+        return int(status.partition("VmHWM:")[2].split()[0]) / 2**10
+    return None

@@ -20,6 +20,9 @@ from graphgym_srnc.errors import InputError
 SHARED = ("name", "root")
 """Keywords of a shift that are set by ``dataset.name`` and ``dataset.dir``."""
 
+PLAIN = (bool, int, float, str, list, tuple)
+"""Types of options."""
+
 
 def finite(value: Any) -> bool:
     """Whether a value or list contains neither NaN nor infinity."""
@@ -49,13 +52,14 @@ class Range(NamedTuple):
             return all(map(self.allows, value))
         if isinstance(value, str) or value is None or not finite(value):
             return isinstance(value, str) and value == self.word
-        left, right = self.closed in ("both", "left"), self.closed in ("both", "right")
-        return (value >= self.low if left else value > self.low) and (
-            value <= self.high if right else value < self.high
-        )
+        ends = [self.low] * self._includes("left") + [self.high] * self._includes("right")
+        return self.low < value < self.high or value in ends
+
+    def _includes(self, end: str) -> bool:
+        return self.closed in ("both", end)
 
     def __str__(self) -> str:
-        left, right = self.closed in ("both", "left"), self.closed in ("both", "right")
+        left, right = self._includes("left"), self._includes("right")
         word = f"{self.word}, or " if self.word else ""
         if self.high == math.inf:
             return word + (f"{self.low:g} or more" if left else f"above {self.low:g}")
@@ -81,8 +85,7 @@ class OneOf:
     def __str__(self) -> str:
         return ", ".join(map(str, self.values))
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
 
 Allowed = Union[Range, OneOf]
@@ -126,14 +129,13 @@ def _options(function: Any) -> list[Option]:
         explained = docs(owner)
         call = vars(owner)["__init__"] if classes else owner
         for p in inspect.signature(call, eval_str=True).parameters.values():
-            plain = type(p.default) in (bool, int, float, str, list, tuple)
-            if p.kind is p.KEYWORD_ONLY and p.name not in SHARED and plain:
-                allowed = getattr(p.annotation, "__metadata__", (None,))[0]
-                option = found.setdefault(
-                    p.name, Option(p.name, type(p.default), p.default, "", allowed)
-                )
-                # A class that only changes the default inherits the description.
-                found[p.name] = option._replace(doc=option.doc or explained.get(p.name, ""))
+            kind = type(p.default)
+            if p.kind is not p.KEYWORD_ONLY or p.name in SHARED or kind not in PLAIN:
+                continue
+            allowed = getattr(p.annotation, "__metadata__", (None,))[0]
+            option = found.setdefault(p.name, Option(p.name, kind, p.default, "", allowed))
+            # A class that only changes the default inherits the description.
+            found[p.name] = option._replace(doc=option.doc or explained.get(p.name, ""))
     return list(found.values())
 
 

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 EVERY = 10.0
 """Minimum number of seconds between two plain lines."""
 
-_phases: list[list[float]] = []
-"""Nested phases: number of steps done, number of all steps, and time of the start."""
+_phases: list[list[int]] = []
+"""Nested phases: number of steps done, and number of all steps."""
 
 _displays: list[_Display] = []
 """Displays that print a line now and then as steps are done; bars refresh themselves."""
 
 
 def steps(count: int) -> Iterator[int]:
-    """Yield the numbers ``0 .. count - 1`` of the steps of a phase, which :func:`phase` shows."""
-    own = [0, count, time.monotonic()]
+    """Yield the numbers ``0 .. count - 1`` of the steps of a phase, which displays show."""
+    own = [0, count]
     _phases.append(own)
     try:
         for number in range(count):
@@ -34,15 +34,6 @@ def steps(count: int) -> Iterator[int]:
             yield number
     finally:
         _phases.remove(own)
-
-
-def phase() -> str:
-    """Text such as ``, step 20 of 80, about 30 s left in this part``; empty without a phase."""
-    for done, count, begin in _phases[-1:]:
-        left = (time.monotonic() - begin) / max(done, 1) * (count - done)
-        text = f", step {done:.0f} of {count:.0f}"
-        return text + (f", about {left:.0f} s left in this part" if done else "")
-    return ""
 
 
 class _Display:
@@ -62,15 +53,15 @@ class _Display:
 
     def __enter__(self) -> Self:
         if self.out.isatty():
-            columns = [
+            self.bar = rich_progress.Progress(
                 rich_progress.TextColumn("{task.fields[state]}", markup=False),
                 rich_progress.BarColumn(),
                 rich_progress.MofNCompleteColumn(),
                 rich_progress.TimeElapsedColumn(),
                 rich_progress.TimeRemainingColumn(),
-            ]
-            console = Console(file=self.out)
-            self.bar = rich_progress.Progress(*columns, console=console, transient=True)
+                console=Console(file=self.out),
+                transient=True,
+            )
             self.bar.add_task("", total=None, state=self)
             self.bar.start()
         _displays.append(self)
@@ -90,16 +81,15 @@ class _Display:
 
     def tick(self) -> None:
         """Print the state if there is no bar and the last state is ``EVERY`` seconds old."""
-        if self.bar is None and str(self) and time.monotonic() - self.last_line > EVERY:
-            self.say(str(self))
-            self.last_line = time.monotonic()
+        now = time.monotonic()
+        if self.bar is None and str(self) and now - self.last_line > EVERY:
+            self.say(f"{self}, {now - self.begin:.0f} s")
+            self.last_line = now
 
-    def _move(self, done: int, total: int | None) -> None:
+    def _move(self, done: int, total: int) -> None:
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], completed=done, total=total)
-
-    def _seconds(self) -> str:
-        return f", {time.monotonic() - self.begin:.0f} s" if self.bar is None else ""
+        self.tick()
 
 
 class RunProgress(_Display):
@@ -109,12 +99,13 @@ class RunProgress(_Display):
 
     def __str__(self) -> str:
         run = f"run {self.done + 1} of {self.total}, " * (self.total > 1)
-        return f"{run}{self.name}: {self.status}{phase()}{self._seconds()}" if self.status else ""
+        step = "".join(f", step {done} of {count}" for done, count in _phases[-1:])
+        return f"{run}{self.name}: {self.status}{step}" if self.status else ""
 
     def start(self, name: str, status: str) -> None:
         """Begin a run, or another part of a command."""
-        self.tick()
-        self.name, self.status, self.begin = name, status, time.monotonic()
+        self.doing(status)
+        self.name, self.begin = name, time.monotonic()
         if self.bar is not None:
             self.bar.reset(self.bar.task_ids[0])
 
@@ -127,7 +118,6 @@ class RunProgress(_Display):
         """End an episode, of at most ``most`` after episode 0."""
         self.status = f"episode {number} of {most} done, {text}"
         self._move(number + 1, most + 1)
-        self.tick()
 
     def finish(self, line: str) -> None:
         """End the run; its line stays on the screen."""
@@ -139,31 +129,21 @@ class GridProgress(_Display):
     """Progress of parallel runs."""
 
     failed = 0
-    first_end = 0.0
 
     def __str__(self) -> str:
-        if self.bar is not None:
-            return "runs" + f" ({self.failed} failed)" * bool(self.failed)
-        state = f"{self.done} of {self.total} runs, {self.failed} failed{self._seconds()}"
-        # The first run includes the start of its worker, so the estimate leaves it out.
-        if 1 < self.done < self.total:
-            pace = (time.monotonic() - self.first_end) / (self.done - 1)
-            state += f", about {pace * (self.total - self.done):.0f} s left"
-        return state
+        return f"{self.done} of {self.total} runs, {self.failed} failed"
 
     def __exit__(self, *error: object) -> None:
         super().__exit__()
         if self.bar is None and self.done:
-            self.say(str(self))
+            self.say(f"{self}, {time.monotonic() - self.begin:.0f} s")
 
     def finish(self, line: str, failed: bool = False) -> None:
         """End a run; only the line of a failed run stays on the screen."""
         self.done, self.failed = self.done + 1, self.failed + failed
-        self.first_end = self.first_end or time.monotonic()
         if failed:
             self.say(line)
         self._move(self.done, self.total)
-        self.tick()
 
     def skip(self, number: int) -> None:
         """Reduce the number of runs."""

@@ -11,13 +11,9 @@ from typing import Any, Mapping
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
 
 from graphgym_srnc.errors import InputError
-
-_digests: WeakIdKeyDictionary = WeakIdKeyDictionary()
-"""Version and digest of feature matrices."""
 
 HIDDEN = -1
 """Label of a node whose class is hidden from the method."""
@@ -98,14 +94,7 @@ class ShiftTask:
         if self.num_known < 2:
             raise InputError("num_known", self.num_known, "at least 2 known classes")
         for role, graph in self.graphs().items():
-            _check_graph(role, graph, self.num_outputs)
-            if graph.x.size(1) != self.num_features:
-                message = f"the graph has {graph.x.size(1)} features, and the source has "
-                raise InputError.plain(
-                    f"{role}: x",
-                    f"{message}{self.num_features}",
-                    "Give all graphs the same features",
-                )
+            _check_graph(role, graph, self.source, self.num_outputs)
         owners = {
             "train": self.source,
             "source_val": self.source,
@@ -135,9 +124,8 @@ class ShiftTask:
             if owners[a] is owners[b] and getattr(self, a) is not getattr(self, b):
                 common = int(torch.isin(getattr(self, a), getattr(self, b)).sum())
                 if common:
-                    raise InputError.plain(
-                        f"{a} and {b}", f"they have {common} nodes in common", "Make them disjoint"
-                    )
+                    message = f"they have {common} nodes in common"
+                    raise InputError.plain(f"{a} and {b}", message, "Make them disjoint")
 
     def __repr__(self) -> str:
         classes = f"{self.num_known} known classes" + " and unknown" * self.open_set
@@ -267,15 +255,11 @@ def all_finite(x: Tensor) -> bool:
 
 
 def _features_digest(x: Tensor) -> bytes:
-    """SHA-256 of a feature matrix, cached because tasks of one data set share it."""
-    version, known = 0 if x.is_inference() else x._version, _digests.get(x)
-    if known is None or known[0] != version:
-        digest, sparse = hashlib.sha256(), x.layout != torch.strided
-        coo = x.to_sparse_coo().coalesce() if sparse else x
-        for part in (coo.indices(), coo.values()) if sparse else (x,):
-            _hash(digest, part)
-        _digests[x] = known = version, digest.digest()
-    return known[1]
+    """SHA-256 of a feature matrix."""
+    digest, coo = hashlib.sha256(), x if x.layout == torch.strided else x.to_sparse_coo().coalesce()
+    for part in (x,) if coo is x else (coo.indices(), coo.values()):
+        _hash(digest, part)
+    return digest.digest()
 
 
 def _hash(digest: Any, tensor: Tensor) -> None:
@@ -287,45 +271,34 @@ def _no_node(key: str, num_train: int, num_known: int) -> InputError:
     if key == "pool":
         return InputError.plain(key, "the target has no node to predict")
     purpose = {"train": "training", "val": "validation", "test": "testing"}[key]
-    message = (
-        f"no labelled node is left for {purpose} ({num_train} training nodes, {num_known} "
-        "known classes)"
-    )
+    message = f"no labelled node is left for {purpose} "
+    message += f"({num_train} training nodes, {num_known} known classes)"
     hint = "Label at least two nodes per class, or lower labels_per_class"
     return InputError.plain(key, message, hint)
 
 
 def _check_range(key: str, nodes: Tensor, num_nodes: int) -> None:
     if nodes.numel() and not 0 <= int(nodes.min()) <= int(nodes.max()) < num_nodes:
-        ends = [int(nodes.min()), int(nodes.max())]
-        raise InputError.plain(
-            key,
-            f"the node ids are from {ends[0]} to {ends[1]}",
-            f"Use node ids from 0 to {num_nodes - 1}",
-        )
+        message = f"the node ids are from {int(nodes.min())} to {int(nodes.max())}"
+        raise InputError.plain(key, message, f"Use node ids from 0 to {num_nodes - 1}")
 
 
-def _check_graph(role: str, graph: Data, num_outputs: int) -> None:
-    if graph.num_nodes == 0 or graph.x is None or graph.x.dim() != 2 or graph.x.size(0) == 0:
-        raise InputError.plain(
-            f"{role} graph",
-            "it has no nodes or no features",
-            "Give at least one node and a feature matrix x [V, F]",
-        )
-    if not all_finite(graph.x):
-        raise InputError.plain(f"{role} graph x", "a feature is NaN or Inf", "Give finite features")
+def _check_graph(role: str, graph: Data, source: Data, num_outputs: int) -> None:
+    key, x, y, problem, hint = f"{role} graph", graph.x, graph.y, "", ""
+    if not graph.num_nodes or x is None or x.dim() != 2 or not x.size(0):
+        problem = "it has no nodes or no features"
+        hint = "Give at least one node and a feature matrix x [V, F]"
+    elif x.size(1) != source.x.size(1):
+        key, hint = f"{role}: x", "Give all graphs the same features"
+        problem = f"the graph has {x.size(1)} features, and the source has {source.x.size(1)}"
+    elif not all_finite(x):
+        key, problem, hint = f"{key} x", "a feature is NaN or Inf", "Give finite features"
+    elif y is None or tuple(y.shape) != (graph.num_nodes,):
+        problem = f"the labels have the shape {None if y is None else tuple(y.shape)}"
+        key, hint = f"{key} y", f"Give one label per node, shape [{graph.num_nodes}]"
+    elif int(y.min()) < HIDDEN or int(y.max()) >= num_outputs:
+        problem = f"the labels are from {int(y.min())} to {int(y.max())}"
+        key, hint = f"{key} y", f"Use labels from 0 to {num_outputs - 1}, or {HIDDEN} where hidden"
+    if problem:
+        raise InputError.plain(key, problem, hint)
     _check_range(f"{role} graph edge_index", graph.edge_index, graph.num_nodes)
-    if graph.y is None or tuple(graph.y.shape) != (graph.num_nodes,):
-        shape = None if graph.y is None else tuple(graph.y.shape)
-        raise InputError.plain(
-            f"{role} graph y",
-            f"the labels have the shape {shape}",
-            f"Give one label per node, shape [{graph.num_nodes}]",
-        )
-    labels = [int(graph.y.min()), int(graph.y.max())]
-    if labels[0] < HIDDEN or labels[1] >= num_outputs:
-        raise InputError.plain(
-            f"{role} graph y",
-            f"the labels are from {labels[0]} to {labels[1]}",
-            f"Use labels from 0 to {num_outputs - 1}, or {HIDDEN} where hidden",
-        )

@@ -55,13 +55,10 @@ def counted(number: int, noun: str) -> str:
 
 def seeds(numbers: Iterable[int]) -> str:
     """``seeds 0 to 9, 12`` of 0, 1, ..., 9 and 12."""
-    runs: list[list[int]] = []
-    for seed in sorted(set(numbers)):
-        if runs and seed == runs[-1][-1] + 1:
-            runs[-1][1:] = [seed]
-        else:
-            runs.append([seed])
-    text = ", ".join(" to ".join(map(str, run)) for run in runs)
+    found = sorted(set(numbers))
+    first = [seed for seed in found if seed - 1 not in found]
+    last = [seed for seed in found if seed + 1 not in found]
+    text = ", ".join(f"{a} to {b}" if a < b else str(a) for a, b in zip(first, last))
     return f"seed {text}" if text.isdecimal() else f"seeds {text}"
 
 

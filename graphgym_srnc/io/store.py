@@ -19,13 +19,13 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, Callable, Iterator, Mapping, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 
 from graphgym_srnc.core import environment
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums, stats
 from graphgym_srnc.io.atomic import discard, refuse_links, regular, write_text
-from graphgym_srnc.io.settings import difference, digest, flatten, shared_text
+from graphgym_srnc.io.settings import difference, digest, shared_text
 from graphgym_srnc.io.stats import SPLITS
 
 Result = dict[str, Any]
@@ -448,31 +448,6 @@ def seeds(first: int, repeat: int) -> range:
     if not 0 <= first <= LAST_SEED + 1 - repeat:
         raise InputError("seed", first, f"0 to {LAST_SEED + 1 - repeat}, the first of {repeat}")
     return range(first, first + repeat)
-
-
-def refuse_finished(
-    out_dir: str | os.PathLike,
-    name: str,
-    seeds: Sequence[int],
-    same: Callable[[Mapping[str, Any]], bool],
-) -> None:
-    """Refuse finished runs as :meth:`Experiment.plan` does, before there is a whole config.
-
-    Args:
-        out_dir, name: of the experiment.
-        seeds: the seeds asked for.
-        same: whether a stored config, by dotted key, is that which is to run; where one is not, and
-            where a record cannot be read, the plan has the word.
-
-    Raises:
-        InputError: the name is not a plain file name, or some of the seeds are finished.
-    """
-    check_name(name)
-    path = Path(out_dir) / name
-    results = {seed: read_result(path / str(seed)) for seed in _seeds(path)}
-    present = sorted({*seeds} & {*results})
-    if present and all(result and same(flatten(result["config"])) for result in results.values()):
-        raise _present(path, "finished", present)
 
 
 def is_part(path: Path) -> bool:

@@ -8,8 +8,7 @@ the model predicts as known; its share of unknown nodes shows how many.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Mapping, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +20,6 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Sparse, prepare
 from graphgym_srnc.backbones.features import Mapped
-from graphgym_srnc.core.options import Count, OneOf, checked
 from graphgym_srnc.errors import InputError
 
 TOPICS, STEPS, RESTART = 20, 10, 0.1
@@ -33,8 +31,8 @@ class Cluster:
     r"""A cluster and its figures.
 
     Args:
+        name: class that it belongs to, or the name that a user gave to a new cluster, or "".
         number: 1, 2, ... for new clusters, the likeliest new class first; 0 for a known class.
-        known_class: the known class that it belongs to, or None.
         nodes: its nodes, the most typical first, ``[n]``.
         newness: how likely it is a class of its own: :math:`\bar P_u (1 - \phi / 2)`, its mean
             probability of the unknown class less up to half of it for edges that leave it.
@@ -47,8 +45,8 @@ class Cluster:
             first.
     """
 
+    name: str
     number: int
-    known_class: int | None
     nodes: Tensor
     newness: float
     p_unknown: float
@@ -65,29 +63,47 @@ class Discovery:
 
     Args:
         state: the representation that was clustered, ``[V, D]``.
-        cluster: ``[V]``; known classes have their number, new cluster ``k`` has :math:`N - 1 + k`.
+        posterior: of the model, ``[V, N + 1]``, the unknown class last.
+        cluster: ``[V]``, positions in ``every``.
         typical: how typical each node is of its cluster, ``[V]``: its simplified silhouette.
-        label: the class that the model predicts, ``[V]``, :math:`N` = unknown.
+        known: clusters of known classes.
         new: new clusters, the likeliest new class first.
-        known: those of known classes.
     """
 
     state: Tensor
+    posterior: Tensor
     cluster: Tensor
     typical: Tensor
-    label: Tensor
-    new: list[Cluster]
     known: list[Cluster]
+    new: list[Cluster]
 
-    def index(self, cluster: Cluster) -> int:
-        """The number of a cluster in ``cluster``."""
-        if cluster.known_class is not None:
-            return cluster.known_class
-        return len(self.known) - 1 + cluster.number
+    @property
+    def every(self) -> list[Cluster]:
+        """Clusters of known classes, then new ones."""
+        return [*self.known, *self.new]
+
+    @property
+    def label(self) -> Tensor:
+        """The class that the model predicts, ``[V]``, :math:`N` = unknown."""
+        return self.posterior.argmax(1)
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the known classes."""
+        return [cluster.name for cluster in self.known]
+
+    def named(self, names: Mapping[int, str]) -> Discovery:
+        """The same clusters; new ones have names by number."""
+        new = [replace(cluster, name=names.get(cluster.number, "")) for cluster in self.new]
+        return replace(self, new=new)
 
 
 def find(
-    graph: Data, posterior: Tensor, num_clusters: int, state: Tensor | None = None
+    graph: Data,
+    posterior: Tensor,
+    num_clusters: int,
+    classes: Sequence[str] = (),
+    state: Tensor | None = None,
 ) -> Discovery:
     """Cluster a graph and measure the clusters.
 
@@ -95,29 +111,33 @@ def find(
         graph: with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
         posterior: of the model, ``[V, N + 1]``, the unknown class last.
         num_clusters: :math:`|C|`, known classes included.
+        classes: names of the known classes (default: their numbers).
         state: result of :func:`states`, if it is already computed.
 
     Raises:
         InputError: see :func:`check`.
     """
     check(posterior, num_clusters)
-    label, num_known = posterior.argmax(1), posterior.size(1) - 1
+    split, num_known = posterior.argmax(1), posterior.size(1) - 1
     state = states(graph, posterior) if state is None else state
-    unknown, split = label == num_known, label.clone()
-    new_clusters = constrained_kmeans(state[unknown], num_clusters - num_known, spherical=True)
-    split[unknown] = num_known + new_clusters.cluster
+    unknown = split == num_known
+    split[unknown] += kmeans(state[unknown], num_clusters - num_known)
     cluster, typical = nearest(state, centres(state, split, num_clusters))
     adjacency = prepare(graph, "auto").adjacency("raw").matrix
     separate = np.stack(separation(adjacency, cluster.numpy(), num_clusters), 1).tolist()
-    every = [_measure(k, cluster, typical, posterior, *separate[k]) for k in range(num_clusters)]
+    names = [*(classes or map(str, range(num_known))), *[""] * (num_clusters - num_known)]
+    every = [
+        _measure(name, (cluster == k).nonzero().view(-1), typical, posterior, *separate[k])
+        for k, name in enumerate(names)
+    ]
 
     # The last step may leave a new cluster without nodes.
     new = [k for k in range(num_known, num_clusters) if len(every[k].nodes)]
     new.sort(key=lambda k: -every[k].newness)
-    number = torch.arange(num_clusters)
-    number[new] = torch.arange(num_known, num_known + len(new))
+    place = torch.arange(num_clusters)
+    place[new] = torch.arange(num_known, num_known + len(new))
     ranked = [replace(every[k], number=rank) for rank, k in enumerate(new, 1)]
-    return Discovery(state, number[cluster], typical, label, ranked, every[:num_known])
+    return Discovery(state, posterior, place[cluster], typical, every[:num_known], ranked)
 
 
 def check(posterior: Tensor, num_clusters: int) -> None:
@@ -141,26 +161,25 @@ def check(posterior: Tensor, num_clusters: int) -> None:
 
 
 def _measure(
-    k: int,
-    cluster: Tensor,
+    name: str,
+    nodes: Tensor,
     typical: Tensor,
     posterior: Tensor,
     modularity: float,
     conductance: float,
 ) -> Cluster:
-    """The figures of cluster ``k``, without its rank."""
-    nodes, num_known = (cluster == k).nonzero().view(-1), posterior.size(1) - 1
+    """The figures of the cluster of some nodes, without its rank."""
     size, inside = max(len(nodes), 1), posterior[nodes].double()
-    p_unknown = float(inside[:, num_known].sum()) / size
-    known = inside[:, :num_known].sum(0)
+    p_unknown = float(inside[:, -1].sum()) / size
+    known = inside[:, :-1].sum(0)
     shares, order = known / known.sum().clamp(min=1e-12), (-known).argsort(stable=True)
     return Cluster(
+        name,
         number=0,
-        known_class=k if k < num_known else None,
         nodes=nodes[typical[nodes].argsort(descending=True, stable=True)],
         newness=p_unknown * (1 - conductance / 2),
         p_unknown=p_unknown,
-        predicted_unknown=float((inside.argmax(1) == num_known).sum()) / size,
+        predicted_unknown=float((inside.argmax(1) == len(known)).sum()) / size,
         modularity=modularity,
         conductance=conductance,
         silhouette=float(typical[nodes].sum()) / size,
@@ -290,124 +309,58 @@ def _weighted(x: sp.csr_array | np.ndarray) -> sp.csr_array | np.ndarray:
     return sp.csr_array(sp.diags_array(1 / np.maximum(length, 1e-12)) @ matrix)
 
 
-# K-means that knows the cluster of some points.
+# K-means.
 
 
-class Clustering(NamedTuple):
-    """Cluster of each point ``[V]``, centroids ``[C, D]`` and sum of squared distances to them."""
+def kmeans(x: Tensor, num_clusters: int, restarts: int = 10, seed: int = 0) -> Tensor:
+    """Spherical k-means: the cluster ``[V]`` of each point ``[V, D]`` by the cosine.
 
-    cluster: Tensor
-    centroids: Tensor
-    inertia: float
-
-
-@partial(checked, prefix="kmeans.")
-def constrained_kmeans(
-    x: Tensor,
-    num_clusters: int,
-    nodes: Tensor | None = None,
-    label: Tensor | None = None,
-    *,
-    variant: Annotated[str, OneOf("constrained", "seeded")] = "constrained",
-    spherical: bool = False,
-    restarts: Count = 10,
-    seed: int = 0,
-) -> Clustering:
-    """Cluster points of which some have known classes; clusters ``0 .. N - 1`` are these classes.
-
-    The first :math:`N` centroids start at the means of the labelled points of each class, the
-    others by greedy k-means++ (Arthur and Vassilvitskii, SODA 2007) on unlabelled points. Without
-    labels this is plain k-means.
-
-    Args:
-        x: points, ``[V, D]``.
-        num_clusters: :math:`C`.
-        nodes: ids of labelled points, ``[n]``.
-        label: their classes, ``[n]``, in ``0 .. N - 1`` with a point for each.
-        variant: ``constrained`` = labelled points never leave their cluster; ``seeded`` = labels
-            only give the first centroids.
-        spherical: scale points and centroids to unit length, so that the cosine decides.
-        restarts: k-means++ starts; the one with the least inertia is kept.
-        seed: of k-means++.
-
-    Raises:
-        InputError: points are not a finite matrix, labels do not fit them, clusters are fewer than
-            classes or more than points can fill, or an option is out of its range.
-
-    References:
-        Basu, Banerjee and Mooney (ICML 2002).
+    It starts ``restarts`` times with greedy k-means++ (Arthur and Vassilvitskii, SODA 2007), and
+    keeps the result with the least inertia. No cluster is empty.
     """
-    none = torch.empty(0, dtype=torch.long)
-    given, classes = (none if one is None else one.cpu() for one in (nodes, label))
-    num_known = _check_points(x, given, classes)
-    least, most = max(num_known, 1), num_known + len(x) - len(given)
-    if not least <= num_clusters <= most:
-        allowed = f"{least} (the known classes) to {most} (plus one per unlabelled point)"
-        raise InputError("kmeans.num_clusters", num_clusters, allowed)
-
-    points = np.ascontiguousarray(x.detach().cpu().numpy(), dtype=np.float32)
-    points = _unit(points) if spherical else points
-    ids, of = given.numpy(), classes.numpy()
-    free = np.setdiff1d(np.arange(len(points)), ids)
-    known = _means(points[ids], of, num_known, spherical) if num_known else points[:0]
-    fixed = (ids, of) if variant == "constrained" else (ids[:0], of[:0])
+    points = _unit(np.ascontiguousarray(x.detach().cpu().numpy(), dtype=np.float32))
     rng = np.random.RandomState(seed)
-    # With a centroid from labels for each cluster there is nothing random.
-    starts = (
-        _plus_plus(points[free], known, num_clusters, rng)
-        for _ in range(restarts if num_clusters > num_known else 1)
-    )
-    runs = (_lloyd(points, start, fixed, spherical) for start in starts)
-    return min(runs, key=lambda run: run.inertia)
+    runs = (_lloyd(points, _plus_plus(points, num_clusters, rng)) for _ in range(restarts))
+    return torch.from_numpy(min(runs, key=lambda run: run[1])[0])
 
 
-def _lloyd(
-    points: np.ndarray, centroids: np.ndarray, fixed: tuple[np.ndarray, np.ndarray], spherical: bool
-) -> Clustering:
+def _lloyd(points: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarray, float]:
     """Assign and average alternately until no point moves, at most 300 times."""
-    length, rows = np.einsum("ij,ij->i", points, points), np.arange(len(points))
-    cluster = None
+    cluster = np.full(len(points), -1)
     for _ in range(300):
-        distance = _distances(points, length, centroids)
+        distance = _distances(points, centroids)
         before, cluster = cluster, distance.argmin(1)
-        cluster[fixed[0]] = fixed[1]
-        _fill_empty(cluster, distance[rows, cluster], fixed[0], len(centroids))
-        if before is not None and np.array_equal(before, cluster):
+        _fill_empty(cluster, distance.min(1), len(centroids))
+        if np.array_equal(before, cluster):
             break
-        centroids = _means(points, cluster, len(centroids), spherical)
-    inertia = float(((points - centroids[cluster]) ** 2).sum(dtype=np.float64))
-    return Clustering(torch.from_numpy(cluster), torch.from_numpy(centroids), inertia)
+        sums = members(cluster, len(centroids), points.dtype.type) @ points
+        centroids = _unit(sums / np.bincount(cluster)[:, None].astype(points.dtype))
+    return cluster, float(((points - centroids[cluster]) ** 2).sum(dtype=np.float64))
 
 
-def _plus_plus(
-    candidates: np.ndarray, centroids: np.ndarray, num_clusters: int, rng: np.random.RandomState
-) -> np.ndarray:
-    """Add centroids: of some candidates drawn by squared distance the one that leaves the least."""
-    length = np.einsum("ij,ij->i", candidates, candidates)
-    nearest = _distances(candidates, length, centroids).min(1) if len(centroids) else None
+def _plus_plus(points: np.ndarray, num_clusters: int, rng: np.random.RandomState) -> np.ndarray:
+    """Add centroids: of some points drawn by squared distance the one that leaves the least."""
+    centroids, nearest = points[:0], np.full(len(points), np.inf, points.dtype)
     trials = 2 + int(np.log(num_clusters))
     while len(centroids) < num_clusters:
-        if nearest is None or not nearest.sum() > 0:
-            drawn = rng.randint(len(candidates), size=1)
-        else:
+        if len(centroids) and nearest.sum() > 0:
             cumulated = nearest.cumsum(dtype=np.float64)
             drawn = np.searchsorted(cumulated, rng.random_sample(trials) * cumulated[-1])
-            drawn = drawn.clip(max=len(candidates) - 1)
-        left = _distances(candidates, length, candidates[drawn])
-        left = left if nearest is None else np.minimum(left, nearest[:, None])
+            drawn = drawn.clip(max=len(points) - 1)
+        else:
+            drawn = rng.randint(len(points), size=1)
+        left = np.minimum(_distances(points, points[drawn]), nearest[:, None])
         best = left.sum(0).argmin()
         nearest = left[:, best]
-        centroids = np.concatenate([centroids, candidates[drawn[best]][None]])
+        centroids = np.concatenate([centroids, points[drawn[best]][None]])
     return centroids
 
 
-def _fill_empty(cluster: np.ndarray, distance: np.ndarray, fixed: np.ndarray, count: int) -> None:
+def _fill_empty(cluster: np.ndarray, distance: np.ndarray, count: int) -> None:
     """Give each empty cluster the point farthest from its centroid, in place; none gets empty."""
     sizes = np.bincount(cluster, minlength=count)
     if sizes.all():
         return
-    distance = distance.copy()
-    distance[fixed] = -1
     farthest = iter(distance.argsort()[::-1])
     for empty in np.flatnonzero(sizes == 0):
         point = next(point for point in farthest if sizes[cluster[point]] > 1)
@@ -415,35 +368,11 @@ def _fill_empty(cluster: np.ndarray, distance: np.ndarray, fixed: np.ndarray, co
         cluster[point] = empty
 
 
-def _distances(points: np.ndarray, length: np.ndarray, centroids: np.ndarray) -> np.ndarray:
+def _distances(points: np.ndarray, centroids: np.ndarray) -> np.ndarray:
     """Squared distances, ``[V, C]``."""
-    squares = np.einsum("ij,ij->i", centroids, centroids)
+    length, squares = (np.einsum("ij,ij->i", rows, rows) for rows in (points, centroids))
     return np.maximum(length[:, None] - 2 * points @ centroids.T + squares, 0)
-
-
-def _means(points: np.ndarray, cluster: np.ndarray, count: int, spherical: bool) -> np.ndarray:
-    sums = members(cluster, count, points.dtype.type) @ points
-    means = sums / np.bincount(cluster, minlength=count)[:, None].astype(points.dtype)
-    return _unit(means) if spherical else means
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-
-
-def _check_points(x: Tensor, nodes: Tensor, label: Tensor) -> int:
-    """Refuse points that are not a finite matrix, and labels that do not fit; return N."""
-    if x.dim() != 2 or not x.numel() or not torch.isfinite(x).all():
-        message = f"the points have the shape {tuple(x.shape)}"
-        hint = "Give finite numbers [V, D] of at least one point"
-        raise InputError.plain("kmeans.x", message, hint)
-    if nodes.shape != label.shape or nodes.dim() != 1:
-        message = f"the labels have the shape {tuple(label.shape)}, the nodes {tuple(nodes.shape)}"
-        raise InputError.plain("kmeans.label", message, "Give one label per node")
-    if len(nodes.unique()) < len(nodes) or not torch.isin(nodes, torch.arange(len(x))).all():
-        allowed = f"different ids from 0 to {len(x) - 1}"
-        raise InputError("kmeans.nodes", nodes.tolist()[:9], allowed)
-    classes = label.unique().tolist()
-    if classes != list(range(len(classes))):
-        raise InputError("kmeans.label", classes, f"0 to {max(*classes, 0)} with a point for each")
-    return len(classes)

@@ -7,7 +7,7 @@ and two classes may form one. So three curves give evidence, which is never the 
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Mapping, NamedTuple, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,7 +24,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover.clusters import (
     Discovery,
     centres,
-    constrained_kmeans,
+    kmeans,
     nearest,
     separation,
 )
@@ -39,9 +39,6 @@ DRAWS, SHARE = 6, 0.7
 FLAT, STEADY = 0.02, 0.6
 """Share of the largest modularity by which its plateau may be lower, and stability below which one
 new cluster is suggested, because no split is stable."""
-
-TOP = 10
-"""Number of most typical nodes of a cluster that consistency looks at."""
 
 
 class Curve(NamedTuple):
@@ -97,8 +94,7 @@ def gather(graph: Data, posterior: Tensor, state: Tensor) -> Evidence:
     known = centres(state, label, num_known + 1)[:num_known]
 
     def learnt(nodes: Tensor, count: int, seed: int) -> Tensor:
-        split = constrained_kmeans(state[nodes], count, spherical=True, restarts=3, seed=seed)
-        return centres(state[nodes], split.cluster, count)
+        return centres(state[nodes], kmeans(state[nodes], count, restarts=3, seed=seed), count)
 
     def modularity(new: int) -> float:
         cluster, _ = nearest(state, torch.cat([known, learnt(drawn, new, 0)]))
@@ -159,11 +155,12 @@ def _sample(nodes: Tensor, most: int, rng: np.random.RandomState) -> Tensor:
     return nodes[torch.from_numpy(np.sort(drawn))]
 
 
-# Scores against true classes, which no result depends on.
+def rate(discovery: Discovery, task: ShiftTask | None) -> dict[str, float]:
+    """Scores of clusters against the true classes of target nodes that were not labelled, in words.
 
-
-def rate_on(discovery: Discovery, task: ShiftTask | None) -> dict[str, float]:
-    """:func:`rate` on the target nodes of a task that were not labelled.
+    ACC and NMI are those of all these nodes, and of those of unseen classes. The average precision
+    is that of finding nodes of unseen classes by the newness of their cluster; by chance it is
+    their share.
 
     Raises:
         InputError: their true classes are not known.
@@ -172,65 +169,18 @@ def rate_on(discovery: Discovery, task: ShiftTask | None) -> dict[str, float]:
         message = "the true classes of this graph are not known"
         hint = "Leave it out, or use the target graph of a run with all labels"
         raise InputError.plain("--evaluate", message, hint)
-    target = task.target
-    free = target.y_true >= 0
-    if task.source is target:
+    free = task.target.y_true >= 0
+    if task.source is task.target:
         free[task.train] = False
-    return rate(discovery, target.y_true, target.y == task.unknown, free.nonzero().view(-1))
-
-
-def rate(discovery: Discovery, y_true: Tensor, unseen: Tensor, nodes: Tensor) -> dict[str, float]:
-    """Scores of clusters against true classes.
-
-    ``acc`` and ``nmi`` are over all ``nodes``, ``unseen_acc`` and ``unseen_nmi`` over those of
-    unseen classes. ``ap_nodes`` is the average precision at finding nodes of unseen classes by the
-    newness of their cluster, ``share_unseen`` that of chance, and ``ap_clusters`` that at finding
-    clusters most of whose nodes are unseen. ``consistency`` is that of new clusters.
-
-    Args:
-        discovery: the clusters.
-        y_true: true classes, ``[V]``, -1 where not known.
-        unseen: whether a node is of an unseen class, ``[V]``.
-        nodes: nodes to score, ``[n]``: those with a true class that were not labelled.
-    """
-    every = [*discovery.known, *discovery.new]
-    newness = torch.tensor([cluster.newness for cluster in every], dtype=torch.double)
-    group, hidden = discovery.cluster, nodes[unseen[nodes]]
-    scores = dict(clustering_scores(group[nodes], y_true[nodes]))
-    if len(hidden):
-        on_unseen = clustering_scores(group[hidden], y_true[hidden])
-        scores |= {f"unseen_{name}": value for name, value in on_unseen.items()}
-        scores["ap_nodes"] = float(average_precision_score(unseen[nodes], newness[group[nodes]]))
-        scores["share_unseen"] = len(hidden) / len(nodes)
-    scored = [cluster.nodes[torch.isin(cluster.nodes, nodes)] for cluster in every]
-    new = torch.tensor([len(n) > 0 and float(unseen[n].float().mean()) > 0.5 for n in scored])
-    if new.any():
-        scores["ap_clusters"] = float(average_precision_score(new, newness))
-    return scores | {"consistency": consistency(scored[len(discovery.known) :], y_true)}
-
-
-def consistency(typical: Sequence[Tensor], y_true: Tensor, top: int = TOP) -> float:
-    """Mean share of the most frequent class in the ``top`` most typical nodes of each cluster."""
-    looked_at = [y_true[nodes[:top]] for nodes in typical if len(nodes)]
-    shares = [float(classes.bincount().max()) / len(classes) for classes in looked_at]
-    return sum(shares) / max(len(shares), 1)
-
-
-def score_lines(scores: Mapping[str, float]) -> str:
-    """Scores of :func:`rate` in words, a line each."""
-    percent = {name: f"{100 * value:.2f}" for name, value in scores.items()}
-    lines = ["all unlabelled nodes: ACC {acc}, NMI {nmi}".format(**percent)]
-    if "unseen_acc" in scores:
-        clusters = "no cluster consists mostly of unseen classes"
-        if "ap_clusters" in scores:
-            clusters = f"{scores['ap_clusters']:.3f} over clusters"
-        lines += [
-            "nodes of unseen classes: ACC {unseen_acc}, NMI {unseen_nmi}".format(**percent),
-            f"average precision of the ranking: {scores['ap_nodes']:.3f} over nodes "
-            f"(random: {scores['share_unseen']:.3f}), {clusters}",
-        ]
-    lines.append(
-        "share of the commonest class in the ten most typical nodes of a cluster: "
-        f"{100 * scores['consistency']:.0f} %"
-    )
-    return "scores against true classes\n  " + "\n  ".join(lines)
+    true, group = task.target.y_true[free], discovery.cluster[free]
+    unseen = (task.target.y == task.unknown)[free]
+    scores = {}
+    for of, nodes in (("all nodes", unseen >= 0), ("nodes of unseen classes", unseen)):
+        if nodes.any():
+            for name, value in clustering_scores(group[nodes], true[nodes]).items():
+                scores[f"{name.upper()} of {of}"] = value
+    if unseen.any():
+        newness = np.array([cluster.newness for cluster in discovery.every])[group]
+        scores["average precision of the ranking"] = average_precision_score(unseen, newness)
+        scores["average precision by chance"] = float(unseen.double().mean())
+    return scores

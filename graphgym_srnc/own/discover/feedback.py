@@ -32,9 +32,9 @@ class Labels(NamedTuple):
     part: dict[int, str]
 
 
-def in_words(classes: Sequence[str]) -> list[str]:
-    """Class names that are not numbers, since the next run reads numbers as original labels."""
-    return [f"class {name}" if name.lstrip("-").isdecimal() else name for name in classes]
+def in_words(name: str) -> str:
+    """A class name that is no number, since the next run reads numbers as original labels."""
+    return f"class {name}" if name.lstrip("-").isdecimal() else name
 
 
 def parse_names(given: Sequence[str], num_new: int) -> dict[int, str]:
@@ -62,12 +62,7 @@ def parse_names(given: Sequence[str], num_new: int) -> dict[int, str]:
 
 
 def labels(
-    discovery: Discovery,
-    names: Mapping[int, str],
-    classes: Sequence[str],
-    parts: Mapping[str, Tensor],
-    y: Tensor,
-    per_class: int = 20,
+    discovery: Discovery, parts: Mapping[str, Tensor], y: Tensor, per_class: int = 20
 ) -> Labels:
     """The next run's labels: the existing ones, and certain nodes of named clusters.
 
@@ -77,9 +72,7 @@ def labels(
     outside named clusters. Inside them they are left out, because their class is not known.
 
     Args:
-        discovery: the clusters.
-        names: names of new clusters, by number.
-        classes: names of known classes.
+        discovery: the clusters, some of whose new ones have names.
         parts: nodes of ``train``, ``val`` and ``test``.
         y: classes, ``[V]``, :math:`N` for those of no known class; read at these nodes alone.
         per_class: training nodes from each named cluster.
@@ -87,25 +80,23 @@ def labels(
     Raises:
         InputError: a named cluster has no certain node.
     """
-    unknown, result = len(discovery.known), Labels({}, {})
-    named = [cluster for cluster in discovery.new if cluster.number in names]
-    inside = {discovery.index(cluster) for cluster in named}
+    classes, result = [*discovery.classes, UNKNOWN], Labels({}, {})
     given = {node: part for part, nodes in parts.items() for node in nodes.tolist()}
     for node, part in given.items():
-        is_known = int(y[node]) < unknown
-        if is_known or int(discovery.cluster[node]) not in inside:
-            result.label[node] = classes[int(y[node])] if is_known else UNKNOWN
-            result.part[node] = part
-    for cluster in named:
-        name, nodes = names[cluster.number], cluster.nodes
-        called = nodes[discovery.label[nodes] == unknown].tolist()
-        certain = [node for node in called if node not in given]
-        if not certain:
+        k, cluster = int(y[node]), discovery.every[discovery.cluster[node]]
+        if classes[k] is not UNKNOWN or not (cluster.number and cluster.name):
+            result.label[node], result.part[node] = classes[k], part
+    unknown = discovery.label == len(discovery.known)
+    for cluster in discovery.new:
+        nodes = cluster.nodes[unknown[cluster.nodes]].tolist()
+        certain = [node for node in nodes if node not in given] if cluster.name else []
+        if cluster.name and not certain:
             text = "has no node that the model predicts as unknown"
-            message = f"cluster {cluster.number} ({name}) {text}"
+            message = f"cluster {cluster.number} ({cluster.name}) {text}"
             raise InputError.plain("--name", message, "Name another cluster")
         for rank, node in enumerate(certain[: per_class + per_class // 2]):
-            result.label[node], result.part[node] = name, "train" if rank < per_class else "val"
+            result.label[node] = cluster.name
+            result.part[node] = "train" if rank < per_class else "val"
     return result
 
 

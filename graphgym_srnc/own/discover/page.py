@@ -11,7 +11,6 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data.names import Names
@@ -20,7 +19,7 @@ from graphgym_srnc.own.discover.evidence import Evidence
 from graphgym_srnc.own.discover.table import HEADS, Row, figures
 from graphgym_srnc.plots import embedding
 from graphgym_srnc.plots.style import INK, PALE, PALETTE, encode, style
-from graphgym_srnc.report.html import fill, png_size
+from graphgym_srnc.report.html import fill
 
 MOST_NODES, LONGEST_TEXT = 200_000, 120
 """Maximum number of nodes on the map and of letters of a node's text, for a page below 40 MB."""
@@ -45,9 +44,8 @@ def render(
     rows: Sequence[Row],
     discovery: Discovery,
     evidence: Evidence,
-    pictures: Mapping[str, tuple[str, bytes]],
+    pictures: Mapping[str, bytes],
     every_node: Mapping[str, Any],
-    classes: Sequence[str],
     command: str,
     naming: str = "",
 ) -> str:
@@ -60,17 +58,10 @@ def render(
         evidence: on their number.
         pictures: result of :func:`pictures`.
         every_node: result of :func:`map_data`.
-        classes: names of known classes.
         command, naming: commands that write the page again, and that name the clusters.
     """
-    images = {
-        name: (caption, base64.b64encode(png).decode(), *(png_size(png) or ()))
-        for name, (caption, png) in pictures.items()
-    }
-    known = [
-        (plain(name), len(c.nodes), *figures(c, *SHOWN))
-        for name, c in zip(classes, discovery.known)
-    ]
+    images = {name: base64.b64encode(png).decode() for name, png in pictures.items()}
+    known = [(plain(c.name), len(c.nodes), *figures(c, *SHOWN)) for c in discovery.known]
     return fill(
         Path(__file__).with_name("page.html"),
         title=plain(title),
@@ -86,25 +77,14 @@ def render(
         command=plain(command),
         naming=plain(naming),
         called=int((discovery.label == len(known)).sum()),
-        total=len(known) + len(discovery.new),
+        total=len(discovery.every),
     )
 
 
-def pictures(discovery: Discovery, evidence: Evidence) -> dict[str, tuple[str, bytes]]:
-    """Caption and PNG file of all pictures, by name."""
-    total = len(discovery.known) + len(discovery.new)
-    on_map = (
-        "Each dot is a node; nodes with similar representations are close together (t-SNE). "
-        "Grey: clusters of known classes. Distances between groups have little meaning."
-    )
-    on_evidence = (
-        "Three criteria over the number of clusters. Circle: the suggestion of each. Grey: "
-        f"range of the suggestions. Dotted: the {total} clusters used here."
-    )
-    return {
-        "map": (on_map, encode(map_figure(discovery))),
-        "evidence": (on_evidence, encode(evidence_figure(evidence, total))),
-    }
+def pictures(discovery: Discovery, evidence: Evidence) -> dict[str, bytes]:
+    """PNG files of the map and of the evidence."""
+    curves = evidence_figure(evidence, len(discovery.every))
+    return {"map": encode(map_figure(discovery)), "evidence": encode(curves)}
 
 
 @lru_cache(maxsize=1)
@@ -128,21 +108,19 @@ def map_figure(discovery: Discovery) -> Figure:
     """Figure of at most 2,000 nodes (t-SNE): new clusters in colour, known classes grey."""
     shown = embedding.sample(len(discovery.cluster))
     points, cluster = layout(discovery)[shown], discovery.cluster[shown].numpy()
+    known = len(discovery.known)
     figure = Figure(figsize=(7.2, 5.6), dpi=130)
     axes = figure.subplots()
-    x, y = points[cluster < len(discovery.known)].T
-    axes.scatter(x, y, s=7, color="#CFCFCF", linewidths=0, label="clusters of known classes")
-    members = {new.number: points[cluster == discovery.index(new)] for new in discovery.new}
-    for (number, dots), color in zip(members.items(), _colours(len(members))):
-        x, y = dots.T
-        label = f"cluster {number}"
-        axes.scatter(x, y, s=9, color=color, linewidths=0, alpha=0.85, label=label)
+    dots: dict[str, Any] = {"linewidths": 0, "alpha": 0.85}
+    x, y = points[cluster < known].T
+    axes.scatter(x, y, s=7, color="#CFCFCF", label="clusters of known classes", **dots)
     box = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": INK, "alpha": 0.9}
     look: dict[str, Any] = {"ha": "center", "va": "center", "weight": "bold", "color": INK}
-    for number, dots in members.items():
-        if len(dots):
-            x, y = np.median(dots, 0)
-            axes.text(x, y, str(number), bbox=box, **look)
+    for k, color in enumerate(_colours(len(discovery.new))):
+        x, y = points[cluster == known + k].T
+        axes.scatter(x, y, s=9, color=color, label=f"cluster {k + 1}", **dots)
+        if len(x):
+            axes.text(np.median(x), np.median(y), str(k + 1), bbox=box, **look)
     axes.set(xticks=[], yticks=[], title="map of the clustered nodes (t-SNE)")
     axes.spines[:].set(visible=True, color=PALE)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=2.5, handletextpad=0.3)
@@ -168,21 +146,12 @@ def evidence_figure(evidence: Evidence, num_clusters: int) -> Figure:
     return figure
 
 
-def map_data(
-    discovery: Discovery,
-    posterior: Tensor,
-    classes: Sequence[str],
-    names: Names,
-    cluster_names: Mapping[int, str],
-) -> dict[str, Any]:
+def map_data(discovery: Discovery, names: Names) -> dict[str, Any]:
     """What the script of the map reads, as JSON values; arrays of one number per node are base64.
 
     Args:
         discovery: the clusters.
-        posterior: of the model, ``[V, N + 1]``, the unknown class last.
-        classes: names of known classes.
         names: of nodes.
-        cluster_names: names given by the user, by number.
     """
     shown = embedding.sample(len(discovery.cluster), MOST_NODES)
     points = layout(discovery)[shown]
@@ -195,19 +164,16 @@ def map_data(
         own = list(map(plain, called))
         return {"by": by, "of": _packed(group), "names": own, "colours": list(colours)}
 
-    known, cluster = len(classes), discovery.cluster.numpy()[shown]
-    label, p_unknown = discovery.label.numpy()[shown], posterior[:, -1].numpy()[shown]
-    called = [f"known: {plain(name)}" for name in classes]
-    for new in discovery.new:
-        called.append(": ".join(filter(None, [f"new {new.number}", cluster_names.get(new.number)])))
+    known, cluster = len(discovery.known), discovery.cluster.numpy()[shown]
+    label, p_unknown = discovery.label.numpy()[shown], discovery.posterior[:, -1].numpy()[shown]
+    called = [f"known: {plain(name)}" for name in discovery.classes]
+    called += [": ".join(filter(None, [f"new {new.number}", new.name])) for new in discovery.new]
     fifth = np.minimum((p_unknown * len(RAMP)).astype(int), len(RAMP) - 1)
     fifths = [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)]
-    by_class = [*classes, "unknown"]
-    ids = names.ids if names.ids is not None else [f"node {k}" for k in range(len(posterior))]
-    texts = None
-    if names.texts:
-        cut = (names.texts[node][: 4 * LONGEST_TEXT] for node in shown.tolist())
-        texts = [short(text, LONGEST_TEXT) for text in cut]
+    by_class = [*discovery.classes, "unknown"]
+    nodes = shown.tolist()
+    ids = [names.ids[node] if names.ids else f"node {node}" for node in nodes]
+    texts = [names.texts[node][: 4 * LONGEST_TEXT] for node in nodes] if names.texts else None
     return {
         "x": _packed(places[:, 0]),
         "y": _packed(places[:, 1]),
@@ -217,14 +183,14 @@ def map_data(
             colouring("P(unknown)", fifth, fifths, *RAMP),
         ],
         "p": _packed(p_unknown * SIDE),
-        "newness": [round(c.newness, 4) for c in (*discovery.known, *discovery.new)],
+        "newness": [round(cluster.newness, 4) for cluster in discovery.every],
         "marks": [  # where the number and name of a new cluster stand
             [*np.median(places[inside], 0).round().astype(int).tolist(), short(name[4:], 30)]
             for k, name in enumerate(called)
             if k >= known and (inside := cluster == k).any()
         ],
-        "ids": [short(ids[node], LONGEST_TEXT) for node in shown.tolist()],
-        "texts": texts,
+        "ids": [short(id, LONGEST_TEXT) for id in ids],
+        "texts": texts and [short(text, LONGEST_TEXT) for text in texts],
     }
 
 

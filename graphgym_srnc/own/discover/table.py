@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Mapping, NamedTuple, Sequence
+from typing import NamedTuple, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,48 +39,38 @@ HEADS = ("cluster", "nodes", *(head for head, _ in FIGURES.values()), "nearest k
 
 
 class Row(NamedTuple):
-    """A new cluster: its cells, its typical words, its most typical nodes and its name."""
+    """A new cluster, its cells, its typical words and its most typical nodes."""
 
     cluster: Cluster
     cells: list[str]
     words: list[str]
     nodes: list[str]
-    name: str = ""
 
     @property
     def title(self) -> str:
         """Its number, and its name if the user has given it one."""
-        return f"{self.cluster.number}" + f", {plain(self.name)}" * bool(self.name)
+        return ", ".join(filter(None, [str(self.cluster.number), plain(self.cluster.name)]))
 
 
-def rows(
-    discovery: Discovery,
-    graph: Data,
-    classes: Sequence[str],
-    names: Names,
-    top: int = 10,
-    cluster_names: Mapping[int, str] | None = None,
-) -> list[Row]:
+def rows(discovery: Discovery, graph: Data, names: Names, top: int = 10) -> list[Row]:
     """The new clusters in words, the likeliest new class first.
 
     Args:
         discovery: the clusters.
         graph: with ``x`` ``[V, F]``.
-        classes: names of known classes.
         names: of nodes and feature columns.
         top: number of nodes and words of each cluster.
-        cluster_names: names given by the user, by number.
     """
     words = distinguishing(features(prepare(graph, "none").x), discovery.cluster.numpy(), top)
     result = []
-    for cluster in discovery.new:
-        nearest = [f"{plain(classes[k])} {share:.2f}" for k, share in cluster.nearest[:NEAREST]]
+    for index, cluster in enumerate(discovery.new, len(discovery.known)):
+        shares = cluster.nearest[:NEAREST]
+        nearest = [f"{plain(discovery.classes[k])} {share:.2f}" for k, share in shares]
         size = str(len(cluster.nodes))
         cells = [str(cluster.number), size, *figures(cluster), ", ".join(nearest)]
-        own_words = [column_name(names, column) for column, _ in words[discovery.index(cluster)]]
+        own_words = [column_name(names, column) for column in words[index]]
         nodes = [node_name(names, node) for node in cluster.nodes[:top].tolist()]
-        name = (cluster_names or {}).get(cluster.number, "")
-        result.append(Row(cluster, cells, own_words, nodes, name))
+        result.append(Row(cluster, cells, own_words, nodes))
     return result
 
 
@@ -108,7 +98,7 @@ def to_csv(rows: Sequence[Row], raw: bool = False) -> str:
         values = [getattr(row.cluster, figure) for figure in FIGURES]
         lists = " | ".join(row.words), " | ".join(row.nodes)
         size = len(row.cluster.nodes)
-        lines.append([row.cluster.number, size, *values, row.cells[-1], *lists, row.name])
+        lines.append([row.cluster.number, size, *values, row.cells[-1], *lists, row.cluster.name])
     return text.to_csv([head, *lines], raw)
 
 
@@ -136,12 +126,16 @@ def read_names(texts: str | None, words: str | None, folder: Path | None, graph:
         if "text" not in columns:
             message = f"{texts} has the columns {', '.join(columns)}"
             raise InputError.plain("--texts", message, "Add a column text")
-        _check("--texts", texts, columns["text"], graph.num_nodes, "nodes")
         names = names._replace(ids=columns.get("id"), texts=columns["text"])
     if words:
-        lines = _lines(words)
-        _check("--words", words, lines, graph.num_features, "features")
-        names = names._replace(words=lines)
+        names = names._replace(words=_lines(words))
+    for option, file, lines, count, what in (
+        ("--texts", texts, names.texts, graph.num_nodes, "nodes"),
+        ("--words", words, names.words, graph.num_features, "features"),
+    ):
+        if file and lines is not None and len(lines) != count:
+            message = f"{file} has {len(lines)} lines for {count} {what}"
+            raise InputError.plain(option, message, "Write one line for each")
     return names
 
 
@@ -161,19 +155,13 @@ def _lines(file: str) -> list[str]:
     return read.text(Path(file)).removesuffix("\n").split("\n")
 
 
-def _check(option: str, file: str, lines: list[str], count: int, what: str) -> None:
-    if len(lines) != count:
-        message = f"{file} has {len(lines)} lines for {count} {what}"
-        raise InputError.plain(option, message, "Write one line for each")
-
-
 # Words that are typical of a cluster.
 
 
 def distinguishing(
     x: sp.csr_array | np.ndarray, group: np.ndarray, most: int = 10
-) -> dict[int, list[tuple[int, float]]]:
-    """The typical columns of each group with their :math:`z` above 2, the largest first.
+) -> list[list[int]]:
+    """The typical columns of each group, those with :math:`z` above 2, the largest first.
 
     Words count once per node (:func:`log_odds`); other features are compared by their means.
 
@@ -192,10 +180,7 @@ def distinguishing(
         dense = x.toarray() if isinstance(x, sp.csr_array) else x
         scores = [mean_difference(dense, group == number) for number in range(num_groups)]
     best = [np.argsort(-z, kind="stable")[:most] for z in scores]
-    return {
-        number: [(int(column), float(z[column])) for column in columns if z[column] > 2]
-        for number, (z, columns) in enumerate(zip(scores, best))
-    }
+    return [columns[z[columns] > 2].tolist() for z, columns in zip(scores, best)]
 
 
 def log_odds(counts: np.ndarray, others: np.ndarray, prior: np.ndarray) -> np.ndarray:

@@ -1,0 +1,253 @@
+"""The parser of all commands. Each command is a module here with ``main(args)``."""
+
+from __future__ import annotations
+
+import argparse
+
+from graphgym_srnc import __version__
+from graphgym_srnc.cli import data
+from graphgym_srnc.cli.arguments import OVERWRITE, TRUST, add_options
+
+FOLDERS = """\
+folders DIR+  folder of an experiment, or a folder that contains experiments at any depth"""
+
+RAW = """\
+--raw  write text to .csv files unchanged (default: put a ' before what a spreadsheet would take
+    for a formula)"""
+
+LIMITS = """\
+--jobs N=0  run N processes on this machine; 0 = one per core
+--time-limit S=0.0  stop an attempt of a run after S seconds; 0 = no limit
+--memory-limit MIB=0.0  limit the memory of a run's process; 0 = no limit
+--retries K=1  retry a run K times if its process died or hit a limit"""
+
+COMMANDS = {
+    "run": f"""
+Train and evaluate a config over several seeds.
+
+--cfg FILE|NAME  read this yaml file, or a shipped config such as paper/open_set/cora-srnc (default:
+    the package's default config)
+--repeat R=1  run R seeds, counted from `seed` of the config
+--resume  run only the seeds without a finished result; continue an interrupted one from its
+    checkpoint
+--overwrite  run all seeds again and replace their results
+--out-dir DIR  write results below DIR (default: out_dir of the config)
+--name NAME  name the folder of this experiment (default: the config's name, plus the settings of
+    data, shift and method given on the command line)
+--[no-]figures  draw figures for every seed, or for none (default: for the first seed only)
+--figure-every K=0  also draw every K-th episode; 0 = only the first and the selected one
+--map pca|tsne=pca  project embeddings to two dimensions with this method
+--no-tensorboard  write no TensorBoard event files
+{TRUST}
+
+Give config keys and their values last:
+    graphgym-srnc run --cfg paper/open_set/cora-srnc --repeat 10 gnn.dim_inner 64 train.patience 1
+Results are written to <out-dir>/<name>/. Finished runs are kept unless you give --overwrite.
+After Ctrl-C or a crash, repeat the command with --resume: an interrupted run continues from its
+checkpoint. `graphgym-srnc options` lists every config key.
+""",
+    "grid": f"""
+Run all combinations of settings in a grid file, in parallel.
+
+--cfg FILE|NAME  set the base config, as for `run`
+--grid FILE|NAME!  read this grid file, or a shipped one such as grids/open_set
+--repeat R=1  run R seeds of each setting
+--dry-run  list the runs and what each changes in the base config, then stop
+--sample N=0  draw N settings at random; 0 = run all of them
+--sample-alias A,B  with --sample: try every value of these aliases on each drawn setting of the
+    others (default: draw all keys)
+--sample-seed S=0  seed the random draw of --sample
+--resume  run only the runs without a finished result
+--overwrite  run all runs again and replace their results
+--out-dir DIR  write results below DIR (default: out_dir of the config)
+--name NAME  name the folder of this grid (default: <base>_grid_<grid>)
+--figures  draw the confusion matrix and the embeddings for the first seed of each setting
+--no-tensorboard  write no TensorBoard event files
+{TRUST}
+
+Each line of the grid file holds a config key, a short alias and a list of values. An empty line
+starts a second search space:
+    gnn.layer_type  l  ['gcnconv','sageconv']
+    srnc.rounds     T  [2,3]
+The key `cfg` varies the base config itself. Results are written to <out-dir>/<base>_grid_<grid>/,
+one folder per experiment. Give settings for all runs last, as config keys and their values.
+Ctrl-C keeps finished runs; repeat the command with --resume to run the others.
+
+{LIMITS}
+--executor local|ray=local  run on this machine, or on a Ray cluster
+--ray-address ADDRESS=auto  connect to the Ray cluster at ADDRESS; auto = the one this machine
+    belongs to
+--ray-cpus C=1.0  reserve C CPUs of the cluster for each run
+--ray-gpus G=0.0  reserve G GPUs of the cluster for each run
+""",
+    "tune": f"""
+Search hyperparameters with the same budget for every method. Validation scores alone
+choose the settings. Needs Optuna: pip install 'graphgym-srnc[tune]'.
+
+--cfg FILE|NAME  set the base config, as for `run`
+--methods A,B  tune these methods (default: the method of the config)
+--trials N=20  try N settings per method, including the config as it is
+--seeds A-B=100-102  run each trial on these seeds; do not report results on them
+--selection RULE  select episodes and settings with this rule, see train.selection (default: that of
+    --cfg)
+--sampler tpe|random=tpe  propose settings with Optuna's TPE or at random
+--search-seed S=0  seed the sampler
+--no-pruning  run all seeds of every trial (default: stop a trial whose first seed scores less than
+    the median of the completed trials)
+--dry-run  list the search space of each method, then stop
+--overwrite  run all trials again and replace their results
+--out-dir DIR  write results below DIR (default: out_dir of the config)
+--name NAME  name the folder of this study (default: <base>_tune)
+--block TASK&  describe a task by config keys and values in quotation marks; repeat it to average
+    scores over several tasks (default: the task of --cfg)
+{TRUST}
+
+Each method starts from its own config if one lies beside --cfg: paper/close_set/citation/cmd lies
+beside .../erm. Trial 0 is that config, unchanged. Keys that you set at the end of the command are
+not searched. After Ctrl-C or a crash, repeat the command to continue; raise --trials to add trials:
+    graphgym-srnc tune --cfg paper/close_set/citation/erm --methods erm,cmd,a2gnn --trials 20
+    graphgym-srnc grid --grid results/citation-erm_tune/tuned.txt --repeat 10
+
+{LIMITS}
+""",
+    "compare": f"""
+Compare finished runs in one table with paired tests, ranks and the paper's numbers.
+
+{FOLDERS}
+--metric NAME+  show these scores; seconds, peak_memory_mib and params are possible too. The first
+    one chooses the settings (default: micro_f1, or the scores of the paper's table)
+--split SPLIT=test  show scores on these nodes: train, val or test
+--by KEY+  make one row for each value of these keys (default: method and backbone)
+--columns KEY+  make one column for each value of these keys (default: the task)
+--select KEY*=all  choose the best setting of each cell over these keys by validation score; all =
+    all keys that vary, except those of the data. Without a KEY, pool the runs of all settings
+--against ROW  test every row against ROW (default: no such test)
+--test TEST=wilcoxon  use this paired test: wilcoxon or t
+--alpha A=0.05  set the significance level of tests and intervals
+--intervals  show a bootstrap confidence interval for each mean
+--paper TABLE  show the paper's numbers beside yours: open_set, close_set or clustering
+--format FORMAT  print text, markdown, csv or latex (default: by the suffix of --out, else text)
+--out FILE  write the table to FILE, such as table.md, table.csv or table.tex (default: print it)
+--figure FILE  draw the critical-difference diagram of the first score to a .png, .pdf or .svg file
+{RAW}
+{OVERWRITE}
+
+KEY is a config key, or one of method, backbone and task; with --paper also `paper`, the matching
+row of the paper's table.
+    graphgym-srnc compare results --metric micro_f1 macro_recall --against erm
+    graphgym-srnc compare results/open_set/report --paper open_set --out table.tex
+    graphgym-srnc compare results/my_grid --by gnn.layer_type --columns dataset.name \\
+        --figure ranks.pdf
+Validation scores alone choose the setting that a cell shows. Two runs form a pair if they have the
+same split and the same seed.
+""",
+    "report": f"""
+Write results as one HTML page with tables, tests and figures. It needs no network.
+
+{FOLDERS}
+--out FILE  write the page to FILE (default: the name of the first DIR with .html, in the current
+    directory)
+--metric NAME+  compare these scores; the first one chooses the settings (default: Micro-F1, macro
+    recall and scores of the unknown class)
+--against ROW  test every row against ROW (default: the row with the best mean rank)
+--title TEXT  set the title of the page (default: the names of the folders)
+--figures FOLDER  also write each figure to FOLDER as PNG and PDF
+--paper TABLE  show the paper's numbers beside yours: open_set, close_set, clustering or none
+    (default: the table that matches most runs)
+{OVERWRITE}
+""",
+    "check": """
+Verify the checksums of stored results. The command reads every file that a SHA256SUMS
+lists, every record, checkpoint and graph folder of `data make`, in DIR and below. It
+changes nothing. The exit status is 1 if a file is damaged.
+
+folder DIR  folder of an experiment, a folder of experiments, or a graph folder
+""",
+    "predict": f"""
+Predict the class of every node with a trained run.
+
+run RUN  folder of a run or an experiment, or a model file
+--graph FILE  read another graph, in a format of the shift `file`; its labels are not read (default:
+    the target graph of the run)
+--features FILE  read the features of --graph from FILE if the graph is a list of edges
+--out FILE!  write the predictions to FILE, .csv or .parquet
+--probabilities  add a column with the probability of each class
+{RAW}
+{OVERWRITE}
+{TRUST}
+
+RUN is the folder of a run, <out-dir>/<name>/<seed>; the folder of an experiment, of which the
+finished run with the lowest seed is read; or a model file of a run or of an estimator's save().
+Give --graph the whole graph, old and new nodes together: a GNN needs the neighbours of a node.
+""",
+    "discover": f"""
+Cluster the nodes that a trained run predicts as unknown, and describe each cluster.
+
+run RUN  folder of an open-set run, or of an experiment (its lowest seed is read)
+--graph FILE  read another graph, in a format of the shift `file` (default: the target graph of the
+    run)
+--features FILE  read the features of --graph from FILE if the graph is a list of edges
+--texts FILE  read one text per node: one line each, or a .csv with the columns id and text
+    (default: nodes.csv in the folder of the graph)
+--words FILE  read the names of features, one line each (default: words.txt in the folder of the
+    graph)
+--out PAGE.html  also write an HTML page with figures
+--csv FILE  also write the table of clusters
+--nodes FILE  also write a table of all nodes, .csv or .parquet
+--before FILE  keep the cluster names of FILE, an earlier table of --nodes
+--figures FOLDER  also write the figures as PNG
+--labels-out FOLDER  write the graph with the named clusters as classes
+--clusters K=0  set the number of clusters, known classes included; 0 = the most stable number
+--top N=10  show N words and N nodes per cluster
+--nodes-per-class N=20  take N training nodes from each named cluster
+--evaluate  score the ranking and the clusters against the true classes
+--name CLUSTER&  name a cluster, as in 1=biology; repeat it to name several
+{RAW}
+{OVERWRITE}
+{TRUST}
+
+Name the clusters that you recognise and train on them: --name 1="graph theory" --name 2=biology
+--labels-out FOLDER writes the graph with the most certain nodes of each named cluster as training
+nodes of a new class. `graphgym-srnc run --cfg own dataset.name FOLDER` reads that folder.
+""",
+    "options": """
+List methods, shifts, backbones and all config keys with their defaults.
+
+block BLOCK?  list one block only: a method, a shift, train or dataset (default: all)
+""",
+}
+"""What each command does, its arguments, examples, and arguments of the group 'where to run'."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all subcommands."""
+    parser = argparse.ArgumentParser(
+        prog="graphgym-srnc",
+        allow_abbrev=False,
+        description="Train graph neural networks for node classification under distribution shift,"
+        " on PyTorch Geometric's GraphGym.",
+    )
+    parser.add_argument("--version", action="version", version=f"graphgym-srnc {__version__}")
+    add_options(parser, "--debug  show the traceback of internal errors")
+    metavar = "{" + ",".join([*COMMANDS, "data"]) + "}"
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar=metavar)
+    for name, text in COMMANDS.items():
+        description, options, epilog, where, *_ = [*text.strip().split("\n\n"), "", ""]
+        # The first sentence is the line in the list of commands.
+        summary = description.partition(". ")[0].rstrip(".").replace("\n", " ")
+        own = subparsers.add_parser(
+            name,
+            help=summary[0].lower() + summary[1:],
+            description=description,
+            epilog=epilog,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        add_options(own, options)
+        if where:
+            add_options(own.add_argument_group("where to run"), where)
+        if "--cfg" in options:
+            own.usage = f"graphgym-srnc {name} [options] [key value ...]"
+            own.set_defaults(overrides=[])
+    data.add_parser(subparsers)
+    return parser
