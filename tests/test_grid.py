@@ -16,6 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from stored import experiments
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
@@ -368,7 +369,7 @@ def start(
 def stored(root: Path) -> dict:
     return {
         (name, seed): result["test"]
-        for name, results in store.experiments(root)
+        for name, results in experiments(root).items()
         for seed, result in results.items()
     }
 

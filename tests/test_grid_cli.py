@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from stored import experiments
 from torch_geometric.data import Data
 
 from graphgym_srnc.cli.main import main
@@ -93,7 +94,7 @@ def filled(shared, tmp_path) -> Path:
 
 
 def results(folder: Path) -> dict[str, dict[int, store.Result]]:
-    return dict(store.experiments(folder / "results" / "g"))
+    return experiments(folder / "results" / "g")
 
 
 def numbers(result: store.Result | None) -> dict:

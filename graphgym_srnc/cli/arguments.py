@@ -233,39 +233,6 @@ def read_config(cfg_file: str | None, words: Sequence[Any]) -> dict[str, Any]:
     return settings
 
 
-def refuse_finished(args: argparse.Namespace, settings: dict[str, Any]) -> None:
-    """Refuse to run finished runs again, before slow imports.
-
-    Results of other settings are left to :meth:`graphgym_srnc.io.store.Experiment.plan`.
-
-    Args:
-        args: the arguments of ``run``.
-        settings: the settings of the config file.
-
-    Raises:
-        InputError: some of the runs are finished.
-    """
-    from graphgym_srnc.io import config_files, store
-    from graphgym_srnc.io.settings import is_volatile
-
-    settings = settings | dict(config_files.pairs(args.overrides))
-    values = config_files.read("default") | settings
-    try:
-        first = int(values.get("seed", 0))
-    except (TypeError, ValueError):
-        return  # which is refused later
-    store.refuse_finished(
-        args.out_dir or values["out_dir"],
-        args.name or default_name(args.cfg, args.overrides, values["dataset.format"]),
-        store.seeds(first, args.repeat),
-        lambda stored: all(
-            str(stored.get(key)) == str(value)
-            for key, value in settings.items()
-            if not is_volatile(key)
-        ),
-    )
-
-
 def remark(cfgs: Sequence[CfgNode]) -> None:
     """Print notes on stderr about keys without effect and about nondeterminism."""
     from graphgym_srnc.core import environment

@@ -10,7 +10,7 @@ from typing import Iterator, NamedTuple
 
 from graphgym_srnc.errors import InputError
 
-KINDS = ("damaged", "newer", "foreign", "unfinished")
+KINDS = ("damaged", "foreign", "unfinished")
 """What may be wrong with a file or folder, see ``docs/reference/results-folder.md``."""
 
 LEFTOVERS = (".new", ".old", ".tmp")
@@ -132,8 +132,9 @@ def _run(run: Path, names: set[str]) -> Iterator[Finding]:
         stopped = "has no result: it was stopped or is still running"
         yield Finding(run, "unfinished", failed if "error.txt" in names else stopped)
     except store.Unreadable as problem:
-        kind = "newer" if isinstance(problem, store.Newer) else "damaged"
-        yield Finding(run / "result.json", kind, str(problem))
+        yield Finding(run / "result.json", "damaged", str(problem))
+    except OSError:
+        pass  # of a listed file, which is verified as such
     if store.CHECKPOINT in names:
         try:
             tensors.read(run / store.CHECKPOINT)

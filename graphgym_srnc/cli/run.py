@@ -99,8 +99,6 @@ def main(args: argparse.Namespace) -> None:
 
     arguments.check_least(args, repeat=1, figure_every=0)
     settings = arguments.read_config(args.cfg, args.overrides)
-    if not (args.resume or args.overwrite):
-        arguments.refuse_finished(args, settings)
     with environment.uncollected():
         from graphgym_srnc.core import parallel
     with parallel.processes():

@@ -86,7 +86,6 @@ class Checkpoint:
         begin = time.monotonic()
         if self.share < 1 and (begin - self.last_write) * self.share < self.cost:
             return
-        self.experiment.check_there(self.seed)
         name, numbers, *rest = cast(tuple[Any, ...], np.random.get_state())
         values: dict[str, torch.Tensor] = {}
         whole = {

@@ -105,7 +105,6 @@ class Recorder:
         if self.board is None:
             # Only now, since a method may still refuse its task when it starts.
             self.board = self._open(episode.number)
-        self.experiment.check_there(self.cfg.seed)
         with untouched(method):
             seen = blind(method, task)
             scores = method.predict_at(seen.source, task.train, seen.role_of(seen.source))
@@ -118,7 +117,6 @@ class Recorder:
 
     def finish(self, record: RunRecord, method: Method, task: ShiftTask) -> None:
         """Show the selected episode of a trained method."""
-        self.experiment.check_there(self.cfg.seed)
         self.watch.doing("drawing figures" if self.extras.figures else "writing files")
         if self.board is not None:
             self.board.finish(record, method, task, self.extras.settings(self.cfg))
