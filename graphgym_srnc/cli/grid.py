@@ -60,8 +60,6 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="N",
         help="draw N settings at random (default: run all of them)",
     )
-    text = "with --sample: try every value of these aliases on each drawn setting of the others"
-    add("--sample-alias", "A,B", "", f"{text} (default: draw all keys)")
     add("--sample-seed", "S", 0, "seed the random draw of --sample (default: 0)")
     arguments.add_present(
         parser,
@@ -168,17 +166,11 @@ def main(args: argparse.Namespace) -> int:
 
 def _settings(args: argparse.Namespace, file: Path) -> list[Setting]:
     """Settings of the grid file, all of them or a sample."""
-    from graphgym_srnc.errors import InputError
     from graphgym_srnc.sweep import space
 
     spaces = space.read(file)
     if args.sample is not None:
-        aliases = [alias for alias in args.sample_alias.split(",") if alias]
-        return space.sample(spaces, args.sample, args.sample_seed, aliases)
-    if args.sample_alias.strip(","):
-        raise InputError.plain(
-            "--sample-alias", "it has no effect without --sample", "Add --sample N"
-        )
+        return space.sample(spaces, args.sample, args.sample_seed)
     return space.settings(spaces)
 
 

@@ -13,7 +13,7 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING, Any, Iterator, Sequence
+from typing import Any, Iterator, Sequence
 
 import optuna
 from filelock import FileLock, Timeout
@@ -30,9 +30,6 @@ from graphgym_srnc.sweep.execute import Progress, execute
 from graphgym_srnc.sweep.jobs import Executor
 from graphgym_srnc.sweep.search import Arm, Words
 from graphgym_srnc.sweep.space import Point
-
-if TYPE_CHECKING:
-    from yacs.config import CfgNode
 
 TOGETHER = 4
 """Trials of a method that are proposed at once and run side by side. The number of processes has no
@@ -258,17 +255,17 @@ class Study:
 
     def _cells(self, one: _Candidate, seeds: range) -> list[plan.Cell]:
         """The runs of a trial, one cell for each block."""
-        configs = [one.arm.config(block, one.trial.params) for block in self.blocks]
-        return [self._cell(one, cfg, seeds) for cfg in configs]
-
-    def _cell(self, one: _Candidate, cfg: CfgNode, seeds: range) -> plan.Cell:
-        cfg.out_dir = str(self.folder / RUNS)
-        # Named by its config, so that another study finds it again.
-        name = f"{one.arm.name}-{run.experiment(cfg, one.arm.name).digest[:16]}"
-        experiment = run.experiment(cfg, name)
-        missing = experiment.plan(seeds, resume=True, overwrite=self.overwrite)
         setting = tuple(Point(key, key, value) for key, value in one.trial.params.items())
-        return plan.Cell(cfg, experiment, seeds, missing, setting)
+        cells = []
+        for block in self.blocks:
+            cfg = one.arm.config(block, one.trial.params)
+            cfg.out_dir = str(self.folder / RUNS)
+            # Named by its config, so that another study finds it again.
+            name = f"{one.arm.name}-{run.experiment(cfg, one.arm.name).digest[:16]}"
+            experiment = run.experiment(cfg, name)
+            missing = experiment.plan(seeds, resume=True, overwrite=self.overwrite)
+            cells.append(plan.Cell(cfg, experiment, seeds, missing, setting))
+        return cells
 
 
 class _Held(JournalFileOpenLock):
