@@ -135,15 +135,6 @@ def test_without_ray_the_way_to_it_is_told(monkeypatch):
         importlib.import_module("graphgym_srnc.sweep.on_ray")
 
 
-def test_the_page_describes_the_script():
-    docs = HERE.parent / "docs"
-    page = (docs / "how-to/clusters.md").read_text(encoding="utf-8")
-    script = (docs / "slurm.sh").read_text(encoding="utf-8")
-    assert "(../slurm.sh)" in page
-    for word in ("--no-kill", "--exclusive", "hostname -I"):
-        assert f"`{word}`" in page and word in script
-
-
 def test_runs_come_back_and_errors_stay_with_their_run(cluster, tmp_path):
     jobs = toy_jobs(tmp_path, 16, do={3: "raise", 5: "die", 6: 0.5})
     runs = on_ray.run(jobs, toy, Limits(retries=1), address=cluster.address)

@@ -22,11 +22,12 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import FrozenTrial, TrialState
 
+from graphgym_srnc.core.progress import GridProgress
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.gym import run
 from graphgym_srnc.io.atomic import refuse_links
 from graphgym_srnc.sweep import plan
-from graphgym_srnc.sweep.execute import Progress, execute
+from graphgym_srnc.sweep.execute import execute
 from graphgym_srnc.sweep.jobs import Executor
 from graphgym_srnc.sweep.search import Arm, Words
 from graphgym_srnc.sweep.space import Point
@@ -85,7 +86,7 @@ class Study:
         states = TrialState.RUNNING, TrialState.COMPLETE, TrialState.PRUNED
         return self._books[arm.name].get_trials(deepcopy=False, states=states)
 
-    def run(self, executor: Executor, progress: Progress) -> None:
+    def run(self, executor: Executor, progress: GridProgress) -> None:
         """Run the trials that are missing. A run that fails costs its trial.
 
         Raises:
@@ -188,7 +189,7 @@ class Study:
                 setting[key] = draw.choice(arm.space[key])
             study.enqueue_trial(setting)
 
-    def _run(self, batch: Sequence[_Candidate], executor: Executor, progress: Progress) -> None:
+    def _run(self, batch: Sequence[_Candidate], executor: Executor, progress: GridProgress) -> None:
         """Run trials: all of them with the first seed, and what is not pruned with the others."""
         self._score(batch, self._first, executor, progress)
         going = [one for one in batch if not one.why]
@@ -219,7 +220,7 @@ class Study:
         batch: Sequence[_Candidate],
         seeds: range,
         executor: Executor,
-        progress: Progress,
+        progress: GridProgress,
     ) -> None:
         """Run trials with some seeds, and note the validation scores of their runs."""
         planned = []
