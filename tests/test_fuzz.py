@@ -390,7 +390,7 @@ def hetero(folder: Path) -> Try:
 
 
 def result(folder: Path) -> Try:
-    from graphgym_srnc.report import compare, render, summary
+    from graphgym_srnc.report import compare, render
 
     keep(folder, "one", [0.5, 0.6], labels={"a": {"source": 1, "target": 2}})
     keep(folder, "two", [0.7, 0.6], "srnc", warnings=["w"])
@@ -411,14 +411,12 @@ def result(folder: Path) -> Try:
         trace = b"Traceback (most recent call last):\n  here\nValueError: x\n"
         (run / "error.txt").write_bytes(mutated(draw, trace))
         picture = run / "figures" / "confusion-selected.png"
-        atomic.write_bytes(picture, mutated(draw, PNG), durable=False)
+        atomic.write_bytes(picture, mutated(draw, PNG))
         title = draw.choice(NASTY).decode("utf-8", "surrogateescape")
         form = draw.choice(list(render.FORMATS))
         acts = (
             lambda: place.plan([0, 1, 2], resume=True),
-            lambda: place.aggregate(),
             lambda: render.FORMATS[form](compare.table(collect([folder]).runs)),
-            lambda: summary.to_markdown([summary.summarise("one", place.aggregate(), folder)]),
             lambda: page.render(collect([folder]), ["micro_f1"], title=title),
         )
         draw.choice(acts)()

@@ -449,7 +449,9 @@ def load_result(run: Path) -> Result:
     try:
         result = json.loads(content)
         number, seed = result["format"], result["seed"]
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        if result["digest"] != digest(result["config"]):
+            raise ValueError("its digest is that of another config")
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise Unreadable("is not what this program writes") from error
     if number != FORMAT:
         raise Unreadable(f"has format {number!r}, and this version reads format {FORMAT}")

@@ -101,7 +101,9 @@ def write(study: Study, sampler: str) -> tuple[list[list[str]], list[str], Path 
         states = [trial["state"] for trial in trials]
         scores = ("-" if s is None else f"{100 * s:.2f}" for s in (trials[0]["value"], value))
         counts = map(str, (len(trials), *map(states.count, STATES)))
-        rows.append([arm.name, *counts, f"{sum(trial['seconds'] for trial in trials):.1f}", *scores])
+        rows.append(
+            [arm.name, *counts, f"{sum(trial['seconds'] for trial in trials):.1f}", *scores]
+        )
         file = (study.folder / CONFIGS / f"{arm.name}.yaml").absolute()
         if setting is None:  # what an earlier study chose is no result of this one
             discard(file)
