@@ -24,6 +24,12 @@ PNG = (
 """A grey picture of two pixels."""
 
 
+def experiments(root: Path) -> dict[str, dict[int, store.Result]]:
+    """Finished runs of each experiment in a folder, by name and seed."""
+    found = {path.name: store.read_results(path) for path in sorted(root.iterdir())}
+    return {name: results for name, results in found.items() if results}
+
+
 def both(score: float) -> dict[str, float]:
     return {"micro_f1": score, "macro_recall": score / 2, "unknown_fpr95": 1 - score}
 

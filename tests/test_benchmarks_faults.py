@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from graphgym_srnc.cli.main import main
-
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -22,22 +20,28 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this
 
 @pytest.fixture
 def faults(benchmark_of, tmp_path, monkeypatch):
-    """The program in a folder with the file ``a.txt``, where ``show FILE`` prints a file."""
+    """The program in a folder with the file ``a.txt``."""
     program = benchmark_of("faults")
     for name in ("place", "first"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.txt").write_bytes(b"0.5")
     monkeypatch.chdir(tmp_path / "place")
-    monkeypatch.setattr(program, "command", functools.partial(show, program, ""))
-    monkeypatch.setattr(program, "COMMANDS", [""] * 3 + ["show a.txt"])
     return program
 
 
-def show(program, note: str, words: list[str]) -> int:
-    program.audit("open", words[1:])
-    print(Path(words[1]).read_bytes())
-    print(note)
-    return 0
+@pytest.fixture
+def show(faults, monkeypatch):
+    """The only command is ``show FILE``, which prints a file."""
+
+    def shown(note: str, words: list[str]) -> int:
+        faults.audit("open", words[1:])
+        print(Path(words[1]).read_bytes())
+        print(note)
+        return 0
+
+    monkeypatch.setattr(faults, "command", functools.partial(shown, ""))
+    monkeypatch.setattr(faults, "COMMANDS", [""] * 3 + ["show a.txt"])
+    return shown
 
 
 @pytest.mark.slow
@@ -47,33 +51,32 @@ def test_nothing_is_wrong_in_silence(tmp_path):
     env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     done = subprocess.run(words, cwd=FOLDER, capture_output=True, text=True, timeout=900, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = [line.split(" | ") for line in done.stdout.splitlines() if line.startswith("| all")]
-    assert [row[-1] for row in rows] == ["24 |"] * 4
-    assert [row[-2] for row in rows] == ["0"] * 4
-    assert all(int(row[1]) > 2 for row in rows), "some are refused, or killed"
+    rows = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("all ")]
+    assert [row[-2:] for row in rows] == [["0", "24"]] * 4
+    assert all(int(row[0]) > 2 for row in rows), "some are refused, or killed"
 
 
 @pytest.mark.parametrize(
     "note, outcome", [("", "WRONG"), ("! a.txt was edited", "told"), ("internal error: a", "WRONG")]
 )
-def test_a_flipped_bit_must_be_told(faults, monkeypatch, note, outcome):
-    trial = faults.faults("flips")
-    monkeypatch.setattr(faults, "command", functools.partial(show, faults, note))
-    assert trial(0, random.Random(0))[1] == outcome
+def test_a_flipped_bit_must_be_told(faults, show, monkeypatch, note, outcome):
+    case = faults.cases("flips")[0]
+    monkeypatch.setattr(faults, "command", functools.partial(show, note))
+    assert faults.trial("flips", case, random.Random(0))[0] == outcome
     assert Path("a.txt").read_bytes() == b"0.5", "it is put back"
 
 
-def test_a_lost_file_is_wrong(faults, monkeypatch):
-    trial = faults.faults("disk")
+def test_a_lost_file_is_wrong(faults, show, monkeypatch):
+    case = faults.cases("disk")[0]
     monkeypatch.setattr(faults, "command", lambda words: print("! note") or os.remove("a.txt") or 0)
-    _, outcome, why = trial(0, random.Random(0))
-    assert outcome == "WRONG" and "a.txt is lost" in why
+    outcome, why = faults.trial("disk", case, random.Random(0))
+    assert outcome == "WRONG" and "{'a.txt'} are lost" in why
 
 
-def test_an_operation_fails(faults, monkeypatch):
+def test_an_operation_fails(faults, show):
     class Draw(random.Random):
         def choice(self, options):
-            return errno.ENOSPC if errno.ENOSPC in options else super().choice(options)
+            return errno.ENOSPC if errno.ENOSPC in options else options[0]
 
     end = faults.failing(Draw(0), ["show", "a.txt"], 1)
     assert end.status == 70 and "No space left on device" in end.wrong
@@ -97,26 +100,13 @@ def test_ends_that_must_not_be(faults, status, text, wrong):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_another_graph_without_a_note_is_wrong(faults, tmp_path, monkeypatch):
-    import graphgym_srnc
-
-    read = graphgym_srnc.from_frames
-
-    def careless(nodes, links, **options):
-        """Reads ``unknown`` as a class."""
-        return read(nodes.replace({"team": {"unknown": "not a class"}}), links, **options)
+def test_another_graph_without_a_note_is_wrong(faults, monkeypatch):
+    monkeypatch.setattr(faults, "COMMANDS", [])
+    case = faults.cases("inputs")[0]
 
     def judged() -> set[str]:
-        return {
-            trial(number, random.Random(number))[1]
-            for number in range(
-                faults.KINDS.index("frames"), 40 * len(faults.KINDS), len(faults.KINDS)
-            )
-        }
+        return {faults.trial("inputs", case, random.Random(seed))[0] for seed in range(30)}
 
-    monkeypatch.setattr(faults.resource, "setrlimit", lambda *limits: None)
-    monkeypatch.setattr(faults, "command", main)
-    trial = faults.inputs("inputs")
-    assert "WRONG" not in judged()
-    monkeypatch.setattr(graphgym_srnc, "from_frames", careless, raising=False)
+    assert judged() == {"refused", "harmless"}
+    monkeypatch.setattr(faults, "MISSING", ["a word which is read as a class"])
     assert "WRONG" in judged()

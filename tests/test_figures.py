@@ -19,6 +19,7 @@ from graphgym_srnc.io import store
 from graphgym_srnc.plots import charts, embedding, style
 from graphgym_srnc.report import pictures
 from tests.conftest import make_task
+from tests.stored import experiments
 
 METHODS = (
     "SRNC+ (without missing labels)|openwgl with a long name, longer than any other|srnc|pgl|g2pxy"
@@ -332,7 +333,7 @@ def test_overview_is_read_back_by_tensorboard(tmp_path):
     del run["digest"]
     runs.finish(0, run | {"lr": 0.1, "params": 1})
     for _ in range(2):
-        paths = pictures.draw_all(dict(store.experiments(tmp_path)), tmp_path / "drawn")
+        paths = pictures.draw_all(experiments(tmp_path), tmp_path / "drawn")
     files = [path for path in (tmp_path / "drawn").iterdir() if "tfevents" not in path.name]
     assert sorted(files) == sorted(paths)
     accumulator = EventAccumulator(str(tmp_path / "drawn"))

@@ -16,6 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from stored import experiments
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
@@ -133,20 +134,10 @@ def test_a_sample_is_drawn_from_the_union_and_each_setting_is_equally_likely(tmp
     assert sorted(map(str, plain(space.sample(spaces, 999)))) == every
 
 
-def test_compared_aliases_have_every_value_on_the_same_draws(tmp_path):
-    spaces = grid(tmp_path, "a.b x [1,2,3]\nc.d y [1,2,3,4,5]\ne.f z [1,2,3,4,5]\n\ng.h w [1]\n")
-    drawn = plain(space.sample(spaces, 6, seed=0, compare=["x"]))
-    counts = Counter((setting["y"], setting["z"]) for setting in drawn)
-    assert len(counts) == 6 and set(counts.values()) == {3}
-    assert len(set(map(str, drawn))) == 18 and {setting["x"] for setting in drawn} == set("123")
-
-
-@pytest.mark.parametrize(
-    "number, compare, told", [(0, [], "--sample: got 0"), (-3, [], "1 or more"), (2, ["q"], "x, y")]
-)
-def test_bad_samples_are_refused(tmp_path, number, compare, told):
-    with pytest.raises(InputError, match=told):
-        space.sample(grid(tmp_path, "a.b x [1]\nc.d y [1]"), number, 0, compare)
+@pytest.mark.parametrize("number", [0, -3])
+def test_bad_samples_are_refused(tmp_path, number):
+    with pytest.raises(InputError, match=f"--sample: got {number}; allowed: 1 or more"):
+        space.sample(grid(tmp_path, "a.b x [1]\nc.d y [1]"), number)
 
 
 # Names.
@@ -368,7 +359,7 @@ def start(
 def stored(root: Path) -> dict:
     return {
         (name, seed): result["test"]
-        for name, results in store.experiments(root)
+        for name, results in experiments(root).items()
         for seed, result in results.items()
     }
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from stored import experiments
 from torch_geometric.data import Data
 
 from graphgym_srnc.cli.main import main
@@ -93,7 +94,7 @@ def filled(shared, tmp_path) -> Path:
 
 
 def results(folder: Path) -> dict[str, dict[int, store.Result]]:
-    return dict(store.experiments(folder / "results" / "g"))
+    return experiments(folder / "results" / "g")
 
 
 def numbers(result: store.Result | None) -> dict:
@@ -284,11 +285,8 @@ def test_dry_run_lists_each_difference_and_writes_nothing(tmp_path, filled, caps
     assert main(words(filled, "--dry-run", "--resume", "--repeat", "5")) == 0
     assert "30 runs, 10 of them finished; 20 to run" in capsys.readouterr().out
     assert tree(filled) == before
-    assert main(words(tmp_path, "--dry-run", "--sample", "3", "--sample-alias", "m")) == 0
-    out = capsys.readouterr().out
-    assert "erm-m=erm-" in out and "erm-m=pgl-" in out
-    assert main(words(tmp_path, "--dry-run", "--sample-alias", "m")) == 2
-    assert "no effect without --sample" in capsys.readouterr().err
+    assert main(words(tmp_path, "--dry-run", "--sample", "3")) == 0
+    assert "3 settings, " in capsys.readouterr().out
     assert not (tmp_path / "results").exists()
 
 
@@ -329,7 +327,7 @@ ONE = "gnn.dim_inner x [8]"
         (ONE, ["--repeat", "0"], "--repeat"),
         (ONE, ["--time-limit", "nan"], "--time-limit"),
         (ONE, ["--ray-cpus", "-1"], "--ray-cpus"),
-        (ONE, ["--sample", "1", "--sample-alias", "y"], "--sample-alias"),
+        (ONE, ["--sample", "0"], "--sample"),
         (ONE, ["gnn.no_such", "1"], "gnn.no_such"),
     ],
 )

@@ -37,9 +37,12 @@ BAD = [
 
 
 def test_names_are_refused_before_torch_is_imported(tmp_path):
+    (tmp_path / "done" / "0").mkdir(parents=True)
+    (tmp_path / "done" / "0" / "result.json").touch()
     commands = [
         *(["run", "--out-dir", str(tmp_path), *bad] for bad in BAD),
         *(["grid", "--grid", "grids/open_set", *bad] for bad in BAD),
+        ["run", "--name", "done", "--out-dir", str(tmp_path)],
     ]
     done = subprocess.run(
         [sys.executable, "-c", CODE, json.dumps(commands)],

@@ -135,15 +135,6 @@ def test_without_ray_the_way_to_it_is_told(monkeypatch):
         importlib.import_module("graphgym_srnc.sweep.on_ray")
 
 
-def test_the_page_describes_the_script():
-    docs = HERE.parent / "docs"
-    page = (docs / "how-to/clusters.md").read_text(encoding="utf-8")
-    script = (docs / "slurm.sh").read_text(encoding="utf-8")
-    assert "(../slurm.sh)" in page
-    for word in ("--no-kill", "--exclusive", "hostname -I"):
-        assert f"`{word}`" in page and word in script
-
-
 def test_runs_come_back_and_errors_stay_with_their_run(cluster, tmp_path):
     jobs = toy_jobs(tmp_path, 16, do={3: "raise", 5: "die", 6: 0.5})
     runs = on_ray.run(jobs, toy, Limits(retries=1), address=cluster.address)
@@ -182,7 +173,8 @@ def test_limits_of_time_and_memory(connected, tmp_path):
     outcomes = {outcome.job.seed: outcome for outcome in runs}
     for seed in (0, 1):
         assert (outcomes[seed].state, outcomes[seed].attempts) == ("failed", 2)
-        assert "its limits are 5 s and 600 MiB" in outcomes[seed].message
+    assert "more than 5 s" in outcomes[0].message
+    assert "more than 600 MiB" in outcomes[1].message
     assert outcomes[2].state == "done" and list(store.read_results(tmp_path / "out" / "toy")) == [2]
     assert [seed for seed, *_ in marks(tmp_path)] == ["0", "0", "1", "1", "2"]
 
@@ -228,7 +220,7 @@ def test_a_node_with_another_version_is_named(cluster, connected, tmp_path):
     variables = {"PYTHONPATH": os.pathsep.join([str(fake.parent), os.environ["PYTHONPATH"]])}
     node = cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20, env_vars=variables)
     try:
-        jobs = toy_jobs(tmp_path, 6, do=dict.fromkeys(range(6), 3))
+        jobs = toy_jobs(tmp_path, 20, do=dict.fromkeys(range(20), 3))
         with pytest.raises(InputError, match=rf"srnc 9\.9 is installed on node .*{__version__}"):
             list(on_ray.run(jobs, toy, Limits()))
     finally:
@@ -349,12 +341,12 @@ def test_each_node_reads_its_own_data_and_other_data_are_refused(gym, tmp_path, 
         monkeypatch.setenv("GRAPHGYM_SRNC_DATA", str(tmp_path / node))
         worker._fingerprints.clear()
         task = on_ray._work(__version__, fails, job, Limits(), "/driver", worker.data_of)
-        assert task[1] and "this run cannot be done" in task[2][2]
+        assert task[1] and "this run cannot be done" in task[2].message
         answers.append((node, *task[1:]))
     monkeypatch.setattr("ray.get", lambda answer: answer)
     known: dict[str, tuple[str, str]] = {}
     for answer in answers[:2]:
-        assert on_ray._receive(answer, job, known)[0] == "failed"
+        assert on_ray._receive(answer, job, known).state == "failed"
     with pytest.raises(InputError, match="dataset.dir.*on node three.*of node one"):
         on_ray._receive(answers[2], job, known)
 

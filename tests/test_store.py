@@ -154,9 +154,7 @@ def forge(file, **changes) -> None:
         (lambda file: (file.parent / "SHA256SUMS").unlink(), "SHA256SUMS is missing"),
         (lambda file: (file.parent / "SHA256SUMS").write_text("x\n"), "SHA256SUMS is damaged"),
         (lambda file: forge(file, seed=0), "belongs to seed 0"),
-        (lambda file: forge(file, config={"train": {"mode": "pgl"}}), "not what this program"),
-        (lambda file: forge(file, history=[], selected=1), "not what this program writes"),
-        (lambda file: forge(file, history=7), "not what this program writes"),
+        (lambda file: forge(file, format=9), "has format 9, and this version reads format 1"),
     ],
 )
 def test_a_damaged_record_is_told_and_kept_aside(tmp_path, damage, problem):
@@ -182,19 +180,6 @@ def test_a_half_written_run_is_run_again(tmp_path):
     (tmp_path / "toy" / "1" / "result.json").unlink()
     refused("half-written", experiment(tmp_path).plan, [1])
     assert experiment(tmp_path).plan([0, 1], resume=True) == [0, 1]
-
-
-def test_records_of_other_versions_stay(tmp_path):
-    exp = experiment(tmp_path)
-    run(exp, 1, [0.5])
-    forge(exp.path / "1" / "result.json", format=9)
-    before = tree(tmp_path)
-    for seeds, resume in (([0, 1], True), ([2], False), ([1], True)):
-        refused("has format 9, and this version reads format 1", exp.plan, seeds, resume=resume)
-    with pytest.raises(store.Kept, match="has format 9"), exp.claim(1):
-        pass
-    assert tree(tmp_path) == before | {"toy/.locks/1": b""}
-    assert exp.plan([1], overwrite=True) == [1] and exp.warnings == []
 
 
 def test_what_has_come_since_the_plan_stays(tmp_path):
@@ -228,16 +213,6 @@ def test_seeds_that_cannot_be(tmp_path, first, repeat, key):
     refused(f"^{key}: got", store.seeds, first, repeat)
     assert list(store.seeds(2**32 - 2, 2)) == [2**32 - 2, 2**32 - 1]
     refused("seed", experiment(tmp_path).plan, [-1, 0])
-
-
-def test_what_cannot_be_finished_is_told(tmp_path, monkeypatch):
-    exp = experiment(tmp_path)
-    shutil.rmtree(exp.begin(0))
-    refused("was removed during", exp.finish, 0, record([0.5]))
-    assert not (exp.path / "0").exists()
-    exp.begin(0)
-    monkeypatch.setattr(store, "write_record", lambda *_: None)
-    refused("result.json.*cannot be read back", exp.finish, 0, record([0.5]))
 
 
 def test_a_foreign_directory_is_left_alone(tmp_path):
@@ -295,12 +270,3 @@ def test_aggregates_have_mean_and_population_std_of_the_selected_episodes(tmp_pa
     # The shorter run goes on with the weights of its best episode.
     assert [line["accuracy"] for line in lines] == pytest.approx([0.55, 0.8, 0.75])
     assert lines[2]["held"] == 0.5
-
-
-def test_experiments_are_found(tmp_path):
-    run(experiment(tmp_path, "a"), 0, [0.5])
-    run(experiment(tmp_path, "b"), 3, [0.5])
-    (tmp_path / "c").mkdir()
-    found = [(name, list(results)) for name, results in store.experiments(tmp_path)]
-    assert found == [("a", [0]), ("b", [3])]
-    assert list(store.experiments(tmp_path / "nowhere")) == []

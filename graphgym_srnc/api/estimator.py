@@ -42,12 +42,6 @@ HELD_OUT = 0.2
 _training = threading.RLock()
 
 
-class _Float32:
-    """Number of calls that need float32 as torch's default, which is global to all threads."""
-
-    lock, calls, before = threading.Lock(), 0, torch.float32
-
-
 @contextlib.contextmanager
 def plain() -> Iterator[None]:
     """Compute with torch's own defaults, whatever the caller has set, and restore its settings.
@@ -55,12 +49,8 @@ def plain() -> Iterator[None]:
     These are the default dtype and device, inference mode, gradients and autocast.
     """
     with contextlib.ExitStack() as stack:
-        with _Float32.lock:
-            if not _Float32.calls:
-                _Float32.before = torch.get_default_dtype()
-                torch.set_default_dtype(torch.float32)
-            _Float32.calls += 1
-        stack.callback(_restore_dtype)
+        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+        torch.set_default_dtype(torch.float32)
         if torch.is_inference_mode_enabled():
             stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
@@ -69,13 +59,6 @@ def plain() -> Iterator[None]:
         if torch.get_default_device().type != "cpu":
             stack.enter_context(torch.device("cpu"))
         yield
-
-
-def _restore_dtype() -> None:
-    with _Float32.lock:
-        _Float32.calls -= 1
-        if not _Float32.calls:
-            torch.set_default_dtype(_Float32.before)
 
 
 class Estimator(BaseEstimator):
@@ -324,13 +307,10 @@ class Estimator(BaseEstimator):
 
             def tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
                 most = method.planned
-                scores = {"val": episode.val, "test": episode.test}
-                text = [
-                    f"{part} {100 * score['micro_f1']:.1f}"
-                    for part, score in scores.items()
-                    if "micro_f1" in score
-                ][:1]
-                bar.episode(episode.number, most, *text or ["no score"])
+                part = "val" if "micro_f1" in episode.val else "test"
+                score = getattr(episode, part).get("micro_f1")
+                text = "no score" if score is None else f"{part} {100 * score:.1f}"
+                bar.episode(episode.number, most, text)
 
             yield (tell,)
             bar.finish(f"{type(self).__name__}: {bar.status or 'done'}")

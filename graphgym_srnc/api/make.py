@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import textwrap
@@ -26,8 +27,6 @@ ATTRIBUTES = {
     "method_": "the trained method, without its training graphs.",
 }
 
-_made: dict[type[Method], type[Estimator]] = {}
-
 
 def estimators() -> dict[str, type[Estimator]]:
     """All estimator classes by name, for example ``SRNC``."""
@@ -40,8 +39,7 @@ def estimator(name: str) -> type[Estimator]:
     Raises:
         InputError: there is no such method.
     """
-    method = methods.find(name)
-    return _made.get(method) or _made.setdefault(method, _make(method))
+    return _make(methods.find(name))  # type: ignore[arg-type]  # a class has a hash
 
 
 @plain()
@@ -71,6 +69,7 @@ def load(path: str | os.PathLike) -> Estimator:
     return loaded
 
 
+@functools.cache
 def _make(method: type[Method]) -> type[Estimator]:
     self, *common = inspect.signature(Estimator.__init__, eval_str=True).parameters.values()
     usual = {

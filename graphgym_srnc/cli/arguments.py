@@ -195,6 +195,25 @@ def check_names(cfg_file: str | None, words: Sequence[str]) -> None:
             raise InputError(key, value, ", ".join(names[key]))
 
 
+def check_finished(args: argparse.Namespace) -> None:
+    """Refuse to run finished runs again, before slow imports.
+
+    Args:
+        args: the arguments of ``run``.
+
+    Raises:
+        InputError: some of the runs are finished, and no option says what to do with them.
+    """
+    if args.resume or args.overwrite:
+        return
+    settings = config_files.read("default") | config_files.read(args.cfg)
+    settings |= dict(config_files.pairs(args.overrides))
+    with contextlib.suppress(TypeError, ValueError):  # a wrong seed is refused later
+        seeds = store.seeds(int(settings.get("seed", 0)), args.repeat)
+        name = args.name or default_name(args.cfg, args.overrides, settings["dataset.format"])
+        store.refuse_finished(args.out_dir or settings["out_dir"], name, seeds)
+
+
 def remark(cfgs: Sequence[CfgNode]) -> None:
     """Print a note on stderr about keys without effect."""
     from graphgym_srnc.gym import load_config

@@ -13,7 +13,7 @@ from graphgym_srnc.data import folder as graphs
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums, store, tensors
 
-KINDS = ("damaged", "newer", "unfinished")
+KINDS = ("damaged", "unfinished")
 """What may be wrong with a file or folder, see ``docs/reference/results-folder.md``."""
 
 Finding = tuple[Path, str, str]
@@ -77,8 +77,9 @@ def _run(run: Path, files: Sequence[str]) -> Iterator[Finding]:
         stopped = "has no result: it was stopped or is still running"
         yield run, "unfinished", failed if "error.txt" in files else stopped
     except store.Unreadable as problem:
-        kind = "newer" if isinstance(problem, store.Newer) else "damaged"
-        yield run / "result.json", kind, str(problem)
+        yield run / "result.json", "damaged", str(problem)
+    except OSError:
+        pass  # of a listed file, which is verified as such
     if store.CHECKPOINT in files:
         try:
             tensors.read(run / store.CHECKPOINT)

@@ -13,7 +13,6 @@ from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import GridProgress
 from graphgym_srnc.core.text import seeds
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.io import store
 from graphgym_srnc.io.atomic import refuse_links
@@ -97,12 +96,8 @@ def main(args: argparse.Namespace) -> int:
 def _settings(args: argparse.Namespace, file: Path) -> list[space.Setting]:
     """Settings of the grid file, all of them or a sample."""
     spaces = space.read(file)
-    aliases = [alias for alias in (args.sample_alias or "").split(",") if alias]
     if args.sample:
-        return space.sample(spaces, args.sample, args.sample_seed, aliases)
-    if aliases:
-        message = "it has no effect without --sample"
-        raise InputError.plain("--sample-alias", message, "Add --sample N")
+        return space.sample(spaces, args.sample, args.sample_seed)
     return space.settings(spaces)
 
 

@@ -68,6 +68,8 @@ def _command(words: Sequence[str]) -> int:
 
     if hasattr(args, "cfg"):
         arguments.check_names(args.cfg, args.overrides)
+    if args.command == "run":
+        arguments.check_finished(args)
     try:
         with environment.uncollected():
             command = import_module(f"graphgym_srnc.cli.{args.command}")

@@ -54,8 +54,6 @@ Run all combinations of settings in a grid file, in parallel.
 --repeat R=1  run R seeds of each setting
 --dry-run  list the runs and what each changes in the base config, then stop
 --sample N=0  draw N settings at random; 0 = run all of them
---sample-alias A,B  with --sample: try every value of these aliases on each drawn setting of the
-    others (default: draw all keys)
 --sample-seed S=0  seed the random draw of --sample
 --resume  run only the runs without a finished result
 --overwrite  run all runs again and replace their results

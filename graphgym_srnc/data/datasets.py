@@ -38,7 +38,7 @@ def load(name: str, root: str = "") -> Data:
     # What takes long is done by one process, and others wait for its files.
     takes_long = family == "OGB" or _present(family, member, homes) is None
     lock = cache_folder() / f"{family}-{member}.lock"
-    with locked(lock, f"the files of {name}") if takes_long else nullcontext():
+    with locked(lock) if takes_long else nullcontext():
         source = _present(family, member, homes)
         data = _load_parsed(_parsed_file(family, member, source))
         if data is None:

@@ -49,7 +49,7 @@ def keep(staging: Path, homes: list[Path]) -> None:
         try:
             for file in fresh:
                 target = home / file.relative_to(staging)
-                with atomic.replacing(target, durable=False) as temporary:
+                with atomic.replacing(target) as temporary:
                     shutil.copyfile(file, temporary)
             return
         except OSError:

@@ -130,7 +130,6 @@ class Recorder:
             begin = episode.number
             self.board = TensorBoard(directory, events, figures, every, how, start=begin)
             self.board.maps = self.before["maps"]
-        self.experiment.check_there(self.cfg.seed)
         with untouched(method):
             seen = blind(method, task)
             scores = method.predict_at(seen.source, task.train, seen.role_of(seen.source))
@@ -144,7 +143,6 @@ class Recorder:
 
     def finish(self, record: RunRecord, method: Method, task: ShiftTask) -> None:
         """Show the selected episode of a trained method."""
-        self.experiment.check_there(self.cfg.seed)
         self.watch.doing("drawing figures" if self.extras.figures else "writing files")
         if self.board is not None:
             self.board.finish(record, method, task, self.extras.settings(self.cfg))
@@ -190,7 +188,6 @@ class Recorder:
         begin = time.monotonic()
         if self.share < 1 and (begin - self.last_write) * self.share < self.cost:
             return
-        self.experiment.check_there(self.cfg.seed)
         values: dict[str, torch.Tensor] = {}
         whole = {
             "trainer": state(),

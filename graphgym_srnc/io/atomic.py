@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import shutil
 from pathlib import Path
@@ -15,19 +16,15 @@ from typing import Callable, Iterator
 from graphgym_srnc.errors import InputError
 
 
-def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
-    """Write a file whole or not at all.
-
-    Without ``durable`` that holds for a crash of the process alone: it saves the wait for the disk
-    where a file can be made again.
-    """
-    with replacing(path, durable) as temporary:
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
-def write_text(path: Path, text: str, durable: bool = True) -> None:
+def write_text(path: Path, text: str) -> None:
     """:func:`write_bytes` of UTF-8 text."""
-    write_bytes(path, text.encode(), durable)
+    write_bytes(path, text.encode())
 
 
 def regular(path: Path) -> Path:
@@ -54,20 +51,13 @@ def refuse_links(key: str, folder: Path, *names: str) -> None:
     Raises:
         InputError: names the link.
     """
-    waiting = [folder] if folder.is_symlink() or not names else [folder / name for name in names]
-    while waiting:
-        place = waiting.pop()
-        if place.is_symlink():
-            raise InputError.plain(
-                key, f"{place} is a symbolic link", "Remove the link. Use a real folder, no link"
-            )
-        # Another process may remove a folder meanwhile, and an unreadable one is never written to.
-        with contextlib.suppress(OSError), os.scandir(place) as entries:
-            waiting += [
-                Path(entry)
-                for entry in entries
-                if entry.is_symlink() or entry.is_dir(follow_symlinks=False)
-            ]
+    roots = [folder] if folder.is_symlink() or not names else [folder / name for name in names]
+    for place, folders, files in itertools.chain(*map(os.walk, roots)):
+        roots += [Path(place, name) for name in (*folders, *files)]
+    for path in filter(Path.is_symlink, roots):
+        raise InputError.plain(
+            key, f"{path} is a symbolic link", "Remove the link. Use a real folder, no link"
+        )
 
 
 def discard(path: Path) -> None:
@@ -79,7 +69,7 @@ def discard(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
+def replacing(path: Path) -> Iterator[Path]:
     """The name of a temporary file beside ``path``, which takes its place at the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -87,12 +77,11 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
         temporary.touch(exist_ok=False)  # so that it is no link to another file
         yield temporary
-        if durable:
-            _to_disk(temporary)
+        _to_disk(temporary)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    if durable and os.name == "posix":
+    if os.name == "posix":
         _to_disk(path.parent)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from pathlib import Path
 from typing import Iterator
 
@@ -13,9 +12,6 @@ FOLDER = "GRAPHGYM_SRNC_CACHE"
 
 WAIT = 600.0
 """Seconds after which a process no longer waits for another one that makes the same files."""
-
-SILENT = 3.0
-"""Seconds of them after which it reports that it waits."""
 
 
 def cache_folder() -> Path:
@@ -26,30 +22,22 @@ def cache_folder() -> Path:
 
 
 @contextlib.contextmanager
-def locked(path: Path, what: str) -> Iterator[None]:
-    """Hold a lock file, which is removed afterwards, against other processes that make ``what``.
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock file, which is removed afterwards, against processes that make the same files.
 
     The lock only saves work: if there can be none, or none within ten minutes, the caller goes on
     without it.
     """
-    from filelock import FileLock, Timeout
+    from filelock import FileLock
 
-    lock, held = FileLock(path, timeout=min(SILENT, WAIT)), False
+    lock = FileLock(path, timeout=WAIT)
     with contextlib.suppress(OSError, NotImplementedError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            lock.acquire()
-        except Timeout:
-            minutes = f"{WAIT / 60:.0f} minutes"
-            text = f"waiting at most {minutes} for another process that makes {what} ({path})"
-            print(text, file=sys.stderr, flush=True)
-            lock.acquire(WAIT - SILENT)
-        held = True
+        lock.acquire()
     try:
         yield
     finally:
-        if held:
-            # A process that waits for the removed file makes a new one.
-            with contextlib.suppress(OSError):
+        if lock.is_locked:
+            with contextlib.suppress(OSError):  # a process that waits for it makes a new one
                 path.unlink()
             lock.release()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
 from pathlib import Path
@@ -33,9 +32,6 @@ def write(folder: Path, names: Iterable[str], coming: Mapping[str, bytes] = {}) 
     sums = {name: of((folder / name).read_bytes()) for name in names}
     sums |= {name: of(content) for name, content in coming.items()}
     text = "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
-    with contextlib.suppress(OSError, ValueError):
-        if regular(folder / FILE).read_text(encoding="utf-8") == text:
-            return
     write_text(folder / FILE, text)
 
 

@@ -11,20 +11,8 @@ from typing import Any, Iterator
 import yaml
 
 VOLATILE = frozenset(
-    {
-        "seed",
-        "out_dir",
-        "run_dir",
-        "cfg_dest",
-        "print",
-        "params",
-        "share",
-        "tensorboard_each_run",
-        "tensorboard_agg",
-        "dataset.dir",
-        "train.save_model",
-        "train.checkpoint",
-    }
+    "seed out_dir run_dir cfg_dest print params share tensorboard_each_run tensorboard_agg"
+    " dataset.dir train.save_model train.checkpoint".split()
 )
 """Config keys, or whole blocks, that may differ between the runs of one experiment."""
 
@@ -98,15 +86,6 @@ def digest(config: Mapping[str, Any]) -> str:
     """SHA-256 of a config without its ``VOLATILE`` keys: equal for all runs of one experiment."""
     kept = {key: value for key, value in flatten(config).items() if not is_volatile(key)}
     return hashlib.sha256(json.dumps(kept, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def shared_text(config: Mapping[str, Any]) -> str:
-    """A config of plain JSON as text, without ``VOLATILE`` blocks.
-
-    The runs of an experiment have it in common, so that what follows from it is made once. The
-    text tells apart whatever JSON does, the order of keys too.
-    """
-    return json.dumps({key: value for key, value in config.items() if key not in VOLATILE})
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -11,7 +11,6 @@ and the statistics, which follow from the records; it is removed when a run begi
 from __future__ import annotations
 
 import contextlib
-import functools
 import glob
 import json
 import os
@@ -25,7 +24,7 @@ from graphgym_srnc.core import environment
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums, stats
 from graphgym_srnc.io.atomic import discard, refuse_links, regular, write_text
-from graphgym_srnc.io.settings import difference, digest, shared_text
+from graphgym_srnc.io.settings import difference, digest
 from graphgym_srnc.io.stats import SPLITS
 
 Result = dict[str, Any]
@@ -77,10 +76,6 @@ class Unreadable(ValueError):
     """A record cannot be used. The message is a predicate, for example 'is damaged'."""
 
 
-class Newer(Unreadable):
-    """A record is of another version."""
-
-
 class Experiment:
     """The runs of one config, one directory per seed.
 
@@ -120,8 +115,7 @@ class Experiment:
 
         Raises:
             InputError: results are there and neither flag is given, they belong to another config
-                or a newer version and ``overwrite`` is not given, or this program did not write a
-                directory.
+                and ``overwrite`` is not given, or this program did not write a directory.
         """
         if min(seeds) < 0:
             raise InputError("seed", min(seeds), "0 or more")
@@ -133,7 +127,6 @@ class Experiment:
                 pass
             except Unreadable as problem:
                 damaged[seed] = problem
-                self._check_age(seed, problem, overwrite)
         self.warnings = [
             self._warning(seed, problem, seed in seeds)
             for seed, problem in damaged.items()
@@ -147,7 +140,7 @@ class Experiment:
         if other:
             self._refuse_other(finished[other[0]])
         present = sorted({*seeds} & {*_seeds(self.path)})
-        for seed in present:
+        for seed in {*present} - {*finished}:
             self._check_origin(seed)
         if present and not resume:
             state = "damaged" if damaged.keys() & {*present} else "half-written"
@@ -224,9 +217,7 @@ class Experiment:
             yield None if overwrite else self._look_again(seed)
         finally:
             with contextlib.suppress(OSError):
-                if {child.name for child in self.path.iterdir()} == {path.parent.name}:
-                    # Nothing came of it: leave no trace. A process that waits for the removed file
-                    # sees that and opens a new one.
+                if os.listdir(self.path) == [path.parent.name]:  # nothing came of it
                     path.unlink()
                     for folder in made:
                         folder.rmdir()
@@ -263,40 +254,22 @@ class Experiment:
                 write_text(run / "error.txt", story)
 
     def finish(self, seed: int, result: Result) -> Result:
-        """Write the record and the statistics of a run, and return the record as it is read back.
+        """Write the record and the statistics of a run, and return the record.
 
         Args:
             seed: the seed of the run.
             result: at least ``history`` (per episode ``number``, ``losses``, ``train``, ``val``,
                 ``test``, ``seconds``), ``selected``, ``lr`` and ``params``.
-
-        Raises:
-            InputError: the directory is no longer there, or what was written cannot be read back.
         """
-        self.check_there(seed)
         run = self.path / str(seed)
         result = {"format": FORMAT, "seed": seed, "digest": self.digest, **result}
         result |= {**environment.facts(), "config": self.config}
         result = json.loads(json.dumps(result, default=_plain))
         for name, lines in stats.of_run(result).items():
-            write_text(run / name, lines, durable=False)
+            write_text(run / name, lines)
         write_record(run, result)
-        self._remove_checkpoint(seed)
-        try:
-            return load_result(run)
-        except (FileNotFoundError, Unreadable) as problem:
-            message = f"{run / 'result.json'} was written, but cannot be read back: it {problem}"
-            raise InputError.plain("out_dir", message) from problem
-
-    def check_there(self, seed: int) -> None:
-        """Refuse to write into the directory of a run that somebody has removed meanwhile.
-
-        Raises:
-            InputError: it is no longer there.
-        """
-        if not (self.path / str(seed) / "run.json").is_file():
-            message = f"{self.path / str(seed)} was removed during the run"
-            raise InputError.plain("out_dir", message, "Run the seed again")
+        (run / CHECKPOINT).unlink(missing_ok=True)
+        return result
 
     def result(self, seed: int) -> Result | None:
         """The finished run of this config with a seed, or None."""
@@ -321,25 +294,14 @@ class Experiment:
         lock = self.path / ".locks" / "agg"
         lock.parent.mkdir(exist_ok=True)
         with FileLock(lock):
-            results: dict[int, Result] = {}
-            for seed in _seeds(self.path):
-                try:
-                    result = load_result(self.path / str(seed))
-                except FileNotFoundError:
-                    continue
-                except Unreadable as error:
-                    if isinstance(error.__cause__, OSError):  # a mean without it would mislead
-                        raise error.__cause__ from error
-                    continue
-                if result["digest"] == self.digest:
-                    results[seed] = result
-                    self._remove_checkpoint(seed)
+            found = self.results()
+            results = {seed: found[seed] for seed in found if found[seed]["digest"] == self.digest}
             files = stats.of_experiment(results, digits) if results else {}
             stale = [name for name, lines in files.items() if not self._has(name, lines)]
             if stale:
                 (self.path / checksums.FILE).unlink(missing_ok=True)
             for name in stale:
-                write_text(self.path / name, files[name], durable=False)
+                write_text(self.path / name, files[name])
             if files:
                 checksums.write(self.path, ["config.yaml", *files])
         return results
@@ -365,17 +327,12 @@ class Experiment:
             return None
         try:
             result = load_result(run)
-        except (FileNotFoundError, Unreadable) as problem:
-            self._check_age(seed, problem)
+        except (FileNotFoundError, Unreadable):
             self._check_origin(seed)
             return None
         if result["digest"] != self.digest:
             self._refuse_other(result)
         return result
-
-    def _check_age(self, seed: int, problem: Exception, overwrite: bool = False) -> None:
-        if isinstance(problem, Newer) and not overwrite:
-            raise Kept.plain("out_dir", f"{self.path / str(seed) / 'result.json'} {problem}", RETRY)
 
     def _check_origin(self, seed: int) -> None:
         if not (self.path / str(seed) / "run.json").is_file():
@@ -407,11 +364,6 @@ class Experiment:
             (self.path / checksums.FILE).unlink(missing_ok=True)
             os.replace(run, old)
             shutil.rmtree(old)
-
-    def _remove_checkpoint(self, seed: int) -> None:
-        """Nothing hangs on that of a finished run, which a crash may have left."""
-        with contextlib.suppress(OSError):
-            (self.path / str(seed) / CHECKPOINT).unlink(missing_ok=True)
 
     def _has(self, name: str, text: str) -> bool:
         """Whether a file is there as it should be."""
@@ -450,6 +402,18 @@ def seeds(first: int, repeat: int) -> range:
     return range(first, first + repeat)
 
 
+def refuse_finished(out_dir: str, name: str, seeds: Sequence[int]) -> None:
+    """Refuse seeds of an experiment that have a record.
+
+    Raises:
+        InputError: the name is not a plain file name, or some of the seeds are finished.
+    """
+    check_name(name)
+    path = Path(out_dir) / name
+    if finished := [seed for seed in seeds if (path / str(seed) / "result.json").is_file()]:
+        raise _present(path, "finished", finished)
+
+
 def is_part(path: Path) -> bool:
     """Whether a file or folder is (part of) a run, an experiment, a study or a graph folder."""
 
@@ -470,9 +434,8 @@ def write_record(run: Path, record: Mapping[str, Any]) -> None:
     """Write the checksums of all files of a run, and last its record, which finishes it."""
     text = json.dumps(record, indent=1) + "\n"
     (run / "result.json").unlink(missing_ok=True)
-    paths = [Path(place, file) for place, _, files in os.walk(run, onerror=_fail) for file in files]
-    regular_files = [path for path in paths if path.is_file() and not path.is_symlink()]
-    names = [path.relative_to(run).as_posix() for path in regular_files]
+    paths = [path for path in run.rglob("*") if path.is_file() and not path.is_symlink()]
+    names = [path.relative_to(run).as_posix() for path in paths]
     listed = [name for name in names if LISTED.fullmatch(name) and name.isprintable()]
     checksums.write(run, listed, {"result.json": text.encode()})
     write_text(run / "result.json", text)
@@ -483,32 +446,31 @@ def load_result(run: Path) -> Result:
 
     Raises:
         FileNotFoundError: there is none.
+        OSError: it cannot be read.
         Unreadable: it cannot be used.
     """
+    content = regular(run / "result.json").read_bytes()
     try:
-        content = regular(run / "result.json").read_bytes()
-        if not (run / checksums.FILE).exists():
-            raise Unreadable(f"has no checksum: {checksums.FILE} is missing")
-        try:
-            expected = checksums.read(run).get("result.json")
-        except ValueError as error:
-            raise Unreadable(f"cannot be verified: {error}") from error
-        if checksums.of(content) != expected:
-            raise Unreadable("is damaged or was edited: its checksum is wrong")
+        expected = checksums.read(run).get("result.json")
+    except FileNotFoundError as error:
+        raise Unreadable(f"has no checksum: {checksums.FILE} is missing") from error
+    except ValueError as error:
+        raise Unreadable(f"cannot be verified: {error}") from error
+    if checksums.of(content) != expected:
+        raise Unreadable("is damaged or was edited: its checksum is wrong")
+    try:
         result = json.loads(content)
-        number = result["format"]
-        if number != FORMAT:
-            raise Newer(f"has format {number!r}, and this version reads format {FORMAT}")
-        if str(result["seed"]) != run.name:
-            raise Unreadable(f"belongs to seed {result['seed']}")
-        if result["digest"] != _digest(shared_text(result["config"])) or not _is_sound(result):
-            raise Unreadable("is not what this program writes")
-    except (Unreadable, FileNotFoundError):
-        raise
-    except OSError as error:
-        raise Unreadable(f"cannot be read ({error.strerror})") from error
+        number, seed = result["format"], result["seed"]
+        if result["digest"] != digest(result["config"]):
+            raise ValueError("its digest is that of another config")
+        if not _is_sound(result):
+            raise ValueError("a value is of another kind")
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise Unreadable("is not what this program writes") from error
+    if number != FORMAT:
+        raise Unreadable(f"has format {number!r}, and this version reads format {FORMAT}")
+    if str(seed) != run.name:
+        raise Unreadable(f"belongs to seed {seed}")
     return result
 
 
@@ -527,7 +489,7 @@ def problem_of(run: Path) -> Unreadable | None:
     except Unreadable as error:
         return error
     except FileNotFoundError:
-        return None
+        pass
     return None
 
 
@@ -553,15 +515,6 @@ def finished_run(path: Path) -> tuple[Path, Result]:
     return path / str(min(finished)), finished[min(finished)]
 
 
-def experiments(out_dir: str | os.PathLike) -> Iterator[tuple[str, dict[int, Result]]]:
-    """Name and finished runs of each experiment in a directory, by name."""
-    root = Path(out_dir)
-    for path in sorted(root.iterdir()) if root.is_dir() else ():
-        results = read_results(path)
-        if results:
-            yield path.name, results
-
-
 def _is_sound(result: Result) -> bool:
     """Whether all that aggregates and tables are made of is of its kind, as far as it is there."""
     history, selected = result["history"], result["selected"]
@@ -584,12 +537,6 @@ def _is_sound(result: Result) -> bool:
     )
 
 
-@functools.lru_cache(1024)
-def _digest(text: str) -> str:
-    """The digest of a config; the runs of an experiment share its text."""
-    return digest(json.loads(text))
-
-
 def _present(path: Path, state: str, seeds: Sequence[int]) -> InputError:
     message = f"{path} contains {state} runs (seeds {', '.join(map(str, seeds))})"
     hint = "Add --resume to run only the missing seeds, --overwrite to run all again"
@@ -610,16 +557,9 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Any], most: int = 3) -> s
 def _check_writable(path: Path) -> None:
     """Refuse the directory of an experiment that is a link or that nothing can be written to."""
     refuse_links("out_dir", path)
-    folder = path.absolute()
-    while not folder.exists():
-        folder = folder.parent
-    try:
-        if not folder.is_dir():
-            raise NotADirectoryError(20, "Not a directory")
+    folder = next(place for place in (path.absolute(), *path.absolute().parents) if place.exists())
+    with _writing(path):
         tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        message = f"{path} cannot be written ({error.strerror}: {folder})"
-        raise InputError.plain("out_dir", message) from error
 
 
 @contextlib.contextmanager
@@ -630,10 +570,6 @@ def _writing(path: Path) -> Iterator[None]:
     except OSError as error:
         message = f"{path} cannot be written ({error.strerror})"
         raise InputError.plain("out_dir", message) from error
-
-
-def _fail(error: OSError) -> None:
-    raise error
 
 
 def _plain(value: Any) -> Any:

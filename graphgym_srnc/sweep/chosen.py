@@ -82,46 +82,43 @@ def write(study: Study, sampler: str) -> tuple[list[list[str]], list[str], Path 
     files: list[Path] = []
     for arm in study.arms:
         trials = [{"number": n, **outcome(trial)} for n, trial in enumerate(study.results(arm))]
-        best = max(
-            (trial for trial in trials if trial["value"] is not None),
-            key=lambda trial: trial["value"],
-            default=None,
-        )
-        changed = {} if best is None else _changed(arm, best["setting"])
-        states = [trial["state"] for trial in trials]
-        value = None if best is None else best["value"]
+        scored = [trial for trial in trials if trial["value"] is not None]
+        best = max(scored, key=lambda trial: trial["value"], default={})
+        setting, value = best.get("setting"), best.get("value")
+        changed = {
+            key: (old, setting[key])
+            for key, old in arm.defaults.items()
+            if setting and setting[key] != old
+        }
         records[arm.name] = {
-            "chosen": None if best is None else best["setting"],
+            "chosen": setting,
             "changed": changed,
             "validation": value,
             "default": trials[0]["value"],
             "space": arm.space,
             "trials": trials,
         }
+        states = [trial["state"] for trial in trials]
+        scores = ("-" if s is None else f"{100 * s:.2f}" for s in (trials[0]["value"], value))
+        counts = map(str, (len(trials), *map(states.count, STATES)))
         rows.append(
-            [
-                arm.name,
-                str(len(trials)),
-                *(str(states.count(state)) for state in STATES),
-                f"{sum(trial['seconds'] for trial in trials):.1f}",
-                *("-" if s is None else f"{100 * s:.2f}" for s in (trials[0]["value"], value)),
-            ]
+            [arm.name, *counts, f"{sum(trial['seconds'] for trial in trials):.1f}", *scores]
         )
-        if best is None:  # what an earlier study chose is no result of this one
-            discard(study.folder / CONFIGS / f"{arm.name}.yaml")
+        file = (study.folder / CONFIGS / f"{arm.name}.yaml").absolute()
+        if setting is None:  # what an earlier study chose is no result of this one
+            discard(file)
             sentences.append(f"{arm.name}: every trial failed")
         else:
             words = ", ".join(f"{key} {new}" for key, (_, new) in changed.items())
             text = f"{words} (trial {best['number']})" if words else "the unchanged config"
             sentences.append(f"{arm.name}: {text}")
-            files.append((study.folder / CONFIGS / f"{arm.name}.yaml").absolute())
+            files.append(file)
             head = f"# {arm.name}, trial {best['number']} of {len(trials)}, chosen on validation.\n"
-            write_text(files[-1], head + _config_text(arm, best["setting"]))
-        failed = [trial for trial in trials if trial["state"] == "failed"]
-        if failed:
+            write_text(file, head + _config_text(arm, setting))
+        for trial in [trial for trial in trials if trial["state"] == "failed"][:1]:
             sentences.append(
-                f"{arm.name}: {len(failed)} trials failed; the first is trial "
-                f"{failed[0]['number']}: {failed[0]['why']}"
+                f"{arm.name}: {states.count('failed')} trials failed; the first is trial "
+                f"{trial['number']}: {trial['why']}"
             )
 
     grid = study.folder / GRID
@@ -140,12 +137,6 @@ def write(study: Study, sampler: str) -> tuple[list[list[str]], list[str], Path 
     names = [GRID, *(f"{CONFIGS}/{file.name}" for file in files)] if files else []
     checksums.write(study.folder, [RECORD, *names])
     return rows, sentences, grid if files else None
-
-
-def _changed(arm: Arm, setting: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Default and chosen value of each key in which a setting is not the default."""
-    pairs = {key: (old, setting[key]) for key, old in arm.defaults.items()}
-    return {key: (old, new) for key, (old, new) in pairs.items() if old != new}
 
 
 def _config_text(arm: Arm, setting: dict[str, Any]) -> str:

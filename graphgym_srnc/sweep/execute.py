@@ -5,28 +5,16 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from typing import Protocol, Sequence
+from typing import Sequence
 
 from graphgym_srnc import shifts
+from graphgym_srnc.core.progress import GridProgress
 from graphgym_srnc.io import store
 from graphgym_srnc.sweep.jobs import Executor, Job, Outcome
 from graphgym_srnc.sweep.plan import Cell
 
 WAIT_SECONDS = 2.0
 """Seconds between two tries of runs that another process holds."""
-
-
-class Progress(Protocol):
-    """Shows how far a grid or a study is."""
-
-    def finish(self, line: str, failed: bool = False) -> None:
-        """Count a run that has ended."""
-
-    def say(self, line: str) -> None:
-        """Print a line that stays."""
-
-    def skip(self, number: int) -> None:
-        """Leave out this many runs."""
 
 
 def prepare_data(cells: Sequence[Cell]) -> None:
@@ -45,7 +33,7 @@ def prepare_data(cells: Sequence[Cell]) -> None:
 
 
 def execute(
-    jobs: Sequence[Job], cells: Sequence[Cell], executor: Executor, progress: Progress
+    jobs: Sequence[Job], cells: Sequence[Cell], executor: Executor, progress: GridProgress
 ) -> list[Outcome]:
     """Run jobs until each is done or has failed; return the failures.
 

@@ -8,19 +8,17 @@ import io
 import logging
 import os
 import platform
-import shutil
 import signal
 import socket
 import tarfile
 import tempfile
-import threading
 import time
-from collections import deque
 from pathlib import Path
 from typing import Any, Generator, Iterator, Mapping, Sequence
 
 from graphgym_srnc import __version__
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.sweep import local
 from graphgym_srnc.sweep.jobs import DataOf, Execute, Job, Limits, Outcome, attempt
 
 try:
@@ -35,14 +33,11 @@ DATA_DIR = "GRAPHGYM_SRNC_DATA"
 MAX_MIB = 256
 """Maximum size of the files of a run."""
 
-IN_FLIGHT = 1000
-"""Tasks that Ray has at a time. It places them; the rest of a grid waits here."""
-
-POLL_SECONDS = 0.2
-"""Seconds between two looks of a task at its time and memory."""
-
 CANCEL_SECONDS = 1.0
 """Seconds for cancelled runs to end by themselves."""
+
+_idle: list[Any] = []
+"""Worker processes of a process of Ray, which wait for its next task."""
 
 
 def run(
@@ -57,8 +52,6 @@ def run(
     known: Mapping[str, str] | None = None,
 ) -> Generator[Outcome, None, None]:
     """Run jobs on the nodes of a Ray cluster; see :data:`graphgym_srnc.sweep.jobs.Executor`.
-
-    Retries are counted here: Ray's own never end for a run that is always out of memory.
 
     Args:
         jobs: The runs.
@@ -75,23 +68,23 @@ def run(
     """
     data = {name: (split, "finished runs") for name, split in (known or {}).items()}
     data_dir = os.environ.get(DATA_DIR) or "./datasets"
-    waiting = deque((job, 1) for job in jobs)
-    running: dict[Any, tuple[Job, int]] = {}
     with _connected(address):
         _check_resources(cpus, gpus, limits.memory_mib)
+        # Retries after a node died are counted here: Ray's own never end for want of memory.
         task = ray.remote(
             num_cpus=cpus, num_gpus=gpus, memory=int(limits.memory_mib * 2**20), max_retries=0
         )(_work)
+
+        def start(job: Job, number: int) -> tuple[Any, tuple[Job, int]]:
+            return task.remote(__version__, execute, job, limits, data_dir, data_of), (job, number)
+
+        running = dict(start(job, 1) for job in jobs)
         try:
-            while waiting or running:
-                while waiting and len(running) < IN_FLIGHT:
-                    job, number = waiting.popleft()
-                    answer = task.remote(__version__, execute, job, limits, data_dir, data_of)
-                    running[answer] = job, number
-                ready, _ = ray.wait(list(running))
-                job, number = running.pop(ready[0])
+            while running:
+                answer = ray.wait(list(running))[0][0]
+                job, number = running.pop(answer)
                 try:
-                    state, seconds, message = _receive(ready[0], job, data)
+                    outcome = _receive(answer, job, data)
                 except ray.exceptions.RayTaskError as error:
                     # What a run raises comes as text. This node cannot even begin one.
                     lines = str(error).strip().splitlines()
@@ -100,13 +93,10 @@ def run(
                     raise InputError.plain("--executor", message, hint) from error
                 except ray.exceptions.RayError as error:
                     if number <= limits.retries:
-                        waiting.appendleft((job, number + 1))
+                        running |= [start(job, number + 1)]
                         continue
-                    state, seconds, message = "failed", 0.0, f"its process or node died: {error}"
-                    if limits.seconds or limits.memory_mib:
-                        message += f"; its limits are {limits.seconds:g} s and "
-                        message += f"{limits.memory_mib:g} MiB (0 = none)"
-                yield Outcome(job, state, seconds, message, number)
+                    outcome = Outcome(job, "failed", message=f"its node died: {error}")
+                yield outcome._replace(attempts=outcome.attempts + number - 1)
         finally:
             _cancel(list(running))
 
@@ -138,26 +128,22 @@ def _connected(address: str) -> Iterator[None]:
 def _check_resources(cpus: float, gpus: float, memory_mib: float) -> None:
     """Refuse a run for which no node is large enough, since Ray would wait for one for ever."""
     wanted = {"CPU": cpus, "GPU": gpus, "memory": memory_mib * 2**20}
+    words = f"{cpus:g} CPUs, {gpus:g} GPUs and {memory_mib:g} MiB"
     if cpus <= 0 or gpus < 0 or any(amount > 1 and amount % 1 for amount in (cpus, gpus)):
         allowed = "CPUs above 0 and GPUs from 0, whole numbers or below 1"
-        raise InputError("resources of a run", _words(wanted), allowed)
+        raise InputError("resources of a run", words, allowed)
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if not any(all(node.get(key, 0) >= wanted[key] for key in wanted) for node in nodes):
-        message = f"no node has {_words(wanted)}; the nodes have {', '.join(map(_words, nodes))}"
-        raise InputError.plain("resources of a run", message, "Ask for less")
+        hint = "Ask for less; `ray status` shows what the cluster has"
+        raise InputError.plain("resources of a run", f"no node has {words}", hint)
 
 
-def _words(has: Mapping[str, float]) -> str:
-    cpus, gpus, memory = (has.get(key, 0.0) for key in ("CPU", "GPU", "memory"))
-    return f"{cpus:g} CPUs, {gpus:g} GPUs and {memory / 2**20:.0f} MiB"
-
-
-def _receive(answer: Any, job: Job, data: dict[str, tuple[str, str]]) -> tuple[str, float, str]:
-    """Store the run that a task returned; return state, seconds and message of its outcome.
+def _receive(answer: Any, job: Job, data: dict[str, tuple[str, str]]) -> Outcome:
+    """Store the run that a task returned.
 
     ``data`` has fingerprint and origin by name of the data, and grows.
     """
-    node, found, (state, seconds, message), archive = ray.get(answer)
+    node, found, outcome, archive = ray.get(answer)
     if found is not None:
         name, split = found
         expected, origin = data.setdefault(name, (split, f"node {node}"))
@@ -167,10 +153,12 @@ def _receive(answer: Any, job: Job, data: dict[str, tuple[str, str]]) -> tuple[s
                 f"(split {expected[:12]})"
             )
             raise InputError.plain("dataset.dir", text, "Copy the same data to every node")
-    if state == "done":
+    if outcome.state == "done":
         state, _, text = attempt(lambda: unpack(job, archive))
-        message = message if state == "done" else text
-    return state, seconds, message
+        outcome = outcome._replace(
+            state=state, message=outcome.message if state == "done" else text
+        )
+    return outcome._replace(job=job)
 
 
 def _cancel(answers: Sequence[Any]) -> None:
@@ -188,55 +176,31 @@ def _work(
     limits: Limits,
     data_dir: str,
     data_of: DataOf | None = None,
-) -> tuple[str, tuple[str, str] | None, tuple[str, float, str], bytes]:
-    """Run a job on a node of a cluster.
+) -> tuple[str, tuple[str, str] | None, Outcome, bytes]:
+    """Run a job on a node of a cluster, as a grid on this machine does.
 
     Returns:
         The name of the node; name and fingerprint of the data, None if they cannot be read, as the
-        run will say; state, seconds and message of the outcome; and the folder of the run.
+        run will say; the outcome; and the folder of the run.
 
     Raises:
         RuntimeError: The node has another version of this package than the driver.
     """
-    node = platform.node()
+    node, data, archive = platform.node(), None, b""
     if version != __version__:
         raise RuntimeError(f"graphgym-srnc {__version__} is installed on node {node}")
-    data, archive = None, b""
-
-    def run() -> str:
-        nonlocal archive
-        message = execute(job)
-        archive = pack(Path(job.out_dir, job.name, str(job.seed)))
-        return message
-
-    with tempfile.TemporaryDirectory(prefix="graphgym-srnc-") as folder, _limited(limits, folder):
+    with tempfile.TemporaryDirectory(prefix="graphgym-srnc-") as folder:
         job = job._replace(out_dir=folder, data_dir=(data_dir, os.environ.get(DATA_DIR, "")))
         if data_of is not None:
             with contextlib.suppress(Exception):
                 data = data_of(job)
-        outcome = attempt(run)
+        (outcome,) = local.run([job], execute, limits, 1, _idle)
+        if outcome.state == "done":
+            try:
+                archive = pack(Path(folder, job.name, str(job.seed)))
+            except InputError as error:
+                outcome = outcome._replace(state="failed", message=str(error))
     return node, data, outcome, archive
-
-
-@contextlib.contextmanager
-def _limited(limits: Limits, folder: str) -> Iterator[None]:
-    """End this process, and remove a folder, if this block takes too much time or memory."""
-    import psutil
-
-    process, begin, over = psutil.Process(), time.monotonic(), threading.Event()
-
-    def watch() -> None:
-        while not over.wait(POLL_SECONDS):
-            late = 0 < limits.seconds < time.monotonic() - begin
-            if late or 0 < limits.memory_mib * 2**20 < process.memory_info().rss:
-                shutil.rmtree(folder, ignore_errors=True)
-                os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-    try:
-        yield
-    finally:
-        over.set()
 
 
 def pack(folder: Path) -> bytes:

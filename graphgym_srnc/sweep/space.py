@@ -15,7 +15,7 @@ import math
 import random
 import re
 from pathlib import Path
-from typing import Iterator, NamedTuple, Sequence, Union
+from typing import NamedTuple, Sequence, Union
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.atomic import regular
@@ -145,54 +145,32 @@ def settings(spaces: Sequence[Space]) -> list[Setting]:
     if number > MAX_SETTINGS:
         message = f"the grid has {number} settings; at most {MAX_SETTINGS} are possible"
         raise InputError.plain("--grid", message, "Draw N of them with --sample N")
-    return list(dict.fromkeys(setting for space in spaces for setting in _product(space)))
+    every = (_setting(space, index) for space in spaces for index in range(size(space)))
+    return list(dict.fromkeys(every))
 
 
-def sample(
-    spaces: Sequence[Space], number: int, seed: int = 0, compare: Sequence[str] = ()
-) -> list[Setting]:
+def sample(spaces: Sequence[Space], number: int, seed: int = 0) -> list[Setting]:
     """Settings drawn at random without repetition; each is equally likely.
 
     Args:
         spaces: Spaces to draw from.
         number: Number of draws. If there are fewer settings, all of them.
         seed: Seed of the draw.
-        compare: Aliases. For each of them, this many draws of the other axes are completed by every
-            value of its axis, so that its values are compared on equal terms (GraphGym's
-            ``sample_alias``).
 
     Raises:
-        InputError: An alias is in no space, or ``number`` is below 1.
+        InputError: ``number`` is below 1.
     """
     if number < 1:
         raise InputError("--sample", number, "1 or more")
-    known = dict.fromkeys(axis.alias for space in spaces for axis in space)
-    for alias in compare:
-        if alias not in known:
-            raise InputError("--sample-alias", alias, f"an alias of the grid: {', '.join(known)}")
-
-    draw = random.Random(seed)
-    drawn: list[Setting] = []
-    for alias in compare or [""]:
-        parts = [space for space in spaces if not alias or alias in [axis.alias for axis in space]]
-        free = [[axis for axis in space if axis.alias != alias] for space in parts]
-        total = sum(map(size, free))
-        # By number instead of by list: a space may be far too large to write down.
-        for index in draw.sample(range(total), min(number, total)):
-            part = 0
-            while index >= size(free[part]):
-                index -= size(free[part])
-                part += 1
-            chosen = _setting(free[part], index)
-            for compared in _product([axis for axis in parts[part] if axis.alias == alias]):
-                points = {point.key: point for point in chosen + compared}
-                drawn.append(tuple(points[axis.key] for axis in parts[part]))
+    total, drawn = sum(map(size, spaces)), []
+    # By number instead of by list: a space may be far too large to write down.
+    for index in random.Random(seed).sample(range(total), min(number, total)):
+        for space in spaces:
+            if index < size(space):
+                drawn.append(_setting(space, index))
+                break
+            index -= size(space)
     return list(dict.fromkeys(drawn))
-
-
-def _product(space: Space) -> Iterator[Setting]:
-    """All settings of a space; a space without axes has one."""
-    return (_setting(space, index) for index in range(size(space)))
 
 
 def _setting(space: Space, index: int) -> Setting:

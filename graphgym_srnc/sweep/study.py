@@ -13,7 +13,7 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING, Any, Iterator, Sequence
+from typing import Any, Iterator, Sequence
 
 import optuna
 from filelock import FileLock, Timeout
@@ -22,17 +22,15 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import FrozenTrial, TrialState
 
+from graphgym_srnc.core.progress import GridProgress
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.gym import run
 from graphgym_srnc.io.atomic import refuse_links
 from graphgym_srnc.sweep import plan
-from graphgym_srnc.sweep.execute import Progress, execute
+from graphgym_srnc.sweep.execute import execute
 from graphgym_srnc.sweep.jobs import Executor
 from graphgym_srnc.sweep.search import Arm, Words
 from graphgym_srnc.sweep.space import Point
-
-if TYPE_CHECKING:
-    from yacs.config import CfgNode
 
 TOGETHER = 4
 """Trials of a method that are proposed at once and run side by side. The number of processes has no
@@ -88,7 +86,7 @@ class Study:
         states = TrialState.RUNNING, TrialState.COMPLETE, TrialState.PRUNED
         return self._books[arm.name].get_trials(deepcopy=False, states=states)
 
-    def run(self, executor: Executor, progress: Progress) -> None:
+    def run(self, executor: Executor, progress: GridProgress) -> None:
         """Run the trials that are missing. A run that fails costs its trial.
 
         Raises:
@@ -191,7 +189,7 @@ class Study:
                 setting[key] = draw.choice(arm.space[key])
             study.enqueue_trial(setting)
 
-    def _run(self, batch: Sequence[_Candidate], executor: Executor, progress: Progress) -> None:
+    def _run(self, batch: Sequence[_Candidate], executor: Executor, progress: GridProgress) -> None:
         """Run trials: all of them with the first seed, and what is not pruned with the others."""
         self._score(batch, self._first, executor, progress)
         going = [one for one in batch if not one.why]
@@ -222,7 +220,7 @@ class Study:
         batch: Sequence[_Candidate],
         seeds: range,
         executor: Executor,
-        progress: Progress,
+        progress: GridProgress,
     ) -> None:
         """Run trials with some seeds, and note the validation scores of their runs."""
         planned = []
@@ -258,17 +256,17 @@ class Study:
 
     def _cells(self, one: _Candidate, seeds: range) -> list[plan.Cell]:
         """The runs of a trial, one cell for each block."""
-        configs = [one.arm.config(block, one.trial.params) for block in self.blocks]
-        return [self._cell(one, cfg, seeds) for cfg in configs]
-
-    def _cell(self, one: _Candidate, cfg: CfgNode, seeds: range) -> plan.Cell:
-        cfg.out_dir = str(self.folder / RUNS)
-        # Named by its config, so that another study finds it again.
-        name = f"{one.arm.name}-{run.experiment(cfg, one.arm.name).digest[:16]}"
-        experiment = run.experiment(cfg, name)
-        missing = experiment.plan(seeds, resume=True, overwrite=self.overwrite)
         setting = tuple(Point(key, key, value) for key, value in one.trial.params.items())
-        return plan.Cell(cfg, experiment, seeds, missing, setting)
+        cells = []
+        for block in self.blocks:
+            cfg = one.arm.config(block, one.trial.params)
+            cfg.out_dir = str(self.folder / RUNS)
+            # Named by its config, so that another study finds it again.
+            name = f"{one.arm.name}-{run.experiment(cfg, one.arm.name).digest[:16]}"
+            experiment = run.experiment(cfg, name)
+            missing = experiment.plan(seeds, resume=True, overwrite=self.overwrite)
+            cells.append(plan.Cell(cfg, experiment, seeds, missing, setting))
+        return cells
 
 
 class _Held(JournalFileOpenLock):

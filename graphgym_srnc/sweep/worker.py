@@ -14,9 +14,6 @@ from graphgym_srnc.gym import parse_config, prepare, run
 from graphgym_srnc.report.summary import line
 from graphgym_srnc.sweep.jobs import Job
 
-PARSED_CONFIGS = 4
-"""Configs that a worker keeps parsed, since the seeds of one come after another."""
-
 _fingerprints: dict[str, str] = {}
 
 
@@ -56,7 +53,7 @@ def data_of(job: Job) -> tuple[str, str]:
     return name, _fingerprints[name]
 
 
-@functools.lru_cache(PARSED_CONFIGS)
+@functools.lru_cache(4)  # the seeds of a config come after one another
 def _experiment(config: str, out_dir: str, name: str, data_dir: tuple[str, str]) -> tuple:
     cfg = parse_config(config)
     planned, cfg.out_dir = cfg.out_dir, out_dir
