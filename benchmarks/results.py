@@ -481,18 +481,16 @@ class Pages:
         """Mean ranks, and Friedman's test."""
         shift = shifts()[name]
         runs = shift.runs[shift.runs.row != ORACLE]
-        score = runs.groupby(["row", "block", "split"])[shift.metric].mean()
-        cells = {row: score[row].to_dict() for row in runs.row.unique()}
-        rows, common = statistics.common_blocks(cells)
-        ranks = statistics.mean_ranks({row: cells[row] for row in rows}, common)
+        score = runs.groupby(["block", "split", "row"])[shift.metric].mean().unstack("row")
+        common = statistics.common_blocks(score)
+        ranks = statistics.mean_ranks(common)
         best = sorted(ranks, key=ranks.__getitem__)[:5]
         text = ", ".join(f"{shift.name(row).strip('*')} {ranks[row]:.1f}" for row in best)
-        means = score.groupby(["row", "block"]).mean()
-        full = {row: part for row in cells if len(part := means[row]) == len(shift.blocks)}
-        p = statistics.friedman(full, list(shift.blocks))
+        full = score.groupby("block").mean().dropna(axis=1)
+        p = statistics.friedman(full)
         return (
-            f"The best mean ranks of {len(rows)} methods over {len(common)} runs: {text}. "
-            f"Friedman's test over the {len(shift.blocks)} means of {len(full)} methods:"
+            f"The best mean ranks of {len(ranks)} methods over {len(common)} runs: {text}. "
+            f"Friedman's test over the {len(shift.blocks)} means of {full.shape[1]} methods:"
             f" {self._p(p)}."
         )
 

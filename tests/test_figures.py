@@ -12,12 +12,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
+from stored import keep
 
 from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import store
 from graphgym_srnc.plots import charts, embedding, style
-from graphgym_srnc.report import pictures
+from graphgym_srnc.report import compare, pictures
+from graphgym_srnc.report.frame import collect
 from tests.conftest import make_task
 
 METHODS = (
@@ -265,97 +266,41 @@ def test_episodes_stand_side_by_side():
     ]
 
 
-def result(config: dict, seed: int, score: float) -> dict:
-    history = [
-        {
-            **{"number": n, "losses": {}, "train": {"micro_f1": 1.0}, "seconds": 0.1},
-            **{"val": {"micro_f1": score}, "test": {"micro_f1": score + 0.01 * n}},
-        }
-        for n in range(3)
-    ]
-    data = {"format": "synthetic", "name": "toy"}
-    config = {"seed": seed, "out_dir": str(seed), "dataset": data, **config}
-    record = {"method": config["train"]["mode"], "backbone": config["gnn"]["layer_type"]}
-    record |= {"task": "synthetic/open_set", "config": config, "digest": store.digest(config)}
-    return record | history[2] | {"history": history, "selected": 2}
+def test_figures_of_results(tmp_path):
+    def add(name, scores, task="synthetic/open_set", backbone="gcnconv", **srnc):
+        config = {"num_clusters": 7, "cluster_steps": 20, "hard": False} | srnc
+        config = {f"srnc__{key}": value for key, value in config.items()}
+        keep(tmp_path / "runs", name, scores, "srnc", task, backbone=backbone, **config)
 
-
-def experiment(
-    scores: dict[int, float], layer_type: str = "gcnconv", **srnc: float
-) -> dict[int, dict]:
-    config = {
-        "train": {"mode": "srnc"},
-        "gnn": {"layer_type": layer_type},
-        "srnc": {"num_clusters": 7, "cluster_steps": 20, "hard": False} | srnc,
-    }
-    return {seed: result(config, seed, score) for seed, score in scores.items()}
-
-
-def test_overview_draws_what_was_swept(tmp_path):
-    results = {
-        "default": experiment({0: 0.5, 1: 0.7}),
-        "same": experiment({0: 0.5, 1: 0.7}),
-        "c4": experiment({0: 0.3}, num_clusters=4),
-        "c16": experiment({0: 0.8, 1: 0.8}, num_clusters=16),
-        "t5": experiment({0: 0.2}, cluster_steps=5),
-        "hard": experiment({0: 0.1}, hard=True),
-        # A better slice along the number of clusters, but a shorter one.
-        "t99-c4": experiment({0: 0.9}, num_clusters=4, cluster_steps=99),
-        "t99-c7": experiment({0: 0.9}, cluster_steps=99),
-    }
-    drawn = dict(pictures.figures_of(results))
-    prefix = "sensitivity-synthetic-open_set-srnc"
-    clusters, steps = f"{prefix}.num_clusters", f"{prefix}.cluster_steps"
-    assert sorted(drawn) == ["curves-synthetic-open_set", steps, clusters]
-    (line,), (area,) = drawn[clusters].axes[0].get_lines(), drawn[clusters].axes[0].collections
+    add("default", [0.5, 0.7])
+    add("c4", [0.3, 0.3], num_clusters=4)
+    add("c16", [0.8, 0.8], num_clusters=16)
+    add("t5", [0.2, 0.2], cluster_steps=5)
+    add("hard", [0.1, 0.1], hard=True)
+    # A better slice along the number of clusters, but a shorter one.
+    add("t99-c4", [0.9, 0.9], num_clusters=4, cluster_steps=99)
+    add("t99-c7", [0.9, 0.8], cluster_steps=99)
+    add("other", [0.5], "synthetic/easy")
+    add("gat", [0.5, 0.5], backbone="gatconv")
+    found = collect([tmp_path / "runs"])
+    drawn = dict(pictures.sensitivity(found.runs, "micro_f1"))
+    prefix = "sensitivity synthetic/open_set srnc"
+    assert [*drawn] == [f"{prefix}.cluster_steps", f"{prefix}.num_clusters"]
+    axes = drawn[f"{prefix}.num_clusters"].axes[0]
+    (line,), (area,) = axes.get_lines(), axes.collections
     assert line.get_xdata().tolist() == [4, 7, 16]
-    assert line.get_ydata() == pytest.approx([32, 62, 82])
-    assert {round(y, 6) for x, y in area.get_paths()[0].vertices if x == 7} == {52, 72}
-    (line,) = drawn[steps].axes[0].get_lines()
-    assert line.get_xdata().tolist() == [5, 20, 99]
-    val, test = drawn["curves-synthetic-open_set"].axes
-    # The experiment that is best on validation stands for its method.
-    assert val.get_lines()[0].get_ydata() == pytest.approx([90] * 3)
-    assert test.get_lines()[0].get_ydata() == pytest.approx([90, 91, 92])
-    two = {name: results[name] for name in ("default", "c16")}
-    paths = pictures.draw_all(two, tmp_path / "figures")
-    assert [path.suffix for path in paths] == [".png", ".pdf"] * 2
-    assert all(path.is_file() for path in paths)
+    assert line.get_ydata() == pytest.approx([30, 60, 80])
+    assert {round(y, 6) for x, y in area.get_paths()[0].vertices if x == 7} == {50, 70}
 
+    table = compare.table(found.runs)
+    drawn = dict(pictures.curves(table, found))
+    assert [*drawn] == [f"curves {column}" for column in table.columns] and len(drawn) == 2
+    figure = drawn["curves synthetic/open_set"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SRNC", "SRNC (GAT)"]
+    # The setting that is best on validation stands for its method.
+    for axes in figure.axes:
+        assert axes.get_lines()[0].get_ydata() == pytest.approx([80, 90])
 
-def test_overview_is_read_back_by_tensorboard(tmp_path):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    runs = store.Experiment(tmp_path, "toy", {"dataset": {"format": "synthetic"}})
-    runs.begin(0)
-    run = result({"train": {"mode": "erm"}, "gnn": {"layer_type": "gcnconv"}}, 0, 0.5)
-    del run["digest"]
-    runs.finish(0, run | {"lr": 0.1, "params": 1})
-    for _ in range(2):
-        paths = pictures.draw_all(dict(store.experiments(tmp_path)), tmp_path / "drawn")
-    files = [path for path in (tmp_path / "drawn").iterdir() if "tfevents" not in path.name]
-    assert sorted(files) == sorted(paths)
-    accumulator = EventAccumulator(str(tmp_path / "drawn"))
-    accumulator.Reload()
-    (image,) = accumulator.Images("figures/curves-synthetic-open_set")
-    assert image.encoded_image_string == paths[0].read_bytes()
-    assert pictures.draw_all({}, tmp_path / "none") == [] and not (tmp_path / "none").exists()
-
-
-def test_overview_keeps_data_sets_and_backbones_apart():
-    def easy(signal: float) -> dict[int, dict]:
-        runs = experiment({0: signal})
-        for run in runs.values():
-            run["config"]["synthetic"] = {"signal": signal, "split_seed": int(10 * signal)}
-            run["digest"] = store.digest(run["config"])
-        return runs
-
-    drawn = dict(pictures.figures_of({"easy": easy(0.9), "difficult": easy(0.1)}))
-    assert sorted(drawn) == [
-        "curves-synthetic-open_set-synthetic.signal=0.1",
-        "curves-synthetic-open_set-synthetic.signal=0.9",
-        "sensitivity-synthetic-open_set-synthetic.signal",
-    ]
-    both = {"a": experiment({0: 0.5}), "b": experiment({0: 0.5}, layer_type="gatconv")}
-    (drawn,) = dict(pictures.figures_of(both)).values()
-    assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["SRNC", "SRNC (GAT)"]
+    paths = pictures.draw_all(found, tmp_path / "figures")
+    assert [path.suffix for path in paths] == [".png", ".pdf"] * 4
+    assert sorted((tmp_path / "figures").iterdir()) == sorted(paths)

@@ -36,8 +36,7 @@ OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
         {"metavar": "FOLDER"},
     ),
     "--paper": (
-        "show the paper's numbers beside yours: open_set, close_set, clustering or none (default:"
-        " the table that matches most runs)",
+        "show the paper's numbers beside yours: open_set, close_set or clustering (default: none)",
         {"metavar": "TABLE"},
     ),
 }
@@ -75,26 +74,11 @@ def main(args: argparse.Namespace) -> None:
     arguments.check_folder("--figures", args.figures, args.overwrite)
 
     found = collect(args.folders)
-    text = page.render(found, args.metric, args.against, args.title, args.paper, descriptions())
+    text = page.render(found, args.metric, args.against, args.title, args.paper)
     with arguments.writing("--out", str(out)):
         write_text(out, text)
     print(f"wrote {out} ({len(text.encode()) / 2**20:.1f} MiB)")
     if args.figures:
         with arguments.writing("--figures", args.figures):
-            paths = pictures.draw_all(found.results, args.figures, *args.metric[:1])
+            paths = pictures.draw_all(found, args.figures, *args.metric[:1])
         print(f"wrote {len(paths)} figures to {args.figures}")
-
-
-def descriptions() -> dict[str, str]:
-    """Description of each method and shift by name: the first sentence of its module."""
-    import ast
-
-    from graphgym_srnc import methods, shifts
-
-    sentences = {}
-    for package in (shifts, methods):
-        for name in package.own_names():
-            source = Path(*package.__path__, f"{name}.py").read_text(encoding="utf-8")
-            doc = ast.get_docstring(ast.parse(source)) or ""
-            sentences[name] = " ".join(doc.split()).partition(". ")[0].rstrip(".") + "."
-    return sentences

@@ -25,7 +25,7 @@ LOG_FROM = 30
 
 DASHES = ("-", "--", ":", "-.")
 
-Curve = tuple[Sequence[float], Sequence[float], Sequence[float], Sequence[float]]
+Curve = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """x, mean, and lower and upper end of the band, each ``[n]``."""
 
 
@@ -335,7 +335,7 @@ def curves_figure(
     row = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axes, (text, curves) in zip(row, panels.items()):
         for name, curve in curves.items():
-            x, mean, low, high = (np.asarray(part, dtype=float) for part in curve)
+            x, mean, low, high = curve
             axes.plot(x, mean, **looks[name], markevery=max(1, len(x) // 8))
             axes.fill_between(x, low, high, color=looks[name]["color"], alpha=0.16, linewidth=0)
         axes.grid()

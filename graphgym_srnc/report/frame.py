@@ -56,7 +56,6 @@ class Experiment:
     path: Path
     results: dict[int, store.Result] = field(default_factory=dict)  # finished runs by seed
     failures: dict[str, str] = field(default_factory=dict)  # reason by name of the run's folder
-    times: list[float] = field(default_factory=list)  # when results were written, s since 1970
 
     @property
     def first(self) -> store.Result:
@@ -65,8 +64,9 @@ class Experiment:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config without paths and training seeds."""
-        return _without_volatile(self.first["config"])
+        """The config by dotted keys, without paths and training seeds."""
+        config = flatten(self.first["config"]).items()
+        return {key: value for key, value in config if not is_volatile(key)}
 
 
 @dataclass
@@ -160,7 +160,7 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
     found = Collection([Path(os.path.abspath(folder)) for folder in given])
     experiments: dict[Path, Experiment] = {}
     rows: list[tuple[Experiment, dict[str, Any]]] = []
-    configs: dict[str, dict[str, Any]] = {}
+    configs: dict[str, dict[str, Any]] = {}  # the keys that all runs of a digest share
     with environment.uncollected():
         for place, base in _run_folders(given, found):
             path = Path(os.path.abspath(place))
@@ -175,12 +175,11 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
                 found.unreadable += [place / "result.json"] * has_result
                 continue
             result, row = record
-            first = configs.setdefault(result["digest"], result["config"])
+            if result["digest"] not in configs:
+                config = flatten(result["config"]).items()
+                configs[result["digest"]] = {key: _hashable(value) for key, value in config}
             if records:
-                config = result["config"].items()
-                same = {key: first[key] for key, value in config if first.get(key, ...) == value}
-                experiment.results[result["seed"]] = result | {"config": result["config"] | same}
-            experiment.times.append((path / "result.json").stat().st_mtime)
+                experiment.results[result["seed"]] = result
             rows.append((experiment, row))
     if not rows:
         message = f"{', '.join(given)} contains no finished run (<seed>/result.json)"
@@ -253,21 +252,11 @@ def _frame(
 ) -> pandas.DataFrame:
     """The rows with the other keys of their configs; a key that a config does not have is NaN."""
     frame = pandas.DataFrame([{"experiment": one.name} | row for one, row in rows], dtype=object)
-    for name in (*RUN, "masked"):
-        if name not in frame:
-            frame[name] = math.nan
-    shared = {
-        digest: {
-            key: _hashable(value)
-            for key, value in flatten(config).items()
-            if key not in frame and not key.startswith(SCORES)
-        }
-        for digest, config in configs.items()
-    }
-    scores = [name for name in frame if name.startswith(SCORES)]
-    frame = frame.astype(dict.fromkeys(scores, float))
-    settings = pandas.DataFrame(list(shared.values()), index=list(shared), dtype=object)
-    return frame.join(settings, on="digest")
+    frame = frame.reindex(columns=list(dict.fromkeys([*frame, *RUN, "masked"])))
+    frame = frame.astype({name: float for name in frame if name.startswith(SCORES)})
+    settings = pandas.DataFrame(list(configs.values()), index=list(configs), dtype=object)
+    shared = [key for key in settings if key not in frame and not key.startswith(SCORES)]
+    return frame.join(settings[shared], on="digest")
 
 
 def _is_score(value: Any) -> bool:
@@ -293,14 +282,6 @@ def _failure(directory: Path) -> str:
         lines = error.read().decode(errors="replace").split("\n")
     last = next((line for line in reversed(lines) if line.strip()), "failed and left no message")
     return plain(last)[:300]
-
-
-def _without_volatile(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    return {
-        key: _without_volatile(value, f"{prefix}{key}.") if isinstance(value, Mapping) else value
-        for key, value in config.items()
-        if not is_volatile(f"{prefix}{key}")
-    }
 
 
 def _make_distinct(experiments: Iterable[Experiment]) -> None:
