@@ -14,12 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from stored import keep
 
-from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.plots import charts, embedding, style
 from graphgym_srnc.report import compare, pictures
 from graphgym_srnc.report.frame import collect
-from tests.conftest import make_task
 
 METHODS = (
     "SRNC+ (without missing labels)|openwgl with a long name, longer than any other|srnc|pgl|g2pxy"
@@ -57,7 +55,7 @@ def each_figure() -> dict[str, Figure]:
         "scores": charts.scores_figure(panels, ["a", "b"], "Micro-F1, %", {"b"}),
         "shift": charts.shift_figure(counted({name: (3, 1) for name in names})),
         "critical_difference": charts.critical_difference_figure(ranks(4), 1.5, [METHODS[:2]]),
-        "embedding": embedding.embedding_figure(points, np.arange(60) % 4, label, names, "", [2]),
+        "embedding": embedding.embedding_figure(points, label, label, names, names, "", [2]),
         "episodes": embedding.episodes_figure({"classifier": {0: (points, label)}}, names),
         "curves": charts.curves_figure({"validation": lines, "test": lines}, "Micro-F1 (%)"),
         "sensitivity": charts.curves_figure({"": lines}, "Micro-F1 (%)", "", "srnc.num_clusters"),
@@ -113,32 +111,18 @@ def test_a_confusion_matrix_of_many_classes_has_full_names_and_no_counts():
 
 
 def test_label_shift_bars_are_shares():
-    first, later = {"a": (6, 10), "b": (2, 20), "c": (0, 70)}, {"a": (0, 0)}
-    figure = charts.shift_figure(counted(first), counted(later, "later"))
+    figure = charts.shift_figure(counted({"a": (6, 10), "b": (2, 20), "c": (0, 70)}))
     axes = figure.axes[0]
     widths = [[bar.get_width() for bar in bars] for bars in axes.containers]
-    assert widths == [pytest.approx([75, 25, 0]), pytest.approx([10, 20, 70]), [0, 0, 0]]
+    assert widths == [pytest.approx([75, 25, 0]), pytest.approx([10, 20, 70])]
     assert [bool(bar.get_hatch()) for bar in axes.containers[1]] == [False, False, True]
-    legend = {"labelled training nodes (8)", "target 1: Cora (100)", "target 2: later (1)"}
+    legend = {"labelled training nodes (8)", "all target nodes (100)"}
     assert {*legend, "share of nodes (%)", "a", "b", "c"} <= set(texts(figure))
     # The first class stands on top, and bars of a class do not overlap.
     assert axes.get_ylim()[0] > axes.get_ylim()[1]
     for bars in zip(*axes.containers):
         spans = sorted((bar.get_y(), bar.get_y() + bar.get_height()) for bar in bars)
         assert all(low[1] <= high[0] for low, high in zip(spans, spans[1:]))
-
-
-def test_label_shift_of_tasks():
-    summary = describe(make_task())
-    sizes = [count["target"] for count in summary["labels"].values()]
-    figure = charts.shift_figure(summary)
-    widths = [bar.get_width() for bar in figure.axes[0].containers[1]]
-    assert widths == pytest.approx([100 * size / sum(sizes) for size in sizes])
-    long = [counted({"a": (1, 1), "b": (2, 2)}, "temporal/arxiv_like/2019-2020")] * 3
-    figure = charts.shift_figure(*long)
-    style.encode(figure)
-    box = figure.legends[0].get_window_extent(FigureCanvasAgg(figure).get_renderer())
-    assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1
 
 
 @pytest.mark.parametrize("size, cd", [(2, 1.3), (15, 4.2)])
@@ -170,13 +154,6 @@ def test_critical_difference_is_readable(size, cd):
     for box in boxes.values():
         assert whole.x0 <= box.x0 and box.x1 <= whole.x1
         assert whole.y0 <= box.y0 and box.y1 <= whole.y1
-
-
-def test_critical_difference_puts_the_best_on_the_left_and_needs_no_cd():
-    figure = charts.critical_difference_figure({"a": 3.0, "b": 1.0, "c": 2.0}, float("nan"), [])
-    sides = {text.get_text().split()[0]: text.get_ha() for text in figure.axes[0].texts}
-    assert sides == {"b": "right", "c": "right", "a": "left"}
-    assert not any("CD" in text for text in texts(figure))
 
 
 def test_sensitivity_draws_means_and_bands():
@@ -223,20 +200,17 @@ def test_maps_keep_groups_apart():
     assert len(embedding.sample(5000)) == 2000 and embedding.sample(7).tolist() == list(range(7))
 
 
-def test_clusters_take_the_colour_of_their_class():
-    def legends(group, label, names, **words) -> list[list[str]]:
-        figure = embedding.embedding_figure(np.zeros((60, 2)), group, label, names, **words)
-        titles.append([axes.get_title() for axes in figure.axes])
+def test_embeddings_are_coloured_by_prediction_and_by_class():
+    def legends(colour, label, outputs, names, unseen=()) -> list[list[str]]:
+        points = np.zeros((60, 2))
+        figure = embedding.embedding_figure(points, colour, label, outputs, names, "", unseen)
+        assert figure.axes[1].get_title() == "by class" + " (× = unseen in training)" * bool(unseen)
         found = [axes.get_legend().get_texts() for axes in figure.axes]
         return [[text.get_text() for text in legend] for legend in found]
 
-    titles, label, names = [], np.repeat([0, 1, 2], 20), ["a", "b", "c"]
-    shown = legends(np.repeat([7, 9, 4], 20), label, names)
-    assert shown == [["cluster 7", "cluster 9", "cluster 4"], names]
-    called = ["a", "b", "unknown"]
-    assert legends(label, label, names, unseen=[2], predicted=called) == [called, names]
-    assert titles[1] == ["by prediction", "by class (× = unseen in training)"]
-    many = legends(np.arange(60), np.arange(60) % 30, [f"class {i}" for i in range(30)])
+    label, names = np.repeat([0, 1, 2], 20), ["a", "b", "c"]
+    assert legends(label.clip(0, 1), label, ["a", "b"], names, [2]) == [["a", "b"], names]
+    many = legends(label, np.arange(60) % 30, names, [f"class {i}" for i in range(30)])
     assert many[1][-1] == "and 6 more"
     group, label = np.array([5, 5, 5, 9, 9]), np.array([1, 1, 0, 2, 2])
     assert embedding.majority(group, label).tolist() == [1, 1, 1, 2, 2]
