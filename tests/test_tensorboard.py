@@ -166,7 +166,7 @@ def test_event_accumulator_reads_back_everything(tmp_path):
             (event,) = found.Scalars(f"{block}/{split}_{name}")
             assert event.value == pytest.approx(value, nan_ok=True)
     for tag in ("cluster_gnn", "confusion"):
-        assert [image.step for image in found.Images(tag)] == [0, 2]
+        assert [image.step for image in found.Images(tag)] == [0, 1, 2]
     image = found.Images("selected/episodes")[0]
     assert image.encoded_image_string == (tmp_path / "figures" / "episodes.png").read_bytes()
     assert imread(io.BytesIO(image.encoded_image_string)).shape[:2] == (image.height, image.width)
@@ -175,7 +175,7 @@ def test_event_accumulator_reads_back_everything(tmp_path):
     shown |= {"open_set.unseen": "[1, 2]", "gnn.act": "none", "synthetic.unseen": "none"}
     assert hyper_parameters(found) == settings | shown
     drawn, kinds = ("classifier", "cluster_gnn", "confusion"), ("png", "pdf")
-    stems = ("episode-000", "episode-002", "selected")
+    stems = ("episode-000", "episode-001", "episode-002", "selected")
     assert {file.name for file in (tmp_path / "figures").iterdir()} == {
         *(f"{name}-{stem}.png" for name in drawn for stem in stems),
         *(f"{name}-selected.pdf" for name in drawn),

@@ -142,18 +142,15 @@ def reliability_figure(
 
 @style()
 def critical_difference_figure(
-    ranks: Mapping[str, float],
-    cd: float,
-    cliques: Sequence[Sequence[str]],
-    title: str = "",
-    axes: Axes | None = None,
+    ranks: Mapping[str, float], cd: float, title: str = "", axes: Axes | None = None
 ) -> Figure:
-    """Critical difference diagram: mean ranks, with bars over methods that do not differ.
+    """Critical difference diagram: mean ranks with bars as wide as the critical difference.
+
+    Two methods differ significantly if their bars do not overlap.
 
     Args:
         ranks: mean rank of each method, 1 = best; at least two.
         cd: critical difference of two mean ranks.
-        cliques: groups of methods without significant differences.
         title: title of the figure.
         axes: axes to draw on; by default those of a new figure.
 
@@ -161,48 +158,14 @@ def critical_difference_figure(
         Demšar (JMLR 2006).
     """
     order = sorted(ranks, key=lambda name: (ranks[name], name))
-    best = math.floor(ranks[order[0]])
-    worst = max(math.ceil(ranks[order[-1]]), best + math.ceil(cd))
-    half = (len(order) + 1) // 2
-    left, right = order[:half], order[: half - 1 : -1]
-    labels = {name: f"{short(name, 40)}  {ranks[name]:.2f}" for name in order}
-    of_cliques = [[ranks[name] for name in clique] for clique in cliques if len(clique) > 1]
-    bars = _levels([(min(own), max(own)) for own in of_cliques])
-    first = 0.55 + 0.32 * (max((level for _, _, level in bars), default=-1) + 1)
-    rows = first + half
-    widest = sum(max((len(labels[name]) for name in side), default=0) for side in (left, right))
-    height = 1.1 + 0.27 * rows + 0.25 * bool(title)
-    own = axes is None
-    figure, axes = panel(axes, (3.6 + 0.075 * widest, height))
-    axes.set(xlim=(best, worst), ylim=(rows - 0.4, -0.9), yticks=[])
-    axes.xaxis.tick_top()
-    axes.set_xticks(range(best, worst + 1))
-    axes.spines[["left", "right", "bottom"]].set_visible(False)
-    axes.spines["top"].set(visible=True, position=("data", 0))
-    axes.set_xlabel("mean rank (1 = best)")
-    (figure.suptitle if own else axes.set_title)(title)
-    margin = 0.03 * (worst - best)
-    for names, edge, align in ((left, best - margin, "right"), (right, worst + margin, "left")):
-        for row, name in enumerate(names):
-            x, y = [ranks[name], ranks[name], edge], [0, first + row, first + row]
-            axes.plot(x, y, color=INK, linewidth=0.9, clip_on=False)
-            axes.text(edge, first + row, f" {labels[name]} ", ha=align, va="center")
-    for low, high, level in bars:
-        x, y = [low - margin / 3, high + margin / 3], [0.32 + 0.32 * level] * 2
-        axes.plot(x, y, color=PALETTE[5], linewidth=3, solid_capstyle="butt")
-    middle = best + cd / 2
-    axes.errorbar(middle, -0.85, None, cd / 2, color=INK, capsize=3, lw=1.1, clip_on=False)
-    axes.text(middle, -1.0, f"CD = {cd:.2f}", ha="center", va="bottom")
+    figure, axes = panel(axes, (6.4, 1.0 + 0.27 * len(order)))
+    x, y = [ranks[name] for name in order], range(len(order))
+    axes.errorbar(x, y, None, cd / 2, "o", color=PALETTE[0], capsize=3)
+    axes.set_yticks(y, [f"{short(name, LONGEST)}  {ranks[name]:.2f}" for name in order])
+    text = f"mean rank (1 = best), CD = {cd:.2f}"
+    axes.set(ylim=(len(order) - 0.5, -0.5), xlabel=text, title=title)
+    axes.grid(axis="x")
     return figure
-
-
-def _levels(intervals: Sequence[tuple[float, float]]) -> list[tuple[float, float, int]]:
-    """Each interval with the first row on which it overlaps no earlier interval."""
-    placed: list[tuple[float, float, int]] = []
-    for low, high in sorted(set(intervals)):
-        taken = {level for _, end, level in placed if end >= low}
-        placed.append((low, high, min({*range(len(placed) + 1)} - taken)))
-    return placed
 
 
 @style()

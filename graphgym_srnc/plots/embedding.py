@@ -95,7 +95,7 @@ def embedding_figure(
         (left, colour, outputs, ()),
         (right, label, class_names, unseen),
     ):
-        handles = list(_scatter(axes, points, shown, names, crosses).values())
+        handles = list(scatter(axes, points, shown, names, crosses).values())
         if len(handles) > SHOWN:
             more = axes.scatter([], [], alpha=0, label=f"and {len(handles) - SHOWN} more")
             handles = [*handles[:SHOWN], more]
@@ -133,7 +133,7 @@ def episodes_figure(
         for axes, number in zip(row, episodes):
             if number in of_model:
                 points, colours = map(np.asarray, of_model[number])
-                present |= _scatter(axes, points, colours, class_names)
+                present |= scatter(axes, points, colours, class_names)
             else:
                 axes.set_axis_off()
         row[0].set_ylabel(model.replace("_gnn", " GNN").replace("_", " "))
@@ -147,7 +147,7 @@ def episodes_figure(
     return figure
 
 
-def _scatter(
+def scatter(
     axes: Axes,
     points: np.ndarray,
     group: np.ndarray,

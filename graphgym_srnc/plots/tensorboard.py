@@ -53,7 +53,7 @@ class TensorBoard:
     Args:
         directory: directory of the run. Events are written there, and figures also to ``figures/``.
         events: whether to write TensorBoard events.
-        figures: whether to draw the first episode, every k-th episode and the selected one.
+        figures: whether to draw the first two episodes, every k-th and the selected one.
         every: k; 0 = draw no episode between the first and the selected one.
         how: projection of embeddings, ``pca`` or ``tsne``.
         start: first episode that will be recorded. Existing events of this episode and later ones,
@@ -84,13 +84,10 @@ class TensorBoard:
         number = episode.number
         self._write(scalars(vars(episode)))
         self.close()
-        chosen = number == 0 or self.every and number % self.every == 0
         # SRNC finds the unknown class in episode 1, so the figure of all episodes always has it.
-        if self.figures and (chosen or number == 1 and method.views()):
-            seen = snapshot(method, task)
-            self._map(seen, number, task)
-            if chosen:
-                self._draw(seen, f"episode-{number:03d}", "", f"episode {number}", number, task)
+        if self.figures and (number < 2 or self.every and number % self.every == 0):
+            stem = f"episode-{number:03d}"
+            self._draw(snapshot(method, task), stem, "", f"episode {number}", number, task)
 
     def finish(
         self, record: RunRecord, method: Method, task: ShiftTask, settings: Mapping[str, Any]
@@ -107,7 +104,6 @@ class TensorBoard:
 
         if self.figures:
             seen, best = snapshot(method, task), record.best
-            self._map(seen, best, task)
             self._draw(seen, "selected", "selected/", f"selected episode {best}", best, task)
             self._draw_summaries(record, task)
             if self.writer is not None and seen.views:
@@ -140,30 +136,24 @@ class TensorBoard:
             for summary, step in summaries:
                 self.writer.add(summary, step)
 
-    def _map(self, seen: Snapshot, number: int, task: ShiftTask) -> None:
-        """Store the maps of an episode with the class that colours each node."""
-        from graphgym_srnc.plots.embedding import majority, map_2d
-
-        label = task.target.y.cpu().numpy()[seen.nodes]
-        for name, (points, group) in seen.views.items():
-            # Clusters are coloured by majority class, predictions of the classifier directly.
-            colour = seen.decision[seen.nodes] if name == "classifier" else majority(group, label)
-            pair = torch.from_numpy(map_2d(points, self.how)), torch.from_numpy(colour)
-            self.maps.setdefault(name, {})[number] = pair
-
     def _draw(
         self, seen: Snapshot, stem: str, prefix: str, title: str, step: int, task: ShiftTask
     ) -> None:
+        """Draw an episode, and keep its maps with the class that colours each node."""
         from graphgym_srnc.plots.charts import confusion_figure
-        from graphgym_srnc.plots.embedding import embedding_figure
+        from graphgym_srnc.plots.embedding import embedding_figure, majority, map_2d
 
         outputs = known_names(task)
         figure = confusion_figure(seen.confusion, outputs, f"{task.name}, test nodes, {title}")
         self._picture(f"{prefix}confusion", f"confusion-{stem}", figure, step)
-        label, names, unseen = classes(task)
-        for name in seen.views:
-            points, colour = (part.numpy() for part in self.maps[name][step])
-            text = f"{task.name}, {name.replace('_gnn', ' GNN')}, {title} ({self._how})"
+        target, (label, names, unseen) = task.target.y.cpu().numpy()[seen.nodes], classes(task)
+        for name, (embedding, group) in seen.views.items():
+            # Clusters are coloured by majority class, predictions of the classifier directly.
+            colour = seen.decision[seen.nodes] if name == "classifier" else majority(group, target)
+            points = map_2d(embedding, self.how)
+            pair = torch.from_numpy(points), torch.from_numpy(colour)
+            self.maps.setdefault(name, {})[step] = pair
+            text = f"{task.name}, {name.replace('_gnn', ' GNN')}, {title} ({self.how})"
             own = label[seen.nodes]
             figure = embedding_figure(points, colour, own, outputs, names, text, unseen)
             self._picture(f"{prefix}{name}", f"{name}-{stem}", figure, step)
@@ -175,7 +165,7 @@ class TensorBoard:
 
         best, found = record.best, record.verdict.get("reliability", {})
         if self.maps:
-            title = f"{task.name}, by episode ({self._how})"
+            title = f"{task.name}, by episode ({self.how})"
             figure = episodes_figure(self.maps, known_names(task), title, best)
             self._picture("selected/episodes", "episodes", figure, best)
         parts = {"validation": found.get("val"), "test": found.get("test")}
@@ -183,10 +173,6 @@ class TensorBoard:
         if curves:
             figure = reliability_figure(curves, f"{task.name}, selected episode {best}")
             self._picture("selected/reliability", "reliability", figure, best)
-
-    @property
-    def _how(self) -> str:
-        return "t-SNE" if self.how == "tsne" else "PCA"
 
     def _picture(self, tag: str, stem: str, figure: Figure, step: int) -> None:
         from graphgym_srnc.plots.style import encode

@@ -201,9 +201,8 @@ def _ranks(table: Table) -> Iterator[Drawing]:
     """Mean ranks by the first metric; two rows need only the paired test."""
     ranking = table.rankings.get(table.metrics[0])
     if ranking is not None and len(ranking.ranks) > 2:
-        found = ranking.ranks, ranking.difference, ranking.cliques
         blocks = counted(ranking.blocks, "split")
-        figure = charts.critical_difference_figure(*found)
+        figure = charts.critical_difference_figure(ranking.ranks, ranking.difference)
         yield f"{name(table.metrics[0])}: mean ranks over {blocks}", partial(encode, figure)
 
 
