@@ -37,7 +37,7 @@ def test_a_changed_page_and_one_without_a_template_are_found(
     (tmp_path / "old.md").write_text("")
     assert results.main() == 1
     found = capsys.readouterr().out
-    assert "-2\n+two" in found and "old.md has no template" in found
+    assert "a.md differs" in found and "old.md has no template" in found
 
     monkeypatch.setattr("sys.argv", ["results.py", "--no-plots"])
     (tmp_path / "old.md").unlink()
