@@ -148,7 +148,9 @@ def test_a_page_is_short_and_its_lines_are(page):
     if not relative(page).startswith(LONG):
         assert words(page) <= PAGE_WORDS
     long = [number for number, line in prose(page) if len(line) > COLUMNS]
-    assert relative(page).startswith("docs/results/") or not long, f"more than {COLUMNS} columns: lines {long}"
+    assert relative(page).startswith("docs/results/") or not long, (
+        f"more than {COLUMNS} columns: lines {long}"
+    )
 
 
 def test_the_documentation_as_a_whole_is_short():

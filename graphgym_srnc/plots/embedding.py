@@ -164,7 +164,8 @@ def scatter(
         colours = [looks[group[node]]["color"] for node in nodes]
         large, lines = (1.6, 0.9) if marker == "x" else (1, 0)
         dots: dict[str, Any] = {"marker": marker, "s": size * large, "linewidths": lines}
-        axes.scatter(*points[nodes].T, c=colours, alpha=0.75, **dots)
+        x, y = points[nodes].T
+        axes.scatter(x, y, c=colours, alpha=0.75, **dots)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, color=PALE)
     return {

@@ -101,7 +101,7 @@ class Table:
     @property
     def selector(self) -> str:
         """The metric that chose settings."""
-        return next((metric for metric in self.metrics if metric not in COSTS), "micro_f1")
+        return _selector(self.metrics)
 
     @property
     def chosen(self) -> list[Any]:
@@ -167,8 +167,7 @@ def table(
     for metric in metrics:
         if metric not in known:
             raise InputError("--metric", metric, f"{', '.join(sorted(known))} on {split} nodes")
-    selector = next((metric for metric in metrics if metric not in COSTS), "micro_f1")
-    runs, by, chosen, pooled = _arranged(runs, by, columns, select, selector, published)
+    runs, by, chosen, pooled = _arranged(runs, by, columns, select, _selector(metrics), published)
     rows, labels = (_ordered(runs, axis, published) for axis in ("row", "column"))
     against = _row(against, rows, runs)
     ranked = [row for row in rows if row not in _rows_of(runs, ORACLE)]
@@ -198,6 +197,10 @@ def table(
         )
     shown = metrics, split, alpha, test, against, by, rows, labels, runs, pooled, published
     return Table(*shown, frame, ranks)
+
+
+def _selector(metrics: Sequence[str]) -> str:
+    return next((metric for metric in metrics if metric not in COSTS), "micro_f1")
 
 
 def _looked_up(option: str, name: str, allowed: Mapping[str, Any]) -> Any:

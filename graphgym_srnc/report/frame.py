@@ -52,8 +52,8 @@ KINDS: dict[str, type | tuple[type, ...]] = {
 class Experiment:
     """The content of an experiment's folder."""
 
-    name: str  # path below the given folder; unique
     path: Path
+    name: str = ""  # path below the folder that all experiments share
     results: dict[int, store.Result] = field(default_factory=dict)  # finished runs by seed
     failures: dict[str, str] = field(default_factory=dict)  # reason by name of the run's folder
 
@@ -162,11 +162,9 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
     rows: list[tuple[Experiment, dict[str, Any]]] = []
     configs: dict[str, dict[str, Any]] = {}  # the keys that all runs of a digest share
     with environment.uncollected():
-        for place, base in _run_folders(given, found):
+        for place in _run_folders(given, found):
             path = Path(os.path.abspath(place))
-            if (experiment := experiments.get(path.parent)) is None:
-                name = plain(os.path.relpath(path.parent, base))
-                experiment = experiments[path.parent] = Experiment(name, path.parent)
+            experiment = experiments.setdefault(path.parent, Experiment(path.parent))
             has_result = (path / "result.json").exists()
             record = _read(path)
             if record is None:
@@ -184,26 +182,27 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
     if not rows:
         message = f"{', '.join(given)} contains no finished run (<seed>/result.json)"
         raise InputError.plain("DIR", "; ".join([message, *found.remarks()]))
+    base = os.path.commonpath([path.parent for path in experiments])
+    for path, experiment in experiments.items():
+        experiment.name = plain(os.path.relpath(path, base))
     found.experiments = sorted(experiments.values(), key=lambda experiment: experiment.name)
-    _make_distinct(found.experiments)
     found.every = _frame(rows, configs)
     return found
 
 
-def _run_folders(given: Iterable[str], found: Collection) -> Iterable[tuple[Path, Path]]:
-    """The folder of each run, and the folder to which the name of its experiment is relative."""
+def _run_folders(given: Iterable[str], found: Collection) -> Iterable[Path]:
+    """The folder of each run."""
 
     def note(error: OSError) -> None:
         found.unreadable.append(Path(error.filename))
 
-    for folder, root in zip(given, found.folders):
-        if not root.is_dir():
+    for folder in given:
+        if not os.path.isdir(folder):
             raise InputError.plain("DIR", f"the folder {folder} does not exist")
         for place, below, files in os.walk(folder, onerror=note):
             below[:] = sorted(name for name in below if not name.startswith("."))
             if {"run.json", "result.json"} & {*files}:
-                is_experiment = Path(os.path.abspath(place)).parent == root
-                yield Path(place), root.parent if is_experiment or len(found.folders) > 1 else root
+                yield Path(place)
 
 
 def _read(directory: Path) -> tuple[store.Result, dict[str, Any]] | None:
@@ -282,11 +281,3 @@ def _failure(directory: Path) -> str:
         lines = error.read().decode(errors="replace").split("\n")
     last = next((line for line in reversed(lines) if line.strip()), "failed and left no message")
     return plain(last)[:300]
-
-
-def _make_distinct(experiments: Iterable[Experiment]) -> None:
-    """Number the experiments that have the name of an earlier one."""
-    seen: dict[str, int] = {}
-    for experiment in experiments:
-        seen[experiment.name] = seen.get(experiment.name, 0) + 1
-        experiment.name += f" ({seen[experiment.name]})" * (seen[experiment.name] > 1)

@@ -6,7 +6,6 @@ unless another is named.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import TYPE_CHECKING, Iterable, Mapping, Sequence
 
@@ -91,23 +90,15 @@ def p_value(differences: Sequence[float], test: str = "wilcoxon") -> float:
     Returns:
         p; NaN if n is less than 2.
     """
-    from scipy.stats import ttest_1samp
+    import numpy as np
+    from scipy.stats import permutation_test, rankdata, ttest_1samp, wilcoxon
 
     if len(differences) < 2:
         return math.nan
     if not any(differences):
         return 1.0
-    if test == "wilcoxon":
-        return _wilcoxon(tuple(differences))
-    # No spread at all, of which the t-test can say nothing.
-    return 0.0 if len(set(differences)) == 1 else float(ttest_1samp(differences, 0).pvalue)
-
-
-@functools.lru_cache(2**14)  # a page repeats the tests of its tables
-def _wilcoxon(differences: tuple[float, ...]) -> float:
-    import numpy as np
-    from scipy.stats import permutation_test, rankdata, wilcoxon
-
+    if test == "t":  # which can say nothing of differences without any spread
+        return 0.0 if len(set(differences)) == 1 else float(ttest_1samp(differences, 0).pvalue)
     values = np.array([value for value in differences if value])
     ranks = rankdata(np.abs(values))
     if len(values) > 13 or len(np.unique(ranks)) == len(ranks):
