@@ -170,13 +170,6 @@ def test_sensitivity_draws_means_and_bands():
         assert axes.get_xscale() == scale and shown == [f"{value:g}" for value in values]
 
 
-def test_bands_are_numpys_and_leave_out_what_was_not_told():
-    values = np.array([[1.0, 2.0, np.nan], [3.0, np.inf, np.nan]])
-    mean, low, high = charts.band(values)
-    assert mean[:2].tolist() == [2, 2] and low[:2].tolist() == [1, 2]
-    assert high[:2].tolist() == [3, 2] and np.isnan(mean[2])
-
-
 def test_maps_keep_groups_apart():
     rng = np.random.default_rng(0)
     points = np.concatenate([rng.normal(size=(30, 6)), rng.normal(size=(30, 6)) + 9])

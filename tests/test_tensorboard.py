@@ -29,14 +29,9 @@ from graphgym_srnc.gym.recorder import MAIN, Extras
 from graphgym_srnc.io import store
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.plots import events
-from graphgym_srnc.plots.embedding import principal, sample
 from graphgym_srnc.plots.tensorboard import (
-    MAX_AXES,
     TensorBoard,
-    columns,
-    snapshot,
     untouched,
-    write_projector,
 )
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.diagnostics import judge
@@ -241,6 +236,7 @@ def test_projector_serves_each_run(tmp_path):
         assert third.items() <= rows[2].items()
         assert [rows[node]["split"] for node in (0, 25, 45)] == ["train", "val", "test"]
         assert {row["cluster"] for row in rows} <= {"3", "4", "5"}
+        assert {row["predicted"] for row in rows} <= {"left", "tab right", "unknown"}
         query = {"run": run, "name": "classifier"}
         content = served["/tensor"].get("/", query_string=query).data
         vectors = np.frombuffer(content, dtype=np.float32)
@@ -248,27 +244,6 @@ def test_projector_serves_each_run(tmp_path):
         vectors, x = vectors.reshape(60, 4), toy_task().target.x.numpy().astype(float)
         near, far = (np.linalg.norm(points[0] - points, axis=1) for points in (vectors, x))
         assert np.allclose(near, far, atol=1e-3)
-
-
-def test_projector_stays_small(tmp_path):
-    nodes = sample(100_000)
-    vectors = principal(np.random.default_rng(0).normal(size=(len(nodes), 256)), MAX_AXES)
-    named = {"node": nodes, "class": ["some name"] * len(nodes)}
-    write_projector(tmp_path, {"classifier": vectors, "cluster_gnn": vectors}, named)
-    assert sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()) < 2e6
-    assert np.allclose(np.loadtxt(tmp_path / "projector" / "classifier.tsv"), vectors, rtol=1e-3)
-
-
-def test_columns_tell_what_is_what():
-    method = fit()[1]
-    seen = snapshot(method, toy_task())
-    table = columns(seen, toy_task())
-    assert table["class"][:4] == ["left", "tab right", "unseen 2", "unseen 3"]
-    assert table["known"][:4] == ["known", "known", "unknown", "unknown"]
-    outputs = ["left", "tab right", "unknown"]
-    assert table["predicted"] == [outputs[index] for index in seen.decision]
-    right = sum(outputs[min(node % 4, 2)] == table["predicted"][node] for node in range(40, 60))
-    assert seen.confusion.sum() == 20 and np.trace(seen.confusion) == right
 
 
 def test_watching_changes_no_number(tmp_path):
@@ -279,6 +254,8 @@ def test_watching_changes_no_number(tmp_path):
     board = TensorBoard(tmp_path, figures=True, every=2, how="tsne")
     watched, _ = fit([board])
     board.close()
+    watch(tmp_path / "none", {}, events=False, figures=False)
+    assert not (tmp_path / "none").exists()
     assert numbers(plain) == numbers(watched) and plain.best == watched.best
 
 
@@ -287,11 +264,6 @@ def test_untouched_puts_training_modes_back():
     with untouched(method):
         method.eval()
     assert method.training and method.layer.training
-
-
-def test_no_events_and_no_figures_write_nothing(tmp_path):
-    watch(tmp_path, {}, events=False, figures=False)
-    assert not list(tmp_path.iterdir())
 
 
 def results() -> dict[int, dict]:
@@ -310,7 +282,10 @@ def results() -> dict[int, dict]:
 
 
 def test_aggregate_is_numpys_mean_and_std(tmp_path):
-    events.write_aggregate(tmp_path, results())
+    assert events.write_aggregate(tmp_path / "none", {}) is None
+    events.write_aggregate(tmp_path, {0: results()[0]})
+    path = events.write_aggregate(tmp_path, results())
+    assert list((tmp_path / events.MEAN).iterdir()) == [path]  # it replaces the one before
     found = read(tmp_path / events.MEAN)
     histories = [result["history"] for result in results().values()]
     runs = [[episode["test"]["micro_f1"] for episode in history] for history in histories]
@@ -336,15 +311,6 @@ def test_aggregate_is_numpys_mean_and_std(tmp_path):
             (series,) = chart.margin.series
             assert {series.value, series.lower, series.upper} <= tags
             assert series.value.endswith(f"{chart.title}/mean")
-
-
-def test_an_aggregate_replaces_the_one_before(tmp_path):
-    first = events.write_aggregate(tmp_path, results())
-    second = events.write_aggregate(tmp_path, {0: results()[0]})
-    assert list((tmp_path / events.MEAN).iterdir()) == [second] != [first]
-    assert len(read(tmp_path / events.MEAN).Scalars("test/micro_f1")) == 4
-    assert events.write_aggregate(tmp_path / "none", {}) is None
-    assert not (tmp_path / "none").exists()
 
 
 def test_a_record_alone_gives_the_same_events(tmp_path):
