@@ -132,14 +132,12 @@ def test_critical_difference_is_readable(size, cd):
     style.encode(figure)
     axes, shown = figure.axes[0], texts(figure)
     assert any(f"CD = {cd:.2f}" in text for text in shown) and "Open-set shift" in shown
-    names = [label.get_text() for label in axes.get_yticklabels()]
     order = sorted(own, key=own.get)
-    for name, text in zip(order, names):
-        assert f"{own[name]:.2f}" in text and name[:30] in text
+    for name, label in zip(order, axes.get_yticklabels()):
+        assert name[:30] in label.get_text()
     assert axes.yaxis_inverted()  # the best is on top
-    bars = axes.collections[0].get_segments()
-    ends = [[own[name] - cd / 2, own[name] + cd / 2] for name in order]
-    assert np.array([bar[:, 0] for bar in bars]) == pytest.approx(np.array(ends))
+    ends = [line.get_xdata() for line in axes.get_lines()[::3]]
+    assert ends == [pytest.approx([own[name] - cd / 2, own[name] + cd / 2]) for name in order]
     renderer, whole = FigureCanvasAgg(figure).get_renderer(), figure.bbox
     labels = [label.get_window_extent(renderer) for label in axes.get_yticklabels()]
     for one, other in itertools.combinations(labels, 2):

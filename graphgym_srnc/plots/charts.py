@@ -59,20 +59,27 @@ def scores_figure(
     figure = Figure(figsize=(2.0 + 2.9 * wide, height * deep + 0.4), dpi=150)
     every = figure.subplots(deep, wide, squeeze=False, sharey=True)
     for axes, (title, means) in zip(every.flat, panels.items()):
-        for place, row in enumerate(rows):
-            if row in means:
-                one, colour = means[row], PALE if row in pale else PALETTE[0]
-                paper = {"color": PALETTE[5], "markersize": 4, "markerfacecolor": "none"}
-                axes.plot([one.low, one.high], [place, place], color=colour, linewidth=2)
-                axes.plot(one.mean, place, "o", color=colour, markersize=5)
-                axes.plot(one.paper, place, "D", **paper)
+        _dots(axes, means, rows, pale)
         axes.set(title=short(title, LONGEST), xlabel=label)
-        axes.grid(axis="x")
     for axes in every.flat[len(panels) :]:
         axes.set_axis_off()
-    every[0, 0].set_yticks(range(len(rows)), [short(row, LONGEST) for row in rows])
-    every[0, 0].set_ylim(len(rows) - 0.5, -0.5)
     return figure
+
+
+def _dots(
+    axes: Axes, means: Mapping[str, Mean], rows: Sequence[str], pale: Collection[str] = ()
+) -> None:
+    """Draw means with intervals, one row per method from top to bottom."""
+    for place, row in enumerate(rows):
+        if row in means:
+            one, colour = means[row], PALE if row in pale else PALETTE[0]
+            paper = {"color": PALETTE[5], "markersize": 4, "markerfacecolor": "none"}
+            axes.plot([one.low, one.high], [place, place], color=colour, linewidth=2)
+            axes.plot(one.mean, place, "o", color=colour, markersize=5)
+            axes.plot(one.paper, place, "D", **paper)
+    axes.set_yticks(range(len(rows)), [short(row, LONGEST) for row in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.grid(axis="x")
 
 
 @style()
@@ -159,12 +166,8 @@ def critical_difference_figure(
     """
     order = sorted(ranks, key=lambda name: (ranks[name], name))
     figure, axes = panel(axes, (6.4, 1.0 + 0.27 * len(order)))
-    x, y = [ranks[name] for name in order], range(len(order))
-    axes.errorbar(x, y, None, cd / 2, "o", color=PALETTE[0], capsize=3)
-    axes.set_yticks(y, [f"{short(name, LONGEST)}  {ranks[name]:.2f}" for name in order])
-    text = f"mean rank (1 = best), CD = {cd:.2f}"
-    axes.set(ylim=(len(order) - 0.5, -0.5), xlabel=text, title=title)
-    axes.grid(axis="x")
+    _dots(axes, {name: Mean(x, x - cd / 2, x + cd / 2) for name, x in ranks.items()}, order)
+    axes.set(xlabel=f"mean rank (1 = best), CD = {cd:.2f}", title=title)
     return figure
 
 
