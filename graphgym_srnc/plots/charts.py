@@ -70,10 +70,10 @@ def _dots(
     axes: Axes, means: Mapping[str, Mean], rows: Sequence[str], pale: Collection[str] = ()
 ) -> None:
     """Draw means with intervals, one row per method from top to bottom."""
+    paper: dict[str, Any] = {"color": PALETTE[5], "markersize": 4, "markerfacecolor": "none"}
     for place, row in enumerate(rows):
         if row in means:
             one, colour = means[row], PALE if row in pale else PALETTE[0]
-            paper = {"color": PALETTE[5], "markersize": 4, "markerfacecolor": "none"}
             axes.plot([one.low, one.high], [place, place], color=colour, linewidth=2)
             axes.plot(one.mean, place, "o", color=colour, markersize=5)
             axes.plot(one.paper, place, "D", **paper)
