@@ -192,7 +192,7 @@ def ablations() -> Figure:
                 beside, align = (0.06, "left") if value > 0 else (-0.06, "right")
                 look = {"va": "center", "ha": align, "fontsize": 6.5}
                 axes.text(value + beside, place, line[f"{kind} wins"], **look)
-    names = [results.ABLATED[line["without"]] for line in lines]
+    names = [results.PLAN["ablated"][line["without"]] for line in lines]
     axes.set_yticks(range(len(lines)), names, fontsize=7.5)
     axes.set_ylim(len(lines) - 0.4, -0.6)
     axes.set_xlim(-5.6, 0.9)

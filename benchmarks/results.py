@@ -15,13 +15,11 @@ from __future__ import annotations
 
 import argparse
 import csv
-import difflib
 import functools
 import math
 import re
 import shlex
 import sys
-import textwrap
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Iterable, NamedTuple, Sequence
@@ -44,48 +42,6 @@ SCORES = (
     "micro_f1 macro_f1 macro_recall unknown_recall unknown_precision unknown_auroc unknown_aupr"
     " unknown_fpr95 known_accuracy known_recall hs oscr"
 ).split()
-
-NOT_IN_REPOSITORY = "6cec439"
-"""A commit that some runs name and the repository does not have."""
-
-VERSIONS = (
-    "Python 3.11.7, torch 2.13.0 (CPU), torch-geometric 2.8.1, numpy 2.4.6, scipy 1.17.1,"
-    " scikit-learn 1.9.1; one thread per run"
-)
-
-ABLATED = {
-    "SRNC+ itself": "**SRNC+**",
-    "the classifier alone": "iterations (the first classifier alone)",
-    "the source not solved first": "solving the source first",
-    "no correction": "prior correction",
-    "no modularity": "modularity",
-    "no sharing of the posterior": "smoothing of the posterior",
-    "all decisions are learned": "learning the surest pseudo-labels only",
-    "one turn": "iterations 2 and 3",
-    "one spare cluster": "spare clusters (one instead of 12)",
-    "missing labels not counted": "label density per community",
-    "all steps of the classifier": "early stopping of the classifier",
-    "five of a hundred known called unknown": "threshold at 80 % of known nodes (95 % instead)",
-    "log-odds not shared": "smoothing of the log-odds",
-    "communities learn a hundred steps": "stopping rule of the communities",
-    "log-odds not divided": "division of the posterior by label shares",
-    "one share learned": "choice of the pseudo-label share",
-    "cluster GNN and classifier weigh the same": "weight of the cluster GNN from validation",
-    "Newman's resolution": "resolution 2 of modularity (1 instead)",
-    "missing labels at one weight": "choice of the label-density weight (not part of SRNC+ now)",
-}
-"""Components of SRNC+ by what the files of ablations call the run without them."""
-
-KINDS = {
-    "own": "own graph",
-    "few": "20 labels",
-    "gone": "classes deleted from source (HS)",
-    "gone, HS": "classes deleted from source (HS)",
-    "stays": "classes without labels in source",
-    "close": "no new class",
-    "all": "all",
-}
-
 
 # Numbers and tables in print
 
@@ -341,11 +297,6 @@ class Pages:
         """How far two scores are apart, in points without a sign."""
         return self.gap(shift, row, metric, ours).lstrip("+-")
 
-    def first_episode(self, shift: str, row: str) -> str:
-        """In how many runs the episode before the first iteration is selected."""
-        runs = shifts()[shift].of(row)
-        return f"{(runs.episode == 0).sum()} of {len(runs)}"
-
     def mean(self, shift: str, row: str, metric: str = "") -> str:
         """A score in %, the mean over runs and blocks: ``mean cora srnc-plus``."""
         return f"{shifts()[shift].mean(row, metric):.1f}"
@@ -353,14 +304,6 @@ class Pages:
     def gap(self, shift: str, row: str, metric: str = "", ours: str = OURS) -> str:
         """SRNC+ minus a row, in points."""
         return f"{shifts()[shift].gaps(row, metric, ours=ours).mean:+.1f}"
-
-    def n(self, shift: str, row: str) -> str:
-        """The number of paired differences."""
-        return str(len(shifts()[shift].gaps(row)))
-
-    def wins(self, shift: str, row: str, metric: str = "") -> str:
-        """How often SRNC+ has the higher score."""
-        return shifts()[shift].gaps(row, metric).wins
 
     def p(self, shift: str, row: str, metric: str = "", unit: str = "", ours: str = OURS) -> str:
         """Wilcoxon's p."""
@@ -481,18 +424,16 @@ class Pages:
         """Mean ranks, and Friedman's test."""
         shift = shifts()[name]
         runs = shift.runs[shift.runs.row != ORACLE]
-        score = runs.groupby(["row", "block", "split"])[shift.metric].mean()
-        cells = {row: score[row].to_dict() for row in runs.row.unique()}
-        rows, common = statistics.common_blocks(cells)
-        ranks = statistics.mean_ranks({row: cells[row] for row in rows}, common)
+        score = runs.groupby(["block", "split", "row"])[shift.metric].mean().unstack("row")
+        common = statistics.common_blocks(score)
+        ranks = statistics.mean_ranks(common)
         best = sorted(ranks, key=ranks.__getitem__)[:5]
         text = ", ".join(f"{shift.name(row).strip('*')} {ranks[row]:.1f}" for row in best)
-        means = score.groupby(["row", "block"]).mean()
-        full = {row: part for row in cells if len(part := means[row]) == len(shift.blocks)}
-        p = statistics.friedman(full, list(shift.blocks))
+        full = score.groupby("block").mean().dropna(axis=1)
+        p = statistics.friedman(full)
         return (
-            f"The best mean ranks of {len(rows)} methods over {len(common)} runs: {text}. "
-            f"Friedman's test over the {len(shift.blocks)} means of {len(full)} methods:"
+            f"The best mean ranks of {len(ranks)} methods over {len(common)} runs: {text}. "
+            f"Friedman's test over the {len(shift.blocks)} means of {full.shape[1]} methods:"
             f" {self._p(p)}."
         )
 
@@ -570,35 +511,22 @@ class Pages:
         head = ["graph", "SRNC+ minus", "n (splits)", "Micro-F1", "95 % interval", "wins"]
         return table([*head, "p", "Holm", "source"], rows)
 
-    def kinds(self) -> str:
-        """The 24 kinds of synthetic graph."""
-        keys = ["classes", "masked", "homophily", "degree exponent", "imbalance", "nodes", "n"]
-        rows = []
-        for line in read("synthetic"):
-            cells = [line[key] or "-" for key in [*keys, "erm", "pgl", OURS]]
-            for row in ("erm", "pgl"):
-                gap, error = line[f"less {row}"], float(line[f"less {row} ±"])
-                cells.append(f"{gap} ({ends_text(around(float(gap), error, int(line['n'])))})")
-            rows.append([line["kind"], *cells])
-        head = ["kind", *keys, "GCN", "PGL+GCN", "SRNC+", "SRNC+ minus GCN"]
-        return table([*head, "SRNC+ minus PGL+GCN"], rows)
-
     def ablation(self, name: str) -> str:
         """What is lost without each component."""
         lines = read(name)
-        kinds = [key for key in KINDS if key in lines[0]]
+        kinds = [key for key in PLAN["kinds"] if key in lines[0]]
         columns = [*kinds, "p Wilcoxon", "Holm"]
         columns += ["AUROC", "p Wilcoxon 2", "Holm 2"] * ("AUROC" in lines[0])
         rows = []
         for line in lines:
-            row = [ABLATED[line["without"]]]
+            row = [PLAN["ablated"][line["without"]]]
             for column in columns:
                 cell, wins = line[column], line.get(f"{column} wins")
                 if cell and column.startswith(("p ", "Holm")):
                     cell = p_text(float(cell))
                 row.append(f"{cell} ({wins})" if wins else cell or "-")
             rows.append(row)
-        titles = {"p Wilcoxon": "p", "p Wilcoxon 2": "p", "Holm 2": "Holm"} | KINDS
+        titles = {"p Wilcoxon": "p", "p Wilcoxon 2": "p", "Holm 2": "Holm"} | PLAN["kinds"]
         return table(["without", *(titles.get(column, column) for column in columns)], rows)
 
     def summary(self) -> str:
@@ -616,14 +544,8 @@ class Pages:
     def provenance(self, *names: str) -> str:
         """The commits of the runs of some tables of runs.csv."""
         commits = pd.concat([stored(name) for name in names]).commit.str[:7]
-        lost = (commits == NOT_IN_REPOSITORY).sum()
-        text = f"{len(commits):,} runs, commits {', '.join(sorted(set(commits)))}. {VERSIONS}."
-        if lost:
-            text += (
-                f"\n{lost} of these runs name commit {NOT_IN_REPOSITORY}, which is not in this"
-                " repository: their code cannot be checked out."
-            )
-        return text
+        text = ", ".join(sorted(set(commits)))
+        return f"{len(commits):,} runs, commits {text}. {PLAN['versions']}."
 
     def mark(self) -> str:
         """What the mark of a rival means."""
@@ -634,18 +556,18 @@ class Pages:
 
 
 class Line(NamedTuple):
-    """A shift in the summary; the interval is of the paired difference."""
+    """A shift in the summary: SRNC+, the strongest other method, and their paired difference."""
 
     label: str
     n: str
     ours: float
     rival: str
     theirs: float
+    plain: float
     difference: float
     ends: tuple[float, float]
     wins: str
     p: float
-    plain: float
 
 
 SUMMARY = [
@@ -662,8 +584,9 @@ SUMMARY = [
 def compared(
     label: str, unit: str, rival: str, gaps: Gaps, ours: float, theirs: float, plain: float
 ) -> Line:
-    n = f"{len(gaps)} {unit}"
-    return Line(label, n, ours, rival, theirs, gaps.mean, gaps.ends, gaps.wins, gaps.p, plain)
+    """A line from paired differences."""
+    first = label, f"{len(gaps)} {unit}", ours, rival, theirs, plain
+    return Line(*first, gaps.mean, gaps.ends, gaps.wins, gaps.p)
 
 
 @functools.cache
@@ -685,21 +608,11 @@ def summary_lines() -> list[Line]:
     rival, means = "GCN + PPR + prior correction, tuned", map(shift.mean, (OURS, "tuned", "erm"))
     out.append(compared(label, "directions", rival, shift.gaps("tuned"), *means))
     rows = {line["found on the source by"]: line for line in read("source-first")}
-    line, ours = rows["PGL+GCN"], rows["SRNC+, with iterations on the target"]
-    out.append(
-        Line(
-            "Another network, one class unlabelled",
-            f"{line['n']} runs",
-            float(ours["Micro-F1"]),
-            "PGL+GCN on the source first",
-            float(line["Micro-F1"]),
-            float(line["SRNC+ less it"]),
-            (math.nan, math.nan),
-            in_words(line["wins"]),
-            float(line["p Wilcoxon"]),
-            shifts()["both"].mean("erm"),
-        )
-    )
+    line, ours = rows["PGL+GCN"], rows["SRNC+, with iterations on the target"]["Micro-F1"]
+    first = "Another network, one class unlabelled", f"{line['n']} runs", float(ours)
+    first += ("PGL+GCN on the source first", float(line["Micro-F1"]), shifts()["both"].mean("erm"))
+    gap, p = float(line["SRNC+ less it"]), float(line["p Wilcoxon"])
+    out.append(Line(*first, gap, (math.nan, math.nan), in_words(line["wins"]), p))
     kinds = pd.DataFrame(read("synthetic"))
     means = [average(kinds[row].astype(float)) for row in (OURS, "pgl", "erm")]
     gaps = Gaps(kinds["less pgl"].astype(float))
@@ -727,20 +640,10 @@ def own_lines() -> list[Line]:
             if line["graph"] == graph and line["against"] != "GCN"
         ]
         line = max(rivals, key=lambda one: scored[graph, one["against"]])
-        out.append(
-            Line(
-                f"Own graph, 10 % labelled: {graph}",
-                f"{line['n']} splits",
-                scored[graph, "SRNC+"],
-                line["against"],
-                scored[graph, line["against"]],
-                float(line["difference"]),
-                own_ends(line),
-                in_words(line["wins"]),
-                float(line["p"]),
-                scored[graph, "GCN"],
-            )
-        )
+        rival, gap, p = line["against"], float(line["difference"]), float(line["p"])
+        first = f"Own graph, 10 % labelled: {graph}", f"{line['n']} splits"
+        scores = scored[graph, "SRNC+"], rival, scored[graph, rival], scored[graph, "GCN"]
+        out.append(Line(*first, *scores, gap, own_ends(line), in_words(line["wins"]), p))
     return out
 
 
@@ -763,43 +666,21 @@ def render(text: str, pages: Pages) -> str:
     return re.sub(r"\{\{(.+?)\}\}", replaced, text, flags=re.S)
 
 
-def wrapped(text: str) -> str:
-    """Markdown whose prose is broken at 100 columns; tables, headings and pictures stay."""
-    out = []
-    for line in text.splitlines():
-        if len(line) <= 100 or line.startswith(("|", "#", "!", "<!--")):
-            out.append(line)
-            continue
-        # Code in a line is not broken.
-        kept = re.sub(r"`[^`]*`", lambda found: found[0].replace(" ", "\0"), line)
-        indent = " " * len(re.match(r" *(?:- )?", line)[0])
-        lines = textwrap.wrap(
-            kept, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-        )
-        out += [part.replace("\0", " ") for part in lines]
-    return "\n".join(out) + "\n"
-
-
 def pages() -> dict[str, str]:
     """All pages by the name of their file."""
     made = Pages()
     note = "<!-- Generated by benchmarks/results.py from benchmarks/templates; do not edit. -->\n"
     return {
-        file.name: note + wrapped(render(file.read_text(encoding="utf-8"), made))
+        file.name: note + render(file.read_text(encoding="utf-8"), made)
         for file in sorted(TEMPLATES.glob("*.md"))
     }
 
 
 def check(made: dict[str, str]) -> list[str]:
-    """The differences between the pages and those on disk."""
-    found = []
-    for name, text in made.items():
-        file = FOLDER / name
-        old = file.read_text(encoding="utf-8") if file.exists() else ""
-        names = f"docs/results/{name}", "what the files give"
-        found += difflib.unified_diff(old.splitlines(), text.splitlines(), *names, lineterm="", n=0)
-    unknown = {file.name for file in FOLDER.glob("*.md")} - made.keys()
-    return found + [f"docs/results/{name} has no template" for name in sorted(unknown)]
+    """What is wrong with the pages on disk."""
+    files = {file.name: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.md")}
+    found = [f"docs/results/{name} differs" for name in made if made[name] != files.get(name)]
+    return found + [f"docs/results/{name} has no template" for name in sorted({*files} - {*made})]
 
 
 def add(place: str, folder: Path) -> int:
@@ -853,7 +734,7 @@ def main() -> int:
     made = pages()
     if args.check:
         found = check(made)
-        print("\n".join(found[:40]) or f"{len(made)} pages are up to date")
+        print("\n".join(found) or f"{len(made)} pages are up to date")
         return int(bool(found))
     for name, text in made.items():
         (FOLDER / name).write_text(text, encoding="utf-8")

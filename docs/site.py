@@ -6,7 +6,6 @@ Usage: ``pip install -e ".[docs]" && mkdocs build --strict``.
 from __future__ import annotations
 
 import base64
-import functools
 import html
 import inspect
 import json
@@ -55,24 +54,11 @@ FOLDERS = {
 }
 """Folders of the shipped configs, and what they are for."""
 
-PUBLIC = {
-    "Estimator": "graphgym_srnc.api.Estimator",
-    "OnNodes": "graphgym_srnc.OnNodes",
-    "load": "graphgym_srnc.load",
-    "from_frames": "graphgym_srnc.from_frames",
-    "from_networkx": "graphgym_srnc.from_networkx",
-    "results": "graphgym_srnc.results",
-    "plot": "graphgym_srnc.plot",
-    "ShiftTask": "graphgym_srnc.core.task.ShiftTask",
-    "Sizes": "graphgym_srnc.core.task.Sizes",
-    "InputError": "graphgym_srnc.errors.InputError",
-    "Method": "graphgym_srnc.methods.shared.base.Method",
-    "Supervised": "graphgym_srnc.methods.shared.supervised.Supervised",
-    "Scored": "graphgym_srnc.methods.shared.scores.Scored",
-}
-"""Public names beside the estimators of methods."""
-
 PARTS = {
+    "api": "Estimators and your own graph in memory",
+    "plot": "Plots",
+    "report.frame": "Results",
+    "errors": "Errors",
     "core.task": "Tasks",
     "shifts": "Shifts",
     "methods": "Methods",
@@ -155,11 +141,9 @@ def cell(text: str) -> str:
     """A docstring's sentence in a cell of a Markdown table."""
 
     def escaped(part: str) -> str:
-        if part.startswith("`"):
-            return part.replace("|", "\\|")
-        if part.startswith("$"):
-            return html.escape(part, quote=False).replace("|", "\\vert ")
-        return html.escape(part, quote=False).replace("|", "\\|")
+        if not part.startswith("`"):
+            part = html.escape(part, quote=False)
+        return part.replace("|", "\\vert " if part.startswith("$") else "\\|")
 
     parts = re.split(r"(`[^`]*`|\$[^$]*\$)", " ".join(markdown(text).split()))
     return "".join(map(escaped, parts))
@@ -246,31 +230,18 @@ def methods() -> str:
 
     rows, sections = [], []
     listed = {name: kind for kind, names in SHIFTS.items() for name in names.split()}
-    ordered = [*listed, *(name for name in sorted(found.own_names()) if name not in listed)]
-    for name in ordered:
+    for name in [*listed, *sorted({*found.own_names()} - {*listed})]:
         method = found.find(name)
         doc, kind = Docstring(method), listed.get(name, "any")
         reads = "no" if name in WITHOUT_TARGET else "its labels" if method.oracle else "yes"
-        used = [config for config, entry in shipped().items() if entry["mode"] == name]
-        example = min(
-            used,
-            key=lambda config: (
-                not config.startswith("paper/open_set/cora"),
-                not config.startswith("paper/close_set/citation"),
-                not config.startswith("paper/"),
-                len(config),
-            ),
-        )
-        rows.append((f"[`{name}`](#{name})", kind, reads, cell(doc.summary), f"`{example}`"))
-        sections.append(method_section(name, method, doc, used))
+        rows.append((f"[`{name}`](#{name})", kind, reads, cell(doc.summary)))
+        sections.append(method_section(name, method, doc))
     intro = (DOCS / "reference/_methods-intro.md").read_text(encoding="utf-8")
-    overview = table(
-        ("`train.mode`", "designed for", "reads the target graph", "what it does", "config"), rows
-    )
-    return intro.replace("<!-- table -->\n", overview) + "".join(sections)
+    head = ("`train.mode`", "designed for", "reads the target graph", "what it does")
+    return intro.replace("<!-- table -->\n", table(head, rows)) + "".join(sections)
 
 
-def method_section(name: str, method: type, doc: Docstring, used: list[str]) -> str:
+def method_section(name: str, method: type, doc: Docstring) -> str:
     """The section of one method, from its docstring."""
     from graphgym_srnc.core.options import options
 
@@ -278,58 +249,35 @@ def method_section(name: str, method: type, doc: Docstring, used: list[str]) -> 
     entries = [option for option in options(method) if option.key in own]
     found = option_table(entries, f"{name}.") if entries else "There are no options of its own.\n"
     references = f"\nReferences: {doc.references}\n" if doc.references else ""
-    others = ", ".join(f"`{config}`" for config in used if not config.startswith("testing/"))
-    if len(used) > 6:
-        others = f"{len(used)} [shipped configs](configs.md) use this method."
-    else:
-        others = f"Shipped configs: {others or f'`{used[0]}`'}."
     return (
-        f"\n## {name}\n\nEstimator: [{method.__name__}](api/{method.__name__}.md). "
-        f"Source: `graphgym_srnc/methods/{name}.py`.\n\n{doc.body}\n\n{found}{references}\n"
-        f"{others}\n"
+        f"\n## {name}\n\nEstimator: `graphgym_srnc.{method.__name__}`. "
+        f"Source: `graphgym_srnc/methods/{name}.py`.\n\n{doc.body}\n\n{found}{references}"
     )
 
 
-@functools.cache
-def shipped() -> dict[str, dict[str, str]]:
-    """Method, shift, data and comment of each shipped config."""
+def shipped(path: Path) -> tuple[str, ...]:
+    """Name, method, shift, data and comment of a shipped config."""
     root = ROOT / "configs_gym"
-
-    def read(path: Path) -> dict[str, Any]:
-        return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-
-    default = read(root / "default.yaml")
-
-    def value(config: dict[str, Any], block: str, key: str) -> str:
-        return str(config.get(block, {}).get(key, default.get(block, {}).get(key, "")))
-
-    found = {}
-    for path in sorted(root.rglob("*.yaml")):
-        config = read(path)
-        shift, data = value(config, "dataset", "format"), value(config, "dataset", "name")
-        if "source" in (ends := config.get(shift, {})):
-            data = f"{ends['source']} to {ends['target']}"
-        elif shift == "file":
-            data = "your graph"
-        found[path.relative_to(root).with_suffix("").as_posix()] = {
-            "mode": value(config, "train", "mode"),
-            "shift": shift,
-            "data": data,
-            "comment": comment(path),
-        }
-    return found
+    default, config = (
+        yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+        for file in (root / "default.yaml", path)
+    )
+    dataset = default["dataset"] | config.get("dataset", {})
+    mode = (default["train"] | config.get("train", {}))["mode"]
+    shift, data = dataset["format"], str(dataset["name"])
+    if "source" in (ends := config.get(shift, {})):
+        data = f"{ends['source']} to {ends['target']}"
+    elif shift == "file":
+        data = "your graph"
+    name = path.relative_to(root).with_suffix("").as_posix()
+    return f"`{name}`", f"`{mode}`", f"`{shift}`", cell(data), cell(comment(path))
 
 
 def comment(path: Path) -> str:
     """The first sentence of the first comment of a file."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    first = next((i for i, line in enumerate(lines) if line.lstrip().startswith("#")), None)
-    words: list[str] = []
-    for line in lines[first:] if first is not None else ():
-        if not line.lstrip().startswith("#"):
-            break
-        words.append(line.strip().lstrip("# "))
-    return re.split(r"(?<=[.])\s", " ".join(words))[0].strip()
+    found = re.search(r"(?:^ *#.*\n?)+", path.read_text(encoding="utf-8"), re.M)
+    words = re.sub(r"^ *#+ ?", "", found[0], flags=re.M).split() if found else []
+    return re.split(r"(?<=[.])\s", " ".join(words))[0]
 
 
 def configs() -> str:
@@ -340,20 +288,9 @@ def configs() -> str:
         "differs from `default`.\n"
     )
     for folder, title in FOLDERS.items():
-        inside = {
-            name: entry for name, entry in shipped().items() if name.rpartition("/")[0] == folder
-        }
-        rows = [
-            (
-                f"`{name}`",
-                f"`{entry['mode']}`",
-                f"`{entry['shift']}`",
-                cell(entry["data"]),
-                cell(entry["comment"]),
-            )
-            for name, entry in inside.items()
-        ]
-        text += f"\n## {title}\n\n" + table(("name", "method", "shift", "data", "comment"), rows)
+        paths = sorted((ROOT / "configs_gym" / folder).glob("*.yaml"))
+        head = ("name", "method", "shift", "data", "comment")
+        text += f"\n## {title}\n\n" + table(head, map(shipped, paths))
     grids = [
         (f"`grids/{path.stem}`", cell(comment(path)))
         for path in sorted((ROOT / "configs_gym/grids").glob("*.txt"))
@@ -365,121 +302,56 @@ def configs() -> str:
 
 
 def reference() -> dict[str, str]:
-    """The pages of the Python API: one for each public name and one for each module."""
+    """The pages of the Python API: estimators, and a page for each module."""
     from graphgym_srnc import api
+    from graphgym_srnc.api import make
 
-    pages, text = (
-        {},
-        (
-            "# Python API\n\nAll names in the first two tables can be imported from "
-            "`graphgym_srnc`, unless another module is shown. The "
-            "[tutorial](../tutorials/python.ipynb) and the [guide](../how-to/python.md) "
-            "show how to use them.\n"
-        ),
+    shown = [
+        (f"[`{name}`](methods.md#{estimator._method.key()})", cell(Docstring(estimator).summary))
+        for name, estimator in sorted(api.estimators().items())
+    ]
+    fitted = [(f"`{attribute}`", cell(meaning)) for attribute, meaning in make.ATTRIBUTES.items()]
+    text = (
+        "# Python API\n\nImport estimators, `OnNodes`, `load`, `from_frames`, `from_networkx`, "
+        "`results` and `plot` from `graphgym_srnc`. The [tutorial](../tutorials/python.ipynb) and "
+        "the [guide](../how-to/python.md) show how to use them.\n"
+        "\n## Estimators\n\nThe parameters of an estimator are the options of its method.\n\n"
+        f"{table(('class', 'what it does'), shown)}"
+        f"\n## Parameters of all estimators\n\n{common_parameters(api.estimators()['SRNC'])}"
+        f"\n## Attributes of a fitted model\n\n{table(('attribute', 'meaning'), fitted)}"
+        "\n## Modules\n"
     )
-    rows = []
-    for name, estimator in sorted(api.estimators().items()):
-        pages[f"reference/api/{name}.md"] = estimator_page(name, estimator)
-        rows.append((f"[`{name}`](api/{name}.md)", cell(Docstring(estimator).summary)))
-    text += "\n## Estimators\n\n" + table(("class", "what it does"), rows)
-
-    rows = []
-    for name, path in PUBLIC.items():
-        found = public(path)
-        place = found.__name__ if inspect.ismodule(found) else f"{found.__module__}.{name}"
-        pages[f"reference/api/{name}.md"] = api_page(place, path)
-        rows.append((f"[`{path}`](api/{name}.md)", cell(Docstring(found).summary)))
-    text += "\n## Other public names\n\n" + table(("name", "what it does"), rows)
-
-    rendered = set(PUBLIC.values())
-    text += "\n## Modules\n\nFor those who extend the package.\n"
+    pages = {}
     for part, title in PARTS.items():
         text += f"\n### {title}\n\n"
         for name in modules(f"graphgym_srnc.{part}"):
             short = name.removeprefix("graphgym_srnc.")
-            hidden = [
-                path.rpartition(".")[2] for path in rendered if path.rpartition(".")[0] == name
-            ]
-            pages[f"reference/api/{short}.md"] = api_page(name, name, hidden)
-            summary = cell(Docstring(import_module(name)).summary)
-            text += f"- [`{short}`](api/{short}.md): {summary}\n"
+            options = f"heading_level: 1\n      heading: {name}"
+            pages[f"reference/api/{short}.md"] = f"::: {name}\n    options:\n      {options}\n"
+            text += (
+                f"- [`{short}`](api/{short}.md): {cell(Docstring(import_module(name)).summary)}\n"
+            )
     return {"reference/api.md": text, **pages}
 
 
-def public(path: str) -> Any:
-    """A module, class or function by its dotted path."""
-    try:
-        return import_module(path)
-    except ModuleNotFoundError:
-        module, _, name = path.rpartition(".")
-        return getattr(import_module(module), name)
-
-
-def api_page(path: str, title: str, hidden: Iterable[str] = ()) -> str:
-    """A page that mkdocstrings renders, without some members that have pages of their own."""
-    filters = json.dumps(["!^_", *(f"!^{name}$" for name in hidden)])
-    return (
-        f"::: {path}\n    options:\n      heading_level: 1\n      heading: {title}\n"
-        f"      filters: {filters}\n"
-    )
-
-
-def estimator_page(name: str, estimator: Any) -> str:
-    """The page of the estimator of a method."""
-    from graphgym_srnc.api import make
-    from graphgym_srnc.api.estimator import Estimator
+def common_parameters(estimator: Any) -> str:
+    """A table of the parameters of an estimator that are no options of its method."""
     from graphgym_srnc.core.options import docs, options
 
-    doc, key = Docstring(estimator), estimator._method.key()
-    texts, allowed = docs(estimator), {option.key: option for option in options(estimator)}
-    own = {option.key for option in options(estimator._method)}
-    tables = {True: [], False: []}
-    for parameter in inspect.signature(estimator).parameters.values():
-        option = allowed.get(parameter.name)
-        meaning = cell(texts.get(parameter.name, ""))
-        if option and option.allowed is not None:
-            stop = "" if meaning.endswith(".") else "."
-            meaning += f"{stop} Allowed: {cell(str(option.allowed))}."
-        tables[parameter.name in own].append(
-            (f"`{parameter.name}`", f"`{parameter.default!r}`", meaning)
-        )
-    head = ("parameter", "default", "meaning")
-    links = [
-        (
-            f"[`{method}`](Estimator.md#graphgym_srnc.api.estimator.Estimator.{method})",
-            cell(Docstring(getattr(Estimator, method)).summary),
-        )
-        for method in vars(Estimator)
-        if not method.startswith("_") and callable(getattr(Estimator, method, None))
+    own, texts = {option.key for option in options(estimator._method)}, docs(estimator)
+    rows = [
+        (f"`{parameter.name}`", f"`{parameter.default!r}`", cell(texts.get(parameter.name, "")))
+        for parameter in inspect.signature(estimator).parameters.values()
+        if parameter.name not in own
     ]
-    links += [("`get_params`, `set_params`", "as in scikit-learn.")]
-    found = [(f"`{attribute}`", cell(meaning)) for attribute, meaning in make.ATTRIBUTES.items()]
-    return (
-        f"# graphgym_srnc.{name}\n\n```py\nfrom graphgym_srnc import {name}\n\n"
-        f"model = {name}().fit(task)  # or fit(graph), fit(source, target)\n```\n\n"
-        f"{doc.body}\n\nIn a config this is `train.mode {key}`, see "
-        f"[Methods](../methods.md#{key}).\n"
-        f"\n## Parameters of the method\n\n{stacked(table(head, tables[True]))}"
-        f"\n## Parameters of all estimators\n\n{stacked(table(head, tables[False]))}"
-        f"\n## Attributes of a fitted model\n\n{table(('attribute', 'meaning'), found)}"
-        f"\n## Methods\n\n{table(('method', 'what it does'), links)}"
-        + (f"\nReferences: {doc.references}\n" if doc.references else "")
-    )
+    return stacked(table(("parameter", "default", "meaning"), rows))
 
 
 def modules(name: str) -> list[str]:
     """A module, or a package and its public modules."""
-    module = import_module(name)
-    if not hasattr(module, "__path__"):
-        return [name]
-    return [
-        name,
-        *(
-            entry.name
-            for entry in walk_packages(module.__path__, f"{name}.")
-            if not entry.name.rpartition(".")[2].startswith("_")
-        ),
-    ]
+    paths = getattr(import_module(name), "__path__", ())
+    found = (entry.name for entry in walk_packages(paths, f"{name}."))
+    return [name, *(one for one in found if not one.rpartition(".")[2].startswith("_"))]
 
 
 def notebook() -> dict[str, str | bytes]:

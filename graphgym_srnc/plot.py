@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator
 from sklearn.utils.validation import check_is_fitted
 
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
-from graphgym_srnc.core.text import plain, short
+from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.plots import charts
@@ -98,14 +98,9 @@ def embedding(
     ax = _axes(ax, (5.6, 4.6))
     with style():
         values = sorted(np.unique(colours).tolist(), key=lambda value: _name(value) == "unknown")
-        for number, value in enumerate(values):
-            own = points[colours[shown] == value]
-            turn, colour = divmod(number, len(PALETTE))
-            marker = MARKERS[turn % len(MARKERS)]
-            drawn = ax.scatter(own[:, 0], own[:, 1], 9, PALETTE[colour], marker=marker, alpha=0.8)
-            drawn.set(linewidths=0, label=short(_name(value)))
-        ax.set(xticks=[], yticks=[])
-        ax.legend(markerscale=2, handletextpad=0.3)
+        group = np.array([values.index(value) for value in colours[shown].tolist()])
+        drawn = maps.scatter(ax, points, group, list(map(_name, values)))
+        ax.legend(handles=list(drawn.values()), handletextpad=0.3)
     return ax
 
 
@@ -167,7 +162,7 @@ def ranks(*folders: str | os.PathLike, metric: str = "micro_f1", ax: Axes | None
         message = f"{names} contain no two methods with {metric} on common splits"
         raise InputError.plain("folders", message)
     ax = _axes(ax, (6.4, 2.4))
-    charts.critical_difference_figure(found.ranks, found.difference, found.cliques, metric, ax)
+    charts.critical_difference_figure(found.ranks, found.difference, metric, ax)
     return ax
 
 

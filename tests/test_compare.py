@@ -322,7 +322,6 @@ def test_bad_input_is_one_line_that_says_what_there_is(several, capsys, words, t
     "table, name, words, row, column",
     [
         ("open_set", "open_set/cora-iid", "", "GCN (IID)", "Cora"),
-        ("open_set", "open_set/citeseer-pgl-gat", "", "PGL+GAT", "CiteSeer"),
         ("open_set", "open_set/cora-srnc", "train.max_episodes 1", "SRNC Ep.1", "Cora"),
         ("open_set", "open_set/cora-srnc", "srnc.pseudo_labels classifier", "SRNC w.o. Φ", "Cora"),
         ("open_set", "open_set/cora-srnc", "open_set.unseen [1,2,3]", "SRNC", "Cora"),
@@ -441,9 +440,8 @@ def test_files_and_notes_of_the_command(tmp_path, several, capsys):
         assert (out / f"t{suffix}").read_text() == render.FORMATS[form](found)
     assert main(["compare", str(several), "--format", "csv"]) == 0
     assert capsys.readouterr().out.endswith(render.to_csv(found))
-    for suffix, start in ((".png", b"\x89PNG"), (".pdf", b"%PDF")):
-        assert main(["compare", str(several), "--figure", str(out / f"ranks{suffix}")]) == 0
-        assert (out / f"ranks{suffix}").read_bytes().startswith(start)
+    assert main(["compare", str(several), "--figure", str(out / "ranks.png")]) == 0
+    assert (out / "ranks.png").read_bytes().startswith(b"\x89PNG")
     home = keep(tmp_path, "a", [0.5, 0.6], "-2+3")
     (home / "1" / "result.json").write_text("garbage")
     capsys.readouterr()
@@ -477,8 +475,8 @@ def test_results_as_a_frame_and_ranks_on_given_axes(several):
 
     axes = Figure().subplots()
     assert plot.ranks(several, ax=axes) is axes
-    words = " ".join(text.get_text() for text in axes.texts)
-    assert "CD = " in words
+    words = " ".join(text.get_text() for text in axes.get_yticklabels())
+    assert "CD = " in axes.get_xlabel()
     assert all(name in words for name in of(several).rankings["micro_f1"].ranks)
     with pytest.raises(InputError, match="no_such"):
         plot.ranks(several, metric="no_such", ax=axes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import re
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,7 @@ from graphgym_srnc.cli.main import build_parser
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LONG = ("docs/research/", "docs/results/")
-"""Folders without a limit of words."""
+"""Folders without a limit of words; the lines of docs/results are generated."""
 
 COLUMNS, README_WORDS, PAGE_WORDS, ALL_WORDS = 100, 900, 3000, 28_000
 
@@ -88,22 +87,6 @@ def source() -> str:
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
-@cache
-def names_of(module: Path) -> frozenset[str]:
-    """What a module defines or imports at any depth."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            found.add(node.name)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            found |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.Name):
-            found.add(node.id)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.add(node.value)
-    return frozenset(found)
-
-
 def is_dotted(name: str) -> bool:
     """Whether ``graphgym_srnc.a.b`` is a module, or a name in one, or a group of entry points."""
     place, parts = ROOT, name.split(".")
@@ -112,7 +95,7 @@ def is_dotted(name: str) -> bool:
     if parts and (place / f"{parts[0]}.py").is_file():
         place /= f"{parts.pop(0)}.py"
     module = place / "__init__.py" if place.is_dir() else place
-    return not parts or parts[0] in names_of(module) or name in source()
+    return not parts or parts[0] in module.read_text(encoding="utf-8") or name in source()
 
 
 def is_file(name: str) -> bool:
@@ -139,23 +122,19 @@ def is_there(text: str) -> bool:
     return True
 
 
-def test_the_readme_is_short():
-    assert words(ROOT / "README.md") <= README_WORDS
-
-
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_a_page_is_short_and_its_lines_are(page):
     if not relative(page).startswith(LONG):
         assert words(page) <= PAGE_WORDS
     long = [number for number, line in prose(page) if len(line) > COLUMNS]
-    assert not long, f"more than {COLUMNS} columns: lines {long}"
+    assert relative(page).startswith("docs/results/") or not long, (
+        f"more than {COLUMNS} columns: lines {long}"
+    )
 
 
 def test_the_documentation_as_a_whole_is_short():
-    count = {
-        relative(page): words(page) for page in PAGES[1:] if not relative(page).startswith(LONG)
-    }
-    assert sum(count.values()) <= ALL_WORDS, count
+    short = [page for page in PAGES[1:] if not relative(page).startswith(LONG)]
+    assert words(PAGES[0]) <= README_WORDS and sum(map(words, short)) <= ALL_WORDS
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=relative)
@@ -192,16 +171,12 @@ def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
                 yield from parsers(child)
 
 
-@pytest.mark.parametrize("parser", list(parsers(build_parser())), ids=lambda parser: parser.prog)
-def test_help_is_in_plain_words(parser):
-    found = banned(parser.format_help())
-    assert not found
-
-
-def test_the_meaning_of_options_is_in_plain_words(gym):
-    found = {
-        f"{block}.{option.key}": banned(option.doc)
+def test_help_and_meanings_of_options_are_in_plain_words(gym):
+    helps = {parser.prog: parser.format_help() for parser in parsers(build_parser())}
+    meanings = {
+        f"{block}.{option.key}": option.doc
         for block, entries in gym.schema().items()
         for option in entries
     }
-    assert not {key: phrases for key, phrases in found.items() if phrases}
+    found = {name: banned(text) for name, text in (helps | meanings).items()}
+    assert not {name: phrases for name, phrases in found.items() if phrases}

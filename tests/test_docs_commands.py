@@ -44,8 +44,7 @@ PROGRAMS = (
 )
 
 ELSEWHERE = {
-    "docs/tutorials/own-graph.md": "test_tutorials.py; test_tables.py and test_readme.py run the"
-    " blocks that need files of a user",
+    "docs/tutorials/own-graph.md": "test_tutorials.py",
     "docs/tutorials/method.md": "test_tutorials.py",
     "docs/tutorials/paper.md": "test_tutorials.py, but for the block of the open-set table",
 }

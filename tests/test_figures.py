@@ -12,14 +12,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
+from stored import keep
 
-from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import store
 from graphgym_srnc.plots import charts, embedding, style
-from graphgym_srnc.report import pictures
-from tests.conftest import make_task
-from tests.stored import experiments
+from graphgym_srnc.report import compare, pictures
+from graphgym_srnc.report.frame import collect
 
 METHODS = (
     "SRNC+ (without missing labels)|openwgl with a long name, longer than any other|srnc|pgl|g2pxy"
@@ -56,8 +54,8 @@ def each_figure() -> dict[str, Figure]:
         "confusion": charts.confusion_figure(rng.integers(0, 9, (3, 3)), names, "$"),
         "scores": charts.scores_figure(panels, ["a", "b"], "Micro-F1, %", {"b"}),
         "shift": charts.shift_figure(counted({name: (3, 1) for name in names})),
-        "critical_difference": charts.critical_difference_figure(ranks(4), 1.5, [METHODS[:2]]),
-        "embedding": embedding.embedding_figure(points, np.arange(60) % 4, label, names, "", [2]),
+        "critical_difference": charts.critical_difference_figure(ranks(4), 1.5),
+        "embedding": embedding.embedding_figure(points, label, label, names, names, "", [2]),
         "episodes": embedding.episodes_figure({"classifier": {0: (points, label)}}, names),
         "curves": charts.curves_figure({"validation": lines, "test": lines}, "Micro-F1 (%)"),
         "sensitivity": charts.curves_figure({"": lines}, "Micro-F1 (%)", "", "srnc.num_clusters"),
@@ -80,7 +78,7 @@ def test_every_figure_is_saved_as_png_and_pdf(tmp_path):
 
 def test_equal_figures_are_equal_files(tmp_path):
     def saved(name: str) -> bytes:
-        figure = charts.critical_difference_figure(ranks(3), 1.5, [])
+        figure = charts.critical_difference_figure(ranks(3), 1.5)
         return style.save(figure, tmp_path / name).read_bytes()
 
     assert all(saved(f"a.{kind}") == saved(f"b.{kind}") for kind in style.UNDATED)
@@ -113,13 +111,12 @@ def test_a_confusion_matrix_of_many_classes_has_full_names_and_no_counts():
 
 
 def test_label_shift_bars_are_shares():
-    first, later = {"a": (6, 10), "b": (2, 20), "c": (0, 70)}, {"a": (0, 0)}
-    figure = charts.shift_figure(counted(first), counted(later, "later"))
+    figure = charts.shift_figure(counted({"a": (6, 10), "b": (2, 20), "c": (0, 70)}))
     axes = figure.axes[0]
     widths = [[bar.get_width() for bar in bars] for bars in axes.containers]
-    assert widths == [pytest.approx([75, 25, 0]), pytest.approx([10, 20, 70]), [0, 0, 0]]
+    assert widths == [pytest.approx([75, 25, 0]), pytest.approx([10, 20, 70])]
     assert [bool(bar.get_hatch()) for bar in axes.containers[1]] == [False, False, True]
-    legend = {"labelled training nodes (8)", "target 1: Cora (100)", "target 2: later (1)"}
+    legend = {"labelled training nodes (8)", "all target nodes (100)"}
     assert {*legend, "share of nodes (%)", "a", "b", "c"} <= set(texts(figure))
     # The first class stands on top, and bars of a class do not overlap.
     assert axes.get_ylim()[0] > axes.get_ylim()[1]
@@ -128,55 +125,25 @@ def test_label_shift_bars_are_shares():
         assert all(low[1] <= high[0] for low, high in zip(spans, spans[1:]))
 
 
-def test_label_shift_of_tasks():
-    summary = describe(make_task())
-    sizes = [count["target"] for count in summary["labels"].values()]
-    figure = charts.shift_figure(summary)
-    widths = [bar.get_width() for bar in figure.axes[0].containers[1]]
-    assert widths == pytest.approx([100 * size / sum(sizes) for size in sizes])
-    long = [counted({"a": (1, 1), "b": (2, 2)}, "temporal/arxiv_like/2019-2020")] * 3
-    figure = charts.shift_figure(*long)
-    style.encode(figure)
-    box = figure.legends[0].get_window_extent(FigureCanvasAgg(figure).get_renderer())
-    assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1
-
-
 @pytest.mark.parametrize("size, cd", [(2, 1.3), (15, 4.2)])
 def test_critical_difference_is_readable(size, cd):
     own = ranks(size)
-    order = sorted(own, key=own.get)
-    cliques = [order[:2], order[1:4], order[-1:]]
-    figure = charts.critical_difference_figure(own, cd, cliques, "Open-set shift")
+    figure = charts.critical_difference_figure(own, cd, "Open-set shift")
     style.encode(figure)
-    shown = texts(figure)
-    assert {f"CD = {cd:.2f}", "Open-set shift", "mean rank (1 = best)"} <= {*shown}
-    for name, rank in own.items():
-        assert sum(f"{rank:.2f}" in text and name[:30] in text for text in shown) == 1
-    red, lines = style.PALETTE[5].lower(), figure.axes[0].get_lines()
-    bars = [line for line in lines if to_hex(line.get_color()) == red]
-    assert len(bars) == (1 if size == 2 else 2)
-    for bar, clique in zip(bars, cliques):
-        assert bar.get_xdata()[0] < own[clique[0]] < own[clique[-1]] < bar.get_xdata()[1]
-    levels = {bar.get_ydata()[0] for bar in bars}
-    assert len(levels) == len(bars), "bars that touch lie on two levels"
+    axes, shown = figure.axes[0], texts(figure)
+    assert any(f"CD = {cd:.2f}" in text for text in shown) and "Open-set shift" in shown
+    order = sorted(own, key=own.get)
+    for name, label in zip(order, axes.get_yticklabels()):
+        assert name[:30] in label.get_text()
+    assert axes.yaxis_inverted()  # the best is on top
+    ends = [line.get_xdata() for line in axes.get_lines()[::3]]
+    assert ends == [pytest.approx([own[name] - cd / 2, own[name] + cd / 2]) for name in order]
     renderer, whole = FigureCanvasAgg(figure).get_renderer(), figure.bbox
-    boxes = {
-        text.get_text(): text.get_window_extent(renderer)
-        for text in figure.findobj(matplotlib.text.Text)
-        if text.get_visible() and text.get_text().strip()
-    }
-    for (one, box), (other, second) in itertools.combinations(boxes.items(), 2):
-        assert not box.overlaps(second), f"{one!r} lies over {other!r}"
-    for box in boxes.values():
+    labels = [label.get_window_extent(renderer) for label in axes.get_yticklabels()]
+    for one, other in itertools.combinations(labels, 2):
+        assert not one.overlaps(other)
+    for box in [*labels, axes.xaxis.label.get_window_extent(renderer)]:
         assert whole.x0 <= box.x0 and box.x1 <= whole.x1
-        assert whole.y0 <= box.y0 and box.y1 <= whole.y1
-
-
-def test_critical_difference_puts_the_best_on_the_left_and_needs_no_cd():
-    figure = charts.critical_difference_figure({"a": 3.0, "b": 1.0, "c": 2.0}, float("nan"), [])
-    sides = {text.get_text().split()[0]: text.get_ha() for text in figure.axes[0].texts}
-    assert sides == {"b": "right", "c": "right", "a": "left"}
-    assert not any("CD" in text for text in texts(figure))
 
 
 def test_sensitivity_draws_means_and_bands():
@@ -201,13 +168,6 @@ def test_sensitivity_draws_means_and_bands():
         assert axes.get_xscale() == scale and shown == [f"{value:g}" for value in values]
 
 
-def test_bands_are_numpys_and_leave_out_what_was_not_told():
-    values = np.array([[1.0, 2.0, np.nan], [3.0, np.inf, np.nan]])
-    mean, low, high = charts.band(values)
-    assert mean[:2].tolist() == [2, 2] and low[:2].tolist() == [1, 2]
-    assert high[:2].tolist() == [3, 2] and np.isnan(mean[2])
-
-
 def test_maps_keep_groups_apart():
     rng = np.random.default_rng(0)
     points = np.concatenate([rng.normal(size=(30, 6)), rng.normal(size=(30, 6)) + 9])
@@ -223,20 +183,17 @@ def test_maps_keep_groups_apart():
     assert len(embedding.sample(5000)) == 2000 and embedding.sample(7).tolist() == list(range(7))
 
 
-def test_clusters_take_the_colour_of_their_class():
-    def legends(group, label, names, **words) -> list[list[str]]:
-        figure = embedding.embedding_figure(np.zeros((60, 2)), group, label, names, **words)
-        titles.append([axes.get_title() for axes in figure.axes])
+def test_embeddings_are_coloured_by_prediction_and_by_class():
+    def legends(colour, label, outputs, names, unseen=()) -> list[list[str]]:
+        points = np.zeros((60, 2))
+        figure = embedding.embedding_figure(points, colour, label, outputs, names, "", unseen)
+        assert figure.axes[1].get_title() == "by class" + " (× = unseen in training)" * bool(unseen)
         found = [axes.get_legend().get_texts() for axes in figure.axes]
         return [[text.get_text() for text in legend] for legend in found]
 
-    titles, label, names = [], np.repeat([0, 1, 2], 20), ["a", "b", "c"]
-    shown = legends(np.repeat([7, 9, 4], 20), label, names)
-    assert shown == [["cluster 7", "cluster 9", "cluster 4"], names]
-    called = ["a", "b", "unknown"]
-    assert legends(label, label, names, unseen=[2], predicted=called) == [called, names]
-    assert titles[1] == ["by prediction", "by class (× = unseen in training)"]
-    many = legends(np.arange(60), np.arange(60) % 30, [f"class {i}" for i in range(30)])
+    label, names = np.repeat([0, 1, 2], 20), ["a", "b", "c"]
+    assert legends(label.clip(0, 1), label, ["a", "b"], names, [2]) == [["a", "b"], names]
+    many = legends(label, np.arange(60) % 30, names, [f"class {i}" for i in range(30)])
     assert many[1][-1] == "and 6 more"
     group, label = np.array([5, 5, 5, 9, 9]), np.array([1, 1, 0, 2, 2])
     assert embedding.majority(group, label).tolist() == [1, 1, 1, 2, 2]
@@ -266,97 +223,41 @@ def test_episodes_stand_side_by_side():
     ]
 
 
-def result(config: dict, seed: int, score: float) -> dict:
-    history = [
-        {
-            **{"number": n, "losses": {}, "train": {"micro_f1": 1.0}, "seconds": 0.1},
-            **{"val": {"micro_f1": score}, "test": {"micro_f1": score + 0.01 * n}},
-        }
-        for n in range(3)
-    ]
-    data = {"format": "synthetic", "name": "toy"}
-    config = {"seed": seed, "out_dir": str(seed), "dataset": data, **config}
-    record = {"method": config["train"]["mode"], "backbone": config["gnn"]["layer_type"]}
-    record |= {"task": "synthetic/open_set", "config": config, "digest": store.digest(config)}
-    return record | history[2] | {"history": history, "selected": 2}
+def test_figures_of_results(tmp_path):
+    def add(name, scores, task="synthetic/open_set", backbone="gcnconv", **srnc):
+        config = {"num_clusters": 7, "cluster_steps": 20, "hard": False} | srnc
+        config = {f"srnc__{key}": value for key, value in config.items()}
+        keep(tmp_path / "runs", name, scores, "srnc", task, backbone=backbone, **config)
 
-
-def experiment(
-    scores: dict[int, float], layer_type: str = "gcnconv", **srnc: float
-) -> dict[int, dict]:
-    config = {
-        "train": {"mode": "srnc"},
-        "gnn": {"layer_type": layer_type},
-        "srnc": {"num_clusters": 7, "cluster_steps": 20, "hard": False} | srnc,
-    }
-    return {seed: result(config, seed, score) for seed, score in scores.items()}
-
-
-def test_overview_draws_what_was_swept(tmp_path):
-    results = {
-        "default": experiment({0: 0.5, 1: 0.7}),
-        "same": experiment({0: 0.5, 1: 0.7}),
-        "c4": experiment({0: 0.3}, num_clusters=4),
-        "c16": experiment({0: 0.8, 1: 0.8}, num_clusters=16),
-        "t5": experiment({0: 0.2}, cluster_steps=5),
-        "hard": experiment({0: 0.1}, hard=True),
-        # A better slice along the number of clusters, but a shorter one.
-        "t99-c4": experiment({0: 0.9}, num_clusters=4, cluster_steps=99),
-        "t99-c7": experiment({0: 0.9}, cluster_steps=99),
-    }
-    drawn = dict(pictures.figures_of(results))
-    prefix = "sensitivity-synthetic-open_set-srnc"
-    clusters, steps = f"{prefix}.num_clusters", f"{prefix}.cluster_steps"
-    assert sorted(drawn) == ["curves-synthetic-open_set", steps, clusters]
-    (line,), (area,) = drawn[clusters].axes[0].get_lines(), drawn[clusters].axes[0].collections
+    add("default", [0.5, 0.7])
+    add("c4", [0.3, 0.3], num_clusters=4)
+    add("c16", [0.8, 0.8], num_clusters=16)
+    add("t5", [0.2, 0.2], cluster_steps=5)
+    add("hard", [0.1, 0.1], hard=True)
+    # A better slice along the number of clusters, but a shorter one.
+    add("t99-c4", [0.9, 0.9], num_clusters=4, cluster_steps=99)
+    add("t99-c7", [0.9, 0.8], cluster_steps=99)
+    add("other", [0.5], "synthetic/easy")
+    add("gat", [0.5, 0.5], backbone="gatconv")
+    found = collect([tmp_path / "runs"])
+    drawn = dict(pictures.sensitivity(found.runs, "micro_f1"))
+    prefix = "sensitivity synthetic/open_set srnc"
+    assert [*drawn] == [f"{prefix}.cluster_steps", f"{prefix}.num_clusters"]
+    axes = drawn[f"{prefix}.num_clusters"].axes[0]
+    (line,), (area,) = axes.get_lines(), axes.collections
     assert line.get_xdata().tolist() == [4, 7, 16]
-    assert line.get_ydata() == pytest.approx([32, 62, 82])
-    assert {round(y, 6) for x, y in area.get_paths()[0].vertices if x == 7} == {52, 72}
-    (line,) = drawn[steps].axes[0].get_lines()
-    assert line.get_xdata().tolist() == [5, 20, 99]
-    val, test = drawn["curves-synthetic-open_set"].axes
-    # The experiment that is best on validation stands for its method.
-    assert val.get_lines()[0].get_ydata() == pytest.approx([90] * 3)
-    assert test.get_lines()[0].get_ydata() == pytest.approx([90, 91, 92])
-    two = {name: results[name] for name in ("default", "c16")}
-    paths = pictures.draw_all(two, tmp_path / "figures")
-    assert [path.suffix for path in paths] == [".png", ".pdf"] * 2
-    assert all(path.is_file() for path in paths)
+    assert line.get_ydata() == pytest.approx([30, 60, 80])
+    assert {round(y, 6) for x, y in area.get_paths()[0].vertices if x == 7} == {50, 70}
 
+    table = compare.table(found.runs)
+    drawn = dict(pictures.curves(table, found))
+    assert [*drawn] == [f"curves {column}" for column in table.columns] and len(drawn) == 2
+    figure = drawn["curves synthetic/open_set"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SRNC", "SRNC (GAT)"]
+    # The setting that is best on validation stands for its method.
+    for axes in figure.axes:
+        assert axes.get_lines()[0].get_ydata() == pytest.approx([80, 90])
 
-def test_overview_is_read_back_by_tensorboard(tmp_path):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    runs = store.Experiment(tmp_path, "toy", {"dataset": {"format": "synthetic"}})
-    runs.begin(0)
-    run = result({"train": {"mode": "erm"}, "gnn": {"layer_type": "gcnconv"}}, 0, 0.5)
-    del run["digest"]
-    runs.finish(0, run | {"lr": 0.1, "params": 1})
-    for _ in range(2):
-        paths = pictures.draw_all(experiments(tmp_path), tmp_path / "drawn")
-    files = [path for path in (tmp_path / "drawn").iterdir() if "tfevents" not in path.name]
-    assert sorted(files) == sorted(paths)
-    accumulator = EventAccumulator(str(tmp_path / "drawn"))
-    accumulator.Reload()
-    (image,) = accumulator.Images("figures/curves-synthetic-open_set")
-    assert image.encoded_image_string == paths[0].read_bytes()
-    assert pictures.draw_all({}, tmp_path / "none") == [] and not (tmp_path / "none").exists()
-
-
-def test_overview_keeps_data_sets_and_backbones_apart():
-    def easy(signal: float) -> dict[int, dict]:
-        runs = experiment({0: signal})
-        for run in runs.values():
-            run["config"]["synthetic"] = {"signal": signal, "split_seed": int(10 * signal)}
-            run["digest"] = store.digest(run["config"])
-        return runs
-
-    drawn = dict(pictures.figures_of({"easy": easy(0.9), "difficult": easy(0.1)}))
-    assert sorted(drawn) == [
-        "curves-synthetic-open_set-synthetic.signal=0.1",
-        "curves-synthetic-open_set-synthetic.signal=0.9",
-        "sensitivity-synthetic-open_set-synthetic.signal",
-    ]
-    both = {"a": experiment({0: 0.5}), "b": experiment({0: 0.5}, layer_type="gatconv")}
-    (drawn,) = dict(pictures.figures_of(both)).values()
-    assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["SRNC", "SRNC (GAT)"]
+    paths = pictures.draw_all(found, tmp_path / "figures")
+    assert [path.suffix for path in paths] == [".png", ".pdf"] * 4
+    assert sorted((tmp_path / "figures").iterdir()) == sorted(paths)

@@ -11,7 +11,7 @@ import torch
 
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import BACKBONES
-from graphgym_srnc.cli.main import build_parser, main
+from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import datasets
 from graphgym_srnc.data.block_model import class_topics, dcsbm
 from graphgym_srnc.data.cleaning import clean
@@ -20,11 +20,10 @@ from graphgym_srnc.shifts import splits
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-FIRST_RUN, OWN_GRAPH, METHOD, GRAPHGYM = (
+FIRST_RUN, METHOD, GRAPHGYM = (
     (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
     for page in (
         "tutorials/first-run",
-        "tutorials/own-graph",
         "tutorials/method",
         "how-to/graphgym",
     )
@@ -59,20 +58,6 @@ def commands(text: str = README) -> list[list[str]]:
         for part in line.split("&&")
     ]
     return [words[1:] for words in map(shlex.split, lines) if words[:1] == ["graphgym-srnc"]]
-
-
-def small_graph(num_nodes: int = 120):
-    """A graph that a user might have."""
-    build = shifts.find("synthetic")
-    graph = build(
-        num_nodes=num_nodes,
-        num_classes=4,
-        num_features=30,
-        num_val=20,
-        num_test=30,
-        labels_per_class=5,
-    ).target
-    return graph.x, graph.edge_index, graph.y_true
 
 
 @pytest.fixture
@@ -123,17 +108,6 @@ def test_links_lead_somewhere():
             assert place in generated or place.exists(), f"{page.name}: {link}"
 
 
-def test_commands_are_understood(gym, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.yaml").write_text(blocks("yaml", OWN_GRAPH)[0])
-    assert len(commands()) >= 7
-    for words in [*commands(), *commands(OWN_GRAPH)]:
-        args, rest = build_parser().parse_known_args(words)
-        assert not [word for word in rest if word.startswith("--")], words
-        if hasattr(args, "cfg"):
-            gym.load_config(args.cfg, [*args.overrides, *rest])
-
-
 def test_keys_in_the_text_exist(gym):
     cfg, own = gym.load_config(), set(gym.schema()) | {"gnn", "optim"}
     # docs/performance.md is of benchmarks; the others speak of config keys and of files, the latter
@@ -144,27 +118,6 @@ def test_keys_in_the_text_exist(gym):
             section, name = key.split(".")
             if section in own and name != "py" and key != "trainer.fit" and key != "erased.share":
                 assert name in cfg[section], f"{page.name}: {key}"
-
-
-@pytest.mark.slow
-def test_own_graph(gym, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    x, edges, y = small_graph()
-    exec(block("mine.pt", OWN_GRAPH), {"features": x, "edges": edges, "labels": y})
-    (tmp_path / "mine.yaml").write_text(blocks("yaml", OWN_GRAPH)[0])
-    mine = [
-        words for words in commands(OWN_GRAPH) if words[0] == "run" and "mine" in " ".join(words)
-    ]
-    assert len(mine) == 2
-    for words in mine:
-        words[words.index("--repeat") + 1] = "1"
-        assert (
-            main([*words, "--no-figures", "--no-tensorboard", *TINY, "file.labels_per_class", "5"])
-            == 0
-        )
-    assert "mine-plus" in capsys.readouterr().out
-    assert (tmp_path / "results/mine-labels_per_class=5/agg/test/best.json").is_file()
-    assert (tmp_path / "results/mine-plus/0/result.json").is_file()
 
 
 def test_python_api(tmp_path, monkeypatch, capsys):

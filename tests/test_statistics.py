@@ -7,8 +7,10 @@ import math
 import statistics as stdlib
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
+from pandas import DataFrame
 
 from graphgym_srnc.report import statistics
 
@@ -47,11 +49,14 @@ def test_an_interval_is_that_of_all_samples():
     assert statistics.bootstrap_interval([0.5] * 4) == (0.5, 0.5)
 
 
-def test_pairs_are_the_common_splits_and_equal_differences_tie():
-    ours, theirs = {"a": 0.9, "b": 0.55, "c": 0.5}, {"b": 0.45, "a": 0.8, "d": 0.1}
+def test_pairs_are_the_common_units_and_equal_differences_tie():
     assert 0.9 - 0.8 != 0.55 - 0.45
-    first, second = statistics.paired(ours, theirs)
-    assert first == second == pytest.approx(0.1)
+    ours, theirs = [0.9, 0.55, 0.5, math.nan, 0.3], [0.8, 0.45, math.nan, 0.1, 0.1]
+    index = pd.MultiIndex.from_tuples([("x", unit) for unit in "abcdb"], names=["column", "unit"])
+    first, second = statistics.gaps(DataFrame({"a": ours, "b": theirs}, index), "a", "b")
+    assert first == pytest.approx(0.1) and second == pytest.approx(0.15)
+    first, second = statistics.gaps(DataFrame({"a": ours, "b": theirs}, index)[:4], "a", "b")
+    assert first == second
 
 
 def signed_rank_p(differences: list[float]) -> float:
@@ -108,17 +113,18 @@ def test_holm():
 
 
 def test_ranks_of_demsar():
-    ranks = statistics.mean_ranks(DEMSAR, range(14))
+    table = DataFrame(DEMSAR)
+    ranks = statistics.mean_ranks(table)
     assert ranks == pytest.approx(
         {"plain": 3.143, "m": 2.000, "cf": 2.893, "both": 1.964}, abs=5e-4
     )
-    assert statistics.mean_ranks(DEMSAR, range(14), less=True)["m"] == pytest.approx(3)
+    assert statistics.mean_ranks(table, less=True)["m"] == pytest.approx(3)
     chi2 = 12 * 14 / (4 * 5) * sum((rank - 2.5) ** 2 for rank in ranks.values())
     assert chi2 == pytest.approx(9.28, abs=0.02)  # from ranks with three digits there
     # scipy corrects for ties: the sum over blocks of t^3 - t, of ties of t rows, is 6 for a pair
     # and 60 for all four.
     ties = 3 * 6 + 60
-    assert statistics.friedman(DEMSAR, range(14)) == pytest.approx(
+    assert statistics.friedman(table) == pytest.approx(
         scipy.stats.chi2.sf(chi2 / (1 - ties / (14 * 4 * 15)), 3)
     )
     difference, cliques = statistics.critical_difference(ranks, 14, 0.1)
@@ -127,10 +133,12 @@ def test_ranks_of_demsar():
     assert cliques == [["both", "m", "cf"], ["cf", "plain"]]
 
 
-def test_friedman_says_nothing_of_too_few():
-    assert math.isnan(statistics.friedman({"a": {0: 1, 1: 2}, "b": {0: 2, 1: 3}}, [0, 1]))
-    assert math.isnan(statistics.friedman({row: {0: 1} for row in "abc"}, [0]))
-    assert math.isnan(statistics.friedman({row: {0: 1, 1: 1} for row in "abc"}, [0, 1]))
+@pytest.mark.parametrize(
+    "scores",
+    [{"a": [1, 2], "b": [2, 3]}, {row: [1] for row in "abc"}, {row: [1, 1] for row in "abc"}],
+)
+def test_friedman_says_nothing_of_too_few(scores):
+    assert math.isnan(statistics.friedman(DataFrame(scores)))
 
 
 def test_critical_differences_of_demsars_table():
@@ -157,12 +165,13 @@ def test_cliques_are_all_largest_groups(seed):
 
 
 def test_blocks_that_rows_have_in_common():
-    whole = dict.fromkeys(range(10), 0.5)
-    rows, blocks = statistics.common_blocks({"a": whole, "b": whole, "few": {0: 0.5}})
-    assert rows == ["a", "b"] and blocks == list(range(10))
-    rows, blocks = statistics.common_blocks(
-        {"a": whole, "b": whole, "nine": dict.fromkeys(range(1, 10), 0.5)}
-    )
-    assert rows == ["a", "b", "nine"] and blocks == list(range(1, 10))
-    assert statistics.common_blocks({}) == ([], [])
-    assert statistics.common_blocks({"a": {0: 1.0}, "b": {1: 1.0}})[1] == []
+    whole, nan = [0.5] * 10, math.nan
+    few, nine, other = [0.5] + [nan] * 9, [nan] + [0.5] * 9, [nan, 0.5] + [nan] * 8
+    for scores, rows, blocks in (
+        ({"a": whole, "b": whole, "few": few}, ["a", "b"], range(10)),
+        ({"a": whole, "b": whole, "nine": nine}, ["a", "b", "nine"], range(1, 10)),
+        ({}, [], []),
+    ):
+        found = statistics.common_blocks(DataFrame(scores))
+        assert [*found] == rows and [*found.index] == [*blocks]
+    assert not len(statistics.common_blocks(DataFrame({"a": few, "b": other})))

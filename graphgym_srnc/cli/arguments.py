@@ -208,9 +208,10 @@ def check_finished(args: argparse.Namespace) -> None:
         return
     settings = config_files.read("default") | config_files.read(args.cfg)
     settings |= dict(config_files.pairs(args.overrides))
-    with contextlib.suppress(TypeError, ValueError):  # a wrong seed is refused later
-        seeds = store.seeds(int(settings.get("seed", 0)), args.repeat)
+    seed = settings.get("seed", 0)
+    if isinstance(seed, int):  # another value is refused later
         name = args.name or default_name(args.cfg, args.overrides, settings["dataset.format"])
+        seeds = store.seeds(seed, args.repeat)
         store.refuse_finished(args.out_dir or settings["out_dir"], name, seeds)
 
 

@@ -55,7 +55,7 @@ def _draw(table: compare.Table, file: str) -> None:
         message = "a critical-difference diagram needs three rows or more with common splits and"
         raise InputError.plain("--figure", f"{message} seeds")
     title = f"{name(metric)} on {table.split}, {ranking.blocks} splits"
-    figure = critical_difference_figure(ranking.ranks, ranking.difference, ranking.cliques, title)
+    figure = critical_difference_figure(ranking.ranks, ranking.difference, title)
     with arguments.writing("--figure", file):
         save(figure, Path(file))
     print(f"wrote {file}")

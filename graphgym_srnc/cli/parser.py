@@ -150,8 +150,8 @@ Write results as one HTML page with tables, tests and figures. It needs no netwo
 --against ROW  test every row against ROW (default: the row with the best mean rank)
 --title TEXT  set the title of the page (default: the names of the folders)
 --figures FOLDER  also write each figure to FOLDER as PNG and PDF
---paper TABLE  show the paper's numbers beside yours: open_set, close_set, clustering or none
-    (default: the table that matches most runs)
+--paper TABLE  show the paper's numbers beside yours: open_set, close_set or clustering (default:
+    none)
 {OVERWRITE}
 """,
     "check": """

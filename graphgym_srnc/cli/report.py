@@ -29,5 +29,5 @@ def main(args: argparse.Namespace) -> None:
     print(f"wrote {out} ({len(text.encode()) / 2**20:.1f} MiB)")
     if args.figures:
         with arguments.writing("--figures", args.figures):
-            paths = pictures.draw_all(found.results, args.figures, *args.metric[:1])
+            paths = pictures.draw_all(found, args.figures, *args.metric[:1])
         print(f"wrote {len(paths)} figures to {args.figures}")

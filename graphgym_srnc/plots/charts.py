@@ -25,7 +25,7 @@ LOG_FROM = 30
 
 DASHES = ("-", "--", ":", "-.")
 
-Curve = tuple[Sequence[float], Sequence[float], Sequence[float], Sequence[float]]
+Curve = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """x, mean, and lower and upper end of the band, each ``[n]``."""
 
 
@@ -59,20 +59,27 @@ def scores_figure(
     figure = Figure(figsize=(2.0 + 2.9 * wide, height * deep + 0.4), dpi=150)
     every = figure.subplots(deep, wide, squeeze=False, sharey=True)
     for axes, (title, means) in zip(every.flat, panels.items()):
-        for place, row in enumerate(rows):
-            if row in means:
-                one, colour = means[row], PALE if row in pale else PALETTE[0]
-                paper = {"color": PALETTE[5], "markersize": 4, "markerfacecolor": "none"}
-                axes.plot([one.low, one.high], [place, place], color=colour, linewidth=2)
-                axes.plot(one.mean, place, "o", color=colour, markersize=5)
-                axes.plot(one.paper, place, "D", **paper)
+        _dots(axes, means, rows, pale)
         axes.set(title=short(title, LONGEST), xlabel=label)
-        axes.grid(axis="x")
     for axes in every.flat[len(panels) :]:
         axes.set_axis_off()
-    every[0, 0].set_yticks(range(len(rows)), [short(row, LONGEST) for row in rows])
-    every[0, 0].set_ylim(len(rows) - 0.5, -0.5)
     return figure
+
+
+def _dots(
+    axes: Axes, means: Mapping[str, Mean], rows: Sequence[str], pale: Collection[str] = ()
+) -> None:
+    """Draw means with intervals, one row per method from top to bottom."""
+    paper: dict[str, Any] = {"color": PALETTE[5], "markersize": 4, "markerfacecolor": "none"}
+    for place, row in enumerate(rows):
+        if row in means:
+            one, colour = means[row], PALE if row in pale else PALETTE[0]
+            axes.plot([one.low, one.high], [place, place], color=colour, linewidth=2)
+            axes.plot(one.mean, place, "o", color=colour, markersize=5)
+            axes.plot(one.paper, place, "D", **paper)
+    axes.set_yticks(range(len(rows)), [short(row, LONGEST) for row in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.grid(axis="x")
 
 
 @style()
@@ -91,32 +98,21 @@ def confusion_figure(
     """
     counts, size = np.asarray(counts), len(names)
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    side = max(4.2, (0.48 if size <= COUNTED else 0.2) * size + 2.6)
-    figure, axes = panel(axes, (side + 0.6, side), 110 if size <= COUNTED else 150)
+    is_small = size <= COUNTED
+    side = max(4.2, (0.48 if is_small else 0.2) * size + 2.6)
+    figure, axes = panel(axes, (side + 0.6, side), 110 if is_small else 150)
     image = axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
     labels = [short(name, LONGEST) for name in names]
-    across: dict[str, Any] = {}
-    down: dict[str, Any] = {}
-    if size <= COUNTED:
-        cell: dict[str, Any] = {
-            "ha": "center",
-            "va": "center",
-            "fontsize": 9 if size <= 12 else 6.5,
-        }
-        for row, column in np.argwhere(counts):
-            colour = "white" if share[row, column] > 0.55 else INK
-            axes.text(column, row, str(int(counts[row, column])), color=colour, **cell)
-        if max(map(len, labels)) > 3:
-            across = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
-    else:
-        across, down = {"rotation": 90, "fontsize": 7}, {"fontsize": 7}
-        axes.set_xticks(np.arange(size) - 0.5, minor=True)
-        axes.set_yticks(np.arange(size) - 0.5, minor=True)
-        axes.grid(which="minor", linewidth=0.3)
-        axes.tick_params(which="minor", length=0)
+    for row, column in np.argwhere(counts) if is_small else ():
+        colour, text = "white" if share[row, column] > 0.55 else INK, str(counts[row, column])
+        font = 9 if size <= 12 else 6.5
+        axes.text(column, row, text, color=colour, ha="center", va="center", fontsize=font)
+    across: dict[str, Any] = {"rotation": 90, "fontsize": 8 if is_small else 7}
+    if is_small:
+        across |= {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
     sizes = [f"{label} ({total:,})" for label, total in zip(labels, counts.sum(1).tolist())]
     axes.set_xticks(range(size), labels, **across)
-    axes.set_yticks(range(size), sizes, **down)
+    axes.set_yticks(range(size), sizes, fontsize=across["fontsize"])
     axes.set(xlabel="predicted", ylabel="true", title=title)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
@@ -131,58 +127,37 @@ def reliability_figure(
 ) -> Figure:
     """Figure of accuracy against mean probability.
 
-    A new figure also shows the share of nodes in each bin.
-
     Args:
         curves: reliability curves by part of the nodes, see
             :func:`graphgym_srnc.train.metrics.reliability`.
         title: title of the figure.
         axes: axes to draw on; by default those of a new figure.
     """
-    lower: Axes | None = None
-    if axes is None:
-        figure = Figure(figsize=(4.8, 5.2))
-        axes, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
-    else:
-        figure, axes = panel(axes, (0, 0))
+    figure, axes = panel(axes, (4.8, 4.4))
     axes.plot([0, 1], [0, 1], color=PALE, linewidth=1, zorder=0)
-    width = 0.05 / len(curves)
     for index, (name, curve) in enumerate(curves.items()):
         sure, right, count = (np.array(part, dtype=float) for part in zip(*curve))
         error = (count * np.abs(right - sure)).sum() / count.sum()
-        colour, marker = PALETTE[index % len(PALETTE)], MARKERS[index % len(MARKERS)]
         label = f"{name}, ECE {100 * error:.1f} %"
-        line: dict[str, Any] = {"markersize": 4, "linewidth": 1.3, "label": label}
-        axes.plot(sure, right, color=colour, marker=marker, **line)
-        if lower is not None:
-            places = sure + (index - (len(curves) - 1) / 2) * width
-            lower.bar(places, 100 * count / count.sum(), width=width, color=colour)
+        axes.plot(sure, right, **look(index, MARKERS[index]), markersize=4, label=label)
     axes.set(ylabel="share that is right", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), title=title)
+    axes.set_xlabel("probability of the predicted class")
     axes.grid()
-    (axes if lower is None else lower).set_xlabel("probability of the predicted class")
-    if lower is None:
-        axes.legend(loc="upper left")
-    else:
-        figure.legend(loc="outside lower center", ncols=2)
-        lower.set_ylabel("nodes (%)")
-        lower.grid(axis="y")
+    axes.legend(loc="upper left")
     return figure
 
 
 @style()
 def critical_difference_figure(
-    ranks: Mapping[str, float],
-    cd: float,
-    cliques: Sequence[Sequence[str]],
-    title: str = "",
-    axes: Axes | None = None,
+    ranks: Mapping[str, float], cd: float, title: str = "", axes: Axes | None = None
 ) -> Figure:
-    """Critical difference diagram: mean ranks, with bars over methods that do not differ.
+    """Critical difference diagram: mean ranks with bars as wide as the critical difference.
+
+    Two methods differ significantly if their bars do not overlap.
 
     Args:
         ranks: mean rank of each method, 1 = best; at least two.
-        cd: critical difference of two mean ranks; 0 or NaN if the test has none.
-        cliques: groups of methods without significant differences.
+        cd: critical difference of two mean ranks.
         title: title of the figure.
         axes: axes to draw on; by default those of a new figure.
 
@@ -190,99 +165,50 @@ def critical_difference_figure(
         Demšar (JMLR 2006).
     """
     order = sorted(ranks, key=lambda name: (ranks[name], name))
-    has_cd, best = cd > 0, math.floor(ranks[order[0]])
-    worst = max(math.ceil(ranks[order[-1]]), best + math.ceil(cd if has_cd else 1))
-    half = (len(order) + 1) // 2
-    left, right = order[:half], order[: half - 1 : -1]
-    labels = {name: f"{short(name, 40)}  {ranks[name]:.2f}" for name in order}
-    of_cliques = [[ranks[name] for name in clique] for clique in cliques if len(clique) > 1]
-    bars = _levels([(min(own), max(own)) for own in of_cliques])
-    first = 0.55 + 0.32 * (max((level for _, _, level in bars), default=-1) + 1)
-    rows = first + half
-    widest = sum(max((len(labels[name]) for name in side), default=0) for side in (left, right))
-    height = 0.8 + 0.27 * rows + 0.3 * has_cd + 0.25 * bool(title)
-    own = axes is None
-    figure, axes = panel(axes, (3.6 + 0.075 * widest, height))
-    axes.set(xlim=(best, worst), ylim=(rows - 0.4, -0.9 * has_cd), yticks=[])
-    axes.xaxis.tick_top()
-    axes.set_xticks(range(best, worst + 1))
-    axes.spines[["left", "right", "bottom"]].set_visible(False)
-    axes.spines["top"].set(visible=True, position=("data", 0))
-    axes.set_xlabel("mean rank (1 = best)")
-    (figure.suptitle if own else axes.set_title)(title)
-    margin = 0.03 * (worst - best)
-    for names, edge, align in ((left, best - margin, "right"), (right, worst + margin, "left")):
-        for row, name in enumerate(names):
-            x, y = [ranks[name], ranks[name], edge], [0, first + row, first + row]
-            axes.plot(x, y, color=INK, linewidth=0.9, clip_on=False)
-            axes.text(edge, first + row, f" {labels[name]} ", ha=align, va="center")
-    for low, high, level in bars:
-        x, y = [low - margin / 3, high + margin / 3], [0.32 + 0.32 * level] * 2
-        axes.plot(x, y, color=PALETTE[5], linewidth=3, solid_capstyle="butt")
-    if has_cd:
-        middle = best + cd / 2
-        axes.errorbar(middle, -0.85, None, cd / 2, color=INK, capsize=3, lw=1.1, clip_on=False)
-        axes.text(middle, -1.0, f"CD = {cd:.2f}", ha="center", va="bottom")
+    figure, axes = panel(axes, (6.4, 1.0 + 0.27 * len(order)))
+    _dots(axes, {name: Mean(x, x - cd / 2, x + cd / 2) for name, x in ranks.items()}, order)
+    axes.set(xlabel=f"mean rank (1 = best), CD = {cd:.2f}", title=title)
     return figure
 
 
-def _levels(intervals: Sequence[tuple[float, float]]) -> list[tuple[float, float, int]]:
-    """Each interval with the first row on which it overlaps no earlier interval."""
-    placed: list[tuple[float, float, int]] = []
-    for low, high in sorted(set(intervals)):
-        taken = {level for _, end, level in placed if end >= low}
-        placed.append((low, high, min({*range(len(placed) + 1)} - taken)))
-    return placed
-
-
 @style()
-def shift_figure(
-    summary: Mapping[str, Any], *later: Mapping[str, Any], axes: Axes | None = None
-) -> Figure:
-    """Figure of class sizes of training nodes, target nodes, and target nodes of other tasks.
+def shift_figure(summary: Mapping[str, Any], axes: Axes | None = None) -> Figure:
+    """Figure of class sizes of training nodes and target nodes.
 
     Classes that have no training node are hatched.
 
     Args:
         summary: ``name`` of a task and ``labels``, the number of nodes of each class in ``source``
             and ``target``, as returned by :func:`graphgym_srnc.data.describe.describe`.
-        later: summaries of other tasks with the same classes, for example of other years.
         axes: axes to draw on; by default those of a new figure.
     """
-    summaries = (summary, *later)
-    names = list(dict.fromkeys(name for one in summaries for name in one["labels"]))
-    parts = [("labelled training nodes", summary, "source")] + [
-        (f"target {number}: {one['name']}" if later else "all target nodes", one, "target")
-        for number, one in enumerate(summaries, 1)
-    ]
-    trained = [bool(summary["labels"].get(name, {}).get("source")) for name in names]
-    height = 0.8 / len(parts)
-    row = (0.12 + 0.13 * len(parts)) * (1 if len(names) <= 20 else 0.8)
+    names, counts = list(summary["labels"]), list(summary["labels"].values())
+    places = np.arange(len(names))
     own = axes is None
-    figure, axes = panel(axes, (6.4, min(1.6 + row * len(names), 30)))
-    for index, (part, one, side) in enumerate(parts):
-        sizes = np.array([one["labels"].get(name, {side: 0})[side] for name in names])
+    figure, axes = panel(axes, (6.4, min(1.6 + 0.38 * len(names), 30)))
+    parts = {"source": "labelled training nodes", "target": "all target nodes"}
+    for index, (side, part) in enumerate(parts.items()):
+        sizes = np.array([count[side] for count in counts])
         total = max(int(sizes.sum()), 1)
         bars = axes.barh(
-            np.arange(len(names)) + (index - (len(parts) - 1) / 2) * height,
+            places + 0.4 * index - 0.2,
             100 * sizes / total,
-            height=0.95 * height,
-            color=PALETTE[index % len(PALETTE)],
-            label=f"{short(part, 40)} ({total:,})",
+            height=0.38,
+            color=PALETTE[index],
+            label=f"{part} ({total:,})",
             edgecolor="white",
             linewidth=0,
         )
-        for bar, known in zip(bars, trained):
-            bar.set_hatch("" if known else "////")
-    axes.set_yticks(range(len(names)), [short(name, 40) for name in names])
+        for bar, count in zip(bars, counts):
+            bar.set_hatch("" if count["source"] else "////")
+    axes.set_yticks(places, [short(name, LONGEST) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
     title = f"{summary['name']}: labels of source and target"
     axes.set(xlabel="share of nodes (%)", title=title)
     axes.grid(axis="x")
     axes.tick_params(axis="y", length=0)
     if own:
-        wide = max(len(part) for part, _, _ in parts) > 25
-        figure.legend(loc="outside lower center", ncols=1 if wide else 2)
+        figure.legend(loc="outside lower center", ncols=2)
     else:
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
     return figure
@@ -335,7 +261,7 @@ def curves_figure(
     row = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axes, (text, curves) in zip(row, panels.items()):
         for name, curve in curves.items():
-            x, mean, low, high = (np.asarray(part, dtype=float) for part in curve)
+            x, mean, low, high = curve
             axes.plot(x, mean, **looks[name], markevery=max(1, len(x) // 8))
             axes.fill_between(x, low, high, color=looks[name]["color"], alpha=0.16, linewidth=0)
         axes.grid()

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from scipy.optimize import linear_sum_assignment
 
 from graphgym_srnc.core.text import short
 from graphgym_srnc.errors import InputError
@@ -61,63 +60,48 @@ def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
 
 def majority(group: np.ndarray, label: np.ndarray) -> np.ndarray:
     """Majority class ``[n]`` of the group of each node, from groups and classes ``[n]``."""
-    group, counts = _overlap(group, label, label.max() + 1)
-    return counts.argmax(1)[group]
-
-
-def _overlap(group: np.ndarray, label: np.ndarray, classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Groups numbered from 0, ``[n]``, and how many nodes each shares with a class, ``[G, C]``."""
     groups, group = np.unique(group, return_inverse=True)
-    counts = np.zeros((len(groups), classes), dtype=int)
+    counts = np.zeros((len(groups), label.max() + 1), dtype=int)
     np.add.at(counts, (group, label), 1)
-    return group, counts
+    return counts.argmax(1)[group]
 
 
 @style()
 def embedding_figure(
     points: np.ndarray,
-    group: np.ndarray,
+    colour: np.ndarray,
     label: np.ndarray,
+    outputs: Sequence[str],
     class_names: Sequence[str],
     title: str = "",
     unseen: Sequence[int] = (),
-    predicted: Sequence[str] = (),
 ) -> Figure:
-    """Figure of a map in two panels, coloured by group (clusters or predictions) and by class.
+    """Figure of a map in two panels, coloured by prediction and by class.
 
-    A group has the colour of the class it overlaps most with, matched one to one (Hungarian
-    method). Equal colours therefore show agreement.
+    Equal colours show agreement.
 
     Args:
         points: the map, ``[n, 2]``.
-        group: group of each node, ``[n]``.
+        colour: predicted class of each node or majority class of its cluster, ``[n]``.
         label: class of each node, ``[n]``, in ``0 .. len(class_names) - 1``.
-        class_names: names of the classes.
+        outputs: names of the classes of ``colour``.
+        class_names: names of the classes of ``label``.
         title: title of the figure.
         unseen: classes without labels in training, drawn as crosses.
-        predicted: names of the groups ``0, 1, ...`` if they are predicted classes and not clusters.
     """
-    numbers = np.unique(group).tolist()
-    group, overlap = _overlap(group, label, len(class_names))
-    matched = dict(zip(*(side.tolist() for side in linear_sum_assignment(-overlap))))
-    spare = iter(range(len(class_names), len(class_names) + len(numbers)))
-    colour = [matched[index] if index in matched else next(spare) for index in range(len(numbers))]
-    named = [predicted[number] if predicted else f"cluster {number}" for number in numbers]
-    by_group = [
-        (index, named[index], colour[index], False)
-        for index in sorted(range(len(numbers)), key=colour.__getitem__)
-    ]
-    by_class = [(index, name, index, index in unseen) for index, name in enumerate(class_names)]
     figure = Figure(figsize=(11.5, 5.2))
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
-    for axes, of_node, items in ((left, group, by_group), (right, label, by_class)):
-        handles = list(_scatter(axes, points, of_node, items).values())
+    for axes, shown, names, crosses in (
+        (left, colour, outputs, ()),
+        (right, label, class_names, unseen),
+    ):
+        handles = list(scatter(axes, points, shown, names, crosses).values())
         if len(handles) > SHOWN:
             more = axes.scatter([], [], alpha=0, label=f"and {len(handles) - SHOWN} more")
             handles = [*handles[:SHOWN], more]
         place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
         axes.legend(handles=handles, handletextpad=0.3, **place)
-    left.set_title("by prediction" if predicted else "by cluster")
+    left.set_title("by prediction")
     right.set_title("by class" + (" (× = unseen in training)" if unseen else ""))
     figure.suptitle(title)
     return figure
@@ -144,13 +128,12 @@ def episodes_figure(
         episodes = [episodes[index] for index in shown]
     figure = Figure(figsize=(2.7 * len(episodes) + 1.6, 2.6 * len(maps) + 0.6), dpi=130)
     panels = figure.subplots(len(maps), len(episodes), squeeze=False)
-    items = [(index, name, index, False) for index, name in enumerate(class_names)]
     present: dict[int, PathCollection] = {}
     for row, (model, of_model) in zip(panels, maps.items()):
         for axes, number in zip(row, episodes):
             if number in of_model:
                 points, colours = map(np.asarray, of_model[number])
-                present |= _scatter(axes, points, colours, items)
+                present |= scatter(axes, points, colours, class_names)
             else:
                 axes.set_axis_off()
         row[0].set_ylabel(model.replace("_gnn", " GNN").replace("_", " "))
@@ -164,15 +147,18 @@ def episodes_figure(
     return figure
 
 
-def _scatter(
-    axes: Axes, points: np.ndarray, group: np.ndarray, items: Sequence[tuple[int, str, int, bool]]
+def scatter(
+    axes: Axes,
+    points: np.ndarray,
+    group: np.ndarray,
+    names: Sequence[str],
+    crosses: Sequence[int] = (),
 ) -> dict[int, PathCollection]:
-    """Draw groups (number, name, colour, crosses or dots) and return handles for the legend."""
+    """Draw nodes by group, some as crosses, and return handles of present groups for the legend."""
     # A fixed random order, so that no group hides the others.
     order = np.random.default_rng(0).permutation(len(points))
-    present = [item for item in items if (group == item[0]).any()]
-    looks = {index: look(shade, "x" if cross else None) for index, _, shade, cross in present}
     size = 14 if len(points) < 800 else 8
+    looks = {index: look(index, "x" if index in crosses else None) for index in range(len(names))}
     for marker in dict.fromkeys(own["marker"] for own in looks.values()):
         nodes = [node for node in order.tolist() if looks[group[node]]["marker"] == marker]
         colours = [looks[group[node]]["color"] for node in nodes]
@@ -183,6 +169,6 @@ def _scatter(
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, color=PALE)
     return {
-        index: axes.scatter([], [], **looks[index], s=28, label=short(name, 40))
-        for index, name, _, _ in present
+        index: axes.scatter([], [], **looks[index], s=28, label=short(names[index], 40))
+        for index in np.unique(group).tolist()
     }

@@ -15,13 +15,11 @@ from graphgym_srnc.core.text import LAYERS, METHODS
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
 
-MEAN = "mean"
-"""Subdirectory of an experiment for the events that aggregate all its runs."""
-
 SAID = ("train.mode", "gnn.layer_type", "dataset.format", "dataset.name")
 """Config keys whose values are already contained in method, backbone and data."""
 
-SIDES = ("mean", "lower", "upper")
+MEAN = "mean"
+"""Subdirectory of an experiment for the events that aggregate all its runs."""
 
 FIRST = ("macro_recall", "micro_f1", "unknown_auroc")
 """Scores that HParams shows initially: five columns in alphabetical order."""
@@ -49,9 +47,8 @@ class Events:
         self.path.touch(exist_ok=False)  # so that it is no link to another file
         self.waiting = io.BytesIO()
         self.records = RecordWriter(self.waiting)
-        self.add(step=0, file_version="brain.Event:2")
+        self.add(step=start, file_version="brain.Event:2")
         if start:
-            self.add(step=start, file_version="brain.Event:2")
             self.add(step=start, session_log=SessionLog(status=SessionLog.START))
         self.flush()
 
@@ -63,7 +60,7 @@ class Events:
         self.records.write(event.SerializeToString())
 
     def flush(self) -> None:
-        """Write the added summaries to disk, all or none.
+        """Write the added summaries to disk.
 
         Raises:
             InputError: the file cannot be written.
@@ -72,14 +69,8 @@ class Events:
         self.waiting.seek(0)
         self.waiting.truncate()
         try:
-            with open(self.path, "r+b", buffering=0) as file:
-                end = file.seek(0, os.SEEK_END)
-                try:
-                    while content:
-                        content = content[file.write(content) :]
-                except OSError:
-                    file.truncate(end)
-                    raise
+            with open(self.path, "ab") as file:
+                file.write(content)
         except OSError as error:
             message = f"{self.path.parent} cannot be written ({error.strerror})"
             raise InputError.plain("out_dir", message) from error
@@ -109,18 +100,15 @@ def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Pat
     layout: dict[str, dict[str, list[Any]]] = {}
     summaries: list[tuple[Any, int]] = []
     for block in ("test", "val", "train", "losses"):
-        layout[block] = {}
         # The dashboard shows the last chart first.
         for name in sorted(set().union(*(episode[block] for episode in episodes)), reverse=True):
             tag = f"{block}/{name}"
             mean, low, high = band(history(results, block, name))
-            # The band needs its own mean tag: the dashboard shows no band for tags that the runs
-            # have too.
-            layout[block][tag] = ["Margin", bands := [f"within_std/{tag}/{x}" for x in SIDES]]
+            # The band has a mean of its own: the dashboard shows no band for the tags of runs.
+            bands = [f"within_std/{tag}/{side}" for side in ("mean", "lower", "upper")]
+            layout.setdefault(block, {})[tag] = ["Margin", bands]
             for side, values in zip([tag, *bands], (mean, mean, low, high)):
-                finite = [(scalar(side, v), n) for n, v in enumerate(values) if isfinite(v)]
-                summaries += finite
-    layout = {block: charts for block, charts in layout.items() if charts}
+                summaries += [(scalar(side, v), n) for n, v in enumerate(values) if isfinite(v)]
     return write_events(directory / MEAN, [(custom_scalars(layout), 0), *summaries])
 
 
@@ -140,20 +128,15 @@ def final(result: Mapping[str, Any], settings: Mapping[str, Any]) -> list[tuple[
     """Summaries at the end of a run with their steps: hyper-parameters and final scores.
 
     Args:
-        result: ``method``, ``backbone``, ``task``, ``info``, ``val``, ``test`` and ``selected`` of
-            a run.
+        result: ``method``, ``backbone``, ``task``, ``val``, ``test`` and ``selected`` of a run.
         settings: the seed and other settings, by config key.
     """
     from torch.utils.tensorboard.summary import hparams, scalar
 
-    settings = {
-        **settings,
-        "method": METHODS.get(result["method"], result["method"]),
-        "backbone": LAYERS.get(result["backbone"], result["backbone"]),
-        # An oracle has the data of the runs that it bounds.
-        "data": result["task"].removesuffix("/oracle"),
-        **{key: result["info"][key] for key in ("split_seed",) if key in result["info"]},
-    }
+    # An oracle has the data of the runs that it bounds.
+    shown = {**settings, "data": result["task"].removesuffix("/oracle")}
+    shown["method"] = METHODS.get(result["method"], result["method"])
+    shown["backbone"] = LAYERS.get(result["backbone"], result["backbone"])
     scores = {
         f"{'final' if name in FIRST else 'final_more'}/{split}_{name}": value
         for split in ("val", "test")
@@ -161,21 +144,14 @@ def final(result: Mapping[str, Any], settings: Mapping[str, Any]) -> list[tuple[
     }
     values = {
         key: value if isinstance(value, (bool, int, float)) else str(value or "none")
-        for key, value in settings.items()
-        if not _said(key, value, settings)
+        for key, value in shown.items()
+        if key not in SAID
     }
     # The first summary lists the keys of a whole folder. The viewer would apply that of one run to
     # all runs and hide keys that only other runs have.
     _, begin, end = hparams(values, scores)
     step, last = result["selected"], [(begin, 0), (end, 0)]
     return [*last, *((scalar(tag, value), step) for tag, value in scores.items())]
-
-
-def _said(key: str, value: Any, settings: Mapping[str, Any]) -> bool:
-    """Whether another key of the settings contains the same value."""
-    if key.endswith("split_seed"):
-        return "." in key or value == settings.get("seed")
-    return "method" in settings and key in SAID
 
 
 def write_events(directory: Path, summaries: Iterable[tuple[Any, int]]) -> Path:

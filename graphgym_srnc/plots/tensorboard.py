@@ -53,11 +53,9 @@ class TensorBoard:
     Args:
         directory: directory of the run. Events are written there, and figures also to ``figures/``.
         events: whether to write TensorBoard events.
-        figures: whether to draw the first episode, every k-th episode and the selected one.
+        figures: whether to draw the first two episodes, every k-th and the selected one.
         every: k; 0 = draw no episode between the first and the selected one.
         how: projection of embeddings, ``pca`` or ``tsne``.
-        projector: whether to write the selected episode's embeddings for the projector; None = the
-            value of ``figures``.
         start: first episode that will be recorded. Existing events of this episode and later ones,
             from an interrupted run, are discarded.
     """
@@ -69,11 +67,9 @@ class TensorBoard:
         figures: bool = True,
         every: int = 0,
         how: str = "pca",
-        projector: bool | None = None,
         start: int = 0,
     ) -> None:
         self.directory, self.figures, self.every, self.how = Path(directory), figures, every, how
-        self.projector = events and (figures if projector is None else projector)
         self.maps: dict[str, dict[int, tuple[Tensor, Tensor]]] = {}
         self.writer = Events(self.directory, start) if events else None
 
@@ -88,13 +84,10 @@ class TensorBoard:
         number = episode.number
         self._write(scalars(vars(episode)))
         self.close()
-        chosen = number == 0 or self.every and number % self.every == 0
         # SRNC finds the unknown class in episode 1, so the figure of all episodes always has it.
-        if self.figures and (chosen or number == 1 and method.views()):
-            seen = snapshot(method, task)
-            self._map(seen, number, task)
-            if chosen:
-                self._draw(seen, f"episode-{number:03d}", "", f"episode {number}", number, task)
+        if self.figures and (number < 2 or self.every and number % self.every == 0):
+            stem = f"episode-{number:03d}"
+            self._draw(snapshot(method, task), stem, "", f"episode {number}", number, task)
 
     def finish(
         self, record: RunRecord, method: Method, task: ShiftTask, settings: Mapping[str, Any]
@@ -107,26 +100,23 @@ class TensorBoard:
             settings: the seed and other settings that distinguish this run from others, by config
                 key.
         """
-        if self.figures or self.projector:
-            seen = snapshot(method, task)
+        from graphgym_srnc.plots.embedding import principal
+
         if self.figures:
-            best = record.best
-            self._map(seen, best, task)
+            seen, best = snapshot(method, task), record.best
             self._draw(seen, "selected", "selected/", f"selected episode {best}", best, task)
             self._draw_summaries(record, task)
+            if self.writer is not None and seen.views:
+                views = {name: principal(of, MAX_AXES) for name, (of, _) in seen.views.items()}
+                write_projector(self.directory, views, columns(seen, task))
         if self.writer is None:
             return
         from torch.utils.tensorboard.summary import text as text_summary
 
-        from graphgym_srnc.plots.embedding import principal
-
-        if self.projector and seen.views:
-            views = {name: principal(points, MAX_AXES) for name, (points, _) in seen.views.items()}
-            write_projector(self.directory, views, columns(seen, task))
         sentences = record.verdict.get("sentences", {}).values()
         for tag, texts in (("warnings", record.warnings), ("verdict", sentences)):
             self._write((text_summary(tag, text), number) for number, text in enumerate(texts))
-        names = {"task": task.name, "info": task.info, "backbone": method.encoder.kind}
+        names = {"task": task.name, "backbone": method.encoder.kind}
         names["method"] = settings.get("method", type(method).__name__.lower())
         scores = {"val": record.val, "test": record.test, "selected": record.best}
         self._write(final(names | scores, settings))
@@ -146,38 +136,26 @@ class TensorBoard:
             for summary, step in summaries:
                 self.writer.add(summary, step)
 
-    def _map(self, seen: Snapshot, number: int, task: ShiftTask) -> None:
-        """Store the maps of an episode with the class that colours each node."""
-        from graphgym_srnc.plots.embedding import majority, map_2d
-
-        label = task.target.y.cpu().numpy()[seen.nodes]
-        for name, (points, group) in seen.views.items():
-            # Clusters are coloured by majority class, predictions of the classifier directly.
-            colour = seen.decision[seen.nodes] if name == "classifier" else majority(group, label)
-            pair = torch.from_numpy(map_2d(points, self.how)), torch.from_numpy(colour)
-            self.maps.setdefault(name, {})[number] = pair
-
     def _draw(
         self, seen: Snapshot, stem: str, prefix: str, title: str, step: int, task: ShiftTask
     ) -> None:
+        """Draw an episode, and keep its maps with the class that colours each node."""
         from graphgym_srnc.plots.charts import confusion_figure
-        from graphgym_srnc.plots.embedding import embedding_figure
+        from graphgym_srnc.plots.embedding import embedding_figure, majority, map_2d
 
         outputs = known_names(task)
         figure = confusion_figure(seen.confusion, outputs, f"{task.name}, test nodes, {title}")
         self._picture(f"{prefix}confusion", f"confusion-{stem}", figure, step)
-        label, names, unseen = classes(task)
-        for name, (_, group) in seen.views.items():
-            by_class = name == "classifier"
-            figure = embedding_figure(
-                self.maps[name][step][0].numpy(),
-                seen.decision[seen.nodes] if by_class else group,
-                label[seen.nodes],
-                names,
-                f"{task.name}, {name.replace('_gnn', ' GNN')}, {title} ({self._how})",
-                unseen,
-                outputs if by_class else (),
-            )
+        target, (label, names, unseen) = task.target.y.cpu().numpy()[seen.nodes], classes(task)
+        for name, (embedding, group) in seen.views.items():
+            # Clusters are coloured by majority class, predictions of the classifier directly.
+            colour = seen.decision[seen.nodes] if name == "classifier" else majority(group, target)
+            points = map_2d(embedding, self.how)
+            pair = torch.from_numpy(points), torch.from_numpy(colour)
+            self.maps.setdefault(name, {})[step] = pair
+            text = f"{task.name}, {name.replace('_gnn', ' GNN')}, {title} ({self.how})"
+            own = label[seen.nodes]
+            figure = embedding_figure(points, colour, own, outputs, names, text, unseen)
             self._picture(f"{prefix}{name}", f"{name}-{stem}", figure, step)
 
     def _draw_summaries(self, record: RunRecord, task: ShiftTask) -> None:
@@ -187,7 +165,7 @@ class TensorBoard:
 
         best, found = record.best, record.verdict.get("reliability", {})
         if self.maps:
-            title = f"{task.name}, by episode ({self._how})"
+            title = f"{task.name}, by episode ({self.how})"
             figure = episodes_figure(self.maps, known_names(task), title, best)
             self._picture("selected/episodes", "episodes", figure, best)
         parts = {"validation": found.get("val"), "test": found.get("test")}
@@ -195,10 +173,6 @@ class TensorBoard:
         if curves:
             figure = reliability_figure(curves, f"{task.name}, selected episode {best}")
             self._picture("selected/reliability", "reliability", figure, best)
-
-    @property
-    def _how(self) -> str:
-        return "t-SNE" if self.how == "tsne" else "PCA"
 
     def _picture(self, tag: str, stem: str, figure: Figure, step: int) -> None:
         from graphgym_srnc.plots.style import encode
@@ -259,11 +233,9 @@ def write_projector(
     """Write embeddings of the same nodes to the files that TensorBoard's projector reads.
 
     Args:
-        directory: directory of a run that has events. Files are written to its subdirectory
-            ``projector/``, and the index to ``projector_config.pbtxt``.
+        directory: directory of a run that has events.
         embeddings: vectors ``[n, H]`` by name; names have no slashes or quotes.
-        columns: properties ``[n]`` of the nodes by name. At least two are required, because the
-            projector reads a single column as a list of labels.
+        columns: properties ``[n]`` of the nodes by name, at least two.
     """
 
     def write(name: str, rows: Iterable[Iterable[str]]) -> None:
@@ -276,8 +248,7 @@ def write_projector(
     for name, vectors in embeddings.items():
         write(name, ([f"{value:.4g}" for value in row] for row in vectors.tolist()))
         config += (
-            f'embeddings {{\n  tensor_name: "{name}"\n  tensor_shape: {vectors.shape[0]}\n'
-            f'  tensor_shape: {vectors.shape[1]}\n  tensor_path: "projector/{name}.tsv"\n'
+            f'embeddings {{\n  tensor_name: "{name}"\n  tensor_path: "projector/{name}.tsv"\n'
             '  metadata_path: "projector/nodes.tsv"\n}\n'
         )
     # The index is written last, so that it never refers to missing files.

@@ -55,8 +55,9 @@ setting. ``against`` to ``p_holm`` compare the cell with that of the row ``again
 Place = tuple[str, str]
 """Label of a row and label of a column."""
 
-Block = tuple[Any, ...]
-"""A column, a split and a seed."""
+BLOCK = ("column", "unit", "split", "seed")
+"""Keys of a block. A unit is one observation: the split and seed of a run, or its set of masked
+classes where the runs of a column differ in it. Tests, intervals and ranks count units."""
 
 
 class Ranking(NamedTuple):
@@ -100,7 +101,7 @@ class Table:
     @property
     def selector(self) -> str:
         """The metric that chose settings."""
-        return next((metric for metric in self.metrics if metric not in COSTS), "micro_f1")
+        return _selector(self.metrics)
 
     @property
     def chosen(self) -> list[Any]:
@@ -166,25 +167,24 @@ def table(
     for metric in metrics:
         if metric not in known:
             raise InputError("--metric", metric, f"{', '.join(sorted(known))} on {split} nodes")
-    selector = next((metric for metric in metrics if metric not in COSTS), "micro_f1")
-    runs, by, chosen, pooled = _arranged(runs, by, columns, select, selector, published)
+    runs, by, chosen, pooled = _arranged(runs, by, columns, select, _selector(metrics), published)
     rows, labels = (_ordered(runs, axis, published) for axis in ("row", "column"))
     against = _row(against, rows, runs)
+    ranked = [row for row in rows if row not in _rows_of(runs, ORACLE)]
+    tested = [*labels, *[POOLED] * (len(labels) > 1 and against is not None)]
     cells: list[dict[str, Any]] = []
     ranks: dict[str, Ranking] = {}
-    ranked = [row for row in rows if row not in _rows_of(runs, ORACLE)]
-    pooled_column = [POOLED] * (len(labels) > 1 and against is not None)
     for metric in metrics:
-        scores = _Scores(runs, metric, split, ranked, test, alpha)
+        scores = _Scores(runs, metric, split, test, alpha)
         found = scores.cells(1 - alpha if intervals else None, published)
         for column in labels:
-            scores.mark(found, column)
+            scores.mark(found, ranked, column)
         if against is not None:
-            for column in [*labels, *pooled_column]:
-                scores.compare(found, against, column)
-        ranking = scores.ranking()
+            for column in tested:
+                scores.compare(found, ranked, against, column)
+        ranking = scores.ranking(ranked)
         ranks |= {metric: ranking} if ranking else {}
-        for place in itertools.product(rows, [*labels, *pooled_column]):
+        for place in itertools.product(rows, tested):
             rank = ranking.ranks.get(place[0]) if ranking else None
             facts = dict(zip(CELL, (metric, split, *place))) | {"rank": rank}
             cells.append(facts | chosen.get(place, {}) | found.get(place, {}))
@@ -195,21 +195,12 @@ def table(
             f"{against} shares fewer than 2 splits with every other row",
             "Choose another row; only runs with the same split and seed form a pair",
         )
-    return Table(
-        metrics,
-        split,
-        alpha,
-        test,
-        against,
-        by,
-        rows,
-        labels,
-        runs,
-        pooled,
-        published,
-        frame,
-        ranks,
-    )
+    shown = metrics, split, alpha, test, against, by, rows, labels, runs, pooled, published
+    return Table(*shown, frame, ranks)
+
+
+def _selector(metrics: Sequence[str]) -> str:
+    return next((metric for metric in metrics if metric not in COSTS), "micro_f1")
 
 
 def _looked_up(option: str, name: str, allowed: Mapping[str, Any]) -> Any:
@@ -235,50 +226,33 @@ def _rows_of(runs: DataFrame, method: str) -> set[str]:
 
 
 class _Scores:
-    """The scores of one metric, by row and block. A block is a column, a split and a seed.
+    """The scores of one metric: ``means`` has a column per row and a line per block."""
 
-    Tests, intervals and ranks count units, see :func:`_arranged`.
-    """
-
-    def __init__(
-        self, runs: DataFrame, metric: str, split: str, ranked: list[str], test: str, alpha: float
-    ) -> None:
-        self.metric, self.ranked, self.test, self.alpha = metric, ranked, test, alpha
-        score, self.is_test = score_column(metric, split), split == "test"
+    def __init__(self, runs: DataFrame, metric: str, split: str, test: str, alpha: float) -> None:
+        self.metric, self.split, self.test, self.alpha = metric, split, test, alpha
+        score = score_column(metric, split)
         runs = runs.dropna(subset=[score])
-        runs = runs.assign(score=runs[score].astype(float))
-        self.groups = dict(iter(runs.groupby(["row", "column"], sort=False)))
-        self.units = dict(zip(zip(runs["column"], runs["split"], runs["seed"]), runs["unit"]))
-        self.scores: dict[str, dict[Block, float]] = {}
-        keys = ["row", "column", "split", "seed"]
-        means = runs.groupby(keys, sort=False)["score"].agg(statistics.mean)
-        for (row, *block), mean in means.items():
-            self.scores.setdefault(row, {})[tuple(block)] = mean
-
-    def on(self, row: str, column: str) -> dict[Block, float]:
-        """The scores of a row on a column, or on all."""
-        scores = self.scores.get(row, {}).items()
-        return {block: score for block, score in scores if column in (block[0], POOLED)}
-
-    def gaps(self, row: str, other: str, column: str) -> list[float]:
-        """A row minus another one, for each unit on which both have scores."""
-        return statistics.paired(self.on(row, column), self.on(other, column), self.units)
+        self.runs = runs.assign(score=runs[score].astype(float))
+        means = self.runs.groupby([*BLOCK, "row"], sort=False)["score"].agg(statistics.mean)
+        blocks = means.index.droplevel("row").drop_duplicates()
+        self.means = means.unstack("row").reindex(blocks)
 
     def cells(
         self, confidence: float | None, published: Published | None
     ) -> dict[Place, dict[str, Any]]:
         """Each cell with the numbers that depend on no other cell."""
         found = {}
-        for place, group in self.groups.items():
+        for place, group in self.runs.groupby(["row", "column"], sort=False):
             values = group["score"].tolist()
             mean, std = statistics.mean_std(values)
             cell = {"runs": len(values), "mean": mean, "std": std, "median": median(values)}
             cell |= {"best": 0, "tied": 0, "pairs_best": 0}
             if confidence:
-                independent = statistics.by_unit(self.on(*place), self.units)
-                ends = statistics.bootstrap_interval(independent, confidence)
+                own = self.means.loc[[place[1]], place[0]].dropna()
+                units = own.groupby(level="unit", sort=False).agg(statistics.mean)
+                ends = statistics.bootstrap_interval(units.tolist(), confidence)
                 cell["low"], cell["high"] = ends
-            if published and self.is_test:
+            if published and self.split == "test":
                 beside = set(zip(group[PAPER], group[PAPER_COLUMN]))
                 score = published.find(*beside.pop()).get(self.metric) if len(beside) == 1 else None
                 for key, value in score._asdict().items() if score else ():
@@ -286,47 +260,53 @@ class _Scores:
             found[place] = cell
         return found
 
-    def mark(self, cells: dict[Place, dict[str, Any]], column: str) -> None:
+    def tests(
+        self, ranked: list[str], against: str, column: str
+    ) -> Iterable[tuple[str, list[float], float, float]]:
+        """Each other row with its differences per unit, p, and p with Holm's correction.
+
+        Args:
+            ranked: the rows.
+            against: the row that is subtracted.
+            column: a column, or ``POOLED``.
+        """
+        scores = self.means.reindex(columns=list({**dict.fromkeys(ranked), against: None}))
+        if column != POOLED:
+            scores = scores[scores.index.get_level_values("column") == column]
+        gaps = {row: statistics.gaps(scores, row, against) for row in ranked if row != against}
+        p = [statistics.p_value(gap, self.test) for gap in gaps.values()]
+        return zip(gaps, gaps.values(), p, statistics.holm(p))
+
+    def mark(self, cells: dict[Place, dict[str, Any]], ranked: list[str], column: str) -> None:
         """Mark the best cell of a column and those without a significant difference from it."""
-        means = {row: cells[row, column]["mean"] for row in self.ranked if (row, column) in cells}
+        means = {row: cells[row, column]["mean"] for row in ranked if (row, column) in cells}
         if len(means) < 2:
             return
-        order = min if self.metric in LESS else max
-        best = order(means, key=means.__getitem__)
-        second = order((row for row in means if row != best), key=means.__getitem__)
+        best, second, *_ = sorted(means, key=means.__getitem__, reverse=self.metric not in LESS)
         cells[best, column]["best"] = cells[second, column]["second"] = 1
-        gaps = {row: self.gaps(best, row, column) for row in means if row != best}
-        p = statistics.holm([statistics.p_value(gap, self.test) for gap in gaps.values()])
-        for (row, gap), value in zip(gaps.items(), p):
-            tied = int(value > self.alpha)
-            cells[row, column] |= {"pairs_best": len(gap), "p_best": value, "tied": tied}
+        for row, gap, _, p in self.tests(list(means), best, column):
+            tied = int(p > self.alpha)
+            cells[row, column] |= {"pairs_best": len(gap), "p_best": p, "tied": tied}
 
-    def compare(self, cells: dict[Place, dict[str, Any]], against: str, column: str) -> None:
+    def compare(
+        self, cells: dict[Place, dict[str, Any]], ranked: list[str], against: str, column: str
+    ) -> None:
         """Compare the other rows with a chosen one on a column, or on all."""
-        rivals = [row for row in self.ranked if row != against]
-        gaps = [self.gaps(row, against, column) for row in rivals]
-        p = [statistics.p_value(gap, self.test) for gap in gaps]
-        for row, gap, value, corrected in zip(rivals, gaps, p, statistics.holm(p)):
+        for row, gap, p, corrected in self.tests(ranked, against, column):
             wins = sum(one < 0 if self.metric in LESS else one > 0 for one in gap)
             facts = {"against": against, "pairs": len(gap), "difference": statistics.mean(gap)}
-            facts |= {"wins": wins, "p": value, "p_holm": corrected}
+            facts |= {"wins": wins, "p": p, "p_holm": corrected}
             cells.setdefault((row, column), {}).update(facts)
 
-    def ranking(self) -> Ranking | None:
+    def ranking(self, ranked: list[str]) -> Ranking | None:
         """Ranks on the blocks that rows have in common; None if no two rows have any."""
-        ranked = {row: self.scores[row] for row in self.ranked if row in self.scores}
-        rows, common = statistics.common_blocks(ranked)
-        if len(rows) < 2:
+        common = statistics.common_blocks(self.means.reindex(columns=ranked))
+        if common.shape[1] < 2:
             return None
-        units = list(dict.fromkeys(self.units[block] for block in common))
-        scores = {}
-        for row in rows:
-            own = {block: ranked[row][block] for block in common}
-            scores[row] = dict(zip(units, statistics.by_unit(own, self.units)))
-        ranks = statistics.mean_ranks(scores, units, self.metric in LESS)
-        friedman = statistics.friedman(scores, units)
+        units = common.groupby(level=["column", "unit"], sort=False).agg(statistics.mean)
+        ranks = statistics.mean_ranks(units, self.metric in LESS)
         nemenyi = statistics.critical_difference(ranks, len(units), self.alpha)
-        return Ranking(ranks, len(units), friedman, *nemenyi)
+        return Ranking(ranks, len(units), statistics.friedman(units), *nemenyi)
 
 
 def _arranged(
@@ -338,11 +318,7 @@ def _arranged(
     published: Published | None,
 ) -> tuple[DataFrame, tuple[str, ...], dict[Place, dict[str, Any]], set[str]]:
     """The runs of the best settings with their row, column and unit; the keys of the rows; the
-    chosen settings; the keys in which runs of one cell still differ.
-
-    A unit is one observation: the split and seed of a run, or its set of masked classes where the
-    runs of a column differ in it.
-    """
+    chosen settings; the keys in which runs of one cell still differ."""
     default: tuple[str, ...] = ("method", "backbone")
     keys = config_keys(runs)
     free = {key for key in keys if not key.endswith(".split_seed") and not is_volatile(key)}
@@ -370,10 +346,9 @@ def _arranged(
         best.append(of_best)
         pooled |= _varying(of_best, free)
     runs = pandas.concat(best)
-    masked = runs["masked"].map(_none)
-    several = masked.groupby(runs["column"]).transform(lambda of: len({*of}) > 1)
-    places = zip(runs["column"], masked, several, zip(runs["split"], runs["seed"]))
-    units = [(column, own if differ and own else pair) for column, own, differ, pair in places]
+    masked = runs["masked"].map(lambda of: "" if of is None or of != of else str(of))
+    several = masked.groupby(runs["column"]).transform("nunique") > 1
+    units = masked.where(several & (masked != ""), runs["split"] + " " + runs["seed"].astype(str))
     return runs.assign(unit=units), by, chosen, pooled
 
 
@@ -387,7 +362,7 @@ def _beside(runs: DataFrame, published: Published) -> DataFrame:
             is_known = any(own["method"] == run["method"] for own in published.rows.values())
             row = _label(("method", "backbone"), run) + " (beyond the paper)" * is_known
         places[run["digest"]] = row, published.column_of(facts) or ""
-    rows, columns = zip(*(places[digest] for digest in runs["digest"]))
+    rows, columns = zip(*runs["digest"].map(places))
     return runs.assign(**{PAPER: rows, PAPER_COLUMN: columns})
 
 
@@ -401,31 +376,24 @@ def _varying(runs: DataFrame, keys: Iterable[str]) -> set[str]:
     }
 
 
-def _none(value: Any) -> Any:
-    """A value of a frame, None where it is missing."""
-    return value if value == value else None
-
-
-def _values(runs: DataFrame, keys: Sequence[str]) -> list[tuple]:
+def _numbered(runs: DataFrame, keys: Sequence[str]) -> pandas.Series:
+    """A number of each run for its values of some keys, from 0 in the order of the runs."""
     if not keys:
-        return [()] * len(runs)
-    return [tuple(map(_none, values)) for values in zip(*(runs[key] for key in keys))]
+        return pandas.Series(0, runs.index)
+    return runs.groupby(list(keys), dropna=False, sort=False).ngroup()
 
 
-def _labels(runs: DataFrame, keys: Sequence[str]) -> list[str]:
+def _labels(runs: DataFrame, keys: Sequence[str]) -> pandas.Series:
     """A label of each run for its values of some keys, as short as labels stay distinct."""
-    values = _values(runs, keys)
-    numbers = {value: len(values) - 1 - i for i, value in enumerate(reversed(values))}
-    first = {value: runs.iloc[number] for value, number in numbers.items()}
+    number = _numbered(runs, keys)
+    first = runs[~number.duplicated()].to_dict("records")
     for brief in (True, False):
-        labels = {value: _label(keys, run, brief) for value, run in first.items()}
-        if len(set(labels.values())) == len(labels):
+        labels = [_label(keys, run, brief) for run in first]
+        if len(set(labels)) == len(labels):
             break
     else:
-        labels = {
-            value: f"{label} ({number})" for number, (value, label) in enumerate(labels.items(), 1)
-        }
-    return [labels[value] for value in values]
+        labels = [f"{label} ({place})" for place, label in enumerate(labels, 1)]
+    return number.map(dict(zip(number.unique(), labels)))
 
 
 def _label(keys: Sequence[str], run: Mapping[str, Any], brief: bool = False) -> str:
@@ -456,17 +424,11 @@ def _choose(
 ) -> tuple[dict[str, Any], DataFrame]:
     """Of the settings with the most runs, the one with the best mean validation score."""
     varying = sorted(_varying(runs, keys))
-    settings: dict[tuple, list[int]] = {}
-    for number, values in enumerate(_values(runs, varying)):
-        settings.setdefault(values, []).append(number)
-    most = max(map(len, settings.values()))
-    full = {values: own for values, own in settings.items() if len(own) == most}
-    column = score_column(metric, "val")
-    validation = runs[column].tolist() if column in runs else [math.nan] * len(runs)
-    scores = {
-        values: statistics.mean(validation[number] for number in own)
-        for values, own in full.items()
-    }
+    setting = _numbered(runs, varying)
+    counts = setting.value_counts()
+    full = counts.index[counts == counts.max()].sort_values()
+    validation = runs.get(score_column(metric, "val"), pandas.Series(math.nan, runs.index))
+    scores = {one: statistics.mean(validation[setting == one]) for one in full}
     if len(full) > 1 and any(map(math.isnan, scores.values())):
         message = (
             f"{' on '.join(place)} has settings that differ in {', '.join(varying)} and "
@@ -475,9 +437,11 @@ def _choose(
         hint = "Show these keys with --by or --columns, or give --select without keys"
         raise InputError.plain("--select", message, hint)
     best = (min if metric in LESS else max)(scores, key=scores.__getitem__)
-    chosen = {"tried": len(settings), "fewer": len(settings) - len(full)}
-    text = ", ".join(f"{key}={_text(value)}" for key, value in zip(varying, best))
-    return chosen | {"validation": scores[best], "setting": text}, runs.iloc[full[best]]
+    chosen = runs[setting == best]
+    values = ((key, chosen[key].iloc[0]) for key in varying)
+    text = ", ".join(f"{key}={_text(value if value == value else None)}" for key, value in values)
+    facts = {"tried": len(counts), "fewer": len(counts) - len(full)}
+    return facts | {"validation": scores[best], "setting": text}, chosen
 
 
 def _ordered(runs: DataFrame, axis: str, published: Published | None) -> list[str]:

@@ -52,11 +52,10 @@ KINDS: dict[str, type | tuple[type, ...]] = {
 class Experiment:
     """The content of an experiment's folder."""
 
-    name: str  # path below the given folder; unique
     path: Path
+    name: str = ""  # path below the folder that all experiments share
     results: dict[int, store.Result] = field(default_factory=dict)  # finished runs by seed
     failures: dict[str, str] = field(default_factory=dict)  # reason by name of the run's folder
-    times: list[float] = field(default_factory=list)  # when results were written, s since 1970
 
     @property
     def first(self) -> store.Result:
@@ -65,8 +64,9 @@ class Experiment:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config without paths and training seeds."""
-        return _without_volatile(self.first["config"])
+        """The config by dotted keys, without paths and training seeds."""
+        config = flatten(self.first["config"]).items()
+        return {key: value for key, value in config if not is_volatile(key)}
 
 
 @dataclass
@@ -160,13 +160,11 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
     found = Collection([Path(os.path.abspath(folder)) for folder in given])
     experiments: dict[Path, Experiment] = {}
     rows: list[tuple[Experiment, dict[str, Any]]] = []
-    configs: dict[str, dict[str, Any]] = {}
+    configs: dict[str, dict[str, Any]] = {}  # the keys that all runs of a digest share
     with environment.uncollected():
-        for place, base in _run_folders(given, found):
+        for place in _run_folders(given, found):
             path = Path(os.path.abspath(place))
-            if (experiment := experiments.get(path.parent)) is None:
-                name = plain(os.path.relpath(path.parent, base))
-                experiment = experiments[path.parent] = Experiment(name, path.parent)
+            experiment = experiments.setdefault(path.parent, Experiment(path.parent))
             has_result = (path / "result.json").exists()
             record = _read(path)
             if record is None:
@@ -175,36 +173,36 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
                 found.unreadable += [place / "result.json"] * has_result
                 continue
             result, row = record
-            first = configs.setdefault(result["digest"], result["config"])
+            if result["digest"] not in configs:
+                config = flatten(result["config"]).items()
+                configs[result["digest"]] = {key: _hashable(value) for key, value in config}
             if records:
-                config = result["config"].items()
-                same = {key: first[key] for key, value in config if first.get(key, ...) == value}
-                experiment.results[result["seed"]] = result | {"config": result["config"] | same}
-            experiment.times.append((path / "result.json").stat().st_mtime)
+                experiment.results[result["seed"]] = result
             rows.append((experiment, row))
     if not rows:
         message = f"{', '.join(given)} contains no finished run (<seed>/result.json)"
         raise InputError.plain("DIR", "; ".join([message, *found.remarks()]))
+    base = os.path.commonpath([path.parent for path in experiments])
+    for path, experiment in experiments.items():
+        experiment.name = plain(os.path.relpath(path, base))
     found.experiments = sorted(experiments.values(), key=lambda experiment: experiment.name)
-    _make_distinct(found.experiments)
     found.every = _frame(rows, configs)
     return found
 
 
-def _run_folders(given: Iterable[str], found: Collection) -> Iterable[tuple[Path, Path]]:
-    """The folder of each run, and the folder to which the name of its experiment is relative."""
+def _run_folders(given: Iterable[str], found: Collection) -> Iterable[Path]:
+    """The folder of each run."""
 
     def note(error: OSError) -> None:
         found.unreadable.append(Path(error.filename))
 
-    for folder, root in zip(given, found.folders):
-        if not root.is_dir():
+    for folder in given:
+        if not os.path.isdir(folder):
             raise InputError.plain("DIR", f"the folder {folder} does not exist")
         for place, below, files in os.walk(folder, onerror=note):
             below[:] = sorted(name for name in below if not name.startswith("."))
             if {"run.json", "result.json"} & {*files}:
-                is_experiment = Path(os.path.abspath(place)).parent == root
-                yield Path(place), root.parent if is_experiment or len(found.folders) > 1 else root
+                yield Path(place)
 
 
 def _read(directory: Path) -> tuple[store.Result, dict[str, Any]] | None:
@@ -253,21 +251,11 @@ def _frame(
 ) -> pandas.DataFrame:
     """The rows with the other keys of their configs; a key that a config does not have is NaN."""
     frame = pandas.DataFrame([{"experiment": one.name} | row for one, row in rows], dtype=object)
-    for name in (*RUN, "masked"):
-        if name not in frame:
-            frame[name] = math.nan
-    shared = {
-        digest: {
-            key: _hashable(value)
-            for key, value in flatten(config).items()
-            if key not in frame and not key.startswith(SCORES)
-        }
-        for digest, config in configs.items()
-    }
-    scores = [name for name in frame if name.startswith(SCORES)]
-    frame = frame.astype(dict.fromkeys(scores, float))
-    settings = pandas.DataFrame(list(shared.values()), index=list(shared), dtype=object)
-    return frame.join(settings, on="digest")
+    frame = frame.reindex(columns=list(dict.fromkeys([*frame, *RUN, "masked"])))
+    frame = frame.astype({name: float for name in frame if name.startswith(SCORES)})
+    settings = pandas.DataFrame(list(configs.values()), index=list(configs), dtype=object)
+    shared = [key for key in settings if key not in frame and not key.startswith(SCORES)]
+    return frame.join(settings[shared], on="digest")
 
 
 def _is_score(value: Any) -> bool:
@@ -293,19 +281,3 @@ def _failure(directory: Path) -> str:
         lines = error.read().decode(errors="replace").split("\n")
     last = next((line for line in reversed(lines) if line.strip()), "failed and left no message")
     return plain(last)[:300]
-
-
-def _without_volatile(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    return {
-        key: _without_volatile(value, f"{prefix}{key}.") if isinstance(value, Mapping) else value
-        for key, value in config.items()
-        if not is_volatile(f"{prefix}{key}")
-    }
-
-
-def _make_distinct(experiments: Iterable[Experiment]) -> None:
-    """Number the experiments that have the name of an earlier one."""
-    seen: dict[str, int] = {}
-    for experiment in experiments:
-        seen[experiment.name] = seen.get(experiment.name, 0) + 1
-        experiment.name += f" ({seen[experiment.name]})" * (seen[experiment.name] > 1)

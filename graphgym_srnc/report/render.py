@@ -41,42 +41,21 @@ def plain_text(grids: Sequence[Grid], notes: Sequence[str], width: int | None) -
 
     parts = [
         (filled(grid.title) if grid.title else "")
-        + "\n".join(aligned(lines, grid.right) for lines in _fitted(grid, width, 2))
+        + "\n".join(aligned(lines, grid.right) for lines in _fitted(grid, width))
         for grid in grids
     ]
     return "\n".join(parts) + "\n" + "".join(map(filled, notes))
 
 
-def show(
-    grids: Sequence[Grid], notes: Sequence[str], out: TextIO, width: int | None = None
-) -> None:
-    """Print tables: on a terminal with rules and the best in bold, elsewhere as plain text."""
-    if not out.isatty():
-        print(plain_text(grids, notes, width), end="", file=out)
-        return
-    from rich.console import Console
-    from rich.table import Table as Ruled
-    from rich.text import Text
-
-    console = Console(file=out)
-    for grid in grids:
-        heading = Text(grid.title) if grid.title else None
-        for lines in _fitted(grid, console.width, 3):
-            ruled = Ruled(title=heading, title_justify="left", show_header=bool(grid.head))
-            for number in range(len(lines[0])):
-                head = Text(lines[0][number] if grid.head else "")
-                ruled.add_column(head, justify="right" if grid.right and number else "left")
-            for line in lines[bool(grid.head) :]:
-                bold = (cell.endswith(SIGNS["best"]) for cell in line)
-                ruled.add_row(*(Text(cell, "bold" if b else "") for cell, b in zip(line, bold)))
-            console.print(ruled)
-    for note in notes:
-        console.print(note, markup=False, highlight=False)
+def show(grids: Sequence[Grid], notes: Sequence[str], out: TextIO) -> None:
+    """Print tables, on a terminal as wide as it is."""
+    width = shutil.get_terminal_size().columns if out.isatty() else None
+    print(plain_text(grids, notes, width), end="", file=out)
 
 
 def show_comparison(table: Table, out: TextIO) -> None:
     """Print a comparison as wide as the terminal."""
-    show(grids(table), remarks(table), out, shutil.get_terminal_size((120, 24)).columns)
+    print(text(table, shutil.get_terminal_size((120, 24)).columns), end="", file=out)
 
 
 def markdown_table(grid: Grid) -> str:
@@ -174,17 +153,17 @@ def escape_latex(text: str) -> str:
     return "".join(LATEX.get(c, c) for c in text)
 
 
-def _fitted(grid: Grid, width: int | None, gap: int) -> list[list[list[str]]]:
+def _fitted(grid: Grid, width: int | None) -> list[list[list[str]]]:
     """The lines of a table, split by columns into several tables that fit the width."""
     body = [[box.text + SIGNS.get(box.mark, "") for box in row] for row in grid.rows]
     lines = [list(grid.head), *body] if grid.head else body
     if not lines or width is None:
         return [lines]
-    widths = [max(map(len, column)) + gap for column in zip(*lines)]
+    widths = [max(map(len, column)) + 2 for column in zip(*lines)]
     groups: list[list[int]] = [[]]
     for column in range(1, len(widths)):
         taken = widths[0] + sum(widths[i] for i in groups[-1])
-        if groups[-1] and taken + widths[column] > width + gap:
+        if groups[-1] and taken + widths[column] > width + 2:
             groups.append([])
         groups[-1].append(column)
     return [[[line[i] for i in (0, *group)] for line in lines] for group in groups]

@@ -6,18 +6,17 @@ unless another is named.
 
 from __future__ import annotations
 
-import functools
 import math
-from typing import Any, Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Iterable, Mapping, Sequence
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 TESTS = {"wilcoxon": "Wilcoxon's signed-rank test", "t": "paired t-test"}
 
 DECIMALS = 10
 """Rounding of scores and differences before they are ranked, so that 0.9 - 0.8 and 0.55 - 0.45
 tie."""
-
-Scores = Mapping[Any, float]
-"""Scores by split or by block."""
 
 
 def mean(values: Iterable[float]) -> float:
@@ -63,26 +62,18 @@ def bootstrap_interval(
     return float(found.low), float(found.high)
 
 
-def paired(
-    ours: Scores, theirs: Scores, units: Mapping[Any, Hashable] | None = None
-) -> list[float]:
-    """Ours minus theirs on each common split, rounded so that equal differences tie.
+def gaps(scores: DataFrame, row: str, other: str) -> list[float]:
+    """Row minus another one on each common unit, rounded so that equal differences tie.
 
     Args:
-        ours, theirs: scores by split.
-        units: the unit of each split; default: the split itself. Splits of one unit are no
-            independent observations: the difference of a unit is the mean over its splits.
+        scores: a column per row and a line per block; levels ``column`` and ``unit`` of the index
+            name the unit of a block. Blocks of one unit are no independent observations, so the
+            difference of a unit is the mean over its blocks.
+        row, other: columns of ``scores``.
     """
-    gaps = {split: ours[split] - theirs[split] for split in ours if split in theirs}
-    return [round(value, DECIMALS) for value in by_unit(gaps, units)]
-
-
-def by_unit(values: Scores, units: Mapping[Any, Hashable] | None = None) -> list[float]:
-    """The mean of the values of each unit, see :func:`paired`."""
-    found: dict[Hashable, list[float]] = {}
-    for split, value in values.items():
-        found.setdefault(units.get(split, split) if units else split, []).append(value)
-    return [part[0] if len(part) == 1 else mean(part) for part in found.values()]
+    found = (scores[row] - scores[other]).dropna()
+    units = found.groupby(level=["column", "unit"], sort=False).agg(mean)
+    return [round(value, DECIMALS) for value in units]
 
 
 def p_value(differences: Sequence[float], test: str = "wilcoxon") -> float:
@@ -99,23 +90,15 @@ def p_value(differences: Sequence[float], test: str = "wilcoxon") -> float:
     Returns:
         p; NaN if n is less than 2.
     """
-    from scipy.stats import ttest_1samp
+    import numpy as np
+    from scipy.stats import permutation_test, rankdata, ttest_1samp, wilcoxon
 
     if len(differences) < 2:
         return math.nan
     if not any(differences):
         return 1.0
-    if test == "wilcoxon":
-        return _wilcoxon(tuple(differences))
-    # No spread at all, of which the t-test can say nothing.
-    return 0.0 if len(set(differences)) == 1 else float(ttest_1samp(differences, 0).pvalue)
-
-
-@functools.lru_cache(2**14)  # a page repeats the tests of its tables
-def _wilcoxon(differences: tuple[float, ...]) -> float:
-    import numpy as np
-    from scipy.stats import permutation_test, rankdata, wilcoxon
-
+    if test == "t":  # which can say nothing of differences without any spread
+        return 0.0 if len(set(differences)) == 1 else float(ttest_1samp(differences, 0).pvalue)
     values = np.array([value for value in differences if value])
     ranks = rankdata(np.abs(values))
     if len(values) > 13 or len(np.unique(ranks)) == len(ranks):
@@ -146,58 +129,50 @@ def holm(p: Sequence[float]) -> list[float]:
     return out
 
 
-def common_blocks(scores: Mapping[str, Scores]) -> tuple[list[str], list[Any]]:
-    """The rows to rank and their common blocks, chosen so that most scores are kept.
+def common_blocks(scores: DataFrame) -> DataFrame:
+    """The rows to rank on their common blocks, chosen so that most scores are kept.
 
     A row with few blocks is left out rather than all blocks but its own, and a block that one row
     lacks is left out rather than the row.
 
     Args:
-        scores: by row, then by block: a split of a data set, or a data set.
+        scores: a column per row and a line per block (a split of a data set, or a data set); NaN
+            where a score is missing.
     """
-    best: tuple[list[str], list[Any]] = [], []
-    for least in sorted(set(map(len, scores.values())), reverse=True):
-        rows = [row for row, blocks in scores.items() if len(blocks) >= least]
-        common = [block for block in scores[rows[0]] if all(block in scores[row] for row in rows)]
-        if len(rows) * len(common) > len(best[0]) * len(best[1]):
-            best = rows, common
+    counts, best = scores.notna().sum(), scores.iloc[:0, :0]
+    for least in sorted(set(counts), reverse=True):
+        found = scores.loc[:, counts >= least].dropna()
+        best = found if found.size > best.size else best
     return best
 
 
-def mean_ranks(
-    scores: Mapping[str, Scores], blocks: Sequence[Any], less: bool = False
-) -> dict[str, float]:
-    """Mean rank of each row over the blocks, 1 = best; tied rows share the mean of their ranks.
+def mean_ranks(scores: DataFrame, less: bool = False) -> dict[str, float]:
+    """Mean rank of each row over blocks, 1 = best; tied rows share the mean of their ranks.
 
     Args:
-        scores: by row, then by block.
-        blocks: at least one; every row has them.
+        scores: a column per row and a line per block, without missing scores.
         less: whether a lower score is better.
     """
-    from scipy.stats import rankdata
-
-    sign = 1 if less else -1
-    ranks = rankdata(
-        [[sign * round(values[block], DECIMALS) for values in scores.values()] for block in blocks],
-        axis=1,
-    ).mean(0)
-    return dict(zip(scores, map(float, ranks)))
+    return scores.round(DECIMALS).rank(axis=1, ascending=less).mean().to_dict()
 
 
-def friedman(scores: Mapping[str, Scores], blocks: Sequence[Any]) -> float:
+def friedman(scores: DataFrame) -> float:
     r"""p of Friedman's test that all rows rank alike; NaN for fewer than 3 rows or 2 blocks.
 
     :math:`\chi^2_F = \frac{12 N}{k(k+1)} \sum_j (R_j - \frac{k+1}{2})^2` for k rows and N blocks,
     corrected for ties.
+
+    Args:
+        scores: as for :func:`mean_ranks`.
     """
     import numpy as np
     from scipy.stats import friedmanchisquare
 
-    if len(scores) < 3 or len(blocks) < 2:
+    blocks, rows = scores.shape
+    if rows < 3 or blocks < 2:
         return math.nan
-    ranked = ([round(own[block], DECIMALS) for block in blocks] for own in scores.values())
     with np.errstate(all="ignore"):  # rows that tie in every block
-        return float(friedmanchisquare(*ranked).pvalue)
+        return float(friedmanchisquare(*scores.round(DECIMALS).to_numpy().T).pvalue)
 
 
 def critical_difference(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import sys
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence, TextIO
@@ -23,11 +22,10 @@ from graphgym_srnc.core.text import (
 from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, store
-from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.report import render
 from graphgym_srnc.report.frame import Experiment, collect
-from graphgym_srnc.report.statistics import mean, mean_std
-from graphgym_srnc.report.tables import ABSENT, METRICS, Box, Grid, boxes, name
+from graphgym_srnc.report.statistics import mean_std
+from graphgym_srnc.report.tables import ABSENT, METRICS, Grid, boxes, name
 
 SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]
 """Scores of a summary."""
@@ -42,9 +40,6 @@ SELECTED = {
     "last": ", the last",
 }
 """Why an episode is the selected one, by ``train.selection``."""
-
-WARNINGS = 5
-"""Maximum number of different warnings of an experiment on a page."""
 
 Row = dict[str, Any]
 
@@ -251,44 +246,6 @@ def _size(value: float) -> str:
 # Tables of the page.
 
 
-def data(experiments: Sequence[Experiment]) -> Grid:
-    """The facts about each task that are the same in all of its runs."""
-    tasks: dict[str, list[store.Result]] = {}
-    for experiment in experiments:
-        tasks.setdefault(experiment.first["task"], []).extend(experiment.results.values())
-    rows = []
-    for task, results in sorted(tasks.items()):
-        facts = [
-            f"{key.replace('_', ' ')}: {min(of) if len(of) == 1 else 'varies with the seed'}"
-            for key, of in _values(flatten(result["info"]) for result in results).items()
-            if key != "split_seed" and of not in ({"0"}, {"none"})
-        ]
-        shift, splits = results[0]["config"]["dataset"]["format"], {one["split"] for one in results}
-        rows.append(boxes(task, shift, len(splits), len(results), plain("; ".join(facts))))
-    return Grid("", ["data", "shift", "splits", "runs", "details"], rows)
-
-
-def scores(experiments: Sequence[Experiment], metrics: Sequence[str]) -> Grid:
-    """A row for each experiment, with all its scores."""
-    rows = []
-    for experiment in experiments:
-        first, results = experiment.first, list(experiment.results.values())
-        method, backbone = first["method"], first["backbone"]
-        names = METHODS.get(method, method), LAYERS.get(backbone, backbone), first["task"]
-        row = [*boxes(experiment.name, *names), Box(str(len(results)), seeds(experiment.results))]
-        tests = [[one["test"][key] for one in results if key in one["test"]] for key in metrics]
-        row += boxes(*map(_spread, tests))
-        rows.append([*row, *boxes(f"{mean(result['seconds'] for result in results):.1f}")])
-    heads = ["experiment", "method", "backbone", "data", "runs", *map(name, metrics)]
-    return Grid("", [*heads, "seconds per run"], rows)
-
-
-def _spread(values: Sequence[float]) -> str:
-    centre, std = mean_std(values)
-    spread = f" ± {100 * std:.1f}" if len(values) > 1 else ""
-    return f"{100 * centre:.1f}{spread}" if values else ABSENT
-
-
 def warnings(experiments: Sequence[Experiment]) -> Grid:
     """The warnings of each experiment, with their seeds."""
     rows = []
@@ -297,20 +254,8 @@ def warnings(experiments: Sequence[Experiment]) -> Grid:
         for seed, result in sorted(experiment.results.items()):
             for warning in result["warnings"]:
                 given.setdefault(plain(warning)[:300], []).append(seed)
-        texts = [f"{text} ({seeds(those)})" for text, those in given.items()]
-        if len(texts) > WARNINGS:
-            texts[WARNINGS:] = [f"and {len(texts) - WARNINGS} more"]
-        warned = sum(bool(result["warnings"]) for result in experiment.results.values())
-        runs = f"{warned} of {len(experiment.results)}"
-        rows += [boxes(experiment.name, runs, "; ".join(texts))] * bool(texts)
-    return Grid("", ["experiment", "runs", "warnings"], rows)
-
-
-def diagnostics(experiments: Sequence[Experiment]) -> Grid:
-    """The verdicts on each experiment."""
-    texts = {one.name: [plain(text)[:400] for text in verdicts(one.results)] for one in experiments}
-    rows = [boxes(name, " ".join(own)) for name, own in texts.items() if own]
-    return Grid("", ["experiment", "diagnostics"], rows)
+        rows += [boxes(experiment.name, text, seeds(those)) for text, those in given.items()]
+    return Grid("", ["experiment", "warning", "runs"], rows)
 
 
 def failures(experiments: Sequence[Experiment]) -> Grid:
@@ -321,7 +266,7 @@ def failures(experiments: Sequence[Experiment]) -> Grid:
 
 def settings(experiments: Sequence[Experiment]) -> Grid:
     """The keys that differ between experiments that have them."""
-    configs = {experiment.name: flatten(experiment.settings) for experiment in experiments}
+    configs = {experiment.name: experiment.settings for experiment in experiments}
     varying = {key for key, values in _values(configs.values()).items() if len(values) > 1}
     rows = [
         boxes(name, "; ".join(f"{key} {_value(of[key])}" for key in of if key in varying))
@@ -332,15 +277,10 @@ def settings(experiments: Sequence[Experiment]) -> Grid:
 
 def provenance(experiments: Sequence[Experiment]) -> Grid:
     """Versions and machines of all runs."""
+    results = [result for one in experiments for result in one.results.values()]
     known = _values(
-        {
-            **result["versions"],
-            "commit of graphgym-srnc": result.get("commit"),
-            "platform": result.get("platform"),
-            "threads": result.get("threads"),
-        }
-        for experiment in experiments
-        for result in experiment.results.values()
+        result["versions"] | {key: result.get(key) for key in ("commit", "platform", "threads")}
+        for result in results
     )
     rows = [boxes(plain(key), "; ".join(sorted(values))) for key, values in known.items()]
     return Grid("", ["what", "value in all runs"], rows)
@@ -349,14 +289,6 @@ def provenance(experiments: Sequence[Experiment]) -> Grid:
 def yaml_of(experiment: Experiment) -> str:
     """The config of an experiment, as ``graphgym-srnc run --cfg`` reads it."""
     return yaml.safe_dump(experiment.settings, default_flow_style=None, sort_keys=False, width=110)
-
-
-def command(experiment: Experiment) -> str:
-    """The command that repeats an experiment with its config in a file of its name."""
-    file, first = plain(experiment.path.name), min(experiment.results)
-    repeat = str(max(experiment.results) - first + 1)
-    words = ["graphgym-srnc", "run", "--cfg", f"{file}.yaml", "--name", file, "--repeat", repeat]
-    return shlex.join([*words, *(["seed", str(first)] if first else [])])
 
 
 def _values(facts: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:

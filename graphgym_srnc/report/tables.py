@@ -7,7 +7,7 @@ import math
 from typing import Any, Callable, NamedTuple, Sequence
 
 from graphgym_srnc.core.text import counted, listed
-from graphgym_srnc.report.compare import LESS, POOLED, Ranking, Table
+from graphgym_srnc.report.compare import POOLED, Ranking, Table
 from graphgym_srnc.report.frame import COSTS
 from graphgym_srnc.report.statistics import TESTS, mean
 
@@ -42,8 +42,7 @@ class Box(NamedTuple):
     """Content of a cell."""
 
     text: str
-    small: str = ""  # what is printed below it in small letters
-    mark: str = ""  # best of its column, tied with the best, better, worse or nothing
+    mark: str = ""  # best of its column, tied with the best, or nothing
     second: bool = False  # whether it is the second best of its column
 
 
@@ -88,12 +87,6 @@ def spread(metric: str, cell: Any) -> str:
     return f"{figure(metric, cell.mean)}{std}"
 
 
-def interval(metric: str, cell: Any) -> str:
-    """Both ends of the interval of a mean; empty without one."""
-    ends = "" if math.isnan(cell.low) else f"{figure(metric, cell.low)} to "
-    return ends and ends + figure(metric, cell.high)
-
-
 def published(cell: Any) -> str:
     """The paper's score in %, which may have no deviation."""
     values = (cell.paper_mean, cell.paper_std)
@@ -103,12 +96,6 @@ def published(cell: Any) -> str:
 def mark(cell: Any) -> str:
     """``best``, ``tied`` or nothing."""
     return "best" if cell.best == 1 else "tied" if cell.tied == 1 else ""
-
-
-def rank(table: Table, metric: str, row: str) -> str:
-    """The mean rank of a row."""
-    ranks = table.rankings[metric].ranks
-    return f"{ranks[row]:.1f}" if row in ranks else ABSENT
 
 
 def means(table: Table, metrics: Sequence[str]) -> Grid:
@@ -128,8 +115,9 @@ def means(table: Table, metrics: Sequence[str]) -> Grid:
         columns.append(("mean", name(metric), boxes(*(figure(metric, one) for one in every))))
     for metric in metrics:
         if metric in table.rankings:
-            ranks = boxes(*(rank(table, metric, row) for row in table.rows))
-            columns.append(("rank", name(metric), ranks))
+            ranks = table.rankings[metric].ranks
+            texts = (f"{ranks[row]:.1f}" if row in ranks else ABSENT for row in table.rows)
+            columns.append(("rank", name(metric), boxes(*texts)))
     groups, heads, bodies = zip(*columns)
     rows = [[Box(row), *own] for row, *own in zip(table.rows, *bodies)]
     return Grid("", [row_head(table), *heads], rows, ["", *groups])
@@ -137,124 +125,58 @@ def means(table: Table, metrics: Sequence[str]) -> Grid:
 
 def grids(table: Table) -> list[Grid]:
     """For each metric its means, its medians and, on demand, its intervals and differences."""
-    return [grid for metric in table.metrics for grid in _grids(table, metric)]
+    return [grid for metric in table.metrics for grid in grids_of(table, metric)]
 
 
-def _grids(table: Table, metric: str) -> list[Grid]:
-    def middle(cell: Any) -> Box:
-        return Box(f"{figure(metric, cell.median)} ({cell.runs})" if cell.runs > 0 else ABSENT)
+def grids_of(table: Table, metric: str) -> list[Grid]:
+    """The tables of one metric."""
+    cells, above, has_intervals = (
+        table.of(metric),
+        title(table, metric),
+        table.cells["low"].notna().any(),
+    )
 
-    def ends(cell: Any) -> Box:
-        return Box(interval(metric, cell) or ABSENT)
+    def pivot(what: str, text: Callable[[Any], str], rows: list[str], columns: list[str]) -> Grid:
+        body = [[row, *(text(cells[row, column]) for column in columns)] for row in rows]
+        return Grid(above + what, [row_head(table), *columns], [boxes(*line) for line in body])
 
-    def difference(cell: Any) -> Box:
+    def middle(cell: Any) -> str:
+        return f"{figure(metric, cell.median)} ({cell.runs})" if cell.runs > 0 else ABSENT
+
+    def interval(cell: Any) -> str:
+        ends = f"{figure(metric, cell.low)} to {figure(metric, cell.high)}"
+        return ABSENT if math.isnan(cell.low) else ends
+
+    def difference(cell: Any) -> str:
         gap = f"{figure(metric, cell.difference, '+.1f')} ({cell.p_holm:.2g}), n {cell.pairs}"
-        return Box(gap if cell.pairs >= 2 else ABSENT)
+        return gap if cell.pairs >= 2 else ABSENT
 
     own, head = means(table, [metric]), name(metric)
     heads = [group if one == head else one for group, one in zip(own.groups, own.head)]
     out = [
-        Grid(f"{title(table, metric)}, mean ± std", heads, own.rows),
-        _pivot(table, metric, ", median (runs)", middle),
+        Grid(f"{above}, mean ± std", heads, own.rows),
+        pivot(", median (runs)", middle, table.rows, table.columns),
     ]
-    if table.cells["low"].notna().any():
+    if has_intervals:
         what = f", {100 * (1 - table.alpha):g} % bootstrap interval of the mean"
-        out.append(_pivot(table, metric, what, ends))
+        out.append(pivot(what, interval, table.rows, table.columns))
     if table.against is not None:
         what = f", difference to {table.against} (p), n pairs"
-        out.append(_pivot(table, metric, what, difference, is_test=True))
+        rivals = [row for row in table.rows if row not in {*table.oracles, table.against}]
+        columns = [*table.columns, *[POOLED] * (len(table.columns) > 1)]
+        out.append(pivot(what, difference, rivals, columns))
     return out
-
-
-def _pivot(
-    table: Table, metric: str, what: str, box: Callable[[Any], Box], is_test: bool = False
-) -> Grid:
-    """A metric by row and column; a test has a column for all data, and no row of the oracle."""
-    cells, rows, columns = table.of(metric), table.rows, table.columns
-    if is_test:
-        rows = [row for row in rows if row not in table.oracles and row != table.against]
-        columns = [*columns, *[POOLED] * (len(columns) > 1)]
-    body = [[Box(row), *(box(cells[row, column]) for column in columns)] for row in rows]
-    return Grid(title(table, metric) + what, [row_head(table), *columns], body)
-
-
-# Tables of the page, whose cells have two lines.
-
-
-def page_means(table: Table, metric: str) -> Grid:
-    """Mean and spread with interval and number of runs, and the mean rank."""
-
-    def box(cell: Any) -> Box:
-        ends = interval(metric, cell)
-        small = f"{ends}, n {cell.runs}" if ends else f"n {cell.runs}"
-        return Box(spread(metric, cell), small if cell.runs > 0 else "", mark(cell))
-
-    grid = _pivot(table, metric, "", box)
-    rows = [row for row in grid.rows if any(cell.text != ABSENT for cell in row[1:])]
-    if metric in table.rankings:
-        rows = [[*row, Box(rank(table, metric, row[0].text))] for row in rows]
-        grid = grid._replace(head=[*grid.head, "mean rank"])
-    return grid._replace(rows=rows)
-
-
-def page_tests(table: Table, metric: str) -> Grid:
-    """Difference of each row to the chosen one, with p and how often it was better."""
-
-    def box(cell: Any) -> Box:
-        if not cell.pairs >= 2:
-            return Box(ABSENT)
-        better = "better" if (cell.difference > 0) != (metric in LESS) else "worse"
-        small = f"p = {cell.p_holm:.2g}, better in {cell.wins} of {cell.pairs}"
-        significant = cell.p_holm <= table.alpha
-        return Box(figure(metric, cell.difference, "+.1f"), small, better if significant else "")
-
-    return _pivot(table, metric, f": difference to {table.against}", box, is_test=True)
-
-
-def page_paper(table: Table, metric: str) -> Grid:
-    """Ours, the paper's and the difference, for rows and columns that the paper has."""
-    cells = {place: cell for place, cell in table.of(metric).items() if cell.paper_mean > 0}
-    rows, columns = (dict.fromkeys(labels) for labels in zip(*cells))
-    body = []
-    for row in rows:
-        line = [row]
-        for cell in (cells.get((row, column)) for column in columns):
-            gap = f"{100 * (cell.mean - cell.paper_mean):+.1f}" if cell else ABSENT
-            line += [spread(metric, cell), published(cell), gap] if cell else [ABSENT] * 3
-        body.append(boxes(*line))
-    heads = [head for column in columns for head in (f"{column}, here", "paper", "difference")]
-    return Grid(title(table, metric), [row_head(table), *heads], body)
-
-
-def page_settings(table: Table) -> Grid:
-    """The setting of each cell for which there was a choice."""
-    rows = []
-    for cell in table.chosen:
-        validation = figure(table.metrics[0], cell.validation)
-        rows.append(boxes(cell.row, cell.column, _tried(cell, ""), validation, cell.setting))
-    return Grid("", [row_head(table), "data", "settings tried", "validation", "chosen"], rows)
-
-
-def _tried(cell: Any, noun: str = " settings") -> str:
-    fewer = f" ({cell.fewer} with fewer runs left out)" if cell.fewer else ""
-    return f"{cell.tried}{noun}{fewer}"
 
 
 # Sentences.
 
 
-def remarks(
-    table: Table,
-    best: str = SIGNS["best"],
-    tied: str = SIGNS["tied"],
-    settings: bool = True,
-) -> list[str]:
+def remarks(table: Table, best: str = SIGNS["best"], tied: str = SIGNS["tied"]) -> list[str]:
     """Notes on marks, tests, ranks, warnings and chosen settings.
 
     Args:
         table: the printed comparison.
         best, tied: how the marks look.
-        settings: whether to list the setting of each cell for which there was a choice.
     """
     out = ["Mean ± population standard deviation over runs (n in the divisor)."]
     if (table.cells["best"] == 1).any():
@@ -288,9 +210,11 @@ def remarks(
             f"Settings are chosen for each row and column by the mean {name(table.selector)}"
             " on validation, among the settings with the most runs:"
         )
-    for cell in table.chosen if settings else ():
+    for cell in table.chosen:
+        fewer = f" ({cell.fewer} with fewer runs left out)" if cell.fewer else ""
         score = "" if math.isnan(cell.validation) else f", validation {100 * cell.validation:.1f}"
-        out.append(f"{cell.row} on {cell.column}: best of {_tried(cell)}{score}: {cell.setting}")
+        best_of = f"best of {cell.tried} settings{fewer}{score}"
+        out.append(f"{cell.row} on {cell.column}: {best_of}: {cell.setting}")
     return out
 
 
@@ -343,27 +267,13 @@ def _on_ranks(metric: str, ranking: Ranking) -> str:
 def findings(table: Table) -> list[str]:
     """The best row of each column by the first metric, and rows that may be as good."""
     metric, out = table.metrics[0], []
+    cells = table.of(metric)
     for column in table.columns:
-        found = table.of(metric).items()
-        cells = {row: cell for (row, of), cell in found if of == column and cell.runs == cell.runs}
-        shown = {
-            row: f"{spread(metric, cell)} over {counted(cell.runs, 'run')}"
-            for row, cell in cells.items()
-        }
-        best = next((row for row, cell in cells.items() if cell.best == 1), None)
-        if best is None:
-            out += [f"{column}: {row} has {text}." for row, text in shown.items()]
-            continue
-        sign = -1 if metric in LESS else 1
-        above = [row for row, cell in cells.items() if sign * (cell.mean - cells[best].mean) > 0]
-        rest = {row: cell for row, cell in cells.items() if row not in (best, *above)}
-        few = [row for row, cell in rest.items() if 2.0 ** (1 - cell.pairs_best) > table.alpha]
-        tied = [row for row, cell in rest.items() if cell.tied == 1 and row not in few]
-        parts = {
-            "the oracle is above it: ": above,
-            "no significant difference: ": tied,
-            "too few common runs for a test: ": few,
-        }
-        others = (text + listed(rows) for text, rows in parts.items() if rows)
-        out.append("; ".join([f"{column}: {best} is best with {shown[best]}", *others]) + ".")
+        ranked = {row: cells[row, column] for row in table.rows if row not in table.oracles}
+        tied = [row for row, cell in ranked.items() if cell.tied == 1]
+        for row, cell in ranked.items():
+            if cell.best == 1:
+                text = f"{spread(metric, cell)} over {counted(cell.runs, 'run')}"
+                near = f"; no significant difference: {listed(tied)}" if tied else ""
+                out.append(f"{column}: {row} is best with {text}{near}.")
     return out
