@@ -122,7 +122,7 @@ def test_a_folder_as_it_was_written(whole, capsys):
     graph = np.array([[0, 1], [1, 2]]), sp.eye(3, format="csr"), ["a", "b", "c"], ["p", "q", "r"]
     folder.write(folder.Graph(*graph), whole / "graph", False)
     assert lines(capsys, whole, 0) == [
-        "2 experiments, 6 runs, 50 files, 1 graph folder: 0 damaged, 0 foreign, 0 unfinished"
+        "2 experiments, 6 runs, 1 graph folder: 0 damaged, 0 unfinished"
     ]
     assert lines(capsys, whole / "a", 0)[-1].startswith("1 experiment, 3 runs: 0 damaged")
     flip(whole / "graph" / "edges.csv", 9)

@@ -327,7 +327,7 @@ ONE = "gnn.dim_inner x [8]"
         (ONE, ["--repeat", "0"], "--repeat"),
         (ONE, ["--time-limit", "nan"], "--time-limit"),
         (ONE, ["--ray-cpus", "-1"], "--ray-cpus"),
-        (ONE, ["--sample", "0"], "--sample"),
+        (ONE, ["--sample", "-1"], "--sample"),
         (ONE, ["gnn.no_such", "1"], "gnn.no_such"),
     ],
 )

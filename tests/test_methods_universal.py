@@ -15,7 +15,7 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.openness import half_unknown
 from graphgym_srnc.methods.shared.training import adam
 from graphgym_srnc.methods.uaga import UAGA, k_means
-from graphgym_srnc.shifts import splits, synthetic
+from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import trainer
 
 
@@ -24,7 +24,7 @@ def universal(nodes: int = 300, seed: int = 0) -> ShiftTask:
     fields = {"num_classes": 4, "num_features": 60, "avg_degree": 10.0, "homophily": 0.9}
     fields |= {"signal": 0.6, "class_imbalance": 1.0, "shift": 0.1}
     task = synthetic.build(mode="close_set", num_nodes=nodes, split_seed=seed, **fields)
-    source = splits.induced(task.source, task.source.y < 3)
+    source = task.source.subgraph(task.source.y < 3)
     train, every = torch.arange(source.num_nodes), torch.arange(nodes)
     sets = {"train": train, "val": train, "test": every, "pool": every}
     graphs = {"source": source, "target": task.target, "val_graph": source}
