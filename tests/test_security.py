@@ -94,8 +94,9 @@ CLAIMS = {
     "benchmarks_faults::test_nothing_is_wrong_in_silence",
     "An interrupted replacement": "tables::"
     "test_a_killed_replacement_leaves_the_old_folder_or_the_new_one",
-    "the file system has locks": "grid::"
-    "test_killed_at_any_moment_and_resumed_all_runs_are_there_once cli::test_two_commands_at_one_name store::test_what_has_come_since_the_plan_stays",
+    "the file system has locks": "cli::test_two_commands_at_one_name "
+    "grid::test_killed_at_any_moment_and_resumed_all_runs_are_there_once "
+    "store::test_what_has_come_since_the_plan_stays",
     "Even then": "outputs::test_no_output_replaces_results_or_other_files",
     "Finished results are deleted": "store::test_finished_results_need_a_flag "
     "cli::test_results_are_kept_resumed_and_overwritten",
