@@ -133,7 +133,7 @@ words = ("run --no-figures --no-tensorboard --name one train.mode foreign datase
          " gnn.layer_type scaledconv gnn.act cube mine.scale 0.5 custom_metrics [micro_f1,errors]"
          " metric_best errors metric_agg argmin").split()
 assert main(words) == 0
-assert main([*words, "foreign.weigth", "0.3"]) == 2
+assert main([*words, "--resume", "foreign.weigth", "0.3"]) == 2
 assert main(["predict", "results/one", "--out", "predictions.csv"]) == 0
 """
 
