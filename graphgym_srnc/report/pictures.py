@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fnmatch
 import itertools
 import os
 import re
@@ -211,7 +212,9 @@ def _files(experiments: Sequence[Experiment], *patterns: str) -> Iterator[Drawin
     for pattern, experiment in itertools.product(patterns, experiments):
         for seed in sorted(experiment.results):
             folder = experiment.path / str(seed) / "figures"
-            paths = [] if folder.is_symlink() else sorted(folder.glob(f"{pattern}.png"))
+            # Path.glob would skip a folder without permission.
+            found = os.listdir(folder) if folder.is_dir() and not folder.is_symlink() else ()
+            paths = [folder / file for file in sorted(fnmatch.filter(found, f"{pattern}.png"))]
             if pattern == "*-selected":
                 paths = [path for path in paths if not path.name.startswith("confusion")]
             for path in paths:
