@@ -151,7 +151,7 @@ def test_selection_goes_on(selection, patience):
 
 
 class Lines(list, runs.Quiet):
-    """What a user is told."""
+    """Messages for the user."""
 
     def say(self, line: str) -> None:
         self.append(line)

@@ -22,20 +22,6 @@ from graphgym_srnc.gym.modules import register_modules
 ROOT = Path(__file__).parents[1]
 
 
-def run_python(code: str, folder: Path) -> str:
-    """The output of a program in a process of its own, which finds modules in a folder."""
-    places = [str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")]
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(places), "OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_names_that_are_taken_keep_their_owner(gym):
     register.metric_dict.pop("micro_f1", None)
     register.train_dict["erm"] = register.head_dict["open_set_node"] = "theirs"

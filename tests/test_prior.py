@@ -138,6 +138,7 @@ def test_posterior_correlation_is_that_of_covariances():
     assert posterior_correlation(0.1 * right + 0.3, known) == pytest.approx(1)
     assert posterior_correlation(torch.full((500, 3), 1 / 3), known) == pytest.approx(0, abs=1e-3)
     assert posterior_correlation(right, torch.zeros_like(known)) == 0
+    assert posterior_correlation(right[:0], known[:0]) == 0
 
 
 @pytest.mark.parametrize("low", [0.0, 0.3])

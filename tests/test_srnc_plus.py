@@ -29,21 +29,14 @@ def make(**options) -> SRNCPlus:
     return SRNCPlus(**{"encoder": SPEC, "rounds": 2} | few | options)
 
 
-def own(seed: int = 0):
+def own(seed: int = 0, **changes) -> ShiftTask:
     """One graph, one of its five classes masked."""
-    return synthetic.build(
-        num_nodes=500,
-        num_classes=5,
-        num_unseen=1,
-        num_features=80,
-        avg_degree=12.0,
-        homophily=0.9,
-        signal=0.5,
-        class_imbalance=1.0,
-        split_seed=seed,
-        num_val=60,
-        num_test=200,
-    )
+    settings = {
+        **{"num_nodes": 500, "num_classes": 5, "num_unseen": 1, "num_features": 80},
+        **{"avg_degree": 12.0, "homophily": 0.9, "signal": 0.5, "class_imbalance": 1.0},
+        **{"split_seed": seed, "num_val": 60, "num_test": 200},
+    }
+    return synthetic.build(**settings | changes)
 
 
 def test_log_odds_are_shared_as_written(few=4):
@@ -239,20 +232,10 @@ def test_on_one_graph_the_estimated_share_decides_without_unknown_validation_nod
     assert called == pytest.approx(truth, abs=0.1)
 
 
-def one_graph(unseen: int, seed: int = 0) -> ShiftTask:
+def one_graph(unseen: int) -> ShiftTask:
     """One graph of six classes, some of them masked, without unknown validation nodes."""
-    task = synthetic.build(
-        num_nodes=800,
-        num_classes=6,
-        num_unseen=unseen,
-        num_features=80,
-        avg_degree=8.0,
-        signal=0.5,
-        class_imbalance=1.0,
-        split_seed=seed,
-        num_val=60,
-        num_test=200,
-    )
+    changes = {"num_nodes": 800, "num_classes": 6, "avg_degree": 8.0, "homophily": 0.8}
+    task = own(num_unseen=unseen, **changes)
     val = task.val[task.target.y[task.val] < task.num_known]
     if unseen:
         return dataclasses.replace(task, val=val)
@@ -289,6 +272,18 @@ def test_no_node_is_unknown_if_the_labels_show_no_sign_of_it(unseen, tmp_path):
 
     method = make(abstain=False)
     assert "no_unknown_p_value" not in trainer.fit(method, task).history[1].losses
+
+
+def test_a_class_with_one_label_does_not_spoil_the_ranks():
+    task = one_graph(0)
+    of_first = task.source.y[task.train] == 0
+    train = torch.cat([task.train[of_first][:1], task.train[~of_first]])
+    method = make(missing=0.0)
+    method.start(dataclasses.replace(task, train=train).blind())
+    fold = torch.arange(len(train)) % 5
+    logits = method.logits(task.source)[:, :6]
+    method.first.learn(task.source, logits, train[fold != 0], method.labels[fold != 0])
+    assert torch.isfinite(method.first(logits, method.target)).all()
 
 
 def pair(homophily: float, signal: float = 0.6) -> ShiftTask:

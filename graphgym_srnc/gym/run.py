@@ -87,7 +87,7 @@ class Quiet:
         """What the run does now, where that may take long."""
 
     def episode(self, number: int, most: int, text: str) -> None:
-        """An episode is done, of at most so many after episode 0."""
+        """Report that an episode is done, and the largest number of the last one."""
 
     def say(self, line: str) -> None:
         """Something that the user should know."""
@@ -104,7 +104,7 @@ class Recorder:
     Args:
         cfg: the config of the run, with its seed.
         experiment: makes the directory of the run once its first episode is done.
-        watch: who is told after each episode.
+        watch: receives the progress after each episode.
         extras: what is written beside the record.
         resume: whether to read a checkpoint that is there.
     """

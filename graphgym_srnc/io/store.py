@@ -309,7 +309,7 @@ class Experiment:
     def _check_config(self) -> None:
         """Refuse a config of the user in the place of ours, which may be the one that is read."""
         file = self.path / "config.yaml"
-        with contextlib.suppress(OSError):  # what cannot be read is told when it is written
+        with contextlib.suppress(OSError):  # an error is reported when the file is written
             ours = _seeds(self.path) or (self.path / ".locks").exists()
             if not ours and regular(file).is_file():
                 message = f"this program did not write {file}"

@@ -94,8 +94,10 @@ def posterior_correlation(p: Tensor, label: Tensor) -> float:
         label: their classes, ``[n]``.
 
     Returns:
-        The correlation; 0 if all posteriors or all classes are the same.
+        The correlation; 0 if all posteriors or all classes are the same, or without nodes.
     """
+    if not len(label):
+        return 0.0
     one_hot = F.one_hot(label, p.size(1)).to(p)
     first, second = p - p.mean(0), one_hot - one_hot.mean(0)
     scale = (first.square().sum() * second.square().sum()).sqrt()

@@ -77,5 +77,6 @@ def folds(labels: Tensor, count: int) -> Tensor:
     fold = torch.empty_like(labels)
     for members in ((labels == k).nonzero().ravel() for k in labels.unique()):
         order = members[torch.randperm(len(members), device=labels.device)]
+        # Each class starts in another fold, so that small classes do not all share the first.
         fold[order] = (torch.arange(len(order), device=labels.device) + int(members[0])) % count
     return fold

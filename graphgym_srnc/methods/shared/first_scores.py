@@ -58,7 +58,7 @@ class FirstScores(nn.Module):
             logits: logits of the known classes, ``[V, N]``.
             train, labels: labelled nodes and their classes, ``[n]``.
         """
-        counts = labels.bincount(minlength=logits.size(1))
+        counts = labels.bincount(minlength=logits.size(1)).clamp(min=1)  # a fold may lack a class
         self.frequency.copy_(counts / counts.max())
         if self.communities:
             prepared = prepare(graph, self.features)
