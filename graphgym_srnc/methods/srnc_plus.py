@@ -231,8 +231,9 @@ class SRNCPlus(ClusterMethod):
         if not task.open_set:
             asks = self.abstain and not self.one_graph
             return figures | (self.look_at_target() if asks else {})
-        logits = self.logits(task.source, "source")[:, : task.num_known]
+        logits = None
         if self.one_graph and self.missing:
+            logits = self.logits(task.target)[:, : task.num_known]
             named = logits.argmax(1)
             clusters = [self.new_cluster_gnn(named, scale, dropout=0.0) for scale in SCALES]
             self.first.find_communities(clusters)
@@ -310,6 +311,7 @@ class SRNCPlus(ClusterMethod):
         if task.open_set:
             share = (evidence[task.pool].argmax(1) == task.num_known).float().mean()
             figures["pseudo_unknown_share"] = float(share)
+        if not self.closed:
             self.choose_sharing()
         return figures
 

@@ -50,17 +50,18 @@ class FirstScores(nn.Module):
         self.density.adopt(clusters)
         self.communities.fill_(True)
 
-    def learn(self, graph: Data, logits: Tensor, train: Tensor, labels: Tensor) -> None:
+    def learn(self, graph: Data, logits: Tensor | None, train: Tensor, labels: Tensor) -> None:
         """Count the labels of classes and communities.
 
         Args:
             graph: the graph of the labels.
-            logits: logits of the known classes, ``[V, N]``.
+            logits: logits of the known classes, ``[V, N]``; None if there are no communities.
             train, labels: labelled nodes and their classes, ``[n]``.
         """
-        counts = labels.bincount(minlength=logits.size(1)).clamp(min=1)  # a fold may lack a class
+        # A fold of the labels may lack a class.
+        counts = labels.bincount(minlength=len(self.frequency)).clamp(min=1)
         self.frequency.copy_(counts / counts.max())
-        if self.communities:
+        if self.communities and logits is not None:
             prepared = prepare(graph, self.features)
             self.density.count(prepared, logits.softmax(1), train, labels)
 
