@@ -109,7 +109,7 @@ def started(monkeypatch) -> list[ShiftTask]:
         monkeypatch.setattr(cls, "start", start)
     monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
     monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 2)
-    monkeypatch.setattr(communities, "MOST", 10)
+    monkeypatch.setattr(communities, "STEPS", 10)
     return shown
 
 

@@ -50,7 +50,7 @@ def quick(monkeypatch):
     """Infomax learns for two steps, and cluster GNNs begin with three."""
     monkeypatch.setattr(dgi, "train_infomax", partial(train_infomax, steps=2))
     monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
-    monkeypatch.setattr(communities, "MOST", 10)
+    monkeypatch.setattr(communities, "STEPS", 10)
     monkeypatch.setattr(openwgl, "MAX_EDGES", 20)
     monkeypatch.setattr(srgnn, "KERNEL_DIM", 3)
     monkeypatch.setattr(srgnn, "KERNEL_NODES", 4)

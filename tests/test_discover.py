@@ -272,6 +272,9 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     for taken in (folder, tmp_path / "none" / "below"):
         with pytest.raises(InputError, match="--labels-out"):
             feedback.write(taken, graph, made)
+    (tmp_path / "recipe.json").write_text("{")
+    with pytest.raises(InputError, match="recipe.json is not a readable recipe"):
+        feedback.write(tmp_path / "other", graph, made, named, source=tmp_path)
 
 
 def test_names_of_files(tmp_path):

@@ -98,7 +98,7 @@ def fit(method: methods.base.Method, task: ShiftTask, **settings) -> trainer.Run
 def few_steps(monkeypatch):
     """Cluster GNNs learn modularity for few steps."""
     monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 10)
-    monkeypatch.setattr(communities, "MOST", 10)
+    monkeypatch.setattr(communities, "STEPS", 10)
 
 
 # ---- every method ----

@@ -114,7 +114,7 @@ def close(found: torch.Tensor, wanted: torch.Tensor) -> None:
 
 @pytest.mark.parametrize("name, open_set", zip(methods.names(), itertools.cycle([True, False])))
 def test_a_method_on_any_graph(name, open_set, monkeypatch):
-    monkeypatch.setattr(communities, "MOST", 10)
+    monkeypatch.setattr(communities, "STEPS", 10)
 
     @settings(
         max_examples=EXAMPLES,

@@ -39,7 +39,7 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     begin("reading the graph")
     before = nodes.earlier(Path(args.before)) if args.before else None
     model = build.load_model(args.run)
-    if not model.method.task.open_set:
+    if model.method.task.unknown is None:
         message = f"the model of {args.run} has no unknown class"
         raise InputError.plain("RUN", message, "Give a run of open-set shift")
     wanted = model.config.get("num_threads", 1)

@@ -19,22 +19,19 @@ HIDDEN = -1
 """Label of a node whose class is hidden from the method."""
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Sizes that a trained method needs to predict without the task's graphs.
+class LabelSpace:
+    """Classes of a task or of a trained method."""
 
-    Args:
-        num_features: :math:`F`.
-        num_known: :math:`N`.
-        open_set: whether there is an unknown class.
-    """
-
-    num_features: int
     num_known: int
     open_set: bool
+    unknown_found: bool
 
-    source = target = None
-    """There are no graphs."""
+    @property
+    def unknown(self) -> int | None:
+        """Label of the unknown class, or None if there is none."""
+        if self.open_set:
+            return self.num_known
+        return self.num_known - 1 if self.unknown_found else None
 
     @property
     def num_outputs(self) -> int:
@@ -42,8 +39,28 @@ class Sizes:
         return self.num_known + int(self.open_set)
 
 
+@dataclass(frozen=True)
+class Sizes(LabelSpace):
+    """Sizes that a trained method needs to predict without the task's graphs.
+
+    Args:
+        num_features: :math:`F`.
+        num_known: :math:`N`.
+        open_set: whether the target may contain an unknown class without labels.
+        unknown_found: see :class:`ShiftTask`.
+    """
+
+    num_features: int
+    num_known: int
+    open_set: bool
+    unknown_found: bool = False
+
+    source = target = None
+    """There are no graphs."""
+
+
 @dataclass(frozen=True, eq=False)
-class ShiftTask:
+class ShiftTask(LabelSpace):
     """Source and target graph, node index sets and label space of one scenario.
 
     Both graphs have ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and ``y`` ``[V]``. Labels are
@@ -68,6 +85,8 @@ class ShiftTask:
         oracle: the same split with every class visible (the IID upper bound), if there is one.
         scored: False if validation and test nodes are optional, as in a graph that is only
             predicted.
+        unknown_found: whether the last of the ``num_known`` classes is the unknown class, whose
+            labels are predictions of another model, see :mod:`graphgym_srnc.train.source_first`.
 
     Raises:
         InputError: an index set is empty or out of range, labels are outside the label space, sets
@@ -89,6 +108,7 @@ class ShiftTask:
     info: Mapping[str, Any] = field(default_factory=dict)
     oracle: "ShiftTask | None" = None
     scored: bool = True
+    unknown_found: bool = False
 
     def __post_init__(self) -> None:
         if self.num_known < 2:
@@ -134,16 +154,6 @@ class ShiftTask:
         return f"ShiftTask({self.name}: {nodes} nodes, {classes}; {sizes})"
 
     @property
-    def unknown(self) -> int | None:
-        """Label of the unknown class, :math:`N`, or None in close-set shift."""
-        return self.num_known if self.open_set else None
-
-    @property
-    def num_outputs(self) -> int:
-        """Number of output classes: ``N + 1`` in open-set shift, else ``N``."""
-        return self.num_known + int(self.open_set)
-
-    @property
     def num_features(self) -> int:
         """Number of node features, :math:`F`."""
         return self.source.x.size(1)
@@ -151,7 +161,7 @@ class ShiftTask:
     @property
     def sizes(self) -> Sizes:
         """Sizes that a trained method needs to predict."""
-        return Sizes(self.num_features, self.num_known, self.open_set)
+        return Sizes(self.num_features, self.num_known, self.open_set, self.unknown_found)
 
     @property
     def validation(self) -> Data:

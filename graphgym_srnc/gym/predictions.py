@@ -28,7 +28,7 @@ def table(
         columns["id"] = list(ids)
     columns["class"] = [model.class_names[k] for k in label.tolist()]
     columns["probability"] = posterior.gather(1, label[:, None])[:, 0].tolist()
-    if model.method.task.open_set:
+    if model.method.task.unknown is not None:
         columns["known"] = (1 - posterior[:, -1]).tolist()
     if prediction.cluster is not None:
         columns["gnn_cluster"] = prediction.cluster.tolist()

@@ -124,6 +124,16 @@ def equal_ranks_p_value(ranks: Tensor) -> float:
     return math.exp(-2 * len(ranks) * distance**2)
 
 
+def unknown_share(ranks: Tensor, count: int) -> float:
+    """Estimated share of unknown nodes among the unlabelled ones, by :func:`known_share`.
+
+    Args:
+        ranks: share of unlabelled nodes with lower confidence than each held-out node, ``[n]``.
+        count: number of unlabelled nodes.
+    """
+    return 1 - known_share(ranks, torch.linspace(0, 1, count, device=ranks.device))
+
+
 def shift_weights(
     confusion: np.ndarray, target: np.ndarray, source: np.ndarray, ridge: float
 ) -> np.ndarray:

@@ -89,7 +89,7 @@ class TrainedModel:
         """The model of a trained method, without the modules used only by the losses."""
         encoder, state = replace(method.encoder, base=None), method.state_dict()
         dense = is_dense(task.target, encoder.features)
-        predictor = _rebuilt(type(method), encoder, options, task.sizes, state)
+        predictor = _rebuilt(type(method), encoder, options, method.task.sizes, state)
         return cls(predictor, options, classes, dense, facts)
 
     @property

@@ -20,6 +20,7 @@ from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import random_state, set_random_state
+from graphgym_srnc.train import source_first
 from graphgym_srnc.train.metrics import ExtraScores, scores_of
 from graphgym_srnc.train.selection import SELECTIONS
 
@@ -183,6 +184,17 @@ def fit(
     blind, best_score, best_state = task.blind(), -math.inf, {}
 
     found = checkpoint.read() if checkpoint is not None else None
+    on_source, seconds_on_source = None, 0.0
+    if found is not None:
+        on_source = found["on_source"]
+    elif method.source_first and source_first.applies(task):
+        begin = time.perf_counter()
+        alone = source_first.source_alone(task)
+        fit(method, alone, seed=None, max_episodes=max_episodes, selection="last")
+        on_source = method.decide(method.predict(alone.source))
+        seconds_on_source = time.perf_counter() - begin
+    if on_source is not None and (on_source == task.num_known).any():
+        blind = source_first.with_found_class(blind, on_source)
     if found is not None:
         method.restore(blind, found["method"])
         record = RunRecord.of(json.loads(found["record"]))
@@ -198,13 +210,17 @@ def fit(
             "best_score": best_score,
             "best_state": best_state,
             "first": record.first,
+            "on_source": on_source,
             "random": random_state(task.device),
         }
 
     for number in itertools.count(len(record.history)):
         begin = time.perf_counter()
         losses = method.start(blind) if number == 0 else method.episode()
-        seconds = time.perf_counter() - begin
+        seconds = time.perf_counter() - begin + (0.0 if number else seconds_on_source)
+        if number == 0 and on_source is not None:
+            share = (on_source == task.num_known).float().mean()
+            losses |= {"source_unknown_share": float(share)}
         for term, value in losses.items():
             if not math.isfinite(value):
                 name = type(method).__name__

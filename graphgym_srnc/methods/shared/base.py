@@ -50,6 +50,9 @@ class Method(Threshold, PriorCorrection):
         cut: how to choose the unknown-class threshold: the best Micro-F1 on ``validation``, or the
             estimated ``share`` of unknown target nodes, which needs validation nodes of known
             classes alone.
+        source_first: whether to find the unknown class on the source of two graphs first. Its
+            nodes then teach the class, see :mod:`graphgym_srnc.train.source_first`. It needs
+            held-out source nodes of unknown classes, and has no effect without them.
         batch_size: number of nodes that each part of a loss draws per gradient step; 0 = full
             batch. With batches, the logits of a whole graph are computed one layer at a time.
         fanout: number of neighbours drawn per node and layer with batches; 0 = all.
@@ -105,6 +108,7 @@ class Method(Threshold, PriorCorrection):
         correction: Correction = "none",
         correction_power: Weight = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: Natural = 0,
         fanout: Natural = 10,
     ) -> None:
@@ -112,6 +116,7 @@ class Method(Threshold, PriorCorrection):
         self.encoder, self.make_optimizer = encoder, make_optimizer
         self.smoothing, self.batch_size, self.fanout = smoothing, batch_size, fanout
         self.correction, self.correction_power, self.cut = correction, correction_power, cut
+        self.source_first = source_first
         allowed = "0, since the losses read every node of a graph"
         self.require("batch_size", batch_size, self.in_batches or not batch_size, allowed)
         self.warnings: list[str] = []

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import cast
+from typing import Sequence, cast
 
 import torch
 from torch import Tensor, nn
@@ -18,35 +17,14 @@ SCALES = (1.0, 1.0, 2.0, 2.0)
 Coarse communities have more labels to count, fine ones have fewer classes.
 """
 
-STEPS, MOST, CHECKED = 100, 200, 10
-"""Gradient steps with ``batch_size``, maximum steps without, and steps between two checks."""
-
-UNDECIDED = 0.3
-"""Mean entropy of the clusters, at most 1, below which training stops.
-
-The number of steps that this takes depends on the graph, and is 50 to 200.
-"""
+STEPS = 100
+"""Gradient steps of a cluster GNN."""
 
 
 def find(cluster: ClusterGNN) -> None:
-    """Train a cluster GNN on modularity alone until the entropy of its clusters is low."""
+    """Train a cluster GNN on modularity alone."""
     losses = cluster.classify([], modularity=True)
-    if cluster.batch_size:  # a check of every node would take longer than the steps
-        minimise(cluster.encoder, cluster.optimizer, losses, STEPS)
-        return
-    for _ in range(MOST // CHECKED):
-        minimise(cluster.encoder, cluster.optimizer, losses, CHECKED)
-        if mean_entropy(cluster.log_posterior(cluster.target)) < UNDECIDED:
-            break
-
-
-def mean_entropy(log_q: Tensor) -> float:
-    r"""Mean entropy of log posteriors ``[V, C]``, in [0, 1].
-
-    .. math:: -\frac{1}{V \log C} \sum_{ic} Q_{ic} \log Q_{ic}
-    """
-    entropy = -(log_q.exp() * log_q).sum(1).mean()
-    return float(entropy) / math.log(log_q.size(1))
+    minimise(cluster.encoder, cluster.optimizer, losses, STEPS)
 
 
 class LabelDensity(nn.Module):
@@ -76,7 +54,7 @@ class LabelDensity(nn.Module):
         self.clusters = nn.ModuleList(Clusters(spec, in_dim, num_clusters, *sizes) for _ in SCALES)
         self.register_buffer("log_density", torch.zeros(len(SCALES), num_clusters))
 
-    def adopt(self, trained: list[ClusterGNN]) -> None:
+    def adopt(self, trained: Sequence[ClusterGNN]) -> None:
         """Copy cluster GNNs that were trained on modularity, one for each of :data:`SCALES`."""
         for own, cluster in zip(self.clusters, trained):
             own.load_state_dict(cluster.state_dict())

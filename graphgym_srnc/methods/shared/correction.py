@@ -31,20 +31,21 @@ class PriorCorrection(nn.Module):
     confusion: Tensor
 
     @property
-    def num_corrected(self) -> int:
-        """Number of classes whose probabilities are renormalised to their previous total."""
-        return self.task.num_known
+    def prior_correction(self) -> tuple[str, float]:
+        """Name and power of the correction."""
+        return self.correction, self.correction_power
 
     def build_correction(self, size: int) -> None:
         """Register the class prior ``[N]`` or the confusion matrix ``[N, N]`` of the source."""
-        if self.correction in ("em", "labels"):
+        correction, _ = self.prior_correction
+        if correction in ("em", "labels"):
             self.register_buffer("source_prior", torch.full((size,), 1 / size))
-        if self.correction == "bbse":
+        if correction == "bbse":
             self.register_buffer("confusion", torch.eye(size) / size)
 
     def learn_prior(self, labels: Tensor) -> None:
         """Store the class prior of training labels ``[n]``."""
-        if self.correction in ("em", "labels"):
+        if self.prior_correction[0] in ("em", "labels"):
             counts = torch.bincount(labels, minlength=self.task.num_known)
             self.source_prior.copy_(counts / counts.sum())
 
@@ -62,22 +63,23 @@ class PriorCorrection(nn.Module):
     @torch.no_grad()
     def corrected(self, scores: Tensor) -> Tensor:
         """Scores ``[V, K]`` of all nodes of a graph with corrected scores of known classes."""
-        if self.correction == "none":
+        correction, power = self.prior_correction
+        if correction == "none":
             return scores
-        known = self.num_corrected
+        known = self.task.num_known
         total = scores[:, :known].logsumexp(1, keepdim=True)
         log_p = (scores[:, :known] - total).double()
-        weight = self._class_weights(log_p.exp()).clamp(min=1e-12)
-        corrected = (log_p + self.correction_power * weight.log()).log_softmax(1).to(scores)
+        weight = self._class_weights(correction, log_p.exp()).clamp(min=1e-12)
+        corrected = (log_p + power * weight.log()).log_softmax(1).to(scores)
         return torch.cat([corrected + total, scores[:, known:]], 1)
 
-    def _class_weights(self, p: Tensor) -> Tensor:
-        """Weights :math:`w` ``[N]`` from a posterior ``[V, N]``."""
-        if self.correction == "mean":
+    def _class_weights(self, correction: str, p: Tensor) -> Tensor:
+        """Weights :math:`w` ``[N]`` of a correction from a posterior ``[V, N]``."""
+        if correction == "mean":
             return 1 / p.mean(0).clamp(min=1e-12)
-        if self.correction == "labels":
+        if correction == "labels":
             return 1 / self.source_prior.to(p)
-        if self.correction == "em":
+        if correction == "em":
             return em_prior(p, self.source_prior) / self.source_prior
         predicted = torch.bincount(p.argmax(1), minlength=p.size(1)).double()
         return black_box_weights(self.confusion, predicted / predicted.sum())

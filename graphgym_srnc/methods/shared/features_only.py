@@ -3,19 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from graphgym_srnc import backbones
 from graphgym_srnc.backbones import EncoderSpec, Graph
-from graphgym_srnc.losses.modularity import assortativity
+from graphgym_srnc.losses.modularity import assortativity, label_assortativity
 from graphgym_srnc.losses.prior import posterior_correlation
 from graphgym_srnc.methods.shared import training
 from graphgym_srnc.methods.shared.training import MakeOptimizer, Part
 
 HELD_OUT = 5
 """One label of each class in this number is held out to measure the reliability."""
+
+RELIABLE, ASSORTATIVE = 0.3, 0.2
+"""Minimum correlation of the MLP with the classes, and minimum assortativity to adapt to it."""
+
+NOT_ADAPTED = {
+    True: "SRNC+ did not adapt to the target, since few of its edges seem to join nodes of the same"
+    " class (estimated assortativity {:.2f}). The mean of a plain GNN and of an MLP makes the"
+    " predictions.",
+    False: "SRNC+ did not adapt to the target, since few edges of the source join nodes of the same"
+    " class (assortativity {:.2f}), and features alone cannot tell whether this differs on the"
+    " target. The plain GNN makes the predictions.",
+}
+"""Warnings if a target is not adapted to, by whether features are reliable."""
+
+
+class Judgement(NamedTuple):
+    """Whether the edges of a target support adaptation.
+
+    Args:
+        adapts: whether they seem to join nodes of the same class.
+        mixes: whether the classifier of features is good enough to make predictions.
+        figures: reliability and assortativity.
+        warning: reason not to adapt.
+    """
+
+    adapts: bool
+    mixes: bool
+    figures: dict[str, float]
+    warning: str
 
 
 class FeaturesOnly(nn.Module):
@@ -65,6 +95,31 @@ class FeaturesOnly(nn.Module):
     def log_posterior(self, graph: Graph) -> Tensor:
         """Log posteriors of all nodes of a graph, ``[V, N]``."""
         return training.all_logits(self.encoder, graph, self.batch_size).log_softmax(1)
+
+    def judge(
+        self, target: Graph, source: Graph, train: Tensor, labels: Tensor, *rest: Any
+    ) -> Judgement:
+        """Learn the labels, and judge the edges of the target, or those of the source.
+
+        The latter are judged by their labels, if features alone are unreliable.
+
+        Args:
+            target: the graph without labels.
+            source, train, labels, rest: the arguments of :meth:`learn`.
+        """
+        found = self.learn(source, train, labels, *rest)
+        reliable = found >= RELIABLE
+        if reliable:
+            homophily = self.assortativity(target, found)
+        else:
+            edges = source.data.edge_index
+            homophily = label_assortativity(edges, source.degree, train, labels)
+        return Judgement(
+            adapts=homophily >= ASSORTATIVE,
+            mixes=reliable and homophily < ASSORTATIVE,
+            figures={"features_reliability": found, "assortativity": homophily},
+            warning=NOT_ADAPTED[reliable].format(homophily),
+        )
 
     def assortativity(self, graph: Graph, reliability: float) -> float:
         """Estimated assortativity of the classes of a graph whose labels are not known."""

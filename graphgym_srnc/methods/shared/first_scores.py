@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from copy import deepcopy
+from typing import Any, Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -11,9 +12,13 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones import EncoderSpec, Graph, prepare
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.methods.shared.communities import LabelDensity, find
+from graphgym_srnc.methods.shared.features_only import folds
 
 PROPAGATION = 10
 """Propagation steps of log-odds."""
+
+FOLDS = 5
+"""Number of parts of the labels that are held out in turn."""
 
 TINY = 1e-6
 """Minimum probability of an error in log-odds."""
@@ -43,25 +48,25 @@ class FirstScores(nn.Module):
         self.register_buffer("communities", torch.tensor(False))
         self.density = LabelDensity(spec, *sizes)
 
-    def find_communities(self, clusters: list[ClusterGNN]) -> None:
-        """Train cluster GNNs on modularity alone, and use their label density from now on."""
+    def find_communities(self, clusters: Sequence[ClusterGNN]) -> None:
+        """Train cluster GNNs on modularity alone, and use their label density, if there are any."""
         for cluster in clusters:
             find(cluster)
         self.density.adopt(clusters)
-        self.communities.fill_(True)
+        self.communities.fill_(bool(clusters))
 
-    def learn(self, graph: Data, logits: Tensor | None, train: Tensor, labels: Tensor) -> None:
+    def learn(self, graph: Data, logits: Tensor, train: Tensor, labels: Tensor) -> None:
         """Count the labels of classes and communities.
 
         Args:
             graph: the graph of the labels.
-            logits: logits of the known classes, ``[V, N]``; None if there are no communities.
+            logits: logits of the known classes on the target, ``[V, N]``.
             train, labels: labelled nodes and their classes, ``[n]``.
         """
         # A fold of the labels may lack a class.
         counts = labels.bincount(minlength=len(self.frequency)).clamp(min=1)
         self.frequency.copy_(counts / counts.max())
-        if self.communities and logits is not None:
+        if self.communities:
             prepared = prepare(graph, self.features)
             self.density.count(prepared, logits.softmax(1), train, labels)
 
@@ -73,6 +78,33 @@ class FirstScores(nn.Module):
         if self.communities:
             score = score + self.weight * self.density(prepare(graph.data, self.features))
         return score
+
+    def held_out_ranks(
+        self,
+        known_logits: Callable[[Tensor, Tensor], Tensor],
+        graph: Graph,
+        train: Tensor,
+        labels: Tensor,
+        pool: Tensor,
+    ) -> Tensor:
+        """Rank ``[n]`` of each labelled node among the unlabelled ones, when its label is held out.
+
+        Args:
+            known_logits: returns logits of the known classes ``[V, N]`` of a classifier of some
+                labelled nodes and their labels.
+            graph: the graph of the labels.
+            train, labels: labelled nodes and their classes, ``[n]``.
+            pool: unlabelled nodes.
+        """
+        fold, ranks, scores = folds(labels, FOLDS), [], deepcopy(self)
+        for i in range(FOLDS):
+            kept = fold != i
+            logits = known_logits(train[kept], labels[kept])
+            scores.learn(graph.data, logits, train[kept], labels[kept])
+            confidence = scores(logits, graph)
+            others = confidence[pool].sort().values
+            ranks.append(torch.searchsorted(others, confidence[train[~kept]]) / len(others))
+        return torch.cat(ranks)
 
 
 def propagated(score: Tensor, graph: Graph) -> Tensor:

@@ -52,10 +52,11 @@ class Threshold(nn.Module):
         difference between the largest score of a known class and that score. The threshold and the
         AUROC of the unknown class refer to it.
         """
-        known = self.task.num_known
-        if self.explicit_unknown and scores.size(1) > known:
-            return scores[:, :known].amax(1) - scores[:, known]
-        return scores.softmax(1)[:, :known].amax(1)
+        unknown = self.task.unknown
+        learned = self.explicit_unknown or self.task.unknown_found
+        if unknown is not None and learned and scores.size(1) > unknown:
+            return scores[:, :unknown].amax(1) - scores[:, unknown]
+        return scores.softmax(1)[:, : self.task.num_known].amax(1)
 
     def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
         """Set the threshold.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from pathlib import Path
 from typing import Mapping, NamedTuple, Sequence
@@ -14,7 +13,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.data import folder
 from graphgym_srnc.data.names import Names
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.own.discover.table import NAMELESS
@@ -121,8 +120,10 @@ def write(
     ids = names.ids or [f"node {node}" for node in nodes]
     recipe = None
     if source is not None:
-        with contextlib.suppress(OSError, ValueError):
-            recipe = json.loads(regular(source / folder.RECIPE).read_text(encoding="utf-8"))
+        path, hint = source / folder.RECIPE, "Make the folder of the graph again"
+        with reading(path, "a readable recipe of features", "--labels-out", hint):
+            if path.exists():
+                recipe = json.loads(regular(path).read_text(encoding="utf-8"))
     edges, features, words = graph.edge_index.numpy(), sp.csr_matrix(x.numpy()), names.words or ()
     made = folder.Graph(edges, features, words, ids, names.texts, label, part, recipe)
     folder.write(made, out, overwrite, option="--labels-out")

@@ -1,0 +1,58 @@
+"""What labelled nodes of the target that were not learned say about posteriors."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+"""Weights of one posterior relative to another that are tried."""
+
+EQUAL = 0.5
+"""Weight without held-out nodes."""
+
+
+class HeldOut(NamedTuple):
+    """Held-out nodes of the target; there may be none.
+
+    Args:
+        nodes, labels: ids and classes of the nodes, ``[n]``.
+        num_known: number of known classes :math:`N`.
+    """
+
+    nodes: Tensor
+    labels: Tensor
+    num_known: int
+
+    @property
+    def unknown(self) -> bool:
+        """Whether a node is of an unknown class."""
+        return bool((self.labels == self.num_known).any())
+
+    def right(self, log_p: Tensor) -> Tensor:
+        """1 where a node's class is the most probable by log posteriors ``[V, N(+1)]``, else 0.
+
+        Only known classes are compared if no held-out node is unknown.
+        """
+        scores = log_p[self.nodes, : self.num_known + int(self.unknown)]
+        return (scores.argmax(1) == self.labels).float()
+
+    def weight(self, first: Tensor, second: Tensor) -> float:
+        """Weight of the first of two log posteriors ``[V, N(+1)]`` with the highest accuracy."""
+        if not len(self.nodes):
+            return EQUAL
+        found = [float(self.right(v * first + (1 - v) * second).mean()) for v in WEIGHTS]
+        tied = [v for v, accuracy in zip(WEIGHTS, found) if accuracy == max(found)]
+        return min(tied, key=lambda v: abs(v - EQUAL))
+
+    def accepts(self, new: Tensor, old: Tensor) -> bool:
+        """Whether the accuracy of new log posteriors is at most a standard error below that of old.
+
+        The result is False without held-out nodes.
+        """
+        if not len(self.nodes):
+            return False
+        gain = self.right(new) - self.right(old)
+        error = gain.std(correction=0) / len(gain) ** 0.5
+        return bool(gain.mean() >= -error)
