@@ -56,7 +56,8 @@ def split(name: str, seed: int) -> tuple[Data, np.ndarray, np.ndarray]:
     for k in np.unique(truth[truth >= 0]):
         nodes = draw.permutation(np.flatnonzero(truth == k))
         given[nodes[: max(5, round(0.1 * len(nodes)))]] = k
-    graph = Data(x=data.x, edge_index=data.edge_index, y=torch.from_numpy(given))
+    labels = torch.from_numpy(given)
+    graph = Data(x=data.x, edge_index=data.edge_index, y=labels, train_mask=labels >= 0)
     return graph, truth, (given < 0) & (y >= 0)
 
 
