@@ -33,7 +33,6 @@ def home(tmp_path, monkeypatch) -> str:
         monkeypatch.setattr(family, "nodes", sizes)
         monkeypatch.setattr(family, "words", written.WORDS)
     monkeypatch.setattr(networks, "urlopen", written.unreachable)
-    monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
     return str(tmp_path)
 
 
@@ -244,17 +243,19 @@ def test_index_sets_tell_nothing_of_masked_classes(pair):
     assert kept[0] == kept[1]
 
 
-def test_masked_nodes_dropped(home):
-    options = {"root": home, "unseen": [1], "unlabelled_share": 0.0}
-    kept, task = (cross_graph(**options, drop_nodes=drop) for drop in (False, True))
-    known = (kept.source.y_true != 1).nonzero().view(-1)
-    assert task.source.num_nodes == len(known) and torch.equal(task.source.x, kept.source.x[known])
-    assert torch.equal(known[task.train], kept.train)
-    assert set(known[task.val].tolist()) < set(kept.val.tolist())
-    assert 4 not in task.source.y.tolist() and 4 in task.target.y.tolist()
-    pairs = {(a, b) for a, b in kept.source.edge_index.T.tolist() if {a, b} <= set(known.tolist())}
-    assert {(int(known[a]), int(known[b])) for a, b in task.source.edge_index.T.tolist()} == pairs
-    assert equal(cross_graph(root=home), cross_graph(root=home, drop_nodes=True))
+@pytest.mark.parametrize(
+    "source, target, nodes, features, classes",
+    [("Airports/USA", "airports/brazil", 40, 241, 4), ("twitch/de", "Twitch/EN", 80, 16, 2)],
+)
+def test_networks_of_pyg(tmp_path, source, target, nodes, features, classes):
+    written.networks(tmp_path)
+    task = cross_graph(root=str(tmp_path), source=source, target=target)
+    assert (task.num_known, task.open_set, len(task.test)) == (classes, False, nodes)
+    assert task.num_features == features and task.oracle.num_known == classes
+    assert task.name == {4: "cross_graph/USA-Brazil", 2: "cross_graph/DE-EN"}[classes]
+    if features == 241:  # one-hot degrees, which both networks share
+        degree = torch.bincount(task.target.edge_index[0], minlength=nodes)
+        assert torch.equal(task.target.x, torch.eye(241)[degree])
 
 
 # ---- your own files ----

@@ -59,10 +59,9 @@ class Family:
         return data
 
     def _find(self, member: str, root: str, key: str) -> Data:
-        homes = home.homes(self.name, root)
-        for file in (folder / member for folder in homes):
-            if file.is_file():
-                return read(self, file, file.stat().st_size, file.stat().st_mtime_ns)
+        place = home.folder_of(self.name, root)
+        if (file := place / member).is_file():
+            return read(self, file, file.stat().st_size, file.stat().st_mtime_ns)
         with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
             file = Path(folder) / member
             try:
@@ -70,10 +69,10 @@ class Family:
                     file.write_bytes(answer.read(LIMIT))
             except (OSError, HTTPException) as error:
                 message = f"{member} cannot be downloaded from {self.url} ({type(error).__name__})"
-                hint = f"Put these files into {homes[0]}: {'.mat, '.join(self.nodes)}.mat"
+                hint = f"Put these files into {place}: {'.mat, '.join(self.nodes)}.mat"
                 raise InputError.plain(key, message, hint) from error
             data = read(self, file, 0, 0)  # only a file that is what it should be is kept
-            home.keep(Path(folder), homes)
+            home.keep(Path(folder), place)
         return data
 
 
