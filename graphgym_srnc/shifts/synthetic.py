@@ -30,7 +30,6 @@ def build(
     homophily: Share = 0.8,
     degree_exponent: Weight = 2.8,
     class_imbalance: Annotated[float, Range(1)] = 3.0,
-    blocks_per_class: Count = 1,
     num_features: Annotated[int, Range(2)] = 500,
     signal: Share = 0.25,
     shift: Share = 0.2,
@@ -58,7 +57,6 @@ def build(
         homophily: share of edges within classes.
         degree_exponent: exponent of the power law of degrees, above 2; 0 = equal expected degrees.
         class_imbalance: size of the largest class divided by that of the smallest.
-        blocks_per_class: number of communities per class.
         num_features: number of binary word features.
         signal: share of a node's words that depend on its class, 0 to 1.
         shift: in ``close_set``, size of the shift, 0 to 1. It is the share of each class's words
@@ -84,7 +82,6 @@ def build(
                 avg_degree=avg_degree,
                 homophily=homophily,
                 degree_exponent=degree_exponent,
-                blocks_per_class=blocks_per_class,
             )
         )
 

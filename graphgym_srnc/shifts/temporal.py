@@ -149,7 +149,7 @@ def _load(name: str, root: str, split_seed: int, scale: float, split: str) -> Da
         rng = splits.generator(split_seed, "arxiv_like")
         # The first one of all splits, so that every split uses the same graph.
         papers = arxiv_like.years_and_labels(scale, BOUNDS["srnc"][0], rng)
-        return cleaning.clean(arxiv_like.arxiv_like(*papers, rng=rng), GENERATED)
+        return cleaning.clean(arxiv_like.arxiv_like(*papers, rng), GENERATED)
     if name in ("", GENERATED) or catalogue.resolve(name) != catalogue.resolve(wanted):
         allowed = f"{REAL} or {GENERATED}, or {ELLIPTIC} with temporal.split {ELLIPTIC}"
         raise InputError("name", name, ELLIPTIC if split == ELLIPTIC else allowed)
