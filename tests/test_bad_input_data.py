@@ -184,14 +184,6 @@ def test_a_header_that_promises_less_than_there_is(tmp_path):
     assert untrusted.arrays(tmp_path / "b.npz", ["x"])["x"].shape == (2,)
 
 
-def test_a_feature_whose_square_is_no_float_is_named(tmp_path):
-    graph = fields()
-    graph["x"][2, 1] = -1e38
-    np.savez(tmp_path / "graph.npz", **graph)
-    error = refused("x", own_file, path=str(tmp_path / "graph.npz"), labels_per_class=2)
-    assert "feature 1 of node 2" in str(error)
-
-
 @pytest.mark.parametrize("name, near", [("__name__", ""), ("Coar", "Cora")])
 def test_a_name_that_is_no_data_set_is_refused_in_one_line(name, near):
     with pytest.raises(InputError) as error:

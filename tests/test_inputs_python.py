@@ -267,22 +267,6 @@ def test_what_is_no_mask(value, tmp_path, model):
         refused("train_mask", shifts.find("file"), path=str(tmp_path / "graph.pt"))
 
 
-FLAGS = st.sampled_from([True, False, 0, 1, 0.0, 1.0, -1, 2, 0.5, float("nan")])
-
-
-@given(st.lists(FLAGS, min_size=V - 1, max_size=V))
-@few
-def test_any_mask_is_right_or_refused(values):
-    is_mask = len(values) == V and set(values) <= {0, 1}
-    mask = torch.tensor(values, dtype=torch.float64)
-    try:
-        ids = shifts.given.masked_nodes(graph(train_mask=mask), "graph")["train_mask"]
-    except InputError as error:
-        assert not is_mask and f"[{V}]" in str(error)
-    else:
-        assert is_mask and ids.tolist() == [i for i, value in enumerate(values) if value == 1]
-
-
 # ---- labels ----
 
 

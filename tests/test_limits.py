@@ -107,22 +107,6 @@ def test_a_small_file_is_refused(name, tmp_path, monkeypatch):
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 10**12), st.integers(0, 10**12), st.sampled_from(["", "0.5", "3"]))
-def test_one_limit(needed, size, gib):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(psutil, "virtual_memory", lambda: type("", (), {"total": 10**11}))
-        patch.delenv(limits.OPTION, raising=False)
-        if gib:
-            patch.setenv(limits.OPTION, gib)
-        allowed = min(max(float(gib or 1) * 2**30, 100 * size), 10**11)
-        if needed <= allowed:
-            limits.check("a.pt", needed, size)
-        else:
-            with pytest.raises(InputError, match="^a.pt: .*of memory"):
-                limits.check("a.pt", needed, size)
-
-
 def test_the_limit_can_be_raised(tmp_path, monkeypatch):
     for value in ("nan", "-1", "many"):
         monkeypatch.setenv(limits.OPTION, value)

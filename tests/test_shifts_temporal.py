@@ -194,11 +194,6 @@ def test_a_class_without_a_source_node_has_to_be_masked(arxiv):
     assert task.num_known == 4 and (task.target.y[task.test] == 4).any()
 
 
-def test_a_period_without_papers(arxiv):
-    with pytest.raises(InputError, match="test: no labelled node is left for testing"):
-        temporal(name="ogbn-arxiv", root=arxiv([2005] * 20 + [2013] * 20), split="eerm")
-
-
 @pytest.mark.parametrize(
     "options, words",
     [
