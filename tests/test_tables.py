@@ -89,7 +89,6 @@ def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):
     assert run("make", *files, *options, "--out", out) == 0
     text = capsys.readouterr().out
     assert "8 nodes, 7 links" in text and "6 labelled nodes of 3 classes" in text
-    assert "! 1 nodes have no feature" in text and "! 1 nodes have no link" in text
     assert f"dataset.name {out}" in text
     task = shifts.find("file")(path=str(out))
     assert task.oracle is None and task.target.y_true.tolist() == [1, 0, 1, 0, -1, -1, 2, 2]

@@ -43,18 +43,12 @@ def build(
 ) -> ShiftTask:
     """Train on one graph and predict another: public networks, or your own pair of graphs.
 
-    By default no target label is used before the test: the held-out source nodes are the validation
-    nodes, and all labelled target nodes are test nodes. The pool contains all target nodes. The
-    oracle trains on 60 % of the labelled target nodes with every class visible, validates on 20 %
-    and is tested on the rest.
+    By default no target label is used before the test. The oracle trains on 60 % of the labelled
+    target nodes with every class visible, validates on 20 % and is tested on the rest.
 
-    Nodes of masked classes, and of classes that occur only in the target, are unknown. Such source
-    nodes are never trained on. Held-out ones help to set the unknown-class threshold.
-
-    Unlabelled source nodes must not reveal the masked classes. Therefore, if a class is masked and
-    all labels are used, a random ``unlabelled_share`` of the labelled source nodes of all classes
-    stays unlabelled. Other nodes of masked classes, unless held out, are removed from the source
-    graph.
+    Nodes of masked classes, and of classes that occur only in the target, are unknown. Held-out
+    ones help to set the unknown-class threshold. Unlabelled source nodes must not reveal the masked
+    classes, see ``unlabelled_share``.
 
     Args:
         name: ignored.
@@ -70,9 +64,10 @@ def build(
             ``num_val``.
         labels_per_class: number of training nodes of each known class; -1 = all labelled source
             nodes that are not held out.
-        unlabelled_share: with masked classes, share of the labelled source nodes that stays
-            unlabelled. With 0, exactly the nodes of masked classes are unlabelled, so the index
-            sets reveal them.
+        unlabelled_share: with masked classes and ``labels_per_class`` -1, share of the labelled
+            source nodes of all classes that stays unlabelled; other nodes of masked classes, unless
+            held out, leave the source. With 0, exactly the nodes of masked classes are unlabelled,
+            so the index sets reveal them.
         num_val: number of validation nodes drawn from the target, which are not tested; 0 = use the
             held-out source nodes.
         open_set: whether there is an unknown class even if no class is masked, for classes that

@@ -40,10 +40,8 @@ def build(
     """Build a task from synthetic graphs. With the defaults it is about as difficult as Cora.
 
     ``open_set`` masks classes of one graph, as the shift ``open_set`` does. ``close_set`` generates
-    two graphs with the same classes. The source is labelled and the target is not. Class
-    proportions and class-specific words of the target differ by ``shift``. ``num_val`` labelled
-    source nodes are held out as ``source_val``; validation and test nodes are drawn from the
-    target.
+    two graphs with the same classes, which differ by ``shift``. ``num_val`` labelled source nodes
+    are held out as ``source_val``; validation and test nodes are drawn from the target.
 
     Args:
         name, root: ignored.

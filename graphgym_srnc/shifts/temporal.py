@@ -43,21 +43,12 @@ def build(
 ) -> ShiftTask:
     """Build a task from a growing graph: the source is an early state, the target a later one.
 
-    - ``srnc``: labels until 2010, validation 2011-2014, test periods 2015-2016, 2017-2018,
-      2019-2020.
-    - ``eerm``: labels until 2011, validation 2012-2014, the same test periods.
-    - ``ogb``: labels until 2017, validation 2018, test period 2019-2020.
-    - ``elliptic``, of the data set of that name: labels until time step 31, validation 32-36, test
-      periods 37-42 and 43-49. A dark market closed at step 43. Transactions of no class have no
-      label.
+    Each graph is induced on all nodes until its last year, and has ``node_year`` ``[V]``. Test
+    nodes are those of the period. The pool contains all target nodes that are not in the source.
+    The oracle also labels half of the period's nodes, validates on a tenth of them, and is tested
+    on the rest.
 
-    Each graph is induced on all nodes until its last year. Test nodes are those of the period. The
-    pool contains all target nodes that are not in the source. Graphs also have ``node_year``
-    ``[V]``. The oracle also labels half of the period's nodes, validates on a tenth of them, and is
-    tested on the rest.
-
-    ``arxiv_like`` has the years and classes of the real papers, but synthetic features and
-    citations. The paper counts 2,501,829 edges of the real graph: 1,166,243 citations, their
+    The paper counts 2,501,829 edges of the real graph: 1,166,243 citations, their
     reverses, and one self-loop per node. Here repeated edges are merged and there are no
     self-loops, which leaves 2,315,598.
 
@@ -68,8 +59,8 @@ def build(
         split_seed: seed of masked classes, held-out nodes, the oracle, and the graph
             ``arxiv_like``.
         period: test period, 1 = the first.
-        split: years of the periods: ``srnc`` (the paper's), ``eerm`` or ``ogb``; ``elliptic`` for
-            that data set.
+        split: years of the periods, see ``BOUNDS``: ``srnc`` (the paper's), ``eerm`` or ``ogb``;
+            ``elliptic`` for that data set, by time steps.
         scale: share of the papers of each year, for ``arxiv_like`` only; each class keeps at least
             two source nodes.
         num_unseen: number of classes without labels, drawn with ``split_seed``; 0 = close-set
