@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
-from written import unreachable
+from written import DATA, real, unreachable
 
 import graphgym_srnc
 from graphgym_srnc import shifts
@@ -26,10 +26,6 @@ from graphgym_srnc.io import store
 from graphgym_srnc.io.atomic import regular
 
 open_set, synthetic, own_file = (shifts.find(name) for name in ("open_set", "synthetic", "file"))
-DATA = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or Path(__file__).parents[2] / "shared" / "data")
-planetoid = pytest.mark.skipif(
-    not (DATA / "planetoid" / "Cora" / "raw").is_dir(), reason=f"no Planetoid files in {DATA}"
-)
 
 
 def fields(**changes) -> dict[str, torch.Tensor]:
@@ -193,7 +189,7 @@ def test_a_name_that_is_no_data_set_is_refused_in_one_line(name, near):
     assert catalogue.resolve("WebKB/Cornell") == ("WebKB", "Cornell")
 
 
-@planetoid
+@real("planetoid/Cora/raw")
 def test_wrong_checksum_is_told_before_the_pickle_is_read(tmp_path):
     raw = tmp_path / "planetoid" / "Cora" / "raw"
     shutil.copytree(DATA / "planetoid" / "Cora" / "raw", raw)
@@ -213,7 +209,7 @@ def test_no_network_and_no_data_says_which_files_go_where(tmp_path, monkeypatch)
     assert not list(tmp_path.iterdir())
 
 
-@planetoid
+@real("planetoid/Cora/raw")
 def test_a_missing_file_does_not_let_a_download_write_through_links(tmp_path, monkeypatch):
     from torch_geometric.datasets import Planetoid
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -28,18 +26,20 @@ def edges(graph, nodes) -> set[tuple[int, int]]:
     return set(zip(*place[graph.edge_index[:, nodes[graph.edge_index].all(0)]].tolist()))
 
 
-def write_arxiv(folder: Path, years: np.ndarray, classes: int = 3) -> Path:
-    """The files of ogbn-arxiv with a ring of few papers in them."""
-    order = np.arange(len(years))
-    ring = np.stack([order, (order + 1) % len(years)], 1)
-    return written.arxiv(folder, np.eye(len(years)), ring, order % classes, years)
-
-
 @pytest.fixture
 def arxiv(tmp_path):
-    """A writer of small files of ogbn-arxiv, and the root they lie in."""
+    """A writer of small files of ogbn-arxiv, a ring of papers; returns their root."""
+
+    def write(years: list[int], classes: int = 3) -> str:
+        order = np.arange(len(years))
+        ring = np.stack([order, (order + 1) % len(years)], 1)
+        labels = order % classes
+        return str(
+            written.arxiv(tmp_path / "data", np.eye(len(years)), ring, labels, np.array(years))
+        )
+
     datasets.load.cache_clear()
-    yield lambda years, **options: str(write_arxiv(tmp_path / "data", np.array(years), **options))
+    yield write
     datasets.load.cache_clear()
 
 

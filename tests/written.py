@@ -240,7 +240,9 @@ DATA = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or Path(__file__).parents[2] / 
 
 def real(place: str) -> pytest.MarkDecorator:
     """Skip a test unless the data folder has a real file or folder."""
-    return pytest.mark.skipif(not (DATA / place).exists(), reason=f"no {place} in {DATA}")
+    return pytest.mark.skipif(
+        not (DATA / place).exists(), reason=f"no published files {place} in {DATA}"
+    )
 
 
 def refused(key: str, function: Callable[..., Any], **options: Any) -> InputError:
