@@ -44,19 +44,18 @@ def home(tmp_path, monkeypatch) -> str:
 @pytest.mark.parametrize(
     "family, name, nodes, edges, rest",
     [
-        (CITATION, "acmv9", 9360, 15556, 581),
+        (CITATION, "acmv9", 9360, 15556, 0),
         (OCNNC, "acm-v8", 8806, 17661, 3012),
     ],
 )
 def test_the_published_networks(family, name, nodes, edges, rest):
-    """``rest``: papers with two labels, or of unknown classes."""
+    """``rest``: papers of unknown classes."""
     data = family.load(name, str(DATA))
     assert (data.num_nodes, data.num_edges // 2, data.num_features) == (nodes, edges, family.words)
     assert is_undirected(data.edge_index) and not contains_self_loops(data.edge_index)
     assert data.y.unique().tolist() == list(range(family.classes))
     if family is CITATION:
-        assert data.num_two == rest and data.x.unique().tolist() == [0.0, 1.0]
-        assert int((CITATION.load(name, str(DATA), two_labels="drop").y < 0).sum()) == rest
+        assert data.x.unique().tolist() == [0.0, 1.0]
     else:
         assert int((data.y >= 5).sum()) == rest and torch.equal(data.x, data.x.round())
 
@@ -69,12 +68,10 @@ def linked(matrix) -> set[tuple[int, int]]:
 def test_files_are_read_as_documented(home):
     fields = written.citation_network("acmv9")
     data = CITATION.load("ACMv9", home)
-    assert data.y[:3].tolist() == [1, 1, 2] and data.num_two == 1
+    assert data.y[:3].tolist() == [1, 1, 2]
     assert torch.equal(data.x, torch.from_numpy(fields["attrb"] > 0).float())
     assert set(zip(*data.edge_index.tolist())) == linked(fields["network"])
     assert data.cleaned["self_loops"] == 1 and data.cleaned["one_way"] > 0
-    assert CITATION.load("acmv9", home, two_labels="drop").y[:2].tolist() == [-1, 1]
-    assert CITATION.load("acmv9", home).y[0] == 1  # what is kept in memory stays as it is
 
     fields, data = written.ocnnc_network("acm-v8"), OCNNC.load("ACM-v8", home)
     assert data.y.tolist() == fields["labels"][0].tolist()
@@ -156,8 +153,7 @@ def test_close_set_without_target_labels(home):
     assert sizes == [80, 20, 60, 60]
     assert task.validation is task.source and torch.equal(task.val, task.source_val)
     assert not overlap(task.train, task.val)
-    told = {"source": "acmv9", "target": "dblpv7", "split_seed": 3, "two_labels": "first"}
-    told |= {"nodes_with_two_labels": {"source": 1, "target": 1}, "unseen": []}
+    told = {"source": "acmv9", "target": "dblpv7", "split_seed": 3, "unseen": []}
     assert task.info | told == task.info
     assert describe(task)["splits"]["val"] == 20 and task.class_names == ()
 
@@ -288,7 +284,6 @@ def test_own_files(tmp_path):
         tasks.append(cross_graph(source=source, **more))
     assert equal(tasks[0], tasks[1]) and tasks[0].name == "cross_graph/a-b"
     assert tasks[2].num_known == 3 and len(tasks[2].test) == 50
-    assert "two_labels" not in tasks[0].info
     relative = {"source": "a.pt", "target": "b.npz", "root": str(tmp_path)}
     assert equal(tasks[0], cross_graph(**relative, labels_per_class=4))
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.options import Natural, OneOf, Range, Share
+from graphgym_srnc.core.options import Natural, Range, Share
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import catalogue, datasets, files
 from graphgym_srnc.data.networks import CITATION
@@ -32,7 +32,6 @@ def build(
     split_seed: int = 0,
     source: str = "acmv9",
     target: str = "citationv1",
-    two_labels: Annotated[str, OneOf("first", "drop")] = "first",
     val_share: Annotated[float, Range(0, 1, "left")] = 0.2,
     labels_per_class: CountOrRest = -1,
     unlabelled_share: Share = 0.4,
@@ -58,8 +57,6 @@ def build(
             ``Airports/USA`` or ``Twitch/DE``; or the path of a ``.pt`` or ``.npz`` file or a folder
             of tables, in the formats of the shift ``file``. Masks are ignored.
         target: the graph to predict, named in the same way.
-        two_labels: label of a citation-network paper that has two: the ``first``, or none
-            (``drop``).
         val_share: share of the labelled source nodes to hold out, from 0 to below 1; 0 requires
             ``num_val``.
         labels_per_class: number of training nodes of each known class; -1 = all labelled source
@@ -86,8 +83,8 @@ def build(
     names = {name: name for name in CITATION.nodes} | PUBLIC
     source, target = (names.get(path.lower(), path) for path in (source, target))
     _refuse_twins(source, target, root)
-    graph, words, unread = _read("source", source, root, two_labels)
-    other, other_words, others = _read("target", target, root, two_labels)
+    graph, words, unread = _read("source", source, root)
+    other, other_words, others = _read("target", target, root)
     if graph.num_features != other.num_features:
         message = (
             f"{target} has {other.num_features} features, and {source} has {graph.num_features}"
@@ -145,9 +142,6 @@ def build(
         },
     }
     info |= {"unread": "; ".join(unread + others)} if unread + others else {}
-    roles = (("source", graph), ("target", other))
-    counts = {role: g.num_two for role, g in roles if "num_two" in g}
-    info |= {"two_labels": two_labels, "nodes_with_two_labels": counts} if counts else {}
     title = f"cross_graph/{Path(source).stem}-{Path(target).stem}"
     every = sorted({*of_source, *private})
     more = {"class_names": class_names, "info": info | {"unseen": []}}
@@ -188,12 +182,10 @@ def _locate(role: str, path: str, root: str) -> Path:
         ) from error
 
 
-def _read(
-    role: str, path: str, root: str, two_labels: str
-) -> tuple[Data, tuple[str, ...], list[str]]:
+def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[str]]:
     """A clean graph, names of its classes if the file has text labels, and fields not read."""
     if path in CITATION.nodes:
-        return CITATION.load(path, root, role, two_labels), (), []
+        return CITATION.load(path, root, role), (), []
     if path in PUBLIC.values():
         with renamed({"name": role}):
             return datasets.load(path, root), (), []
