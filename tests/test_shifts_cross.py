@@ -179,9 +179,6 @@ def test_sizes(home):
     assert (len(task.val), len(task.test), len(task.source_val)) == (30, 50, 50)
     assert not overlap(task.val, task.test) and not overlap(task.train, task.source_val)
     assert len(cross_graph(root=home, num_val=30, val_share=0.0).source_val) == 0
-    task, full = cross_graph(root=home, labels_per_class=3), cross_graph(root=home)
-    assert task.source.y[task.train].bincount().tolist() == [3] * 5 and len(task.source_val) == 20
-    assert set(task.train.tolist()) < set(full.train.tolist()) and torch.equal(task.val, full.val)
 
 
 def test_masked_classes(home):
@@ -280,12 +277,11 @@ def test_own_files(tmp_path):
     tasks = []
     for kind in (".pt", ".npz", ""):
         source, target = saved(tmp_path / f"a{kind}", graph()), tmp_path / f"b{kind}"
-        more = {"target": saved(target, graph(50, seed=1)), "labels_per_class": 4}
-        tasks.append(cross_graph(source=source, **more))
+        tasks.append(cross_graph(source=source, target=saved(target, graph(50, seed=1))))
     assert equal(tasks[0], tasks[1]) and tasks[0].name == "cross_graph/a-b"
     assert tasks[2].num_known == 3 and len(tasks[2].test) == 50
     relative = {"source": "a.pt", "target": "b.npz", "root": str(tmp_path)}
-    assert equal(tasks[0], cross_graph(**relative, labels_per_class=4))
+    assert equal(tasks[0], cross_graph(**relative))
 
 
 def test_words_for_labels_are_matched(tmp_path):
@@ -338,7 +334,6 @@ def test_refused_pairs(tmp_path, home):
 def test_refused_options(home):
     for key, options in {
         "val_share": {"val_share": 0.001},
-        "labels_per_class": {"labels_per_class": 1000},
         "unlabelled_share": {"unseen": [0], "unlabelled_share": 0.8},
         "num_val": {"num_val": 80},
         "unseen": {"unseen": [0, 1, 2, 3]},

@@ -15,7 +15,7 @@ from graphgym_srnc.data import catalogue, datasets, files
 from graphgym_srnc.data.networks import CITATION
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.shifts import splits
-from graphgym_srnc.shifts.splits import CountOrRest, Nodes, classes_of, relabelled
+from graphgym_srnc.shifts.splits import Nodes, classes_of, relabelled
 
 PUBLIC = {
     name.lower(): name
@@ -33,7 +33,6 @@ def build(
     source: str = "acmv9",
     target: str = "citationv1",
     val_share: Annotated[float, Range(0, 1, "left")] = 0.2,
-    labels_per_class: CountOrRest = -1,
     unlabelled_share: Share = 0.4,
     num_val: Natural = 0,
     open_set: bool = False,
@@ -59,12 +58,10 @@ def build(
         target: the graph to predict, named in the same way.
         val_share: share of the labelled source nodes to hold out, from 0 to below 1; 0 requires
             ``num_val``.
-        labels_per_class: number of training nodes of each known class; -1 = all labelled source
-            nodes that are not held out.
-        unlabelled_share: with masked classes and ``labels_per_class`` -1, share of the labelled
-            source nodes of all classes that stays unlabelled; other nodes of masked classes, unless
-            held out, leave the source. With 0, exactly the nodes of masked classes are unlabelled,
-            so the index sets reveal them.
+        unlabelled_share: with masked classes, share of the labelled source nodes of all classes
+            that stays unlabelled; other nodes of masked classes, unless held out, leave the source.
+            With 0, exactly the nodes of masked classes are unlabelled, so the index sets reveal
+            them.
         num_val: number of validation nodes drawn from the target, which are not tested; 0 = use the
             held-out source nodes.
         open_set: whether there is an unknown class even if no class is masked, for classes that
@@ -108,8 +105,7 @@ def build(
     hidden = sorted(masked | {*private})
     known = [c for c in of_source if c not in hidden]
 
-    mixed = bool(masked) and labels_per_class == splits.REST
-    share = unlabelled_share if mixed else 0.0
+    share = unlabelled_share if masked else 0.0
     if share and val_share + share >= 1:
         allowed = f"below {1 - val_share:g}, which val_share leaves"
         raise InputError("unlabelled_share", unlabelled_share, allowed)
@@ -119,7 +115,7 @@ def build(
     held_out = splits.count_of(val_share, len(order), "labelled source nodes", hint)
     source_val = order[:held_out].sort().values
     annotated = order[held_out + round(share * len(order)) :]
-    train = _train(graph.y, known, annotated, labels_per_class)
+    train = annotated[splits.is_in(graph.y[annotated], known)].sort().values
     at_source = relabelled(graph, known)
     if share:
         keep = torch.ones(graph.num_nodes, dtype=torch.bool)
@@ -224,16 +220,6 @@ def _shuffled(y: Tensor, split_seed: int, stream: str) -> Tensor:
     """Labelled nodes in random order."""
     order = splits.shuffled(len(y), split_seed, stream)
     return order[y[order] >= 0]
-
-
-def _train(y: Tensor, known: list[int], nodes: Tensor, labels_per_class: int) -> Tensor:
-    """The first nodes of each known class."""
-    parts = [nodes[y[nodes] == c] for c in known]
-    for c, part in zip(known, parts):
-        if len(part) < max(labels_per_class, 1):
-            raise splits.too_few(labels_per_class, len(part), c)
-    most = len(nodes) if labels_per_class == splits.REST else labels_per_class
-    return torch.cat([part[:most] for part in parts]).sort().values
 
 
 def _oracle(
