@@ -14,6 +14,7 @@ from typing import Any, Iterator, NoReturn
 import numpy as np
 import pytest
 import torch
+from test_trust import Trap
 from torch_geometric.data import Data
 from written import DATA, real, unreachable
 
@@ -91,16 +92,6 @@ def test_too_few_labels_names_the_class_and_the_way_out(tmp_path):
     )
     assert "class 2" in str(error) and "at most 2" in str(error) and "unseen" in str(error)
     assert own_file(path=str(tmp_path / "graph.pt"), labels_per_class=3, unseen=[2]).num_known == 2
-
-
-class Trap:
-    """Runs code when a careless reader loads it."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self):
-        return Path.touch, (self.mark,)
 
 
 def test_pickled_code_is_never_run(tmp_path):

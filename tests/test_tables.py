@@ -75,11 +75,6 @@ def table_of(path: Path) -> dict[str, list[str]]:
     return read.table(path).to_dict("list")
 
 
-def rows_of(path: Path) -> list[list[str]]:
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.reader(file))
-
-
 # Node table and list of links.
 
 
