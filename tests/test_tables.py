@@ -75,6 +75,11 @@ def table_of(path: Path) -> dict[str, list[str]]:
     return read.table(path).to_dict("list")
 
 
+def rows_of(path: Path) -> list[list[str]]:
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
 # Node table and list of links.
 
 
@@ -84,6 +89,7 @@ def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):
     assert run("make", *files, *options, "--out", out) == 0
     text = capsys.readouterr().out
     assert "8 nodes, 7 links" in text and "6 labelled nodes of 3 classes" in text
+    assert "! 1 nodes have no feature" in text and "! 1 nodes have no link" in text
     assert f"dataset.name {out}" in text
     task = shifts.find("file")(path=str(out))
     assert task.oracle is None and task.target.y_true.tolist() == [1, 0, 1, 0, -1, -1, 2, 2]
@@ -417,18 +423,28 @@ def test_what_a_person_would_correct_is_corrected_and_told(messy, tmp_path, caps
     np.testing.assert_allclose(made.features.toarray()[:, 0], expected)
 
 
-def test_repeated_ids_and_unknown_ends_are_refused_or_left_out(messy, tmp_path, capsys):
+def test_all_that_is_wrong_is_told_at_once(messy, tmp_path, capsys):
     for file, line in zip(messy, ("07,another text,1,art\n", "1,07,99\n")):
         file.write_text(file.read_text() + line)
     words = ("make", *messy, "--out")
-    for more, text in (("", "id '07' occurs"), ("--keep first", "table: '99'")):
-        assert run(*words, tmp_path / "graph", "--text", "title", *more.split()) == 2
-        assert text in capsys.readouterr().err and not (tmp_path / "graph").exists()
+    assert run(*words, tmp_path / "graph", "--text", "titel", "--numbers", "title") == 2
+    told = capsys.readouterr().err
+    for text in ("id '07' occurs", "--keep first", "table: '99'", "'titel'", "--numbers title"):
+        assert text in told, text
+    assert told.count("\n") == told.count("error: ") == 4 and not (tmp_path / "graph").exists()
     for keep, text in (("first", "word1 and more"), ("last", "another text")):
         chosen = ("--text", "title", "--keep", keep, "--skip-missing", "--overwrite")
         assert run(*words, tmp_path / keep, *chosen) == 0
         names = _names.of_folder(tmp_path / keep)
         assert len(names.ids) == 20 and names.texts[names.ids.index("07")] == text
+
+
+def test_similar_classes_are_told(messy):
+    header, *rows = rows_of(messy[0])
+    rows[0][3] = "Art"
+    write(messy[0], header, rows)
+    _, told = homogeneous.make_graph(*messy, text=["title"])
+    assert any("'Art' and 'art'" in note for note in told)
 
 
 @pytest.mark.parametrize(

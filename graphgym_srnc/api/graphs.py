@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, InputErrors
 
 if TYPE_CHECKING:
     import networkx
@@ -189,9 +189,11 @@ def _graph(
     from graphgym_srnc.data.labels import as_numbers
 
     found = frames.Look(("nodes", "edges"), options)
+    frames.look(found, nodes, lambda ids: edges, x is not None)
     try:
-        frames.look(found, nodes, lambda ids: edges, x is not None)
         made = frames.graph(found, x)
+    except InputErrors as several:
+        raise InputErrors([_renamed(error) for error in several.errors]) from several
     except InputError as error:
         raise _renamed(error) from error
     graph = Data(

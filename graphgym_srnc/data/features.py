@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from graphgym_srnc.core.text import counted, listed, short
 from graphgym_srnc.data.labels import EMPTY
 from graphgym_srnc.data.read import NAMELESS
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import Collected, InputError
 
 # The columns of ``text``, ``numbers`` and ``categories``, and what was learnt of them.
 Recipe = dict[str, Any]
@@ -24,10 +24,11 @@ NO_NUMBER = EMPTY | {"-", "--", "?", "."}  # words, in lower case, for a missing
 NUMERIC = "fiub"  # kinds of the types of numbers and truth values
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # Numbers with a decimal comma, and with commas between thousands; 1,234 is both.
+# Standard deviations from which a number is far from those of a recipe, and ratio of standard
+# deviations from which two columns have different units.
 DECIMAL = re.compile(r"[+-]?(\d{1,3}([. ]\d{3})+|\d+),\d+")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
-FAR = 10  # standard deviations from which a number is far from those of a recipe
-OTHER_SCALE = 100  # ratio of standard deviations from which two columns have different units
+FAR, OTHER_SCALE = 10, 100
 
 
 class TextOptions(NamedTuple):
@@ -48,15 +49,19 @@ def learn(
     categories: Sequence[str] = (),
 ) -> Recipe:
     """The recipe for some columns of a table, by which :func:`apply` makes features."""
-    recipe = Recipe()
-    if text:
-        recipe["text"] = {"columns": [*text]} | _vocabulary(documents(table, text), options)
-    if numbers or raw:
-        recipe["numbers"] = _moments(table, numbers, raw)
-    if categories:
-        counts = {name: Counter(filter(None, _categories(table, name))) for name in categories}
-        most = {name: count.most_common(options.max_words) for name, count in counts.items()}
-        recipe["categories"] = {"columns": {name: sorted(dict(most[name])) for name in most}}
+    recipe, problems = Recipe(), Collected()
+    with problems.step():
+        if text:
+            recipe["text"] = {"columns": [*text]} | _vocabulary(documents(table, text), options)
+    with problems.step():
+        if numbers or raw:
+            recipe["numbers"] = _moments(table, numbers, raw)
+    with problems.step():
+        if categories:
+            counts = {name: Counter(filter(None, _categories(table, name))) for name in categories}
+            most = {name: count.most_common(options.max_words) for name, count in counts.items()}
+            recipe["categories"] = {"columns": {name: sorted(dict(most[name])) for name in most}}
+    problems.check()
     return recipe
 
 
@@ -252,17 +257,19 @@ def _numbers(
     table: pandas.DataFrame, columns: Sequence[str], raw: Sequence[str] = ()
 ) -> np.ndarray:
     """Columns of numbers, ``[len(columns), V]``, with NaN for an empty cell."""
-    found = []
+    problems, found = Collected(), []
     for name in columns:
         option = "features" if name in raw else "--numbers"
-        values, wrong = _parsed(column(table, name, option))
-        if wrong:
-            message = f"{len(wrong)} cells are not numbers, such as {wrong[0]!r}"
-            raise InputError.plain(f"{option} {name}", message, "Give numbers or empty cells")
-        if name in raw and np.isnan(values).any():
-            hint = "Fill them, or name the column with numbers"
-            raise InputError.plain(option, f"the column {name} has missing numbers", hint)
-        found.append(values)
+        with problems.step():
+            values, wrong = _parsed(column(table, name, option))
+            if wrong:
+                message = f"{len(wrong)} cells are not numbers, such as {wrong[0]!r}"
+                raise InputError.plain(f"{option} {name}", message, "Give numbers or empty cells")
+            if name in raw and np.isnan(values).any():
+                hint = "Fill them, or name the column with numbers"
+                raise InputError.plain(option, f"the column {name} has missing numbers", hint)
+            found.append(values)
+    problems.check()
     return np.array(found)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Iterable, Iterator, NamedTuple, Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from graphgym_srnc.core.text import one_line, tell_changed
+from graphgym_srnc.core.text import listed, one_line, tell_changed
 from graphgym_srnc.data import edges
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic
@@ -169,9 +169,11 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
 
 
 def summary(graph: Graph) -> list[str]:
-    """The figures of a graph, a line each."""
+    """The figures of a graph, and warnings, a line each."""
     nodes, sizes = len(graph.ids), Counter(filter(None, graph.labels or ()))
     pairs = edges.undirected(graph.edges, nodes)[0]
+    linked = np.zeros(nodes, dtype=bool)
+    linked[pairs // max(nodes, 1)] = True
     lines = [f"{nodes:,} nodes, {len(pairs) // 2:,} links, {graph.features.shape[1]:,} features"]
     if sizes:
         shown = ", ".join(f"{name} {count:,}" for name, count in sizes.most_common(12))
@@ -179,4 +181,13 @@ def summary(graph: Graph) -> list[str]:
         lines.append(f"{sizes.total():,} labelled nodes of {len(sizes)} classes: {shown}")
     if parts := Counter(filter(None, graph.split or ())):
         lines.append("split: " + ", ".join(f"{part} {count:,}" for part, count in parts.items()))
-    return lines
+
+    single, bare = int((~linked).sum()), int((np.diff(graph.features.indptr) == 0).sum())
+    rare = [name for name, count in sizes.items() if count < 5]
+    warnings = {
+        f"{single:,} nodes have no link": single,
+        f"{bare:,} nodes have no feature": bare,
+        "only one class has labels; a classifier needs two": len(sizes) == 1,
+        f"classes with fewer than 5 labels: {listed(rare, 5)}": rare,
+    }
+    return lines + [f"! {text}" for text, holds in warnings.items() if holds]

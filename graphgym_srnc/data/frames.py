@@ -9,6 +9,7 @@ import contextlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Callable, Collection, Iterator, NamedTuple, Sequence
 
@@ -22,7 +23,7 @@ from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.data.labels import MISSING, changes, cleaned, whole_numbers
 from graphgym_srnc.data.read import NAMELESS, is_counter
-from graphgym_srnc.errors import InputError, reading, renamed
+from graphgym_srnc.errors import Collected, InputError, reading, renamed
 
 # Usual names of columns and of pairs of columns, in lower case, the most usual first.
 # Kinds of columns in a recipe, and their roles.
@@ -76,6 +77,7 @@ class Look:
     recipe: features.Recipe = field(default_factory=dict)
     chosen: list[str] = field(default_factory=list)  # which columns are read
     notes: list[str] = field(default_factory=list)  # what was corrected or left out, and warnings
+    problems: Collected = field(default_factory=Collected)  # errors that the user must fix first
 
     def name(self, role: str) -> str:
         """The one column with a role; empty = there is none."""
@@ -98,27 +100,30 @@ def look(
     read_links: Callable[[set[str]], pandas.DataFrame],
     others: bool = False,
 ) -> Look:
-    """Choose columns, clean labels and connect nodes.
+    """Choose columns, clean labels and connect nodes; what is wrong is collected, not raised.
 
     ``found`` is filled and returned. ``read_links`` gives a row for each link, by the set of all
     ids. ``others`` = there are features beside those of columns and of links.
     """
+    step = found.problems.step
     found.rows, found.table = len(nodes), nodes.reset_index(drop=True)
     _find_named(found)
     candidates = _id_candidates(nodes, found.options.id)
-    links = read_links({cell for name in candidates for cell in texts(nodes[name])})
+    links: pandas.DataFrame | None = None
+    with step():
+        links = read_links({cell for name in candidates for cell in texts(nodes[name])})
     found.roles[_best_id(nodes, candidates, links)] = "id"
-    _find_label(found)
-    _one_row_for_each_id(found)
-    _connect(found, links)
-    _read_labels(found)
-    _find_features(found, others)
-    _tell_columns(found)
+    connect, find_features = partial(_connect, links=links), partial(_find_features, others=others)
+    steps = (_find_label, _one_row_for_each_id, connect, _read_labels, find_features, _tell_columns)
+    for each in steps:
+        with step():
+            each(found)
     return found
 
 
 def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     """The graph of what :func:`look` found, perhaps with ``extra`` features ``[rows, D]``."""
+    found.problems.check()
     recipe, table, options = found.recipe, found.table, found.options
     own = {"embedding": extra[table.index]} if extra is not None else {}
     if options.spectral:
@@ -156,7 +161,8 @@ def _find_named(found: Look) -> None:
     for option in ("id", "split", "label"):
         name = getattr(options, option)
         if name and (option, name) != ("label", NONE):
-            features.column(table, name, f"--{option}")
+            with found.problems.step():
+                features.column(table, name, f"--{option}")
     numbers = dict.fromkeys((*options.numbers, *options.raw), "number")
     found.roles |= dict.fromkeys(options.text, "text")
     found.roles |= dict.fromkeys(options.categories, "category") | numbers
@@ -176,10 +182,10 @@ def _id_candidates(table: pandas.DataFrame, given: str) -> list[str]:
     return [first, *(name for name in rest if len({*texts(table[name])} - {""}) == len(table))]
 
 
-def _best_id(table: pandas.DataFrame, candidates: list[str], links: pandas.DataFrame) -> str:
+def _best_id(table: pandas.DataFrame, candidates: list[str], links: pandas.DataFrame | None) -> str:
     """The first candidate in which two columns of links are mostly found, or else the first."""
     for name in candidates:
-        shares = _shares(links, [*links], texts(table[name]))
+        shares = {} if links is None else _shares(links, [*links], texts(table[name]))
         if sum(share >= FOUND for share in shares.values()) > 1:
             return name
     return candidates[0]
@@ -210,8 +216,10 @@ def _one_row_for_each_id(found: Look) -> None:
         found.notes += [f"{file}: {counted(count, 'row')} {text}"] * (count > 0)
 
 
-def _connect(found: Look, links: pandas.DataFrame) -> None:
-    """Read the links, and tell which columns of them are read."""
+def _connect(found: Look, links: pandas.DataFrame | None) -> None:
+    """Read the links, if there are any, and tell which columns of them are read."""
+    if links is None:
+        return
     file, place = found.files[1], pandas.Index(found.ids, dtype=object).unique()
     a, b = chosen = ends(links, found.options.ends, place, file)
     unread = [name for name in links if name not in chosen and not NAMELESS.fullmatch(name)]
@@ -225,7 +233,7 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
         hint = "Fix the ids, name the columns of ids with --ends and --id, or leave out these links"
         raise InputError.plain(file, of_all, f"{hint} with --skip-missing")
     found.notes += [f"{counted(count, 'link')} to unknown ids left out: {named}"] * (count > 0)
-    if not (found.edges[0] != found.edges[1]).any():
+    if not (found.edges[0] != found.edges[1]).any() and not found.problems.errors:
         raise InputError.plain(file, "no link joins two nodes", "Give at least one link")
 
 
@@ -290,14 +298,24 @@ def _find_label(found: Look) -> None:
     names = [name for each in LABELS if (name := usual(free, (each,)))]
     if options.like is not None:  # a later table needs no labels
         names = [name for name in names[:1] if name.lower() == LABELS[0]]
+    cells = {name: texts(column) for name, column in free.items()}
+    filled = {name: [cell for cell in cells[name] if cell.lower() not in MISSING] for name in cells}
+    sizes = {name: Counter(filter(None, filled[name])) for name in free}
     for name in names:
-        sizes = Counter(cell for cell in texts(free[name]) if cell and cell.lower() not in MISSING)
-        if len(sizes) <= FEW or sizes.total() >= 2 * len(sizes):
+        if len(sizes[name]) <= FEW or sizes[name].total() >= 2 * len(sizes[name]):
             found.roles[name] = "label"
             return
-    if names and options.like is None:
-        message = f"the values of the column {names[0]} hardly repeat"
-        raise InputError.plain("--label", message, "Name the column of classes, or give none")
+    likely = [
+        f"{name} ({len(size)} values)"
+        for name, size in sizes.items()
+        if 2 <= len(size) <= 100 and size.total() >= 5 * len(size) and not NAMELESS.fullmatch(name)
+    ]
+    if options.like is None and (likely or names):
+        message = "no column is named label"
+        if names:
+            message = f"the {len(sizes[names[0]])} values of {names[0]} hardly repeat"
+        hint = f"Name the column of classes{f', perhaps {listed(likely, 4)}' * bool(likely)}"
+        raise InputError.plain("--label", message, f"{hint}; or give --label none")
 
 
 def _read_labels(found: Look) -> None:
@@ -308,7 +326,7 @@ def _read_labels(found: Look) -> None:
         held = [part in PARTS[1:] for part in parts]
         found.labels, notes = cleaned(cells, found.name("label"), held)
         found.notes += notes
-    elif found.options.like is None:
+    elif found.options.like is None and not found.problems.errors:
         found.notes.append("! no column of classes was found; name one with --label")
     if split is not None:
         check_parts(parts, found.ids, "--split")

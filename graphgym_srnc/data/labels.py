@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from typing import Sequence
 
-from graphgym_srnc.core.text import counted, one_line, short
+from graphgym_srnc.core.text import counted, listed, one_line, short
 
 EMPTY = {"nan", "na", "n/a", "#n/a", "<na>", "nat", "null", "none"}
 """Words, in lower case, that programs write for an empty cell."""
@@ -52,6 +52,10 @@ def cleaned(
     if count := labels.count(UNKNOWN):
         nodes = f"{counted(count, 'node')} of the validation or test set"
         notes.append(f"{column}: {nodes} without a class count as the unknown class")
+    names = sorted({*labels} - {""})
+    for alike in similar(names):
+        same = "If they are the same class, give them the same name in the table."
+        notes.append(f"! similar labels: {listed([*map(repr, alike)])}. {same}")
     return labels, notes
 
 
@@ -80,3 +84,13 @@ def changes(column: str, before: Sequence[str], after: Sequence[str], kind: str)
     (old, new), _ = changed.most_common(1)[0]
     example = f"{short(old)!r}" + f" as {new}" * bool(new) + ", and similar" * (len(changed) > 1)
     return [f"{column}: {counted(changed.total(), 'cell')} read as {kind}: {example}"]
+
+
+def similar(names: Sequence[str]) -> list[list[str]]:
+    """Names that may mean one class: equal letters and digits, or equal numbers."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        letters = re.sub(r"[\W_]", "", name.lower().replace("&", "and"))
+        is_word = re.search(r"[^\d]", letters)
+        groups.setdefault(letters if is_word else name.lstrip("0"), []).append(name)
+    return [group for group in groups.values() if len(group) > 1]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import difflib
 import gzip
 import io
 import itertools
@@ -146,7 +147,10 @@ def binary(path: Path) -> bytes:
         return gzip.decompress(content) if path.suffix == ".gz" else content
     except (OSError, EOFError, zlib.error) as error:
         cause = getattr(error, "strerror", None) or str(error)
-        raise InputError.plain(str(path), f"the file cannot be read ({cause})") from error
+        beside = [file.name for file in path.parent.glob("*")]
+        near = ", ".join(difflib.get_close_matches(path.name, beside, 3))
+        hint = f"Did you mean {near}?" * (isinstance(error, FileNotFoundError) and bool(near))
+        raise InputError.plain(str(path), f"the file cannot be read ({cause})", hint) from error
 
 
 def is_counter(cells: pandas.Series) -> bool:

@@ -21,7 +21,7 @@ def make_graph(
     like: Path | None = None,
     **given: Any,
 ) -> tuple[Graph, list[str]]:
-    """A graph, and notes on what was chosen, corrected and left out.
+    """A graph, and notes on what was chosen, corrected and left out; all errors come at once.
 
     Args:
         nodes: the node table, or a file of nodes and links.
@@ -35,12 +35,17 @@ def make_graph(
             given["like"] = {**json.loads(regular(like / RECIPE).read_bytes())}
     found = frames.Look((nodes.name, (links or nodes).name), frames.Options(**given))
     others = embeddings is not None
-    if links is None:
-        table, pairs = read.graph(nodes, found.notes)
-        frames.look(found, table, lambda ids: pairs, others)
-    else:
-        table = read.table(nodes, found.notes)
-        frames.look(found, table, lambda ids: read.table(links, found.notes, ids), others)
+    with found.problems.step():
+        if links is None:
+            table, pairs = read.graph(nodes, found.notes)
+            frames.look(found, table, lambda ids: pairs, others)
+        else:
+            table = read.table(nodes, found.notes)
+            frames.look(found, table, lambda ids: read.table(links, found.notes, ids), others)
+    with found.problems.step():
+        if found.rows == 0 and links is not None:  # the links cannot be read either, perhaps
+            read.table(links, ids=())
+    found.problems.check()
     array: np.ndarray | None = None
     if embeddings is not None:
         from graphgym_srnc.data import untrusted  # imports torch, which other tables do without
