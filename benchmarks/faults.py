@@ -70,7 +70,7 @@ run --name stopped --resume --no-figures {OWN} train.checkpoint 1""".splitlines(
 """Commands that make older results with # = 1, and meet faults with # = 2; the last was killed."""
 
 CHANGING = re.compile(rb'"(sha256|\w*seconds\w*|time_iter\w*|peak_\w+)\\?": ?[^,}\n]*')
-HIDDEN = re.compile(r"(^|/)\.|damaged|error.txt|events|checkpoint|^(cache|input)|SHA256|tuned.lo")
+HIDDEN = re.compile(r"(^|/)\.|damaged|error.txt|events|checkpoint|^input|SHA256|tuned.lo")
 NOTE = re.compile(r"! |error|(?!columns|next|wrote|\d|.*links join|.*ERM)[^:]+: ")
 """What differs between equal runs, files that are no results, and lines that say what is odd."""
 
@@ -121,7 +121,6 @@ def prepare(root: Path) -> None:
     shutil.rmtree(root.parent, ignore_errors=True)
     root.mkdir(parents=True)
     os.chdir(root)
-    os.environ["GRAPHGYM_SRNC_CACHE"] = str(root / "cache")
     os.environ["KMP_INIT_AT_FORK"] = "FALSE"  # a library sets it later, and records contain it
     Path("grid.txt").write_text("gnn.dim_inner d [4,8]\n", encoding="utf-8")
     torch.save(TENSORS, "graph.pt")

@@ -49,6 +49,7 @@ FOLDERS = {
     "paper/universal": "A second network with unknown classes (OCNNC)",
     "close_set": "Close-set shift between two synthetic graphs",
     "close_set/arxiv_like": "Shift over time: a synthetic growing graph",
+    "close_set/public": "Shift between networks and over time: other public data sets",
     "reproduction": "Protocols of other papers",
     "testing": "Tiny runs of every method, for tests",
 }

@@ -37,7 +37,7 @@ INSIDE = {
     "io": {"core"},
     "data": {"core", "io"},
     "shifts": {"core", "io", "data"},
-    "backbones": {"core", "io", "data.columns", "data.edges"},
+    "backbones": {"core", "io", "data.cleaning", "data.edges"},
     "methods": {"core", "io", "losses", "backbones"},
 }
 """Parts whose imports are fewer still."""

@@ -14,8 +14,9 @@ from typing import Any, Iterator, NoReturn
 import numpy as np
 import pytest
 import torch
+from test_trust import Trap
 from torch_geometric.data import Data
-from written import unreachable
+from written import DATA, real, unreachable
 
 import graphgym_srnc
 from graphgym_srnc import shifts
@@ -26,10 +27,6 @@ from graphgym_srnc.io import store
 from graphgym_srnc.io.atomic import regular
 
 open_set, synthetic, own_file = (shifts.find(name) for name in ("open_set", "synthetic", "file"))
-DATA = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or Path(__file__).parents[2] / "shared" / "data")
-planetoid = pytest.mark.skipif(
-    not (DATA / "planetoid" / "Cora" / "raw").is_dir(), reason=f"no Planetoid files in {DATA}"
-)
 
 
 def fields(**changes) -> dict[str, torch.Tensor]:
@@ -95,16 +92,6 @@ def test_too_few_labels_names_the_class_and_the_way_out(tmp_path):
     )
     assert "class 2" in str(error) and "at most 2" in str(error) and "unseen" in str(error)
     assert own_file(path=str(tmp_path / "graph.pt"), labels_per_class=3, unseen=[2]).num_known == 2
-
-
-class Trap:
-    """Runs code when a careless reader loads it."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self):
-        return Path.touch, (self.mark,)
 
 
 def test_pickled_code_is_never_run(tmp_path):
@@ -184,14 +171,6 @@ def test_a_header_that_promises_less_than_there_is(tmp_path):
     assert untrusted.arrays(tmp_path / "b.npz", ["x"])["x"].shape == (2,)
 
 
-def test_a_feature_whose_square_is_no_float_is_named(tmp_path):
-    graph = fields()
-    graph["x"][2, 1] = -1e38
-    np.savez(tmp_path / "graph.npz", **graph)
-    error = refused("x", own_file, path=str(tmp_path / "graph.npz"), labels_per_class=2)
-    assert "feature 1 of node 2" in str(error)
-
-
 @pytest.mark.parametrize("name, near", [("__name__", ""), ("Coar", "Cora")])
 def test_a_name_that_is_no_data_set_is_refused_in_one_line(name, near):
     with pytest.raises(InputError) as error:
@@ -201,7 +180,7 @@ def test_a_name_that_is_no_data_set_is_refused_in_one_line(name, near):
     assert catalogue.resolve("WebKB/Cornell") == ("WebKB", "Cornell")
 
 
-@planetoid
+@real("planetoid/Cora/raw")
 def test_wrong_checksum_is_told_before_the_pickle_is_read(tmp_path):
     raw = tmp_path / "planetoid" / "Cora" / "raw"
     shutil.copytree(DATA / "planetoid" / "Cora" / "raw", raw)
@@ -221,7 +200,7 @@ def test_no_network_and_no_data_says_which_files_go_where(tmp_path, monkeypatch)
     assert not list(tmp_path.iterdir())
 
 
-@planetoid
+@real("planetoid/Cora/raw")
 def test_a_missing_file_does_not_let_a_download_write_through_links(tmp_path, monkeypatch):
     from torch_geometric.datasets import Planetoid
 

@@ -10,7 +10,7 @@ import written
 from yacs.config import CfgNode
 
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import datasets, networks, pyg
+from graphgym_srnc.data import datasets, networks
 from graphgym_srnc.gym import (
     build_task,
     config_names,
@@ -37,16 +37,15 @@ def files(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def published(files, tmp_path, monkeypatch) -> Path:
+def published(files, monkeypatch) -> Path:
     """A data folder with a small file of each data set, and no network."""
     monkeypatch.setenv("GRAPHGYM_SRNC_DATA", str(files))
-    monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
     for family, sizes in ((networks.CITATION, written.CITATION), (networks.OCNNC, written.OCNNC)):
         monkeypatch.setattr(family, "nodes", sizes)
         monkeypatch.setattr(family, "words", written.WORDS)
     monkeypatch.setattr(import_module("graphgym_srnc.shifts.temporal"), "NODES", written.PERIODS)
     # The small pickles have none of the public checksums; the real ones: test_bad_input_data.py.
-    monkeypatch.setattr(pyg, "verify", lambda file, shown: None)
+    monkeypatch.setattr(datasets, "verify", lambda file, shown: None)
     monkeypatch.setattr(networks, "urlopen", no_network)
     datasets.load.cache_clear()
     yield files
@@ -147,6 +146,8 @@ def test_data_list_says_which_raw_files_are_here(published, capsys):
         ("Planetoid/Cora", "planetoid/Cora/raw"),
         ("OGB/ogbn-arxiv", "ogb/ogbn_arxiv/raw"),
         ("Amazon/Photo", "amazon/Photo/raw"),
+        ("Airports/USA", "airports/usa/raw"),
+        ("EllipticBitcoinDataset", "ellipticbitcoindataset/raw"),
         ("cross_graph: acmv9", "citation/acmv9.mat"),
         ("ocnnc: dblp-v4", "ocnnc/dblp-v4.mat"),
     ):

@@ -12,8 +12,6 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 import graphgym_srnc
@@ -26,12 +24,6 @@ NODES = torch.arange(V)
 RIGHT, Y = NODES < 18, NODES % 3
 NAMES = ["abc"[i] for i in Y.tolist()]
 TINY = {"hidden": 4, "pretrain_steps": 3, "gnn_steps": 3, "steps": 2, "rounds": 1}
-few = settings(
-    max_examples=15,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
 
 
 def tiny(name: str = "ERM", **changes) -> api.Estimator:
@@ -267,22 +259,6 @@ def test_what_is_no_mask(value, tmp_path, model):
         refused("train_mask", shifts.find("file"), path=str(tmp_path / "graph.pt"))
 
 
-FLAGS = st.sampled_from([True, False, 0, 1, 0.0, 1.0, -1, 2, 0.5, float("nan")])
-
-
-@given(st.lists(FLAGS, min_size=V - 1, max_size=V))
-@few
-def test_any_mask_is_right_or_refused(values):
-    is_mask = len(values) == V and set(values) <= {0, 1}
-    mask = torch.tensor(values, dtype=torch.float64)
-    try:
-        ids = shifts.given.masked_nodes(graph(train_mask=mask), "graph")["train_mask"]
-    except InputError as error:
-        assert not is_mask and f"[{V}]" in str(error)
-    else:
-        assert is_mask and ids.tolist() == [i for i, value in enumerate(values) if value == 1]
-
-
 # ---- labels ----
 
 
@@ -365,32 +341,6 @@ def test_labels_that_are_hidden_absent_or_of_another_kind(model):
     assert "words" in refused("y", model.accuracy, graph(), NAMES)
     assert "words" in refused("y", by_name.accuracy, graph(y=Y))
     assert by_name.accuracy(graph(1), NAMES) == model.accuracy(graph(1))
-
-
-ODD = st.sampled_from([None, float("nan"), "a", "b", "?", "", "NaN", True, 2.0])
-OTHER = (st.integers(-3, 5), st.integers(), st.floats(), st.text(max_size=3), st.binary(max_size=2))
-
-
-@given(
-    st.lists(
-        st.one_of(ODD, *OTHER, st.tuples(st.integers(), st.integers())), min_size=1, max_size=8
-    )
-)
-@few
-def test_any_labels_are_right_or_refused(y):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        try:
-            found = labels(y, len(y), "y")
-        except InputError as error:
-            assert "\n" not in str(error)
-            return
-    assert len(found) == len(y) and found.dtype.kind in "iU"
-    for cell, label in zip(y, found.tolist()):
-        if isinstance(label, int):
-            assert label == (-1 if cell is None or cell != cell else cell)
-        elif label:
-            assert label == " ".join(str(int(cell) if isinstance(cell, float) else cell).split())
 
 
 def network(values: list[Any]) -> networkx.Graph:

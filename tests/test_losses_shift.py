@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 from graphgym_srnc.losses import kmm, openness
 from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
 from graphgym_srnc.losses.discrepancy import characteristic_discrepancy, cmd, coral, mmd
-from graphgym_srnc.losses.kmm import kmm_weights, project
+from graphgym_srnc.losses.kmm import kmm_weights
 from graphgym_srnc.losses.prior import conditional_ratio, shift_weights
 
 
@@ -201,26 +201,6 @@ def test_kmm_in_blocks_is_the_same(monkeypatch):
 def test_kmm_of_features_all_alike_is_uniform():
     b = kmm_weights(torch.full((40, 3), 0.1), normal(30, 3).float(), torch.arange(40) % 2)
     assert torch.allclose(b, torch.ones(40), atol=1e-3)
-
-
-def test_projection_is_a_brute_force_program():
-    v, classes = 2 * normal(9), torch.tensor([0, 1, 1, 0, 2, 1, 1, 0, 0])
-    ours = project(v, classes, -0.8).numpy()
-    totals = [
-        {"type": "eq", "fun": lambda d, mine=(classes == c).numpy(): d[mine].sum()}
-        for c in range(3)
-    ]
-    expected = optimize.minimize(
-        lambda d: ((d - v.numpy()) ** 2).sum(),
-        np.zeros(9),
-        jac=lambda d: 2 * (d - v.numpy()),
-        method="SLSQP",
-        bounds=[(-0.8, None)] * 9,
-        options={"ftol": 1e-14},
-        constraints=totals,
-    )
-    assert ours == pytest.approx(expected.x, abs=1e-5)
-    assert project(torch.from_numpy(ours), classes, -0.8).numpy() == pytest.approx(ours, abs=1e-12)
 
 
 def test_scores_of_logits():

@@ -218,8 +218,7 @@ def test_every_file_form(tmp_path, monkeypatch):
     build = shifts.find("file")
     single = re.search(r"`file\.path (\S+) file\.features (\S+)\s+file\.labels (\S+)`", page)
     drawn = [
-        build(path=path, labels_per_class=5, num_unseen=1)
-        for path in ("graph.pt", "graph.npz", "benchmark.npz")
+        build(path=path, labels_per_class=5, num_unseen=1) for path in ("graph.pt", "graph.npz")
     ]
     drawn.append(
         build(

@@ -18,7 +18,7 @@ from test_store import experiment, run
 import graphgym_srnc
 from graphgym_srnc import ERM
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import files, networks, pyg
+from graphgym_srnc.data import datasets, files, networks
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
 from graphgym_srnc.io.settings import plain_yaml
@@ -70,10 +70,9 @@ CLAIMS = {
     "ray::test_only_a_finished_run_of_the_config_is_stored",
     "has a `SHA256SUMS`": "store::test_sha256sum_reads_our_checksums "
     "check::test_what_is_wrong_is_told_by_name",
-    "contain a SHA-256 of their own": "check::test_a_changed_bit_is_refused_or_changes_nothing "
-    "cache::test_two_processes_parse_once",
+    "contain a SHA-256 of their own": "check::test_a_changed_bit_is_refused_or_changes_nothing",
     "A damaged file is never": "check::test_a_changed_bit_is_refused_or_changes_nothing "
-    "cache::test_two_processes_parse_once benchmarks_faults::test_nothing_is_wrong_in_silence "
+    "benchmarks_faults::test_nothing_is_wrong_in_silence "
     "store::test_a_damaged_record_is_told_and_kept_aside",
     "an edit causes": "tables::test_what_was_edited_by_hand_stays_and_is_told "
     "check::test_an_edited_config_is_told",
@@ -242,7 +241,7 @@ def test_what_downloads_check():
     assert "_create_unverified_context" in inspect.getsource(torch_geometric.data.download)
     for family in (networks.CITATION, networks.OCNNC):
         assert re.match(r"https://.*[0-9a-f]{40}", family.url)
-    names = {line.split()[1] for line in pyg.PLANETOID.read_text().splitlines()}
+    names = {line.split()[1] for line in datasets.PLANETOID.read_text().splitlines()}
     assert all(name.startswith("ind.") for name in names)
 
 

@@ -33,7 +33,6 @@ def home(tmp_path, monkeypatch) -> str:
         monkeypatch.setattr(family, "nodes", sizes)
         monkeypatch.setattr(family, "words", written.WORDS)
     monkeypatch.setattr(networks, "urlopen", written.unreachable)
-    monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
     return str(tmp_path)
 
 
@@ -45,19 +44,18 @@ def home(tmp_path, monkeypatch) -> str:
 @pytest.mark.parametrize(
     "family, name, nodes, edges, rest",
     [
-        (CITATION, "acmv9", 9360, 15556, 581),
+        (CITATION, "acmv9", 9360, 15556, 0),
         (OCNNC, "acm-v8", 8806, 17661, 3012),
     ],
 )
 def test_the_published_networks(family, name, nodes, edges, rest):
-    """``rest``: papers with two labels, or of unknown classes."""
+    """``rest``: papers of unknown classes."""
     data = family.load(name, str(DATA))
     assert (data.num_nodes, data.num_edges // 2, data.num_features) == (nodes, edges, family.words)
     assert is_undirected(data.edge_index) and not contains_self_loops(data.edge_index)
     assert data.y.unique().tolist() == list(range(family.classes))
     if family is CITATION:
-        assert data.num_two == rest and data.x.unique().tolist() == [0.0, 1.0]
-        assert int((CITATION.load(name, str(DATA), two_labels="drop").y < 0).sum()) == rest
+        assert data.x.unique().tolist() == [0.0, 1.0]
     else:
         assert int((data.y >= 5).sum()) == rest and torch.equal(data.x, data.x.round())
 
@@ -70,12 +68,10 @@ def linked(matrix) -> set[tuple[int, int]]:
 def test_files_are_read_as_documented(home):
     fields = written.citation_network("acmv9")
     data = CITATION.load("ACMv9", home)
-    assert data.y[:3].tolist() == [1, 1, 2] and data.num_two == 1
+    assert data.y[:3].tolist() == [1, 1, 2]
     assert torch.equal(data.x, torch.from_numpy(fields["attrb"] > 0).float())
     assert set(zip(*data.edge_index.tolist())) == linked(fields["network"])
     assert data.cleaned["self_loops"] == 1 and data.cleaned["one_way"] > 0
-    assert CITATION.load("acmv9", home, two_labels="drop").y[:2].tolist() == [-1, 1]
-    assert CITATION.load("acmv9", home).y[0] == 1  # what is kept in memory stays as it is
 
     fields, data = written.ocnnc_network("acm-v8"), OCNNC.load("ACM-v8", home)
     assert data.y.tolist() == fields["labels"][0].tolist()
@@ -157,8 +153,7 @@ def test_close_set_without_target_labels(home):
     assert sizes == [80, 20, 60, 60]
     assert task.validation is task.source and torch.equal(task.val, task.source_val)
     assert not overlap(task.train, task.val)
-    told = {"source": "acmv9", "target": "dblpv7", "split_seed": 3, "two_labels": "first"}
-    told |= {"nodes_with_two_labels": {"source": 1, "target": 1}, "unseen": []}
+    told = {"source": "acmv9", "target": "dblpv7", "split_seed": 3, "unseen": []}
     assert task.info | told == task.info
     assert describe(task)["splits"]["val"] == 20 and task.class_names == ()
 
@@ -184,9 +179,6 @@ def test_sizes(home):
     assert (len(task.val), len(task.test), len(task.source_val)) == (30, 50, 50)
     assert not overlap(task.val, task.test) and not overlap(task.train, task.source_val)
     assert len(cross_graph(root=home, num_val=30, val_share=0.0).source_val) == 0
-    task, full = cross_graph(root=home, labels_per_class=3), cross_graph(root=home)
-    assert task.source.y[task.train].bincount().tolist() == [3] * 5 and len(task.source_val) == 20
-    assert set(task.train.tolist()) < set(full.train.tolist()) and torch.equal(task.val, full.val)
 
 
 def test_masked_classes(home):
@@ -244,17 +236,19 @@ def test_index_sets_tell_nothing_of_masked_classes(pair):
     assert kept[0] == kept[1]
 
 
-def test_masked_nodes_dropped(home):
-    options = {"root": home, "unseen": [1], "unlabelled_share": 0.0}
-    kept, task = (cross_graph(**options, drop_nodes=drop) for drop in (False, True))
-    known = (kept.source.y_true != 1).nonzero().view(-1)
-    assert task.source.num_nodes == len(known) and torch.equal(task.source.x, kept.source.x[known])
-    assert torch.equal(known[task.train], kept.train)
-    assert set(known[task.val].tolist()) < set(kept.val.tolist())
-    assert 4 not in task.source.y.tolist() and 4 in task.target.y.tolist()
-    pairs = {(a, b) for a, b in kept.source.edge_index.T.tolist() if {a, b} <= set(known.tolist())}
-    assert {(int(known[a]), int(known[b])) for a, b in task.source.edge_index.T.tolist()} == pairs
-    assert equal(cross_graph(root=home), cross_graph(root=home, drop_nodes=True))
+@pytest.mark.parametrize(
+    "source, target, nodes, features, classes",
+    [("Airports/USA", "airports/brazil", 40, 241, 4), ("twitch/de", "Twitch/EN", 80, 16, 2)],
+)
+def test_networks_of_pyg(tmp_path, source, target, nodes, features, classes):
+    written.networks(tmp_path)
+    task = cross_graph(root=str(tmp_path), source=source, target=target)
+    assert (task.num_known, task.open_set, len(task.test)) == (classes, False, nodes)
+    assert task.num_features == features and task.oracle.num_known == classes
+    assert task.name == {4: "cross_graph/USA-Brazil", 2: "cross_graph/DE-EN"}[classes]
+    if features == 241:  # one-hot degrees, which both networks share
+        degree = torch.bincount(task.target.edge_index[0], minlength=nodes)
+        assert torch.equal(task.target.x, torch.eye(241)[degree])
 
 
 # ---- your own files ----
@@ -283,13 +277,11 @@ def test_own_files(tmp_path):
     tasks = []
     for kind in (".pt", ".npz", ""):
         source, target = saved(tmp_path / f"a{kind}", graph()), tmp_path / f"b{kind}"
-        more = {"target": saved(target, graph(50, seed=1)), "labels_per_class": 4}
-        tasks.append(cross_graph(source=source, **more))
+        tasks.append(cross_graph(source=source, target=saved(target, graph(50, seed=1))))
     assert equal(tasks[0], tasks[1]) and tasks[0].name == "cross_graph/a-b"
     assert tasks[2].num_known == 3 and len(tasks[2].test) == 50
-    assert "two_labels" not in tasks[0].info
     relative = {"source": "a.pt", "target": "b.npz", "root": str(tmp_path)}
-    assert equal(tasks[0], cross_graph(**relative, labels_per_class=4))
+    assert equal(tasks[0], cross_graph(**relative))
 
 
 def test_words_for_labels_are_matched(tmp_path):
@@ -342,7 +334,6 @@ def test_refused_pairs(tmp_path, home):
 def test_refused_options(home):
     for key, options in {
         "val_share": {"val_share": 0.001},
-        "labels_per_class": {"labels_per_class": 1000},
         "unlabelled_share": {"unseen": [0], "unlabelled_share": 0.8},
         "num_val": {"num_val": 80},
         "unseen": {"unseen": [0, 1, 2, 3]},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import functools
-import gzip
 import hashlib
 import itertools
 import json
@@ -464,32 +463,6 @@ def test_numbers_of_other_countries(cells, expected):
 
 
 # Files of other programs.
-
-
-def shapes(path: Path, **given) -> tuple:
-    words = features.TextOptions(min_nodes=1, stop_words="none")
-    made, _ = homogeneous.make_graph(path, text=["title"], words=words, **given)
-    return list(made.ids), list(made.labels or ()), made.edges.T.tolist(), made.texts
-
-
-def test_tables_for_neo4j(tmp_path):
-    rows = [(f"text {i}", f"p{i}", ("Art", "Law")[i % 2]) for i in range(10)]
-    nodes = write(tmp_path / "nodes.csv", ("title", "pageId:ID", ":LABEL"), rows)
-    links = write(tmp_path / "links.csv", (":TYPE", ":START_ID", ":END_ID"), [("x", "p1", "p0")])
-    made, _ = homogeneous.make_graph(nodes, links, text=["title"])
-    assert made.ids[0] == "p0" and made.edges.tolist() == [[1], [0]] and made.labels[1] == "Law"
-
-
-def test_packed_tables_and_links_with_spaces(tmp_path):
-    nodes = tmp_path / "nodes.csv.gz"
-    nodes.write_bytes(gzip.compress(b"id,title\r\na,word\r\nb,word\r\n"))
-    (tmp_path / "links.edgelist").write_text("% a comment\na b 1\n")
-    (tmp_path / "links.csv").write_text("a b\nb a\n")
-    assert shapes(nodes, links=tmp_path / "links.edgelist")[2] == [[0, 1]]
-    assert shapes(nodes, links=tmp_path / "links.csv")[2] == [[0, 1], [1, 0]]
-    nodes.write_bytes(nodes.read_bytes()[:-9])
-    with pytest.raises(InputError, match=r"nodes\.csv\.gz.*the file cannot be read"):
-        shapes(nodes, links=tmp_path / "links.csv")
 
 
 def test_tables_in_json_parquet_and_excel(tmp_path, monkeypatch, capsys):

@@ -64,7 +64,6 @@ class Trapped(Trap):
 def mark(tmp_path, monkeypatch) -> Path:
     """The file that no test without trust may find; data sets are read anew."""
     monkeypatch.delenv("GRAPHGYM_SRNC_DATA", raising=False)
-    monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     shifts.forget()
     yield tmp_path / "ran"

@@ -161,6 +161,32 @@ def arxiv(folder: Path, x: np.ndarray, edges: np.ndarray, y: np.ndarray, years: 
     return folder
 
 
+def networks(folder: Path) -> None:
+    """The raw files of two airport networks, of two Twitch networks and of Elliptic."""
+    for name, nodes in (("usa", 60), ("brazil", 40)):
+        made, raw = graph(nodes, 4), folder / "airports" / name / "raw"
+        raw.mkdir(parents=True)
+        lines = "".join(f"{7 * v} {c}\n" for v, c in enumerate(made.y.tolist()))
+        (raw / f"labels-{name}-airports.txt").write_text(f"node label\n{lines}")
+        links = "".join(f"{7 * a} {7 * b}\n" for a, b in made.edge_index.T.tolist())
+        (raw / f"{name}-airports.edgelist").write_text(links)
+    for seed, name in enumerate(("DE", "EN")):
+        made, raw = graph(80, 2, 16, seed), folder / "twitch" / name / "raw"
+        raw.mkdir(parents=True)
+        arrays = {"features": made.x, "target": made.y, "edges": made.edge_index.T}
+        np.savez(raw / f"{name}.npz", **{key: value.numpy() for key, value in arrays.items()})
+    made, raw = graph(120, 3, 6), folder / "ellipticbitcoindataset" / "raw"
+    raw.mkdir(parents=True)
+    ids, steps = 1000 + np.arange(120), np.arange(120) % 4 * 5 + 30  # 30, 35, 40 and 45
+    table = np.column_stack([ids, steps, made.x.numpy()])
+    np.savetxt(raw / "elliptic_txs_features.csv", table, fmt="%g", delimiter=",")
+    labels = zip(ids, made.y.tolist())
+    rows = "".join(f"{id},{('2', '1', 'unknown')[label]}\n" for id, label in labels)
+    (raw / "elliptic_txs_classes.csv").write_text(f"txId,class\n{rows}")
+    links = "".join(f"{ids[a]},{ids[b]}\n" for a, b in made.edge_index.T.tolist() if a < b)
+    (raw / "elliptic_txs_edgelist.csv").write_text(f"txId1,txId2\n{links}")
+
+
 def all_of_them(folder: Path) -> Path:
     """Every data set that a shipped config names; returns ``folder``.
 
@@ -174,6 +200,7 @@ def all_of_them(folder: Path) -> Path:
     npz(folder, "coauthor/CS/raw/ms_academic_cs.npz", 15, num_nodes=1200)
     citation(folder)
     ocnnc(folder)
+    networks(folder)
     years = np.repeat([2008, 2013, 2016, 2018, 2020], PERIODS)
     papers = graph(len(years), 4, 16)
     order = np.random.RandomState(0).permutation(len(years))
@@ -213,7 +240,9 @@ DATA = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or Path(__file__).parents[2] / 
 
 def real(place: str) -> pytest.MarkDecorator:
     """Skip a test unless the data folder has a real file or folder."""
-    return pytest.mark.skipif(not (DATA / place).exists(), reason=f"no {place} in {DATA}")
+    return pytest.mark.skipif(
+        not (DATA / place).exists(), reason=f"no published files {place} in {DATA}"
+    )
 
 
 def refused(key: str, function: Callable[..., Any], **options: Any) -> InputError:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from graphgym_srnc.backbones.sparse import Sparse
-from graphgym_srnc.data import columns
+from graphgym_srnc.data import cleaning
 from graphgym_srnc.errors import InputError
 
 FEATURES = ("row", "l2", "auto", "none")
@@ -57,7 +57,7 @@ def _cached(function: Callable[[Tensor, str], T], x: Tensor, features: str) -> T
 def _warnings(x: Tensor, features: str) -> list[str]:
     mapped = getattr(x, "mapped", False)
     centred = features == "auto" and (mapped or isinstance(scaled_features(x, features), Tensor))
-    low, high = columns.ends(_in_memory(x))
+    low, high = cleaning.ends(_in_memory(x))
     if not (low < high).any():
         return ["all nodes have the same features. Give features that differ between nodes."]
     size = high - low if centred else torch.maximum(low.abs(), high.abs())
@@ -74,7 +74,7 @@ def _warnings(x: Tensor, features: str) -> list[str]:
 
 def _in_memory(x: Tensor) -> Tensor:
     """The matrix in strided layout, without gradients."""
-    return columns.narrowed((x if x.layout == torch.strided else x.to_dense()).detach())
+    return cleaning.narrowed((x if x.layout == torch.strided else x.to_dense()).detach())
 
 
 def _scale(x: Tensor, features: str) -> Sparse | Tensor:
@@ -91,7 +91,7 @@ def _scale(x: Tensor, features: str) -> Sparse | Tensor:
 
 def _centred(x: Tensor) -> Tensor:
     """Dense rows without their large common component, which hides their differences."""
-    x = x.double() if columns.offset(*columns.ends(x)).any() else x
+    x = x.double() if cleaning.offset(*cleaning.ends(x)).any() else x
     return x - x.mean(0)
 
 
@@ -116,7 +116,7 @@ class Mapped:
         self.x, self.features, self.shape, self.device = x, features, x.shape, device
         self.mean: Tensor | None = None
         if features == "auto":
-            total = sum(rows.sum(0, dtype=torch.float64) for rows in x.split(columns.ROWS))
+            total = sum(rows.sum(0, dtype=torch.float64) for rows in x.split(cleaning.ROWS))
             self.mean = total.div(len(x)).float()
 
     def __getitem__(self, nodes: Tensor | slice) -> Tensor:

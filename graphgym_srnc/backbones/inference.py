@@ -21,7 +21,7 @@ from graphgym_srnc.backbones.sampling import (
 )
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.backbones.view import Block, View
-from graphgym_srnc.data.columns import ROWS
+from graphgym_srnc.data.cleaning import ROWS
 
 CHUNK = 2**20
 """Number of nodes and edges that are processed at a time."""

@@ -44,7 +44,7 @@ def list_data(root: str) -> None:
     """Print each data set's name, whether its raw files are here, and where they belong."""
     from graphgym_srnc.core.text import aligned
     from graphgym_srnc.data.catalogue import known_names, raw_folder, resolve
-    from graphgym_srnc.data.home import homes
+    from graphgym_srnc.data.home import folder_of
     from graphgym_srnc.shifts import names
 
     places = {name: (resolve(name)[0], raw_folder(*resolve(name))) for name in known_names()}
@@ -57,9 +57,9 @@ def list_data(root: str) -> None:
     }
     rows = [("dataset.name", "here", "raw files")]
     for name, (family, place) in places.items():
-        paths = [folder / place for folder in homes(family, root)]
-        found = next((path for path in paths if path.is_file() or any(path.glob("*"))), None)
-        rows.append((name, "yes" if found else "no", str(found or paths[0])))
+        path = folder_of(family, root) / place
+        found = path.is_file() or any(path.glob("*"))
+        rows.append((name, "yes" if found else "no", str(path)))
     print(aligned(rows))
     print(
         "The short name is enough where it is unique: Cora for Planetoid/Cora, Photo for "

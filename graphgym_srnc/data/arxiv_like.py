@@ -58,6 +58,16 @@ The unit is the distance of a class from its field, which is that of a topic fro
 LAG = 2.5
 """Mean number of years between a paper and what it cites."""
 
+FEATURES, TOPICS = 128, 110
+"""Number of features, and of topics; a class has more topics, the more papers it has."""
+
+BORROWED, CITATIONS = 0.25, 7.2
+"""Share of the papers about a topic of another class in the same field; mean citations of a paper,
+before repeated ones merge and those to nowhere drop."""
+
+IN_TOPIC, IN_CLASS, IN_FIELD = 0.8, 0.095, 0.04
+"""Shares of the citations to a paper's topic, to its class and to its field; others go anywhere."""
+
 
 class Topics(NamedTuple):
     """Topics ``[T]``: class, first year (0 = from the start) and popularity."""
@@ -65,12 +75,6 @@ class Topics(NamedTuple):
     label: Array
     birth: Array
     popularity: Array
-
-
-def papers() -> tuple[Array, Array]:
-    """Year and class of each of the 169,343 papers, ``[V]`` each, sorted by class and year."""
-    label, year = np.indices(COUNTS.shape).reshape(2, -1)
-    return np.repeat(YEARS[year], COUNTS.ravel()), np.repeat(label, COUNTS.ravel())
 
 
 def years_and_labels(share: float, known_until: int, rng: Rng) -> tuple[Array, Array]:
@@ -84,7 +88,10 @@ def years_and_labels(share: float, known_until: int, rng: Rng) -> tuple[Array, A
         known_until: last year of the source.
         rng: draws them.
     """
-    year, label = papers()
+    label, year = (
+        np.repeat(part, COUNTS.ravel()) for part in np.indices(COUNTS.shape).reshape(2, -1)
+    )
+    year = YEARS[year]
     order = rng.permutation(len(year))
     year, label = year[order], label[order]
     early = (year <= known_until).nonzero()[0]
@@ -97,52 +104,27 @@ def years_and_labels(share: float, known_until: int, rng: Rng) -> tuple[Array, A
     return year[kept], label[kept]
 
 
-def arxiv_like(
-    years: Array,
-    labels: Array,
-    *,
-    rng: Rng,
-    num_features: int = 128,
-    num_topics: int = 110,
-    borrowed: float = 0.25,
-    citations: float = 7.2,
-    in_topic: float = 0.8,
-    in_class: float = 0.095,
-    in_field: float = 0.04,
-) -> Data:
+def arxiv_like(years: Array, labels: Array, rng: Rng) -> Data:
     r"""Features and citations for given papers, in time and memory :math:`O(E + V F)`.
 
     Args:
         years: year of each paper, ``[V]``.
         labels: class of each paper, ``[V]``, in the order of ogbn-arxiv.
         rng: draws everything.
-        num_features: :math:`F`.
-        num_topics: topics of all classes together; a class has more, the more papers it has.
-        borrowed: share of the papers about a topic of another class in the same field.
-        citations: mean number of citations a paper makes, before repeated ones merge and those to
-            nowhere drop.
-        in_topic, in_class, in_field: shares of the citations to the paper's topic, to any paper of
-            its class, and to any of its field; the others go anywhere.
 
     Returns:
         ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` from a paper to those that it cites, ``y``
-        ``[V]``, ``node_year`` ``[V]``, and ``topic`` ``[V]`` of which a paper is about.
+        ``[V]`` and ``node_year`` ``[V]``.
     """
     field, time = _field_of_class()[labels], years + rng.random_sample(len(years))
-    topics = _topics(labels, num_topics, rng)
+    topics = _topics(labels, rng)
     home = _own_topic(years, labels, topics, rng)
-    subject = _borrow(home, years, labels, field, borrowed, rng)
-    x = _features(subject, years, topics, num_features, rng)
+    subject = _borrow(home, years, labels, field, rng)
+    x = _features(subject, years, topics, rng)
     groups = (subject, home), (labels, labels), (field, field), (np.zeros_like(field),) * 2
-    edges = _citations(time, groups, citations, np.cumsum((in_topic, in_class, in_field)), rng)
-    tensors = {
-        "edge_index": edges,
-        "y": labels.astype(np.int64),
-        "node_year": years.astype(np.int64),
-        "topic": subject,
-        "x": x,
-    }
-    return Data(num_nodes=len(years), **{key: torch.from_numpy(a) for key, a in tensors.items()})
+    arrays = {"x": x, "edge_index": _citations(time, groups, rng)}
+    arrays |= {"y": labels.astype(np.int64), "node_year": years.astype(np.int64)}
+    return Data(num_nodes=len(years), **{key: torch.from_numpy(a) for key, a in arrays.items()})
 
 
 def _rank(group: Array) -> Array:
@@ -158,11 +140,11 @@ def _field_of_class() -> Array:
     return np.array([number[name] for name in CLASS_NAMES])
 
 
-def _topics(labels: Array, num_topics: int, rng: Rng) -> Topics:
+def _topics(labels: Array, rng: Rng) -> Topics:
     num_classes = len(CLASS_NAMES)
     # Topics grow more slowly than their class, so that small ones have some too.
     share = np.bincount(labels, minlength=num_classes) ** 0.75
-    beyond_first = max(num_topics - num_classes, 0)
+    beyond_first = TOPICS - num_classes
     ends = np.round(np.cumsum(share / share.sum()) * beyond_first).astype(int)
     more = np.repeat(np.arange(num_classes), np.diff(ends, prepend=0))
     label = np.concatenate([np.arange(num_classes), more])
@@ -190,13 +172,11 @@ def _own_topic(years: Array, labels: Array, topics: Topics, rng: Rng) -> Array:
     return topic
 
 
-def _borrow(
-    home: Array, years: Array, labels: Array, field: Array, borrowed: float, rng: Rng
-) -> Array:
+def _borrow(home: Array, years: Array, labels: Array, field: Array, rng: Rng) -> Array:
     """What each paper is about: its topic, or one of another class of its field and year."""
     subject, group = home.copy(), field * 10_000 + years
     line = np.argsort(group, kind="stable")
-    open_papers = (rng.random_sample(len(home)) < borrowed).nonzero()[0]
+    open_papers = (rng.random_sample(len(home)) < BORROWED).nonzero()[0]
     for _ in range(8):  # a paper that meets its own class so often stays with its own topic
         low = np.searchsorted(group[line], group[open_papers], "left")
         high = np.searchsorted(group[line], group[open_papers], "right")
@@ -208,9 +188,9 @@ def _borrow(
     return subject
 
 
-def _features(subject: Array, years: Array, topics: Topics, num_features: int, rng: Rng) -> Array:
+def _features(subject: Array, years: Array, topics: Topics, rng: Rng) -> Array:
     def directions(count: int) -> Array:
-        vectors = rng.standard_normal((count, num_features)) / num_features**0.5
+        vectors = rng.standard_normal((count, FEATURES)) / FEATURES**0.5
         return vectors.astype(np.float32)
 
     field, count = _field_of_class(), len(topics.label)
@@ -218,7 +198,7 @@ def _features(subject: Array, years: Array, topics: Topics, num_features: int, r
     of_topic, way = directions(count), directions(count)
     kin = np.where(topics.birth, KINSHIP, 1).astype(np.float32)[:, None]
     middle = of_field[field[topics.label]] + kin * of_class[topics.label] + of_topic
-    x = np.empty((len(subject), num_features), dtype=np.float32)
+    x = np.empty((len(subject), FEATURES), dtype=np.float32)
     for start in range(0, len(x), 8192):  # blocks, since the generator makes 64-bit numbers
         block = slice(start, start + 8192)
         moved = DRIFT * (years[block] - 2010) / 10
@@ -227,18 +207,16 @@ def _features(subject: Array, years: Array, topics: Topics, num_features: int, r
     return x
 
 
-def _citations(
-    time: Array, groups: tuple[tuple[Array, Array], ...], mean: float, shares: Array, rng: Rng
-) -> Array:
+def _citations(time: Array, groups: tuple[tuple[Array, Array], ...], rng: Rng) -> Array:
     """Pairs ``[2, E]`` of a paper and one that it cites, which is of a group by kind of citation.
 
     A kind has two arrays of groups, ``[V]`` each: citations go to papers whose group in the first
-    is that of the citing paper in the first or, by even chance, in the second. ``shares`` are the
-    cumulated shares of the kinds but the last.
+    is that of the citing paper in the first or, by even chance, in the second.
     """
-    count = rng.poisson(mean * rng.gamma(2.0, 0.5, len(time)))
+    count = rng.poisson(CITATIONS * rng.gamma(2.0, 0.5, len(time)))
     paper = np.repeat(np.arange(len(time)), count)
     fame = np.minimum((1 - rng.random_sample(len(time))) ** (-1 / 1.5), len(time) ** 0.5)
+    shares = np.cumsum((IN_TOPIC, IN_CLASS, IN_FIELD))
     kind = np.searchsorted(shares, rng.random_sample(len(paper)), "right")
     first_half = rng.random_sample(len(paper)) < 0.5
     since = np.floor(time[paper]) - (rng.geometric(1 / (1 + LAG), len(paper)) - 1)

@@ -44,15 +44,13 @@ def dcsbm(
     avg_degree: float = 5.0,
     homophily: float = 0.8,
     degree_exponent: float = 2.8,
-    blocks_per_class: int = 1,
-    cohesion: float = 0.9,
 ) -> Data:
     r"""A graph with binary bag-of-words features, in time and memory O(E + V·F).
 
     Each edge starts at a node drawn by its propensity :math:`\theta`, goes to a node of the same
-    class with probability ``homophily``, else to one of another class, and within the class stays
-    in its block with probability ``cohesion``; the end is drawn by :math:`\theta` too. Every node
-    starts at least one edge as long as there are as many edges as nodes.
+    class with probability ``homophily``, else to one of another class; the end is drawn by
+    :math:`\theta` too. Every node starts at least one edge as long as there are as many edges as
+    nodes.
 
     Args:
         num_nodes: :math:`V`.
@@ -63,19 +61,15 @@ def dcsbm(
             once.
         homophily: share of edges inside classes.
         degree_exponent: exponent of the power law of :math:`\theta`, above 2; 0 = all equal.
-        blocks_per_class: communities that a class falls into.
-        cohesion: share of the edges inside a class that stay inside a community.
 
     Returns:
-        ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` (both directions), ``y`` ``[V]`` and ``block``
-        ``[V]``.
+        ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` (both directions) and ``y`` ``[V]``.
 
     Raises:
-        InputError: too few nodes for the blocks or the degree, or an impossible exponent.
+        InputError: too few nodes for the classes or the degree, or an impossible exponent.
     """
-    num_blocks = len(shares) * blocks_per_class
-    if num_nodes < 2 * num_blocks:
-        allowed = f"{2 * num_blocks} or more, two for each of {num_blocks} blocks"
+    if num_nodes < 2 * len(shares):
+        allowed = f"{2 * len(shares)} or more, two for each of {len(shares)} classes"
         raise InputError("num_nodes", num_nodes, allowed)
     if not 0 < avg_degree < num_nodes / 4:
         allowed = f"more than 0, less than {num_nodes / 4:g} (num_nodes / 4)"
@@ -84,35 +78,26 @@ def dcsbm(
         allowed = "more than 2, or 0 for equal propensities"
         raise InputError("degree_exponent", degree_exponent, allowed)
 
-    block_shares = np.repeat(shares / blocks_per_class, blocks_per_class)
-    block = np.sort(_fill(block_shares, num_nodes))
-    label = block // blocks_per_class
+    label = np.sort(_fill(shares, num_nodes))
     theta = np.ones(num_nodes)
     if degree_exponent:
         power = (1 - rng.random_sample(num_nodes)) ** (-1 / (degree_exponent - 1))
         theta = np.minimum(power, num_nodes**0.5)
     count = round(num_nodes * avg_degree / 2)
-    cohesion = cohesion if blocks_per_class > 1 else 1.0
-    edges = _edges(theta, label, block, count, homophily, cohesion, rng)
+    edges = _edges(theta, label, count, homophily, rng)
 
     new_id = rng.permutation(num_nodes)  # so that node ids say nothing about classes
     node, word = _words(topics, label, rng)
     x = torch.zeros(num_nodes, topics.shape[1])
     x[torch.from_numpy(new_id[node]), torch.from_numpy(word)] = 1
-    y, block_of = np.empty_like(label), np.empty_like(block)
-    y[new_id], block_of[new_id] = label, block
-    both = new_id[np.concatenate([edges, edges[::-1]], 1)]
-    return Data(
-        x=x,
-        edge_index=torch.from_numpy(both),
-        y=torch.from_numpy(y),
-        block=torch.from_numpy(block_of),
-        num_nodes=num_nodes,
-    )
+    y = np.empty_like(label)
+    y[new_id] = label
+    both = torch.from_numpy(new_id[np.concatenate([edges, edges[::-1]], 1)])
+    return Data(x=x, edge_index=both, y=torch.from_numpy(y), num_nodes=num_nodes)
 
 
 def _fill(shares: Array, count: int) -> Array:
-    """A group for each of ``count`` nodes, sizes in proportion to ``shares`` but two at least."""
+    """A class for each of ``count`` nodes, sizes in proportion to ``shares`` but two at least."""
     sizes = np.maximum((shares * count).astype(int), 2)
     while sizes.sum() > count:
         sizes[sizes.argmax()] -= 1
@@ -120,19 +105,11 @@ def _fill(shares: Array, count: int) -> Array:
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
-def _edges(
-    theta: Array,
-    label: Array,
-    block: Array,
-    count: int,
-    homophily: float,
-    cohesion: float,
-    rng: Rng,
-) -> Array:
-    """Distinct node pairs ``[2, count]``, fewer in a graph too dense; nodes are sorted by block."""
+def _edges(theta: Array, label: Array, count: int, homophily: float, rng: Rng) -> Array:
+    """Distinct node pairs ``[2, count]``, fewer in a graph too dense; nodes are sorted by class."""
     mass = np.concatenate([[0.0], theta.cumsum()])
-    low_class, high_class = _bounds(mass, label)
-    low_block, high_block = _bounds(mass, block)
+    # Where the stretch of each node's class begins and ends on the line of propensities.
+    first, last = (mass[np.searchsorted(label, label, side)] for side in ("left", "right"))
 
     def node_at(point: Array) -> Array:
         return np.clip(np.searchsorted(mass, point, "right") - 1, 0, len(theta) - 1)
@@ -147,9 +124,8 @@ def _edges(
             every = rng.permutation(len(theta))[:missing]
             start[: len(every)] = every
         inside = rng.random_sample(missing) < homophily
-        near = inside & (rng.random_sample(missing) < cohesion)
-        low = np.where(near, low_block[start], low_class[start])
-        high = np.where(near, high_block[start], high_class[start])
+        rng.random_sample(missing)  # equal seeds give the graphs of published results
+        low, high = first[start], last[start]
         point = rng.random_sample(missing)
         # Outside its class an end falls on the rest of the line, with the class's own stretch cut
         # out.
@@ -159,14 +135,6 @@ def _edges(
         pair = np.minimum(start, end) * len(theta) + np.maximum(start, end)
         keys = np.unique(np.concatenate([keys, pair[start != end]]))
     return np.stack([keys // len(theta), keys % len(theta)])
-
-
-def _bounds(mass: Array, group: Array) -> tuple[Array, Array]:
-    """Where the stretch of each node's group begins and ends on the line of propensities."""
-    return (
-        mass[np.searchsorted(group, group, "left")],
-        mass[np.searchsorted(group, group, "right")],
-    )
 
 
 def _words(topics: Array, label: Array, rng: Rng) -> tuple[Array, Array]:

@@ -19,6 +19,9 @@ FAMILIES: dict[str, dict[str, str]] = {
     "Amazon": {"Computers": "Computers/raw", "Photo": "Photo/raw"},
     "Coauthor": {"CS": "CS/raw", "Physics": "Physics/raw"},
     "WikiCS": {"": "raw"},
+    "Airports": {"USA": "usa/raw", "Brazil": "brazil/raw", "Europe": "europe/raw"},
+    "Twitch": {name: f"{name}/raw" for name in ("DE", "EN", "ES", "FR", "PT", "RU")},
+    "EllipticBitcoinDataset": {"": "raw"},
     "OGB": {"ogbn-arxiv": "ogbn_arxiv/raw", "ogbn-products": "ogbn_products/raw"},
 }
 """Family, members, and a member's folder of raw files below ``<root>/<family in lower case>``."""
@@ -54,7 +57,10 @@ def resolve(name: str) -> tuple[str, str]:
     Raises:
         InputError: nothing has that name.
     """
-    table = {"corafull": ("CitationFull", "Cora")}
+    table = {
+        "corafull": ("CitationFull", "Cora"),
+        "elliptic": ("EllipticBitcoinDataset", ""),
+    }
     for family, members in FAMILIES.items():
         for member in members:
             table[_join(family, member).lower()] = (family, member)
@@ -74,10 +80,11 @@ def resolve(name: str) -> tuple[str, str]:
     ]
     if family not in FAMILIES and family in others and plain:
         return family, member
-    spelled = {known.lower(): known for known in (*others, *FAMILIES, *known_names())}
+    spelled = {other.lower(): other for other in others}
+    spelled |= {known: _join(*found) for known, found in table.items()}
     near = [spelled[key] for key in difflib.get_close_matches(name.lower(), spelled, 3)]
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
-    hint += f"Use one of {', '.join(known_names())}, or Class/Member of torch_geometric.datasets"
+    hint += "Use a name of graphgym-srnc data list, or Class/Member of torch_geometric.datasets"
     raise InputError.plain("name", f"there is no data set {name!r}", hint)
 
 

@@ -1,20 +1,48 @@
-"""PyG's node-classification data sets by name, each in the one form that methods see."""
+"""PyG's and ogb's node-classification data sets by name, each in the one form that methods see."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+import hashlib
+import sys
+import tempfile
+import warnings
+from contextlib import redirect_stdout
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
-from torch_geometric.data import Data
+import pandas
+import torch
+import torch_geometric.datasets
+from torch.nn import functional as F
+from torch_geometric.data import Data, Dataset
+from torch_geometric.utils import degree, index_to_mask
 
-from graphgym_srnc.data import catalogue, cleaning, home, pyg
-from graphgym_srnc.io import tensors
-from graphgym_srnc.io.cache import cache_folder, locked
+from graphgym_srnc.data import catalogue, cleaning, home, untrusted
+from graphgym_srnc.errors import InputError, reading
 
-KEPT = ("x", "edge_index", "y", "node_year", "train_mask", "val_mask", "test_mask")
-"""Fields in the file of a parsed graph; a file of a version with other fields is not read."""
+SAFE = set(
+    "Actor Airports Amazon CitationFull Coauthor DeezerEurope EllipticBitcoinDataset "
+    "FacebookPagePage Flickr GemsecDeezer GitHub HeterophilousGraphDataset LastFMAsia OGB "
+    "Planetoid Reddit Reddit2 Twitch WebKB WikiCS WikipediaNetwork".split()
+)
+"""Families that are read without ``--trust``.
+
+Their readers evaluate no text, and open arrays or text, or Planetoid's pickles of known SHA-256.
+"""
+
+TEXT = (".csv", ".csv.gz", ".edgelist", ".json", ".txt")
+"""Raw files that the readers of ``SAFE`` parse as text."""
+
+PLANETOID = Path(__file__).with_name("planetoid.sha256")
+"""Digests and names of Planetoid's pickles, as ``sha256sum`` writes them.
+
+The second one of ``ind.pubmed.allx`` is of a copy rebuilt from text with 6 significant digits; a
+GCN scores the same on it.
+"""
+
+MOST_DEGREE = 240
+"""Degree of an airport that has a feature of its own; larger ones share it."""
 
 
 @lru_cache(maxsize=2)
@@ -22,8 +50,7 @@ def load(name: str, root: str = "") -> Data:
     """One graph: ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]``, and public masks.
 
     A node without a label has ``y`` -1. Nothing is written beside the raw files, and they run no
-    code unless :func:`untrusted.trusted`; see :func:`pyg.read`. The result is shared between calls:
-    do not change it.
+    code unless :func:`untrusted.trusted`. The result is shared between calls: do not change it.
 
     Args:
         name: see :func:`catalogue.resolve`.
@@ -34,51 +61,120 @@ def load(name: str, root: str = "") -> Data:
             one graph with one label a node.
     """
     family, member = catalogue.resolve(name)
-    homes = home.homes(family, root)
-    # What takes long is done by one process, and others wait for its files.
-    takes_long = family == "OGB" or _present(family, member, homes) is None
-    lock = cache_folder() / f"{family}-{member}.lock"
-    with locked(lock) if takes_long else nullcontext():
-        source = _present(family, member, homes)
-        data = _load_parsed(_parsed_file(family, member, source))
-        if data is None:
-            data = pyg.read(family, name, member, homes, source or homes[0])
-            _store_parsed(data, _parsed_file(family, member, _present(family, member, homes)))
+    data = _read(family, member, name, home.folder_of(family, root))
     if (family, member) == ("Planetoid", "CiteSeer"):
         # 15 papers are missing in the raw files; PyG fills them in without features, edges or a
         # label and calls them class 0.
         data.y = data.y.masked_fill(data.x.abs().sum(1) == 0, -1)
-    return cleaning.clean(data, name)
+    if family == "EllipticBitcoinDataset":
+        data.y = data.y.masked_fill(data.y == 2, -1)  # PyG's class for transactions of no class
+    data = cleaning.clean(data, name)
+    if family == "Airports":
+        # PyG numbers the nodes as features, which another network cannot share.
+        count = degree(data.edge_index[0], data.num_nodes).long().clamp(max=MOST_DEGREE)
+        data.x = F.one_hot(count, MOST_DEGREE + 1).float()
+    return data
 
 
-def _present(family: str, member: str, homes: list[Path]) -> Path | None:
-    """The first folder that holds raw files of the data set."""
-    raw = catalogue.raw_folder(family, member)
-    return next((source for source in homes if any(home.files_below(source / raw))), None)
+def dataset_class(family: str) -> type[Dataset]:
+    """The class that reads a family of data sets."""
+    if family == "OGB":
+        from ogb.nodeproppred import PygNodePropPredDataset  # slow to import
+
+        return PygNodePropPredDataset
+    return getattr(torch_geometric.datasets, family)
 
 
-def _parsed_file(family: str, member: str, source: Path | None) -> Path | None:
-    """File of the parsed graph, for OGB only: its text files take long to parse."""
-    if family != "OGB" or source is None:
-        return None
-    files = home.files_below(source / catalogue.raw_folder(family, member))
-    stamp = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    digest = sha256(repr((KEPT, stamp)).encode()).hexdigest()
-    return cache_folder() / f"{member}-{digest[:16]}.safetensors"
+def _read(family: str, member: str, name: str, source: Path) -> Data:
+    """The one graph of a data set, with the split of ogb as masks, and times as ``node_year``.
+
+    PyG works on links in a temporary folder, so the data folder may be read-only, parallel runs
+    cannot meet, and processed files in the data folder are not read. Only downloads are kept.
+    """
+    if family not in SAFE and not untrusted.is_trusted():
+        message = f"PyG's reader of {family} may run code that the files of {name!r} contain"
+        raise InputError.plain("name", message, untrusted.HINT)
+    base, is_ogb = dataset_class(family), family == "OGB"
+    with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
+        staging = Path(folder)
+        for file in home.files_below(source):
+            link = staging / file.relative_to(source)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(file.resolve())
+        if is_ogb and (staging / member.replace("-", "_")).is_dir():
+            # Without this file ogb asks on the terminal.
+            (staging / member.replace("-", "_") / "RELEASE_v1.txt").touch()
+
+        reader = _staged_class(base, name, staging, source)
+        arguments = {"name": member} if member else {}
+        with warnings.catch_warnings(), redirect_stdout(sys.stderr), untrusted.tensors_only():
+            warnings.simplefilter("ignore")
+            with reading(source, f"a folder from which PyG's {base.__name__} reads {name}", "name"):
+                dataset = reader(**arguments, root=str(staging))
+                data, split = dataset[0], dataset.get_idx_split() if is_ogb else {}
+            if len(dataset) != 1 or not hasattr(data, "edge_index") or data.y is None:
+                raise InputError.plain("name", f"{name!r} is not one graph with node classes")
+            for part, nodes in split.items():
+                mask = "val_mask" if part == "valid" else f"{part}_mask"
+                data[mask] = index_to_mask(nodes, data.num_nodes)
+            if family == "EllipticBitcoinDataset":  # PyG reads their steps, and drops them
+                steps = pandas.read_csv(dataset.raw_paths[0], header=None, usecols=[1])
+                data.node_year = torch.tensor(steps[1].to_numpy())
+        home.keep(staging, source)
+    return data
 
 
-def _load_parsed(file: Path | None) -> Data | None:
-    """The parsed graph; None if there is none."""
-    if file is None:
-        return None
-    try:
-        return Data(**tensors.read(file)[1])
-    except (OSError, ValueError):  # a damaged file is made again
-        return None
+def verify(file: Path, shown: Path) -> None:
+    """Refuse a file of Planetoid, which a user knows as ``shown``, unless its SHA-256 is public."""
+    lines = PLANETOID.read_text(encoding="utf-8").splitlines()
+    expected = [digest for digest, name in map(str.split, lines) if name == file.name]
+    found = hashlib.sha256(file.read_bytes()).hexdigest()
+    if found not in expected:
+        message = f"its SHA-256 is {found}, and not the published {' or '.join(expected)}"
+        hint = f"Download the file again. {untrusted.HINT}"
+        raise InputError.plain(str(shown), message, hint)
 
 
-def _store_parsed(data: Data, file: Path | None) -> None:
-    if file is not None:
-        with suppress(OSError):
-            kept = {key: data[key] for key in KEPT if key in data}
-            tensors.write(file, {}, kept)
+def _by_hand(dataset: Any, raw: Path) -> str:
+    """What a user without a network has to put into which folder."""
+    if hasattr(dataset, "meta_info"):  # ogb's; its list of raw files is not complete
+        url = dataset.meta_info["url"]
+        return f"unpack {url} and copy its folders raw and split into {raw.parent}"
+    files = ", ".join(Path(path).name for path in dataset.raw_paths)
+    return f"copy these files into {raw}: {files}"
+
+
+def _staged_class(base: Any, name: str, staging: Path, source: Path) -> Any:
+    """``base`` with checks of its files, without its log, and with errors that name ``source``."""
+
+    def shown(path: str | Path) -> Path:
+        return source / Path(path).relative_to(staging)
+
+    class Staged(base):
+        def download(self) -> None:
+            for path in Path(self.raw_dir).glob("*"):  # a link must not be written through
+                path.unlink() if path.is_symlink() else None
+            try:
+                base.download(self)
+            except (Exception, SystemExit) as error:
+                hint = f"Connect to a network, or {_by_hand(self, shown(self.raw_dir))}"
+                raise InputError.plain(
+                    "name", f"{name} could not be downloaded ({type(error).__name__})", hint
+                ) from error
+
+        def _process(self) -> None:
+            self.log = False
+            pickles = self.raw_paths if base is torch_geometric.datasets.Planetoid else ()
+            for path in () if untrusted.is_trusted() else list(home.files_below(staging)):
+                with reading(path, "a file of plain arrays", str(shown(path)), untrusted.HINT):
+                    if str(path) in pickles:
+                        verify(path, shown(path))
+                    elif path.suffix == ".npz":  # some readers open arrays by allow_pickle
+                        untrusted.arrays(path.resolve())
+                    elif path.suffix == ".npy":
+                        untrusted.array(path.resolve(), mapped=True)
+                    elif not path.name.endswith(TEXT):
+                        path.unlink()  # for example a split_dict.pt, which ogb would unpickle
+            base._process(self)
+
+    return Staged

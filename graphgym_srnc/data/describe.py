@@ -10,10 +10,6 @@ from torch_geometric.utils import degree
 
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import clean
-from graphgym_srnc.data import columns
-
-HUGE = 1e6
-"""Features beyond this give a warning."""
 
 
 def describe(task: ShiftTask) -> dict[str, Any]:
@@ -102,13 +98,6 @@ def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -
         for key, text in (("isolated", "edge"), ("featureless", "feature")):
             if graph[key]:
                 warnings.append(f"{role}: {graph[key]} of {graph['nodes']} nodes have no {text}")
-        x = task.graphs()[role].x
-        if columns.magnitude(x) > HUGE:
-            value, node, column = columns.largest(x)
-            warnings.append(
-                f"{role}: feature {column} of node {node} is {value:g}, which outweighs"
-                " all others. Scale this column."
-            )
         if unlabelled := graph["nodes"] - graph["labelled"]:
             warnings.append(f"{role}: {unlabelled} of {graph['nodes']} nodes have no label")
         if graph["homophily"] < 0.4:

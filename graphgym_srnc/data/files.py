@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import index_to_mask
@@ -23,8 +22,6 @@ GRAPH = ("x", "edge_index", "y")
 READ = (*GRAPH, *MASKS)
 IDS = {"train_idx": MASKS[0], "valid_idx": MASKS[1], "val_idx": MASKS[1], "test_idx": MASKS[2]}
 TEXT = (".csv", ".tsv", ".txt")  # suffixes of text tables
-# Arrays of the two matrices in the ``.npz`` files of benchmarks.
-CSR = [f"{of}_{array}" for of in ("adj", "attr") for array in "data indices indptr shape".split()]
 Fields = dict[str, Any]
 
 
@@ -155,20 +152,9 @@ def _load_pt(source: Path) -> Fields:
 
 
 def _load_npz(source: Path) -> Fields:
-    """Arrays by name, or the matrices ``adj`` and ``attr`` and the array ``labels``."""
+    """Arrays by name."""
     with reading(source, "a readable .npz of plain arrays"):
-        fields: Fields = {**untrusted.arrays(source, (*READ, *IDS, *CSR, "labels"))}
-        if fields.get("adj_indptr") is None:
-            return fields
-        parts = [fields.pop(name) for name in CSR]
-        network, x = (
-            untrusted.sparse_matrix(sp.csr_matrix((*arrays,), shape))
-            for *arrays, shape in (parts[:4], parts[4:])
-        )
-        untrusted.check_dense([x], source)
-        weights = {"edge weights of adj_data": None} if (network.data != 1).any() else {}
-        graph = {"x": x.toarray(), "y": fields.pop("labels", None)}
-        return fields | weights | graph | {"edge_index": np.stack(network.nonzero())}
+        return {**untrusted.arrays(source, (*READ, *IDS))}
 
 
 def _only(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:

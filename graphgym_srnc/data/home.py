@@ -1,14 +1,14 @@
-"""Where data sets lie: in the data folder, or in the user's cache where that takes no files."""
+"""The data folder: where files of data sets lie, and where downloads are kept."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
 from typing import Iterator
 
 from graphgym_srnc.io import atomic
-from graphgym_srnc.io.cache import cache_folder
 
 
 def data_folder(root: str = "") -> Path:
@@ -21,9 +21,9 @@ def data_folder(root: str = "") -> Path:
     return Path(chosen).expanduser().absolute()
 
 
-def homes(family: str, root: str = "") -> list[Path]:
-    """The folders that may hold the files of a family of data sets, the preferred one first."""
-    return [folder / family.lower() for folder in (data_folder(root), cache_folder())]
+def folder_of(family: str, root: str = "") -> Path:
+    """The folder that holds the files of a family of data sets."""
+    return data_folder(root) / family.lower()
 
 
 def files_below(folder: Path) -> Iterator[Path]:
@@ -35,22 +35,13 @@ def files_below(folder: Path) -> Iterator[Path]:
         yield from filter(Path.is_file, paths)
 
 
-def keep(staging: Path, homes: list[Path]) -> None:
-    """Copy downloaded files to the first home that takes them; each appears whole or not at all.
+def keep(staging: Path, folder: Path) -> None:
+    """Copy downloads, each whole or not at all; a folder that is read-only stays as it is.
 
     Links in ``staging`` are no downloads, nor is the mark that keeps ogb from asking questions.
     """
-    fresh = [
-        file
-        for file in files_below(staging)
-        if not file.is_symlink() and file.name != "RELEASE_v1.txt"
-    ]
-    for home in homes if fresh else ():
-        try:
-            for file in fresh:
-                target = home / file.relative_to(staging)
-                with atomic.replacing(target) as temporary:
+    with contextlib.suppress(OSError):
+        for file in files_below(staging):
+            if not file.is_symlink() and file.name != "RELEASE_v1.txt":
+                with atomic.replacing(folder / file.relative_to(staging)) as temporary:
                     shutil.copyfile(file, temporary)
-            return
-        except OSError:
-            continue

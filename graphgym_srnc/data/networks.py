@@ -37,32 +37,23 @@ class Family:
     classes: int
     matrices: tuple[str, str, str]  # of links [V, V], words [V, F], and labels
 
-    def load(self, name: str, root: str = "", key: str = "name", two_labels: str = "first") -> Data:
+    def load(self, name: str, root: str = "", key: str = "name") -> Data:
         """One network: ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and ``y`` ``[V]``.
 
         Args:
             name: one of ``nodes``; case does not matter.
             root: see :func:`home.data_folder`.
             key: what errors call the name.
-            two_labels: a paper with two labels has the ``first`` one, or none (``drop``). The
-                number of such papers is ``num_two``.
 
         Raises:
             InputError: unknown name; the file is absent and cannot be downloaded, or is another.
         """
         if name.lower() not in self.nodes:
             raise InputError(key, name, ", ".join(self.nodes))
-        data = self._find(f"{name.lower()}.mat", root, key).clone("y")
-        if "two" in data:
-            data.num_two = int(data.two.sum())
-            data.y = data.y.masked_fill(data.two & (two_labels == "drop"), -1)
-        return data
-
-    def _find(self, member: str, root: str, key: str) -> Data:
-        homes = home.homes(self.name, root)
-        for file in (folder / member for folder in homes):
-            if file.is_file():
-                return read(self, file, file.stat().st_size, file.stat().st_mtime_ns)
+        member = f"{name.lower()}.mat"
+        place = home.folder_of(self.name, root)
+        if (file := place / member).is_file():
+            return read(self, file, file.stat().st_size, file.stat().st_mtime_ns)
         with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
             file = Path(folder) / member
             try:
@@ -70,10 +61,10 @@ class Family:
                     file.write_bytes(answer.read(LIMIT))
             except (OSError, HTTPException) as error:
                 message = f"{member} cannot be downloaded from {self.url} ({type(error).__name__})"
-                hint = f"Put these files into {homes[0]}: {'.mat, '.join(self.nodes)}.mat"
+                hint = f"Put these files into {place}: {'.mat, '.join(self.nodes)}.mat"
                 raise InputError.plain(key, message, hint) from error
             data = read(self, file, 0, 0)  # only a file that is what it should be is kept
-            home.keep(Path(folder), homes)
+            home.keep(Path(folder), place)
         return data
 
 
@@ -101,16 +92,15 @@ OCNNC = Family(
 def read(family: Family, file: Path, size: int, changed: int) -> Data:
     """The network in a file, of which size and time of change tell files of one name apart.
 
-    Words of ``CITATION`` are made binary, and ``two`` ``[V]`` marks papers with two labels.
+    Words of ``CITATION`` are made binary, and a paper with two labels has the first one.
     """
     key, count, classes = f"{family.name}/{file.name}", family.nodes[file.stem], family.classes
     one_hot = family is CITATION
     shapes = (count, count), (count, family.words), (count, classes) if one_hot else (1, count)
     links, *others = _matrices(file, key, dict(zip(family.matrices, shapes)))
-    (x, y), more = map(untrusted.dense, others), {}
+    x, y = map(untrusted.dense, others)
     if one_hot:
         x, y = x > 0, y > 0
-        more["two"] = torch.from_numpy(y.sum(1) > 1)
         y = np.where(y.any(1), y.argmax(1), -1)[None]
     if not np.isin(y, range(-1, classes)).all():
         message, hint = f"the labels are from {y.min()} to {y.max()}", f"from 0 to {classes - 1}"
@@ -120,7 +110,7 @@ def read(family: Family, file: Path, size: int, changed: int) -> Data:
         edge_index=torch.from_numpy(np.stack(sp.coo_matrix(links).nonzero())),
         y=torch.from_numpy(y[0].astype(np.int64)),
     )
-    return cleaning.clean(data, key).update(more)
+    return cleaning.clean(data, key)
 
 
 def _matrices(file: Path, key: str, shapes: Mapping[str, tuple[int, int]]) -> list[Any]:

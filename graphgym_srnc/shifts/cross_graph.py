@@ -9,13 +9,20 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.options import Natural, OneOf, Range, Share
+from graphgym_srnc.core.options import Natural, Range, Share
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.data import files
+from graphgym_srnc.data import catalogue, datasets, files
 from graphgym_srnc.data.networks import CITATION
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.shifts import splits
-from graphgym_srnc.shifts.splits import CountOrRest, Nodes, classes_of, relabelled
+from graphgym_srnc.shifts.splits import Nodes, classes_of, relabelled
+
+PUBLIC = {
+    name.lower(): name
+    for name in catalogue.known_names()
+    if name.startswith(("Airports", "Twitch"))
+}
+"""Networks of PyG that have the same features and classes within a family, by lower-case name."""
 
 
 def build(
@@ -25,49 +32,36 @@ def build(
     split_seed: int = 0,
     source: str = "acmv9",
     target: str = "citationv1",
-    two_labels: Annotated[str, OneOf("first", "drop")] = "first",
     val_share: Annotated[float, Range(0, 1, "left")] = 0.2,
-    labels_per_class: CountOrRest = -1,
     unlabelled_share: Share = 0.4,
     num_val: Natural = 0,
     open_set: bool = False,
     num_unseen: Natural = 0,
     unseen: list[int] = [],  # noqa: B006
-    drop_nodes: bool = False,
 ) -> ShiftTask:
-    """Train on one graph and predict another: citation networks, or your own pair of graphs.
+    """Train on one graph and predict another: public networks, or your own pair of graphs.
 
-    By default no target label is used before the test: the held-out source nodes are the validation
-    nodes, and all labelled target nodes are test nodes. The pool contains all target nodes. The
-    oracle trains on 60 % of the labelled target nodes with every class visible, validates on 20 %
-    and is tested on the rest.
+    By default no target label is used before the test. The oracle trains on 60 % of the labelled
+    target nodes with every class visible, validates on 20 % and is tested on the rest.
 
-    Nodes of masked classes, and of classes that occur only in the target, are unknown. Such source
-    nodes are never trained on. Held-out ones help to set the unknown-class threshold, unless
-    ``drop_nodes`` removes them all.
-
-    Unlabelled source nodes must not reveal the masked classes. Therefore, if a class is masked and
-    all labels are used, a random ``unlabelled_share`` of the labelled source nodes of all classes
-    stays unlabelled. Other nodes of masked classes, unless held out, are removed from the source
-    graph.
+    Nodes of masked classes, and of classes that occur only in the target, are unknown. Held-out
+    ones help to set the unknown-class threshold. Unlabelled source nodes must not reveal the masked
+    classes, see ``unlabelled_share``.
 
     Args:
         name: ignored.
         root: data folder.
         split_seed: seed of the masked classes and of all sampled nodes.
-        source: the labelled graph: ``acmv9``, ``citationv1``, ``dblpv7``, or the path of a ``.pt``
-            or ``.npz`` file or a folder of tables, in the formats of the shift ``file``. Masks in
-            the file are ignored.
+        source: the labelled graph: ``acmv9``, ``citationv1``, ``dblpv7``; a network of PyG such as
+            ``Airports/USA`` or ``Twitch/DE``; or the path of a ``.pt`` or ``.npz`` file or a folder
+            of tables, in the formats of the shift ``file``. Masks are ignored.
         target: the graph to predict, named in the same way.
-        two_labels: label of a citation-network paper that has two: the ``first``, or none
-            (``drop``).
         val_share: share of the labelled source nodes to hold out, from 0 to below 1; 0 requires
             ``num_val``.
-        labels_per_class: number of training nodes of each known class; -1 = all labelled source
-            nodes that are not held out.
-        unlabelled_share: with masked classes, share of the labelled source nodes that stays
-            unlabelled. With 0, exactly the nodes of masked classes are unlabelled, so the index
-            sets reveal them.
+        unlabelled_share: with masked classes, share of the labelled source nodes of all classes
+            that stays unlabelled; other nodes of masked classes, unless held out, leave the source.
+            With 0, exactly the nodes of masked classes are unlabelled, so the index sets reveal
+            them.
         num_val: number of validation nodes drawn from the target, which are not tested; 0 = use the
             held-out source nodes.
         open_set: whether there is an unknown class even if no class is masked, for classes that
@@ -75,8 +69,6 @@ def build(
         num_unseen: number of source classes to mask, drawn with ``split_seed``.
         unseen: original ids of the classes to mask; overrides ``num_unseen``. Named labels are
             numbered in alphabetical order.
-        drop_nodes: whether to remove source nodes of masked classes, and their edges, from the
-            source graph.
 
     Raises:
         InputError: a graph is unknown or used twice, features or classes do not match, or a size is
@@ -85,18 +77,17 @@ def build(
     if not val_share and not num_val:
         message = "val_share and num_val are both 0, so that no node is left for validation"
         raise InputError.plain("val_share", message, "Set one of them above 0")
-    source, target = (
-        path.lower() if path.lower() in CITATION.nodes else path for path in (source, target)
-    )
+    names = {name: name for name in CITATION.nodes} | PUBLIC
+    source, target = (names.get(path.lower(), path) for path in (source, target))
     _refuse_twins(source, target, root)
-    graph, names, unread = _read("source", source, root, two_labels)
-    other, other_names, others = _read("target", target, root, two_labels)
+    graph, words, unread = _read("source", source, root)
+    other, other_words, others = _read("target", target, root)
     if graph.num_features != other.num_features:
         message = (
             f"{target} has {other.num_features} features, and {source} has {graph.num_features}"
         )
         raise InputError.plain("target", message, "Give both graphs the same features")
-    class_names = _one_label_space(graph, names, other, other_names, target)
+    class_names = _one_label_space(graph, words, other, other_words, target)
     of_source, of_target = classes_of(graph.y), classes_of(other.y)
     if len(of_source) < 2:
         message = f"{source} has the classes {of_source} only"
@@ -114,8 +105,7 @@ def build(
     hidden = sorted(masked | {*private})
     known = [c for c in of_source if c not in hidden]
 
-    mixed = bool(masked) and labels_per_class == splits.REST and not drop_nodes
-    share = unlabelled_share if mixed else 0.0
+    share = unlabelled_share if masked else 0.0
     if share and val_share + share >= 1:
         allowed = f"below {1 - val_share:g}, which val_share leaves"
         raise InputError("unlabelled_share", unlabelled_share, allowed)
@@ -125,18 +115,13 @@ def build(
     held_out = splits.count_of(val_share, len(order), "labelled source nodes", hint)
     source_val = order[:held_out].sort().values
     annotated = order[held_out + round(share * len(order)) :]
-    train = _train(graph.y, known, annotated, labels_per_class)
+    train = annotated[splits.is_in(graph.y[annotated], known)].sort().values
     at_source = relabelled(graph, known)
-    gone = splits.is_in(graph.y, hidden)
     if share:
-        gone &= torch.zeros_like(gone).index_fill(0, annotated, True)
-    if drop_nodes or share:
-        keep = ~gone
+        keep = torch.ones(graph.num_nodes, dtype=torch.bool)
+        keep[annotated] = ~splits.is_in(graph.y[annotated], hidden)
         at_source, number = at_source.subgraph(keep), keep.cumsum(0) - 1
-        train, source_val = number[train], number[source_val[keep[source_val]]]
-    if drop_nodes and num_val == 0 and not len(source_val):
-        hint = "Set drop_nodes to False, or raise val_share"
-        raise InputError.plain("drop_nodes", "no held-out node is left", hint)
+        train, source_val = number[train], number[source_val]
     labelled = _shuffled(other.y, split_seed, "nodes")
     if num_val >= len(labelled):
         allowed = f"0 to {len(labelled) - 1}, since {target} has {len(labelled)} labelled nodes"
@@ -153,9 +138,6 @@ def build(
         },
     }
     info |= {"unread": "; ".join(unread + others)} if unread + others else {}
-    roles = (("source", graph), ("target", other))
-    counts = {role: g.num_two for role, g in roles if "num_two" in g}
-    info |= {"two_labels": two_labels, "nodes_with_two_labels": counts} if counts else {}
     title = f"cross_graph/{Path(source).stem}-{Path(target).stem}"
     every = sorted({*of_source, *private})
     more = {"class_names": class_names, "info": info | {"unseen": []}}
@@ -180,7 +162,7 @@ def build(
 def _refuse_twins(source: str, target: str, root: str) -> None:
     """Raise an error if source and target are the same graph, by name or by file."""
     same = source == target
-    if not {source, target} & {*CITATION.nodes}:
+    if not {source, target} & {*CITATION.nodes, *PUBLIC.values()}:
         same = _locate("source", source, root).samefile(_locate("target", target, root))
     if same:
         message = f"source and target are the same graph, {source}"
@@ -191,15 +173,18 @@ def _locate(role: str, path: str, root: str) -> Path:
     try:
         return files.locate(path, root, role)
     except InputError as error:
-        raise error.noted(f"or use one of {', '.join(CITATION.nodes)}") from error
+        raise error.noted(
+            f"or use one of {', '.join([*CITATION.nodes, *PUBLIC.values()])}"
+        ) from error
 
 
-def _read(
-    role: str, path: str, root: str, two_labels: str
-) -> tuple[Data, tuple[str, ...], list[str]]:
+def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[str]]:
     """A clean graph, names of its classes if the file has text labels, and fields not read."""
     if path in CITATION.nodes:
-        return CITATION.load(path, root, role, two_labels), (), []
+        return CITATION.load(path, root, role), (), []
+    if path in PUBLIC.values():
+        with renamed({"name": role}):
+            return datasets.load(path, root), (), []
     file = _locate(role, path, root)
     if not file.is_dir() and file.suffix not in (".pt", ".npz"):
         hint = "Use .pt, .npz, or a folder with edges, features and labels"
@@ -235,16 +220,6 @@ def _shuffled(y: Tensor, split_seed: int, stream: str) -> Tensor:
     """Labelled nodes in random order."""
     order = splits.shuffled(len(y), split_seed, stream)
     return order[y[order] >= 0]
-
-
-def _train(y: Tensor, known: list[int], nodes: Tensor, labels_per_class: int) -> Tensor:
-    """The first nodes of each known class."""
-    parts = [nodes[y[nodes] == c] for c in known]
-    for c, part in zip(known, parts):
-        if len(part) < max(labels_per_class, 1):
-            raise splits.too_few(labels_per_class, len(part), c)
-    most = len(nodes) if labels_per_class == splits.REST else labels_per_class
-    return torch.cat([part[:most] for part in parts]).sort().values
 
 
 def _oracle(

@@ -33,16 +33,11 @@ def build(
 ) -> ShiftTask:
     """Build a task from a graph in files, which are never modified.
 
-    ``docs/reference/data.md`` describes all formats:
-
-    - A ``.pt`` or ``.npz`` file holds ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]``
-      and optionally ``train_mask``, ``val_mask`` and ``test_mask`` ``[V]``. Without masks,
-      node ids in ``train_idx``, ``valid_idx`` and ``test_idx`` or in a dict ``split_idx`` are the
-      split. Pickled code is not executed.
-    - A folder holds ``edges.*``, ``features.*``, ``labels.*`` and optionally ``split.csv``.
-
-    Edges may be directed, repeated or self-loops. The graph is converted to an undirected simple
-    graph. Nodes without a label (-1) are unlabelled target nodes.
+    ``docs/reference/data.md`` describes all formats. A ``.pt`` or ``.npz`` file holds ``x``
+    ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and optionally masks or node ids of a
+    split. A folder holds ``edges.*``, ``features.*``, ``labels.*`` and optionally ``split.csv``.
+    The graph is converted to an undirected simple graph. Nodes without a label (-1) are unlabelled
+    target nodes.
 
     Args:
         name: path of the graph if ``path`` is empty; it is then also the name of the task.

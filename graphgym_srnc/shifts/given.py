@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any, Collection, Sequence
 
 import numpy as np
+import pandas
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -178,7 +179,8 @@ def labels(
     if y.shape not in ((num_nodes,), (num_nodes, 1)):
         hint = f"Give one label per node, shape [{num_nodes}]"
         raise InputError.plain(key, f"the labels have the shape {y.shape}", hint)
-    cells = [None if _is_empty(cell) else cell for cell in y.reshape(-1).tolist()]
+    column = y.reshape(-1)
+    cells = [None if empty else cell for cell, empty in zip(column.tolist(), pandas.isna(column))]
     given = [cell for cell in cells if cell is not None]
     numbers: list[Any] = [cell for cell in given if isinstance(cell, (Real, np.bool_))]
     wrong = [cell for cell in given if not isinstance(cell, (str, Real, np.bool_))]
@@ -203,11 +205,6 @@ def _array(y: Any) -> np.ndarray:
         return np.asarray(y) if hasattr(y, "dtype") else np.array(y, dtype=object)
     except Exception:  # of rows of different lengths, or of a foreign object
         return np.array(type(y).__name__, dtype=object)
-
-
-def _is_empty(cell: Any) -> bool:
-    is_nan = isinstance(cell, Real) and cell != cell
-    return cell is None or is_nan or type(cell).__name__ in ("NAType", "NaTType")  # of pandas
 
 
 def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:

@@ -36,12 +36,9 @@ def build(
     """Label the nodes of each class that are nearest to a random seed node of that class.
 
     This is the shift of Zhu et al., Shift-Robust GNNs, NeurIPS 2021. The training nodes of a class
-    are the ``labels_per_class`` nodes with the largest personalised PageRank from the seed. If the
-    seed reaches fewer nodes, random nodes of the class are added. Seeds and training nodes are
-    neither validation nor test nodes.
-
-    PageRank is computed on :math:`D^{-1}A` as in the paper. The authors' published code instead
-    contains fixed node lists, selected by Euclidean distance between PageRank vectors.
+    are the ``labels_per_class`` nodes with the largest personalised PageRank from the seed, on
+    :math:`D^{-1}A`. If the seed reaches fewer nodes, random nodes of the class are added. Seeds and
+    training nodes are neither validation nor test nodes.
 
     Classes may be masked as in open-set shift. The oracle sees every class, and its training nodes
     (the same number per class) are drawn uniformly.

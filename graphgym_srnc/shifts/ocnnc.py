@@ -26,15 +26,13 @@ def build(
 ) -> ShiftTask:
     """Train on five classes of one network and predict another network with nine classes.
 
-    Classes 0 to 4 are known. Nodes of the other four classes are removed from the source, with
-    their edges. In the target they are the unknown class, which has 34 to 42 % of the nodes. All
-    remaining source nodes are labelled. All target nodes are in the pool and are tested, and no
-    target label is used in training. There is no oracle. The protocol is that of Shen et al., AAAI
-    2025.
+    Classes 0 to 4 are known. Nodes of the others are removed from the source, and are the unknown
+    class of the target. All target nodes are in the pool and are tested. There is no oracle. The
+    protocol is that of Shen et al., AAAI 2025.
 
-    By default no nodes are held out, as in the benchmark. The training nodes then also serve as
-    validation nodes. They can set the threshold of the unknown class, but cannot select an episode,
-    so set ``train.selection: last``.
+    By default no nodes are held out, and the training nodes also serve as validation nodes. They
+    can set the threshold of the unknown class, but cannot select an episode, so set
+    ``train.selection: last``.
 
     Args:
         name: ignored.

@@ -30,7 +30,6 @@ def build(
     homophily: Share = 0.8,
     degree_exponent: Weight = 2.8,
     class_imbalance: Annotated[float, Range(1)] = 3.0,
-    blocks_per_class: Count = 1,
     num_features: Annotated[int, Range(2)] = 500,
     signal: Share = 0.25,
     shift: Share = 0.2,
@@ -41,10 +40,8 @@ def build(
     """Build a task from synthetic graphs. With the defaults it is about as difficult as Cora.
 
     ``open_set`` masks classes of one graph, as the shift ``open_set`` does. ``close_set`` generates
-    two graphs with the same classes. The source is labelled and the target is not. Class
-    proportions and class-specific words of the target differ by ``shift``. ``num_val`` labelled
-    source nodes are held out as ``source_val``; validation and test nodes are drawn from the
-    target.
+    two graphs with the same classes, which differ by ``shift``. ``num_val`` labelled source nodes
+    are held out as ``source_val``; validation and test nodes are drawn from the target.
 
     Args:
         name, root: ignored.
@@ -58,7 +55,6 @@ def build(
         homophily: share of edges within classes.
         degree_exponent: exponent of the power law of degrees, above 2; 0 = equal expected degrees.
         class_imbalance: size of the largest class divided by that of the smallest.
-        blocks_per_class: number of communities per class.
         num_features: number of binary word features.
         signal: share of a node's words that depend on its class, 0 to 1.
         shift: in ``close_set``, size of the shift, 0 to 1. It is the share of each class's words
@@ -84,7 +80,6 @@ def build(
                 avg_degree=avg_degree,
                 homophily=homophily,
                 degree_exponent=degree_exponent,
-                blocks_per_class=blocks_per_class,
             )
         )
 
