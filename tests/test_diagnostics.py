@@ -13,6 +13,7 @@ from conftest import make_task
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import EncoderSpec
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.methods.erm import ERM
 from graphgym_srnc.methods.srnc import SRNC
 from graphgym_srnc.train import diagnostics, trainer
@@ -52,6 +53,34 @@ def test_reliability_against_brute_force(bins):
     assert expected_calibration_error(curve) == pytest.approx(wanted)
     perfect = reliability(torch.tensor([1.0, 1.0]), torch.tensor([True, True]))
     assert expected_calibration_error(perfect) == 0
+
+
+def grid_task(train: list[int]) -> tuple[ShiftTask, torch.Tensor]:
+    """A grid of 40 x 40 nodes of two classes, and the classes."""
+    node = torch.arange(1600).view(40, 40)
+    across, down = ([node[:, :-1], node[:, 1:]], [node[:-1], node[1:]])
+    edges = torch.cat([torch.stack([a.ravel(), b.ravel()]) for a, b in (across, down)], 1)
+    y = (torch.arange(1600) % 40 >= 20).long()
+    graph = Data(x=torch.ones(1600, 1), edge_index=torch.cat([edges, edges.flip(0)], 1), y=y)
+    chosen = torch.tensor(train)
+    rest = torch.arange(1600)[~torch.isin(torch.arange(1600), chosen)]
+    parts = {"train": chosen, "val": rest[:20], "test": rest[20:], "pool": rest}
+    return ShiftTask("grid", graph, graph, num_known=2, open_set=False, **parts), y
+
+
+def test_locality_of_labels_by_hand():
+    corner = [40 * row + column for row in range(10) for column in (*range(5), *range(35, 40))]
+    task, y = grid_task(corner)
+    # Each half has 20 columns of 40 nodes; the labels are two blocks of 10 x 5.
+    inside, block = 40 * 19 + 39 * 20, 10 * 4 + 9 * 5
+    expected = 2 * inside * (50 * 49) / (800 * 799)
+    wanted = (2 * block - 2 * (2 * block) ** 0.5) / expected
+    assert diagnostics.label_locality(task, y) == pytest.approx(wanted) and wanted > 10
+    drawn = np.random.default_rng(0).permutation(1600)[:400].tolist()
+    task, y = grid_task(drawn)
+    assert 0.5 < diagnostics.label_locality(task, y) < 1
+    assert "locality" in diagnostics.sentences({"label_locality": wanted})
+    assert "locality" not in diagnostics.sentences({"label_locality": 1.0})
 
 
 @pytest.mark.parametrize("two_graphs", [False, True])
@@ -135,13 +164,13 @@ def test_figures_of_a_collapsed_cluster_gnn():
     with torch.no_grad():
         method.clusters.encoder.output_bias[0] += 100
     broken = diagnostics.judge(method, task)
-    assert not method.collapsed and sound["clusters"] > 2
+    assert not method.reported and sound["clusters"] > 2
     assert broken.figures["clusters"] == pytest.approx(1)
     assert "collapse" in broken.sentences and "agreement" not in broken.figures
     label = torch.bincount(task.source.y[task.train]).double() / len(task.train)
     assert broken.figures["classes"] == pytest.approx(float(np.exp(-(label * label.log()).sum())))
     # A warning of the method's own says it once.
-    method.collapsed = True
+    method.reported = ["collapse"]
     assert "collapse" not in diagnostics.judge(method, task).sentences
 
 

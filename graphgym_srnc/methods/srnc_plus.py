@@ -236,6 +236,7 @@ class SRNCPlus(ClusterMethod):
         with random_draws_apart(self.task.device):
             learned = self.source, self.task.train, self.labels, self.steps, self.make_optimizer
             found = self.features_only.judge(self.target, *learned)
+        self.reported.append("homophily")
         self.adapts.fill_(found.adapts)
         self.mixes.fill_(found.mixes)
         if not found.adapts:
@@ -268,6 +269,7 @@ class SRNCPlus(ClusterMethod):
             self.absent.fill_(True)
             self.smooths.fill_(True)
             self.warnings.append(NO_UNKNOWN.format(p_value))
+            self.reported.append("unknown share")
         return {"no_unknown_p_value": p_value, "unknown_share": share}
 
     def episode(self) -> dict[str, float]:

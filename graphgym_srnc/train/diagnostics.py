@@ -44,6 +44,9 @@ AGREEMENT = 0.6
 A node agrees if its class was the most probable known class in episode 0.
 """
 
+LOCALITY = 1.3
+"""Maximum of the lower bound of :func:`label_locality`, which is below 1 for random labels."""
+
 OVERCONFIDENCE = 0.15
 """Maximum excess of the mean probability over the accuracy on validation nodes."""
 
@@ -91,6 +94,8 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdi
     if edges >= EDGES:
         figures |= {"homophily": same, "labelled_edges": edges}
     figures |= cluster_figures(method, seen)
+    if task.source is task.target and isinstance(nodes, slice):
+        figures["label_locality"] = label_locality(task, predicted)
     if len(task.val):
         # Known classes only, since the share of unknown nodes has its own sentence.
         named = [classes[classes < task.num_known] for classes in (predicted_val, predicted)]
@@ -110,8 +115,8 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdi
     figures |= {f"{name}_ece": expected_calibration_error(c) for name, c in curves.items()}
 
     found = sentences(figures)
-    if method.collapsed:
-        found.pop("collapse", None)  # a warning of the method already reports it
+    for topic in method.reported:
+        found.pop(topic, None)  # a warning or a test of the method already covers it
     return Verdict(figures, found, curves)
 
 
@@ -125,6 +130,14 @@ def sentences(figures: dict[str, float]) -> dict[str, str]:
             f" (expected: at least {_percent(HOMOPHILY)}). Methods that smooth over neighbours,"
             " SRNC+ included, often lose on such graphs. Compare with train.mode erm and with an"
             " MLP (gnn.layer_type mlp)."
+        )
+    if f.get("label_locality", 0) > LOCALITY:
+        found["locality"] = (
+            "Edges join labelled nodes of the same class at least"
+            f" {f['label_locality']:.1f} times as often as they would join randomly labelled nodes"
+            f" (expected: at most {LOCALITY:g}). The labels seem to come from one part of the"
+            " graph, so validation scores and the estimated share of unknown nodes may be wrong."
+            " Label nodes in other parts too."
         )
     if "clusters" in f and f["clusters"] < USED * f["classes"]:
         found["collapse"] = (
@@ -214,6 +227,33 @@ def homophily(task: ShiftTask) -> tuple[float, int]:
             a, b = label[pairs[:, labelled[pairs].all(0) & (pairs[0] < pairs[1])]]
             same, edges = same + int((a == b).sum()), edges + len(a)
     return same / max(edges, 1), edges
+
+
+def label_locality(task: ShiftTask, predicted: Tensor) -> float:
+    r"""Lower bound of how much oftener edges join labelled nodes than if labels were random.
+
+    .. math:: \frac{m - 2 \sqrt m}{\sum_k m_k \frac{n^s_k (n^s_k - 1)}{n_k (n_k - 1)}}
+
+    Of the predicted class :math:`k`, :math:`n_k` nodes and :math:`m_k` edges lie inside it, and
+    :math:`n^s_k` of these nodes are labelled. :math:`m` edges join two labelled nodes of one class;
+    two standard errors are subtracted. Without it, the ratio is 1 on average if labels are drawn at
+    random within each class.
+
+    Args:
+        task: a task with one graph.
+        predicted: predicted classes of all nodes, ``[V]``.
+    """
+    graph, size, given = task.source, task.num_known, task.train
+    label, labelled = predicted.clone(), torch.zeros_like(predicted, dtype=torch.bool)
+    label[given], labelled[given] = graph.y[given], True
+    inside, both = torch.zeros(size + 1, dtype=torch.double, device=label.device), 0
+    for pairs in graph.edge_index.split(2**20, 1):
+        a, b = pairs[:, (label[pairs[0]] == label[pairs[1]]) & (pairs[0] < pairs[1])]
+        inside += torch.bincount(label[a], minlength=size + 1)
+        both += int((labelled[a] & labelled[b]).sum())
+    nodes, drawn = (torch.bincount(part, minlength=size + 1) for part in (label, label[given]))
+    expected = inside * drawn * (drawn - 1) / (nodes * (nodes - 1)).clamp(min=1)
+    return (both - 2 * both**0.5) / max(float(expected.sum()), 1.0)
 
 
 def _labelled(task: ShiftTask) -> list[tuple[Data, list[Tensor]]]:

@@ -68,7 +68,7 @@ class Method(Threshold, PriorCorrection):
     labels: Tensor
     draws: tuple[Tensor, ...]
 
-    kept: tuple[str, ...] = ("warnings", "collapsed", "episodes", "draws")
+    kept: tuple[str, ...] = ("warnings", "reported", "episodes", "draws")
     """Tensors and plain values of a checkpoint that :meth:`ready` cannot build again."""
 
     episodes: int = 0
@@ -120,7 +120,7 @@ class Method(Threshold, PriorCorrection):
         allowed = "0, since the losses read every node of a graph"
         self.require("batch_size", batch_size, self.in_batches or not batch_size, allowed)
         self.warnings: list[str] = []
-        self.collapsed = False  # whether a warning reports that clusters do not match the classes
+        self.reported: list[str] = []  # topics of diagnostics that the method has covered
         self.register_buffer("threshold", torch.tensor(0.0))
 
     @property
