@@ -9,6 +9,7 @@ import pickle
 import pydoc
 import random
 import re
+import runpy
 import sys
 import threading
 from functools import partial
@@ -237,7 +238,7 @@ def test_parameters(name):
     given, told = cls().get_params(), inspect.signature(cls).parameters
     assert list(told) == [
         *(o.key for o in options(method)),
-        *inspect.signature(api.Estimator).parameters,
+        *inspect.signature(parameters.shared).parameters,
     ]
     assert given.keys() == told.keys()
     assert all(f"    {key}: " in cls.__doc__ for key in given)
@@ -302,18 +303,21 @@ def test_defaults_are_those_of_the_shipped_configs(gym):
     assert graphgym_srnc.SRNCPlus(spare=1, hidden=8).get_params()["spare"] == 1
 
 
-def test_public_names_are_those_that_type_checkers_see():
-    source = (ROOT / "graphgym_srnc/__init__.py").read_text(encoding="utf-8")
-    assert re.findall(r"^    (\w+) = _Estimator$", source, re.M) == sorted(
-        api.estimator(name).__name__ for name in methods.own_names()
-    )
-    assert {*NAMES, "load"} <= set(dir(graphgym_srnc)) and graphgym_srnc.SRNC is graphgym_srnc.SRNC
-    for name in ("srnc", "Nothing", "torch"):
-        assert not hasattr(graphgym_srnc, name)
+def test_editors_see_the_public_names():
+    assert {*NAMES, *graphgym_srnc.PLACES, "plot", "shifts"} == {*dir(graphgym_srnc)}
+    assert graphgym_srnc.SRNC is graphgym_srnc.SRNC
+    assert not [name for name in ("srnc", "Nothing", "torch") if hasattr(graphgym_srnc, name)]
     told = pydoc.render_doc(graphgym_srnc.SRNCPlus, renderer=pydoc.plaintext)
-    assert "SRNCPlus(*, " in told and "0x" not in told
+    assert "SRNCPlus(*, " in told and "0x" not in told and "Annotated" not in told
     assert "hidden: int = 64" in told
+    doc = graphgym_srnc.SRNCPlus.__doc__
+    assert doc.index("\n\nArgs:") == doc.index("\n") < doc.index("When to use:")
     assert (ROOT / "graphgym_srnc/py.typed").is_file()
+
+
+def test_the_stub_file_is_up_to_date():
+    made = runpy.run_path(str(ROOT / "docs/stubs.py"))
+    assert made["FILE"].read_text(encoding="utf-8") == made["stub"](), "run python docs/stubs.py"
 
 
 # ---- no global state ----
@@ -483,8 +487,6 @@ def test_other_bad_input():
     few = masked(val=False)
     few.train_mask = torch.arange(90) < 3
     refused("val_mask", tiny("ERM").fit, few)
-    with pytest.raises(TypeError, match="SRNC"):
-        api.Estimator()
 
 
 # ---- documents ----

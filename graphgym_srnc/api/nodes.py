@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
 from graphgym_srnc import shifts
-from graphgym_srnc.api.estimator import Estimator, plain
+from graphgym_srnc.api.estimator import Estimator
+from graphgym_srnc.api.isolation import plain
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.given import labels as labels_of
 
