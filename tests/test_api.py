@@ -578,7 +578,7 @@ def test_a_model_card(fitted, tmp_path):
     for part in (
         f"features of a node: {model.n_features_in_}",
         "load('model.pt')",
-        "| hidden | 8 |",
+        "hidden=8",
         f"{score:.3f}",
     ):
         assert part in text, part

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.errors import InputError, InputErrors
+from graphgym_srnc.errors import InputError, each, joined
 
 if TYPE_CHECKING:
     import networkx
@@ -192,10 +192,8 @@ def _graph(
     frames.look(found, nodes, lambda ids: edges, x is not None)
     try:
         made = frames.graph(found, x)
-    except InputErrors as several:
-        raise InputErrors([_renamed(error) for error in several.errors]) from several
     except InputError as error:
-        raise _renamed(error) from error
+        raise joined([_renamed(one) for one in each(error)]) from error
     graph = Data(
         x=torch.from_numpy(made.features.toarray()), edge_index=torch.from_numpy(made.edges)
     )

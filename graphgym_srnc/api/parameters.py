@@ -127,9 +127,6 @@ def checked(estimator: Estimator) -> tuple[dict[str, Any], dict[str, Any]]:
         raise InputError("callbacks", callbacks, allowed)
     if not isinstance(verbose, (bool, np.bool_, numbers.Integral)) or verbose < 0:
         raise InputError("verbose", verbose, "True, False or a whole number from 0 on")
-    shared_by_heads = KINDS[plain["backbone"]] in ("gatconv", "gatdrop") and plain["layers"] > 1
-    if shared_by_heads and plain["hidden"] % plain["heads"]:
-        raise InputError("hidden", plain["hidden"], f"a multiple of heads = {plain['heads']}")
     own = {option.key: plain.pop(option.key) for option in options(method)}
     return own, plain | {"open_set": open_set, "num_threads": threads}
 
