@@ -321,7 +321,7 @@ class Estimator(BaseEstimator):
     @contextlib.contextmanager
     def _threads(self, *graphs: Data) -> Iterator[None]:
         """Set the number of threads for the graphs, and restore it afterwards."""
-        wanted, before = parameters.num_threads(self.num_threads), torch.get_num_threads()
+        wanted, before = parameters.checked(self)[1]["num_threads"], torch.get_num_threads()
         edges = max(graph.edge_index.size(1) for graph in graphs)
         torch.set_num_threads(environment.threads(wanted, edges))
         try:

@@ -110,8 +110,7 @@ def checked(estimator: Estimator) -> tuple[dict[str, Any], dict[str, Any]]:
         InputError: a parameter has the wrong type or is out of range.
     """
     given = estimator.get_params(deep=False)
-    callbacks, verbose = given.pop("callbacks"), given.pop("verbose")
-    open_set, threads = given["open_set"], num_threads(given.pop("num_threads"))
+    callbacks, verbose, open_set = (given.pop(key) for key in ("callbacks", "verbose", "open_set"))
     method = type(estimator)._method
     plain = {
         option.key: _typed(option.key, given[option.key], option.type)
@@ -128,19 +127,7 @@ def checked(estimator: Estimator) -> tuple[dict[str, Any], dict[str, Any]]:
     if not isinstance(verbose, (bool, np.bool_, numbers.Integral)) or verbose < 0:
         raise InputError("verbose", verbose, "True, False or a whole number from 0 on")
     own = {option.key: plain.pop(option.key) for option in options(method)}
-    return own, plain | {"open_set": open_set, "num_threads": threads}
-
-
-def num_threads(given: Any) -> int | str:
-    """Validate the parameter ``num_threads`` and convert it to a plain Python type.
-
-    Raises:
-        InputError: the value is neither a valid number of threads nor ``auto``.
-    """
-    is_bool = isinstance(given, (bool, np.bool_))
-    if is_bool or not isinstance(given, (numbers.Integral, str)) or not THREADS.allows(given):
-        raise InputError("num_threads", given, str(THREADS))
-    return given if isinstance(given, str) else int(given)
+    return own, plain | {"open_set": open_set}
 
 
 def new_method(method: type[Method], own: dict[str, Any], shared: dict[str, Any]) -> Method:
@@ -171,6 +158,8 @@ def of_model(model: TrainedModel) -> dict[str, Any]:
 
 def _typed(name: str, value: Any, kind: type) -> Any:
     kind = list if kind is tuple else kind
+    if name == "num_threads" and not isinstance(value, str):
+        kind = int
     allowed, words = TYPES[kind]
     if (
         not isinstance(value, allowed)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Iterator, Mapping, Sequence
 
 from graphgym_srnc.core import environment
+from graphgym_srnc.core.text import listed
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums, stats
 from graphgym_srnc.io.atomic import discard, refuse_links, regular, write_text
@@ -332,8 +333,9 @@ class Experiment:
             raise Kept.plain("out_dir", message, RETRY)
 
     def _refuse_other(self, result: Result) -> None:
-        change = _changes(result["config"], self.config)
-        message = f"{self.path} contains results of another config ({change})"
+        found = difference(result["config"], self.config).items()
+        changes = [f"{key}: {there!r} before, {now!r} now" for key, (there, now) in found]
+        message = f"{self.path} contains results of another config ({listed(changes, 3)})"
         raise Kept.plain("out_dir", message, RETRY)
 
     def _warning(self, seed: int, problem: Unreadable, is_asked: bool) -> str:
@@ -426,12 +428,6 @@ def _present(path: Path, state: str, seeds: Sequence[int]) -> InputError:
     message = f"{path} contains {state} runs (seeds {', '.join(map(str, seeds))})"
     hint = "Add --resume to run only the missing seeds, --overwrite to run all again"
     return InputError.plain("out_dir", message, f"{hint}, or choose another --name")
-
-
-def _changes(old: Mapping[str, Any], new: Mapping[str, Any], most: int = 3) -> str:
-    changes = difference(old, new)
-    words = [f"{key}: {there!r} before, {now!r} now" for key, (there, now) in changes.items()]
-    return "; ".join(words[:most] + [f"{len(words) - most} more"] * (len(words) > most))
 
 
 def _check_writable(path: Path) -> None:
