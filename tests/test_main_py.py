@@ -100,7 +100,7 @@ def test_its_folder_is_that_of_the_command_line(gym, main_py, capsys, tmp_path):
     assert f"{100 * mean:.1f}" in capsys.readouterr().out
     cfg = gym.load_config(home / "config.yaml", ["out_dir", str(tmp_path)])
     again = run.run(cfg, 1, run.experiment(cfg, "again"))
-    assert again["test"] == records[1]["test"] and again["digest"] == records[1]["digest"]
+    assert again["test"] == found[1]["test"] and again["digest"] == found[1]["digest"]
     assert main(["predict", str(home), "--out", str(tmp_path / "p.csv")]) == 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import warnings
 from typing import TYPE_CHECKING, Any, Sequence
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 LABEL = "label"
 """Default name of the attribute that holds the classes."""
-
-log = logging.getLogger("graphgym_srnc")
 
 
 def from_frames(
@@ -44,10 +41,9 @@ def from_frames(
 ) -> Data:
     """Convert two pandas frames to a graph for :meth:`~graphgym_srnc.api.Estimator.fit`.
 
-    ``graphgym-srnc data make`` makes the same graph of the same tables. Which columns are read is
-    logged to ``graphgym_srnc`` at the level INFO. Warnings say which columns are not read, which
-    cells differ from how they are written, and what was left out. ``notes`` of the result holds
-    both.
+    ``graphgym-srnc data make`` makes the same graph of the same tables. ``notes`` of the result
+    says which columns are read. Warnings say which columns are not read, which cells differ from
+    how they are written, and what was left out.
 
     Args:
         nodes: one row per node. The index holds the ids, unless it only counts the rows and there
@@ -210,8 +206,6 @@ def _graph(
     for number, note in enumerate(graph.notes):
         if number < len(found.notes) or "not read: " in note:
             warnings.warn(note, RuntimeWarning, stacklevel=3)
-        else:
-            log.info(note)
     return graph
 
 

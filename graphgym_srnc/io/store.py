@@ -247,7 +247,7 @@ class Experiment:
                 write_text(run / "error.txt", story)
 
     def finish(self, seed: int, result: Result) -> Result:
-        """Write the record and the statistics of a run, and return the record.
+        """Write the record of a run and return it; :meth:`aggregate` writes the statistics.
 
         Args:
             seed: the seed of the run.
@@ -258,8 +258,6 @@ class Experiment:
         result = {"format": FORMAT, "seed": seed, "digest": self.digest, **result}
         result |= {**environment.facts(), "config": self.config}
         result = json.loads(json.dumps(result, default=_plain))
-        for name, lines in stats.of_run(result).items():
-            write_text(run / name, lines)
         write_record(run, result)
         (run / CHECKPOINT).unlink(missing_ok=True)
         return result
