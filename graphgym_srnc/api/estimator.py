@@ -120,12 +120,10 @@ class Estimator(BaseEstimator):
                 method, task, seed=None, callbacks=(*self.callbacks, *shown), **rules
             )
             record.verdict = judge(method, task, record.first)._asdict()
-        scores = {"val": record.val, "test": record.test}
 
         names = getattr(source, "feature_names", None)
-        facts: dict[str, Any] = {"params": shared, "scores": scores, "record": asdict(record)}
-        facts["feature_names"] = names
-        self._become(TrainedModel.of(method, task, own, classes, facts), record, scores)
+        facts = {"params": shared, "record": asdict(record), "feature_names": names}
+        self._become(TrainedModel.of(method, task, own, classes, facts), record)
         for text in [*self.warnings_, *self.verdict_["sentences"].values()]:
             warnings.warn(f"{type(self).__name__}: {text}", RuntimeWarning, stacklevel=3)
         return self
@@ -291,17 +289,12 @@ class Estimator(BaseEstimator):
         message = "this method needs a ShiftTask that has an oracle task"
         raise InputError.plain(type(self).__name__, message)
 
-    def _become(
-        self,
-        model: TrainedModel,
-        record: trainer.RunRecord | None,
-        scores: dict[str, dict[str, float]],
-    ) -> None:
+    def _become(self, model: TrainedModel, record: trainer.RunRecord | None) -> None:
         """Set the fitted attributes; those of training only if ``record`` is given."""
         self._model, self.method_, self.classes_ = model, model.method, np.array(model.classes)
         self.n_features_in_ = model.method.task.num_features
         if record is not None:
-            self.record_, self.scores_ = record, scores
+            self.record_, self.scores_ = record, {"val": record.val, "test": record.test}
             self.warnings_, self.verdict_ = record.warnings, record.verdict
 
     def _scores(self, graph: Data) -> Tensor:

@@ -52,9 +52,7 @@ def load(path: str | os.PathLike) -> Estimator:
         loaded = estimator(trained.name)(**parameters.of_model(trained))
         parameters.checked(loaded)
         record = trained.facts.get("record")
-        if record is not None:
-            record = trainer.RunRecord.of(record)
-        loaded._become(trained, record, trained.facts.get("scores", {}))
+        loaded._become(trained, record and trainer.RunRecord.of(record))
     return loaded
 
 
