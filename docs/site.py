@@ -77,7 +77,7 @@ def on_config(config: MkDocsConfig) -> None:
     (section,) = (part["Reference"] for part in config.nav if "Reference" in part)
     (entry,) = (part for part in section if "Python API" in part)
     pages = [{Path(page).stem: page} for page in reference() if page.startswith("reference/api/")]
-    entry["Python API"] = ["reference/api.md", *pages]
+    entry["Python API"] = [{"Overview": "reference/api.md"}, *pages]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

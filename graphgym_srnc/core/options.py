@@ -66,9 +66,6 @@ class Range(NamedTuple):
         begin, end = "[" if left else "(", "]" if right else ")"
         return f"{word}in {begin}{self.low:g}, {self.high:.10g}{end}"
 
-    def __repr__(self) -> str:
-        return str(self)  # which help() shows
-
 
 class OneOf:
     """One of several values, or a list of such values."""
@@ -84,8 +81,6 @@ class OneOf:
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.values))
-
-    __repr__ = __str__
 
 
 Allowed = Union[Range, OneOf]
