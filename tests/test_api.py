@@ -257,6 +257,31 @@ def test_parameters(name):
         copy.save("never.pt")
 
 
+OWN = """
+from graphgym_srnc.methods.shared.supervised import Supervised
+
+class OwnMethod(Supervised):
+    '''A method of one's own.
+
+    Args:
+        weight: nothing yet.
+    '''
+    def __init__(self, *, weight: float = 0.5, **base):
+        super().__init__(**base)
+"""
+
+
+def test_a_method_of_ones_own_needs_no_other_line(tmp_path, monkeypatch):
+    (tmp_path / "ownmethod.py").write_text(OWN)
+    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
+    model = graphgym_srnc.OwnMethod(weight=0.1, hidden=8, steps=2).fit(make_task())
+    model.save(tmp_path / "model.pt")
+    again = graphgym_srnc.load(tmp_path / "model.pt")
+    assert again.weight == 0.1
+    assert np.array_equal(again.predict_proba(OTHER), model.predict_proba(OTHER))
+    assert "weight: nothing yet." in graphgym_srnc.OwnMethod.__doc__
+
+
 def test_defaults_are_those_of_the_shipped_configs(gym):
     for model, name in (
         (graphgym_srnc.SRNC(), "default"),

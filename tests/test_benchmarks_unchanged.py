@@ -86,6 +86,6 @@ def test_a_config_that_is_none_any_more_is_a_difference(tmp_path, capsys):
     path = store_run(tmp_path, "old")
     record = json.loads((path / "result.json").read_text())
     record["config"]["erm"]["gone"] = 1
-    record["digest"] = unchanged.store.digest(record["config"])
+    record["digest"] = unchanged.records.digest(record["config"])
     unchanged.records.write_record(path, record)
     assert unchanged.main([str(tmp_path)]) == 1 and "erm.gone" in capsys.readouterr().out
