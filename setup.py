@@ -1,9 +1,11 @@
 """All metadata of the package; pyproject.toml holds the settings of tools only."""
 
 import re
+import shutil
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
 VERSION = re.search(
@@ -32,6 +34,25 @@ EXTRAS = {
     ],
 }
 
+
+class BuildWithConfigs(build_py):
+    """Copies ``configs_gym/``, which stays where GraphGym's users look for it, into the package.
+
+    A package in a folder of another name would make an editable install an import hook, which
+    editors and type checkers do not follow.
+    """
+
+    def run(self):
+        super().run()
+        if not self.editable_mode:
+            copy = Path(self.build_lib, "graphgym_srnc", "configs_gym")
+            for pattern in ("*.yaml", "*.txt"):
+                for file in (HERE / "configs_gym").rglob(pattern):
+                    place = copy / file.relative_to(HERE / "configs_gym")
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(file, place)
+
+
 setup(
     name="graphgym-srnc",
     version=VERSION,
@@ -58,16 +79,12 @@ setup(
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
     ],
     python_requires=">=3.10",
-    # configs_gym/ stays where GraphGym's users look for it and is shipped as data of a sub-package.
-    packages=[
-        *find_packages(include=["graphgym_srnc", "graphgym_srnc.*"]),
-        "graphgym_srnc.configs_gym",
-    ],
-    package_dir={"graphgym_srnc.configs_gym": "configs_gym"},
+    packages=find_packages(include=["graphgym_srnc", "graphgym_srnc.*"]),
+    package_dir={"": "."},  # without it, an editable install is such a hook too
+    cmdclass={"build_py": BuildWithConfigs},
     package_data={
-        "graphgym_srnc": ["py.typed"],
+        "graphgym_srnc": ["py.typed", "*.pyi"],
         "graphgym_srnc.api": ["*.md"],
-        "graphgym_srnc.configs_gym": ["**/*.yaml", "**/*.txt"],
         "graphgym_srnc.report": ["*.html"],
         "graphgym_srnc.data": ["*.csv", "*.sha256"],
         "graphgym_srnc.own": ["*.txt"],

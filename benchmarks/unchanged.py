@@ -23,7 +23,7 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, Iterator, NamedTuple, Sequence
 
-from graphgym_srnc.io import store
+from graphgym_srnc.io import records
 from graphgym_srnc.io.settings import digest, flatten
 
 COMPARED = ("fingerprint", "selected", "history", "val", "test", "warnings", "verdict")
@@ -34,7 +34,7 @@ class Stored(NamedTuple):
     """A run to repeat: its directory, and its record."""
 
     path: Path
-    result: store.Result
+    result: records.Result
 
 
 def find(root: Path) -> Iterator[Stored]:

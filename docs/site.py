@@ -1,4 +1,4 @@
-"""MkDocs hook that writes the generated pages: README, methods, configs, options, API, notebook.
+"""MkDocs hook that writes the generated pages: methods, configs, options, API and notebook.
 
 Usage: ``pip install -e ".[docs]" && mkdocs build --strict``.
 """
@@ -12,7 +12,6 @@ import json
 import re
 from importlib import import_module
 from pathlib import Path
-from pkgutil import walk_packages
 from typing import Any, Iterable
 
 import griffe
@@ -21,6 +20,9 @@ from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+from graphgym_srnc.core.options import docs, sections
+from graphgym_srnc.core.options import options as list_options
 
 ROOT = Path(__file__).parents[1]
 DOCS = Path(__file__).parent
@@ -55,31 +57,33 @@ FOLDERS = {
 }
 """Folders of the shipped configs, and what they are for."""
 
-PARTS = {
-    "api": "Estimators and your own graph in memory",
-    "plot": "Plots",
-    "report.frame": "Results",
-    "errors": "Errors",
-    "core.task": "Tasks",
-    "shifts": "Shifts",
-    "methods": "Methods",
-    "train": "Training, model selection, metrics and diagnostics",
-    "losses": "Losses",
-    "backbones": "Backbones",
-    "data": "Data",
-    "own": "Your own graph",
-    "core.options": "Options",
+PUBLIC = {
+    "Your graph and trained models": "OnNodes load from_frames from_networkx results",
+    "What estimators take and return": "Estimator ShiftTask InputError "
+    "train.trainer.RunRecord train.trainer.Episode",
+    "Plots and shifts": "plot shifts.find",
+    "To write a method": "methods.shared.base.Method methods.shared.supervised.Supervised",
 }
-"""Modules and packages of the API reference, and their titles."""
+"""Public names of the package that are no estimators, by the heading of their list."""
+
+FOUND_FIRST = "---\ntitle: {}\nsearch:\n  boost: 20\n---\n\n"
+"""Head of the pages that the search lists first."""
 
 
 # Hooks of MkDocs
 
 
+def on_config(config: MkDocsConfig) -> None:
+    """List the pages of the Python API in the navigation."""
+    (section,) = (part["Reference"] for part in config.nav if "Reference" in part)
+    (entry,) = (part for part in section if "Python API" in part)
+    pages = [{Path(page).stem: page} for page in reference() if page.startswith("reference/api/")]
+    entry["Python API"] = [{"Overview": "reference/api.md"}, *pages]
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
     pages = {
-        "index.md": readme(),
         "reference/options.md": options(),
         "reference/methods.md": methods(),
         "reference/configs.md": configs(),
@@ -163,33 +167,12 @@ def formula(latex: str, block: bool = False) -> str:
     return convert(latex, display="block" if block else "inline")
 
 
-class Docstring:
-    """The parts of a docstring in Google style: ``summary``, ``text`` and ``references``."""
-
-    def __init__(self, documented: Any) -> None:
-        doc = inspect.getdoc(documented) or ""
-        doc, _, references = doc.partition("References:\n")
-        self.text = markdown(doc.partition("Args:\n")[0].strip())
-        self.summary = " ".join(self.text.partition("\n\n")[0].split())
-        self.references = " ".join(markdown(references).split())
-
-    @property
-    def body(self) -> str:
-        """The text with the words that begin its paragraphs in bold."""
-        return re.sub(
-            r"^(Differences from [\w' ]+|When to use):", r"**\1:**", self.text, flags=re.M
-        )
+def summary(documented: Any) -> str:
+    """The first paragraph of a docstring, in one line of Markdown."""
+    return " ".join(markdown(sections(documented)[""].partition("\n\n")[0]).split())
 
 
 # Pages
-
-
-def readme() -> str:
-    """The README as the home page, with links relative to ``docs``."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    # Files outside docs/ are not part of the site, so their links become text.
-    text = re.sub(r"(?<!!)\[([^\]]+)\]\((?!docs/|#|http)[^)]*\)", r"\1", text)
-    return text.replace("](docs/", "](").replace('src="docs/', 'src="')
 
 
 def options() -> str:
@@ -226,34 +209,49 @@ def stacked(text: str) -> str:
 
 
 def methods() -> str:
-    """A table of all methods, the introduction, and a section for each method."""
+    """The introduction with a table of all methods."""
     from graphgym_srnc import methods as found
 
-    rows, sections = [], []
+    rows = []
     listed = {name: kind for kind, names in SHIFTS.items() for name in names.split()}
     for name in [*listed, *sorted({*found.own_names()} - {*listed})]:
         method = found.find(name)
-        doc, kind = Docstring(method), listed.get(name, "any")
         reads = "no" if name in WITHOUT_TARGET else "its labels" if method.oracle else "yes"
-        rows.append((f"[`{name}`](#{name})", kind, reads, cell(doc.summary)))
-        sections.append(method_section(name, method, doc))
+        link = f"[`{name}`](api/{method.__name__}.md)"
+        rows.append((link, listed.get(name, "any"), reads, cell(summary(method))))
     intro = (DOCS / "reference/_methods-intro.md").read_text(encoding="utf-8")
     head = ("`train.mode`", "designed for", "reads the target graph", "what it does")
-    return intro.replace("<!-- table -->\n", table(head, rows)) + "".join(sections)
+    return intro.replace("<!-- table -->\n", table(head, rows))
 
 
-def method_section(name: str, method: type, doc: Docstring) -> str:
-    """The section of one method, from its docstring."""
-    from graphgym_srnc.core.options import options
-
-    own = inspect.signature(method.__init__).parameters if "__init__" in vars(method) else {}
-    entries = [option for option in options(method) if option.key in own]
-    found = option_table(entries, f"{name}.") if entries else "There are no options of its own.\n"
-    references = f"\nReferences: {doc.references}\n" if doc.references else ""
+def estimator_page(cls: Any) -> str:
+    """The page of an estimator, from the signature and the docstring of its method."""
+    method, parts = cls._method, sections(cls._method)
+    name, key = cls.__name__, method.key()
+    theory = markdown(parts[""].partition("\n\n")[2])
+    theory = re.sub(r"^(Differences from [\w' ]+|When to use):", r"**\1:**", theory, flags=re.M)
+    uses = [
+        (f"[`{use}`](Estimator.md#graphgym_srnc.Estimator.{use})", cell(summary(getattr(cls, use))))
+        for use in ("fit", "predict", "predict_proba", "transform", "accuracy", "clusters", "save")
+        if hasattr(cls, use)
+    ]
     return (
-        f"\n## {name}\n\nEstimator: `graphgym_srnc.{method.__name__}`. "
-        f"Source: `graphgym_srnc/methods/{name}.py`.\n\n{doc.body}\n\n{found}{references}"
+        f"{FOUND_FIRST.format(name)}# {name}\n\n{summary(method)}\n\n"
+        f"```python\nfrom graphgym_srnc import {name}\n\nmodel = {name}().fit(graph)\n```\n\n"
+        f"In a config it is `train.mode {key}`, and a parameter below is the key `{key}.PARAMETER`."
+        f"\n\n## Parameters\n\n{option_table(list_options(method))}\n"
+        "[Shared parameters](Estimator.md#shared-parameters) such as `backbone` and `hidden` "
+        "exist in every estimator.\n\n"
+        f"## Methods\n\n{table(('method', 'what it does'), uses)}\n"
+        f"## How it works\n\n{theory}\n\n"
+        f"Source: `graphgym_srnc/methods/{key}.py`. {references(parts)}\n"
     )
+
+
+def references(parts: dict[str, str]) -> str:
+    """The references of a docstring in one line."""
+    text = " ".join(markdown(parts.get("References", "")).split())
+    return text and f"References: {text}"
 
 
 def shipped(path: Path) -> tuple[str, ...]:
@@ -303,56 +301,48 @@ def configs() -> str:
 
 
 def reference() -> dict[str, str]:
-    """The pages of the Python API: estimators, and a page for each module."""
+    """The pages of the Python API: an index, and a page for each public name."""
+    import graphgym_srnc
     from graphgym_srnc import api
-    from graphgym_srnc.api import make
 
-    shown = [
-        (f"[`{name}`](methods.md#{estimator._method.key()})", cell(Docstring(estimator).summary))
-        for name, estimator in sorted(api.estimators().items())
-    ]
-    fitted = [(f"`{attribute}`", cell(meaning)) for attribute, meaning in make.ATTRIBUTES.items()]
-    text = (
-        "# Python API\n\nImport estimators, `OnNodes`, `load`, `from_frames`, `from_networkx`, "
-        "`results` and `plot` from `graphgym_srnc`. The [tutorial](../tutorials/python.ipynb) and "
-        "the [guide](../how-to/python.md) show how to use them.\n"
-        "\n## Estimators\n\nThe parameters of an estimator are the options of its method.\n\n"
-        f"{table(('class', 'what it does'), shown)}"
-        f"\n## Parameters of all estimators\n\n{common_parameters(api.estimators()['SRNC'])}"
-        f"\n## Attributes of a fitted model\n\n{table(('attribute', 'meaning'), fitted)}"
-        "\n## Modules\n"
-    )
+    lists: dict[str, list[tuple[str, str]]] = {"Estimators": []}
     pages = {}
-    for part, title in PARTS.items():
-        text += f"\n### {title}\n\n"
-        for name in modules(f"graphgym_srnc.{part}"):
-            short = name.removeprefix("graphgym_srnc.")
-            options = f"heading_level: 1\n      heading: {name}"
-            pages[f"reference/api/{short}.md"] = f"::: {name}\n    options:\n      {options}\n"
-            text += (
-                f"- [`{short}`](api/{short}.md): {cell(Docstring(import_module(name)).summary)}\n"
-            )
+    for name, cls in sorted(api.estimators().items()):
+        pages[f"reference/api/{name}.md"] = estimator_page(cls)
+        lists["Estimators"].append((f"[`{name}`](api/{name}.md)", cell(summary(cls))))
+    for title, names in PUBLIC.items():
+        lists[title] = []
+        for path in names.split():
+            place, _, name = path.rpartition(".")
+            home = import_module(f"graphgym_srnc.{place}") if place else graphgym_srnc
+            text = f"{FOUND_FIRST.format(name)}::: graphgym_srnc.{path}\n"
+            text += "    options:\n      heading_level: 1\n"
+            if name == "Estimator":
+                text += f"\n## Shared parameters\n\n{shared_parameters()}"
+            pages[f"reference/api/{name}.md"] = text
+            documented = getattr(home, name, None) or import_module(f"graphgym_srnc.{path}")
+            lists[title].append((f"[`{name}`](api/{name}.md)", cell(summary(documented))))
+    text = (
+        "# Python API\n\nThe [tutorial](../tutorials/python.ipynb) and the "
+        "[guide](../how-to/python.md) show how to use these names.\n"
+    )
+    for title, rows in lists.items():
+        text += f"\n## {title}\n\n{table(('name', 'what it does'), rows)}"
     return {"reference/api.md": text, **pages}
 
 
-def common_parameters(estimator: Any) -> str:
-    """A table of the parameters of an estimator that are no options of its method."""
-    from graphgym_srnc.core.options import docs, options
+def shared_parameters() -> str:
+    """A table of the parameters that all estimators have."""
+    from graphgym_srnc.api import parameters
 
-    own, texts = {option.key for option in options(estimator._method)}, docs(estimator)
-    rows = [
-        (f"`{parameter.name}`", f"`{parameter.default!r}`", cell(texts.get(parameter.name, "")))
-        for parameter in inspect.signature(estimator).parameters.values()
-        if parameter.name not in own
-    ]
+    texts = docs(parameters.shared)
+    given = {option.key: option for option in list_options(parameters.shared)}
+    rows = []
+    for name, parameter in inspect.signature(parameters.shared).parameters.items():
+        allowed = given[name].allowed if name in given else None
+        choice = "" if allowed is None else f" Allowed: {cell(str(allowed))}."
+        rows.append((f"`{name}`", f"`{parameter.default!r}`", cell(texts[name]) + choice))
     return stacked(table(("parameter", "default", "meaning"), rows))
-
-
-def modules(name: str) -> list[str]:
-    """A module, or a package and its public modules."""
-    paths = getattr(import_module(name), "__path__", ())
-    found = (entry.name for entry in walk_packages(paths, f"{name}."))
-    return [name, *(one for one in found if not one.rpartition(".")[2].startswith("_"))]
 
 
 def notebook() -> dict[str, str | bytes]:

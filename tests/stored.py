@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Sequence
 
-from graphgym_srnc.io import store
+from graphgym_srnc.io import records, store
 
 
 def chunk(kind: bytes, content: bytes) -> bytes:
@@ -24,9 +24,9 @@ PNG = (
 """A grey picture of two pixels."""
 
 
-def experiments(root: Path) -> dict[str, dict[int, store.Result]]:
+def experiments(root: Path) -> dict[str, dict[int, records.Result]]:
     """Finished runs of each experiment in a folder, by name and seed."""
-    found = {path.name: store.read_results(path) for path in sorted(root.iterdir())}
+    found = {path.name: records.read_results(path) for path in sorted(root.iterdir())}
     return {name: results for name, results in found.items() if results}
 
 

@@ -157,6 +157,7 @@ def test_the_command_line_imports_nothing_slow():
         "core/options",
         "io/config_files",
         "io/stats",
+        "io/records",
         "io/store",
         "io/settings",
         "methods/__init__",

@@ -23,7 +23,7 @@ from graphgym_srnc import shifts
 from graphgym_srnc.data import catalogue, home, untrusted
 from graphgym_srnc.data.read import text as read_text
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import store
+from graphgym_srnc.io import records
 from graphgym_srnc.io.atomic import regular
 
 open_set, synthetic, own_file = (shifts.find(name) for name in ("open_set", "synthetic", "file"))
@@ -126,7 +126,7 @@ def test_pipes_from_python(tmp_path):
     os.mkfifo(tmp_path / "a")
     os.mkfifo(tmp_path / "words.txt")
     with at_most(20):
-        assert store.read_result(tmp_path) is None and list(home.files_below(tmp_path)) == []
+        assert records.read_result(tmp_path) is None and list(home.files_below(tmp_path)) == []
         for read in (graphgym_srnc.load, read_text, regular):
             with pytest.raises((InputError, OSError), match="regular file"):
                 read(tmp_path / "a")

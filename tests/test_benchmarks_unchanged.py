@@ -39,7 +39,7 @@ def test_equal_runs_are_equal_and_a_changed_number_is_found(tmp_path, capsys):
     record = json.loads((path / "result.json").read_text())
     loss = record["history"][1]["losses"]["source"]
     record["history"][1]["losses"]["source"] = math.nextafter(loss, 2 * loss)
-    unchanged.store.write_record(path, record)
+    unchanged.records.write_record(path, record)
     assert unchanged.main([str(tmp_path), "--per-method", "2"]) == 1
     out = capsys.readouterr().out
     assert "erm: 1 of 2 equal" in out
@@ -86,6 +86,6 @@ def test_a_config_that_is_none_any_more_is_a_difference(tmp_path, capsys):
     path = store_run(tmp_path, "old")
     record = json.loads((path / "result.json").read_text())
     record["config"]["erm"]["gone"] = 1
-    record["digest"] = unchanged.store.digest(record["config"])
-    unchanged.store.write_record(path, record)
+    record["digest"] = unchanged.records.digest(record["config"])
+    unchanged.records.write_record(path, record)
     assert unchanged.main([str(tmp_path)]) == 1 and "erm.gone" in capsys.readouterr().out

@@ -18,7 +18,7 @@ from graphgym_srnc import ERM
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import folder
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import checksums, store, tensors
+from graphgym_srnc.io import checksums, records, tensors
 from graphgym_srnc.train import model
 
 FLIPS = 100
@@ -35,7 +35,7 @@ def same(a: Any, b: Any) -> bool:
 def a_record(place: Path) -> tuple[Path, Callable[[], Any]]:
     run(experiment(place), 0, [0.5, 0.7])
     path = place / "toy" / "0"
-    return path / "result.json", lambda: store.read_result(path)
+    return path / "result.json", lambda: records.read_result(path)
 
 
 def a_model(place: Path) -> tuple[Path, Callable[[], Any]]:

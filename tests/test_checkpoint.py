@@ -20,7 +20,7 @@ from graphgym_srnc.backbones import dgi
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.gym import run as runs
-from graphgym_srnc.io import atomic, store, tensors
+from graphgym_srnc.io import atomic, records, store, tensors
 from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
@@ -212,8 +212,8 @@ def test_files_of_other_runs_are_not_used(experiment, monkeypatch, change):
         options["split"] = "another"
     elif change == "seed":
         (experiment.path / "1").mkdir()
-        file = experiment.path / "0" / store.CHECKPOINT
-        file.rename(experiment.path / "1" / store.CHECKPOINT)
+        file = experiment.path / "0" / records.CHECKPOINT
+        file.rename(experiment.path / "1" / records.CHECKPOINT)
         options["seed"] = 1
     else:
         versions = environment.versions() | {"torch": "9.9"}
@@ -277,7 +277,7 @@ def test_a_grid_tries_a_run_again_from_its_checkpoint(tmp_path, monkeypatch):
             execute(jobs[1])
     whole, cut = tmp_path / "whole" / "0", tmp_path / "cut" / "0"
     atomic.write_text(cut / "error.txt", "why")
-    (cut / f".{store.CHECKPOINT}.1.tmp").touch()
+    (cut / f".{records.CHECKPOINT}.1.tmp").touch()
     with monkeypatch.context() as patch:
         patch.setattr(srnc, "start", None)
         execute(jobs[1])

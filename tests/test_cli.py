@@ -22,7 +22,7 @@ from graphgym_srnc.cli.main import build_parser, main
 from graphgym_srnc.cli.parser import COMMANDS
 from graphgym_srnc.core import progress
 from graphgym_srnc.core.options import options
-from graphgym_srnc.io import store
+from graphgym_srnc.io import records, store
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 
@@ -52,7 +52,7 @@ def erm(out: Path, *words: str) -> int:
 
 
 def scores(out: Path, name: str = "default") -> dict[int, dict]:
-    return {seed: result["test"] for seed, result in store.read_results(out / name).items()}
+    return {seed: result["test"] for seed, result in records.read_results(out / name).items()}
 
 
 def stamps(path: Path) -> dict[str, int]:
@@ -90,7 +90,7 @@ def test_a_run_leaves_the_whole_record(tmp_path, capsys):
     assert (home / "0/figures/confusion-selected.png").is_file()
     assert list((home / "0").glob("events.out.tfevents.*"))
     assert not (home / "1" / "figures").exists()
-    result = store.read_result(home / "1")
+    result = records.read_result(home / "1")
     assert {*RECORD.split()} <= set(result)
     assert result["method"] == "erm" and len(result["history"]) == 2
     assert result["config"]["gnn"]["dim_inner"] == 8
@@ -280,7 +280,7 @@ def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "warning: seed 0: the cluster GNN collapsed" in out
     assert "1 of 1 run gave a warning" in out
-    assert store.read_result(tmp_path / "default" / "0")["warnings"] == [
+    assert records.read_result(tmp_path / "default" / "0")["warnings"] == [
         "the cluster GNN collapsed: 1 of 7 clusters used"
     ]
 

@@ -20,7 +20,7 @@ from stored import both, keep
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.text import escape_markdown
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import store
+from graphgym_srnc.io import records, store
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.report import compare, paper, render, statistics, tables
 from graphgym_srnc.report.frame import collect
@@ -72,7 +72,7 @@ def test_mean_and_deviation_are_those_of_graphgym(tmp_path):
     for lr, layer in itertools.product((0.1, 0.2), ("gcnconv", "gatconv")):
         name, scores = f"toy-lr={lr}-l={layer}", RNG.uniform(0.4, 0.9, 3).tolist()
         keep(tmp_path, name, scores, val=scores[::-1], backbone=layer, optim__lr=lr)
-        results = store.read_results(tmp_path / name)
+        results = records.read_results(tmp_path / name)
         store.Experiment(tmp_path, name, results[0]["config"]).aggregate()
         agg_runs(str(tmp_path / name), "auto")
     agg_batch(str(tmp_path), "auto")
@@ -204,7 +204,7 @@ def test_the_test_score_is_that_of_the_setting_chosen_on_validation(tmp_path):
     assert told in render.text(found)
     for result in (tmp_path / "c").glob("*/result.json"):  # other test scores choose the same
         record = json.loads(result.read_text())
-        store.write_record(result.parent, record | {"test": both(0.01)})
+        records.write_record(result.parent, record | {"test": both(0.01)})
     assert chosen(of(tmp_path)) == chosen(found)
     less = chosen(of(tmp_path, metrics=["unknown_fpr95"]))
     assert less["GCN", "Cora"][3] == "gnn.dim_inner=64"
@@ -278,7 +278,7 @@ def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, several):
     keep(tmp_path / "copy", "of a", [0.5])
     (home / "1" / "result.json").write_text("garbage")
     record = json.loads((home / "2" / "result.json").read_text())
-    store.write_record(home / "2", record | {"test": 7})
+    records.write_record(home / "2", record | {"test": 7})
     (home / "3" / "result.json").unlink()
     for name, text in (("5", "[" * 100_000), ("6", "{}"), ("7", "\x00"), (".old", "hidden")):
         (home / name).mkdir()

@@ -18,7 +18,7 @@ import pytest
 from test_store import CONFIG, experiment, record, tree
 
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import store
+from graphgym_srnc.io import records
 from graphgym_srnc.io.settings import digest
 
 pytestmark = pytest.mark.slow
@@ -57,7 +57,7 @@ def stored(seed: int) -> dict:
 def finished(root: Path) -> dict[int, tuple]:
     """What counts of the finished runs below a folder, by seed."""
     keys = ("seed", "history", "selected", "digest")
-    found = store.read_results(root / "out" / "toy")
+    found = records.read_results(root / "out" / "toy")
     return {seed: tuple(result[key] for key in keys) for seed, result in found.items()}
 
 

@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.gym import config_root, load_config
-from graphgym_srnc.io import store
+from graphgym_srnc.io import records, store
 from graphgym_srnc.sweep import local, plan, space, worker
 from graphgym_srnc.sweep.jobs import Limits, Outcome, attempt
 
@@ -93,11 +93,11 @@ def filled(shared, tmp_path) -> Path:
     return tmp_path / "copy"
 
 
-def results(folder: Path) -> dict[str, dict[int, store.Result]]:
+def results(folder: Path) -> dict[str, dict[int, records.Result]]:
     return experiments(folder / "results" / "g")
 
 
-def numbers(result: store.Result | None) -> dict:
+def numbers(result: records.Result | None) -> dict:
     assert result is not None
     history = [{**episode, "seconds": 0} for episode in result["history"]]
     keys = ("val", "test", "selected", "split", "digest", "params")
@@ -143,7 +143,7 @@ def test_the_numbers_are_those_of_run(shared, tmp_path):
     command = "run --cfg testing/erm --repeat 2 --no-tensorboard --no-figures".split()
     settings = [*SMALL, "train.mode", "srnc", "gnn.dim_inner", "8"]
     assert main([*command, "--out-dir", str(tmp_path), "--name", name, *settings]) == 0
-    alone = store.read_results(tmp_path / name)
+    alone = records.read_results(tmp_path / name)
     assert all_numbers(shared)[name] == list(map(numbers, alone.values()))
 
 
@@ -215,7 +215,7 @@ def test_runs_that_another_process_holds_are_waited_for(filled, inline, capsys, 
     shutil.copytree(home, filled / "whole")
     for seed in "01":
         (home / seed / "result.json").unlink()
-    whole = [store.read_result(filled / "whole" / seed) for seed in "01"]
+    whole = [records.read_result(filled / "whole" / seed) for seed in "01"]
     place = store.Experiment(home.parent, home.name, whole[0]["config"])
     begun = threading.Event()
 
@@ -233,7 +233,7 @@ def test_runs_that_another_process_holds_are_waited_for(filled, inline, capsys, 
     assert main(words(filled, "--resume", text=ERM)) == 0
     thread.join()
     assert "another process, which runs 2 of these runs" in capsys.readouterr().out
-    stored = [store.read_result(home / seed) for seed in "01"]
+    stored = [records.read_result(home / seed) for seed in "01"]
     assert stored[0] == whole[0] and numbers(stored[1]) == numbers(whole[1])
 
 

@@ -12,7 +12,7 @@ import pytest
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import run
-from graphgym_srnc.io import store
+from graphgym_srnc.io import records
 from graphgym_srnc.io.stats import read_lines
 
 CONFIG = """
@@ -74,12 +74,12 @@ def test_its_folder_is_that_of_the_command_line(gym, main_py, capsys, tmp_path):
     left = main_py(CONFIG, "--repeat", "3")
     assert "NaN or Inf" not in "".join(capsys.readouterr())
     home = left / "g-m=erm"
-    records = store.read_results(home)
-    assert sorted(records) == [0, 1, 2] and all("verdict" in one for one in records.values())
+    found = records.read_results(home)
+    assert sorted(found) == [0, 1, 2] and all("verdict" in one for one in found.values())
     # Runs that stopped early have as many lines as the longest one.
-    lengths = [len(record["history"]) for record in records.values()]
+    lengths = [len(record["history"]) for record in found.values()]
     assert len({*lengths}) > 1
-    for seed, record in records.items():
+    for seed, record in found.items():
         folder = home / str(seed)
         assert (folder / "model.safetensors").is_file()
         for split in ("train", "val", "test"):
@@ -92,7 +92,7 @@ def test_its_folder_is_that_of_the_command_line(gym, main_py, capsys, tmp_path):
         assert log.count("warning: ") == len(why) and all(text in log for text in why)
 
     lines = list(csv.DictReader((left / "agg" / "test_best.csv").open()))
-    mean = sum(record["test"]["micro_f1"] for record in records.values()) / 3
+    mean = sum(record["test"]["micro_f1"] for record in found.values()) / 3
     assert lines[0]["m"] == "erm"
     assert float(lines[0]["accuracy"]) == pytest.approx(mean, abs=1e-4)
     assert (left / "agg" / "train_bestepoch.csv").is_file()
@@ -100,7 +100,7 @@ def test_its_folder_is_that_of_the_command_line(gym, main_py, capsys, tmp_path):
     assert f"{100 * mean:.1f}" in capsys.readouterr().out
     cfg = gym.load_config(home / "config.yaml", ["out_dir", str(tmp_path)])
     again = run.run(cfg, 1, run.experiment(cfg, "again"))
-    assert again["test"] == records[1]["test"] and again["digest"] == records[1]["digest"]
+    assert again["test"] == found[1]["test"] and again["digest"] == found[1]["digest"]
     assert main(["predict", str(home), "--out", str(tmp_path / "p.csv")]) == 0
 
 

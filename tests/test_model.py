@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 import graphgym_srnc
 from graphgym_srnc import methods
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import store, tensors
+from graphgym_srnc.io import records, tensors
 from graphgym_srnc.train import model as models
 from graphgym_srnc.train.metrics import scores_of
 
@@ -225,13 +225,13 @@ def test_what_is_refused(gym, tmp_path):
         build.load_model(tmp_path / "nothing")
     run = tmp_path / "one" / "0"
     result = json.loads((run / "result.json").read_text())
-    store.write_record(run, result | {"split": "another"})
+    records.write_record(run, result | {"split": "another"})
     with pytest.raises(InputError, match="belongs to another run"):
         build.load_model(run)
     with pytest.raises(InputError, match="has changed since the run"):
         loaded.result["split"] = "another"
         build.task_of(loaded)
-    store.write_record(run, result)
+    records.write_record(run, result)
     whole = (run / models.FILE).read_bytes()
     (run / models.FILE).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match="damaged"):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from email.parser import Parser
 from pathlib import Path
@@ -26,25 +29,42 @@ SHIPPED = [
 ]
 
 
+ALONE = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+"""The environment of a command that finds the installed package alone."""
+
+CONFIGS = "from graphgym_srnc.io.settings import config_root; print(config_root().is_dir())"
+
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> zipfile.ZipFile:
-    """A wheel built from an sdist built from a copy of the sources."""
-    pytest.importorskip("build")
-    copy, out = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("out")
+def copy(tmp_path_factory) -> Path:
+    """A copy of the sources."""
+    copy = tmp_path_factory.mktemp("copy")
     for name in SHIPPED:
         source = ROOT / name
         if source.is_dir():
             shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         elif source.exists():
             shutil.copy(source, copy / name)
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(copy)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    return copy
+
+
+@pytest.fixture(scope="module")
+def wheel(copy, tmp_path_factory) -> zipfile.ZipFile:
+    """A wheel built from an sdist built from a copy of the sources."""
+    pytest.importorskip("build")
+    out = tmp_path_factory.mktemp("out")
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, copy)
     assert list(out.glob("*.tar.gz"))
     return zipfile.ZipFile(next(out.glob("*.whl")))
+
+
+def run(*words: str | Path) -> str:
+    """Output of a command that succeeds."""
+    done = subprocess.run([*map(str, words)], env=ALONE, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def test_wheel_holds_code_and_configs(wheel):
@@ -56,7 +76,7 @@ def test_wheel_holds_code_and_configs(wheel):
     ]
     shipped = {name for name in names if name.startswith("graphgym_srnc/configs_gym/")}
     assert {f"graphgym_srnc/{path.relative_to(ROOT).as_posix()}" for path in configs} == shipped
-    files = {"report/page.html", "own/discover/map.js", "api/card.md", "py.typed"}
+    files = {"report/page.html", "own/discover/map.js", "api/card.md", "py.typed", "__init__.pyi"}
     assert {f"graphgym_srnc/{file}" for file in files} <= set(names)
     assert not [name for name in names if name.startswith(("tests", "configs_gym"))]
 
@@ -93,3 +113,41 @@ def test_installed_package_finds_its_configs(wheel, tmp_path):
     root, line = done.stdout.splitlines()[-2:]
     assert Path(root) == site / "graphgym_srnc/configs_gym"
     assert line == f"Cora {len(list((ROOT / 'configs_gym').rglob('*.yaml')))}"
+
+
+WRONG = {
+    'SRNCPlus(backbone="gnc")': "gnc",
+    "SRNCPlus(rounds='two')": "rounds",
+    "SRNC(width=4)": "width",
+}
+"""Code that a type checker refuses, and a word of its message."""
+
+
+@pytest.mark.parametrize("kind", ["editable", "wheel"])
+def test_type_checkers_know_the_estimators(kind, copy, wheel, tmp_path):
+    pytest.importorskip("mypy")
+    environment = tmp_path / "environment"
+    run(sys.executable, "-m", "venv", "--without-pip", environment)
+    what = ["-e", copy] if kind == "editable" else [wheel.filename]
+    options = ["--no-deps", "--no-build-isolation", "--ignore-installed", "--no-index"]
+    run(sys.executable, "-m", "pip", "install", *options, "--prefix", environment, *what)
+    # The dependencies are those of this environment.
+    site = next(environment.glob("lib/python*/site-packages"))
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    python = environment / "bin/python"
+    assert "True" in run(python, "-W", "ignore", "-c", CONFIGS)
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```python\n(.*?)^```$", readme, re.M | re.S)
+    (tmp_path / "right.py").write_text(example)
+    begin = "from graphgym_srnc import SRNC, SRNCPlus\n"
+    (tmp_path / "wrong.py").write_text(begin + "\n".join(WRONG))
+    checkers = {"mypy": "--python-executable", "pyright": "--pythonpath"}
+    for checker in filter(importlib.util.find_spec, checkers):
+        command = [sys.executable, "-m", checker, checkers[checker], python, "right.py", "wrong.py"]
+        done = subprocess.run(command, cwd=tmp_path, env=ALONE, capture_output=True, text=True)
+        lines = done.stdout.splitlines()
+        assert not [line for line in lines if "right.py" in line and "error" in line], done.stdout
+        for number, word in enumerate(WRONG.values(), start=2):
+            found = [line for line in lines if f"wrong.py:{number}:" in line and "error" in line]
+            assert found and word in found[0], done.stdout

@@ -21,7 +21,7 @@ from test_store import record
 
 from graphgym_srnc import __version__
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import store
+from graphgym_srnc.io import records, store
 from graphgym_srnc.sweep import plan, worker
 from graphgym_srnc.sweep.jobs import Job, Limits
 
@@ -79,11 +79,11 @@ def marks(tmp_path: Path) -> list[list[str]]:
     )
 
 
-def same(one: store.Result, other: store.Result) -> bool:
+def same(one: records.Result, other: records.Result) -> bool:
     """Whether two records are equal but for times, memory, folders and threads."""
     passing = ("seconds", "peak_memory_mib", "config", "threading", "sha256")
 
-    def kept(result: store.Result) -> dict:
+    def kept(result: records.Result) -> dict:
         history = [episode | {"seconds": 0} for episode in result["history"]]
         return {key: result[key] for key in result if key not in passing} | {"history": history}
 
@@ -156,12 +156,12 @@ def test_runs_come_back_and_errors_stay_with_their_run(cluster, tmp_path):
 
 def stored_as_here(tmp_path: Path, jobs: list[Job]) -> list[int]:
     """Seeds that came back, whose records are those of runs in this process."""
-    stored = store.read_results(tmp_path / "out" / "toy")
+    stored = records.read_results(tmp_path / "out" / "toy")
     for job in jobs:
         if job.seed in stored:
             varied = {"marks": str(tmp_path / "marks")}
             toy(job._replace(out_dir=str(tmp_path / "local"), varied=varied))
-    local = store.read_results(tmp_path / "local" / "toy")
+    local = records.read_results(tmp_path / "local" / "toy")
     assert all(same(stored[seed], local[seed]) for seed in stored)
     assert not list((tmp_path / "out").rglob("*.tmp"))
     return list(stored)
@@ -175,7 +175,9 @@ def test_limits_of_time_and_memory(connected, tmp_path):
         assert (outcomes[seed].state, outcomes[seed].attempts) == ("failed", 2)
     assert "more than 5 s" in outcomes[0].message
     assert "more than 600 MiB" in outcomes[1].message
-    assert outcomes[2].state == "done" and list(store.read_results(tmp_path / "out" / "toy")) == [2]
+    assert outcomes[2].state == "done" and list(records.read_results(tmp_path / "out" / "toy")) == [
+        2
+    ]
     assert [seed for seed, *_ in marks(tmp_path)] == ["0", "0", "1", "1", "2"]
 
 
@@ -188,7 +190,7 @@ def test_closing_ends_what_runs(connected, tmp_path):
     workers = [int(process) for seed, _, process, _ in marks(tmp_path) if seed != "0"]
     outcomes.close()
     wait_for(lambda: not any(psutil.pid_exists(worker) for worker in workers))
-    assert list(store.read_results(tmp_path / "out" / "toy")) == [0]
+    assert list(records.read_results(tmp_path / "out" / "toy")) == [0]
 
 
 def test_a_real_run_equals_a_local_one(connected, gym, tmp_path):
@@ -205,7 +207,7 @@ def test_a_real_run_equals_a_local_one(connected, gym, tmp_path):
     assert remote.state == "done"
     assert remote.message.rsplit(",", 1)[0] == line.rsplit(",", 1)[0]
     homes = [tmp_path / where / "erm" for where in ("local", "remote")]
-    here, there = (store.read_result(home / "3") for home in homes)
+    here, there = (records.read_result(home / "3") for home in homes)
     # The record has the folders of the plan, not those of the node.
     assert same(here, there) and there["config"]["out_dir"] == cfg.out_dir
     kinds = [{path.name.split(".")[0] for path in home.rglob("*")} for home in homes]
@@ -301,7 +303,7 @@ def test_an_archive_that_leads_elsewhere_is_refused(packed, tmp_path, name):
         archive.addfile(member)
     with pytest.raises(tarfile.TarError):
         on_ray.unpack(packed[0], buffer.getvalue())
-    assert not store.read_results(tmp_path / "out" / "toy") and not list(tmp_path.rglob("evil"))
+    assert not records.read_results(tmp_path / "out" / "toy") and not list(tmp_path.rglob("evil"))
 
 
 def test_only_a_finished_run_of_the_config_is_stored(packed, tmp_path):
@@ -316,9 +318,9 @@ def test_only_a_finished_run_of_the_config_is_stored(packed, tmp_path):
     with store.Experiment(tmp_path / "out", "toy", TOY).claim(0), pytest.raises(store.Busy):
         on_ray.unpack(job, archive)
     on_ray.unpack(job, archive)
-    stored = store.read_results(tmp_path / "out" / "toy")
+    stored = records.read_results(tmp_path / "out" / "toy")
     on_ray.unpack(job, b"late")
-    assert store.read_results(tmp_path / "out" / "toy") == stored and list(stored) == [0]
+    assert records.read_results(tmp_path / "out" / "toy") == stored and list(stored) == [0]
 
 
 def test_each_node_reads_its_own_data_and_other_data_are_refused(gym, tmp_path, monkeypatch):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import logging
 import re
 import tempfile
 import warnings
@@ -384,17 +383,17 @@ def test_frames_and_tables_are_the_same_graph(tmp_path):
     assert made.feature_names == (out / "words.txt").read_text().split("\n")[:-1]
 
 
-def test_notes_and_errors_of_frames(caplog):
+def test_notes_and_errors_of_frames():
     frame = pandas.DataFrame({"label": [0, 1, 0], "age": [1.0, 2.0, 4.0]})
     edges = pandas.DataFrame({"x": [0, 1], "y": [1, 2], "z": [2, 0]})
     with pytest.raises(InputError, match="a DataFrame|pandas.DataFrame"):
         from_frames(frame, edges.to_numpy())
     with pytest.raises(InputError, match="^numbers: the table has no column 'agee'.*mean age?"):
         from_frames(frame, edges, ends=("x", "y"), numbers="agee")
-    with warnings.catch_warnings(), caplog.at_level(logging.INFO, "graphgym_srnc"):
+    with warnings.catch_warnings():
         warnings.simplefilter("error")  # what is read is no doubt
         made = from_frames(frame, edges[["x", "y"]])
-    assert made.edge_index.tolist() == [[0, 1], [1, 2]] and made.notes == caplog.messages
+    assert made.edge_index.tolist() == [[0, 1], [1, 2]] and len(made.notes) == 2
     assert "columns x and y" in made.notes[0] and "number age" in made.notes[1]
     with pytest.warns(RuntimeWarning, match="x and y; not read: z"):
         from_frames(frame, edges, ends=("x", "y"))

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from stored import keep
 
-from graphgym_srnc.io import store
+from graphgym_srnc.io import records
 from graphgym_srnc.report import summary
 
 
 def test_summary_and_the_distance_to_the_oracle(tmp_path):
-    results = store.read_results(keep(tmp_path, "ours", [0.7, 0.8, 0.6], "srnc"))
+    results = records.read_results(keep(tmp_path, "ours", [0.7, 0.8, 0.6], "srnc"))
     row = summary.summarise("ours", results, tmp_path)
     assert (row["runs"], row["micro_f1"]) == (3, pytest.approx(0.7)) and "drop" not in row
     assert row["micro_f1_std"] == pytest.approx(np.std([0.7, 0.8, 0.6]))
@@ -23,24 +23,24 @@ def test_summary_and_the_distance_to_the_oracle(tmp_path):
     row = summary.summarise("ours", results, tmp_path)
     assert (row["oracle"], row["drop_pairs"]) == ("oracle", 2)
     assert row["drop"] == pytest.approx(0.15) and row["drop_std"] == pytest.approx(0.05)
-    assert "drop" not in summary.summarise("oracle", store.read_results(oracle), tmp_path)
+    assert "drop" not in summary.summarise("oracle", records.read_results(oracle), tmp_path)
 
 
 def test_scores_without_an_unknown_test_node_say_so(tmp_path):
     known = {"test": {"micro_f1": 1.0, "known_accuracy": 1.0}}
     home = keep(tmp_path, "mine", [1.0], task="file/mine", record=known)
-    row = summary.summarise("mine", store.read_results(home))
+    row = summary.summarise("mine", records.read_results(home))
     (note,) = [note for note in summary.notes([row]) if note.startswith("mine")]
     assert "known classes only" in note and "file.open_set False" in note
     assert "untested" not in summary.to_csv([row])
     closed = keep(tmp_path, "closed", [1.0], task="file/mine")
-    assert len(summary.notes([summary.summarise("closed", store.read_results(closed))])) == 1
+    assert len(summary.notes([summary.summarise("closed", records.read_results(closed))])) == 1
 
 
 def test_tables_are_written_and_shown(tmp_path):
     home = keep(tmp_path, "one", [0.5, 0.7], record={"warnings": ["collapsed"]})
     keep(tmp_path, "one", [0.7], seeds=[1])
-    rows = [summary.summarise("one|two", store.read_results(home))]
+    rows = [summary.summarise("one|two", records.read_results(home))]
     summary.write(tmp_path, rows)
     (read,) = csv.DictReader((tmp_path / "summary.csv").open())
     numbers = float(read["micro_f1"]), float(read["micro_f1_std"])

@@ -20,7 +20,7 @@ from graphgym_srnc import ERM
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import datasets, files, networks
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import store
+from graphgym_srnc.io import records
 from graphgym_srnc.io.settings import plain_yaml
 
 HERE = Path(__file__).parent
@@ -207,10 +207,10 @@ def test_yaml_is_text_and_has_no_tags(tmp_path):
 def test_a_forged_record_is_read(tmp_path):
     run(experiment(tmp_path), 0, [0.5, 0.7])
     place = tmp_path / "toy" / "0"
-    record = store.read_result(place)
+    record = records.read_result(place)
     record["test"]["micro_f1"] = 0.9
-    store.write_record(place, record)
-    assert store.read_result(place)["test"]["micro_f1"] == 0.9
+    records.write_record(place, record)
+    assert records.read_result(place)["test"]["micro_f1"] == 0.9
 
 
 def test_overwrite_replaces_whole_folders_of_runs(tmp_path):

@@ -11,7 +11,7 @@ import tempfile
 import pytest
 
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import atomic, checksums, settings, stats, store
+from graphgym_srnc.io import atomic, checksums, records, settings, stats, store
 
 CONFIG = {
     "seed": 0,
@@ -79,7 +79,7 @@ def test_a_result_reads_back_whole(tmp_path):
     exp = experiment(tmp_path)
     assert exp.plan([0]) == [0] and not list(tmp_path.iterdir())
     written = run(exp, 0, [0.5, 0.7])
-    read = store.read_result(tmp_path / "toy" / "0")
+    read = records.read_result(tmp_path / "toy" / "0")
     assert read == written and read["seed"] == 0 and read["config"]["train"]["mode"] == "erm"
     assert read["digest"] == settings.digest(CONFIG) and read["versions"]["torch"]
     assert (tmp_path / "toy" / "config.yaml").read_text() == "seed: 0\n"
@@ -96,7 +96,7 @@ def test_digest_ignores_seed_and_place_only():
 def test_sha256sum_reads_our_checksums(tmp_path):
     exp = experiment(tmp_path)
     (exp.begin(0) / "figures").mkdir()
-    for name in ("figures/a.png", ".a.tmp", store.LOG, store.CHECKPOINT):
+    for name in ("figures/a.png", ".a.tmp", records.LOG, records.CHECKPOINT):
         (exp.path / "0" / name).write_bytes(b"a")
     exp.finish(0, record([0.5]))
     exp.aggregate()
@@ -143,7 +143,7 @@ def edit(file, **changes) -> None:
 
 def forge(file, **changes) -> None:
     """A record with a right checksum."""
-    store.write_record(file.parent, json.loads(file.read_text()) | changes)
+    records.write_record(file.parent, json.loads(file.read_text()) | changes)
 
 
 @pytest.mark.parametrize(

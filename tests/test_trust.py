@@ -23,8 +23,8 @@ from graphgym_srnc.data import catalogue, untrusted
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.io import tensors
+from graphgym_srnc.io.records import write_record
 from graphgym_srnc.io.settings import digest
-from graphgym_srnc.io.store import write_record
 from graphgym_srnc.sweep import plan, worker
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")

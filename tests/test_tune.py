@@ -23,7 +23,7 @@ from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.options import options
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.gym.keys import KEYS
-from graphgym_srnc.io import store
+from graphgym_srnc.io import records
 from graphgym_srnc.sweep import local, plan, search, space, study, worker
 from graphgym_srnc.sweep.jobs import Outcome, attempt
 
@@ -55,8 +55,8 @@ def runs(folder: Path) -> list[Path]:
     return sorted(folder.glob("s/trials/*/*/result.json"))
 
 
-def result(folder: Path, run: str, seed: int = 100) -> store.Result:
-    found = store.read_result(folder / "s" / "trials" / run / str(seed))
+def result(folder: Path, run: str, seed: int = 100) -> records.Result:
+    found = records.read_result(folder / "s" / "trials" / run / str(seed))
     assert found is not None
     return found
 
@@ -290,7 +290,7 @@ def test_test_scores_have_no_say(finished, inline):
         result = json.loads(file.read_text())
         for part in (result, *result["history"]):
             part["test"] = {key: number / len(stored) for key in part["test"]}
-        store.write_record(file.parent, result)
+        records.write_record(file.parent, result)
     assert main(words(finished, trials=8)) == 0
     assert not inline and record(finished) == chosen
 

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sklearn.base import clone
+
 from graphgym_srnc import __version__
 from graphgym_srnc.core.text import escape_markdown, plain
 from graphgym_srnc.errors import InputError
@@ -14,27 +16,6 @@ from graphgym_srnc.io import atomic, store
 
 if TYPE_CHECKING:
     from graphgym_srnc.api.estimator import Estimator
-
-MOST = 12
-"""Maximum number of scores on a card."""
-
-
-def write(path: str | os.PathLike, model: Estimator, file: str) -> None:
-    """Write the model card of a fitted model, completely or not at all.
-
-    Args:
-        path: file to write the card to.
-        model: the fitted estimator.
-        file: name of the model file, used in the example on the card.
-
-    Raises:
-        InputError: the card cannot be written.
-    """
-    try:
-        atomic.write_text(Path(path), card(model, file))
-    except OSError as error:
-        message = f"{path} cannot be written ({error.strerror})"
-        raise InputError.plain("card", message) from error
 
 
 def check(path: str | os.PathLike, card: str | os.PathLike | None) -> None:
@@ -54,40 +35,39 @@ def check(path: str | os.PathLike, card: str | os.PathLike | None) -> None:
         raise InputError.plain("card", f"{card} has the wrong file type", "Use the suffix .md")
 
 
-def card(model: Estimator, file: str) -> str:
-    """Text of the model card, from the template ``card.md``."""
+def write(path: str | os.PathLike, model: Estimator, file: str) -> None:
+    """Write the model card of a fitted model, completely or not at all.
+
+    Args:
+        path: file to write the card to.
+        model: the fitted estimator.
+        file: name of the model file, used in the example on the card.
+
+    Raises:
+        InputError: the card cannot be written.
+    """
     import jinja2
 
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     environment.filters["text"] = lambda text: escape_markdown(plain(text))
     # The filter of jinja2 would escape letters for HTML.
     environment.filters["tojson"] = json.dumps
-    record, verdict = getattr(model, "record_", None), getattr(model, "verdict_", {})
-    scores = {
-        part: dict(list(own.items())[:MOST])
-        for part, own in (getattr(model, "scores_", None) or {}).items()
-        if own
-    }
-    names = dict.fromkeys(name for own in scores.values() for name in own)
-    rows = [["score", *scores], ["---"] * (len(scores) + 1)] if scores else []
-    for name in names:
-        cells = (f"{own[name]:.3f}" if name in own else "-" for own in scores.values())
-        rows.append([name, *cells])
-    usual = type(model)().get_params()
     template = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
+    sentences = getattr(model, "verdict_", {}).get("sentences", {}).values()
+    scores = {part: own for part, own in getattr(model, "scores_", {}).items() if own}
     text = environment.from_string(template).render(
         name=type(model).__name__,
         model=model,
         version=__version__,
-        task="not known" if record is None else record.task,
+        task=model.record_.task if hasattr(model, "record_") else "not known",
         scores=scores,
-        rows=rows,
-        warnings=[*getattr(model, "warnings_", ()), *verdict.get("sentences", {}).values()],
+        names=dict.fromkeys(name for own in scores.values() for name in own),
+        warnings=[*getattr(model, "warnings_", ()), *sentences],
         file=repr(file),
-        changed={
-            key: value
-            for key, value in model.get_params().items()
-            if key not in ("callbacks", "verbose") and value != usual[key]
-        },
+        call=clone(model).set_params(callbacks=(), verbose=False),
     )
-    return text.rstrip() + "\n"
+    try:
+        atomic.write_text(Path(path), text.rstrip() + "\n")
+    except OSError as error:
+        message = f"{path} cannot be written ({error.strerror})"
+        raise InputError.plain("card", message) from error

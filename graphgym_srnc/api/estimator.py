@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
 import warnings
 from dataclasses import asdict
-from typing import Annotated, Any, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Iterator
 
 import numpy as np
 import torch
@@ -21,10 +20,9 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import shifts
 from graphgym_srnc.api import cards, parameters
-from graphgym_srnc.backbones import ACTIVATIONS, FEATURES
+from graphgym_srnc.api.isolation import alone, plain
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.options import Count, Natural, OneOf, Range, Share, Weight
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data import cleaning, files, names
@@ -34,103 +32,46 @@ from graphgym_srnc.shifts.given import labels as given_labels
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.diagnostics import judge
 from graphgym_srnc.train.model import TrainedModel, original_labels
-from graphgym_srnc.train.selection import SELECTIONS
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 HELD_OUT = 0.2
 """Share of the training nodes held out to set the threshold if there are no validation nodes."""
 
-_training = threading.RLock()
-
-
-@contextlib.contextmanager
-def plain() -> Iterator[None]:
-    """Compute with torch's own defaults, whatever the caller has set, and restore its settings.
-
-    These are the default dtype and device, inference mode, gradients and autocast.
-    """
-    with contextlib.ExitStack() as stack:
-        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
-        torch.set_default_dtype(torch.float32)
-        if torch.is_inference_mode_enabled():
-            stack.enter_context(torch.inference_mode(False))
-        stack.enter_context(torch.enable_grad())
-        for device in filter(torch.is_autocast_enabled, ("cpu", "cuda")):
-            stack.enter_context(torch.autocast(device, enabled=False))
-        if torch.get_default_device().type != "cpu":
-            stack.enter_context(torch.device("cpu"))
-        yield
-
 
 class Estimator(BaseEstimator):
-    """Base class of the estimators; each method has a subclass with its own parameters first.
+    """Base class of the estimators, with the methods and fitted attributes that all of them have.
 
-    Args:
-        backbone: encoder: ``gcn``, ``sage``, ``gat``, ``sgc``, ``mlp`` or ``dgi``. GraphGym's names
-            (``gcnconv``) are accepted too.
-        hidden: width of the hidden layers.
-        layers: number of layers, including the output layer.
-        dropout: dropout probability of the hidden layers.
-        activation: activation of the hidden layers: ``relu``, ``selu``, ``elu``, ``tanh``,
-            ``swish``, ``lrelu_01`` or ``identity``.
-        heads: number of attention heads of ``gat``. The heads share the ``hidden`` units.
-        features: feature scaling: ``row`` (each row sums to 1), ``l2`` (each row has length 1),
-            ``auto`` (``l2``, and dense features are centred first) or ``none``.
-        lr: learning rate of Adam.
-        weight_decay: weight decay of Adam.
-        selection: criterion that selects the best episode: ``target_val``, ``source_val``,
-            ``target_modularity``, ``last``, or ``auto``, which depends on the labels (see
-            :meth:`fit`).
-        min_agreement: with ``target_modularity``, the minimum agreement of an episode with episode
-            0. It is the share of equal predictions among target nodes that neither predicts as
-            unknown.
-        max_episodes: maximum number of episodes after episode 0; -1 = the number the method asks
-            for.
-        patience: stop after this number of episodes in a row without a better score; 0 = never.
-        open_set: whether the target may contain classes that the training nodes do not have; None =
-            inferred from the labels, see :meth:`fit`.
-        random_state: seed of all random numbers drawn in training.
-        num_threads: number of CPU threads for training and prediction. ``auto`` uses one thread if
-            the graph has fewer than a million directed edges, else two. The previous setting of
-            torch is restored afterwards.
-        callbacks: functions called after each episode with the episode, the method and the task.
-            They are not saved.
-        verbose: whether to show progress on stderr, as a bar on a terminal and as lines elsewhere.
-            Any positive number counts as True.
+    Attributes:
+        classes_: label of each class, in the column order of ``predict_proba``; in open-set shift
+            the unknown class is last.
+        scores_: scores on ``val`` and ``test`` nodes; empty if there are no such nodes.
+        record_: history of all episodes, and the selected episode.
+        warnings_: problems that did not stop the training.
+        verdict_: diagnostics of the predictions: ``figures``, ``sentences`` on figures beyond their
+            bounds, and ``reliability`` curves.
+        n_features_in_: number of features.
+        method_: the trained method, without its training graphs.
     """
 
     _method: type[Method]
+
+    classes_: np.ndarray
+    scores_: dict[str, dict[str, float]]
+    record_: trainer.RunRecord
+    warnings_: list[str]
+    verdict_: dict[str, Any]
+    n_features_in_: int
+    method_: Method
 
     # Graphs are not metadata; otherwise scikit-learn adds a set_..._request method for each.
     __metadata_request__fit = {"source": UNUSED, "target": UNUSED}
     __metadata_request__predict = __metadata_request__predict_proba = {"graph": UNUSED}
     __metadata_request__transform = {"graph": UNUSED}
 
-    def __init__(
-        self,
-        *,
-        backbone: Annotated[str, OneOf(*parameters.KINDS)] = "gcn",
-        hidden: Count = 256,
-        layers: Count = 2,
-        dropout: Annotated[float, Range(0, 1, closed="left")] = 0.5,
-        activation: Annotated[str, OneOf(*ACTIVATIONS)] = "relu",
-        heads: Count = 8,
-        features: Annotated[str, OneOf(*FEATURES)] = "auto",
-        lr: Weight = 0.01,
-        weight_decay: Weight = 5e-4,
-        selection: Annotated[str, OneOf("auto", *SELECTIONS)] = "auto",
-        min_agreement: Share = 0.6,
-        max_episodes: Annotated[int, Range(-1)] = -1,
-        patience: Natural = 0,
-        open_set: bool | None = None,
-        random_state: Annotated[int, Range(0, 2**32 - 1)] = 0,
-        num_threads: Annotated[int | str, parameters.THREADS] = environment.AUTO,
-        callbacks: Sequence[trainer.Callback] = (),
-        verbose: int = False,
-    ) -> None:
-        raise TypeError("an estimator is made for a method: graphgym_srnc.SRNC(), ...")
-
     @plain()
-    def fit(self, source: ShiftTask | Data, target: Data | None = None) -> Estimator:
+    def fit(self, source: ShiftTask | Data, target: Data | None = None) -> Self:
         """Train on a graph or task and keep the weights of the best episode.
 
         ``selection="auto"`` chooses the criterion from the labels:
@@ -174,17 +115,15 @@ class Estimator(BaseEstimator):
         rules = _selection(method, task, shared)
 
         threads = self._threads(task.source, task.target)
-        with _alone(shared["random_state"], task.device), threads, self._shown() as shown:
+        with alone(shared["random_state"], task.device), threads, self._shown() as shown:
             record = trainer.fit(
                 method, task, seed=None, callbacks=(*self.callbacks, *shown), **rules
             )
             record.verdict = judge(method, task, record.first)._asdict()
-        scores = {"val": record.val, "test": record.test}
 
         names = getattr(source, "feature_names", None)
-        facts: dict[str, Any] = {"params": shared, "scores": scores, "record": asdict(record)}
-        facts["feature_names"] = names
-        self._become(TrainedModel.of(method, task, own, classes, facts), record, scores)
+        facts = {"params": shared, "record": asdict(record), "feature_names": names}
+        self._become(TrainedModel.of(method, task, own, classes, facts), record)
         for text in [*self.warnings_, *self.verdict_["sentences"].values()]:
             warnings.warn(f"{type(self).__name__}: {text}", RuntimeWarning, stacklevel=3)
         return self
@@ -350,17 +289,12 @@ class Estimator(BaseEstimator):
         message = "this method needs a ShiftTask that has an oracle task"
         raise InputError.plain(type(self).__name__, message)
 
-    def _become(
-        self,
-        model: TrainedModel,
-        record: trainer.RunRecord | None,
-        scores: dict[str, dict[str, float]] | None,
-    ) -> None:
+    def _become(self, model: TrainedModel, record: trainer.RunRecord | None) -> None:
         """Set the fitted attributes; those of training only if ``record`` is given."""
         self._model, self.method_, self.classes_ = model, model.method, np.array(model.classes)
         self.n_features_in_ = model.method.task.num_features
         if record is not None:
-            self.record_, self.scores_ = record, scores
+            self.record_, self.scores_ = record, {"val": record.val, "test": record.test}
             self.warnings_, self.verdict_ = record.warnings, record.verdict
 
     def _scores(self, graph: Data) -> Tensor:
@@ -380,7 +314,7 @@ class Estimator(BaseEstimator):
     @contextlib.contextmanager
     def _threads(self, *graphs: Data) -> Iterator[None]:
         """Set the number of threads for the graphs, and restore it afterwards."""
-        wanted, before = parameters.num_threads(self.num_threads), torch.get_num_threads()
+        wanted, before = parameters.checked(self)[1]["num_threads"], torch.get_num_threads()
         edges = max(graph.edge_index.size(1) for graph in graphs)
         torch.set_num_threads(environment.threads(wanted, edges))
         try:
@@ -434,14 +368,3 @@ def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[
             "last" if needs_cut else "target_val" if by_score else "target_modularity"
         )
     return rules
-
-
-@contextlib.contextmanager
-def _alone(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed torch's generator under a lock, and restore its state afterwards."""
-    devices = [device] if device.type == "cuda" else []
-    with _training, torch.random.fork_rng(devices):
-        torch.default_generator.manual_seed(seed)
-        if devices:
-            torch.cuda.manual_seed(seed)
-        yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import warnings
 from typing import TYPE_CHECKING, Any, Sequence
@@ -11,7 +10,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.errors import InputError, InputErrors
+from graphgym_srnc.errors import InputError, each, joined
 
 if TYPE_CHECKING:
     import networkx
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 LABEL = "label"
 """Default name of the attribute that holds the classes."""
-
-log = logging.getLogger("graphgym_srnc")
 
 
 def from_frames(
@@ -44,10 +41,9 @@ def from_frames(
 ) -> Data:
     """Convert two pandas frames to a graph for :meth:`~graphgym_srnc.api.Estimator.fit`.
 
-    ``graphgym-srnc data make`` makes the same graph of the same tables. Which columns are read is
-    logged to ``graphgym_srnc`` at the level INFO. Warnings say which columns are not read, which
-    cells differ from how they are written, and what was left out. ``notes`` of the result holds
-    both.
+    ``graphgym-srnc data make`` makes the same graph of the same tables. ``notes`` of the result
+    says which columns are read. Warnings say which columns are not read, which cells differ from
+    how they are written, and what was left out.
 
     Args:
         nodes: one row per node. The index holds the ids, unless it only counts the rows and there
@@ -192,10 +188,8 @@ def _graph(
     frames.look(found, nodes, lambda ids: edges, x is not None)
     try:
         made = frames.graph(found, x)
-    except InputErrors as several:
-        raise InputErrors([_renamed(error) for error in several.errors]) from several
     except InputError as error:
-        raise _renamed(error) from error
+        raise joined([_renamed(one) for one in each(error)]) from error
     graph = Data(
         x=torch.from_numpy(made.features.toarray()), edge_index=torch.from_numpy(made.edges)
     )
@@ -212,8 +206,6 @@ def _graph(
     for number, note in enumerate(graph.notes):
         if number < len(found.notes) or "not read: " in note:
             warnings.warn(note, RuntimeWarning, stacklevel=3)
-        else:
-            log.info(note)
     return graph
 
 

@@ -6,26 +6,15 @@ import functools
 import inspect
 import os
 import textwrap
-from typing import Annotated, Any, Sequence
+from typing import Any, Iterator, Sequence
 
 from graphgym_srnc import methods
 from graphgym_srnc.api import parameters
-from graphgym_srnc.api.estimator import Estimator, plain
-from graphgym_srnc.core.options import Option, docs, options
+from graphgym_srnc.api.estimator import Estimator
+from graphgym_srnc.api.isolation import plain
+from graphgym_srnc.core.options import OneOf, Option, docs, options, sections
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import model, trainer
-
-ATTRIBUTES = {
-    "classes_": "label of each class, in the column order of ``predict_proba``; in open-set"
-    " shift the unknown class is last.",
-    "scores_": "scores on ``val`` and ``test`` nodes; empty if there are no such nodes.",
-    "record_": "history of all episodes, and the selected episode.",
-    "warnings_": "problems that did not stop the training.",
-    "verdict_": "diagnostics of the predictions: ``figures``, ``sentences`` on figures beyond their"
-    " bounds, and ``reliability`` curves.",
-    "n_features_in_": "number of features.",
-    "method_": "the trained method, without its training graphs.",
-}
 
 
 def estimators() -> dict[str, type[Estimator]]:
@@ -63,27 +52,15 @@ def load(path: str | os.PathLike) -> Estimator:
         loaded = estimator(trained.name)(**parameters.of_model(trained))
         parameters.checked(loaded)
         record = trained.facts.get("record")
-        if record is not None:
-            record = trainer.RunRecord.of(record)
-        loaded._become(trained, record, trained.facts.get("scores"))
+        loaded._become(trained, record and trainer.RunRecord.of(record))
     return loaded
 
 
 @functools.cache
 def _make(method: type[Method]) -> type[Estimator]:
-    self, *common = inspect.signature(Estimator.__init__, eval_str=True).parameters.values()
-    usual = {
-        name: method.encoder_defaults[field]
-        for name, field in parameters.ENCODER.items()
-        if field in method.encoder_defaults
-    }
-    signature = inspect.Signature(
-        [
-            self,
-            *map(_parameter, options(method)),
-            *(entry.replace(default=usual.get(entry.name, entry.default)) for entry in common),
-        ]
-    )
+    own = [_parameter(option) for option in options(method)]
+    this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    signature = inspect.Signature([this, *own, *_shared(method)])
 
     def __init__(self, **params: Any) -> None:
         try:
@@ -96,56 +73,49 @@ def _make(method: type[Method]) -> type[Estimator]:
 
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     __init__.__qualname__ = f"{method.__name__}.__init__"
-    return type(
-        method.__name__,
-        (Estimator,),
-        {
-            "__init__": __init__,
-            "__signature__": _plain(signature),
-            "__doc__": _doc(method),
-            "__module__": "graphgym_srnc",
-            "_method": method,
-        },
-    )
+    members = {"__init__": __init__, "__doc__": _doc(method), "_method": method}
+    return type(method.__name__, (Estimator,), {**members, "__module__": "graphgym_srnc"})
 
 
 def _parameter(option: Option) -> inspect.Parameter:
     """Estimator parameter that sets an option of the method."""
     is_list = option.type in (list, tuple)
-    kind = Sequence[float] if is_list else option.type
-    annotation = kind if option.allowed is None else Annotated[kind, option.allowed]
     # A list default would be shared and mutable.
     default = tuple(option.default) if is_list else option.default
+    kind = Sequence[float] if is_list else option.type
     return inspect.Parameter(
-        option.key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        option.key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
     )
 
 
-def _plain(signature: inspect.Signature) -> inspect.Signature:
-    """The signature that ``help`` shows: without ``self`` and the ranges of values."""
-    return inspect.Signature(
-        [
-            entry.replace(annotation=getattr(entry.annotation, "__origin__", entry.annotation))
-            for entry in list(signature.parameters.values())[1:]
-        ]
-    )
+def _shared(method: type[Method]) -> Iterator[inspect.Parameter]:
+    """The shared parameters, with the defaults of the method and without the ranges of values."""
+    for entry in inspect.signature(parameters.shared, eval_str=True).parameters.values():
+        default = method.encoder_defaults.get(parameters.ENCODER.get(entry.name, ""), entry.default)
+        kind = getattr(entry.annotation, "__origin__", entry.annotation)
+        yield entry.replace(default=default, annotation=kind)
 
 
 def _doc(method: type[Method]) -> str:
-    def entries(texts: dict[str, str]) -> str:
-        return "\n".join(
-            textwrap.fill(
-                f"{name}: {text}",
-                100,
-                initial_indent=" " * 4,
-                subsequent_indent=" " * 8,
-                break_on_hyphens=False,
-            )
-            for name, text in texts.items()
-        )
+    """The docstring of a method with parameters and attributes first, and its theory last."""
+    parts = sections(method)
+    summary, _, theory = parts[""].partition("\n\n")
+    args, fitted = entries(arguments(method)), entries(docs(Estimator, "Attributes"))
+    references = f"References:\n{parts['References']}" if "References" in parts else ""
+    return f"{summary}\n\nArgs:\n{args}\n\nAttributes:\n{fitted}\n\n{theory}\n\n{references}"
 
-    args = {option.key: option.doc for option in options(method)} | docs(Estimator)
-    text, _, references = (inspect.getdoc(method) or "").partition("References:\n")
-    about = text.partition("Args:")[0].strip()
-    end = f"\nReferences:\n{references}\n" if references else ""
-    return f"{about}\n\nArgs:\n{entries(args)}\n\nAttributes:\n{entries(ATTRIBUTES)}\n{end}"
+
+def arguments(method: type[Method]) -> dict[str, str]:
+    """Description of each parameter of an estimator, with its choices."""
+    texts = {option.key: option.doc for option in options(method)} | docs(parameters.shared)
+    for option in (*options(method), *options(parameters.shared)):
+        if isinstance(option.allowed, OneOf):
+            texts[option.key] += f" Allowed: {option.allowed}."
+    return texts
+
+
+def entries(texts: dict[str, str]) -> str:
+    """Entries of a section of a docstring."""
+    wrap = functools.partial(textwrap.fill, width=92, break_on_hyphens=False)
+    lines = (wrap(f"{name}: {text}", subsequent_indent=" " * 4) for name, text in texts.items())
+    return textwrap.indent("\n".join(lines), " " * 4)

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
 from graphgym_srnc import shifts
-from graphgym_srnc.api.estimator import Estimator, plain
+from graphgym_srnc.api.estimator import Estimator
+from graphgym_srnc.api.isolation import plain
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.given import labels as labels_of
 
@@ -80,20 +81,15 @@ class OnNodes(ClassifierMixin, BaseEstimator):
     def _checked(self, nodes: Sequence[int]) -> np.ndarray:
         size = self._num_nodes()
         try:
-            given = np.asarray(nodes)
-        except ValueError:  # of rows of different lengths
-            given = np.array(None)
-        numbers = given.reshape(-1) if given.ndim == 2 and given.shape[1] == 1 else given
-        right = (
-            numbers.ndim == 1
-            and numbers.dtype.kind in "iu"
-            and (not len(numbers) or 0 <= numbers.min() <= numbers.max() < size)
-        )
-        if not right:
-            raise InputError(
-                "nodes", f"{given.dtype} {given.shape}", f"node numbers from 0 to {size - 1}, [n]"
-            )
-        return numbers
+            ids = np.asarray(nodes)
+        except ValueError:  # rows of different lengths
+            ids = np.array(None)
+        if ids.shape[1:] == (1,):  # a column of samples
+            ids = ids[:, 0]
+        if ids.ndim != 1 or ids.dtype.kind not in "iu" or not np.isin(ids, np.arange(size)).all():
+            allowed = f"node numbers from 0 to {size - 1}, [n]"
+            raise InputError("nodes", f"{ids.dtype} {ids.shape}", allowed)
+        return ids
 
     @plain()
     def _num_nodes(self) -> int:

@@ -1,22 +1,26 @@
-"""Parameters of an estimator: types, ranges, and the method they configure."""
+"""Parameters of an estimator: the shared ones, types, ranges, and the method they configure."""
 
 from __future__ import annotations
 
 import math
 import numbers
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Sequence
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from graphgym_srnc.backbones import BACKBONES, EncoderSpec
+from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.options import Range, check, options
+from graphgym_srnc.core.options import Count, Natural, OneOf, Range, Share, Weight, check, options
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import adam
+from graphgym_srnc.train import trainer
 from graphgym_srnc.train.model import TrainedModel
+from graphgym_srnc.train.selection import SELECTIONS
+
+if TYPE_CHECKING:
+    from graphgym_srnc.api.estimator import Estimator
 
 KINDS = {kind: kind for kind in BACKBONES} | {
     encoder.__name__.lower(): kind for kind, encoder in BACKBONES.items()
@@ -41,7 +45,62 @@ TYPES: dict[type, tuple[Any, str]] = {
 """Accepted types for each parameter type, and their description in error messages."""
 
 
-def checked(estimator: BaseEstimator) -> tuple[dict[str, Any], dict[str, Any]]:
+def shared(
+    *,
+    backbone: Annotated[str, OneOf(*KINDS)] = "gcn",
+    hidden: Count = 256,
+    layers: Count = 2,
+    dropout: Annotated[float, Range(0, 1, closed="left")] = 0.5,
+    activation: Annotated[str, OneOf(*ACTIVATIONS)] = "relu",
+    heads: Count = 8,
+    features: Annotated[str, OneOf(*FEATURES)] = "auto",
+    lr: Weight = 0.01,
+    weight_decay: Weight = 5e-4,
+    selection: Annotated[str, OneOf("auto", *SELECTIONS)] = "auto",
+    min_agreement: Share = 0.6,
+    max_episodes: Annotated[int, Range(-1)] = -1,
+    patience: Natural = 0,
+    open_set: bool | None = None,
+    random_state: Annotated[int, Range(0, 2**32 - 1)] = 0,
+    num_threads: Annotated[int | str, THREADS] = environment.AUTO,
+    callbacks: Sequence[trainer.Callback] = (),
+    verbose: int = False,
+) -> None:
+    """Parameters of every estimator.
+
+    Args:
+        backbone: encoder, by its short name or GraphGym's.
+        hidden: width of the hidden layers.
+        layers: number of layers, including the output layer.
+        dropout: dropout probability of the hidden layers.
+        activation: activation of the hidden layers.
+        heads: number of attention heads of ``gat``. The heads share the ``hidden`` units.
+        features: feature scaling: ``row`` (each row sums to 1), ``l2`` (each row has length 1),
+            ``auto`` (``l2``, and dense features are centred first) or ``none``.
+        lr: learning rate of Adam.
+        weight_decay: weight decay of Adam.
+        selection: criterion that selects the best episode. ``auto`` depends on the labels, see
+            :meth:`fit`.
+        min_agreement: with ``target_modularity``, the minimum agreement of an episode with episode
+            0. It is the share of equal predictions among target nodes that neither predicts as
+            unknown.
+        max_episodes: maximum number of episodes after episode 0; -1 = the number the method asks
+            for.
+        patience: stop after this number of episodes in a row without a better score; 0 = never.
+        open_set: whether the target may contain classes that the training nodes do not have; None =
+            inferred from the labels, see :meth:`fit`.
+        random_state: seed of all random numbers drawn in training.
+        num_threads: number of CPU threads for training and prediction. ``auto`` uses one thread if
+            the graph has fewer than a million directed edges, else two. The previous setting of
+            torch is restored afterwards.
+        callbacks: functions called after each episode with the episode, the method and the task.
+            They are not saved.
+        verbose: whether to show progress on stderr, as a bar on a terminal and as lines elsewhere.
+            Any positive number counts as True.
+    """
+
+
+def checked(estimator: Estimator) -> tuple[dict[str, Any], dict[str, Any]]:
     """Validate the parameters of an estimator and convert them to plain Python types.
 
     Returns:
@@ -51,14 +110,15 @@ def checked(estimator: BaseEstimator) -> tuple[dict[str, Any], dict[str, Any]]:
         InputError: a parameter has the wrong type or is out of range.
     """
     given = estimator.get_params(deep=False)
-    callbacks, verbose = given.pop("callbacks"), given.pop("verbose")
-    open_set, threads = given["open_set"], num_threads(given.pop("num_threads"))
+    callbacks, verbose, open_set = (given.pop(key) for key in ("callbacks", "verbose", "open_set"))
+    method = type(estimator)._method
     plain = {
         option.key: _typed(option.key, given[option.key], option.type)
-        for option in options(type(estimator))
+        for option in (*options(method), *options(shared))
         if option.key in given
     }
-    check(type(estimator), plain)
+    check(method, plain)
+    check(shared, plain)
     if not isinstance(open_set, (bool, type(None))):
         raise InputError("open_set", open_set, "None, True, False")
     if not isinstance(callbacks, (list, tuple)) or not all(map(callable, callbacks)):
@@ -66,23 +126,8 @@ def checked(estimator: BaseEstimator) -> tuple[dict[str, Any], dict[str, Any]]:
         raise InputError("callbacks", callbacks, allowed)
     if not isinstance(verbose, (bool, np.bool_, numbers.Integral)) or verbose < 0:
         raise InputError("verbose", verbose, "True, False or a whole number from 0 on")
-    shared_by_heads = KINDS[plain["backbone"]] in ("gatconv", "gatdrop") and plain["layers"] > 1
-    if shared_by_heads and plain["hidden"] % plain["heads"]:
-        raise InputError("hidden", plain["hidden"], f"a multiple of heads = {plain['heads']}")
-    own = {option.key: plain.pop(option.key) for option in options(estimator._method)}
-    return own, plain | {"open_set": open_set, "num_threads": threads}
-
-
-def num_threads(given: Any) -> int | str:
-    """Validate the parameter ``num_threads`` and convert it to a plain Python type.
-
-    Raises:
-        InputError: the value is neither a valid number of threads nor ``auto``.
-    """
-    is_bool = isinstance(given, (bool, np.bool_))
-    if is_bool or not isinstance(given, (numbers.Integral, str)) or not THREADS.allows(given):
-        raise InputError("num_threads", given, str(THREADS))
-    return given if isinstance(given, str) else int(given)
+    own = {option.key: plain.pop(option.key) for option in options(method)}
+    return own, plain | {"open_set": open_set}
 
 
 def new_method(method: type[Method], own: dict[str, Any], shared: dict[str, Any]) -> Method:
@@ -113,6 +158,8 @@ def of_model(model: TrainedModel) -> dict[str, Any]:
 
 def _typed(name: str, value: Any, kind: type) -> Any:
     kind = list if kind is tuple else kind
+    if name == "num_threads" and not isinstance(value, str):
+        kind = int
     allowed, words = TYPES[kind]
     if (
         not isinstance(value, allowed)

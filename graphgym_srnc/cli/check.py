@@ -11,7 +11,7 @@ from typing import Iterator, Sequence
 from graphgym_srnc.core.text import clean, counted
 from graphgym_srnc.data import folder as graphs
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import checksums, store, tensors
+from graphgym_srnc.io import checksums, records, tensors
 
 KINDS = ("damaged", "unfinished")
 """What may be wrong with a file or folder, see ``docs/reference/results-folder.md``."""
@@ -71,18 +71,18 @@ def _findings(root: str, seen: Counter[str]) -> Iterator[Finding]:
 def _run(run: Path, files: Sequence[str]) -> Iterator[Finding]:
     """What is wrong with a run, its checksums apart."""
     try:
-        store.load_result(run)
+        records.load_result(run)
     except FileNotFoundError:
         failed = "failed, see its error.txt"
         stopped = "has no result: it was stopped or is still running"
         yield run, "unfinished", failed if "error.txt" in files else stopped
-    except store.Unreadable as problem:
+    except records.Unreadable as problem:
         yield run / "result.json", "damaged", str(problem)
     except OSError:
         pass  # of a listed file, which is verified as such
-    if store.CHECKPOINT in files:
+    if records.CHECKPOINT in files:
         try:
-            tensors.read(run / store.CHECKPOINT)
+            tensors.read(run / records.CHECKPOINT)
         except (OSError, ValueError) as error:
             reason = f"is not used ({error}); --resume starts the run from the beginning"
-            yield run / store.CHECKPOINT, "damaged", reason
+            yield run / records.CHECKPOINT, "damaged", reason

@@ -66,9 +66,6 @@ class Range(NamedTuple):
         begin, end = "[" if left else "(", "]" if right else ")"
         return f"{word}in {begin}{self.low:g}, {self.high:.10g}{end}"
 
-    def __repr__(self) -> str:
-        return str(self)  # which help() shows
-
 
 class OneOf:
     """One of several values, or a list of such values."""
@@ -84,8 +81,6 @@ class OneOf:
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.values))
-
-    __repr__ = __str__
 
 
 Allowed = Union[Range, OneOf]
@@ -172,16 +167,20 @@ def checked(function: Callable, prefix: str = "") -> Callable:
     return call
 
 
-def docs(function: Callable) -> dict[str, str]:
-    """Description of each argument in the ``Args`` section of a docstring, one line each."""
+def docs(documented: Any, section: str = "Args") -> dict[str, str]:
+    """Description of each entry in a section of a docstring, one line each."""
     found: dict[str, str] = {}
     names: list[str] = []
-    for line in (inspect.getdoc(function) or "").partition("Args:\n")[2].splitlines():
-        if line and not line.startswith(" "):
-            break
+    for line in sections(documented).get(section, "").splitlines():
         entry = re.match(r" {4}(\w[\w, ]*): (.*)", line)
         if entry:
             names = entry[1].split(", ")
         for name in names:
             found[name] = f"{found.get(name, '')} {entry[2] if entry else line.strip()}".strip()
     return found
+
+
+def sections(documented: Any) -> dict[str, str]:
+    """Sections of a docstring in Google style by title; the text before the first one has none."""
+    parts = re.split(r"^([A-Z][a-z]+):\n(?= {4})", inspect.getdoc(documented) or "", flags=re.M)
+    return {"": parts[0].strip(), **dict(zip(parts[1::2], parts[2::2]))}

@@ -16,7 +16,7 @@ from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config
 from graphgym_srnc.gym.encoder import encoder_spec
 from graphgym_srnc.gym.keys import KEYS, TRAINING, own_metrics, values
-from graphgym_srnc.io import store
+from graphgym_srnc.io import records
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import MakeOptimizer, adam
@@ -123,7 +123,7 @@ def load_model(path: str | Path) -> TrainedModel:
         return encoder_spec(cfg)
 
     if not Path(path).is_file():
-        store.finished_run(Path(path))
+        records.finished_run(Path(path))
     with renamed({"path": "RUN"}):
         return models.load(path, encoder)
 

@@ -21,8 +21,8 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import run
 from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config, put
 from graphgym_srnc.gym.keys import add_options, check, not_read, reads, stock_keys
+from graphgym_srnc.io.records import Result
 from graphgym_srnc.io.settings import flatten
-from graphgym_srnc.io.store import Result
 
 
 def train(

@@ -22,8 +22,9 @@ from graphgym_srnc.gym.build import build_task, fit, visible_task
 from graphgym_srnc.gym.config import CfgNode, activate, dump_config, load_config
 from graphgym_srnc.gym.keys import schema, values
 from graphgym_srnc.io import tensors
+from graphgym_srnc.io.records import CHECKPOINT, Result
 from graphgym_srnc.io.settings import flatten
-from graphgym_srnc.io.store import CHECKPOINT, Experiment, Result
+from graphgym_srnc.io.store import Experiment
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.plots.tensorboard import TensorBoard, blind, untouched
 from graphgym_srnc.train.diagnostics import judge

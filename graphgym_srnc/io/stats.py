@@ -18,13 +18,6 @@ LOSSES = ("loss", "source", "classifier_source")
 Row = dict[str, float]
 
 
-def of_run(result: Mapping[str, Any]) -> dict[str, str]:
-    """The files of a run, by their paths in its directory."""
-    terms = _loss_terms([result])
-    length = len(result["history"])
-    return {f"{split}/stats.json": _lines(_rows(result, split, length, terms)) for split in SPLITS}
-
-
 def of_experiment(results: Mapping[int, Mapping[str, Any]], digits: int) -> dict[str, str]:
     """The files of an experiment and of its runs, by their paths in its directory.
 

@@ -21,33 +21,30 @@ from pathlib import Path
 from typing import Any, Iterator, Mapping, Sequence
 
 from graphgym_srnc.core import environment
+from graphgym_srnc.core.text import listed
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums, stats
 from graphgym_srnc.io.atomic import discard, refuse_links, regular, write_text
+from graphgym_srnc.io.records import (
+    CHECKPOINT,
+    FORMAT,
+    LOG,
+    Result,
+    Unreadable,
+    load_result,
+    problem_of,
+    read_result,
+    read_results,
+    seeds_of,
+    write_record,
+)
 from graphgym_srnc.io.settings import difference, digest
-from graphgym_srnc.io.stats import SPLITS
-
-Result = dict[str, Any]
-
-FORMAT = 1
-"""Of records; no other one is read."""
 
 DAMAGED = "result.json.damaged"
 """What a record that cannot be read is kept as when its run is made again."""
 
 MOST_SEEDS, LAST_SEED = 100_000, 2**32 - 1
 """How many runs an experiment may be asked for, and the last seed that numpy takes."""
-
-CHECKPOINT = "checkpoint.safetensors"
-"""What a run can go on from, in its directory until its result is."""
-
-LOG = "logging.log"
-"""What GraphGym's ``main.py`` has opened in the directory of a run before the run is made."""
-
-LISTED = re.compile(
-    rf"(?!(?:.*/)?\.|.*\\|{checksums.FILE}|{CHECKPOINT}|{LOG}|error\.txt|\w+/stats\.json).+"
-)
-"""Files that the checksums of a run list: all but hidden ones, and what changes later."""
 
 PARTS = {
     "run.json": (r"\w+\.json", r"\w+\.safetensors", "error.txt", LOG, checksums.FILE),
@@ -70,10 +67,6 @@ class Busy(InputError):
 
 class Kept(InputError):
     """A run's directory holds what must not be replaced."""
-
-
-class Unreadable(ValueError):
-    """A record cannot be used. The message is a predicate, for example 'is damaged'."""
 
 
 class Experiment:
@@ -120,7 +113,7 @@ class Experiment:
         if min(seeds) < 0:
             raise InputError("seed", min(seeds), "0 or more")
         finished, damaged = {}, {}
-        for seed in _seeds(self.path):
+        for seed in seeds_of(self.path):
             try:
                 finished[seed] = load_result(self.path / str(seed))
             except FileNotFoundError:
@@ -139,7 +132,7 @@ class Experiment:
             return list(seeds)
         if other:
             self._refuse_other(finished[other[0]])
-        present = sorted({*seeds} & {*_seeds(self.path)})
+        present = sorted({*seeds} & {*seeds_of(self.path)})
         for seed in {*present} - {*finished}:
             self._check_origin(seed)
         if present and not resume:
@@ -254,7 +247,7 @@ class Experiment:
                 write_text(run / "error.txt", story)
 
     def finish(self, seed: int, result: Result) -> Result:
-        """Write the record and the statistics of a run, and return the record.
+        """Write the record of a run and return it; :meth:`aggregate` writes the statistics.
 
         Args:
             seed: the seed of the run.
@@ -265,8 +258,6 @@ class Experiment:
         result = {"format": FORMAT, "seed": seed, "digest": self.digest, **result}
         result |= {**environment.facts(), "config": self.config}
         result = json.loads(json.dumps(result, default=_plain))
-        for name, lines in stats.of_run(result).items():
-            write_text(run / name, lines)
         write_record(run, result)
         (run / CHECKPOINT).unlink(missing_ok=True)
         return result
@@ -287,7 +278,7 @@ class Experiment:
             digits: decimals, GraphGym's ``cfg.round``.
         """
         refuse_links("out_dir", self.path, "agg", "mean")
-        if not _seeds(self.path):
+        if not seeds_of(self.path):
             return {}
         from filelock import FileLock
 
@@ -310,7 +301,7 @@ class Experiment:
         """Refuse a config of the user in the place of ours, which may be the one that is read."""
         file = self.path / "config.yaml"
         with contextlib.suppress(OSError):  # an error is reported when the file is written
-            ours = _seeds(self.path) or (self.path / ".locks").exists()
+            ours = seeds_of(self.path) or (self.path / ".locks").exists()
             if not ours and regular(file).is_file():
                 message = f"this program did not write {file}"
                 raise Kept.plain("out_dir", message, "Choose another --name")
@@ -340,8 +331,9 @@ class Experiment:
             raise Kept.plain("out_dir", message, RETRY)
 
     def _refuse_other(self, result: Result) -> None:
-        change = _changes(result["config"], self.config)
-        message = f"{self.path} contains results of another config ({change})"
+        found = difference(result["config"], self.config).items()
+        changes = [f"{key}: {there!r} before, {now!r} now" for key, (there, now) in found]
+        message = f"{self.path} contains results of another config ({listed(changes, 3)})"
         raise Kept.plain("out_dir", message, RETRY)
 
     def _warning(self, seed: int, problem: Unreadable, is_asked: bool) -> str:
@@ -430,128 +422,10 @@ def is_part(path: Path) -> bool:
     )
 
 
-def write_record(run: Path, record: Mapping[str, Any]) -> None:
-    """Write the checksums of all files of a run, and last its record, which finishes it."""
-    text = json.dumps(record, indent=1) + "\n"
-    (run / "result.json").unlink(missing_ok=True)
-    paths = [path for path in run.rglob("*") if path.is_file() and not path.is_symlink()]
-    names = [path.relative_to(run).as_posix() for path in paths]
-    listed = [name for name in names if LISTED.fullmatch(name) and name.isprintable()]
-    checksums.write(run, listed, {"result.json": text.encode()})
-    write_text(run / "result.json", text)
-
-
-def load_result(run: Path) -> Result:
-    """The record of a finished run.
-
-    Raises:
-        FileNotFoundError: there is none.
-        OSError: it cannot be read.
-        Unreadable: it cannot be used.
-    """
-    content = regular(run / "result.json").read_bytes()
-    try:
-        expected = checksums.read(run).get("result.json")
-    except FileNotFoundError as error:
-        raise Unreadable(f"has no checksum: {checksums.FILE} is missing") from error
-    except ValueError as error:
-        raise Unreadable(f"cannot be verified: {error}") from error
-    if checksums.of(content) != expected:
-        raise Unreadable("is damaged or was edited: its checksum is wrong")
-    try:
-        result = json.loads(content)
-        number, seed = result["format"], result["seed"]
-        if result["digest"] != digest(result["config"]):
-            raise ValueError("its digest is that of another config")
-        if not _is_sound(result):
-            raise ValueError("a value is of another kind")
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise Unreadable("is not what this program writes") from error
-    if number != FORMAT:
-        raise Unreadable(f"has format {number!r}, and this version reads format {FORMAT}")
-    if str(seed) != run.name:
-        raise Unreadable(f"belongs to seed {seed}")
-    return result
-
-
-def read_result(run: Path) -> Result | None:
-    """The record of a finished run; None where there is none or it cannot be used."""
-    try:
-        return load_result(run)
-    except (FileNotFoundError, Unreadable):
-        return None
-
-
-def problem_of(run: Path) -> Unreadable | None:
-    """Why the record of a run cannot be used; None where it can, or where there is none."""
-    try:
-        load_result(run)
-    except Unreadable as error:
-        return error
-    except FileNotFoundError:
-        pass
-    return None
-
-
-def read_results(path: Path) -> dict[int, Result]:
-    """The finished runs in the directory of an experiment, by seed."""
-    results = {seed: read_result(path / str(seed)) for seed in _seeds(path)}
-    return {seed: result for seed, result in results.items() if result is not None}
-
-
-def finished_run(path: Path) -> tuple[Path, Result]:
-    """The directory of a finished run and its record; of an experiment that of the lowest seed.
-
-    Raises:
-        InputError: there is none.
-    """
-    result = read_result(path.absolute())
-    if result is not None:
-        return path, result
-    finished = read_results(path)
-    if not finished:
-        hint = "Give the folder of a finished run or experiment, or a model file"
-        raise InputError.plain("RUN", f"{path} contains no finished run", hint)
-    return path / str(min(finished)), finished[min(finished)]
-
-
-def _is_sound(result: Result) -> bool:
-    """Whether all that aggregates and tables are made of is of its kind, as far as it is there."""
-    history, selected = result["history"], result["selected"]
-    parts = (result, *history)
-    figures = [part.get(split, {}) for part in parts for split in SPLITS]
-    figures += [episode["losses"] for episode in history]
-    numbers = [result["lr"], result["params"], *(part.get("seconds", 0.0) for part in parts)]
-    numbers += [value for part in figures for value in part.values()]
-    texts = [result.get(key, "") for key in ("method", "backbone", "split")]
-    texts += (result.get("verdict") or {}).get("sentences", {}).values()
-    return (
-        isinstance(selected, int)
-        and 0 <= selected < len(history)
-        and isinstance(result.get("warnings", []), list)
-        and all(
-            isinstance(value, float) or isinstance(value, int) and abs(value) < 2**63
-            for value in numbers
-        )
-        and all(isinstance(text, str) for text in texts)
-    )
-
-
 def _present(path: Path, state: str, seeds: Sequence[int]) -> InputError:
     message = f"{path} contains {state} runs (seeds {', '.join(map(str, seeds))})"
     hint = "Add --resume to run only the missing seeds, --overwrite to run all again"
     return InputError.plain("out_dir", message, f"{hint}, or choose another --name")
-
-
-def _seeds(path: Path) -> list[int]:
-    names = [child.name for child in path.iterdir()] if path.is_dir() else []
-    return sorted(int(name) for name in names if name.isdecimal() and name == str(int(name)))
-
-
-def _changes(old: Mapping[str, Any], new: Mapping[str, Any], most: int = 3) -> str:
-    changes = difference(old, new)
-    words = [f"{key}: {there!r} before, {now!r} now" for key, (there, now) in changes.items()]
-    return "; ".join(words[:most] + [f"{len(words) - most} more"] * (len(words) > most))
 
 
 def _check_writable(path: Path) -> None:

@@ -15,7 +15,7 @@ from graphgym_srnc.plots.style import INK, MARKERS, PALE, PALETTE, look, panel, 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from graphgym_srnc.io.store import Result
+    from graphgym_srnc.io.records import Result
 
 COUNTED, LONGEST = 24, 40
 """Maximum number of classes with counts in a confusion matrix, and maximum length of a name."""

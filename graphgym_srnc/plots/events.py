@@ -13,7 +13,7 @@ from typing import Any, Iterable, Mapping
 
 from graphgym_srnc.core.text import LAYERS, METHODS
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import store
+from graphgym_srnc.io import records
 
 SAID = ("train.mode", "gnn.layer_type", "dataset.format", "dataset.name")
 """Config keys whose values are already contained in method, backbone and data."""
@@ -76,7 +76,7 @@ class Events:
             raise InputError.plain("out_dir", message) from error
 
 
-def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Path | None:
+def write_aggregate(directory: Path, results: Mapping[int, records.Result]) -> Path | None:
     """Write the mean and standard deviation of each scalar over runs to ``mean/`` of an experiment.
 
     A layout for the dashboard Custom Scalars shows them as a curve with a band. Tags equal those of

@@ -14,7 +14,7 @@ from pandas import DataFrame
 
 from graphgym_srnc.core.text import LAYERS, METHODS, clean, method_name
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import store
+from graphgym_srnc.io import stats
 from graphgym_srnc.io.settings import is_volatile
 from graphgym_srnc.report import statistics
 from graphgym_srnc.report.frame import COSTS, NAMED, config_keys, score_column
@@ -157,7 +157,7 @@ def table(
             settings without validation scores.
     """
     published = _looked_up("--paper", paper, TABLES) if paper else None
-    _looked_up("--split", split, dict.fromkeys(store.SPLITS))
+    _looked_up("--split", split, dict.fromkeys(stats.SPLITS))
     _looked_up("--test", test, statistics.TESTS)
     if not 0 < alpha < 1:
         raise InputError("--alpha", alpha, "more than 0, less than 1")

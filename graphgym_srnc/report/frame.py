@@ -19,7 +19,7 @@ import pandas
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.text import clean, plain
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import store
+from graphgym_srnc.io import records, stats
 from graphgym_srnc.io.settings import flatten, is_volatile
 
 COSTS = ("seconds", "peak_memory_mib", "params")
@@ -31,7 +31,7 @@ NAMED = ("method", "backbone", "task")
 RUN = ("seed", *NAMED, "split", "selection", "selected", *COSTS, "warnings")
 """Columns of a run beside its experiment, scores and config."""
 
-SCORES = tuple(f"{split}_" for split in store.SPLITS)
+SCORES = tuple(f"{split}_" for split in stats.SPLITS)
 """Prefixes of the columns of scores."""
 
 KINDS: dict[str, type | tuple[type, ...]] = {
@@ -54,11 +54,11 @@ class Experiment:
 
     path: Path
     name: str = ""  # path below the folder that all experiments share
-    results: dict[int, store.Result] = field(default_factory=dict)  # finished runs by seed
+    results: dict[int, records.Result] = field(default_factory=dict)  # finished runs by seed
     failures: dict[str, str] = field(default_factory=dict)  # reason by name of the run's folder
 
     @property
-    def first(self) -> store.Result:
+    def first(self) -> records.Result:
         """The record of the lowest seed."""
         return self.results[min(self.results)]
 
@@ -90,7 +90,7 @@ class Collection:
         return len(self.every) - len(self.runs)
 
     @property
-    def results(self) -> dict[str, dict[int, store.Result]]:
+    def results(self) -> dict[str, dict[int, records.Result]]:
         """Records by experiment and seed."""
         return {one.name: one.results for one in self.experiments if one.results}
 
@@ -98,7 +98,7 @@ class Collection:
         """Sentences about the runs that were left out."""
         out = []
         for path in self.unreadable[:1]:
-            problem = store.problem_of(path.parent)
+            problem = records.problem_of(path.parent)
             reason = f", which {clean(str(problem))}" if problem else ""
             count = len(self.unreadable)
             out.append(f"skipped {count} unreadable result(s), such as {clean(str(path))}{reason}")
@@ -205,10 +205,10 @@ def _run_folders(given: Iterable[str], found: Collection) -> Iterable[Path]:
                 yield Path(place)
 
 
-def _read(directory: Path) -> tuple[store.Result, dict[str, Any]] | None:
+def _read(directory: Path) -> tuple[records.Result, dict[str, Any]] | None:
     """The record of a run and its row; None for a link and a damaged or foreign record."""
     file = directory / "result.json"
-    result = store.read_result(directory) if file.is_file() and not file.is_symlink() else None
+    result = records.read_result(directory) if file.is_file() and not file.is_symlink() else None
     if result is None:
         return None
     defaults: dict[str, Any] = {"info": {}, "selection": "unknown", "versions": {}}
@@ -217,7 +217,7 @@ def _read(directory: Path) -> tuple[store.Result, dict[str, Any]] | None:
         # Text that is not Unicode raises here and not in a figure.
         shown = {key: value for key, value in result.items() if key != "history"}
         json.dumps(shown, ensure_ascii=False).encode()
-        parts = [episode[split] for episode in result["history"] for split in store.SPLITS]
+        parts = [episode[split] for episode in result["history"] for split in stats.SPLITS]
         is_sound = (
             isinstance(result["config"]["dataset"]["format"], str)
             and all(isinstance(result[key], kind) for key, kind in KINDS.items())
@@ -229,12 +229,12 @@ def _read(directory: Path) -> tuple[store.Result, dict[str, Any]] | None:
         return None
 
 
-def _row(result: store.Result) -> dict[str, Any]:
+def _row(result: records.Result) -> dict[str, Any]:
     """A run as a row of the frame, without the keys of its config that other runs share."""
     train = result["history"][result["selected"]]["train"]
     scores = {
         f"{split}_{clean(name)}": float(value)
-        for split, part in zip(store.SPLITS, (train, result["val"], result["test"]))
+        for split, part in zip(stats.SPLITS, (train, result["val"], result["test"]))
         for name, value in part.items()
         if _is_score(value)
     }
@@ -272,7 +272,7 @@ def _failure(directory: Path) -> str:
     """Why a run has no readable result: the last line of its error, if it left one."""
     file = directory / "error.txt"
     if (directory / "result.json").exists():
-        reason = store.problem_of(directory) or "is not what this program writes"
+        reason = records.problem_of(directory) or "is not what this program writes"
         return f"its result.json {reason}"
     if file.is_symlink() or not file.is_file():
         return "no result yet: interrupted, or still running"

@@ -21,7 +21,7 @@ from graphgym_srnc.core.text import (
 )
 from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import atomic, store
+from graphgym_srnc.io import atomic, records
 from graphgym_srnc.report import render
 from graphgym_srnc.report.frame import Experiment, collect
 from graphgym_srnc.report.statistics import mean_std
@@ -45,7 +45,7 @@ Row = dict[str, Any]
 
 
 def summarise(
-    name: str, results: Mapping[int, store.Result], out_dir: str | os.PathLike | None = None
+    name: str, results: Mapping[int, records.Result], out_dir: str | os.PathLike | None = None
 ) -> Row:
     """``<metric>`` and ``<metric>_std`` as fractions, and ``drop``, the distance to the IID oracle.
 
@@ -82,7 +82,7 @@ def summarise(
     return row
 
 
-def _drop(results: Sequence[store.Result], backbone: str, out_dir: str | os.PathLike) -> Row:
+def _drop(results: Sequence[records.Result], backbone: str, out_dir: str | os.PathLike) -> Row:
     """The mean distance to the best matching oracle in a folder, if there is one."""
     candidates = []
     with contextlib.suppress(InputError):  # no run of that folder can be read
@@ -105,7 +105,7 @@ def _drop(results: Sequence[store.Result], backbone: str, out_dir: str | os.Path
     return {"drop": drop, "drop_std": std, "drop_pairs": len(gaps), "oracle": name}
 
 
-def own_scores(results: Iterable[store.Result]) -> list[str]:
+def own_scores(results: Iterable[records.Result]) -> list[str]:
     """Names of a user's own metrics (``custom_metrics``) among the test scores, sorted."""
     found = {
         name
@@ -116,7 +116,7 @@ def own_scores(results: Iterable[store.Result]) -> list[str]:
     return sorted(found - {*SCORES})
 
 
-def verdicts(results: Mapping[int, store.Result]) -> list[str]:
+def verdicts(results: Mapping[int, records.Result]) -> list[str]:
     """The topics of verdicts, with the number of runs and the sentence of the first one."""
     found: dict[str, list[str]] = {}
     for _, result in sorted(results.items()):
@@ -126,7 +126,7 @@ def verdicts(results: Mapping[int, store.Result]) -> list[str]:
     return [f"{kind}, {len(texts)} of {runs}: {texts[0]}" for kind, texts in found.items()]
 
 
-def line(result: store.Result) -> str:
+def line(result: records.Result) -> str:
     """A run in one line."""
     test = {key: f"{100 * value:.1f}" for key, value in result["test"].items()}
     text = (

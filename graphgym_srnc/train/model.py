@@ -20,7 +20,7 @@ from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
 from graphgym_srnc.data import files
 from graphgym_srnc.data.names import check_features, of_folder
 from graphgym_srnc.errors import InputError, renamed
-from graphgym_srnc.io import store, tensors
+from graphgym_srnc.io import records, tensors
 from graphgym_srnc.methods.shared.base import Method
 
 FILE = "model.safetensors"
@@ -255,7 +255,7 @@ def load(
 
 def _finished(path: Path) -> tuple[Path, Result]:
     """The model file of a finished run, and its record."""
-    path, result = store.finished_run(path)
+    path, result = records.finished_run(path)
     if not (path / FILE).is_file():
         hint = "Train with train.save_model true; `grid` and `tune` set it to false by default"
         raise InputError.plain("RUN", f"{path} contains no saved model {FILE}", hint)

@@ -1,0 +1,1040 @@
+"""Public names and parameters of estimators, written by ``python docs/stubs.py``."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from graphgym_srnc.api import Estimator as Estimator
+from graphgym_srnc.api import OnNodes as OnNodes
+from graphgym_srnc.api import from_frames as from_frames
+from graphgym_srnc.api import from_networkx as from_networkx
+from graphgym_srnc.api import load as load
+from graphgym_srnc.core.task import ShiftTask as ShiftTask
+from graphgym_srnc.errors import InputError as InputError
+from graphgym_srnc.report.frame import results as results
+from graphgym_srnc.train.trainer import Callback
+
+__version__: str
+
+Backbone = Literal[
+    "gcnconv", "sageconv", "gatconv", "gatdrop", "sgconv", "mlp", "dgi", "gcn", "sage", "gat", "sgc"
+]
+Activation = Literal["relu", "selu", "elu", "tanh", "swish", "lrelu_01", "identity"]
+Features = Literal["row", "l2", "auto", "none"]
+Selection = Literal["auto", "target_val", "source_val", "target_modularity", "last"]
+Score = Literal[
+    "max_softmax", "max_logit", "entropy", "energy", "gnnsafe", "grasp", "odin", "openmax"
+]
+Correction = Literal["none", "mean", "em", "bbse", "labels"]
+Cut = Literal["validation", "share"]
+
+class A2GNN(Estimator):
+    r"""Propagate more on the target than on the source, and align both by MMD.
+
+    Args:
+        weight: constant weight :math:`w`. The authors sum five kernels where this takes the mean,
+            so 25 is their 5.
+        source_hops: propagation steps :math:`s` on the source.
+        target_hops: propagation steps :math:`t` on the target.
+
+    Other estimators have the same further parameters, which ``help(A2GNN)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        weight: float = 25.0,
+        source_hops: int = 0,
+        target_hops: int = 10,
+        score: Score = "max_softmax",
+        temperature: float = 0.0,
+        perturbation: float = 0.0014,
+        steps: int = 100,
+        rounds: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "mlp",
+        hidden: int = 128,
+        layers: int = 2,
+        dropout: float = 0.0,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "none",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class ADAlign(Estimator):
+    r"""Align the characteristic functions of hidden states at frequencies where they differ most.
+
+    Args:
+        weight: weight :math:`w` of the discrepancy.
+        amplitude: weight :math:`\alpha` of amplitudes; phases have the rest.
+        source_hops: propagation steps of each hidden layer on either graph.
+        target_hops: propagation steps of each hidden layer on either graph.
+
+    Other estimators have the same further parameters, which ``help(ADAlign)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        weight: float = 0.6,
+        amplitude: float = 0.8,
+        source_hops: int = 10,
+        target_hops: int = 10,
+        score: Score = "max_softmax",
+        temperature: float = 0.0,
+        perturbation: float = 0.0014,
+        steps: int = 100,
+        rounds: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "mlp",
+        hidden: int = 128,
+        layers: int = 3,
+        dropout: float = 0.25,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "none",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class CMD(Estimator):
+    r"""Train a plain GNN with the central moment discrepancy (CMD) of source and target states.
+
+    Args:
+        weight: weight :math:`w` of the discrepancy.
+
+    Other estimators have the same further parameters, which ``help(CMD)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        weight: float = 1.0,
+        score: Score = "max_softmax",
+        temperature: float = 0.0,
+        perturbation: float = 0.0014,
+        steps: int = 100,
+        rounds: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 256,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class CORAL(Estimator):
+    r"""Train a plain GNN with the distance between the covariances of source and target states.
+
+    Args:
+        weight: weight :math:`w`. The distance is small; try 1 to 10,000.
+
+    Other estimators have the same further parameters, which ``help(CORAL)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        weight: float = 100.0,
+        score: Score = "max_softmax",
+        temperature: float = 0.0,
+        perturbation: float = 0.0014,
+        steps: int = 100,
+        rounds: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 256,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class DANN(Estimator):
+    r"""Train a plain GNN against a domain classifier whose gradient is reversed.
+
+    Args:
+        weight: weight :math:`w` of the domain loss.
+
+    Other estimators have the same further parameters, which ``help(DANN)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        weight: float = 0.1,
+        score: Score = "max_softmax",
+        temperature: float = 0.0,
+        perturbation: float = 0.0014,
+        steps: int = 100,
+        rounds: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 256,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class DOC(Estimator):
+    r"""Train one sigmoid per class and reject nodes that are below the threshold of every class.
+
+    Args:
+        balanced: whether the positive nodes of a class weigh as much as its negative ones, as in
+            gDOC of Open-World-LGL. The authors' value is False.
+
+    Other estimators have the same further parameters, which ``help(DOC)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        balanced: bool = True,
+        steps: int = 100,
+        rounds: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 256,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class ERM(Estimator):
+    r"""Train a plain GNN with cross-entropy on the labelled source nodes.
+
+    Args:
+        score: confidence that a node is of a known class, in open-set shift: ``max_softmax``,
+            ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy propagated over the graph),
+            ``grasp`` (with added edges between training nodes), ``odin`` or ``openmax``. Only
+            ``max_softmax`` uses ``smoothing``; the others read the raw logits. Allowed:
+            max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin, openmax.
+        temperature: temperature of ``energy``, ``gnnsafe``, ``grasp`` and ``odin``; 0 = the default
+            of the score, which is 1, or 1000 for ``odin``.
+        perturbation: step of ``odin`` along the sign of the gradient of the encoder's input, in
+            units of the root mean square of that input.
+
+    Other estimators have the same further parameters, which ``help(ERM)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        score: Score = "max_softmax",
+        temperature: float = 0.0,
+        perturbation: float = 0.0014,
+        steps: int = 100,
+        rounds: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 256,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class G2Pxy(Estimator):
+    r"""Learn the unknown class from mixtures of hidden states, called proxies (a variant of G2Pxy).
+
+    Args:
+        inter_weight: weight :math:`w_1`.
+        external_weight: weight :math:`w_2`.
+
+    Other estimators have the same further parameters, which ``help(G2Pxy)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        inter_weight: float = 0.01,
+        external_weight: float = 0.01,
+        steps: int = 100,
+        rounds: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 256,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class GRADE(Estimator):
+    r"""Train a plain GNN against a linear domain classifier on hidden states and logits.
+
+    Args:
+        weight: weight :math:`w`. The authors use 0.01 of the mean over both graphs, half of this
+            sum.
+
+    Other estimators have the same further parameters, which ``help(GRADE)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        weight: float = 0.005,
+        score: Score = "max_softmax",
+        temperature: float = 0.0,
+        perturbation: float = 0.0014,
+        steps: int = 100,
+        rounds: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 256,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class IID(Estimator):
+    r"""Train a plain GNN on the oracle task, in which every class is labelled.
+
+    Args:
+        score: confidence that a node is of a known class, in open-set shift: ``max_softmax``,
+            ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy propagated over the graph),
+            ``grasp`` (with added edges between training nodes), ``odin`` or ``openmax``. Only
+            ``max_softmax`` uses ``smoothing``; the others read the raw logits. Allowed:
+            max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin, openmax.
+        temperature: temperature of ``energy``, ``gnnsafe``, ``grasp`` and ``odin``; 0 = the default
+            of the score, which is 1, or 1000 for ``odin``.
+        perturbation: step of ``odin`` along the sign of the gradient of the encoder's input, in
+            units of the root mean square of that input.
+
+    Other estimators have the same further parameters, which ``help(IID)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        score: Score = "max_softmax",
+        temperature: float = 0.0,
+        perturbation: float = 0.0014,
+        steps: int = 100,
+        rounds: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 256,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class MMD(Estimator):
+    r"""Train a plain GNN with the maximum mean discrepancy (MMD) between source and target states.
+
+    Args:
+        weight: weight :math:`w` at the end of training.
+
+    Other estimators have the same further parameters, which ``help(MMD)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        weight: float = 0.1,
+        score: Score = "max_softmax",
+        temperature: float = 0.0,
+        perturbation: float = 0.0014,
+        steps: int = 100,
+        rounds: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 256,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class NODESafe(Estimator):
+    r"""Train a plain GNN with penalties on the variance of logit norms and logit sums over nodes.
+
+    Args:
+        weight: weight :math:`w`. The authors use 12 on Cora, 5 on CiteSeer and 0.8 to 1 on PubMed.
+        score: confidence that a node is of a known class, in open-set shift: ``max_softmax``,
+            ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy propagated over the graph),
+            ``grasp`` (with added edges between training nodes), ``odin`` or ``openmax``. Only
+            ``max_softmax`` uses ``smoothing``; the others read the raw logits. Allowed:
+            max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin, openmax.
+
+    Other estimators have the same further parameters, which ``help(NODESafe)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        weight: float = 1.0,
+        score: Score = "gnnsafe",
+        temperature: float = 0.0,
+        perturbation: float = 0.0014,
+        steps: int = 100,
+        rounds: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 256,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class OpenWGL(Estimator):
+    r"""Train a variational graph autoencoder whose classifier is uncertain on unlabelled nodes.
+
+    Args:
+        kl_weight: weights :math:`w_1`, :math:`w_2` and :math:`w_3`.
+        edge_weight: weights :math:`w_1`, :math:`w_2` and :math:`w_3`.
+        uncertainty_weight: weights :math:`w_1`, :math:`w_2` and :math:`w_3`.
+
+    Other estimators have the same further parameters, which ``help(OpenWGL)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        kl_weight: float = 1.0,
+        edge_weight: float = 1.0,
+        uncertainty_weight: float = 1.0,
+        steps: int = 100,
+        rounds: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 256,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class PairAlign(Estimator):
+    r"""Train a plain GNN on a source whose edges and labels are reweighted to match the target.
+
+    Args:
+        edge_ridge: ridge :math:`\lambda` of pairs and labels; it draws ratios to 1.
+        label_ridge: ridge :math:`\lambda` of pairs and labels; it draws ratios to 1.
+
+    Other estimators have the same further parameters, which ``help(PairAlign)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        edge_ridge: float = 3.0,
+        label_ridge: float = 0.01,
+        score: Score = "max_softmax",
+        temperature: float = 0.0,
+        perturbation: float = 0.0014,
+        steps: int = 100,
+        rounds: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 256,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class PGL(Estimator):
+    r"""Retrain the GNN from scratch in each episode on labels and a growing set of pseudo-labels.
+
+    Args:
+        enlarging: share :math:`\alpha` of the unlabelled nodes that get a pseudo-label per episode.
+        confident: share :math:`\beta` of those that get a known class.
+        steps: gradient steps per episode.
+        members: number of networks from different initial weights, whose posteriors are averaged.
+
+    Other estimators have the same further parameters, which ``help(PGL)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        enlarging: float = 0.1,
+        confident: float = 0.6,
+        steps: int = 100,
+        members: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 256,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class SRGNN(Estimator):
+    r"""Train a plain GNN on reweighted labelled nodes, with the CMD of its hidden states.
+
+    Args:
+        weight: weight :math:`w` of CMD.
+
+    Other estimators have the same further parameters, which ``help(SRGNN)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        weight: float = 1.0,
+        score: Score = "max_softmax",
+        temperature: float = 0.0,
+        perturbation: float = 0.0014,
+        steps: int = 100,
+        rounds: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 256,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class SRNC(Estimator):
+    r"""Alternate a classifier and a cluster GNN, as in Algorithm 1 of the SRNC paper.
+
+    Args:
+        num_clusters: number of clusters :math:`C` in open-set shift; :math:`N` in close-set shift.
+        pretrain_steps: gradient steps of the classifier in episode 0.
+        rounds: number of episodes after episode 0.
+        cluster_steps: gradient steps :math:`T` of the cluster GNN per episode.
+        source_batch: number :math:`B` of source nodes drawn per cluster step; 0 = all.
+        steps: gradient steps of the classifier per episode.
+        alpha: weight :math:`\alpha` of pseudo-labels on unlabelled source nodes. Above 0 the
+            predictions of the classifier stand in for the missing source labels.
+        source_regularizer: whether to use :math:`\mathcal L_{\Phi,\theta,S}`; False is an ablation.
+        pseudo_labels: model that gives the pseudo-labels: ``cluster``, or ``classifier`` for the
+            ablation without :math:`\Phi`. Allowed: cluster, classifier.
+        unknown_share: share of pseudo-labels that are unknown in that ablation.
+        cluster_init: how the cluster GNN starts: from ``modularity`` alone (the paper's order),
+            from the ``source`` labels, or ``auto``, which is ``source`` in close-set shift.
+            Allowed: auto, modularity, source.
+        cluster_lr: learning rate of the cluster GNN.
+        resolution: weight :math:`\gamma` of modularity's degree term; 1 = the paper.
+        collapse: weight of DMoN's collapse term.
+
+    Other estimators have the same further parameters, which ``help(SRNC)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_clusters: int = 16,
+        pretrain_steps: int = 100,
+        rounds: int = 5,
+        cluster_steps: int = 20,
+        source_batch: int = 32,
+        steps: int = 60,
+        alpha: float = 0.0,
+        source_regularizer: bool = True,
+        pseudo_labels: Literal["cluster", "classifier"] = "cluster",
+        unknown_share: float = 0.5,
+        cluster_init: Literal["auto", "modularity", "source"] = "auto",
+        cluster_lr: float = 0.01,
+        resolution: float = 1.0,
+        collapse: float = 1.0,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 256,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class SRNCPlus(Estimator):
+    r"""Alternate a classifier and a cluster GNN, starting from the labels, for every kind of shift.
+
+    Args:
+        rounds: number of iterations, and as many again on the source if it is solved first.
+        steps: maximum gradient steps of the classifier per iteration. On one graph without
+            ``batch_size`` it stops when the loss has converged.
+        fit_steps: gradient steps of the cluster GNN on labels and pseudo-labels.
+        cluster_steps: gradient steps of the cluster GNN on the whole loss.
+        spare: number of spare clusters in open-set shift.
+        modularity_weight: weight :math:`w` of modularity.
+        resolution: resolution of modularity in open-set shift, in multiples of Newman's estimate
+            from the pseudo-labels. In close-set shift it is 1.
+        missing: weight of label density against log-odds in the first iteration; 0 = log-odds
+            alone.
+        sure: share of the held-out known nodes that pseudo-labels keep known, on one graph without
+            unknown validation nodes.
+        doubt: exponent of the held-out accuracy that gives the share of pseudo-labels to learn; 0 =
+            all. It is not used if unknown nodes are searched for on another graph.
+        smoothing: steps of personalised PageRank over the posterior in close-set shift, and if the
+            unknown class was found on the source. Otherwise held-out nodes decide.
+        abstain: whether to predict no node as unknown if the labels show no sign of an unknown
+            class, and not to adapt to the target of two graphs if its edges do not seem to join
+            nodes of the same class.
+        correction: as in every method. ``auto`` is ``mean`` with power 0.75 in close-set shift, and
+            if the unknown class was found on the source; else ``labels`` with power 0.5. Allowed:
+            auto, none, mean, em, bbse, labels.
+
+    Other estimators have the same further parameters, which ``help(SRNCPlus)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        rounds: int = 3,
+        steps: int = 200,
+        fit_steps: int = 60,
+        cluster_steps: int = 60,
+        spare: int = 12,
+        modularity_weight: float = 3.0,
+        resolution: float = 2.0,
+        missing: float = 3.0,
+        sure: float = 0.8,
+        doubt: float = 2.0,
+        smoothing: int = 10,
+        abstain: bool = True,
+        correction: Literal["auto", "none", "mean", "em", "bbse", "labels"] = "auto",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 64,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class StruRW(Estimator):
+    r"""Train a plain GNN on a source graph whose edges are reweighted to match the target.
+
+    Args:
+        strength: strength :math:`\lambda` of the reweighting.
+
+    Other estimators have the same further parameters, which ``help(StruRW)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        strength: float = 0.8,
+        score: Score = "max_softmax",
+        temperature: float = 0.0,
+        perturbation: float = 0.0014,
+        steps: int = 100,
+        rounds: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 256,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class UAGA(Estimator):
+    r"""Align target nodes that look known with the source and push away those that look unknown.
+
+    Args:
+        pretrain_steps: gradient steps of episode 0.
+        steps: gradient steps between two clusterings.
+        rounds: number of clusterings, one per episode.
+        target_weight: weight :math:`w`.
+
+    Other estimators have the same further parameters, which ``help(UAGA)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        pretrain_steps: int = 150,
+        steps: int = 20,
+        rounds: int = 50,
+        target_weight: float = 0.1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 256,
+        layers: int = 2,
+        dropout: float = 0.5,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...
+
+class UDAGCN(Estimator):
+    r"""Combine the graph and its PPMI graph by attention, with an adversary and an entropy loss.
+
+    Args:
+        strength: factor :math:`\lambda` of the reversed gradient, after the first twentieth of the
+            training.
+        entropy_weight: weight :math:`w_e` at the end.
+
+    Other estimators have the same further parameters, which ``help(UDAGCN)`` explains.
+    """
+
+    def __init__(
+        self,
+        *,
+        strength: float = 0.05,
+        entropy_weight: float = 0.01,
+        score: Score = "max_softmax",
+        temperature: float = 0.0,
+        perturbation: float = 0.0014,
+        steps: int = 100,
+        rounds: int = 1,
+        smoothing: int = 0,
+        correction: Correction = "none",
+        correction_power: float = 1.0,
+        cut: Cut = "validation",
+        batch_size: int = 0,
+        fanout: int = 10,
+        backbone: Backbone = "gcn",
+        hidden: int = 128,
+        layers: int = 2,
+        dropout: float = 0.4,
+        activation: Activation = "relu",
+        heads: int = 8,
+        features: Features = "none",
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        selection: Selection = "auto",
+        min_agreement: float = 0.6,
+        max_episodes: int = -1,
+        patience: int = 0,
+        open_set: bool | None = None,
+        random_state: int = 0,
+        num_threads: int | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = False,
+    ) -> None: ...

@@ -1,0 +1,147 @@
+"""Records of finished runs: a ``result.json`` in the directory of each, checked when it is read."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Mapping
+
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.io import checksums
+from graphgym_srnc.io.atomic import regular, write_text
+from graphgym_srnc.io.settings import digest
+from graphgym_srnc.io.stats import SPLITS
+
+Result = dict[str, Any]
+
+FORMAT = 1
+"""Of records; no other one is read."""
+
+CHECKPOINT = "checkpoint.safetensors"
+"""What a run can go on from, in its directory until its result is."""
+
+LOG = "logging.log"
+"""What GraphGym's ``main.py`` has opened in the directory of a run before the run is made."""
+
+LISTED = re.compile(
+    rf"(?!(?:.*/)?\.|.*\\|{checksums.FILE}|{CHECKPOINT}|{LOG}|error\.txt|\w+/stats\.json).+"
+)
+"""Files that the checksums of a run list: all but hidden ones, and what changes later."""
+
+
+class Unreadable(ValueError):
+    """A record cannot be used. The message is a predicate, for example 'is damaged'."""
+
+
+def write_record(run: Path, record: Mapping[str, Any]) -> None:
+    """Write the checksums of all files of a run, and last its record, which finishes it."""
+    text = json.dumps(record, indent=1) + "\n"
+    (run / "result.json").unlink(missing_ok=True)
+    paths = [path for path in run.rglob("*") if path.is_file() and not path.is_symlink()]
+    names = [path.relative_to(run).as_posix() for path in paths]
+    listed = [name for name in names if LISTED.fullmatch(name) and name.isprintable()]
+    checksums.write(run, listed, {"result.json": text.encode()})
+    write_text(run / "result.json", text)
+
+
+def load_result(run: Path) -> Result:
+    """The record of a finished run.
+
+    Raises:
+        FileNotFoundError: there is none.
+        OSError: it cannot be read.
+        Unreadable: it cannot be used.
+    """
+    content = regular(run / "result.json").read_bytes()
+    try:
+        expected = checksums.read(run).get("result.json")
+    except FileNotFoundError as error:
+        raise Unreadable(f"has no checksum: {checksums.FILE} is missing") from error
+    except ValueError as error:
+        raise Unreadable(f"cannot be verified: {error}") from error
+    if checksums.of(content) != expected:
+        raise Unreadable("is damaged or was edited: its checksum is wrong")
+    try:
+        result = json.loads(content)
+        number, seed = result["format"], result["seed"]
+        if result["digest"] != digest(result["config"]):
+            raise ValueError("its digest is that of another config")
+        if not _is_sound(result):
+            raise ValueError("a value is of another kind")
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise Unreadable("is not what this program writes") from error
+    if number != FORMAT:
+        raise Unreadable(f"has format {number!r}, and this version reads format {FORMAT}")
+    if str(seed) != run.name:
+        raise Unreadable(f"belongs to seed {seed}")
+    return result
+
+
+def read_result(run: Path) -> Result | None:
+    """The record of a finished run; None where there is none or it cannot be used."""
+    try:
+        return load_result(run)
+    except (FileNotFoundError, Unreadable):
+        return None
+
+
+def problem_of(run: Path) -> Unreadable | None:
+    """Why the record of a run cannot be used; None where it can, or where there is none."""
+    try:
+        load_result(run)
+    except Unreadable as error:
+        return error
+    except FileNotFoundError:
+        pass
+    return None
+
+
+def read_results(path: Path) -> dict[int, Result]:
+    """The finished runs in the directory of an experiment, by seed."""
+    results = {seed: read_result(path / str(seed)) for seed in seeds_of(path)}
+    return {seed: result for seed, result in results.items() if result is not None}
+
+
+def finished_run(path: Path) -> tuple[Path, Result]:
+    """The directory of a finished run and its record; of an experiment that of the lowest seed.
+
+    Raises:
+        InputError: there is none.
+    """
+    result = read_result(path.absolute())
+    if result is not None:
+        return path, result
+    finished = read_results(path)
+    if not finished:
+        hint = "Give the folder of a finished run or experiment, or a model file"
+        raise InputError.plain("RUN", f"{path} contains no finished run", hint)
+    return path / str(min(finished)), finished[min(finished)]
+
+
+def seeds_of(path: Path) -> list[int]:
+    """The seeds of the runs in the directory of an experiment, sorted."""
+    names = [child.name for child in path.iterdir()] if path.is_dir() else []
+    return sorted(int(name) for name in names if name.isdecimal() and name == str(int(name)))
+
+
+def _is_sound(result: Result) -> bool:
+    """Whether all that aggregates and tables are made of is of its kind, as far as it is there."""
+    history, selected = result["history"], result["selected"]
+    parts = (result, *history)
+    figures = [part.get(split, {}) for part in parts for split in SPLITS]
+    figures += [episode["losses"] for episode in history]
+    numbers = [result["lr"], result["params"], *(part.get("seconds", 0.0) for part in parts)]
+    numbers += [value for part in figures for value in part.values()]
+    texts = [result.get(key, "") for key in ("method", "backbone", "split")]
+    texts += (result.get("verdict") or {}).get("sentences", {}).values()
+    return (
+        isinstance(selected, int)
+        and 0 <= selected < len(history)
+        and isinstance(result.get("warnings", []), list)
+        and all(
+            isinstance(value, float) or isinstance(value, int) and abs(value) < 2**63
+            for value in numbers
+        )
+        and all(isinstance(text, str) for text in texts)
+    )
