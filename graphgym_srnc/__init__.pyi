@@ -54,6 +54,7 @@ class A2GNN(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "mlp",
@@ -104,6 +105,7 @@ class ADAlign(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "mlp",
@@ -148,6 +150,7 @@ class CMD(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
@@ -192,6 +195,7 @@ class CORAL(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
@@ -236,6 +240,7 @@ class DANN(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
@@ -278,6 +283,7 @@ class DOC(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
@@ -329,6 +335,7 @@ class ERM(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
@@ -372,6 +379,7 @@ class G2Pxy(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
@@ -417,6 +425,7 @@ class GRADE(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
@@ -468,6 +477,7 @@ class IID(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
@@ -512,6 +522,7 @@ class MMD(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
@@ -561,6 +572,7 @@ class NODESafe(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
@@ -606,6 +618,7 @@ class OpenWGL(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
@@ -652,6 +665,7 @@ class PairAlign(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
@@ -697,6 +711,7 @@ class PGL(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
@@ -741,6 +756,7 @@ class SRGNN(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
@@ -810,6 +826,7 @@ class SRNC(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
@@ -836,7 +853,7 @@ class SRNCPlus(Estimator):
     r"""Alternate a classifier and a cluster GNN, starting from the labels, for every kind of shift.
 
     Args:
-        rounds: number of iterations, and as many again on the source if it is solved first.
+        rounds: number of iterations.
         steps: maximum gradient steps of the classifier per iteration. On one graph without
             ``batch_size`` it stops when the loss has converged.
         fit_steps: gradient steps of the cluster GNN on labels and pseudo-labels.
@@ -845,20 +862,19 @@ class SRNCPlus(Estimator):
         modularity_weight: weight :math:`w` of modularity.
         resolution: resolution of modularity in open-set shift, in multiples of Newman's estimate
             from the pseudo-labels. In close-set shift it is 1.
-        missing: weight of label density against log-odds in the first iteration; 0 = log-odds
-            alone.
-        sure: share of the held-out known nodes that pseudo-labels keep known, on one graph without
-            unknown validation nodes.
+        missing: weight of label density against log-odds in the first scores; 0 = log-odds alone.
         doubt: exponent of the held-out accuracy that gives the share of pseudo-labels to learn; 0 =
-            all. It is not used if unknown nodes are searched for on another graph.
-        smoothing: steps of personalised PageRank over the posterior in close-set shift, and if the
-            unknown class was found on the source. Otherwise held-out nodes decide.
+            all. In open-set shift between two graphs the share is 70 %.
+        smoothing: steps of personalised PageRank over the posterior. In open-set shift, held-out
+            nodes of the target decide whether it is smoothed.
         abstain: whether to predict no node as unknown if the labels show no sign of an unknown
             class, and not to adapt to the target of two graphs if its edges do not seem to join
             nodes of the same class.
-        correction: as in every method. ``auto`` is ``mean`` with power 0.75 in close-set shift, and
-            if the unknown class was found on the source; else ``labels`` with power 0.5. Allowed:
-            auto, none, mean, em, bbse, labels.
+        correction: as in every method. ``auto`` is ``mean`` with power 0.75 in close-set shift,
+            else ``labels`` with power 0.5. Allowed: auto, none, mean, em, bbse, labels.
+        source_first: whether to find the unknown class on the source of two graphs first. Its nodes
+            then teach the class, see :mod:`graphgym_srnc.train.source_first`. It needs held-out
+            source nodes of unknown classes, and has no effect without them.
 
     Other estimators have the same further parameters, which ``help(SRNCPlus)`` explains.
     """
@@ -874,11 +890,11 @@ class SRNCPlus(Estimator):
         modularity_weight: float = 3.0,
         resolution: float = 2.0,
         missing: float = 3.0,
-        sure: float = 0.8,
         doubt: float = 2.0,
         smoothing: int = 10,
         abstain: bool = True,
         correction: Literal["auto", "none", "mean", "em", "bbse", "labels"] = "auto",
+        source_first: bool = True,
         correction_power: float = 1.0,
         cut: Cut = "validation",
         batch_size: int = 0,
@@ -925,6 +941,7 @@ class StruRW(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
@@ -970,6 +987,7 @@ class UAGA(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
@@ -1017,6 +1035,7 @@ class UDAGCN(Estimator):
         correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
+        source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
         backbone: Backbone = "gcn",
