@@ -348,4 +348,4 @@ def test_a_shipped_grid_loads_as_a_whole(gym, tmp_path, name):
     assert len({tuple(axis.alias for axis in part) for part in spaces}) == 1
     settings = space.settings(spaces)
     assert len(settings) > 5 and len(set(settings)) == len(settings)
-    assert plan.cells(settings[::6], None, "default", [], tmp_path, 10) and not tree(tmp_path)
+    assert plan.cells(settings[::6], {}, "default", [], tmp_path, 10) and not tree(tmp_path)

@@ -177,7 +177,7 @@ def test_train_dict_has_graphgps_signature(gym, standard):
         register.train_dict["erm"](loggers, loaders, None, None, None)
 
 
-@pytest.mark.parametrize("key", ["optim.max_epoch", "train.auto_resume", "num_workers"])
+@pytest.mark.parametrize("key", ["optim.max_epoch", "num_workers"])
 def test_a_main_py_is_told_what_our_methods_do_not_read(gym, standard, key, caplog):
     loaders = GraphGymDataModule().loaders
     standard.optim.max_epoch, standard.train.enable_ckpt = 200, True

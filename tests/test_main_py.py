@@ -110,7 +110,7 @@ def test_keys_that_the_method_does_not_read_are_refused_at_once(main_py, tmp_pat
         main_py(wrong.replace("patience: 1", "batch_size: 128"))
     assert [one.key for one in error.value.errors] == [
         "train.batch_size",
-        "optim.max_epoch",
         "optim.scheduler",
+        "optim.max_epoch",
     ]
     assert not list(tmp_path.rglob("result.json"))

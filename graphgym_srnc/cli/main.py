@@ -16,6 +16,7 @@ from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.parser import build_parser
 from graphgym_srnc.core import environment
 from graphgym_srnc.errors import InputError, each
+from graphgym_srnc.io import config_files
 
 MAX_CHARACTERS = 2000
 """How much of an error is printed."""
@@ -67,7 +68,8 @@ def _command(words: Sequence[str]) -> int:
         args.overrides = [*args.overrides, *rest]
 
     if hasattr(args, "cfg"):
-        arguments.check_names(args.cfg, args.overrides)
+        args.settings = config_files.read(args.cfg)
+        arguments.check_names(args.settings, args.overrides)
     if args.command == "run":
         arguments.check_finished(args)
     try:

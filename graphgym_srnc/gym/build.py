@@ -34,13 +34,13 @@ def build_task(cfg: CfgNode) -> ShiftTask:
         InputError: the shift cannot be made with these options.
     """
     build = shifts.find(cfg.dataset.format)
-    return build(name=cfg.dataset.name, root=cfg.dataset.dir, **shift_options(cfg))
+    return build(name=cfg.dataset.name, root=cfg.dataset.dir, **shift_options(cfg, cfg.seed))
 
 
-def shift_options(cfg: CfgNode) -> dict[str, Any]:
-    """The options of the shift of a config; a ``split_seed`` of -1 is the config's seed."""
+def shift_options(cfg: CfgNode, seed: int) -> dict[str, Any]:
+    """The options of the shift of a config; a ``split_seed`` of -1 is the seed of the run."""
     options = values(cfg, cfg.dataset.format, shifts.find(cfg.dataset.format))
-    return options | ({"split_seed": cfg.seed} if options.get("split_seed") == -1 else {})
+    return options | ({"split_seed": seed} if options.get("split_seed") == -1 else {})
 
 
 def build_method(cfg: CfgNode) -> Method:

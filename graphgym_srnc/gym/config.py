@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import math
 import os
 from typing import Any, Callable, Iterable, Sequence
@@ -50,21 +51,27 @@ def load_config(
         InputError: there is no such file, a key is unknown, a value has a wrong type or is out of
             range, or the method does not read a key that is set.
     """
+    default = _default_config(*register.config_dict.values())
+    cfg = default.clone()
+    _assign(cfg, (source if isinstance(source, dict) else config_files.read(source)).items())
+    _assign(cfg, config_files.pairs(overrides))
+    if cfg.dataset.dir == default.dataset.dir:
+        cfg.dataset.dir = data_root(cfg.dataset.dir)
+    cfg.run_dir = cfg.out_dir  # a config that a run has written names the folder of that run
+    if not stored:
+        check(cfg, flatten(default))
+    assert_cfg(cfg)
+    return cfg
+
+
+@functools.cache
+def _default_config(*plugins: Callable) -> CfgNode:
+    """The config before any setting, with the keys of these plug-ins of GraphGym."""
     cfg = CfgNode()
     set_cfg(cfg)
     # Once more, since another plug-in may have made a block with one of our names.
     add_options(cfg)
-    default_dir = cfg.dataset.dir
     _assign(cfg, config_files.read("default").items())
-    defaults = flatten(cfg)
-    _assign(cfg, (source if isinstance(source, dict) else config_files.read(source)).items())
-    _assign(cfg, config_files.pairs(overrides))
-    if cfg.dataset.dir == default_dir:
-        cfg.dataset.dir = data_root(default_dir)
-    cfg.run_dir = cfg.out_dir  # a config that a run has written names the folder of that run
-    if not stored:
-        check(cfg, defaults)
-    assert_cfg(cfg)
     return cfg
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
@@ -25,7 +26,7 @@ from graphgym_srnc.io import tensors
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.io.store import CHECKPOINT, Experiment, Result
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.plots.tensorboard import TensorBoard, blind, untouched
+from graphgym_srnc.plots.tensorboard import TensorBoard
 from graphgym_srnc.train.diagnostics import judge
 from graphgym_srnc.train.model import FILE, UNKNOWN, TrainedModel, original_labels
 from graphgym_srnc.train.trainer import Episode, RunRecord
@@ -97,7 +98,7 @@ Watch = Quiet | RunProgress
 
 
 class Recorder:
-    """What a run writes after each episode: scores, events, and a checkpoint for ``--resume``.
+    """What a run writes after each episode: events, and a checkpoint for ``--resume``.
 
     It is a callback of the trainer, and its checkpoint.
 
@@ -119,27 +120,19 @@ class Recorder:
         self.begin = time.perf_counter()
         self.last_write, self.cost = time.monotonic(), FIRST_COST
         self.board: TensorBoard | None = None
-        self.train_scores: list[dict[str, float]] = []
         self.before: dict[str, Any] = {"maps": {}, "seconds": 0.0}  # of an interrupted run
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
         if self.board is None:
             # Only now, since a method may still refuse its task when it starts.
-            directory = self.experiment.begin(self.cfg.seed, anew=not self.train_scores)
-            events, figures, every, how, _ = self.extras
             begin = episode.number
+            directory = self.experiment.begin(self.cfg.seed, anew=not begin)
+            events, figures, every, how, _ = self.extras
             self.board = TensorBoard(directory, events, figures, every, how, start=begin)
             self.board.maps = self.before["maps"]
-        with untouched(method):
-            seen = blind(method, task)
-            scores = method.predict_at(seen.source, task.train, seen.role_of(seen.source))
-            right = method.decide(scores) == task.source.y[task.train]
-        self.train_scores.append({"micro_f1": float(right.float().mean())})
         self.board(episode, method, task)
-
-        self.watch.episode(
-            episode.number, method.planned, f"val {100 * episode.val['micro_f1']:.1f}"
-        )
+        done = f"val {100 * episode.val['micro_f1']:.1f}"
+        self.watch.episode(episode.number, method.planned, done)
 
     def finish(self, record: RunRecord, method: Method, task: ShiftTask) -> None:
         """Show the selected episode of a trained method."""
@@ -169,8 +162,7 @@ class Recorder:
             about, values = tensors.parse(content)
             wrong = [name for name, value in self._key().items() if about["key"][name] != value]
             state = tensors.join(about["state"], values)
-            found, train_scores = state["trainer"], state["train_scores"]
-            before = {key: state[key] for key in self.before}
+            found, before = state["trainer"], {key: state[key] for key in self.before}
         except Exception:  # whatever is wrong with a file, the run is made again
             wrong = ["file: it is damaged"]
         if wrong:
@@ -179,7 +171,7 @@ class Recorder:
                 f"Seed {self.cfg.seed} starts from the beginning."
             )
             return None
-        self.train_scores, self.before = train_scores, before
+        self.before = before
         self.watch.say(f"seed {self.cfg.seed} continues from its checkpoint")
         return found
 
@@ -191,7 +183,6 @@ class Recorder:
         values: dict[str, torch.Tensor] = {}
         whole = {
             "trainer": state(),
-            "train_scores": self.train_scores,
             "maps": self.board.checkpoint() if self.board is not None else {},
             "seconds": self.seconds(),
         }
@@ -245,8 +236,9 @@ def run(
     watch: Watch | None = None,
     extras: Extras | None = None,
     resume: bool = False,
+    overwrite: bool = False,
 ) -> Result:
-    """Train and score a config with a seed, and store the result.
+    """Train and score a config with a seed, and store the result, unless another process has.
 
     Args:
         base: the config, which is not changed.
@@ -255,16 +247,28 @@ def run(
         watch: shows progress.
         extras: what is written beside the record.
         resume: whether to continue from the run's checkpoint, if there is one.
+        overwrite: whether to replace a finished run.
 
     Returns:
         The stored result. If several processes train together, the first one stores and returns it,
         and the others return an empty dictionary.
 
     Raises:
+        Busy: another process holds the run.
         InputError: the task cannot be made with these options, or does not suit the method.
         FloatingPointError: a loss term is NaN or infinite.
     """
-    watch, extras = watch or Quiet(), extras or Extras()
+    given = base, seed, experiment, watch or Quiet(), extras or Extras(), resume
+    if parallel.rank():
+        return _train(*given) if parallel.from_first(bytes) else {}
+    with experiment.claim(seed, overwrite) as found:
+        parallel.from_first(partial(bytes, found is None))  # whether the others train, too
+        return found or _train(*given)
+
+
+def _train(
+    base: CfgNode, seed: int, experiment: Experiment, watch: Watch, extras: Extras, resume: bool
+) -> Result:
     directory = experiment.path / str(seed)
     cfg = base.clone()
     cfg.seed, cfg.run_dir = seed, str(directory)
@@ -306,10 +310,7 @@ def run(
             "peak_memory_mib": environment.peak_memory(),
             **{name: getattr(record, name) for name in RECORDED},
             "selected": record.best,
-            "history": [
-                {**vars(episode), "train": scores}
-                for episode, scores in zip(record.history, recorder.train_scores)
-            ],
+            "history": [vars(episode) for episode in record.history],
             "params": sum(parameter.numel() for parameter in model.parameters()),
             "labels": label_counts(task),
         },
