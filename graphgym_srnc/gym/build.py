@@ -16,7 +16,6 @@ from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config
 from graphgym_srnc.gym.encoder import encoder_spec
 from graphgym_srnc.gym.keys import KEYS, TRAINING, own_metrics, values
-from graphgym_srnc.io import store
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import MakeOptimizer, adam
@@ -122,8 +121,6 @@ def load_model(path: str | Path) -> TrainedModel:
         activate(cfg)
         return encoder_spec(cfg)
 
-    if not Path(path).is_file():
-        store.finished_run(Path(path))
     with renamed({"path": "RUN"}):
         return models.load(path, encoder)
 

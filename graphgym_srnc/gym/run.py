@@ -258,12 +258,16 @@ def run(
         InputError: the task cannot be made with these options, or does not suit the method.
         FloatingPointError: a loss term is NaN or infinite.
     """
-    given = base, seed, experiment, watch or Quiet(), extras or Extras(), resume
+    watch = watch or Quiet()
+    given = base, seed, experiment, watch, extras or Extras(), resume
     if parallel.rank():
         return _train(*given) if parallel.from_first(bytes) else {}
     with experiment.claim(seed, overwrite) as found:
         parallel.from_first(partial(bytes, found is None))  # whether the others train, too
-        return found or _train(*given)
+        if found is None:
+            return _train(*given)
+    watch.say(f"seed {seed} was done by another process")
+    return found
 
 
 def _train(
