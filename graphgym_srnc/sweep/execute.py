@@ -45,7 +45,8 @@ def jobs_of(cell: Cell, figures: bool, overwrite: bool, tensorboard: bool) -> li
     }
     jobs = []
     for seed in missing:
-        extras = {"tensorboard": tensorboard, "figures": figures and seed == seeds[0]}
+        extras: dict[str, Any] = {"tensorboard": tensorboard}
+        extras["figures"] = figures and seed == seeds[0]
         extras["varied"] = tuple((varied | {"seed": seed}).items())
         jobs.append(Job(cfg.out_dir, experiment.name, seed, cfg, extras, **common))
     return jobs
