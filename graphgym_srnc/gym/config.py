@@ -21,8 +21,7 @@ from graphgym_srnc.gym.keys import add_options, check
 from graphgym_srnc.io import config_files
 from graphgym_srnc.io.settings import flatten, plain_yaml
 
-# libyaml's loader and dumper are several times as fast.
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# libyaml's dumper is several times as fast.
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
@@ -76,13 +75,8 @@ def _default_config(*plugins: Callable) -> CfgNode:
 
 
 def dump_config(cfg: CfgNode) -> str:
-    """A whole config as YAML, as ``cfg.dump()`` writes it; :func:`parse_config` reads it back."""
+    """A whole config as YAML, as ``cfg.dump()`` writes it."""
     return yaml.dump(_plain(cfg), Dumper=DUMPER)
-
-
-def parse_config(text: str) -> CfgNode:
-    """A whole config from what :func:`dump_config` wrote; it is not checked again."""
-    return CfgNode(yaml.load(text, LOADER))
 
 
 def activate(cfg: CfgNode) -> None:
@@ -98,22 +92,6 @@ def data_root(default: str) -> str:
     return os.environ.get("GRAPHGYM_SRNC_DATA") or default
 
 
-def put(cfg: CfgNode, key: str, value: Any) -> None:
-    """Set the value of a dotted key."""
-    node, last = _owner(cfg, key)
-    node[last] = value
-
-
-def _owner(cfg: CfgNode, key: str) -> tuple[dict[str, Any], str]:
-    """The block of a dotted key, an empty one if there is none, and the key inside."""
-    node: Any = cfg
-    *blocks, last = key.split(".")
-    for block in blocks:
-        node = node.get(block)
-        node = node if isinstance(node, dict) else {}
-    return node, last
-
-
 def _plain(tree: Any) -> Any:
     return {k: _plain(v) for k, v in tree.items()} if isinstance(tree, dict) else tree
 
@@ -122,8 +100,11 @@ def _assign(cfg: CfgNode, settings: Iterable[tuple[str, Any]]) -> None:
     """Set keys to texts, which are converted by the type of the present value."""
     for key, value in settings:
         value = value if isinstance(value, list) else str(value)
-        node, last = _owner(cfg, key)
-        default = node.get(last)
+        *blocks, last = key.split(".")
+        node: Any = cfg
+        for block in blocks:
+            node = node.get(block) if isinstance(node, dict) else None
+        default = node.get(last) if isinstance(node, dict) else None
         if isinstance(default, dict) and value == "":
             continue
         if default is None or isinstance(default, dict):

@@ -84,7 +84,8 @@ def train_method(
     finally:
         # main.py continues with its own config, whose out_dir holds all seeds.
         activate(before)
-    watch.end(result)
+    for text in (*result["warnings"], *result["verdict"]["sentences"].values()):
+        watch.say(f"warning: {text}")
     experiment.aggregate(cfg.round)
     # agg_runs needs the same terms in all lines, so terms that an episode lacks are NaN there;
     # tensorboardX would warn of each.
@@ -140,14 +141,3 @@ class Logged(run.Quiet):
 
     def say(self, line: str) -> None:
         logging.warning(line)
-
-    def end(self, result: Result) -> None:
-        """Show the scores of a stored run, and its warnings."""
-        logging.info(
-            "selected episode %d: val %.1f, test %.1f (Micro-F1, %%)",
-            result["selected"],
-            *(100 * result[part]["micro_f1"] for part in ("val", "test")),
-        )
-        verdict = (result.get("verdict") or {}).get("sentences", {})
-        for text in (*result["warnings"], *(f"{kind}: {why}" for kind, why in verdict.items())):
-            self.say(f"warning: {text}")

@@ -6,7 +6,6 @@ import contextlib
 import os
 import time
 from functools import partial
-from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
 import torch
@@ -65,30 +64,26 @@ class Extras(NamedTuple):
 
     def settings(self, cfg: CfgNode) -> dict[str, Any]:
         """What tells a run of a config from others in TensorBoard, by config key."""
-        known = flatten(cfg)
+        known, default = flatten(cfg), flatten(load_config())
         # A grid file says words, of which the config knows the types.
         shown = {key: known.get(key, value) for key, value in self.varied}
         if "cfg" in shown:  # a long path, of which a table shows the beginning
             shown["cfg"] = Path(shown["cfg"]).name.removesuffix(".yaml")
-        if not shown:
-            blocks = (cfg.dataset.format, "train", cfg.train.mode, "gnn", "optim")
-            default = flatten(load_config())
-            shown = {
-                key: value
-                for key, value in known.items()
-                if key in MAIN or key.split(".")[0] in blocks and value != default.get(key)
-            }
+        blocks = (cfg.dataset.format, "train", cfg.train.mode, "gnn", "optim")
+        for key, value in {} if shown else known.items():
+            if key in MAIN or key.split(".")[0] in blocks and value != default.get(key):
+                shown[key] = value
         return {"method": cfg.train.mode, "seed": cfg.seed, **shown}
 
 
 class Quiet:
-    """Shows nothing of a run, where a subclass or a :class:`RunProgress` shows how far it is."""
+    """Shows nothing of a run; has the methods of :class:`RunProgress` that a run calls."""
 
     def doing(self, status: str) -> None:
         """What the run does now, where that may take long."""
 
     def episode(self, number: int, most: int, text: str) -> None:
-        """Report that an episode is done, and the largest number of the last one."""
+        """An episode is done, of at most ``most`` after episode 0."""
 
     def say(self, line: str) -> None:
         """Something that the user should know."""
@@ -155,7 +150,7 @@ class Recorder:
         A file is used only if it is whole and of just this config, seed, split and versions, since
         anything else would make other numbers. No code in it is run.
         """
-        content = parallel.from_first(self._read_bytes)
+        content = parallel.from_first(self._content)
         if not content:
             return None
         try:
@@ -208,14 +203,9 @@ class Recorder:
             "processes": parallel.count(),
         }
 
-    def _read_bytes(self) -> bytes:
-        """The file; nothing where there is none, so that an empty or unreadable one is damaged."""
-        if not (self.resume and self.path.is_file()):
-            return b""
-        try:
-            return self.path.read_bytes() or b"empty"
-        except OSError:
-            return b"unreadable"
+    def _content(self) -> bytes:
+        """The file; nothing where there is none, so that an empty one is damaged."""
+        return self.path.read_bytes() or b"empty" if self.resume and self.path.is_file() else b""
 
 
 def experiment(cfg: CfgNode, name: str) -> Experiment:
