@@ -6,6 +6,7 @@ import contextlib
 import os
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
 import torch
