@@ -188,12 +188,6 @@ def test_metric_best_selects_the_episode(gym, task, best, agg, choose):
     assert len(found) == 5 and record.best == found.index(choose(found))
 
 
-@pytest.mark.parametrize("value", ["auc", "unknown_recall"])
-def test_metric_best_is_a_score_that_there_is(gym, value):
-    with pytest.raises(InputError, match=f"metric_best: got '{value}'; allowed: auto, accuracy,"):
-        gym.load_config("testing/erm", ["metric_best", value])
-
-
 @pytest.mark.parametrize(
     ("layer", "words"),
     [
