@@ -6,7 +6,6 @@ import dataclasses
 import json
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Callable
 
 import pytest
@@ -167,8 +166,7 @@ def experiment(tmp_path) -> store.Experiment:
 def recorder(
     experiment: store.Experiment, *, seed: int = 0, split: str = "s", share: float = 1.0
 ) -> runs.Recorder:
-    cfg: Any = SimpleNamespace(seed=seed, train=SimpleNamespace(checkpoint=share))
-    made = runs.Recorder(cfg, experiment, Lines(), runs.Extras(), True)
+    made = runs.Recorder(seed, share, experiment, Lines(), runs.Extras(), True)
     made.split = split
     return made
 

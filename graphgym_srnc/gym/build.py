@@ -89,7 +89,7 @@ def fit(
     """
     method = build_method(cfg)
     best = "micro_f1" if cfg.metric_best in ("auto", "accuracy") else cfg.metric_best
-    metrics = {name: register.metric_dict[name] for name in own_metrics(cfg)}
+    metrics = {name: register.metric_dict[name] for name in own_metrics(cfg.custom_metrics)}
     settings: dict[str, Any] = {option.key: cfg.train[option.key] for option in TRAINING}
     return method, trainer.fit(
         method,

@@ -48,16 +48,16 @@ def encoder_spec(cfg: CfgNode) -> EncoderSpec:
     return EncoderSpec(**fields, make=make_encoder)
 
 
-def is_fast(cfg: CfgNode, kind: str) -> bool:
+def is_fast(gnn: CfgNode, kind: str) -> bool:
     """Whether our own layers can serve: they have no normalisation and fewer activations."""
-    plain = not (cfg.gnn.batchnorm or cfg.gnn.l2norm)
-    return kind in BACKBONES and plain and cfg.gnn.act in ACTIVATIONS
+    plain = not (gnn.batchnorm or gnn.l2norm)
+    return kind in BACKBONES and plain and gnn.act in ACTIVATIONS
 
 
 def ignored(cfg: CfgNode) -> set[str]:
     """Fields of the specification without effect: those of hidden layers if there are none."""
     kind = cfg.gnn.layer_type
-    if cfg.gnn.layers_mp > 1 and not (kind == "sgconv" and is_fast(cfg, kind)):
+    if cfg.gnn.layers_mp > 1 and not (kind == "sgconv" and is_fast(cfg.gnn, kind)):
         return set()
     return {"dropout"} if kind == "dgi" else {"dropout", "hidden"}
 
@@ -65,7 +65,7 @@ def ignored(cfg: CfgNode) -> set[str]:
 @renamed(SPEC_KEYS)
 def make_encoder(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
     """An encoder of our own layers if they can serve, else of GraphGym's layers."""
-    encoder = BACKBONES[spec.kind] if is_fast(cfg, spec.kind) else GymEncoder
+    encoder = BACKBONES[spec.kind] if is_fast(cfg.gnn, spec.kind) else GymEncoder
     return encoder(spec, in_dim, out_dim)
 
 

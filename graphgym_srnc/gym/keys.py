@@ -135,9 +135,9 @@ SCORES = (
 """Scores of every method, which ``custom_metrics`` need not name."""
 
 
-def own_metrics(cfg: CfgNode) -> list[str]:
+def own_metrics(names: Sequence[str]) -> list[str]:
     """The metrics of ``custom_metrics`` that are not scores of every method: your own ones."""
-    return [name for name in cfg.custom_metrics if name not in SCORES]
+    return [name for name in names if name not in SCORES]
 
 
 @functools.cache
@@ -219,7 +219,7 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
         for option in options_of(EncoderSpec) + options_of(adam)
         if option.key in KEYS
     }
-    if cfg.gnn.layer_type == "gatconv" and not is_fast(cfg, "gatconv"):
+    if cfg.gnn.layer_type == "gatconv" and not is_fast(cfg.gnn, "gatconv"):
         own["gnn.att_heads"] = OneOf(1)  # GraphGym's own layer ignores the number
     return {
         **{key: allowed for key, allowed in own.items() if allowed},
@@ -228,7 +228,7 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
         "num_threads": Range(1, MAX_THREADS, word=AUTO),
         "accelerator": OneOf("auto", "cpu", "cuda"),
         "metric_agg": OneOf("argmax", "argmin"),
-        "metric_best": OneOf(*ALWAYS, *own_metrics(cfg)),
+        "metric_best": OneOf(*ALWAYS, *own_metrics(cfg.custom_metrics)),
         "custom_metrics": OneOf(*sorted(register.metric_dict)),
         "dataset.format": OneOf(*shifts.names()),
         "train.mode": OneOf(*methods.names()),

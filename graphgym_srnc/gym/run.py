@@ -20,7 +20,7 @@ from graphgym_srnc.data.describe import label_counts
 from graphgym_srnc.data.names import of_folder
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task, fit, visible_task
-from graphgym_srnc.gym.config import CfgNode, activate, dump_config, load_config
+from graphgym_srnc.gym.config import CfgNode, dump_config, load_config
 from graphgym_srnc.gym.keys import schema, values
 from graphgym_srnc.io import tensors
 from graphgym_srnc.io.settings import flatten
@@ -99,7 +99,8 @@ class Recorder:
     It is a callback of the trainer, and its checkpoint.
 
     Args:
-        cfg: the config of the run, with its seed.
+        seed: the seed of the run.
+        share: maximum share of the run time that checkpoints take.
         experiment: makes the directory of the run once its first episode is done.
         watch: receives the progress after each episode.
         extras: what is written beside the record.
@@ -107,11 +108,17 @@ class Recorder:
     """
 
     def __init__(
-        self, cfg: CfgNode, experiment: Experiment, watch: Watch, extras: Extras, resume: bool
+        self,
+        seed: int,
+        share: float,
+        experiment: Experiment,
+        watch: Watch,
+        extras: Extras,
+        resume: bool,
     ) -> None:
-        self.cfg, self.experiment, self.watch, self.extras = cfg, experiment, watch, extras
-        self.path = experiment.path / str(cfg.seed) / CHECKPOINT
-        self.resume, self.share = resume, cfg.train.checkpoint
+        self.seed, self.experiment, self.watch, self.extras = seed, experiment, watch, extras
+        self.path = experiment.path / str(seed) / CHECKPOINT
+        self.resume, self.share = resume, share
         self.split = ""  # fingerprint of the task
         self.begin = time.perf_counter()
         self.last_write, self.cost = time.monotonic(), FIRST_COST
@@ -122,7 +129,7 @@ class Recorder:
         if self.board is None:
             # Only now, since a method may still refuse its task when it starts.
             begin = episode.number
-            directory = self.experiment.begin(self.cfg.seed, anew=not begin)
+            directory = self.experiment.begin(self.seed, anew=not begin)
             events, figures, every, how, _ = self.extras
             self.board = TensorBoard(directory, events, figures, every, how, start=begin)
             self.board.maps = self.before["maps"]
@@ -130,11 +137,13 @@ class Recorder:
         done = f"val {100 * episode.val['micro_f1']:.1f}"
         self.watch.episode(episode.number, method.planned, done)
 
-    def finish(self, record: RunRecord, method: Method, task: ShiftTask) -> None:
-        """Show the selected episode of a trained method."""
+    def finish(
+        self, record: RunRecord, method: Method, task: ShiftTask, settings: dict[str, Any]
+    ) -> None:
+        """Show the selected episode of a trained method, with the settings of its run."""
         self.watch.doing("drawing figures" if self.extras.figures else "writing files")
         if self.board is not None:
-            self.board.finish(record, method, task, self.extras.settings(self.cfg))
+            self.board.finish(record, method, task, settings)
 
     def close(self) -> None:
         """Leave the events on disk, however the training ended."""
@@ -164,11 +173,11 @@ class Recorder:
         if wrong:
             self.watch.say(
                 f"warning: {self.path} is not used (different {', '.join(wrong)}). "
-                f"Seed {self.cfg.seed} starts from the beginning."
+                f"Seed {self.seed} starts from the beginning."
             )
             return None
         self.before = before
-        self.watch.say(f"seed {self.cfg.seed} continues from its checkpoint")
+        self.watch.say(f"seed {self.seed} continues from its checkpoint")
         return found
 
     def write(self, state: Callable[[], dict[str, Any]]) -> None:
@@ -189,7 +198,7 @@ class Recorder:
             self.share = 0.0
             self.watch.say(
                 f"warning: {self.path} cannot be written ({error.strerror}). "
-                f"Seed {self.cfg.seed} continues without checkpoints."
+                f"Seed {self.seed} continues without checkpoints."
             )
         self.last_write = time.monotonic()
         self.cost = self.last_write - begin
@@ -198,7 +207,7 @@ class Recorder:
         """What a checkpoint must have in common with the run."""
         return {
             "config": self.experiment.digest,
-            "seed": self.cfg.seed,
+            "seed": self.seed,
             "split": self.split,
             "versions": environment.versions(),
             "processes": parallel.count(),
@@ -267,11 +276,15 @@ def _train(
     directory = experiment.path / str(seed)
     cfg = base.clone()
     cfg.seed, cfg.run_dir = seed, str(directory)
-    activate(cfg)
-    where = device(cfg)
-    _set_up_process(cfg)
+    where = device(cfg.accelerator)
+    torch.set_num_threads(environment.threads(cfg.num_threads))
+    environment.keep_memory()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    # Filling fresh memory guards against reading it; it costs time and does not make runs equal.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    seed_everything(cfg.seed)
 
-    recorder = Recorder(cfg, experiment, watch, extras, resume)
+    recorder = Recorder(seed, cfg.train.checkpoint, experiment, watch, extras, resume)
     environment.reset_peak_memory()
     watch.doing("reading data")
     task = build_task(cfg)
@@ -286,7 +299,7 @@ def _train(
         record.verdict = judge(model, seen, record.first)._asdict()
         if parallel.rank():
             return {}
-        recorder.finish(record, model, seen)
+        recorder.finish(record, model, seen, extras.settings(cfg))
         if cfg.train.save_model:
             facts = {"digest": experiment.digest, "split": task.fingerprint()}
             _saved(cfg, model, seen, facts).save(directory / FILE)
@@ -312,15 +325,15 @@ def _train(
     )
 
 
-def device(cfg: CfgNode) -> torch.device:
-    """Where the method of a config trains: on the CPU, or with ``accelerator cuda`` on a GPU.
+def device(accelerator: str) -> torch.device:
+    """Where a method trains: on the CPU, or with ``accelerator cuda`` on a GPU.
 
     ``auto`` is the CPU, so that the numbers of a config do not depend on the machine.
 
     Raises:
         InputError: torch finds no CUDA device.
     """
-    if cfg.accelerator != "cuda":
+    if accelerator != "cuda":
         return torch.device("cpu")
     if parallel.count() > 1:
         message = "several processes can train together on the CPU only"
@@ -331,16 +344,6 @@ def device(cfg: CfgNode) -> torch.device:
     # Without it cuBLAS has no deterministic algorithms; it is read when cuBLAS starts.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     return torch.device("cuda", torch.cuda.current_device())
-
-
-def _set_up_process(cfg: CfgNode) -> None:
-    """Set threads, memory and random numbers, so that a run is the same in every process."""
-    torch.set_num_threads(environment.threads(cfg.num_threads))
-    environment.keep_memory()
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    # Filling fresh memory guards against reading it; it costs time and does not make runs equal.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-    seed_everything(cfg.seed)
 
 
 def _saved(cfg: CfgNode, method: Method, task: ShiftTask, facts: dict[str, Any]) -> TrainedModel:
