@@ -160,7 +160,7 @@ def test_two_commands_at_one_name(tmp_path, capsys, monkeypatch):
     assert erm(tmp_path, "--repeat", "2") == 0
     assert others == [None, 0]
     out = capsys.readouterr().out
-    assert "done by another process" in out and "seed 1: kept" in out
+    assert "seed 0 was done by another process" in out and "seed 1: kept" in out
     assert list(scores(tmp_path)) == [0, 1]
 
 

@@ -179,7 +179,7 @@ def test_cuda_is_refused_in_one_line_where_there_is_none(gym, tmp_path, monkeypa
     assert error.value.key == "accelerator" and not list(tmp_path.rglob("*.json"))
     for name in ("auto", "cpu"):
         cfg.accelerator = name
-        assert runs.device(cfg) == torch.device("cpu")
+        assert runs.device(cfg.accelerator) == torch.device("cpu")
 
 
 @on_cuda

@@ -113,13 +113,10 @@ def test_an_unreadable_file_is_named(tmp_path):
 # Random search.
 
 
-def test_a_grid_too_large_to_run_as_a_whole_wants_a_sample(tmp_path):
+def test_a_grid_that_is_too_large_is_refused(tmp_path):
     lines = [f"a.k{number} x{number} {list(range(100))}\n" for number in range(9)]
-    spaces = grid(tmp_path, "".join(lines))
-    with pytest.raises(InputError, match="--sample"):
-        space.settings(spaces)
-    drawn = space.sample(spaces, 50, seed=3)
-    assert len(set(drawn)) == 50 and len(drawn[0]) == 9
+    with pytest.raises(InputError, match="at most 1000000 are possible"):
+        space.settings(grid(tmp_path, "".join(lines)), 50)
 
 
 def test_a_sample_is_drawn_from_the_union_and_each_setting_is_equally_likely(tmp_path):
@@ -127,17 +124,11 @@ def test_a_sample_is_drawn_from_the_union_and_each_setting_is_equally_likely(tmp
     every = sorted(map(str, plain(space.settings(spaces))))
     counts: Counter[str] = Counter()
     for seed in range(200):
-        drawn = space.sample(spaces, 2, seed)
-        assert len(set(drawn)) == 2 and drawn == space.sample(spaces, 2, seed)
+        drawn = space.settings(spaces, 2, seed)
+        assert len(set(drawn)) == 2 and drawn == space.settings(spaces, 2, seed)
         counts.update(map(str, plain(drawn)))
     assert sorted(counts) == every and all(30 < count < 75 for count in counts.values())
-    assert sorted(map(str, plain(space.sample(spaces, 999)))) == every
-
-
-@pytest.mark.parametrize("number", [0, -3])
-def test_bad_samples_are_refused(tmp_path, number):
-    with pytest.raises(InputError, match=f"--sample: got {number}; allowed: 1 or more"):
-        space.sample(grid(tmp_path, "a.b x [1]\nc.d y [1]"), number)
+    assert sorted(map(str, plain(space.settings(spaces, 999)))) == every
 
 
 # Names.
@@ -184,12 +175,12 @@ def test_a_value_is_never_a_path(value, word):
 
 
 def job(name: str, seed: int = 0, **varied) -> Job:
-    return Job("", name, seed, "", "", varied, {})
+    return Job("", name, seed, None, varied)
 
 
 def toy(job: Job) -> str:
     """Does what the name of a job says, and tells in which process."""
-    kind, folder = job.name, job.varied.get("folder")
+    kind, folder = job.name, job.extras.get("folder")
     tries = 0
     if folder:
         mark = Path(folder, f"{kind}-{job.seed}")
@@ -302,14 +293,14 @@ def record(number: int, seed: int) -> dict:
 
 def toy_run(job: Job) -> str:
     """Stores a run that takes a moment, and notes that it was done."""
-    here = place(job.out_dir, job.varied["x"])
+    here = place(job.out_dir, job.extras["x"])
     with here.claim(job.seed):
         if here.result(job.seed) is None:
             note(job, "pids", str(os.getpid()))
             here.begin(job.seed)
             time.sleep(float(os.environ["TOY_SECONDS"]))
-            here.finish(job.seed, record(job.varied["x"], job.seed))
-            note(job, "done", f"{job.varied['x']} {job.seed}")
+            here.finish(job.seed, record(job.extras["x"], job.seed))
+            note(job, "done", f"{job.extras['x']} {job.seed}")
     return "done"
 
 
@@ -329,7 +320,7 @@ def toy_grid(root: str, settings: int, seeds: int) -> None:
     jobs = []
     for number in range(settings):
         missing = place(root, number).plan(range(seeds), resume=True)
-        jobs += [Job(root, f"toy-x={number}", seed, "", "", {"x": number}, {}) for seed in missing]
+        jobs += [Job(root, f"toy-x={number}", seed, None, {"x": number}) for seed in missing]
     for outcome in local.run(jobs, toy_run, Limits(), workers=2):
         assert outcome.state in ("done", "busy"), outcome.message
         print(outcome.message, flush=True)

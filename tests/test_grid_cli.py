@@ -237,19 +237,6 @@ def test_runs_that_another_process_holds_are_waited_for(filled, inline, capsys, 
     assert stored[0] == whole[0] and numbers(stored[1]) == numbers(whole[1])
 
 
-def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, capsys):
-    def run(jobs):
-        yield Outcome(jobs[0], *attempt(partial(worker.execute, jobs[0])))
-        raise KeyboardInterrupt
-
-    run_here(monkeypatch, run)
-    assert main(words(tmp_path)) == 130
-    assert "--resume" in capsys.readouterr().err
-    ((name, runs),) = results(tmp_path).items()
-    assert list(runs) == [0]
-    assert (tmp_path / "results" / "g" / name / "agg" / "test" / "best.json").is_file()
-
-
 # Before the first run.
 
 
@@ -315,20 +302,15 @@ ONE = "gnn.dim_inner x [8]"
     "text, more, told",
     [
         ("gnn.no_such x [1]", [], "gnn.no_such"),
-        ("gnn.dim_inner x ['w']", [], "an integer"),
         ("train.mode m ['no_such']", [], "train.mode"),
         ("cfg c ['testing/no_such']", [], "--cfg"),
         ("dataset.name data ['Cora','cora']", [], "have the same name"),
-        ("optim.base_lr lr [0.1,0.10]", [], "have the same config"),
         ("srnc.rounds T [3,4]", [], "have the same config"),
         ("dataset.name data ['{long}']", [], "at most 200"),
         (ONE, ["--grid", "no/such"], "--grid"),
         (ONE, ["--name", "../up"], "plain file name"),
-        (ONE, ["--repeat", "0"], "--repeat"),
         (ONE, ["--time-limit", "nan"], "--time-limit"),
-        (ONE, ["--ray-cpus", "-1"], "--ray-cpus"),
         (ONE, ["--sample", "-1"], "--sample"),
-        (ONE, ["gnn.no_such", "1"], "gnn.no_such"),
     ],
 )
 def test_bad_input_is_one_line_before_the_first_run(tmp_path, capsys, inline, text, more, told):
@@ -348,4 +330,4 @@ def test_a_shipped_grid_loads_as_a_whole(gym, tmp_path, name):
     assert len({tuple(axis.alias for axis in part) for part in spaces}) == 1
     settings = space.settings(spaces)
     assert len(settings) > 5 and len(set(settings)) == len(settings)
-    assert plan.cells(settings[::6], None, "default", [], tmp_path, 10) and not tree(tmp_path)
+    assert plan.cells(settings[::6], {}, "default", [], tmp_path, 10) and not tree(tmp_path)

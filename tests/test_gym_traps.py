@@ -10,9 +10,9 @@ import pytest
 import torch
 from conftest import make_task
 from torch_geometric.graphgym import register
-from torch_geometric.graphgym.config import CN, load_cfg, set_cfg
+from torch_geometric.graphgym.config import CN, set_cfg
 from torch_geometric.graphgym.config import cfg as global_cfg
-from torch_geometric.graphgym.loader import create_dataset, load_dataset, set_dataset_info
+from torch_geometric.graphgym.loader import create_dataset, set_dataset_info
 from torch_geometric.graphgym.logger import create_logger
 from torch_geometric.graphgym.loss import compute_loss
 from torch_geometric.graphgym.model_builder import create_model
@@ -21,7 +21,6 @@ from torch_geometric.graphgym.train import train as graphgym_train
 from torch_geometric.loader import DataLoader
 
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.config import dump_config
 from graphgym_srnc.gym.keys import SCORES
 from graphgym_srnc.gym.modules import TaskDataset, open_set_ce
 from graphgym_srnc.train.metrics import classification_scores
@@ -103,14 +102,6 @@ def test_nothing_here_calls_what_deletes_results():
         assert not names & {"set_out_dir", "set_run_dir", "makedirs_rm_exist"}, path
 
 
-def test_graphgym_reads_the_whole_config_of_a_run(gym, tmp_path):
-    path, fresh = tmp_path / "config.yaml", CN()
-    path.write_text(dump_config(gym.load_config("testing/srnc", ["gnn.dim_inner", "7"])))
-    set_cfg(fresh)
-    load_cfg(fresh, type("Args", (), {"cfg_file": str(path), "opts": []}))
-    assert (fresh.train.mode, fresh.gnn.dim_inner) == ("srnc", 7)
-
-
 @pytest.mark.parametrize("two_graphs", [False, True])
 def test_there_are_three_loaders_in_order(standard, two_graphs):
     task = make_task(two_graphs=two_graphs)
@@ -156,13 +147,6 @@ def test_metrics_are_ours(standard):
     assert register.metric_dict["unknown_recall"](*known) == 0, "GraphGym's logger needs a number"
 
 
-def test_stock_gnn_trains_on_our_shift(gym, standard):
-    standard.model.type, standard.gnn.layer_type, standard.gnn.batchnorm = "gnn", "gcnconv", True
-    datamodule, model = GraphGymDataModule(), create_model()
-    gym.train(model, datamodule, trainer_config=QUIET)
-    assert len(lines("old/0/val/stats.json")) == 3 and isinstance(load_dataset(), TaskDataset)
-
-
 def test_train_dict_has_graphgps_signature(gym, standard):
     loaders, loggers = GraphGymDataModule().loaders, create_logger()
     standard.erm.steps, standard.optim.max_epoch, standard.train.enable_ckpt = 3, 200, True
@@ -177,7 +161,7 @@ def test_train_dict_has_graphgps_signature(gym, standard):
         register.train_dict["erm"](loggers, loaders, None, None, None)
 
 
-@pytest.mark.parametrize("key", ["optim.max_epoch", "train.auto_resume", "num_workers"])
+@pytest.mark.parametrize("key", ["optim.max_epoch", "num_workers"])
 def test_a_main_py_is_told_what_our_methods_do_not_read(gym, standard, key, caplog):
     loaders = GraphGymDataModule().loaders
     standard.optim.max_epoch, standard.train.enable_ckpt = 200, True

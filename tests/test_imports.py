@@ -27,6 +27,14 @@ from torch_geometric.graphgym.train import train  # a command leaves GraphGym wh
 print(json.dumps(told))
 """
 
+RUN = """
+import sys
+from graphgym_srnc.cli.main import main
+sys.argv = ["graphgym-srnc", *sys.argv[1:]]
+assert main() == 0
+print(sorted({"lightning", "pytorch_lightning", "sklearn"} & {*sys.modules}))
+"""
+
 BAD = [
     ["--cfg", "paper/open_set/cora-srn"],
     ["train.mode", "srncc"],
@@ -43,6 +51,7 @@ def test_names_are_refused_before_torch_is_imported(tmp_path):
         *(["run", "--out-dir", str(tmp_path), *bad] for bad in BAD),
         *(["grid", "--grid", "grids/open_set", *bad] for bad in BAD),
         ["run", "--name", "done", "--out-dir", str(tmp_path)],
+        ["predict", "nowhere", "--out", "predictions.csv"],
     ]
     done = subprocess.run(
         [sys.executable, "-c", CODE, json.dumps(commands)],
@@ -59,3 +68,16 @@ def test_names_are_refused_before_torch_is_imported(tmp_path):
         with pytest.raises(InputError) as error:
             load_config(name, rest)
         assert all(message.startswith(f"error: {error.value}") for _, message, _ in refused)
+
+
+def test_a_run_imports_neither_lightning_nor_scikit_learn(tmp_path):
+    words = "run --no-figures --no-tensorboard --out-dir . train.mode erm erm.steps 1".split()
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *words, "synthetic.num_nodes", "600"],
+        env=environment(),
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+    )
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -115,7 +115,7 @@ def test_a_layer_of_ones_own(gym, tmp_path):
     del register.layer_dict["noisy"]
     from graphgym_srnc.gym import build
 
-    with pytest.raises(InputError, match="gnn.layer_type: got 'noisy'"):
+    with pytest.raises(InputError, match="gnn.layer_type: the layer 'noisy' failed"):
         build.load_model(tmp_path / "one")
 
 

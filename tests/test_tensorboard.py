@@ -81,7 +81,7 @@ class Noisy(Method):
             "mode": float(self.layer.training),
         }
 
-    def predict(self, graph: Data) -> torch.Tensor:
+    def predict(self, graph: Data, role: str = "target") -> torch.Tensor:
         self.eval()
         torch.rand(1)
         return self.layer(graph.x).detach()

@@ -244,7 +244,7 @@ def test_equal_budgets_and_a_choice_on_validation(tmp_path, inline, capsys):
         assert f"{name}: from testing/{name}" in out
 
     settings = space.settings(space.read(tmp_path / "s" / "tuned.txt"))
-    for cell in plan.cells(settings, None, "g", [], tmp_path / "g", 2):
+    for cell in plan.cells(settings, {}, "g", [], tmp_path / "g", 2):
         (run,) = best.pop(cell.cfg.train.mode)["runs"]
         assert cell.experiment.digest == result(tmp_path, run)["digest"]
     assert not best and not list(tmp_path.rglob("*.tmp"))
@@ -309,7 +309,7 @@ def test_blocks_are_averaged_and_the_grid_has_them(tmp_path, inline):
     settings = space.settings(space.read(tmp_path / "s" / "tuned.txt"))
     modes = [dict(point[::2] for point in setting)["synthetic.mode"] for setting in settings]
     assert modes == ["close_set", "open_set"]
-    assert len(plan.cells(settings, None, "g", [], tmp_path / "g", 1)) == 2
+    assert len(plan.cells(settings, {}, "g", [], tmp_path / "g", 1)) == 2
 
 
 # Failures, and going on.

@@ -179,18 +179,18 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
             raise InputError(f"--{name.replace('_', '-')}", getattr(args, name), f"{value} or more")
 
 
-def check_names(cfg_file: str | None, words: Sequence[str]) -> None:
-    """Check the names of a config, a method and a shift before slow imports.
+def check_names(settings: config_files.Settings, words: Sequence[str]) -> None:
+    """Check the names of a method and a shift before slow imports.
 
     Args:
-        cfg_file: a file, or the name of a shipped config.
+        settings: those of the config file.
         words: keys and values of the command line.
 
     Raises:
-        InputError: there is no such file, it is not a config, or a method or shift does not exist.
+        InputError: a method or shift does not exist.
     """
     names = {"train.mode": methods.names(), "dataset.format": shifts.names()}
-    for key, value in (*config_files.read(cfg_file).items(), *config_files.pairs(words)):
+    for key, value in (*settings.items(), *config_files.pairs(words)):
         if key in names and value not in names[key]:
             raise InputError(key, value, ", ".join(names[key]))
 
@@ -206,7 +206,7 @@ def check_finished(args: argparse.Namespace) -> None:
     """
     if args.resume or args.overwrite:
         return
-    settings = config_files.read("default") | config_files.read(args.cfg)
+    settings = config_files.read("default") | args.settings
     settings |= dict(config_files.pairs(args.overrides))
     seed = settings.get("seed", 0)
     if isinstance(seed, int):  # another value is refused later

@@ -39,10 +39,10 @@ def main(args: argparse.Namespace) -> int:
     )
     arguments.check_present(args)
     file = space.find(args.grid)
-    settings = _settings(args, file)
+    settings = space.settings(space.read(file), args.sample, args.sample_seed)
     # A grid would keep a thousand models; a user who wants them overrides this.
     overrides = ["train.save_model", "false", *args.overrides]
-    base_cfg = load_config(args.cfg, overrides)
+    base_cfg = load_config(args.settings, overrides)
     base = arguments.default_name(args.cfg, args.overrides, base_cfg.dataset.format)
     folder = args.name or f"{base}_grid_{file.stem}"
     store.check_name(folder)
@@ -50,7 +50,7 @@ def main(args: argparse.Namespace) -> int:
     refuse_links("out_dir", out_dir)
     cells = plan.cells(
         settings,
-        args.cfg,
+        args.settings,
         arguments.base_name(args.cfg),
         overrides,
         out_dir,
@@ -74,10 +74,16 @@ def main(args: argparse.Namespace) -> int:
         execute.prepare_data(cells)
     arguments.remark([cell.cfg for cell in cells])
     tensorboard = not args.no_tensorboard
-    jobs = plan.jobs(cells, {"tensorboard": tensorboard}, args.figures, args.overwrite)
     try:
-        with _executor(args, workers, cells) as executor, GridProgress(len(jobs)) as progress:
-            failures = execute.execute(jobs, cells, executor, progress)
+        with _executor(args, workers, cells) as executor, GridProgress(missing) as progress:
+            failures = execute.execute(
+                cells,
+                executor,
+                progress,
+                figures=args.figures,
+                overwrite=args.overwrite,
+                tensorboard=tensorboard,
+            )
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt("finished runs are kept; --resume runs the others") from error
     finally:
@@ -91,14 +97,6 @@ def main(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return min(len(failures), 1)
-
-
-def _settings(args: argparse.Namespace, file: Path) -> list[space.Setting]:
-    """Settings of the grid file, all of them or a sample."""
-    spaces = space.read(file)
-    if args.sample:
-        return space.sample(spaces, args.sample, args.sample_seed)
-    return space.settings(spaces)
 
 
 def _list(cells: Sequence[plan.Cell], base: CfgNode) -> None:

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from importlib import import_module
+from pathlib import Path
 from types import FrameType
 from typing import Iterator, Sequence
 
@@ -16,6 +17,7 @@ from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.parser import build_parser
 from graphgym_srnc.core import environment
 from graphgym_srnc.errors import InputError, each
+from graphgym_srnc.io import config_files, store
 
 MAX_CHARACTERS = 2000
 """How much of an error is printed."""
@@ -31,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return 0, 2 for bad input, 1 for another error, each printed as one line on
     stderr, or 130 after Ctrl-C."""
     words = sys.argv[1:] if argv is None else argv
+    environment.owned = argv is None
     _open_streams()
     with _terminable(is_process=argv is None) as signals:
         try:
@@ -67,9 +70,12 @@ def _command(words: Sequence[str]) -> int:
         args.overrides = [*args.overrides, *rest]
 
     if hasattr(args, "cfg"):
-        arguments.check_names(args.cfg, args.overrides)
+        args.settings = config_files.read(args.cfg)
+        arguments.check_names(args.settings, args.overrides)
     if args.command == "run":
         arguments.check_finished(args)
+    if hasattr(args, "run") and not Path(args.run).is_file():
+        records.finished_run(Path(args.run))  # before slow imports
     try:
         with environment.uncollected():
             command = import_module(f"graphgym_srnc.cli.{args.command}")

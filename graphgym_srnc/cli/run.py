@@ -6,7 +6,6 @@ import argparse
 import json
 import shlex
 import sys
-from functools import partial
 from typing import TYPE_CHECKING, Sequence
 
 from graphgym_srnc.cli import arguments
@@ -14,7 +13,7 @@ from graphgym_srnc.core import parallel, text
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.gym import load_config, run
 from graphgym_srnc.gym.prepare import check_data, choose_batches
-from graphgym_srnc.io import config_files, store
+from graphgym_srnc.io import store
 from graphgym_srnc.io.store import Experiment
 from graphgym_srnc.plots import events
 from graphgym_srnc.report import summary
@@ -39,9 +38,8 @@ def main(args: argparse.Namespace) -> None:
 
 
 def _main(args: argparse.Namespace) -> None:
-    settings = config_files.read(args.cfg)
-    cfg = load_config(settings, args.overrides)
-    batches = choose_batches(cfg, [*settings, *args.overrides[::2]])
+    cfg = load_config(args.settings, args.overrides)
+    batches = choose_batches(cfg, [*args.settings, *args.overrides[::2]])
     seeds = store.seeds(cfg.seed, args.repeat)
     cfg.out_dir = args.out_dir or cfg.out_dir
     experiment = run.experiment(
@@ -57,8 +55,7 @@ def _main(args: argparse.Namespace) -> None:
     missing = json.loads(parallel.from_first(plan))
     if parallel.rank():
         for seed in missing:
-            if parallel.from_first(bytes):
-                run.run(cfg, seed, experiment, resume=args.resume)
+            run.run(cfg, seed, experiment, resume=args.resume)
         return
     arguments.remark([cfg])
     if batches:
@@ -93,10 +90,9 @@ def _run_all(
             figures = seed == cfg.seed if args.figures is None else args.figures
             extras = run.Extras(not args.no_tensorboard, figures, args.figure_every, args.map)
             progress.start(f"seed {seed}", "starting")
-            with experiment.claim(seed, args.overwrite) as found:
-                parallel.from_first(partial(bytes, found is None))  # whether the others run it
-                result = found or run.run(cfg, seed, experiment, progress, extras, args.resume)
-            progress.finish(summary.line(result) + ", done by another process" * bool(found))
+            options = extras, args.resume, args.overwrite
+            result = run.run(cfg, seed, experiment, progress, *options)
+            progress.finish(summary.line(result))
             for warning in result["warnings"]:
                 progress.say(f"warning: seed {seed}: {warning}")
 

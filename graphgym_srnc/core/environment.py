@@ -10,6 +10,7 @@ import os
 import platform
 import subprocess
 import sys
+import warnings
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Iterator
@@ -24,6 +25,9 @@ MAX_THREADS = 1024
 
 SECOND_THREAD = 1_000_000
 """Directed edges from which a second thread pays, see docs/performance.md."""
+
+owned = False
+"""Whether the process is a command or worker of this package, in which no other code trains."""
 
 KEPT_BYTES = 2**30
 """Size up to which the memory of a freed tensor stays with the process."""
@@ -92,6 +96,22 @@ def uncollected() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+@contextlib.contextmanager
+def lean_imports(*absent: str) -> Iterator[None]:
+    """Let optional packages seem absent during imports, if this package owns the process."""
+    hidden = [name for name in absent if owned and name not in sys.modules]
+    blocked: dict[str, Any] = dict.fromkeys(hidden)  # None makes an import fail
+    sys.modules.update(blocked)
+    try:
+        with warnings.catch_warnings():
+            if hidden:
+                warnings.simplefilter("ignore")
+            yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
 
 
 def keep_memory() -> None:

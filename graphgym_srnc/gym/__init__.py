@@ -6,10 +6,15 @@ GraphGym.
 
 from __future__ import annotations
 
-from graphgym_srnc.core import plugins
+from graphgym_srnc.core import environment, plugins
+
+with environment.lean_imports("lightning", "pytorch_lightning"):
+    # Our commands do not train with Lightning, whose import takes a quarter of all imports.
+    import torch_geometric.graphgym  # noqa: F401
+
 from graphgym_srnc.core.options import Option
 from graphgym_srnc.gym.build import build_method, build_task, fit
-from graphgym_srnc.gym.config import activate, load_config, parse_config, register_options
+from graphgym_srnc.gym.config import activate, load_config, register_options
 from graphgym_srnc.gym.keys import schema
 from graphgym_srnc.gym.main import register_train, train
 from graphgym_srnc.gym.modules import TaskDataset, register_modules
@@ -26,7 +31,6 @@ __all__ = [
     "config_root",
     "fit",
     "load_config",
-    "parse_config",
     "schema",
     "train",
 ]

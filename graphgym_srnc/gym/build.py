@@ -16,7 +16,6 @@ from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config
 from graphgym_srnc.gym.encoder import encoder_spec
 from graphgym_srnc.gym.keys import KEYS, TRAINING, own_metrics, values
-from graphgym_srnc.io import records
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import MakeOptimizer, adam
@@ -34,13 +33,13 @@ def build_task(cfg: CfgNode) -> ShiftTask:
         InputError: the shift cannot be made with these options.
     """
     build = shifts.find(cfg.dataset.format)
-    return build(name=cfg.dataset.name, root=cfg.dataset.dir, **shift_options(cfg))
+    return build(name=cfg.dataset.name, root=cfg.dataset.dir, **shift_options(cfg, cfg.seed))
 
 
-def shift_options(cfg: CfgNode) -> dict[str, Any]:
-    """The options of the shift of a config; a ``split_seed`` of -1 is the config's seed."""
+def shift_options(cfg: CfgNode, seed: int) -> dict[str, Any]:
+    """The options of the shift of a config; a ``split_seed`` of -1 is the seed of the run."""
     options = values(cfg, cfg.dataset.format, shifts.find(cfg.dataset.format))
-    return options | ({"split_seed": cfg.seed} if options.get("split_seed") == -1 else {})
+    return options | ({"split_seed": seed} if options.get("split_seed") == -1 else {})
 
 
 def build_method(cfg: CfgNode) -> Method:
@@ -90,7 +89,7 @@ def fit(
     """
     method = build_method(cfg)
     best = "micro_f1" if cfg.metric_best in ("auto", "accuracy") else cfg.metric_best
-    metrics = {name: register.metric_dict[name] for name in own_metrics(cfg)}
+    metrics = {name: register.metric_dict[name] for name in own_metrics(cfg.custom_metrics)}
     settings: dict[str, Any] = {option.key: cfg.train[option.key] for option in TRAINING}
     return method, trainer.fit(
         method,
@@ -122,8 +121,6 @@ def load_model(path: str | Path) -> TrainedModel:
         activate(cfg)
         return encoder_spec(cfg)
 
-    if not Path(path).is_file():
-        records.finished_run(Path(path))
     with renamed({"path": "RUN"}):
         return models.load(path, encoder)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import math
 import os
 from typing import Any, Callable, Iterable, Sequence
@@ -20,8 +21,7 @@ from graphgym_srnc.gym.keys import add_options, check
 from graphgym_srnc.io import config_files
 from graphgym_srnc.io.settings import flatten, plain_yaml
 
-# libyaml's loader and dumper are several times as fast.
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# libyaml's dumper is several times as fast.
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
@@ -50,32 +50,33 @@ def load_config(
         InputError: there is no such file, a key is unknown, a value has a wrong type or is out of
             range, or the method does not read a key that is set.
     """
-    cfg = CfgNode()
-    set_cfg(cfg)
-    # Once more, since another plug-in may have made a block with one of our names.
-    add_options(cfg)
-    default_dir = cfg.dataset.dir
-    _assign(cfg, config_files.read("default").items())
-    defaults = flatten(cfg)
+    default = _default_config(*register.config_dict.values())
+    cfg = default.clone()
     _assign(cfg, (source if isinstance(source, dict) else config_files.read(source)).items())
     _assign(cfg, config_files.pairs(overrides))
-    if cfg.dataset.dir == default_dir:
-        cfg.dataset.dir = data_root(default_dir)
+    if cfg.dataset.dir == default.dataset.dir:
+        cfg.dataset.dir = data_root(cfg.dataset.dir)
     cfg.run_dir = cfg.out_dir  # a config that a run has written names the folder of that run
     if not stored:
-        check(cfg, defaults)
+        check(cfg, flatten(default))
     assert_cfg(cfg)
     return cfg
 
 
+@functools.cache
+def _default_config(*plugins: Callable) -> CfgNode:
+    """The config before any setting, with the keys of these plug-ins of GraphGym."""
+    cfg = CfgNode()
+    set_cfg(cfg)
+    # Once more, since another plug-in may have made a block with one of our names.
+    add_options(cfg)
+    _assign(cfg, config_files.read("default").items())
+    return cfg
+
+
 def dump_config(cfg: CfgNode) -> str:
-    """A whole config as YAML, as ``cfg.dump()`` writes it; :func:`parse_config` reads it back."""
+    """A whole config as YAML, as ``cfg.dump()`` writes it."""
     return yaml.dump(_plain(cfg), Dumper=DUMPER)
-
-
-def parse_config(text: str) -> CfgNode:
-    """A whole config from what :func:`dump_config` wrote; it is not checked again."""
-    return CfgNode(yaml.load(text, LOADER))
 
 
 def activate(cfg: CfgNode) -> None:
@@ -91,22 +92,6 @@ def data_root(default: str) -> str:
     return os.environ.get("GRAPHGYM_SRNC_DATA") or default
 
 
-def put(cfg: CfgNode, key: str, value: Any) -> None:
-    """Set the value of a dotted key."""
-    node, last = _owner(cfg, key)
-    node[last] = value
-
-
-def _owner(cfg: CfgNode, key: str) -> tuple[dict[str, Any], str]:
-    """The block of a dotted key, an empty one if there is none, and the key inside."""
-    node: Any = cfg
-    *blocks, last = key.split(".")
-    for block in blocks:
-        node = node.get(block)
-        node = node if isinstance(node, dict) else {}
-    return node, last
-
-
 def _plain(tree: Any) -> Any:
     return {k: _plain(v) for k, v in tree.items()} if isinstance(tree, dict) else tree
 
@@ -115,8 +100,11 @@ def _assign(cfg: CfgNode, settings: Iterable[tuple[str, Any]]) -> None:
     """Set keys to texts, which are converted by the type of the present value."""
     for key, value in settings:
         value = value if isinstance(value, list) else str(value)
-        node, last = _owner(cfg, key)
-        default = node.get(last)
+        *blocks, last = key.split(".")
+        node: Any = cfg
+        for block in blocks:
+            node = node.get(block) if isinstance(node, dict) else None
+        default = node.get(last) if isinstance(node, dict) else None
         if isinstance(default, dict) and value == "":
             continue
         if default is None or isinstance(default, dict):

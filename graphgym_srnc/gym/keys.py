@@ -135,9 +135,9 @@ SCORES = (
 """Scores of every method, which ``custom_metrics`` need not name."""
 
 
-def own_metrics(cfg: CfgNode) -> list[str]:
+def own_metrics(names: Sequence[str]) -> list[str]:
     """The metrics of ``custom_metrics`` that are not scores of every method: your own ones."""
-    return [name for name in cfg.custom_metrics if name not in SCORES]
+    return [name for name in names if name not in SCORES]
 
 
 @functools.cache
@@ -154,67 +154,49 @@ def stock_keys() -> frozenset[str]:
 
 def reads(cfg: CfgNode, key: str) -> bool:
     """Whether a run of a config reads a key of GraphGym or of ours."""
-    block = key.split(".")[0]
-    if block in {*methods.names(), *shifts.names()}:
-        return block in (cfg.train.mode, cfg.dataset.format)
     if key in LAYERS_READ:
         normal = key.startswith("bn.") and cfg.gnn.batchnorm
         return normal or cfg.gnn.layer_type not in BACKBONES
     if key == "optim.momentum":
         return cfg.optim.optimizer != "adam"
-    return key in READ or key not in stock_keys()
+    if key in READ or key in stock_keys():
+        return key in READ
+    block = key.split(".")[0]
+    others = {*methods.names(), *shifts.names()} - {cfg.train.mode, cfg.dataset.format}
+    return block not in others
 
 
-def not_read(configs: Sequence[CfgNode], *defaults: Mapping[str, Any]) -> list[str]:
-    """Keys that some of the configs set and none of them reads, and that do no harm.
-
-    Args:
-        configs: the configs of one command.
-        defaults: flat configs, whose values count as not set.
-    """
+def not_read(configs: Sequence[CfgNode], defaults: Mapping[str, Any]) -> list[str]:
+    """Keys that some configs set, against flat defaults, that none reads, and that do no harm."""
     blocks = {*methods.names(), *shifts.names()}
     flats = [flatten(cfg) for cfg in configs]
     return [
         key
-        for key in defaults[0]
+        for key, default in defaults.items()
         if (key in HARMLESS or key.split(".")[0] in blocks)
-        and any(_is_set(key, flat.get(key), defaults) for flat in flats)
+        and any(flat.get(key) != default for flat in flats)
         and not any(reads(cfg, key) for cfg in configs)
     ]
 
 
-def _is_set(key: str, value: Any, defaults: Sequence[Mapping[str, Any]]) -> bool:
-    return value not in [flat[key] for flat in defaults if key in flat]
-
-
-def check(cfg: CfgNode, *defaults: Mapping[str, Any]) -> None:
-    """Check a whole config before any long work.
-
-    Args:
-        cfg: the config.
-        defaults: flat configs, whose values count as not set.
+def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
+    """Check a whole config, which sets what differs from the flat defaults.
 
     Raises:
         InputError: a value is not allowed, or a key is set that the method does not read; names all
             keys at fault.
     """
-    wrong, mode, flat = Collected(), cfg.train.mode, flatten(cfg)
-    for key, value in flat.items():
-        in_vain = key in stock_keys() and key not in HARMLESS and not reads(cfg, key)
-        if in_vain and _is_set(key, value, defaults):
-            message = f"train.mode {mode} does not read this key, set to {value!r}"
-            hint = f"Remove it, or set it to {defaults[0].get(key)!r}"
+    wrong, allowed = Collected(), limits(cfg)
+    for key, value in flatten(cfg).items():
+        unread = key in stock_keys() and key not in HARMLESS and not reads(cfg, key)
+        if unread and value != defaults.get(key):
+            message = f"train.mode {cfg.train.mode} does not read this key, set to {value!r}"
+            hint = f"Remove it, or set it to {defaults.get(key)!r}"
             hint += f"; {INSTEAD[key]}" if key in INSTEAD else ""
             wrong.errors.append(InputError.plain(key, message, hint))
-    seen = {error.key for error in wrong.errors}
-    for key, limit in limits(cfg).items():
-        value = flat.get(key)
-        # GraphGym may lack a key, and makes None of devices.
-        if key not in seen and value is not None and not limit.allows(value):
-            wrong.errors.append(InputError(key, value, str(limit)))
+        elif key in allowed and not allowed[key].allows(value):
+            wrong.errors.append(InputError(key, value, str(allowed[key])))
     wrong.check()
-    method = methods.find(mode)
-    method(**values(cfg, mode, method))  # its signature and constructor say what it takes
 
 
 ALWAYS = ("auto", "accuracy", "micro_f1", "macro_f1", "macro_recall")
@@ -224,18 +206,20 @@ unknown."""
 
 def limits(cfg: CfgNode) -> dict[str, Allowed]:
     """What the keys of a config may be, by our options and by what a method's loop can do."""
-    blocks = schema()
+    blocks, mode = schema(), cfg.train.mode
     own = {
         f"{block}.{option.key}": option.allowed
-        for block in ("train", "dataset", cfg.dataset.format)
+        for block in ("train", "dataset", cfg.dataset.format, mode)
         for option in blocks.get(block, ())
     }
+    if mode in methods.names() and not methods.find(mode).in_batches:
+        own[f"{mode}.batch_size"] = OneOf(0)
     own |= {
         KEYS[option.key]: option.allowed
         for option in options_of(EncoderSpec) + options_of(adam)
         if option.key in KEYS
     }
-    if cfg.gnn.layer_type == "gatconv" and not is_fast(cfg, "gatconv"):
+    if cfg.gnn.layer_type == "gatconv" and not is_fast(cfg.gnn, "gatconv"):
         own["gnn.att_heads"] = OneOf(1)  # GraphGym's own layer ignores the number
     return {
         **{key: allowed for key, allowed in own.items() if allowed},
@@ -244,7 +228,7 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
         "num_threads": Range(1, MAX_THREADS, word=AUTO),
         "accelerator": OneOf("auto", "cpu", "cuda"),
         "metric_agg": OneOf("argmax", "argmin"),
-        "metric_best": OneOf(*ALWAYS, *own_metrics(cfg)),
+        "metric_best": OneOf(*ALWAYS, *own_metrics(cfg.custom_metrics)),
         "custom_metrics": OneOf(*sorted(register.metric_dict)),
         "dataset.format": OneOf(*shifts.names()),
         "train.mode": OneOf(*methods.names()),

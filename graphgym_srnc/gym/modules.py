@@ -18,7 +18,7 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.models.head import GNNNodeHead
 
 from graphgym_srnc import backbones, methods, shifts
-from graphgym_srnc.backbones import Graph, View, dense, prepare
+from graphgym_srnc.backbones import Graph, dense, prepare
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.errors import renamed
 from graphgym_srnc.gym.build import build_task
@@ -97,7 +97,6 @@ class EncoderNetwork(nn.Module):
     def __init__(self, dim_in: int, dim_out: int) -> None:
         super().__init__()
         self.encoder = backbones.build(encoder_spec(cfg), dim_in, max(dim_out, 2))
-        self._views: dict[str, tuple[Graph, View]] = {}
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         """Logits ``[n, dim_out]`` and labels ``[n]`` of the nodes of ``batch.split``."""
@@ -105,9 +104,7 @@ class EncoderNetwork(nn.Module):
         if graph is None or graph.device != batch.x.device:
             graph = Graph(batch, "none" if graph else cfg.dataset.normalize)
         nodes = batch[f"{batch.split}_mask"].nonzero()[:, 0]
-        if self._views.get(batch.split, (None,))[0] is not graph:
-            self._views[batch.split] = graph, self.encoder.view(graph, nodes)
-        return self.encoder(self._views[batch.split][1]), batch.y[nodes]
+        return self.encoder(self.encoder.view(graph, nodes)), batch.y[nodes]
 
 
 def open_set_ce(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor] | None:

@@ -45,13 +45,12 @@ def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
     return ""
 
 
-def prepare(configs: Sequence[CfgNode], names: Sequence[str]) -> dict[str, str]:
+def prepare(configs: Sequence[tuple[CfgNode, str]]) -> dict[str, str]:
     """Make one task of each distinct data set, so that one process downloads and processes it.
 
     Args:
-        configs: the configs of all runs to come. Configs that differ only in the seed of the split
-            have the same data; the first of them is tried.
-        names: what errors call the configs.
+        configs: the configs of all runs to come, and what errors call them. Configs that differ
+            only in the seed of the split have the same data; the first of them is tried.
 
     Returns:
         The fingerprint of each task that was made, by its :func:`data_key`.
@@ -61,8 +60,8 @@ def prepare(configs: Sequence[CfgNode], names: Sequence[str]) -> dict[str, str]:
     """
     fingerprints: dict[str, str] = {}
     tried = set()
-    for cfg, name in zip(configs, names):
-        data = json.dumps(_data(cfg) | {"split_seed": None})
+    for cfg, name in configs:
+        data = data_key(cfg, split_seed=None)
         if data in tried:
             continue
         tried.add(data)
@@ -99,10 +98,11 @@ def check_data(
         for seed, result in experiment.results().items()
         if seed not in missing and result["digest"] == experiment.digest
     }
-    keys = {seed: data_key(_with_seed(cfg, seed)) for seed in kept}
+    keys = {seed: data_key(cfg, seed) for seed in kept}
     if kept and not fingerprints.keys() & {*keys.values()}:
-        first = _with_seed(cfg, min(kept))
-        fingerprints |= prepare([first], [experiment.name])
+        first = cfg.clone()
+        first.seed = min(kept)
+        fingerprints |= prepare([(first, experiment.name)])
     for seed, result in kept.items():
         now = fingerprints.get(keys[seed]) or result["split"]
         if result["split"] != now:
@@ -111,31 +111,13 @@ def check_data(
             raise InputError.plain("out_dir", message, "Choose another --name, or add --overwrite")
 
 
-def data_key(cfg: CfgNode) -> str:
-    """All settings that a task is made of: shift, data set, folder, options, split seed."""
-    return json.dumps(_data(cfg))
+def data_key(cfg: CfgNode, seed: int | None = None, **changes: Any) -> str:
+    """All settings that a task is made of but its folder, which may differ between machines.
 
-
-def data_name(cfg: CfgNode, seed: int) -> str:
-    """:func:`data_key` of a seed without the folder, which may differ between machines."""
-    return json.dumps(_data(_with_seed(cfg, seed)) | {"dir": None})
-
-
-def fingerprint(cfg: CfgNode, seed: int) -> str:
-    """The fingerprint of the task of a config with a seed.
-
-    Raises:
-        InputError: the task cannot be made.
+    Args:
+        cfg: the config.
+        seed: replaces the seed of the config.
+        changes: replace options of the shift.
     """
-    return build_task(_with_seed(cfg, seed)).fingerprint()
-
-
-def _with_seed(cfg: CfgNode, seed: int) -> CfgNode:
-    cfg = cfg.clone()
-    cfg.seed = seed
-    return cfg
-
-
-def _data(cfg: CfgNode) -> dict[str, Any]:
-    data = cfg.dataset
-    return {"format": data.format, "name": data.name, "dir": data.dir, **shift_options(cfg)}
+    options = shift_options(cfg, cfg.seed if seed is None else seed) | changes
+    return json.dumps([cfg.dataset.format, cfg.dataset.name, options])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
@@ -19,14 +20,14 @@ from graphgym_srnc.data.describe import label_counts
 from graphgym_srnc.data.names import of_folder
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task, fit, visible_task
-from graphgym_srnc.gym.config import CfgNode, activate, dump_config, load_config
+from graphgym_srnc.gym.config import CfgNode, dump_config, load_config
 from graphgym_srnc.gym.keys import schema, values
 from graphgym_srnc.io import tensors
 from graphgym_srnc.io.records import CHECKPOINT, Result
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.io.store import Experiment
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.plots.tensorboard import TensorBoard, blind, untouched
+from graphgym_srnc.plots.tensorboard import TensorBoard
 from graphgym_srnc.train.diagnostics import judge
 from graphgym_srnc.train.model import FILE, UNKNOWN, TrainedModel, original_labels
 from graphgym_srnc.train.trainer import Episode, RunRecord
@@ -65,30 +66,26 @@ class Extras(NamedTuple):
 
     def settings(self, cfg: CfgNode) -> dict[str, Any]:
         """What tells a run of a config from others in TensorBoard, by config key."""
-        known = flatten(cfg)
+        known, default = flatten(cfg), flatten(load_config())
         # A grid file says words, of which the config knows the types.
         shown = {key: known.get(key, value) for key, value in self.varied}
         if "cfg" in shown:  # a long path, of which a table shows the beginning
             shown["cfg"] = Path(shown["cfg"]).name.removesuffix(".yaml")
-        if not shown:
-            blocks = (cfg.dataset.format, "train", cfg.train.mode, "gnn", "optim")
-            default = flatten(load_config())
-            shown = {
-                key: value
-                for key, value in known.items()
-                if key in MAIN or key.split(".")[0] in blocks and value != default.get(key)
-            }
+        blocks = (cfg.dataset.format, "train", cfg.train.mode, "gnn", "optim")
+        for key, value in {} if shown else known.items():
+            if key in MAIN or key.split(".")[0] in blocks and value != default.get(key):
+                shown[key] = value
         return {"method": cfg.train.mode, "seed": cfg.seed, **shown}
 
 
 class Quiet:
-    """Shows nothing of a run, where a subclass or a :class:`RunProgress` shows how far it is."""
+    """Shows nothing of a run; has the methods of :class:`RunProgress` that a run calls."""
 
     def doing(self, status: str) -> None:
         """What the run does now, where that may take long."""
 
     def episode(self, number: int, most: int, text: str) -> None:
-        """Report that an episode is done, and the largest number of the last one."""
+        """An episode is done, of at most ``most`` after episode 0."""
 
     def say(self, line: str) -> None:
         """Something that the user should know."""
@@ -98,12 +95,13 @@ Watch = Quiet | RunProgress
 
 
 class Recorder:
-    """What a run writes after each episode: scores, events, and a checkpoint for ``--resume``.
+    """What a run writes after each episode: events, and a checkpoint for ``--resume``.
 
     It is a callback of the trainer, and its checkpoint.
 
     Args:
-        cfg: the config of the run, with its seed.
+        seed: the seed of the run.
+        share: maximum share of the run time that checkpoints take.
         experiment: makes the directory of the run once its first episode is done.
         watch: receives the progress after each episode.
         extras: what is written beside the record.
@@ -111,42 +109,42 @@ class Recorder:
     """
 
     def __init__(
-        self, cfg: CfgNode, experiment: Experiment, watch: Watch, extras: Extras, resume: bool
+        self,
+        seed: int,
+        share: float,
+        experiment: Experiment,
+        watch: Watch,
+        extras: Extras,
+        resume: bool,
     ) -> None:
-        self.cfg, self.experiment, self.watch, self.extras = cfg, experiment, watch, extras
-        self.path = experiment.path / str(cfg.seed) / CHECKPOINT
-        self.resume, self.share = resume, cfg.train.checkpoint
+        self.seed, self.experiment, self.watch, self.extras = seed, experiment, watch, extras
+        self.path = experiment.path / str(seed) / CHECKPOINT
+        self.resume, self.share = resume, share
         self.split = ""  # fingerprint of the task
         self.begin = time.perf_counter()
         self.last_write, self.cost = time.monotonic(), FIRST_COST
         self.board: TensorBoard | None = None
-        self.train_scores: list[dict[str, float]] = []
         self.before: dict[str, Any] = {"maps": {}, "seconds": 0.0}  # of an interrupted run
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
         if self.board is None:
             # Only now, since a method may still refuse its task when it starts.
-            directory = self.experiment.begin(self.cfg.seed, anew=not self.train_scores)
-            events, figures, every, how, _ = self.extras
             begin = episode.number
+            directory = self.experiment.begin(self.seed, anew=not begin)
+            events, figures, every, how, _ = self.extras
             self.board = TensorBoard(directory, events, figures, every, how, start=begin)
             self.board.maps = self.before["maps"]
-        with untouched(method):
-            seen = blind(method, task)
-            scores = method.predict_at(seen.source, task.train, seen.role_of(seen.source))
-            right = method.decide(scores) == task.source.y[task.train]
-        self.train_scores.append({"micro_f1": float(right.float().mean())})
         self.board(episode, method, task)
+        done = f"val {100 * episode.val['micro_f1']:.1f}"
+        self.watch.episode(episode.number, method.planned, done)
 
-        self.watch.episode(
-            episode.number, method.planned, f"val {100 * episode.val['micro_f1']:.1f}"
-        )
-
-    def finish(self, record: RunRecord, method: Method, task: ShiftTask) -> None:
-        """Show the selected episode of a trained method."""
+    def finish(
+        self, record: RunRecord, method: Method, task: ShiftTask, settings: dict[str, Any]
+    ) -> None:
+        """Show the selected episode of a trained method, with the settings of its run."""
         self.watch.doing("drawing figures" if self.extras.figures else "writing files")
         if self.board is not None:
-            self.board.finish(record, method, task, self.extras.settings(self.cfg))
+            self.board.finish(record, method, task, settings)
 
     def close(self) -> None:
         """Leave the events on disk, however the training ended."""
@@ -163,25 +161,24 @@ class Recorder:
         A file is used only if it is whole and of just this config, seed, split and versions, since
         anything else would make other numbers. No code in it is run.
         """
-        content = parallel.from_first(self._read_bytes)
+        content = parallel.from_first(self._content)
         if not content:
             return None
         try:
             about, values = tensors.parse(content)
             wrong = [name for name, value in self._key().items() if about["key"][name] != value]
             state = tensors.join(about["state"], values)
-            found, train_scores = state["trainer"], state["train_scores"]
-            before = {key: state[key] for key in self.before}
+            found, before = state["trainer"], {key: state[key] for key in self.before}
         except Exception:  # whatever is wrong with a file, the run is made again
             wrong = ["file: it is damaged"]
         if wrong:
             self.watch.say(
                 f"warning: {self.path} is not used (different {', '.join(wrong)}). "
-                f"Seed {self.cfg.seed} starts from the beginning."
+                f"Seed {self.seed} starts from the beginning."
             )
             return None
-        self.train_scores, self.before = train_scores, before
-        self.watch.say(f"seed {self.cfg.seed} continues from its checkpoint")
+        self.before = before
+        self.watch.say(f"seed {self.seed} continues from its checkpoint")
         return found
 
     def write(self, state: Callable[[], dict[str, Any]]) -> None:
@@ -192,7 +189,6 @@ class Recorder:
         values: dict[str, torch.Tensor] = {}
         whole = {
             "trainer": state(),
-            "train_scores": self.train_scores,
             "maps": self.board.checkpoint() if self.board is not None else {},
             "seconds": self.seconds(),
         }
@@ -203,7 +199,7 @@ class Recorder:
             self.share = 0.0
             self.watch.say(
                 f"warning: {self.path} cannot be written ({error.strerror}). "
-                f"Seed {self.cfg.seed} continues without checkpoints."
+                f"Seed {self.seed} continues without checkpoints."
             )
         self.last_write = time.monotonic()
         self.cost = self.last_write - begin
@@ -212,20 +208,15 @@ class Recorder:
         """What a checkpoint must have in common with the run."""
         return {
             "config": self.experiment.digest,
-            "seed": self.cfg.seed,
+            "seed": self.seed,
             "split": self.split,
             "versions": environment.versions(),
             "processes": parallel.count(),
         }
 
-    def _read_bytes(self) -> bytes:
-        """The file; nothing where there is none, so that an empty or unreadable one is damaged."""
-        if not (self.resume and self.path.is_file()):
-            return b""
-        try:
-            return self.path.read_bytes() or b"empty"
-        except OSError:
-            return b"unreadable"
+    def _content(self) -> bytes:
+        """The file; nothing where there is none, so that an empty one is damaged."""
+        return self.path.read_bytes() or b"empty" if self.resume and self.path.is_file() else b""
 
 
 def experiment(cfg: CfgNode, name: str) -> Experiment:
@@ -246,8 +237,9 @@ def run(
     watch: Watch | None = None,
     extras: Extras | None = None,
     resume: bool = False,
+    overwrite: bool = False,
 ) -> Result:
-    """Train and score a config with a seed, and store the result.
+    """Train and score a config with a seed, and store the result, unless another process has.
 
     Args:
         base: the config, which is not changed.
@@ -256,24 +248,44 @@ def run(
         watch: shows progress.
         extras: what is written beside the record.
         resume: whether to continue from the run's checkpoint, if there is one.
+        overwrite: whether to replace a finished run.
 
     Returns:
         The stored result. If several processes train together, the first one stores and returns it,
         and the others return an empty dictionary.
 
     Raises:
+        Busy: another process holds the run.
         InputError: the task cannot be made with these options, or does not suit the method.
         FloatingPointError: a loss term is NaN or infinite.
     """
-    watch, extras = watch or Quiet(), extras or Extras()
+    watch = watch or Quiet()
+    given = base, seed, experiment, watch, extras or Extras(), resume
+    if parallel.rank():
+        return _train(*given) if parallel.from_first(bytes) else {}
+    with experiment.claim(seed, overwrite) as found:
+        parallel.from_first(partial(bytes, found is None))  # whether the others train, too
+        if found is None:
+            return _train(*given)
+    watch.say(f"seed {seed} was done by another process")
+    return found
+
+
+def _train(
+    base: CfgNode, seed: int, experiment: Experiment, watch: Watch, extras: Extras, resume: bool
+) -> Result:
     directory = experiment.path / str(seed)
     cfg = base.clone()
     cfg.seed, cfg.run_dir = seed, str(directory)
-    activate(cfg)
-    where = device(cfg)
-    _set_up_process(cfg)
+    where = device(cfg.accelerator)
+    torch.set_num_threads(environment.threads(cfg.num_threads))
+    environment.keep_memory()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    # Filling fresh memory guards against reading it; it costs time and does not make runs equal.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    seed_everything(cfg.seed)
 
-    recorder = Recorder(cfg, experiment, watch, extras, resume)
+    recorder = Recorder(seed, cfg.train.checkpoint, experiment, watch, extras, resume)
     environment.reset_peak_memory()
     watch.doing("reading data")
     task = build_task(cfg)
@@ -288,7 +300,7 @@ def run(
         record.verdict = judge(model, seen, record.first)._asdict()
         if parallel.rank():
             return {}
-        recorder.finish(record, model, seen)
+        recorder.finish(record, model, seen, extras.settings(cfg))
         if cfg.train.save_model:
             facts = {"digest": experiment.digest, "split": task.fingerprint()}
             _saved(cfg, model, seen, facts).save(directory / FILE)
@@ -307,25 +319,22 @@ def run(
             "peak_memory_mib": environment.peak_memory(),
             **{name: getattr(record, name) for name in RECORDED},
             "selected": record.best,
-            "history": [
-                {**vars(episode), "train": scores}
-                for episode, scores in zip(record.history, recorder.train_scores)
-            ],
+            "history": [vars(episode) for episode in record.history],
             "params": sum(parameter.numel() for parameter in model.parameters()),
             "labels": label_counts(task),
         },
     )
 
 
-def device(cfg: CfgNode) -> torch.device:
-    """Where the method of a config trains: on the CPU, or with ``accelerator cuda`` on a GPU.
+def device(accelerator: str) -> torch.device:
+    """Where a method trains: on the CPU, or with ``accelerator cuda`` on a GPU.
 
     ``auto`` is the CPU, so that the numbers of a config do not depend on the machine.
 
     Raises:
         InputError: torch finds no CUDA device.
     """
-    if cfg.accelerator != "cuda":
+    if accelerator != "cuda":
         return torch.device("cpu")
     if parallel.count() > 1:
         message = "several processes can train together on the CPU only"
@@ -336,16 +345,6 @@ def device(cfg: CfgNode) -> torch.device:
     # Without it cuBLAS has no deterministic algorithms; it is read when cuBLAS starts.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     return torch.device("cuda", torch.cuda.current_device())
-
-
-def _set_up_process(cfg: CfgNode) -> None:
-    """Set threads, memory and random numbers, so that a run is the same in every process."""
-    torch.set_num_threads(environment.threads(cfg.num_threads))
-    environment.keep_memory()
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    # Filling fresh memory guards against reading it; it costs time and does not make runs equal.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-    seed_everything(cfg.seed)
 
 
 def _saved(cfg: CfgNode, method: Method, task: ShiftTask, facts: dict[str, Any]) -> TrainedModel:

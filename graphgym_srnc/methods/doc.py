@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
+from graphgym_srnc.core.options import OneOf
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.openness import doc_thresholds
 from graphgym_srnc.methods.shared.supervised import Supervised
@@ -40,11 +43,15 @@ class DOC(Supervised):
     limits: Tensor
     search = {"balanced": (False, True), "correction": (), "correction_power": ()}
 
-    def __init__(self, *, balanced: bool = True, **base) -> None:
-        super().__init__(**base)
+    def __init__(
+        self,
+        *,
+        balanced: bool = True,
+        correction: Annotated[str, OneOf("none")] = "none",
+        **base,
+    ) -> None:
+        super().__init__(correction=correction, **base)
         self.balanced = balanced
-        allowed = "none, since the sigmoids of classes make no distribution"
-        self.require("correction", self.correction, self.correction == "none", allowed)
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)

@@ -6,6 +6,7 @@ import io
 import itertools
 import os
 import socket
+import tempfile
 import time
 from math import isfinite
 from pathlib import Path
@@ -155,16 +156,20 @@ def final(result: Mapping[str, Any], settings: Mapping[str, Any]) -> list[tuple[
 
 
 def write_events(directory: Path, summaries: Iterable[tuple[Any, int]]) -> Path:
-    """Replace the event file of a directory. A crash leaves the old file, or both."""
+    """Replace the event file of a directory. A crash leaves the old file, or both, each whole."""
     old = list(directory.glob("events.out.tfevents.*"))
-    # An open viewer detects new content by file name, so the file needs a new name.
-    events = Events(directory)
-    for summary, step in summaries:
-        events.add(summary, step)
-    events.flush()
-    for path in old:
-        path.unlink(missing_ok=True)
-    return events.path
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".", dir=directory) as folder:
+        events = Events(Path(folder))
+        for summary, step in summaries:
+            events.add(summary, step)
+        events.flush()
+        # An open viewer detects new content by file name, so the file keeps its new name.
+        path = directory / events.path.name
+        os.replace(events.path, path)
+    for file in old:
+        file.unlink(missing_ok=True)
+    return path
 
 
 def image(tag: str, png: bytes) -> Any:

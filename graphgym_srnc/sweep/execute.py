@@ -1,15 +1,18 @@
-"""Runs of a grid: data first, then every run until it is done or has failed, then aggregates."""
+"""Runs of a sweep: data first, then every run until it is done or has failed, then aggregates."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 import time
-from typing import Sequence
+from typing import Any, Sequence
 
 from graphgym_srnc import shifts
 from graphgym_srnc.core.progress import GridProgress
+from graphgym_srnc.data import untrusted
+from graphgym_srnc.gym.prepare import check_data, prepare
 from graphgym_srnc.io import store
+from graphgym_srnc.plots import events
 from graphgym_srnc.sweep.jobs import Executor, Job, Outcome
 from graphgym_srnc.sweep.plan import Cell
 
@@ -23,21 +26,52 @@ def prepare_data(cells: Sequence[Cell]) -> None:
     Raises:
         InputError: A task cannot be built, or finished runs used other data.
     """
-    from graphgym_srnc.gym.prepare import check_data, prepare
-
-    configs, names = [cell.cfg for cell in cells], [cell.experiment.name for cell in cells]
-    fingerprints = prepare(configs, names)
+    fingerprints = prepare([(cell.cfg, cell.experiment.name) for cell in cells])
     for cell in cells:
         check_data(cell.cfg, cell.experiment, cell.missing, fingerprints)
     shifts.forget()
 
 
+def jobs_of(cell: Cell, figures: bool, overwrite: bool, tensorboard: bool) -> list[Job]:
+    """The missing runs of an experiment. They trust their data if this process does."""
+    cfg, experiment, seeds, missing, setting = cell
+    data = f"{cfg.dataset.format}/{cfg.dataset.name}"
+    varied = {"method": cfg.train.mode, "backbone": cfg.gnn.layer_type, "data": data}
+    varied |= {point.key: str(point.value) for point in setting}
+    common: dict[str, Any] = {
+        "overwrite": overwrite,
+        "trust": untrusted.is_trusted(),
+        "data_seed": min({*seeds} - {*missing}, default=seeds[0]),
+    }
+    jobs = []
+    for seed in missing:
+        extras: dict[str, Any] = {"tensorboard": tensorboard}
+        extras["figures"] = figures and seed == seeds[0]
+        extras["varied"] = tuple((varied | {"seed": seed}).items())
+        jobs.append(Job(cfg.out_dir, experiment.name, seed, cfg, extras, **common))
+    return jobs
+
+
 def execute(
-    jobs: Sequence[Job], cells: Sequence[Cell], executor: Executor, progress: GridProgress
+    cells: Sequence[Cell],
+    executor: Executor,
+    progress: GridProgress,
+    *,
+    figures: bool = False,
+    overwrite: bool = False,
+    tensorboard: bool = False,
 ) -> list[Outcome]:
-    """Run jobs until each is done or has failed; return the failures.
+    """Run what is missing until each run is done or has failed; return the failures.
 
     Runs that another process holds are waited for, and run here if it leaves them unfinished.
+
+    Args:
+        cells: The experiments.
+        executor: Runs jobs.
+        progress: Shows finished runs.
+        figures: Whether to draw figures of the first seed of each experiment.
+        overwrite: Whether to run finished runs again.
+        tensorboard: Whether to write events.
 
     Raises:
         InputError: The reason of a failure cannot be written, for example on a full disk.
@@ -45,6 +79,7 @@ def execute(
     experiments = {cell.experiment.name: cell.experiment for cell in cells}
     for experiment in experiments.values():
         experiment.clear()
+    jobs = [job for cell in cells for job in jobs_of(cell, figures, overwrite, tensorboard)]
 
     failures: list[Outcome] = []
     waited = False
@@ -75,8 +110,6 @@ def execute(
 
 def aggregate(cells: Sequence[Cell], tensorboard: bool) -> int:
     """Write the aggregates of each experiment if possible; return the number of finished runs."""
-    from graphgym_srnc.plots import events
-
     done = 0
     try:
         for cell in cells:

@@ -15,9 +15,7 @@ class Job(NamedTuple):
     out_dir: str
     name: str
     seed: int
-    config: str  # the whole config as YAML
-    digest: str  # of the config, see store.Experiment
-    varied: dict[str, Any]  # settings in which the runs of a grid differ, by key
+    cfg: Any  # config whose out_dir is that of the plan
     extras: dict[str, Any]  # keywords of gym.run.Extras
     overwrite: bool = False  # whether a finished run is run again
     trust: bool = False  # whether its data may run code
@@ -52,7 +50,7 @@ Execute = Callable[[Job], str]
 ``store.Busy`` or what went wrong."""
 
 DataOf = Callable[[Job], tuple[str, str]]
-"""Returns the name of the data of a job, the same on all machines, and the fingerprint of its task
+"""Returns the key of the data of a job, the same on all machines, and the fingerprint of its task
 of ``data_seed`` on this machine."""
 
 Executor = Callable[[Sequence[Job]], Generator[Outcome, None, None]]

@@ -188,6 +188,7 @@ def _serve(pipe: Connection, output: str) -> None:
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
     with contextlib.suppress(EOFError):
+        environment.owned = True
         with environment.uncollected():
             execute = pipe.recv()
         # Imports stay, so that the collection after each run takes milliseconds.

@@ -227,11 +227,9 @@ def unpack(job: Job, archive: bytes) -> str:
         InputError: It is not a finished run of the job's config.
         tarfile.TarError: It is no archive, or a file in it leads out of the folder.
     """
-    from graphgym_srnc.gym import parse_config, run
+    from graphgym_srnc.gym import run
 
-    cfg = parse_config(job.config)
-    cfg.out_dir = job.out_dir
-    experiment = run.experiment(cfg, job.name)
+    experiment = run.experiment(job.cfg, job.name)
     with (
         tempfile.TemporaryDirectory() as folder,
         experiment.claim(job.seed, job.overwrite) as finished,

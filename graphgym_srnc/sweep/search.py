@@ -16,7 +16,7 @@ from graphgym_srnc.gym.encoder import ignored
 from graphgym_srnc.gym.keys import KEYS
 from graphgym_srnc.gym.prepare import data_key, prepare
 from graphgym_srnc.io.settings import flatten
-from graphgym_srnc.train.selection import SELECTIONS
+from graphgym_srnc.train import selection
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
@@ -106,7 +106,7 @@ def check(arms: Sequence[Arm], blocks: Sequence[Words], seed: int) -> None:
     open_set = False
     for block in blocks:
         configs = [arm.config([*block, "seed", str(seed)]) for arm in arms]
-        prepare(configs[:1], [arms[0].name])
+        prepare([(configs[0], arms[0].name)])
         task = build_task(configs[0])
         open_set = open_set or task.open_set
         for arm, cfg in zip(arms, configs):
@@ -121,7 +121,7 @@ def check(arms: Sequence[Arm], blocks: Sequence[Words], seed: int) -> None:
             if cfg.train.selection == "last":
                 message = "the rule 'last' computes no score to choose settings by"
                 raise InputError.plain("--selection", message, "Use another rule")
-            SELECTIONS[cfg.train.selection](seen, cfg.train.min_agreement)
+            selection.check(cfg.train.selection, seen)
     shifts.forget()
     for arm in arms:
         fixed = {word for words in (arm.words, *blocks) for word in words[::2]}

@@ -11,6 +11,7 @@ varies the base config: its values are YAML files or names of shipped ones.
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 import random
 import re
@@ -24,8 +25,8 @@ from graphgym_srnc.io.settings import config_root, plain_yaml
 BASE_KEY = "cfg"
 """The key that names the base config."""
 
-MAX_SETTINGS = 20_000
-"""Maximum number of settings of a grid that is run as a whole."""
+MAX_SETTINGS = 1_000_000
+"""Maximum number of settings of a grid, which are listed before some are drawn."""
 
 Value = Union[str, tuple]
 
@@ -130,56 +131,27 @@ def _frozen(value: str | list) -> Value:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def size(space: Space) -> int:
-    """Number of settings in a space."""
-    return math.prod(len(axis.values) for axis in space)
-
-
-def settings(spaces: Sequence[Space]) -> list[Setting]:
+def settings(spaces: Sequence[Space], number: int = 0, seed: int = 0) -> list[Setting]:
     """Every combination in every space, each once. The first axis changes fastest, as in GraphGym.
+
+    Args:
+        spaces: The spaces of a grid file.
+        number: Number of settings to draw at random, each equally likely; 0 = all of them.
+        seed: Seed of the draw.
 
     Raises:
         InputError: There are more than ``MAX_SETTINGS``.
     """
-    number = sum(map(size, spaces))
-    if number > MAX_SETTINGS:
-        message = f"the grid has {number} settings; at most {MAX_SETTINGS} are possible"
-        raise InputError.plain("--grid", message, "Draw N of them with --sample N")
-    every = (_setting(space, index) for space in spaces for index in range(size(space)))
-    return list(dict.fromkeys(every))
-
-
-def sample(spaces: Sequence[Space], number: int, seed: int = 0) -> list[Setting]:
-    """Settings drawn at random without repetition; each is equally likely.
-
-    Args:
-        spaces: Spaces to draw from.
-        number: Number of draws. If there are fewer settings, all of them.
-        seed: Seed of the draw.
-
-    Raises:
-        InputError: ``number`` is below 1.
-    """
-    if number < 1:
-        raise InputError("--sample", number, "1 or more")
-    total, drawn = sum(map(size, spaces)), []
-    # By number instead of by list: a space may be far too large to write down.
-    for index in random.Random(seed).sample(range(total), min(number, total)):
-        for space in spaces:
-            if index < size(space):
-                drawn.append(_setting(space, index))
-                break
-            index -= size(space)
-    return list(dict.fromkeys(drawn))
-
-
-def _setting(space: Space, index: int) -> Setting:
-    """The setting of a space with a number, whose lowest digit is the first axis."""
-    points = []
-    for axis in space:
-        index, digit = divmod(index, len(axis.values))
-        points.append(Point(axis.key, axis.alias, axis.values[digit]))
-    return tuple(points)
+    total = sum(math.prod(len(axis.values) for axis in space) for space in spaces)
+    if total > MAX_SETTINGS:
+        message = f"the grid has {total} settings; at most {MAX_SETTINGS} are possible"
+        raise InputError.plain("--grid", message, "Give fewer values")
+    every: dict[Setting, None] = {}
+    for space in spaces:
+        points = [[Point(axis.key, axis.alias, value) for value in axis.values] for axis in space]
+        every |= dict.fromkeys(point[::-1] for point in itertools.product(*reversed(points)))
+    found = list(every)
+    return random.Random(seed).sample(found, number) if 0 < number < len(found) else found
 
 
 def name(base: str, setting: Setting) -> str:

@@ -232,15 +232,16 @@ class Study:
                 progress.say(f"{one.arm.name}: FAILED: {error}")
                 continue
             one.runs = [cell.experiment.name for cell in cells]
-            planned += [(one, cell) for cell in cells]
-            for text in [text for cell in cells for text in cell.experiment.warnings]:
-                progress.say(f"warning: {text}")
+            for cell in cells:
+                planned.append((one, cell))
+                for text in cell.experiment.warnings:
+                    progress.say(f"warning: {text}")
         cells = [cell for _, cell in planned]
-        jobs = plan.jobs(cells, {"tensorboard": False}, overwrite=self.overwrite)
-        progress.skip(len(batch) * len(self.blocks) * len(seeds) - len(jobs))
+        missing = sum(len(cell.missing) for cell in cells)
+        progress.skip(len(batch) * len(self.blocks) * len(seeds) - missing)
         failures = {
             (outcome.job.name, outcome.job.seed): outcome.message.strip().splitlines()[-1]
-            for outcome in execute(jobs, cells, executor, progress)
+            for outcome in execute(cells, executor, progress, overwrite=self.overwrite)
         }
         for one, cell in planned:
             for seed in seeds:
@@ -260,12 +261,10 @@ class Study:
         cells = []
         for block in self.blocks:
             cfg = one.arm.config(block, one.trial.params)
-            cfg.out_dir = str(self.folder / RUNS)
             # Named by its config, so that another study finds it again.
             name = f"{one.arm.name}-{run.experiment(cfg, one.arm.name).digest[:16]}"
-            experiment = run.experiment(cfg, name)
-            missing = experiment.plan(seeds, resume=True, overwrite=self.overwrite)
-            cells.append(plan.Cell(cfg, experiment, seeds, missing, setting))
+            place = self.folder / RUNS, name, seeds, setting
+            cells.append(plan.cell(cfg, *place, resume=True, overwrite=self.overwrite))
         return cells
 
 

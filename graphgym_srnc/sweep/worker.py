@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import gc
 import sys
 
 from graphgym_srnc.data import untrusted
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym import parse_config, prepare, run
+from graphgym_srnc.gym import build_task, run
+from graphgym_srnc.gym.prepare import data_key
 from graphgym_srnc.report.summary import line
 from graphgym_srnc.sweep.jobs import Job
 
@@ -22,21 +21,18 @@ def execute(job: Job) -> str:
 
     Raises:
         store.Busy: Another process holds the run.
-        InputError: The config is not the planned one, or does not suit its task.
+        InputError: The config does not suit its task.
     """
-    cfg, experiment = _experiment(job.config, job.out_dir, job.name, job.data_dir)
-    if experiment.digest != job.digest:
-        message = f"its digest is {experiment.digest}, and the digest of the plan is {job.digest}"
-        raise InputError.plain("config", message)
-
-    with experiment.claim(job.seed, job.overwrite) as result, untrusted.trusted(job.trust):
-        if result is None:
-            extras = run.Extras(**job.extras, varied=tuple(job.varied.items()))
-            try:
-                result = run.run(cfg, job.seed, experiment, None, extras, not job.overwrite)
-            finally:
-                _release_memory()
-    return line(result)
+    cfg = _config(job)
+    experiment = run.experiment(cfg, job.name)
+    # On a node of a cluster this folder is another one. The record names that of the plan.
+    experiment.config["out_dir"] = job.cfg.out_dir
+    options = None, run.Extras(**job.extras), not job.overwrite, job.overwrite
+    with untrusted.trusted(job.trust):
+        try:
+            return line(run.run(cfg, job.seed, experiment, *options))
+        finally:
+            _release_memory()
 
 
 def data_of(job: Job) -> tuple[str, str]:
@@ -45,24 +41,21 @@ def data_of(job: Job) -> tuple[str, str]:
     Raises:
         InputError: The task cannot be built here.
     """
-    cfg, _ = _experiment(job.config, job.out_dir, job.name, job.data_dir)
-    name = prepare.data_name(cfg, job.data_seed)
-    if name not in _fingerprints:
+    cfg, key = _config(job), data_key(job.cfg, job.data_seed)
+    cfg.seed = job.data_seed
+    if key not in _fingerprints:
         with untrusted.trusted(job.trust):
-            _fingerprints[name] = prepare.fingerprint(cfg, job.data_seed)
-    return name, _fingerprints[name]
+            _fingerprints[key] = build_task(cfg).fingerprint()
+    return key, _fingerprints[key]
 
 
-@functools.lru_cache(4)  # the seeds of a config come after one another
-def _experiment(config: str, out_dir: str, name: str, data_dir: tuple[str, str]) -> tuple:
-    cfg = parse_config(config)
-    planned, cfg.out_dir = cfg.out_dir, out_dir
-    experiment = run.experiment(cfg, name)
-    # On a node of a cluster both folders are others. The record names those of the plan.
-    experiment.config["out_dir"] = planned
-    if data_dir[1] and cfg.dataset.dir == data_dir[0]:
-        cfg.dataset.dir = data_dir[1]
-    return cfg, experiment
+def _config(job: Job) -> run.CfgNode:
+    """The config of a job with the folders of this machine."""
+    cfg = job.cfg.clone()
+    cfg.out_dir = job.out_dir
+    if job.data_dir[1] and cfg.dataset.dir == job.data_dir[0]:
+        cfg.dataset.dir = job.data_dir[1]
+    return cfg
 
 
 def _release_memory() -> None:

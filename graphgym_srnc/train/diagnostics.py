@@ -81,7 +81,7 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdi
         :func:`graphgym_srnc.train.trainer.predict_sets`.
     """
     seen = getattr(method, "task", task)
-    on_val, on_test, on_target, nodes = predict_sets(method, seen)
+    _, on_val, on_test, on_target, nodes = predict_sets(method, seen)
     parts = (
         ("val", on_val, task.validation.y[task.val]),
         ("test", on_test, task.target.y[task.test]),

@@ -22,7 +22,7 @@ from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import random_state, set_random_state
 from graphgym_srnc.train import source_first
 from graphgym_srnc.train.metrics import ExtraScores, scores_of
-from graphgym_srnc.train.selection import SELECTIONS
+from graphgym_srnc.train.selection import SELECTIONS, Seen, check
 
 
 @dataclass
@@ -34,6 +34,7 @@ class Episode:
         losses: loss terms and other figures of the method.
         val, test: scores on validation and test nodes.
         seconds: training time in seconds.
+        train: Micro-F1 on training nodes.
     """
 
     number: int
@@ -41,6 +42,7 @@ class Episode:
     val: dict[str, float]
     test: dict[str, float]
     seconds: float
+    train: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -168,7 +170,8 @@ def fit(
         InputError: ``selection`` is unknown, or the task lacks what the criterion or method needs.
         FloatingPointError: a loss term is NaN or infinite.
     """
-    rule, method.limit = SELECTIONS[selection](task, min_agreement, extra), max_episodes
+    check(selection, task)
+    method.limit = max_episodes
     allowed = "1 or more, since several processes train together and share batches"
     right = method.batch_size > 0 or parallel.count() == 1
     method.require("batch_size", method.batch_size, right, allowed)
@@ -226,10 +229,13 @@ def fit(
                 name = type(method).__name__
                 raise FloatingPointError(f"{name}, episode {number}: {term} is {value}")
 
-        val, test, classes = evaluate(method, task, blind, extra, rule.reads_all)
+        train, val, test, classes = evaluate(
+            method, task, blind, extra, selection == "target_modularity"
+        )
         record.first = first = classes if record.first is None else record.first
-        score, figures = rule(method, blind, val, classes[0], first[0])
-        episode = Episode(number, losses | figures, val, test, seconds)
+        seen = Seen(method, task, blind, val, classes[0], first[0], min_agreement, extra)
+        score, figures = SELECTIONS[selection](seen)
+        episode = Episode(number, losses | figures, val, test, seconds, train)
         record.history.append(episode)
         if selection == "last" or score > best_score or not best_state:
             best_score, record.best = score, number
@@ -260,11 +266,11 @@ def fit(
 
 def evaluate(
     method: Method, task: ShiftTask, blind: ShiftTask, extra: ExtraScores, reads_all: bool
-) -> tuple[dict[str, float], dict[str, float], Tensor]:
+) -> tuple[dict[str, float], dict[str, float], dict[str, float], Tensor]:
     """Set the unknown-class threshold on validation nodes and score the method after an episode.
 
     Returns:
-        Scores on validation nodes, scores on test nodes, and predictions ``[2, V]`` as in
+        Scores on training, validation and test nodes, and predictions ``[2, V]`` as in
         ``RunRecord.first``. Unless ``reads_all``, only the nodes of :func:`predict_sets` are
         scored.
     """
@@ -272,36 +278,39 @@ def evaluate(
     if len(label) and method.correction == "bbse":
         held_out = blind.validation, blind.role_of(blind.validation)
         method.learn_confusion(method.uncorrected(*held_out)[task.val], label)
-    on_val, on_test, on_target, nodes = predict_sets(method, blind, reads_all)
+    on_train, on_val, on_test, on_target, nodes = predict_sets(method, blind, reads_all)
     if len(label):
         method.calibrate(on_val, label, on_target)
 
+    right = method.decide(on_train) == blind.source.y[blind.train]
+    train = {"micro_f1": float(right.float().mean())}
     val = scores_of(method, task, on_val, label, extra)
     test = scores_of(method, task, on_test, task.target.y[task.test], extra)
     classes = torch.full((2, task.target.num_nodes), HIDDEN, device=task.device)
     classes[0, nodes] = method.decide(on_target)
     classes[1, nodes] = on_target[:, : task.num_known].argmax(1)
-    return val, test, classes
+    return train, val, test, classes
 
 
 def predict_sets(
     method: Method, task: ShiftTask, reads_all: bool = False
-) -> tuple[Tensor, Tensor, Tensor, Tensor | slice]:
-    """Scores ``[n, K]`` of validation, test and target nodes, and the ids of these target nodes.
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | slice]:
+    """Scores ``[n, K]`` of training, validation, test and target nodes, and the target nodes' ids.
 
     The target nodes are all nodes if ``reads_all``, or if scoring a subset is not cheaper;
     otherwise the test nodes. ``task`` is the task as the method sees it.
     """
-    target, held_out = task.target, (task.validation, task.role_of(task.validation))
+    source, validation, target = task.source, task.validation, task.target
     if method.by_node and not reads_all and len(task.test):
-        if held_out[0] is target:
+        on_train = method.predict_at(source, task.train, task.role_of(source))
+        if validation is target:
             both = method.predict_at(target, torch.cat([task.val, task.test]))
             on_val, on_test = both.split([len(task.val), len(task.test)])
         else:
-            on_val = method.predict_at(held_out[0], task.val, held_out[1])
+            on_val = method.predict_at(validation, task.val, task.role_of(validation))
             on_test = method.predict_at(target, task.test)
-        return on_val, on_test, on_test, task.test
-    on_target = on_val = method.predict(target)
-    if held_out[0] is not target:
-        on_val = method.predict(*held_out)
-    return on_val[task.val], on_target[task.test], on_target, slice(None)
+        return on_train, on_val, on_test, on_test, task.test
+    graphs = task.graphs().values()
+    whole = {id(graph): method.predict(graph, task.role_of(graph)) for graph in graphs}
+    on_source, on_val, on_target = (whole[id(graph)] for graph in (source, validation, target))
+    return on_source[task.train], on_val[task.val], on_target[task.test], on_target, slice(None)
