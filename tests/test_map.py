@@ -16,7 +16,6 @@ import torch
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover import evidence, page
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery
-from graphgym_srnc.own.discover.table import NAMELESS
 from tests import browser
 
 HOSTILE = "</script><script>document.title = 'run'</script><img src=x onerror=alert(1)> & 'quotes'"
@@ -53,9 +52,9 @@ def made(
 
 def written(data: dict[str, Any], found: Discovery, file: Path) -> str:
     """The page with this map."""
-    curves = evidence.Evidence(*[evidence.Curve("curve", [4, 5], [0.1, 0.2], 5)] * 3)
+    curves = evidence.Evidence(*[evidence.Curve("curve", [4, 5], [0.1, 0.2], [0, 0], 5)] * 2)
     images = dict.fromkeys(("map", "evidence"), page.encode(page.evidence_figure(curves, 5)))
-    html = page.render(HOSTILE, [], found, curves, images, data, "again", "naming")
+    html = page.render(HOSTILE, [], found, curves, images, data, {"again": "a", "naming": "b"})
     file.write_text(html)
     return html
 
@@ -92,7 +91,7 @@ def test_a_map_of_one_place_and_without_names(monkeypatch):
     found, places = generated(300)
     monkeypatch.setattr(page, "layout", lambda discovery: np.zeros_like(places))
     monkeypatch.setattr(page, "MOST_NODES", 50)
-    data = page.map_data(found, NAMELESS)
+    data = page.map_data(found, Names())
     shown = page.embedding.sample(300, 50).tolist()
     assert {*unpacked(data["x"])} == {page.SIDE // 2} and data["texts"] is None
     assert max(shown) >= 50 and data["ids"] == [f"node {k}" for k in shown]
@@ -105,7 +104,7 @@ def test_a_page_of_a_large_graph_is_bounded_and_says_so(monkeypatch, tmp_path):
     assert unpacked(data["colourings"][0]["of"]).tolist() == found.cluster[nodes].tolist()
     assert all(len(text) <= page.LONGEST_TEXT for text in data["texts"])
     html = written(data, found, tmp_path / "page.html")
-    assert "A random sample of 1000 of 3000 nodes is shown." in html
+    assert "A random sample of 1,000 of 3,000 nodes is shown." in html
     small = written(made(90, monkeypatch)[0], generated(90)[0], tmp_path / "small.html")
     assert "A random sample" not in small
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 import pandas
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones.features import feature_warnings
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import aligned, clean, to_csv
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic
@@ -18,23 +19,48 @@ FEW = 100
 """Nodes below which a mean over them is a rough one."""
 
 
+def given_labels(model: TrainedModel, task: ShiftTask) -> list[str]:
+    """Class name of each labelled target node, as in the data of the run; "" without a label."""
+    return [model.class_names[k] if k >= 0 else "" for k in task.target.y.tolist()]
+
+
 def table(
-    model: TrainedModel, prediction: Prediction, ids: Sequence[str] | None, probabilities: bool
+    model: TrainedModel,
+    prediction: Prediction,
+    ids: Sequence[str] | None,
+    given: Sequence[str] | None = None,
+    probabilities: bool = False,
 ) -> dict[str, list[Any]]:
-    """Columns by name, with a value a node; with ``probabilities`` one for each class, too."""
+    """Columns by name, with one value per node.
+
+    Args:
+        model, prediction: the model, and what it predicts.
+        ids: ids of the nodes.
+        given: result of :func:`given_labels`; None = the labels are not known.
+        probabilities: whether to add a column for each class.
+    """
     label, posterior = prediction.label, prediction.posterior
     columns: dict[str, list[Any]] = {"node": list(range(len(label)))}
     if ids is not None:
         columns["id"] = list(ids)
     columns["class"] = [model.class_names[k] for k in label.tolist()]
+    if given is not None:
+        columns["given_label"] = list(given)
     columns["probability"] = posterior.gather(1, label[:, None])[:, 0].tolist()
     if model.method.task.open_set:
-        columns["known"] = (1 - posterior[:, -1]).tolist()
+        columns["p_known"] = (1 - posterior[:, -1]).tolist()
     if prediction.cluster is not None:
         columns["gnn_cluster"] = prediction.cluster.tolist()
-    if probabilities:
-        columns |= {f"p_{name}": p.tolist() for name, p in zip(model.class_names, posterior.T)}
+    for name, p in zip(model.class_names, posterior.T) if probabilities else ():
+        columns[f"p_class_{name}" if f"p_{name}" in columns else f"p_{name}"] = p.tolist()
     return columns
+
+
+def disagreements(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """The rows of a :func:`table` whose class is not the given label, the most probable first."""
+    frame = pandas.DataFrame(columns)
+    other = frame[(frame["given_label"] != "") & (frame["given_label"] != frame["class"])]
+    return other.sort_values("probability", ascending=False, kind="stable").to_dict("list")
 
 
 def write(

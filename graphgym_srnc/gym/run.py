@@ -83,8 +83,8 @@ class Extras(NamedTuple):
 class Quiet:
     """Shows nothing of a run, where a subclass or a :class:`RunProgress` shows how far it is."""
 
-    def doing(self, status: str) -> None:
-        """What the run does now, where that may take long."""
+    def doing(self, status: str, until: float = 0.0) -> None:
+        """What the run does now, and the share of the run that is done after that."""
 
     def episode(self, number: int, most: int, text: str) -> None:
         """Report that an episode is done, and the largest number of the last one."""
@@ -138,12 +138,12 @@ class Recorder:
         self.board(episode, method, task)
 
         self.watch.episode(
-            episode.number, method.planned, f"val {100 * episode.val['micro_f1']:.1f}"
+            episode.number, method.planned, f"validation {100 * episode.val['micro_f1']:.1f} %"
         )
 
     def finish(self, record: RunRecord, method: Method, task: ShiftTask) -> None:
         """Show the selected episode of a trained method."""
-        self.watch.doing("drawing figures" if self.extras.figures else "writing files")
+        self.watch.doing("drawing figures" if self.extras.figures else "writing files", 1.0)
         if self.board is not None:
             self.board.finish(record, method, task, self.extras.settings(self.cfg))
 
@@ -274,9 +274,9 @@ def run(
 
     recorder = Recorder(cfg, experiment, watch, extras, resume)
     environment.reset_peak_memory()
-    watch.doing("reading data")
+    watch.doing("reading data", 0.05)
     task = build_task(cfg)
-    watch.doing("pre-training")
+    watch.doing("pre-training", 0.3)
     edges = max(graph.edge_index.size(1) for graph in (task.source, task.target))
     threads = environment.threads(cfg.num_threads, edges)
     torch.set_num_threads(threads)

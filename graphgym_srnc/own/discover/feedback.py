@@ -17,7 +17,6 @@ from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.atomic import regular
 from graphgym_srnc.own.discover.clusters import Discovery
-from graphgym_srnc.own.discover.table import NAMELESS
 
 UNKNOWN = "unknown"
 """Label of nodes of no known class; it has no training node, so it stays the unknown class."""
@@ -104,7 +103,7 @@ def write(
     out: Path,
     graph: Data,
     labels: Labels,
-    names: Names = NAMELESS,
+    names: Names = Names(),
     overwrite: bool = False,
     source: Path | None = None,
 ) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Mapping, Sequence
 
 import numpy as np
@@ -13,10 +15,11 @@ import torch
 from matplotlib.figure import Figure
 
 from graphgym_srnc.core.text import plain, short
+from graphgym_srnc.data.describe import FEW
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover.clusters import Discovery
-from graphgym_srnc.own.discover.evidence import Evidence
-from graphgym_srnc.own.discover.table import HEADS, Row, figures
+from graphgym_srnc.own.discover.evidence import FLAT, Evidence
+from graphgym_srnc.own.discover.table import Row
 from graphgym_srnc.plots import embedding
 from graphgym_srnc.plots.style import INK, PALE, PALETTE, encode, style
 from graphgym_srnc.report.html import fill
@@ -24,15 +27,15 @@ from graphgym_srnc.report.html import fill
 MOST_NODES, LONGEST_TEXT = 200_000, 120
 """Maximum number of nodes on the map and of letters of a node's text, for a page below 40 MB."""
 
+ANCHORS = 1000
+"""Number of nodes that t-SNE places, since its time is most of that of a page."""
+
 SIDE = 2**16 - 1
 """Coordinates are whole numbers from 0 to this, by the longer side of the map."""
 
 GREY = "#9AA0A6"
 RAMP = ("#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B")
 """Clusters of known classes; P(unknown) from 0 to 1 in fifths."""
-
-SHOWN = ("p_unknown", "predicted_unknown", "conductance", "silhouette")
-"""Figures of clusters of known classes."""
 
 SCRIPT = Path(__file__).with_name("map.js").read_text(encoding="utf-8")
 DIGEST = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
@@ -46,37 +49,41 @@ def render(
     evidence: Evidence,
     pictures: Mapping[str, bytes],
     every_node: Mapping[str, Any],
-    command: str,
-    naming: str = "",
+    commands: Mapping[str, str],
+    labels: Mapping[str, int] = MappingProxyType({}),
+    warning: str = "",
 ) -> str:
     """The page as HTML that needs no other file.
 
     Args:
         title: title of the page.
-        rows: the new clusters in words.
+        rows: the clusters in words.
         discovery: all clusters.
         evidence: on their number.
         pictures: result of :func:`pictures`.
         every_node: result of :func:`map_data`.
-        command, naming: commands that write the page again, and that name the clusters.
+        commands: ``again`` writes the page again, ``naming`` names the clusters, and ``merge``
+            begins a command that gives two clusters one name; the last two may be absent.
+        labels: number of training labels of each known class.
+        warning: on classes with few labels.
     """
-    images = {name: base64.b64encode(png).decode() for name, png in pictures.items()}
-    known = [(plain(c.name), len(c.nodes), *figures(c, *SHOWN)) for c in discovery.known]
     return fill(
         Path(__file__).with_name("page.html"),
         title=plain(title),
-        rows=rows,
-        heads=HEADS[:-1],
+        rows=[row for row in rows if row.cluster.number],
+        known=[row for row in rows if not row.cluster.number],
         evidence=evidence,
-        images=images,
-        known=known,
+        flat=FLAT,
+        images={name: base64.b64encode(png).decode() for name, png in pictures.items()},
         nodes=len(discovery.cluster),
         map=every_node,
         script=SCRIPT,
         digest=DIGEST,
-        command=plain(command),
-        naming=plain(naming),
-        called=int((discovery.label == len(known)).sum()),
+        commands={name: plain(command) for name, command in commands.items()},
+        labels=labels,
+        few=FEW,
+        warning=warning,
+        called=int((discovery.label == len(discovery.known)).sum()),
         total=len(discovery.every),
     )
 
@@ -89,9 +96,9 @@ def pictures(discovery: Discovery, evidence: Evidence) -> dict[str, bytes]:
 
 @lru_cache(maxsize=1)
 def layout(discovery: Discovery) -> np.ndarray:
-    """Position ``[V, 2]`` of each node: t-SNE of at most 2,000 nodes; each of the others lies
-    among the three of these nodes that are most similar to it."""
-    shown, state = embedding.sample(len(discovery.cluster)), discovery.state
+    """Position ``[V, 2]`` of each node: t-SNE of at most ``ANCHORS`` nodes; each of the others
+    lies among the three of these nodes that are most similar to it."""
+    shown, state = embedding.sample(len(discovery.cluster), ANCHORS), discovery.state
     points = np.empty((len(state), 2))
     points[shown] = embedding.map_2d(state[shown].numpy(), "tsne")
     others = np.setdiff1d(np.arange(len(state)), shown)
@@ -129,16 +136,15 @@ def map_figure(discovery: Discovery) -> Figure:
 
 @style()
 def evidence_figure(evidence: Evidence, num_clusters: int) -> Figure:
-    """Figure of the three curves with their suggestions; the number of clusters used is dotted."""
-    figure = Figure(figsize=(9.6, 2.9), dpi=130)
-    low, high = evidence.bracket
-    circle: dict[str, Any] = {"markersize": 10, "mfc": "none", "mec": INK}
+    """Figure of the curves with bands of one standard error; the number used is dotted."""
+    figure = Figure(figsize=(9.6, 3.2), dpi=130)
     for color, axes, curve in zip(PALETTE, figure.subplots(1, len(evidence)), evidence):
-        axes.axvspan(low - 0.4, high + 0.4, color="#EEEEEE", linewidth=0)
+        value, error = np.array(curve.values), np.array(curve.errors)
+        axes.fill_between(curve.counts, value - error, value + error, color=color, alpha=0.25, lw=0)
+        axes.plot(curve.counts, value, color=color, marker="o", markersize=3.5)
         axes.axvline(num_clusters, color=INK, linewidth=0.9, linestyle=":")
-        axes.plot(curve.counts, curve.values, color=color, marker="o", markersize=3.5)
-        suggested = curve.values[curve.counts.index(curve.suggestion)]
-        axes.plot([curve.suggestion], [suggested], "o", **circle)
+        suggested = value[curve.counts.index(curve.suggestion)]
+        axes.plot([curve.suggestion], [suggested], "o", markersize=10, mfc="none", mec=INK)
         title = f"{curve.name}: suggests {curve.suggestion}"
         axes.set(title=title, xlabel="number of clusters |C|")
         axes.xaxis.get_major_locator().set_params(integer=True)
@@ -146,12 +152,15 @@ def evidence_figure(evidence: Evidence, num_clusters: int) -> Figure:
     return figure
 
 
-def map_data(discovery: Discovery, names: Names) -> dict[str, Any]:
+def map_data(
+    discovery: Discovery, names: Names, words: Sequence[Sequence[str]] = ()
+) -> dict[str, Any]:
     """What the script of the map reads, as JSON values; arrays of one number per node are base64.
 
     Args:
         discovery: the clusters.
         names: of nodes.
+        words: typical words of each new cluster, which stand for its name if it has none.
     """
     shown = embedding.sample(len(discovery.cluster), MOST_NODES)
     points = layout(discovery)[shown]
@@ -167,7 +176,10 @@ def map_data(discovery: Discovery, names: Names) -> dict[str, Any]:
     known, cluster = len(discovery.known), discovery.cluster.numpy()[shown]
     label, p_unknown = discovery.label.numpy()[shown], discovery.posterior[:, -1].numpy()[shown]
     called = [f"known: {plain(name)}" for name in discovery.classes]
-    called += [": ".join(filter(None, [f"new {new.number}", new.name])) for new in discovery.new]
+    for new, own in zip_longest(discovery.new, words, fillvalue=()):
+        called.append(
+            ": ".join(filter(None, [f"new {new.number}", new.name or ", ".join(own[:2])]))
+        )
     fifth = np.minimum((p_unknown * len(RAMP)).astype(int), len(RAMP) - 1)
     fifths = [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)]
     by_class = [*discovery.classes, "unknown"]
