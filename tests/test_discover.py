@@ -21,7 +21,7 @@ from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.discover import clusters, evidence, feedback, nodes, page, table
+from graphgym_srnc.own.discover import clusters, evidence, feedback, page, table
 from graphgym_srnc.own.discover.table import column_name, node_name, read_names
 
 NASTY = "<script>alert('x')</script> & \"quotes\""
@@ -353,7 +353,7 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
 
 def test_a_table_of_all_nodes(graph, found):
     named = Names([f"n{i}" for i in range(300)], ["text"] * 300, None)
-    columns = nodes.table(found.named({1: "new art"}), named)
+    columns = table.of_nodes(found.named({1: "new art"}), named)
     assert list(columns) == (
         "node id text x y class p_unknown cluster cluster_name newness typical".split()
     )

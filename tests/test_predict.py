@@ -181,7 +181,7 @@ def test_parquet(tmp_path, monkeypatch):
         import pandas
 
         predict.check_table("--out", tmp_path / "a.parquet", False)
-        predictions.write(tmp_path / "a.parquet", columns)
+        (tmp_path / "a.parquet").write_bytes(predictions.encode("a.parquet", columns))
         assert pandas.read_parquet(tmp_path / "a.parquet").to_dict("list") == columns
     monkeypatch.setattr(predict, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"graphgym-srnc\[parquet\]"):

@@ -18,8 +18,6 @@ from graphgym_srnc.io.settings import config_root, flatten, is_volatile
 if TYPE_CHECKING:
     from yacs.config import CfgNode
 
-    from graphgym_srnc.sweep.jobs import Limits
-
 OVERWRITE = "--overwrite  replace existing output files"
 TRUST = """\
 --trust  load data files that can execute code, such as the pickles that PyG reads; use it only for
@@ -81,13 +79,6 @@ def _typed(text: str) -> int | float | str:
         with contextlib.suppress(ValueError):
             return kind(text)
     return text
-
-
-def limits(args: argparse.Namespace) -> Limits:
-    """Time, memory and retries of a run."""
-    from graphgym_srnc.sweep.jobs import Limits
-
-    return Limits(args.time_limit, args.memory_limit, args.retries)
 
 
 def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence[str] = ()) -> None:

@@ -11,15 +11,14 @@ from typing import Callable
 import torch
 
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.cli.predict import check_table
+from graphgym_srnc.cli.predict import check_table, write
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import RunProgress, tell
 from graphgym_srnc.data.describe import few_labels
 from graphgym_srnc.data.folder import check_place
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
-from graphgym_srnc.io import atomic
-from graphgym_srnc.own.discover import clusters, evidence, feedback, nodes, page, table
+from graphgym_srnc.own.discover import clusters, evidence, feedback, page, table
 
 
 def main(args: argparse.Namespace) -> None:
@@ -42,7 +41,7 @@ def _discover(
     """Body of ``main``; ``begin`` is called at each part with its name, and with the share of the
     time of a usual command that is over after it."""
     begin("reading the graph", 0.1)
-    before = nodes.earlier(Path(args.before)) if args.before else None
+    before = feedback.earlier(Path(args.before)) if args.before else None
     model = build.load_model(args.run)
     arguments.check_inputs(outs, model.inputs())
     if not model.method.task.open_set:
@@ -76,7 +75,7 @@ def _discover(
     curves = evidence.gather(graph, posterior, state)
     count = args.clusters or curves.stability.suggestion
     found = clusters.find(graph, posterior, count, classes, state)
-    cluster_names = {} if before is None else nodes.carried(found, before, names.ids)
+    cluster_names = {} if before is None else feedback.carried(found, before, names.ids)
     cluster_names |= feedback.parse_names(args.name, len(found.new))
     if args.labels_out and not cluster_names:
         hint = "Name a cluster with --name, or give a table of --nodes with --before"
@@ -121,15 +120,15 @@ def _discover(
             labels,
             warning,
         )
-        _write(Path(args.out), "--out", html.encode())
+        write(Path(args.out), "--out", html.encode())
     for name, png in drawn.items() if args.figures else ():
-        _write(Path(args.figures) / f"{name}.png", "--figures", png)
+        write(Path(args.figures) / f"{name}.png", "--figures", png)
     begin("writing tables", 1.0)
     if args.csv:
-        _write(Path(args.csv), "--csv", table.to_csv(rows, args.raw).encode())
+        write(Path(args.csv), "--csv", table.to_csv(rows, args.raw).encode())
     if args.nodes:
-        predictions.write(Path(args.nodes), nodes.table(found, names), "--nodes", args.raw)
-        print(f"wrote {args.nodes}")
+        content = predictions.encode(args.nodes, table.of_nodes(found, names), args.raw)
+        write(Path(args.nodes), "--nodes", content)
     if "naming" in commands and not args.labels_out:
         print(f"next, after you name the clusters: {commands['naming']}")
 
@@ -147,9 +146,3 @@ def _check(args: argparse.Namespace) -> dict[str, str | None]:
     inputs = [args.run, args.graph, args.features, args.texts, args.words, args.before]
     arguments.check_inputs(outs, inputs)
     return outs
-
-
-def _write(path: Path, option: str, content: bytes) -> None:
-    with arguments.writing(option, str(path)):
-        atomic.write_bytes(path, content)
-    print(f"wrote {path}")

@@ -14,6 +14,7 @@ from graphgym_srnc.core.progress import tell
 from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
+from graphgym_srnc.io import atomic
 
 
 def main(args: argparse.Namespace) -> None:
@@ -45,7 +46,6 @@ def main(args: argparse.Namespace) -> None:
     prediction = model.predict(graph)
 
     columns = predictions.table(model, prediction, found.ids, given, args.probabilities)
-    predictions.write(Path(args.out), columns, raw=args.raw)
     print(predictions.summary(model, prediction))
     doubts = model.result.get("verdict", {}).get("sentences", {})
     for note in [*doubts.values(), *predictions.notes(model, graph)]:
@@ -58,12 +58,23 @@ def main(args: argparse.Namespace) -> None:
             f"The model disagrees with {count:,} of {labelled:,} given labels "
             f"({100 * count / labelled:.1f} %). The surest of them are often label errors.{hint}"
         )
-    print(f"wrote {args.out}")
+    write(Path(args.out), "--out", predictions.encode(args.out, columns, args.raw))
     if args.disagreements:
         if found.texts:
             other["text"] = [found.texts[node] for node in other["node"]]
-        predictions.write(Path(args.disagreements), other, "--disagreements", args.raw)
-        print(f"wrote {args.disagreements}")
+        content = predictions.encode(args.disagreements, other, args.raw)
+        write(Path(args.disagreements), "--disagreements", content)
+
+
+def write(path: Path, option: str, content: bytes) -> None:
+    """Write a file, whole or not at all, and print its place.
+
+    Raises:
+        InputError: the file cannot be written; names the option.
+    """
+    with arguments.writing(option, path):
+        atomic.write_bytes(path, content)
+    print(f"wrote {path}")
 
 
 def check_table(option: str, file: str | None, overwrite: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 import pandas
@@ -11,8 +10,6 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import aligned, clean, to_csv
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import atomic
 from graphgym_srnc.train.model import Prediction, TrainedModel
 
 FEW = 100
@@ -63,27 +60,14 @@ def disagreements(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     return other.sort_values("probability", ascending=False, kind="stable").to_dict("list")
 
 
-def write(
-    path: Path, columns: dict[str, list[Any]], option: str = "--out", raw: bool = False
-) -> None:
-    """Write a table into a ``.csv`` or ``.parquet`` file, whole or not at all.
+def encode(file: str, columns: dict[str, list[Any]], raw: bool = False) -> bytes:
+    """Content of a ``.csv`` or ``.parquet`` file with these columns, by the suffix of its name.
 
-    Args:
-        path, columns: the file, and its columns by name.
-        option: what errors name.
-        raw: see :func:`graphgym_srnc.core.text.to_csv`; a ``.parquet`` file holds text as it is.
-
-    Raises:
-        InputError: the file cannot be written; names ``option``.
+    A ``.parquet`` file holds text as it is; for ``raw`` see :func:`graphgym_srnc.core.text.to_csv`.
     """
-    if path.suffix.lower() == ".parquet":
-        content = pandas.DataFrame(columns).to_parquet(None, engine="pyarrow", index=False)
-    else:
-        content = to_csv([columns, *zip(*columns.values())], raw).encode()
-    try:
-        atomic.write_bytes(path, content)
-    except OSError as error:
-        raise InputError.plain(option, f"{path} cannot be written ({error.strerror})") from error
+    if file.lower().endswith(".parquet"):
+        return pandas.DataFrame(columns).to_parquet(None, engine="pyarrow", index=False)
+    return to_csv([columns, *zip(*columns.values())], raw).encode()
 
 
 def summary(model: TrainedModel, prediction: Prediction) -> str:
@@ -94,8 +78,8 @@ def summary(model: TrainedModel, prediction: Prediction) -> str:
         of_class = sure[label == k]
         mean = f"{float(of_class.mean()):.3f}" if len(of_class) else "-"
         share = f"{100 * len(of_class) / len(label):.1f} %"
-        lines.append([clean(name), str(len(of_class)), share, mean])
-    lines.append(["all", str(len(label)), "", f"{float(sure.mean()):.3f}"])
+        lines.append([clean(name), f"{len(of_class):,}", share, mean])
+    lines.append(["all", f"{len(label):,}", "", f"{float(sure.mean()):.3f}"])
     return aligned(lines).rstrip("\n")
 
 

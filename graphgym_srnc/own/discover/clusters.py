@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Mapping, Sequence
 
 import numpy as np
@@ -25,9 +26,13 @@ from graphgym_srnc.backbones import Sparse, prepare
 from graphgym_srnc.backbones.features import Mapped
 from graphgym_srnc.core import progress
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.plots import embedding
 
 TOPICS, STEPS, RESTART = 20, 10, 0.1
 """Width of :func:`topics`; steps and restart of its personalised PageRank."""
+
+ANCHORS = 1000
+"""Number of nodes that t-SNE places, since its time is most of that of a page."""
 
 OVERSAMPLING, POWERS = 10, 6
 """Additional columns and number of power iterations of the randomised SVD."""
@@ -304,6 +309,22 @@ def _weighted(x: sp.csr_array | np.ndarray) -> sp.csr_array | np.ndarray:
     present = np.asarray((matrix > 0).sum(0)).ravel()
     idf = np.log((1 + matrix.shape[0]) / (1 + present))
     return normalize(sp.csr_array(matrix).multiply(idf).tocsr())
+
+
+@lru_cache(maxsize=1)
+def layout(discovery: Discovery) -> np.ndarray:
+    """Position ``[V, 2]`` of each node: t-SNE of at most ``ANCHORS`` nodes; each of the others
+    lies among the three of these nodes that are most similar to it."""
+    shown, state = embedding.sample(len(discovery.cluster), ANCHORS), discovery.state
+    points = np.empty((len(state), 2))
+    points[shown] = embedding.map_2d(state[shown].numpy(), "tsne")
+    others = np.setdiff1d(np.arange(len(state)), shown)
+    for part in np.array_split(others, len(others) // 4096 + 1):
+        nearest = torch.cdist(state[part], state[shown]).topk(min(3, len(shown)), largest=False)
+        weight = 1 / nearest.values.clamp(min=1e-6).numpy()
+        near = points[shown][nearest.indices.numpy()]
+        points[part] = (near * (weight / weight.sum(1, keepdims=True))[:, :, None]).sum(1)
+    return points
 
 
 def kmeans(x: Tensor, num_clusters: int, restarts: int = 10, seed: int = 0) -> Tensor:

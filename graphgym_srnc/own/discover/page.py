@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Mapping, Sequence
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
 
 from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data.describe import FEW
 from graphgym_srnc.data.names import Names
-from graphgym_srnc.own.discover.clusters import Discovery
+from graphgym_srnc.own.discover.clusters import Discovery, layout
 from graphgym_srnc.own.discover.evidence import FLAT, Evidence
 from graphgym_srnc.own.discover.table import Row
 from graphgym_srnc.plots import embedding
-from graphgym_srnc.plots.style import INK, PALE, PALETTE, encode, style
+from graphgym_srnc.plots.style import INK, PALETTE, encode, style
 from graphgym_srnc.report.html import fill
 
 MOST_NODES, LONGEST_TEXT = 200_000, 120
 """Maximum number of nodes on the map and of letters of a node's text, for a page below 40 MB."""
-
-ANCHORS = 1000
-"""Number of nodes that t-SNE places, since its time is most of that of a page."""
 
 SIDE = 2**16 - 1
 """Coordinates are whole numbers from 0 to this, by the longer side of the map."""
@@ -94,43 +89,18 @@ def pictures(discovery: Discovery, evidence: Evidence) -> dict[str, bytes]:
     return {"map": encode(map_figure(discovery)), "evidence": encode(curves)}
 
 
-@lru_cache(maxsize=1)
-def layout(discovery: Discovery) -> np.ndarray:
-    """Position ``[V, 2]`` of each node: t-SNE of at most ``ANCHORS`` nodes; each of the others
-    lies among the three of these nodes that are most similar to it."""
-    shown, state = embedding.sample(len(discovery.cluster), ANCHORS), discovery.state
-    points = np.empty((len(state), 2))
-    points[shown] = embedding.map_2d(state[shown].numpy(), "tsne")
-    others = np.setdiff1d(np.arange(len(state)), shown)
-    for part in np.array_split(others, len(others) // 4096 + 1):
-        nearest = torch.cdist(state[part], state[shown]).topk(min(3, len(shown)), largest=False)
-        weight = 1 / nearest.values.clamp(min=1e-6).numpy()
-        near = points[shown][nearest.indices.numpy()]
-        points[part] = (near * (weight / weight.sum(1, keepdims=True))[:, :, None]).sum(1)
-    return points
-
-
 @style()
 def map_figure(discovery: Discovery) -> Figure:
-    """Figure of at most 2,000 nodes (t-SNE): new clusters in colour, known classes grey."""
-    shown = embedding.sample(len(discovery.cluster))
-    points, cluster = layout(discovery)[shown], discovery.cluster[shown].numpy()
-    known = len(discovery.known)
+    """Figure of at most 2,000 nodes (t-SNE), with all known classes in one colour."""
+    shown, known = embedding.sample(len(discovery.cluster)), len(discovery.known)
+    points, group = layout(discovery)[shown], discovery.cluster[shown].sub(known - 1).clamp(min=0)
     figure = Figure(figsize=(7.2, 5.6), dpi=130)
     axes = figure.subplots()
-    dots: dict[str, Any] = {"linewidths": 0, "alpha": 0.85}
-    x, y = points[cluster < known].T
-    axes.scatter(x, y, s=7, color="#CFCFCF", label="clusters of known classes", **dots)
-    box = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": INK, "alpha": 0.9}
-    look: dict[str, Any] = {"ha": "center", "va": "center", "weight": "bold", "color": INK}
-    for k, color in enumerate(_colours(len(discovery.new))):
-        x, y = points[cluster == known + k].T
-        axes.scatter(x, y, s=9, color=color, label=f"cluster {k + 1}", **dots)
-        if len(x):
-            axes.text(np.median(x), np.median(y), str(k + 1), bbox=box, **look)
-    axes.set(xticks=[], yticks=[], title="map of the clustered nodes (t-SNE)")
-    axes.spines[:].set(visible=True, color=PALE)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=2.5, handletextpad=0.3)
+    names = [f"cluster {new.number}" + f": {new.name}" * bool(new.name) for new in discovery.new]
+    names = ["known classes", *names]
+    handles = embedding.scatter(axes, points, group.numpy(), names)
+    axes.set_title("map of the clustered nodes (t-SNE)")
+    axes.legend(handles=[*handles.values()], loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple, Sequence
+from typing import Any, NamedTuple, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +15,13 @@ from graphgym_srnc.core.text import plain
 from graphgym_srnc.data import read
 from graphgym_srnc.data.names import Names, of_folder
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.discover.clusters import Cluster, Discovery, are_words, features
+from graphgym_srnc.own.discover.clusters import (
+    Cluster,
+    Discovery,
+    are_words,
+    features,
+    layout,
+)
 
 LONGEST, SHARED = 160, 0.5
 """Maximum length of a node's line, and the share of common words from which two clusters may be one
@@ -127,6 +133,24 @@ def to_csv(rows: Sequence[Row], raw: bool = False) -> str:
         size = len(row.cluster.nodes)
         lines.append([row.cluster.number, size, *values, row.nearest, *lists, row.cluster.name])
     return text.to_csv([head, *lines], raw)
+
+
+def of_nodes(discovery: Discovery, names: Names) -> dict[str, list[Any]]:
+    """Columns of a table of all nodes by name."""
+    points, groups = layout(discovery), [discovery.every[k] for k in discovery.cluster.tolist()]
+    given = {"id": names.ids, "text": names.texts}
+    return {
+        "node": list(range(len(points))),
+        **{column: list(values) for column, values in given.items() if values is not None},
+        "x": points[:, 0].tolist(),
+        "y": points[:, 1].tolist(),
+        "class": [[*discovery.classes, "unknown"][k] for k in discovery.label.tolist()],
+        "p_unknown": discovery.posterior[:, -1].tolist(),
+        "cluster": [cluster.number for cluster in groups],
+        "cluster_name": [cluster.name for cluster in groups],
+        "newness": [cluster.newness for cluster in groups],
+        "typical": discovery.typical.tolist(),
+    }
 
 
 # Names of nodes and feature columns.
