@@ -209,7 +209,10 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     found = clusters.find(graph, p, 6, [f"={NASTY}"] * 3).named({1: NASTY})
     rows = table.rows(found, graph, names, 4)
     curves = evidence.gather(graph, p, found.state)
-    drawn, every_node = page.pictures(found, curves), page.map_data(found, names)
+    drawn, every_node = (
+        page.pictures(found, curves),
+        page.map_data(found, names, [row.words for row in rows[3:]]),
+    )
     commands = {"again": NASTY, "naming": NASTY, "merge": NASTY}
     html = page.render(NASTY, rows, found, curves, drawn, every_node, commands, {}, NASTY)
     assert not re.search(r"<(link|iframe|a)\b", html) and "http" not in html.replace("http-eq", "")

@@ -19,6 +19,7 @@ from graphgym_srnc.own.discover.clusters import Cluster, Discovery
 from tests import browser
 
 HOSTILE = "</script><script>document.title = 'run'</script><img src=x onerror=alert(1)> & 'quotes'"
+WORDS = [["vase", "bowl", "cup"], ["art"]]
 CLASSES = ["lamps", HOSTILE, "phones"]
 NEEDS_BROWSER = pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium on this machine")
 
@@ -47,7 +48,7 @@ def made(
     monkeypatch.setattr(page, "MOST_NODES", most)
     texts = [f"a text of node {k}, {HOSTILE}" for k in range(count)]
     names = Names([f"P{k}" for k in range(count)], texts, None)
-    return page.map_data(found, names), found, places
+    return page.map_data(found, names, WORDS), found, places
 
 
 def written(data: dict[str, Any], found: Discovery, file: Path) -> str:
@@ -75,7 +76,7 @@ def test_every_node_has_its_place_and_its_groups(monkeypatch):
     by_cluster, by_class, by_chance = data["colourings"]
     assert unpacked(by_cluster["of"]).tolist() == found.cluster.tolist()
     assert unpacked(by_class["of"]).tolist() == found.label.tolist()
-    assert by_cluster["names"][3:] == ["new 1", "new 2: new art"]
+    assert by_cluster["names"][3:] == ["new 1: vase, bowl", "new 2: new art"]
     assert by_class["names"][3] == "unknown"
     known, new = by_cluster["colours"][:3], by_cluster["colours"][3:]
     assert {*known} == {page.GREY} and len({*new} - {page.GREY}) == 2
@@ -83,7 +84,7 @@ def test_every_node_has_its_place_and_its_groups(monkeypatch):
     assert chance == pytest.approx(np.where(found.label == 3, 0.7, 0.1), abs=1e-4)
     assert unpacked(by_chance["of"]).tolist() == np.where(found.label == 3, 3, 0).tolist()
     assert data["ids"][7] == "P7" and data["texts"][7].startswith("a text of node 7, </script>")
-    assert [text for _, _, text in data["marks"]] == ["1", "2: new art"]
+    assert [text for _, _, text in data["marks"]] == ["1: vase, bowl", "2: new art"]
     assert data["newness"] == [0.9, 0.8, 0.7, 0.6, 0.5]
 
 
@@ -91,7 +92,7 @@ def test_a_map_of_one_place_and_without_names(monkeypatch):
     found, places = generated(300)
     monkeypatch.setattr(page, "layout", lambda discovery: np.zeros_like(places))
     monkeypatch.setattr(page, "MOST_NODES", 50)
-    data = page.map_data(found, Names())
+    data = page.map_data(found, Names(), WORDS)
     shown = page.embedding.sample(300, 50).tolist()
     assert {*unpacked(data["x"])} == {page.SIDE // 2} and data["texts"] is None
     assert max(shown) >= 50 and data["ids"] == [f"node {k}" for k in shown]

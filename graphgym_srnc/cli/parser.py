@@ -300,10 +300,10 @@ class Help(argparse.HelpFormatter):
     """Help whose indented lines, which are examples, stay as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        blocks = groupby(text.splitlines(), key=lambda line: line.startswith("  "))
+        parts = groupby(text.splitlines(), key=lambda line: line.startswith("  "))
         lines = (
             block if is_example else textwrap.wrap(" ".join(block), width)
-            for is_example, block in blocks
+            for is_example, block in parts
         )
         return "\n".join(chain.from_iterable(lines))
 
@@ -331,7 +331,7 @@ def _add_commands(
     metavar = "{" + ",".join([*texts, *others]) + "}"
     commands = parser.add_subparsers(dest=dest, required=True, metavar=metavar)
     for name, text in texts.items():
-        description, options, *others = text.strip("\n").split("\n\n")
+        description, options, *blocks = text.strip("\n").split("\n\n")
         # The first sentence is the line in the list of commands.
         summary = description.partition(". ")[0].rstrip(".").replace("\n", " ")
         own = commands.add_parser(
@@ -342,7 +342,7 @@ def _add_commands(
             formatter_class=Help,
         )
         add_options(own, options)
-        for block in others:
+        for block in blocks:
             title, _, below = block.partition(":\n")
             if below.startswith("--"):
                 add_options(own.add_argument_group(title), below)

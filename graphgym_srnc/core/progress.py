@@ -162,7 +162,7 @@ class RunProgress(_Display):
         """Count a step; ``known`` is how many there are in the phases that have begun."""
         self.taken += 1
         self.known = max(self.known, self.taken + count - number - 1)
-        self.within = max(self.within, number / count)
+        self.within += (1 - self.within) / (2 * count)  # other phases may follow in this part
         self.tick()
 
     def episode(self, number: int, most: int, text: str) -> None:

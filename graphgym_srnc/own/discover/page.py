@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from itertools import zip_longest
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Mapping, Sequence
@@ -122,9 +121,7 @@ def evidence_figure(evidence: Evidence, num_clusters: int) -> Figure:
     return figure
 
 
-def map_data(
-    discovery: Discovery, names: Names, words: Sequence[Sequence[str]] = ()
-) -> dict[str, Any]:
+def map_data(discovery: Discovery, names: Names, words: Sequence[Sequence[str]]) -> dict[str, Any]:
     """What the script of the map reads, as JSON values; arrays of one number per node are base64.
 
     Args:
@@ -146,10 +143,9 @@ def map_data(
     known, cluster = len(discovery.known), discovery.cluster.numpy()[shown]
     label, p_unknown = discovery.label.numpy()[shown], discovery.posterior[:, -1].numpy()[shown]
     called = [f"known: {plain(name)}" for name in discovery.classes]
-    for new, own in zip_longest(discovery.new, words, fillvalue=()):
-        called.append(
-            ": ".join(filter(None, [f"new {new.number}", new.name or ", ".join(own[:2])]))
-        )
+    for new, own in zip(discovery.new, words):
+        name = new.name or ", ".join(own[:2])
+        called.append(": ".join(filter(None, [f"new {new.number}", name])))
     fifth = np.minimum((p_unknown * len(RAMP)).astype(int), len(RAMP) - 1)
     fifths = [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)]
     by_class = [*discovery.classes, "unknown"]
