@@ -261,14 +261,6 @@ def test_a_key_that_the_method_does_not_read_is_told(tmp_path, capsys):
     )
 
 
-def test_a_grid_tells_what_none_of_its_runs_reads(tmp_path, capsys):
-    words = ["--dry-run", "--out-dir", str(tmp_path), "erm.rounds", "2", "dann.rounds", "2"]
-    assert main(["grid", "--grid", "grids/testing", *words]) == 0
-    assert capsys.readouterr().err == (
-        "note: train.mode erm, iid, pgl, srnc does not read dann.rounds; the value has no effect\n"
-    )
-
-
 def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
     from graphgym_srnc.methods.erm import ERM as Method
 
@@ -373,7 +365,7 @@ def test_progress_never_goes_back(monkeypatch, capsys):
     told = capsys.readouterr().out
     assert "run 1 of 2, seed 7: reading data, 0 % in 0 s\n" in told
     assert "run 1 of 2, seed 7: pre-training, step 1 of 2" in told
-    assert "run 2 of 2, seed 8: episode 1 of 2 done, validation 90.0 %, step 18 of 18" in told
+    assert "run 2 of 2, seed 8: episode 1 of 2 done, step 18 of 18, validation 90.0 %" in told
     shares = [*map(int, re.findall(r"(\d+) % in", told))]
     assert shares == sorted(shares) and shares[0] == 0 and 50 in shares and shares[-1] > 80
     counts = [*map(int, re.findall(r"seed 7.*step (\d+)", told))]

@@ -8,7 +8,6 @@ import csv
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -311,18 +310,6 @@ def test_a_join_on_id_finds_all_rows(home, monkeypatch, capsys):
     assert rows("again.csv") == first and {row["cluster_name"] for row in first} >= {"new"}
 
 
-@pytest.mark.slow
-def test_parquet_and_graph_folders_keep_ids(home, monkeypatch, capsys):
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    monkeypatch.chdir(home)
-    words = "discover results/e --clusters 4 --name 1=new --nodes n.parquet --labels-out next"
-    assert main([*words.split(), "--overwrite"]) == 0
-    assert pandas.read_parquet("n.parquet")["id"].tolist() == IDS
-    assert [row["id"] for row in rows("next/nodes.csv")] == IDS
-    assert "formula" not in capsys.readouterr().err
-
-
 # The terminal.
 
 QUICK = (
@@ -362,8 +349,3 @@ def test_a_terminal_that_takes_no_text(home, shell, words):
         assert done.returncode == 1 and "No space left" in done.stderr
     if words == QUICK[1]:
         assert done.returncode == 0 and done.stdout.isascii()
-
-
-def test_all_streams_are_as_they_were(capsys):
-    streams = sys.stdout, sys.stderr
-    assert main(["options", "erm"]) == 0 and (sys.stdout, sys.stderr) == streams

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EVERY = 10.0
 """Minimum number of seconds between two plain lines."""
 
-WIDTH, BAR = 80, 16
+WIDTH, BAR = 80, 10
 """Maximum width of lines on a terminal, and width of the bar."""
 
 _displays: list[_Display] = []
@@ -130,8 +130,9 @@ class RunProgress(_Display):
 
     def __str__(self) -> str:
         run = f"run {self.done + 1} of {self.total}, " * (self.total > 1)
-        step = f", step {self.taken} of {self.known}" * (self.taken > 0)
-        return f"{run}{self.name}: {self.status}{step}" if self.status else ""
+        step = f", step {self.taken} of {self.known}" * (self.within > 0)
+        status, comma, score = self.status.partition(", ")  # a narrow terminal cuts off the score
+        return f"{run}{self.name}: {status}{step}{comma}{score}" if status else ""
 
     @property
     def share(self) -> float:
