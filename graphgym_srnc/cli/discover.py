@@ -82,10 +82,11 @@ def _discover(
         raise InputError.plain("--labels-out", "no cluster has a name", hint)
     found = found.named(cluster_names)
     rows = table.rows(found, graph, names, args.top)
-    labels = {name: n["source"] for name, n in model.result["labels"].items() if n["source"]}
-    warning = few_labels(model.result["labels"])
-    print(f"{table.to_text(rows)}\n")
-    for line in [evidence.summary(curves), f"warning: {warning}"][: 1 + bool(warning)]:
+    counts = model.result.get("labels", {})
+    labels = {feedback.in_words(name): count["source"] for name, count in counts.items()}
+    warning = few_labels(counts)
+    lines = [*table.to_text(rows).splitlines(), "", evidence.summary(curves)]
+    for line in [*lines, *[f"warning: {warning}"] * bool(warning)]:
         tell(line)
     if args.evaluate:
         for score, value in evidence.rate(found, task).items():
@@ -108,7 +109,7 @@ def _discover(
     drawn = page.pictures(found, curves) if args.out or args.figures else {}
     if args.out:
         data = Path(args.graph).name if task is None else task.name.removeprefix("file/")
-        spoken = [row.words for row in rows if row.cluster.number]
+        spoken = [row.words if names.words else [] for row in rows if row.cluster.number]
         html = page.render(
             f"New classes in {data}",
             rows,

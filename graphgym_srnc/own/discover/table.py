@@ -23,7 +23,7 @@ from graphgym_srnc.own.discover.clusters import (
     layout,
 )
 
-LONGEST, SHARED = 160, 0.5
+LONGEST, SHARED = 160, 0.3
 """Maximum length of a node's line, and the share of common words from which two clusters may be one
 class."""
 
@@ -50,7 +50,7 @@ class Row(NamedTuple):
         cluster: the cluster.
         nearest: the known class with the highest probability, and its probability.
         words, nodes: its typical words, and its most typical nodes.
-        twins: other new clusters that share half of these words, so that they may be one class.
+        twins: other new clusters that share a third of these words, so that they may be one class.
     """
 
     cluster: Cluster
