@@ -34,7 +34,7 @@ TOPICS, STEPS, RESTART = 20, 10, 0.1
 ANCHORS = 1000
 """Number of nodes that t-SNE places, since its time is most of that of a page."""
 
-OVERSAMPLING, POWERS = 10, 4
+OVERSAMPLING, POWERS = 10, 6
 """Additional columns and number of power iterations of the randomised SVD."""
 
 
