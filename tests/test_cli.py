@@ -3,8 +3,10 @@ command that cannot run."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -131,6 +133,7 @@ def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys):
     [
         ("--cfg no/such", "--cfg"),
         ("gnn.no_such 1", "gnn.no_such"),
+        ("train.mode srncc", "train.mode"),
         ("gnn.dim_inner", "overrides"),
         ("--repeat 0", "--repeat"),
         ("--name ../up", "name"),
@@ -258,14 +261,6 @@ def test_a_key_that_the_method_does_not_read_is_told(tmp_path, capsys):
     )
 
 
-def test_a_grid_tells_what_none_of_its_runs_reads(tmp_path, capsys):
-    words = ["--dry-run", "--out-dir", str(tmp_path), "erm.rounds", "2", "dann.rounds", "2"]
-    assert main(["grid", "--grid", "grids/testing", *words]) == 0
-    assert capsys.readouterr().err == (
-        "note: train.mode erm, iid, pgl, srnc does not read dann.rounds; the value has no effect\n"
-    )
-
-
 def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
     from graphgym_srnc.methods.erm import ERM as Method
 
@@ -350,14 +345,38 @@ def test_default_names_say_config_data_and_method(cfg, words, shift, name, tmp_p
     assert arguments.default_name(cfg, words.split(), shift) == name
 
 
-def test_plain_progress_tells_of_a_long_start(monkeypatch, capsys):
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_never_goes_back(monkeypatch, capsys):
     monkeypatch.setattr(progress, "EVERY", 0)
     with progress.RunProgress(2) as display:
-        display.start("seed 7", "reading data")
-        display.doing("pre-training")
-        for _ in progress.steps(2):
-            pass
-        display.finish("done")
+        for seed in (7, 8):
+            display.start(f"seed {seed}", "reading data")
+            display.doing("pre-training", 0.3)
+            for number in range(3):
+                for steps in progress.steps(2), progress.steps(4):
+                    list(steps)
+                display.episode(number, 2, "validation 90.0 %")
+            display.finish("done")
+        assert display.times.startswith("time: ")
     told = capsys.readouterr().out
-    assert "run 1 of 2, seed 7: reading data, 0 s\n" in told
+    assert "run 1 of 2, seed 7: reading data, 0 % in 0 s\n" in told
     assert "run 1 of 2, seed 7: pre-training, step 1 of 2" in told
+    assert "run 2 of 2, seed 8: episode 1 of 2 done, step 18 of 18, validation 90.0 %" in told
+    shares = [*map(int, re.findall(r"(\d+) % in", told))]
+    assert shares == sorted(shares) and shares[0] == 0 and 50 in shares and shares[-1] > 80
+    counts = [*map(int, re.findall(r"seed 7.*step (\d+)", told))]
+    assert counts == sorted(counts) and counts[-1] == 18
+
+
+def test_a_terminal_gets_lines_of_80_columns():
+    out = Terminal()
+    progress.tell("many words " * 20, out)
+    with progress.RunProgress(1, out) as display:
+        display.start("a long name of a run " * 9, "pre-training")
+        display.finish("and as many words " * 20)
+    lines = re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", out.getvalue()).splitlines()
+    assert max(map(len, lines)) <= 80 and "many words many" in lines[0]

@@ -16,10 +16,10 @@ import torch
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover import evidence, page
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery
-from graphgym_srnc.own.discover.table import NAMELESS
 from tests import browser
 
 HOSTILE = "</script><script>document.title = 'run'</script><img src=x onerror=alert(1)> & 'quotes'"
+WORDS = [["vase", "bowl", "cup"], ["art"]]
 CLASSES = ["lamps", HOSTILE, "phones"]
 NEEDS_BROWSER = pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium on this machine")
 
@@ -48,14 +48,14 @@ def made(
     monkeypatch.setattr(page, "MOST_NODES", most)
     texts = [f"a text of node {k}, {HOSTILE}" for k in range(count)]
     names = Names([f"P{k}" for k in range(count)], texts, None)
-    return page.map_data(found, names), found, places
+    return page.map_data(found, names, WORDS), found, places
 
 
 def written(data: dict[str, Any], found: Discovery, file: Path) -> str:
     """The page with this map."""
-    curves = evidence.Evidence(*[evidence.Curve("curve", [4, 5], [0.1, 0.2], 5)] * 3)
+    curves = evidence.Evidence(*[evidence.Curve("curve", [4, 5], [0.1, 0.2], [0, 0], 5)] * 2)
     images = dict.fromkeys(("map", "evidence"), page.encode(page.evidence_figure(curves, 5)))
-    html = page.render(HOSTILE, [], found, curves, images, data, "again", "naming")
+    html = page.render(HOSTILE, [], found, curves, images, data, {"again": "a", "naming": "b"})
     file.write_text(html)
     return html
 
@@ -76,7 +76,7 @@ def test_every_node_has_its_place_and_its_groups(monkeypatch):
     by_cluster, by_class, by_chance = data["colourings"]
     assert unpacked(by_cluster["of"]).tolist() == found.cluster.tolist()
     assert unpacked(by_class["of"]).tolist() == found.label.tolist()
-    assert by_cluster["names"][3:] == ["new 1", "new 2: new art"]
+    assert by_cluster["names"][3:] == ["new 1: vase, bowl", "new 2: new art"]
     assert by_class["names"][3] == "unknown"
     known, new = by_cluster["colours"][:3], by_cluster["colours"][3:]
     assert {*known} == {page.GREY} and len({*new} - {page.GREY}) == 2
@@ -84,7 +84,7 @@ def test_every_node_has_its_place_and_its_groups(monkeypatch):
     assert chance == pytest.approx(np.where(found.label == 3, 0.7, 0.1), abs=1e-4)
     assert unpacked(by_chance["of"]).tolist() == np.where(found.label == 3, 3, 0).tolist()
     assert data["ids"][7] == "P7" and data["texts"][7].startswith("a text of node 7, </script>")
-    assert [text for _, _, text in data["marks"]] == ["1", "2: new art"]
+    assert [text for _, _, text in data["marks"]] == ["1: vase, bowl", "2: new art"]
     assert data["newness"] == [0.9, 0.8, 0.7, 0.6, 0.5]
 
 
@@ -92,7 +92,7 @@ def test_a_map_of_one_place_and_without_names(monkeypatch):
     found, places = generated(300)
     monkeypatch.setattr(page, "layout", lambda discovery: np.zeros_like(places))
     monkeypatch.setattr(page, "MOST_NODES", 50)
-    data = page.map_data(found, NAMELESS)
+    data = page.map_data(found, Names(), WORDS)
     shown = page.embedding.sample(300, 50).tolist()
     assert {*unpacked(data["x"])} == {page.SIDE // 2} and data["texts"] is None
     assert max(shown) >= 50 and data["ids"] == [f"node {k}" for k in shown]
@@ -105,7 +105,7 @@ def test_a_page_of_a_large_graph_is_bounded_and_says_so(monkeypatch, tmp_path):
     assert unpacked(data["colourings"][0]["of"]).tolist() == found.cluster[nodes].tolist()
     assert all(len(text) <= page.LONGEST_TEXT for text in data["texts"])
     html = written(data, found, tmp_path / "page.html")
-    assert "A random sample of 1000 of 3000 nodes is shown." in html
+    assert "A random sample of 1,000 of 3,000 nodes is shown." in html
     small = written(made(90, monkeypatch)[0], generated(90)[0], tmp_path / "small.html")
     assert "A random sample" not in small
 

@@ -57,7 +57,7 @@ def test_its_own_target_gives_the_stored_scores(out, capsys):
     saved = build.load_model(out / "one" / "0")
     task, table = build.task_of(saved), rows(out / "own.csv")
     assert [int(row["node"]) for row in table] == list(range(200))
-    assert list(table[0])[:5] == ["node", "class", "probability", "known", "gnn_cluster"]
+    assert list(table[0])[:5] == ["node", "class", "given_label", "probability", "p_known"]
     assert "wrote" in told
     label = np.array([saved.class_names.index(row["class"]) for row in table])
     found = f1_score(task.target.y[task.test], label[task.test], average="micro")
@@ -66,10 +66,24 @@ def test_its_own_target_gives_the_stored_scores(out, capsys):
     np.testing.assert_allclose(each.sum(1), 1, atol=1e-9)
     np.testing.assert_array_equal(each.argmax(1), label)
     np.testing.assert_allclose([float(row["probability"]) for row in table], each.max(1))
-    np.testing.assert_allclose([float(row["known"]) for row in table], 1 - each[:, -1], atol=1e-12)
+    np.testing.assert_allclose(
+        [float(row["p_known"]) for row in table], 1 - each[:, -1], atol=1e-12
+    )
     for k, name in enumerate(saved.class_names):
         line = next(line.split() for line in told.splitlines() if line.startswith(f"{name} "))
         assert int(line[1]) == (label == k).sum()
+
+
+def test_labels_that_the_model_disagrees_with(out, capsys):
+    words = ["--out", out / "labels.csv", "--disagreements", out / "other.csv"]
+    assert here("predict", out / "one", *words) == 0
+    told, table, other = capsys.readouterr().out, rows(out / "labels.csv"), rows(out / "other.csv")
+    wrong = [row for row in table if row["given_label"] not in ("", row["class"])]
+    assert sorted(other, key=lambda row: int(row["node"])) == wrong and wrong
+    sure = [float(row["probability"]) for row in other]
+    assert sure == sorted(sure, reverse=True)
+    labelled = sum(row["given_label"] != "" for row in table)
+    assert f"disagrees with {len(wrong)} of {labelled} given labels" in told
 
 
 def test_a_graph_with_new_nodes_in_every_form(out):
@@ -101,7 +115,7 @@ def test_a_graph_with_new_nodes_in_every_form(out):
         assert [saved.class_names.index(row["class"]) for row in table] == want.label.tolist()
         assert [int(row["gnn_cluster"]) for row in table] == want.cluster.tolist()
         np.testing.assert_allclose(
-            [float(row["known"]) for row in table], 1 - want.posterior[:, -1], atol=1e-6
+            [float(row["p_known"]) for row in table], 1 - want.posterior[:, -1], atol=1e-6
         )
         ids = ["'=1+2", "n1"] if words[1] == folder else [None, None]
         assert [row.get("id") for row in table[:2]] == ids
@@ -141,6 +155,9 @@ def test_a_model_of_an_estimator(out, capsys):
         (["one", "--graph", "bare.npz"], "graph: x"),
         (["one", "--out", "nowhere/a.csv"], "--out"),
         (["one", "--out", "there.csv"], "--overwrite"),
+        (["one", "--graph", "there.csv", "--out", "there.csv", "--overwrite"], "also an input"),
+        (["one", "--graph", "wide.npz", "--disagreements", "d.csv"], "--graph are not read"),
+        (["one", "--out", "d.csv", "--disagreements", "d.csv"], "is also --out"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -164,7 +181,7 @@ def test_parquet(tmp_path, monkeypatch):
         import pandas
 
         predict.check_table("--out", tmp_path / "a.parquet", False)
-        predictions.write(tmp_path / "a.parquet", columns)
+        (tmp_path / "a.parquet").write_bytes(predictions.encode("a.parquet", columns))
         assert pandas.read_parquet(tmp_path / "a.parquet").to_dict("list") == columns
     monkeypatch.setattr(predict, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"graphgym-srnc\[parquet\]"):

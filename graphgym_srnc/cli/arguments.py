@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.errors import InputError
@@ -19,15 +19,13 @@ from graphgym_srnc.io.settings import config_root, flatten, is_volatile
 if TYPE_CHECKING:
     from yacs.config import CfgNode
 
-    from graphgym_srnc.sweep.jobs import Limits
-
 OVERWRITE = "--overwrite  replace existing output files"
 TRUST = """\
 --trust  load data files that can execute code, such as the pickles that PyG reads; use it only for
     files whose author you trust"""
 
 ARGUMENT = re.compile(
-    r"^([\w\[\]-]+)(?: ([^\s=+*?!&]+)([+*?!&])?)?(?:=(\S+))?  (.*(?:\n +.*)*)$", re.MULTILINE
+    r"^([\w\[\]-]+)(?: ([^\s=+*?!&#]+)([+*?!&#])?)?(?:=(\S+))?  (.*(?:\n +.*)*)$", re.MULTILINE
 )
 
 SPEAKING = ("dataset.format", "dataset.name", "train.mode")
@@ -47,6 +45,7 @@ def add_options(group: argparse._ActionsContainer, text: str) -> None:
         --metric NAME+  an option with several values; + * ? are those of argparse's ``nargs``
         --out FILE!  an option that is required
         --name NAME&  an option that may be repeated
+        --ends COLUMN#  an option with two values
         --[no-]figures  an option that can be on, off or left out
 
     Two spaces stand before the help text, which continues in indented lines.
@@ -69,6 +68,8 @@ def add_options(group: argparse._ActionsContainer, text: str) -> None:
             settings["required"] = True
         elif nargs == "&":
             settings |= {"action": "append", "default": []}
+        elif nargs == "#":
+            settings["nargs"] = 2
         elif nargs:
             settings = {"default": None if nargs == "?" else [], "nargs": nargs} | settings
         group.add_argument(name.replace("[no-]", ""), **settings)
@@ -79,24 +80,6 @@ def _typed(text: str) -> int | float | str:
         with contextlib.suppress(ValueError):
             return kind(text)
     return text
-
-
-@contextlib.contextmanager
-def trusting(args: argparse.Namespace) -> Iterator[None]:
-    """Trust data files inside this block if the command line has ``--trust``."""
-    with contextlib.ExitStack() as stack:
-        if getattr(args, "trust", False):
-            from graphgym_srnc.data import untrusted
-
-            stack.enter_context(untrusted.trusted())
-        yield
-
-
-def limits(args: argparse.Namespace) -> Limits:
-    """Time, memory and retries of a run."""
-    from graphgym_srnc.sweep.jobs import Limits
-
-    return Limits(args.time_limit, args.memory_limit, args.retries)
 
 
 def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence[str] = ()) -> None:
@@ -127,6 +110,19 @@ def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence
         problem, hint = "exists", "Name another file, or add --overwrite to replace it"
     if problem:
         raise InputError.plain(option, f"{file!r} {problem}", hint)
+
+
+def check_inputs(outs: Mapping[str, str | None], inputs: Iterable[str | None]) -> None:
+    """Refuse an output file, by option, that the command also reads or writes otherwise.
+
+    Raises:
+        InputError: names the option.
+    """
+    read = {os.path.realpath(path): "an input" for path in inputs if path}
+    for option, out in outs.items():
+        if out and (what := read.setdefault(os.path.realpath(out), option)) != option:
+            message = f"{out!r} is also {what} of this command"
+            raise InputError.plain(option, message, "Name another file")
 
 
 def check_folder(option: str, folder: str | None, overwrite: bool) -> None:

@@ -4,36 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from graphgym_srnc.cli import arguments, make
-
-
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add ``data`` and its actions."""
-    what = "list data sets, show a shift before training, or make a graph from your own files"
-    parser = make.add_action(subparsers, "data", what)
-    actions = parser.add_subparsers(
-        dest="action", required=True, metavar="{list,show,make,example}"
-    )
-    listing = make.add_action(actions, "list", "list data sets and whether their files are present")
-    help = "look in this data folder (default: $GRAPHGYM_SRNC_DATA or ./datasets)"
-    listing.add_argument("--root", default="", help=help)
-    what = "show graphs, splits, label distributions and warnings before training"
-    show = make.add_action(actions, "show", what)
-    help = "read this yaml file or shipped config (default: the package's default config)"
-    show.add_argument("--cfg", metavar="FILE", help=help)
-    help = "draw the label distributions to FILE, such as shift.png (default: draw none)"
-    show.add_argument("--out", metavar="FILE", help=help)
-    arguments.add_options(show, f"{arguments.OVERWRITE}\n{arguments.TRUST}")
-    help = "set config keys, such as open_set.num_unseen 2"
-    show.add_argument("overrides", nargs="*", metavar="key value", help=help)
-    make.add_parsers(actions)
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the action."""
     if args.action == "list":
-        list_data(args.root)
+        list_data(args.root or "")
     elif args.action == "show":
         show(args.cfg, args.overrides, args.out, args.overwrite)
     else:
@@ -72,20 +51,43 @@ def list_data(root: str) -> None:
 
 
 def show(cfg: str | None, overrides: list[str], out: str | None, overwrite: bool = False) -> None:
-    """Print the shift that a config describes, and draw it if ``out`` names a file.
+    """Print the shift that a config describes, and write it to the page or picture ``out``.
 
     Raises:
-        InputError: a bad config, bad data, or a picture that cannot be written.
+        InputError: a bad config, bad data, or a file that cannot be written.
     """
     from graphgym_srnc.data.describe import describe
     from graphgym_srnc.gym import build_task, load_config
+    from graphgym_srnc.io.atomic import write_text
     from graphgym_srnc.plots import charts, style
     from graphgym_srnc.report.summary import show_shift
 
-    arguments.check_out("--out", out, overwrite, (".png", ".pdf", ".svg"))
+    arguments.check_out("--out", out, overwrite, (".html", ".png", ".pdf", ".svg"))
     summary = describe(build_task(load_config(cfg, overrides)))
     show_shift(summary)
     if out:
         with arguments.writing("--out", out):
-            style.save(charts.shift_figure(summary), Path(out))
+            if out.lower().endswith(".html"):
+                write_text(Path(out), _page(summary))
+            else:
+                style.save(charts.shift_figure(summary), Path(out))
         print(f"wrote {out}")
+
+
+def _page(summary: dict[str, Any]) -> str:
+    """The result of ``describe`` as HTML, with bars on the scale of the largest class."""
+    from graphgym_srnc import own
+    from graphgym_srnc.report.html import fill
+
+    labels, graphs = summary["labels"], summary["graphs"]
+    sides = ("source", "target")
+    return fill(
+        Path(own.__file__).with_name("shift.html"),
+        title=f"Data of {summary['name']}",
+        largest={side: max(1, *(count[side] for count in labels.values())) for side in sides},
+        facts=[*next(iter(graphs.values()))],
+        labels=labels,
+        graphs=graphs,
+        splits=summary["splits"],
+        warnings=summary["warnings"],
+    )

@@ -20,7 +20,7 @@ from graphgym_srnc.io.settings import difference
 from graphgym_srnc.report import compare, render
 from graphgym_srnc.report.frame import collect
 from graphgym_srnc.sweep import execute, local, plan, space, worker
-from graphgym_srnc.sweep.jobs import Executor
+from graphgym_srnc.sweep.jobs import Executor, Limits
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
@@ -113,7 +113,7 @@ def _list(cells: Sequence[plan.Cell], base: CfgNode) -> None:
 def _executor(
     args: argparse.Namespace, workers: int, cells: Sequence[plan.Cell]
 ) -> Iterator[Executor]:
-    limits = arguments.limits(args)
+    limits = Limits(args.time_limit, args.memory_limit, args.retries)
     if args.executor == "local":
         with local.warm(worker.execute, limits, workers) as executor:
             yield executor

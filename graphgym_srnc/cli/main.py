@@ -17,7 +17,7 @@ from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.parser import build_parser
 from graphgym_srnc.core import environment
 from graphgym_srnc.errors import InputError, each
-from graphgym_srnc.io import config_files, store
+from graphgym_srnc.io import config_files, records
 
 MAX_CHARACTERS = 2000
 """How much of an error is printed."""
@@ -84,7 +84,11 @@ def _command(words: Sequence[str]) -> int:
             raise
         hint = "Install it with: pip install 'graphgym-srnc[tune]'"
         raise InputError.plain("tune", "the package optuna is not installed", hint) from error
-    with arguments.trusting(args):
+    if not getattr(args, "trust", False):
+        return command.main(args) or 0
+    from graphgym_srnc.data import untrusted
+
+    with untrusted.trusted():
         return command.main(args) or 0
 
 
@@ -146,19 +150,9 @@ def _terminable(is_process: bool) -> Iterator[list[int]]:
         signal.signal(number, signal.SIG_DFL)
         raise KeyboardInterrupt
 
-    def forgotten(error: sys.UnraisableHookArgs) -> None:
-        # Python forgets what is raised in finalisers and in callbacks of weak references, which it
-        # calls in the middle of anything: the signal comes again when that is over.
-        if not issubclass(error.exc_type, KeyboardInterrupt):
-            return hook(error)
-        number = signals.pop() if signals else signal.SIGINT
-        signal.signal(number, stop)
-        threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
-
     if threading.current_thread() is not threading.main_thread():
         yield signals
         return
-    hook, sys.unraisablehook = sys.unraisablehook, forgotten
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     before = {number: old for number, old in before.items() if old not in (None, signal.SIG_IGN)}
     for number in before:
@@ -166,7 +160,6 @@ def _terminable(is_process: bool) -> Iterator[list[int]]:
     try:
         yield signals
     finally:
-        sys.unraisablehook = hook
         for number, old in before.items():
             signal.signal(number, signal.SIG_DFL if is_process else old)
 

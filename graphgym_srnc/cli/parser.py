@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
+from itertools import chain, groupby
 
 from graphgym_srnc import __version__
-from graphgym_srnc.cli import data
 from graphgym_srnc.cli.arguments import OVERWRITE, TRUST, add_options
 
 FOLDERS = """\
-folders DIR+  folder of an experiment, or a folder that contains experiments at any depth"""
+folders DIR+  read this folder of an experiment, or all experiments at any depth in this folder"""
 
 RAW = """\
 --raw  write text to .csv files unchanged (default: put a ' before what a spreadsheet would take
     for a formula)"""
 
 LIMITS = """\
+where to run:
 --jobs N=0  run N processes on this machine; 0 = one per core
 --time-limit S=0.0  stop an attempt of a run after S seconds; 0 = no limit
 --memory-limit MIB=0.0  limit the memory of a run's process; 0 = no limit
@@ -159,16 +161,18 @@ Verify the checksums of stored results. The command reads every file that a SHA2
 lists, every record, checkpoint and graph folder of `data make`, in DIR and below. It
 changes nothing. The exit status is 1 if a file is damaged.
 
-folder DIR  folder of an experiment, a folder of experiments, or a graph folder
+folder DIR  check this folder of an experiment, of experiments or of a graph
 """,
     "predict": f"""
 Predict the class of every node with a trained run.
 
-run RUN  folder of a run or an experiment, or a model file
+run RUN  use the model in this folder of a run or an experiment, or this model file
 --graph FILE  read another graph, in a format of the shift `file`; its labels are not read (default:
     the target graph of the run)
 --features FILE  read the features of --graph from FILE if the graph is a list of edges
 --out FILE!  write the predictions to FILE, .csv or .parquet
+--disagreements FILE  write the nodes whose class is not their given label to FILE, the most
+    probable first; they are often label errors
 --probabilities  add a column with the probability of each class
 {RAW}
 {OVERWRITE}
@@ -181,7 +185,7 @@ Give --graph the whole graph, old and new nodes together: a GNN needs the neighb
     "discover": f"""
 Cluster the nodes that a trained run predicts as unknown, and describe each cluster.
 
-run RUN  folder of an open-set run, or of an experiment (its lowest seed is read)
+run RUN  use the model in this folder of an open-set run, or of an experiment (its lowest seed)
 --graph FILE  read another graph, in a format of the shift `file` (default: the target graph of the
     run)
 --features FILE  read the features of --graph from FILE if the graph is a list of edges
@@ -214,7 +218,94 @@ List methods, shifts, backbones and all config keys with their defaults.
 block BLOCK?  list one block only: a method, a shift, train or dataset (default: all)
 """,
 }
-"""What each command does, its arguments, examples, and arguments of the group 'where to run'."""
+"""What each command does, its arguments, examples, and groups of arguments with their titles."""
+
+INPUTS = (
+    "a node table and a list of links; one .graphml, .gexf, .gml, .net or .json file with both; "
+    "or a .pt file"
+)
+
+DATA_COMMANDS = {
+    "list": """
+List data sets and whether their files are present.
+
+--root FOLDER  look in this data folder (default: $GRAPHGYM_SRNC_DATA or ./datasets)
+""",
+    "show": f"""
+Show graphs, splits, label distributions and warnings before training.
+
+--cfg FILE|NAME  read this yaml file or shipped config (default: the package's default config)
+--out FILE  write the label distributions and warnings to a page.html, or draw the distributions to
+    a .png, .pdf or .svg file (default: print only)
+{OVERWRITE}
+{TRUST}
+
+Give config keys and their values last, such as open_set.num_unseen 2.
+""",
+    "make": f"""
+Make a graph folder from your own tables, texts or heterogeneous graph.
+
+inputs FILE+  read {INPUTS}
+--out FOLDER!  write the graph folder to FOLDER
+--overwrite  replace a graph folder that this program made
+
+  data make nodes.csv edges.csv --text title --out FOLDER
+  data make graph.graphml --text title --out FOLDER
+  data make hetero.pt --node paper --metapath paper-author-paper --out FOLDER
+Repeat an option to name several columns, or separate them by commas.
+docs/tutorials/own-graph.md shows an example of each.
+
+tables, or a .graphml, .gexf, .gml, .net or .json file:
+--id COLUMN  read node ids from this column (default: id, or one whose cells links have)
+--label COLUMN  read classes from this column, or `none` (default: label, class, ...)
+--split COLUMN  read train, val, test or nothing from this column (default: split)
+--ends COLUMN#  read node ids of links from these columns (default: source and target, ...)
+--text COLUMN&  turn this text column into a bag of words
+--numbers COLUMN&  use this column of numbers as a feature; '*' = all others
+--categories COLUMN&  make one feature for each value of this column
+--embeddings FILE  add your own features, an .npy array [V, D] in the order of the nodes
+--spectral N=0  add N spectral features of the links
+--like FOLDER  make the same features as in this graph folder, so that its model fits
+--skip-missing  leave out links to unknown ids (default: they are an error)
+--keep first|last  keep one of different rows with the same id (default: they are an error)
+
+a heterogeneous graph:
+--node TYPE  keep the nodes of this type
+--metapath PATH&  link two nodes by this path of types, such as paper-author-paper
+--bag PATH  count the nodes at the end of this path as features (default: own features)
+--top N=0  keep the N strongest neighbours of each node; 0 = all
+--min-count N=0  drop links that fewer than N paths support
+--max-degree N=0  skip intermediate nodes with more than N links; 0 = no limit
+
+text features (scikit-learn's TfidfVectorizer):
+--counts  count words with CountVectorizer (default: TF-IDF)
+--max-words N=2000  keep the N most frequent words
+--min-nodes N=2  drop words in fewer than N nodes
+--stop-words english|none=english  leave out common words of this list
+""",
+    "example": """
+Write an example node table and list of links, with two unlabelled topics.
+
+out FOLDER  write the tables to FOLDER
+--nodes N=20000  write N nodes
+--labelled SHARE=0.05  label this share of the nodes of the other topics
+--seed N=0  seed the random graph
+--overwrite  replace an example that this program wrote
+""",
+}
+"""The actions of the command ``data``."""
+
+
+class Help(argparse.HelpFormatter):
+    """Help whose indented lines, which are examples, stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        parts = groupby(text.splitlines(), key=lambda line: line.startswith("  "))
+        lines = (
+            block if is_example else textwrap.wrap(" ".join(block), width)
+            for is_example, block in parts
+        )
+        return "\n".join(chain.from_iterable(lines))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -227,25 +318,37 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"graphgym-srnc {__version__}")
     add_options(parser, "--debug  show the traceback of internal errors")
-    metavar = "{" + ",".join([*COMMANDS, "data"]) + "}"
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar=metavar)
-    for name, text in COMMANDS.items():
-        description, options, epilog, where, *_ = [*text.strip().split("\n\n"), "", ""]
+    commands = _add_commands(parser, "command", COMMANDS, "data")
+    what = "list data sets, show a shift before training, or make a graph from your own files"
+    data = commands.add_parser("data", help=what, description=f"{what.capitalize()}.")
+    _add_commands(data, "action", DATA_COMMANDS)
+    return parser
+
+
+def _add_commands(
+    parser: argparse.ArgumentParser, dest: str, texts: dict[str, str], *others: str
+) -> argparse._SubParsersAction:
+    metavar = "{" + ",".join([*texts, *others]) + "}"
+    commands = parser.add_subparsers(dest=dest, required=True, metavar=metavar)
+    for name, text in texts.items():
+        description, options, *blocks = text.strip("\n").split("\n\n")
         # The first sentence is the line in the list of commands.
         summary = description.partition(". ")[0].rstrip(".").replace("\n", " ")
-        own = subparsers.add_parser(
+        own = commands.add_parser(
             name,
             help=summary[0].lower() + summary[1:],
             description=description,
-            epilog=epilog,
             allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=Help,
         )
         add_options(own, options)
-        if where:
-            add_options(own.add_argument_group("where to run"), where)
+        for block in blocks:
+            title, _, below = block.partition(":\n")
+            if below.startswith("--"):
+                add_options(own.add_argument_group(title), below)
+            else:
+                own.epilog = block
         if "--cfg" in options:
-            own.usage = f"graphgym-srnc {name} [options] [key value ...]"
+            own.usage = f"{own.prog} [options] [key value ...]"
             own.set_defaults(overrides=[])
-    data.add_parser(subparsers)
-    return parser
+    return commands

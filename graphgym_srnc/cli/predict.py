@@ -10,9 +10,11 @@ import torch
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import environment
+from graphgym_srnc.core.progress import tell
 from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
+from graphgym_srnc.io import atomic
 
 
 def main(args: argparse.Namespace) -> None:
@@ -21,32 +23,63 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         InputError: the run, the graph or the file is not what it must be; nothing was written.
     """
-    check_table("--out", args.out, args.overwrite)
+    outs = {"--out": args.out, "--disagreements": args.disagreements}
+    for option, file in outs.items():
+        check_table(option, file, args.overwrite)
     if args.features and not args.graph:
         raise InputError.plain("--features", "it has no effect without --graph", "Add --graph")
+    if args.disagreements and args.graph:
+        message = "the labels of --graph are not read, so no prediction disagrees with them"
+        raise InputError.plain("--disagreements", message, "Leave out one of the two")
+    arguments.check_inputs(outs, [args.run, args.graph, args.features])
     model = build.load_model(args.run)
-    folder: Path | None
+    folder, given = None, None
     if args.graph:
         graph, folder = model.read(args.graph, args.features)
     else:
-        graph, folder = build.task_of(model).target, model.folder()
+        arguments.check_inputs(outs, model.inputs())
+        task, folder = build.task_of(model), model.folder()
+        graph, given = task.target, predictions.given_labels(model, task)
     if (wanted := model.config.get("num_threads")) is not None:
         torch.set_num_threads(environment.threads(wanted, graph.edge_index.size(1)))
-    ids = None if folder is None else names.of_folder(folder, graph.num_nodes).ids
+    found = names.of_folder(folder, graph.num_nodes) if folder else names.Names()
     prediction = model.predict(graph)
 
-    columns = predictions.table(model, prediction, ids, args.probabilities)
-    predictions.write(Path(args.out), columns, raw=args.raw)
+    columns = predictions.table(model, prediction, found.ids, given, args.probabilities)
     print(predictions.summary(model, prediction))
     doubts = model.result.get("verdict", {}).get("sentences", {})
     for note in [*doubts.values(), *predictions.notes(model, graph)]:
-        print(f"note: {note}")
-    print(f"wrote {args.out}")
+        tell(f"note: {note}")
+    if labelled := sum(map(bool, given or ())):
+        other = predictions.disagreements(columns)
+        count = len(other["node"])
+        hint = " --disagreements FILE lists them." * (count > 0 and not args.disagreements)
+        tell(
+            f"The model disagrees with {count:,} of {labelled:,} given labels "
+            f"({100 * count / labelled:.1f} %). The surest of them are often label errors.{hint}"
+        )
+    write(Path(args.out), "--out", predictions.encode(args.out, columns, args.raw))
+    if args.disagreements:
+        if found.texts:
+            other["text"] = [found.texts[node] for node in other["node"]]
+        content = predictions.encode(args.disagreements, other, args.raw)
+        write(Path(args.disagreements), "--disagreements", content)
 
 
-def check_table(option: str, file: str, overwrite: bool) -> None:
+def write(path: Path, option: str, content: bytes) -> None:
+    """Write a file, whole or not at all, and print its place.
+
+    Raises:
+        InputError: the file cannot be written; names the option.
+    """
+    with arguments.writing(option, path):
+        atomic.write_bytes(path, content)
+    print(f"wrote {path}")
+
+
+def check_table(option: str, file: str | None, overwrite: bool) -> None:
     """Check before any work that a table of nodes can be written; see ``arguments.check_out``."""
     arguments.check_out(option, file, overwrite, (".csv", ".parquet"))
-    if Path(file).suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
+    if file and Path(file).suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
         hint = "Write a .csv file, or install it with: pip install 'graphgym-srnc[parquet]'"
         raise InputError.plain(option, "the package pyarrow is not installed", hint)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Sequence
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import parallel, text
-from graphgym_srnc.core.progress import RunProgress
+from graphgym_srnc.core.progress import RunProgress, tell
 from graphgym_srnc.gym import load_config, run
 from graphgym_srnc.gym.prepare import check_data, choose_batches
 from graphgym_srnc.io import store
@@ -59,9 +59,9 @@ def _main(args: argparse.Namespace) -> None:
         return
     arguments.remark([cfg])
     if batches:
-        print(f"note: {batches}", file=sys.stderr)
+        tell(f"note: {batches}", sys.stderr)
     for warning in experiment.warnings:
-        print(f"warning: {warning}", flush=True)
+        tell(f"warning: {warning}")
     done = len(seeds) - len(missing)
     data = cfg.dataset.format == "file" and cfg.file.path or cfg.dataset.name
     print(
@@ -95,6 +95,7 @@ def _run_all(
             progress.finish(summary.line(result))
             for warning in result["warnings"]:
                 progress.say(f"warning: seed {seed}: {warning}")
+        progress.say(progress.times)
 
 
 def _show_next(experiment: Experiment, cfg: CfgNode) -> None:

@@ -19,6 +19,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.io import store
 from graphgym_srnc.sweep import chosen, local, search
+from graphgym_srnc.sweep.jobs import Limits
 from graphgym_srnc.sweep.study import Study
 from graphgym_srnc.sweep.worker import execute
 
@@ -51,10 +52,11 @@ def main(args: argparse.Namespace) -> int:
     if args.dry_run:
         return 0
 
+    limits = Limits(args.time_limit, args.memory_limit, args.retries)
     try:
         with (
             arguments.writing("out_dir", str(study.folder)),
-            local.warm(execute, arguments.limits(args), args.jobs or environment.cores()) as runs,
+            local.warm(execute, limits, args.jobs or environment.cores()) as runs,
             GridProgress(study.most_runs) as progress,
         ):
             study.run(runs, progress)

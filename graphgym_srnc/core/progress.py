@@ -1,13 +1,16 @@
-"""Progress of runs and of their gradient steps: bars on a terminal, plain lines elsewhere."""
+"""Progress of runs and of their gradient steps: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 import time
 from typing import TYPE_CHECKING, Iterator, TextIO
 
 from rich import progress as rich_progress
 from rich.console import Console
+from rich.table import Column
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -15,25 +18,31 @@ if TYPE_CHECKING:
 EVERY = 10.0
 """Minimum number of seconds between two plain lines."""
 
-_phases: list[list[int]] = []
-"""Nested phases: number of steps done, and number of all steps."""
+WIDTH, BAR = 80, 10
+"""Maximum width of lines on a terminal, and width of the bar."""
 
 _displays: list[_Display] = []
-"""Displays that print a line now and then as steps are done; bars refresh themselves."""
 
 
 def steps(count: int) -> Iterator[int]:
     """Yield the numbers ``0 .. count - 1`` of the steps of a phase, which displays show."""
-    own = [0, count]
-    _phases.append(own)
-    try:
-        for number in range(count):
-            own[0] = number
-            for display in _displays:
-                display.tick()
-            yield number
-    finally:
-        _phases.remove(own)
+    for number in range(count):
+        for display in _displays:
+            display.step(number, count)
+        yield number
+
+
+def tell(line: str, out: TextIO | None = None) -> None:
+    """Print a line; a terminal gets it wrapped at words."""
+    out = out or sys.stdout
+    if out.isatty():
+        line = textwrap.fill(line, width(), subsequent_indent="  ", break_on_hyphens=False)
+    print(line, file=out, flush=True)
+
+
+def width() -> int:
+    """Width of lines on a terminal."""
+    return min(WIDTH, shutil.get_terminal_size().columns)
 
 
 class _Display:
@@ -53,16 +62,15 @@ class _Display:
 
     def __enter__(self) -> Self:
         if self.out.isatty():
+            state = Column(no_wrap=True, overflow="ellipsis", max_width=max(width() - BAR - 28, 10))
             self.bar = rich_progress.Progress(
-                rich_progress.TextColumn("{task.fields[state]}", markup=False),
-                rich_progress.BarColumn(),
-                rich_progress.MofNCompleteColumn(),
-                rich_progress.TimeElapsedColumn(),
-                rich_progress.TimeRemainingColumn(),
-                console=Console(file=self.out),
+                rich_progress.TextColumn("{task.fields[state]}", markup=False, table_column=state),
+                rich_progress.BarColumn(bar_width=BAR),
+                rich_progress.TextColumn("{task.fields[state].clock}"),
+                console=Console(file=self.out, width=width()),
                 transient=True,
             )
-            self.bar.add_task("", total=None, state=self)
+            self.bar.add_task("", total=1.0, state=self)
             self.bar.start()
         _displays.append(self)
         return self
@@ -72,57 +80,112 @@ class _Display:
         if self.bar is not None:
             self.bar.stop()
 
+    @property
+    def share(self) -> float:
+        """Share of the work that is done."""
+        return self.done / max(self.total, 1)
+
+    @property
+    def clock(self) -> str:
+        """Share, time and estimated time left."""
+        elapsed, share = time.monotonic() - self.begin, self.share
+        left = f", {_time(elapsed / share - elapsed)} left" if 0.02 < share < 1 else ""
+        return f"{100 * share:.0f} % in {_time(elapsed)}{left}"
+
     def say(self, line: str) -> None:
         """Print a line that stays."""
         if self.bar is None:
-            print(line, file=self.out, flush=True)
+            tell(line, self.out)
         else:
-            self.bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+            self.bar.console.print(line, markup=False, highlight=False)
+
+    def step(self, number: int, count: int) -> None:
+        """Take note of a step of a phase, and print the state now and then."""
+        self.tick()
 
     def tick(self) -> None:
-        """Print the state if there is no bar and the last state is ``EVERY`` seconds old."""
+        """Move the bar, or print the state if the last one is ``EVERY`` seconds old."""
         now = time.monotonic()
-        if self.bar is None and str(self) and now - self.last_line > EVERY:
-            self.say(f"{self}, {now - self.begin:.0f} s")
-            self.last_line = now
-
-    def _move(self, done: int, total: int) -> None:
         if self.bar is not None:
-            self.bar.update(self.bar.task_ids[0], completed=done, total=total)
-        self.tick()
+            self.bar.update(self.bar.task_ids[0], completed=self.share)
+        elif str(self) and now - self.last_line > EVERY:
+            self.say(f"{self}, {self.clock}")
+            self.last_line = now
 
 
 class RunProgress(_Display):
-    """Progress of runs one after another, and of their episodes."""
+    """Progress of runs one after another, and of their parts and episodes.
 
-    name = status = ""
+    Neither the share that is done nor the count of gradient steps ever falls during a run.
+    """
+
+    name = status = part = ""
+    low = high = within = 0.0
+    taken = known = 0
+
+    def __init__(self, total: int, out: TextIO | None = None) -> None:
+        super().__init__(total, out)
+        self.spent: dict[str, float] = {}
+        self.since = self.begin
 
     def __str__(self) -> str:
         run = f"run {self.done + 1} of {self.total}, " * (self.total > 1)
-        step = "".join(f", step {done} of {count}" for done, count in _phases[-1:])
-        return f"{run}{self.name}: {self.status}{step}" if self.status else ""
+        step = f", step {self.taken} of {self.known}" * (self.within > 0)
+        status, comma, score = self.status.partition(", ")  # a narrow terminal cuts off the score
+        return f"{run}{self.name}: {status}{step}{comma}{score}" if status else ""
+
+    @property
+    def share(self) -> float:
+        """Share of all runs that is done."""
+        return min((self.done + self._own) / max(self.total, 1), 1.0)
+
+    @property
+    def _own(self) -> float:
+        return self.low + (self.high - self.low) * self.within
+
+    @property
+    def times(self) -> str:
+        """How long the parts of all runs took."""
+        seconds = {part: round(time, 1) for part, time in self.spent.items() if round(time, 1)}
+        parts = ", ".join(f"{part} {time:.1f}" for part, time in seconds.items())
+        return f"time: {sum(seconds.values()):.1f} s ({parts})"
 
     def start(self, name: str, status: str) -> None:
-        """Begin a run, or another part of a command."""
+        """Begin a run."""
+        self.name, self.taken, self.known = name, 0, 0
         self.doing(status)
-        self.name, self.begin = name, time.monotonic()
-        if self.bar is not None:
-            self.bar.reset(self.bar.task_ids[0])
 
-    def doing(self, status: str) -> None:
-        """Show what the run does until the next episode is done."""
+    def doing(self, status: str, until: float = 0.0) -> None:
+        """Begin a part of the run, at whose end the share ``until`` of the run is done."""
+        self._begin(status, status, until)
+
+    def step(self, number: int, count: int) -> None:
+        """Count a step; ``known`` is how many there are in the phases that have begun."""
+        self.taken += 1
+        self.known = max(self.known, self.taken + count - number - 1)
+        self.within += (1 - self.within) / (2 * count)  # other phases may follow in this part
         self.tick()
-        self.status = status
 
     def episode(self, number: int, most: int, text: str) -> None:
         """End an episode, of at most ``most`` after episode 0."""
-        self.status = f"episode {number} of {most} done, {text}"
-        self._move(number + 1, most + 1)
+        self.high = max(self._own, (number + 1) / (most + 2))
+        status = f"episode {number} of {most} done, {text}"
+        self._begin("episodes", status, (number + 2) / (most + 2))
 
     def finish(self, line: str) -> None:
         """End the run; its line stays on the screen."""
-        self.done, self.status = self.done + 1, ""
+        self._begin("", "", 0.0)
+        self.done, self.low, self.high = self.done + 1, 0.0, 0.0
         self.say(line)
+
+    def _begin(self, part: str, status: str, until: float) -> None:
+        now = time.monotonic()
+        if self.part:
+            self.spent[self.part] = self.spent.get(self.part, 0.0) + now - self.since
+        self.part, self.since, self.status = part, now, status
+        self.low, self.within = self.high, 0.0
+        self.high = max(self.low, until)
+        self.tick()
 
 
 class GridProgress(_Display):
@@ -136,16 +199,20 @@ class GridProgress(_Display):
     def __exit__(self, *error: object) -> None:
         super().__exit__()
         if self.bar is None and self.done:
-            self.say(f"{self}, {time.monotonic() - self.begin:.0f} s")
+            self.say(f"{self}, {self.clock}")
 
     def finish(self, line: str, failed: bool = False) -> None:
         """End a run; only the line of a failed run stays on the screen."""
         self.done, self.failed = self.done + 1, self.failed + failed
         if failed:
             self.say(line)
-        self._move(self.done, self.total)
+        self.tick()
 
     def skip(self, number: int) -> None:
         """Reduce the number of runs."""
         self.total -= number
-        self._move(self.done, self.total)
+        self.tick()
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

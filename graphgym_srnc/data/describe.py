@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.core.text import clean
+from graphgym_srnc.core.text import clean, listed
+
+FEW = 5
+"""Number of training labels below which a class gives a warning."""
 
 
 def describe(task: ShiftTask) -> dict[str, Any]:
@@ -120,7 +123,19 @@ def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -
         absent = [name for i, name in enumerate(known_names(task)) if i not in present]
         if absent:
             warnings.append(f"{part}: no node belongs to class {', '.join(absent)}")
-    fewest = min(count["source"] for count in labels.values() if count["source"])
-    if fewest < 5:
-        warnings.append(f"train: a class has only {fewest} labelled node(s)")
+    if few := few_labels(labels):
+        warnings.append(few)
     return warnings
+
+
+def few_labels(labels: Mapping[str, Mapping[str, int]]) -> str:
+    """A warning about classes with few training labels, see :func:`label_counts`; "" if none."""
+    few = {name: count["source"] for name, count in labels.items() if 0 < count["source"] < FEW}
+    if not few:
+        return ""
+    named = listed([f"{name} ({count})" for name, count in few.items()])
+    return (
+        f"Fewer than {FEW} training labels: {named}. Predictions of "
+        f"{'this class' if len(few) == 1 else 'these classes'} are unreliable. Label more nodes,"
+        " or remove the labels."
+    )

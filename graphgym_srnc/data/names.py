@@ -14,9 +14,9 @@ from graphgym_srnc.errors import InputError
 class Names(NamedTuple):
     """Names in the order of nodes and feature columns; None = there are none."""
 
-    ids: list[str] | None
-    texts: list[str] | None
-    words: list[str] | None
+    ids: list[str] | None = None
+    texts: list[str] | None = None
+    words: list[str] | None = None
 
 
 def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None = None) -> Names:

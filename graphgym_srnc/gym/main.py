@@ -133,7 +133,7 @@ def register_train() -> None:
 class Logged(run.Quiet):
     """Shows how far a run is where GraphGym shows its epochs: on the terminal and in its log."""
 
-    def doing(self, status: str) -> None:
+    def doing(self, status: str, until: float = 0.0) -> None:
         logging.info(status)
 
     def episode(self, number: int, most: int, text: str) -> None:

@@ -2,62 +2,72 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 import pandas
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones.features import feature_warnings
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import aligned, clean, to_csv
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import atomic
 from graphgym_srnc.train.model import Prediction, TrainedModel
 
 FEW = 100
 """Nodes below which a mean over them is a rough one."""
 
 
+def given_labels(model: TrainedModel, task: ShiftTask) -> list[str]:
+    """Class name of each labelled target node, as in the data of the run; "" without a label."""
+    return [model.class_names[k] if k >= 0 else "" for k in task.target.y.tolist()]
+
+
 def table(
-    model: TrainedModel, prediction: Prediction, ids: Sequence[str] | None, probabilities: bool
+    model: TrainedModel,
+    prediction: Prediction,
+    ids: Sequence[str] | None,
+    given: Sequence[str] | None = None,
+    probabilities: bool = False,
 ) -> dict[str, list[Any]]:
-    """Columns by name, with a value a node; with ``probabilities`` one for each class, too."""
+    """Columns by name, with one value per node.
+
+    Args:
+        model, prediction: the model, and what it predicts.
+        ids: ids of the nodes.
+        given: result of :func:`given_labels`; None = the labels are not known.
+        probabilities: whether to add a column for each class.
+    """
     label, posterior = prediction.label, prediction.posterior
     columns: dict[str, list[Any]] = {"node": list(range(len(label)))}
     if ids is not None:
         columns["id"] = list(ids)
     columns["class"] = [model.class_names[k] for k in label.tolist()]
+    if given is not None:
+        columns["given_label"] = list(given)
     columns["probability"] = posterior.gather(1, label[:, None])[:, 0].tolist()
     if model.method.task.unknown is not None:
-        columns["known"] = (1 - posterior[:, -1]).tolist()
+        columns["p_known"] = (1 - posterior[:, -1]).tolist()
     if prediction.cluster is not None:
         columns["gnn_cluster"] = prediction.cluster.tolist()
-    if probabilities:
-        columns |= {f"p_{name}": p.tolist() for name, p in zip(model.class_names, posterior.T)}
+    for name, p in zip(model.class_names, posterior.T) if probabilities else ():
+        columns[f"p_class_{name}" if f"p_{name}" in columns else f"p_{name}"] = p.tolist()
     return columns
 
 
-def write(
-    path: Path, columns: dict[str, list[Any]], option: str = "--out", raw: bool = False
-) -> None:
-    """Write a table into a ``.csv`` or ``.parquet`` file, whole or not at all.
+def disagreements(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """The rows of a :func:`table` whose class is not the given label, the most probable first."""
+    frame = pandas.DataFrame(columns)
+    other = frame[(frame["given_label"] != "") & (frame["given_label"] != frame["class"])]
+    return other.sort_values("probability", ascending=False, kind="stable").to_dict("list")
 
-    Args:
-        path, columns: the file, and its columns by name.
-        option: what errors name.
-        raw: see :func:`graphgym_srnc.core.text.to_csv`; a ``.parquet`` file holds text as it is.
 
-    Raises:
-        InputError: the file cannot be written; names ``option``.
+def encode(file: str, columns: dict[str, list[Any]], raw: bool = False) -> bytes:
+    """Content of a ``.csv`` or ``.parquet`` file with these columns, by the suffix of its name.
+
+    A ``.parquet`` file holds text as it is; for ``raw`` see :func:`graphgym_srnc.core.text.to_csv`.
     """
-    if path.suffix.lower() == ".parquet":
-        content = pandas.DataFrame(columns).to_parquet(None, engine="pyarrow", index=False)
-    else:
-        content = to_csv([columns, *zip(*columns.values())], raw).encode()
-    try:
-        atomic.write_bytes(path, content)
-    except OSError as error:
-        raise InputError.plain(option, f"{path} cannot be written ({error.strerror})") from error
+    if file.lower().endswith(".parquet"):
+        return pandas.DataFrame(columns).to_parquet(None, engine="pyarrow", index=False)
+    return to_csv([columns, *zip(*columns.values())], raw).encode()
 
 
 def summary(model: TrainedModel, prediction: Prediction) -> str:
@@ -68,8 +78,8 @@ def summary(model: TrainedModel, prediction: Prediction) -> str:
         of_class = sure[label == k]
         mean = f"{float(of_class.mean()):.3f}" if len(of_class) else "-"
         share = f"{100 * len(of_class) / len(label):.1f} %"
-        lines.append([clean(name), str(len(of_class)), share, mean])
-    lines.append(["all", str(len(label)), "", f"{float(sure.mean()):.3f}"])
+        lines.append([clean(name), f"{len(of_class):,}", share, mean])
+    lines.append(["all", f"{len(label):,}", "", f"{float(sure.mean()):.3f}"])
     return aligned(lines).rstrip("\n")
 
 

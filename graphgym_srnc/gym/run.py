@@ -81,8 +81,8 @@ class Extras(NamedTuple):
 class Quiet:
     """Shows nothing of a run; has the methods of :class:`RunProgress` that a run calls."""
 
-    def doing(self, status: str) -> None:
-        """What the run does now, where that may take long."""
+    def doing(self, status: str, until: float = 0.0) -> None:
+        """What the run does now, and the share of the run that is done after that."""
 
     def episode(self, number: int, most: int, text: str) -> None:
         """An episode is done, of at most ``most`` after episode 0."""
@@ -135,14 +135,14 @@ class Recorder:
             self.board = TensorBoard(directory, events, figures, every, how, start=begin)
             self.board.maps = self.before["maps"]
         self.board(episode, method, task)
-        done = f"val {100 * episode.val['micro_f1']:.1f}"
+        done = f"validation {100 * episode.val['micro_f1']:.1f} %"
         self.watch.episode(episode.number, method.planned, done)
 
     def finish(
         self, record: RunRecord, method: Method, task: ShiftTask, settings: dict[str, Any]
     ) -> None:
         """Show the selected episode of a trained method, with the settings of its run."""
-        self.watch.doing("drawing figures" if self.extras.figures else "writing files")
+        self.watch.doing("drawing figures" if self.extras.figures else "writing files", 1.0)
         if self.board is not None:
             self.board.finish(record, method, task, settings)
 
@@ -287,9 +287,9 @@ def _train(
 
     recorder = Recorder(seed, cfg.train.checkpoint, experiment, watch, extras, resume)
     environment.reset_peak_memory()
-    watch.doing("reading data")
+    watch.doing("reading data", 0.05)
     task = build_task(cfg)
-    watch.doing("pre-training")
+    watch.doing("pre-training", 0.3)
     edges = max(graph.edge_index.size(1) for graph in (task.source, task.target))
     threads = environment.threads(cfg.num_threads, edges)
     torch.set_num_threads(threads)

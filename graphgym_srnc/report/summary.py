@@ -34,7 +34,7 @@ SHOWN = (*SCORES[:5], "unknown_auroc")
 """Scores of a printed summary, beside a user's own."""
 
 SELECTED = {
-    "target_val": ", best on validation",
+    "target_val": "",  # the line says its validation score
     "source_val": ", best on held-out source nodes",
     "target_modularity": ", best by modularity",
     "last": ", the last",
@@ -132,7 +132,7 @@ def line(result: records.Result) -> str:
     text = (
         f"seed {result['seed']}: kept episode {result['selected']} of"
         f" {len(result['history']) - 1}{SELECTED.get(result.get('selection', ''), '')} (validation"
-        f" {100 * result['val']['micro_f1']:.1f}): test Micro-F1 {test['micro_f1']}"
+        f" {100 * result['val']['micro_f1']:.1f} %): test Micro-F1 {test['micro_f1']}"
     )
     if "macro_recall" in test:  # GraphGym's own training may be asked for other metrics
         text += f", macro recall {test['macro_recall']}"

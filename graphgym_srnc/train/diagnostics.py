@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
+from graphgym_srnc.data.describe import few_labels, label_counts
 from graphgym_srnc.losses.alignment import alignment_cost
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train.metrics import expected_calibration_error, reliability
@@ -115,6 +116,8 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdi
     figures |= {f"{name}_ece": expected_calibration_error(c) for name, c in curves.items()}
 
     found = sentences(figures)
+    if few := few_labels(label_counts(task)):
+        found["few labels"] = few
     for topic in method.reported:
         found.pop(topic, None)  # a warning or a test of the method already covers it
     return Verdict(figures, found, curves)

@@ -114,6 +114,11 @@ class TrainedModel:
         dataset, file = self.config["dataset"], self.config["file"]
         return files.locate(file["path"] or dataset["name"], dataset["dir"], "file.path")
 
+    def inputs(self) -> list[str]:
+        """The files of the target graph of its run that a user may have named."""
+        folder = self.folder()
+        return [str(folder), self.config["file"]["features"]] if folder else []
+
     def read(self, path: str, features: str) -> tuple[Data, Path]:
         """Another graph without its labels, and where it lies.
 

@@ -7,23 +7,35 @@ the model predicts as known; its share of unknown nodes shows how many.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Mapping, Sequence
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from scipy.sparse.linalg import LinearOperator, svds
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import normalize
 from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Sparse, prepare
 from graphgym_srnc.backbones.features import Mapped
+from graphgym_srnc.core import progress
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.plots import embedding
 
 TOPICS, STEPS, RESTART = 20, 10, 0.1
 """Width of :func:`topics`; steps and restart of its personalised PageRank."""
+
+ANCHORS = 1000
+"""Number of nodes that t-SNE places, since its time is most of that of a page."""
+
+OVERSAMPLING, POWERS = 10, 6
+"""Additional columns and number of power iterations of the randomised SVD."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,12 +220,6 @@ def nearest(state: Tensor, centre: Tensor) -> tuple[Tensor, Tensor]:
     return first, torch.where(b.isinf(), 1.0, (b - a) / b.clamp(min=1e-12))
 
 
-def members(cluster: np.ndarray, count: int, dtype: type = np.float64) -> sp.csr_array:
-    """Matrix ``[count, V]`` with 1 where a node belongs to a cluster."""
-    places = cluster, np.arange(len(cluster))
-    return sp.csr_array((np.ones(len(cluster), dtype), places), shape=(count, len(cluster)))
-
-
 def separation(
     adjacency: sp.csr_array, cluster: np.ndarray, num_clusters: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -228,8 +234,9 @@ def separation(
         cluster: ``[V]``.
         num_clusters: :math:`C`.
     """
-    member = members(cluster, num_clusters)
-    between = (member @ adjacency @ member.T).toarray()
+    row, column = adjacency.nonzero()
+    pairs = np.bincount(cluster[row] * num_clusters + cluster[column], minlength=num_clusters**2)
+    between = pairs.reshape(num_clusters, num_clusters).astype(float)
     inside, ends = between.diagonal(), between.sum(1)
     volume = max(ends.sum(), 1.0)
     smaller = np.minimum(ends, volume - ends)
@@ -249,16 +256,19 @@ def topics(graph: Data, dim: int = TOPICS) -> Tensor:
     r"""The first principal axes of :math:`\sum_t \pi_t \hat A^t X`, ``[V, dim]``.
 
     The sum is ten steps of personalised PageRank. Rows of :math:`X` have length 1; columns of words
-    are weighted by inverse document frequency. The axes come from products with vectors, so neither
-    a dense ``[V, F]`` nor a ``[V, V]`` matrix is computed.
+    are weighted by inverse document frequency. A randomised SVD multiplies narrow matrices only, so
+    neither a dense ``[V, F]`` nor a ``[V, V]`` matrix is computed.
 
     Args:
         graph: a graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
         dim: number of axes; less on a graph with fewer nodes or features.
+
+    References:
+        Halko, Martinsson and Tropp (SIAM Review 2011).
     """
     prepared = prepare(graph, "auto")
-    x = _weighted(features(prepared.x))
-    loops = prepared.adjacency("loops").matrix.astype(np.float64)
+    x = _weighted(features(prepared.x)).astype(np.float32)
+    loops = prepared.adjacency("loops").matrix.astype(np.float32)
     walk = sp.csr_array(sp.diags_array(1 / np.asarray(loops.sum(1)).ravel()) @ loops)
     back = walk.T.tocsr()
 
@@ -268,23 +278,17 @@ def topics(graph: Data, dim: int = TOPICS) -> Tensor:
             out = (1 - RESTART) * (step @ out) + RESTART * v
         return out
 
-    def centred(v: np.ndarray) -> np.ndarray:
-        return v - v.mean(0)
+    def forward(v: np.ndarray) -> np.ndarray:
+        smoothed = smooth(x @ v, walk)
+        return smoothed - smoothed.mean(0)
 
-    dim = min(dim, min(x.shape) - 1)
-    if dim < 1:
-        return torch.from_numpy(centred(smooth(x @ np.eye(x.shape[1]), walk))).float()
-    product = LinearOperator(
-        x.shape,
-        matvec=lambda v: centred(smooth(x @ v, walk)),
-        rmatvec=lambda u: x.T @ smooth(centred(u), back),
-        dtype=np.float64,
-    )
-    rng = np.random.RandomState(0)
-    if np.abs(product @ rng.standard_normal(x.shape[1])).max() < 1e-9:
-        return torch.zeros(x.shape[0], dim)  # all nodes have one topic, which ARPACK refuses
-    left, scale, _ = svds(product, k=dim, v0=rng.standard_normal(min(x.shape)))
-    return torch.from_numpy(np.ascontiguousarray((left * scale)[:, ::-1])).float()
+    size = min(dim + OVERSAMPLING, *x.shape)
+    basis = np.random.RandomState(0).standard_normal((x.shape[1], size)).astype(np.float32)
+    for _ in progress.steps(POWERS):
+        image, _ = np.linalg.qr(forward(basis))
+        basis, _ = np.linalg.qr(x.T @ smooth(image - image.mean(0), back))
+    left, scale, _ = np.linalg.svd(forward(basis), full_matrices=False)
+    return torch.from_numpy(np.ascontiguousarray((left * scale)[:, :dim]))
 
 
 def features(x: Sparse | Tensor | Mapped) -> sp.csr_array | np.ndarray:
@@ -304,75 +308,29 @@ def _weighted(x: sp.csr_array | np.ndarray) -> sp.csr_array | np.ndarray:
         return matrix
     present = np.asarray((matrix > 0).sum(0)).ravel()
     idf = np.log((1 + matrix.shape[0]) / (1 + present))
-    matrix = sp.csr_array(matrix).multiply(idf).tocsr()
-    length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(1)).ravel())
-    return sp.csr_array(sp.diags_array(1 / np.maximum(length, 1e-12)) @ matrix)
+    return normalize(sp.csr_array(matrix).multiply(idf).tocsr())
 
 
-# K-means.
+@lru_cache(maxsize=1)
+def layout(discovery: Discovery) -> np.ndarray:
+    """Position ``[V, 2]`` of each node: t-SNE of at most ``ANCHORS`` nodes; each of the others
+    lies among the three of these nodes that are most similar to it."""
+    shown, state = embedding.sample(len(discovery.cluster), ANCHORS), discovery.state
+    points = np.empty((len(state), 2))
+    points[shown] = embedding.map_2d(state[shown].numpy(), "tsne")
+    others = np.setdiff1d(np.arange(len(state)), shown)
+    for part in np.array_split(others, len(others) // 4096 + 1):
+        nearest = torch.cdist(state[part], state[shown]).topk(min(3, len(shown)), largest=False)
+        weight = 1 / nearest.values.clamp(min=1e-6).numpy()
+        near = points[shown][nearest.indices.numpy()]
+        points[part] = (near * (weight / weight.sum(1, keepdims=True))[:, :, None]).sum(1)
+    return points
 
 
 def kmeans(x: Tensor, num_clusters: int, restarts: int = 10, seed: int = 0) -> Tensor:
-    """Spherical k-means: the cluster ``[V]`` of each point ``[V, D]`` by the cosine.
-
-    It starts ``restarts`` times with greedy k-means++ (Arthur and Vassilvitskii, SODA 2007), and
-    keeps the result with the least inertia. No cluster is empty.
-    """
-    points = _unit(np.ascontiguousarray(x.detach().cpu().numpy(), dtype=np.float32))
-    rng = np.random.RandomState(seed)
-    runs = (_lloyd(points, _plus_plus(points, num_clusters, rng)) for _ in range(restarts))
-    return torch.from_numpy(min(runs, key=lambda run: run[1])[0])
-
-
-def _lloyd(points: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarray, float]:
-    """Assign and average alternately until no point moves, at most 300 times."""
-    cluster = np.full(len(points), -1)
-    for _ in range(300):
-        distance = _distances(points, centroids)
-        before, cluster = cluster, distance.argmin(1)
-        _fill_empty(cluster, distance.min(1), len(centroids))
-        if np.array_equal(before, cluster):
-            break
-        sums = members(cluster, len(centroids), points.dtype.type) @ points
-        centroids = _unit(sums / np.bincount(cluster)[:, None].astype(points.dtype))
-    return cluster, float(((points - centroids[cluster]) ** 2).sum(dtype=np.float64))
-
-
-def _plus_plus(points: np.ndarray, num_clusters: int, rng: np.random.RandomState) -> np.ndarray:
-    """Add centroids: of some points drawn by squared distance the one that leaves the least."""
-    centroids, nearest = points[:0], np.full(len(points), np.inf, points.dtype)
-    trials = 2 + int(np.log(num_clusters))
-    while len(centroids) < num_clusters:
-        if len(centroids) and nearest.sum() > 0:
-            cumulated = nearest.cumsum(dtype=np.float64)
-            drawn = np.searchsorted(cumulated, rng.random_sample(trials) * cumulated[-1])
-            drawn = drawn.clip(max=len(points) - 1)
-        else:
-            drawn = rng.randint(len(points), size=1)
-        left = np.minimum(_distances(points, points[drawn]), nearest[:, None])
-        best = left.sum(0).argmin()
-        nearest = left[:, best]
-        centroids = np.concatenate([centroids, points[drawn[best]][None]])
-    return centroids
-
-
-def _fill_empty(cluster: np.ndarray, distance: np.ndarray, count: int) -> None:
-    """Give each empty cluster the point farthest from its centroid, in place; none gets empty."""
-    sizes = np.bincount(cluster, minlength=count)
-    if sizes.all():
-        return
-    farthest = iter(distance.argsort()[::-1])
-    for empty in np.flatnonzero(sizes == 0):
-        point = next(point for point in farthest if sizes[cluster[point]] > 1)
-        sizes[cluster[point]] -= 1
-        cluster[point] = empty
-
-
-def _distances(points: np.ndarray, centroids: np.ndarray) -> np.ndarray:
-    """Squared distances, ``[V, C]``."""
-    length, squares = (np.einsum("ij,ij->i", rows, rows) for rows in (points, centroids))
-    return np.maximum(length[:, None] - 2 * points @ centroids.T + squares, 0)
-
-
-def _unit(rows: np.ndarray) -> np.ndarray:
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    """K-means by the cosine: the cluster ``[V]`` of each point ``[V, D]``; some may be empty."""
+    points, means = F.normalize(x.detach().cpu(), dim=1), KMeans(num_clusters, n_init=restarts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # points that coincide
+        cluster = means.set_params(random_state=seed).fit_predict(points.numpy())
+    return torch.from_numpy(cluster).long()

@@ -1,7 +1,7 @@
 """How many clusters there may be, and how well clusters agree with true classes.
 
 No rule finds the number of classes on real graphs, where a class may consist of several communities
-and two classes may form one. So three curves give evidence, which is never the truth.
+and two classes may form one. So two curves give evidence, which is never the truth.
 """
 
 from __future__ import annotations
@@ -10,72 +10,65 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 import torch
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import eigsh
 from sklearn.metrics import adjusted_rand_score, average_precision_score
 from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import prepare
+from graphgym_srnc.core import progress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.discover.clusters import (
-    Discovery,
-    centres,
-    kmeans,
-    nearest,
-    separation,
-)
+from graphgym_srnc.own.discover.clusters import Discovery, centres, kmeans, nearest, separation
 from graphgym_srnc.train.metrics import clustering_scores
 
 BEYOND, SAMPLE = 10, 2000
 """Maximum number of new clusters tried, and maximum number of nodes that k-means learns from."""
 
 DRAWS, SHARE = 6, 0.7
-"""Number of clusterings that stability compares, and the share of nodes that each of them sees."""
+"""Number of clusterings with each number of clusters, and the share of nodes that each sees."""
 
 FLAT, STEADY = 0.02, 0.6
-"""Share of the largest modularity by which its plateau may be lower, and stability below which one
-new cluster is suggested, because no split is stable."""
+"""The smallest number within this share of the largest value is suggested; and the stability below
+which one new cluster is suggested, because no split is stable."""
 
 
 class Curve(NamedTuple):
-    """A figure over numbers of clusters ``counts``, and the number that it suggests."""
+    """A figure over numbers of clusters.
+
+    Args:
+        name: what it measures.
+        counts: numbers of clusters, known classes included.
+        values, errors: means and standard errors over clusterings of samples.
+        suggestion: the smallest number whose value is within ``FLAT`` of the largest.
+    """
 
     name: str
     counts: list[int]
     values: list[float]
+    errors: list[float]
     suggestion: int
 
 
 class Evidence(NamedTuple):
-    """Three curves over the number of clusters."""
+    """Two curves over the number of clusters."""
 
-    eigengap: Curve
     modularity: Curve
     stability: Curve
 
     @property
-    def bracket(self) -> tuple[int, int]:
-        """The smallest and the largest suggestion."""
-        suggestions = [curve.suggestion for curve in self]
-        return min(suggestions), max(suggestions)
-
-    @property
     def told(self) -> str:
-        """The bracket in words."""
-        return " to ".join(map(str, sorted({*self.bracket})))
+        """The suggestions as a range in words."""
+        return " to ".join(map(str, sorted({curve.suggestion for curve in self})))
 
 
 def gather(graph: Data, posterior: Tensor, state: Tensor) -> Evidence:
-    """All three curves, from one new cluster on.
+    """Both curves, from one new cluster on.
 
-    ``eigengap`` is that of the subgraph of unknown nodes (:func:`eigengaps`). ``modularity`` is
-    that of the whole clustering; the smallest number on its plateau is suggested. ``stability`` is
-    the mean adjusted Rand index of clusterings of unknown nodes that each learn from a sample of
-    them. One cluster is always stable, so it is suggested only where no split is stable.
+    Several clusterings of unknown nodes each learn from a sample of these nodes. ``modularity`` is
+    that of the whole graph when each node joins the nearest centre. ``stability`` is the mean
+    adjusted Rand index of a clustering and the others. One cluster is always stable, so it is
+    suggested only where no split is stable.
 
     Args:
         graph: with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
@@ -93,52 +86,36 @@ def gather(graph: Data, posterior: Tensor, state: Tensor) -> Evidence:
     samples = [_sample(drawn, max(int(SHARE * len(drawn)), 1), rng) for _ in range(DRAWS)]
     known = centres(state, label, num_known + 1)[:num_known]
 
-    def learnt(nodes: Tensor, count: int, seed: int) -> Tensor:
-        return centres(state[nodes], kmeans(state[nodes], count, restarts=3, seed=seed), count)
-
-    def modularity(new: int) -> float:
-        cluster, _ = nearest(state, torch.cat([known, learnt(drawn, new, 0)]))
-        return float(separation(adjacency, cluster.numpy(), num_known + new)[0].sum())
-
-    def stability(new: int) -> float:
-        learned = (learnt(sample, new, seed) for seed, sample in enumerate(samples))
-        splits = [torch.cdist(state[drawn], centre).argmin(1).numpy() for centre in learned]
-        return float(np.mean([adjusted_rand_score(a, b) for a, b in combinations(splits, 2)]))
-
     most = max(1, min(BEYOND, len(drawn) // 5))
-    counts = [num_known + new for new in range(1, most + 1)]
-    gaps = eigengaps(adjacency[unknown.numpy()][:, unknown.numpy()], most)
-    gaps = np.pad(gaps, (0, most - len(gaps)))
-    separate = [modularity(new) for new in range(1, most + 1)]
-    steady = [STEADY, *(stability(new) for new in range(2, most + 1))]
-    plateau = max(separate) - FLAT * abs(max(separate))
-    flat = next(count for count, value in zip(counts, separate) if value >= plateau)
-    return Evidence(
-        Curve("eigengap", counts, gaps.tolist(), counts[int(gaps.argmax())]),
-        Curve("modularity", counts, separate, flat),
-        Curve("stability", counts, [np.nan, *steady[1:]], counts[int(np.argmax(steady))]),
-    )
+    separate, steady = [], []
+    for new in (number + 1 for number in progress.steps(most)):
+        splits, modularities = [], []
+        for seed, sample in enumerate(samples):
+            group = kmeans(state[sample], new, restarts=3, seed=seed)
+            centre = centres(state[sample], group, new)
+            splits.append(torch.cdist(state[drawn], centre).argmin(1).numpy())
+            cluster, _ = nearest(state, torch.cat([known, centre]))
+            shares, _ = separation(adjacency, cluster.numpy(), num_known + new)
+            modularities.append(shares.sum())
+        agreement = np.full((DRAWS, DRAWS), np.nan)
+        for a, b in combinations(range(DRAWS), 2):
+            agreement[a, b] = agreement[b, a] = adjusted_rand_score(splits[a], splits[b])
+        separate.append(modularities)
+        steady.append(np.nanmean(agreement, 1))
+
+    steady[0] = np.full(DRAWS, STEADY)  # one cluster is always stable
+    stability = _curve("stability", num_known, steady)
+    stability.values[0] = stability.errors[0] = np.nan
+    return Evidence(_curve("modularity", num_known, separate), stability)
 
 
-def eigengaps(adjacency: sp.csr_array, most: int) -> np.ndarray:
-    r"""Gaps between the largest eigenvalues of the largest component, ``[most]`` or less.
-
-    The matrix is :math:`(D + \bar d)^{-1/2} A (D + \bar d)^{-1/2}`. Without the mean degree
-    :math:`\bar d` small groups that hang on an edge have the largest eigenvalues (Qin and Rohe,
-    NeurIPS 2013).
-    """
-    _, component = connected_components(adjacency, directed=False)
-    nodes = np.flatnonzero(component == np.bincount(component).argmax())
-    largest = sp.csr_array(adjacency[nodes][:, nodes], dtype=np.float64)
-    count = min(most + 1, len(nodes) - 1)
-    if count < 2:
-        return np.zeros(0)
-    degree = np.asarray(largest.sum(1)).ravel()
-    scale = sp.diags_array(1 / np.sqrt(degree + degree.mean()))
-    start = np.random.RandomState(0).standard_normal(len(nodes))
-    matrix = scale @ largest @ scale
-    values = eigsh(matrix, k=count, which="LA", v0=start, return_eigenvectors=False)
-    return -np.diff(np.sort(values)[::-1])
+def _curve(name: str, num_known: int, draws: list) -> Curve:
+    """The curve of values ``[n, DRAWS]`` of 1, 2, ... new clusters."""
+    values = np.array(draws)
+    mean, error = np.nanmean(values, 1), values.std(1, ddof=1) / np.sqrt(DRAWS)
+    counts = [num_known + new for new in range(1, len(mean) + 1)]
+    best = int(np.argmax(mean >= mean.max() - FLAT * abs(mean.max())))
+    return Curve(name, counts, mean.tolist(), error.tolist(), counts[best])
 
 
 def summary(evidence: Evidence) -> str:

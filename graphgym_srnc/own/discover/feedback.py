@@ -6,22 +6,26 @@ import json
 from pathlib import Path
 from typing import Mapping, NamedTuple, Sequence
 
+import pandas as pd
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.data import folder
+from graphgym_srnc.core.text import guarded
+from graphgym_srnc.data import folder, read
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 from graphgym_srnc.own.discover.clusters import Discovery
-from graphgym_srnc.own.discover.table import NAMELESS
 
 UNKNOWN = "unknown"
 """Label of nodes of no known class; it has no training node, so it stays the unknown class."""
 
 PARTS = ("train", "val", "test")
+
+SAME = 0.5
+"""Two clusters are the same if they share more than this part of the nodes of either."""
 
 
 class Labels(NamedTuple):
@@ -58,6 +62,42 @@ def parse_names(given: Sequence[str], num_new: int) -> dict[int, str]:
             raise InputError("--name", text, allowed)
         names[int(number)] = name
     return names
+
+
+def earlier(path: Path) -> pd.DataFrame:
+    """An earlier table of all nodes, see :func:`table.of_nodes`.
+
+    Raises:
+        InputError: the file cannot be read, or has other columns.
+    """
+    found = read.table(path)
+    if not {"node", "cluster", "cluster_name"} <= {*found}:
+        message = f"{path} has the columns {', '.join(found)}"
+        raise InputError.plain("--before", message, "Give a table of `discover --nodes`")
+    return found
+
+
+def carried(
+    discovery: Discovery, before: pd.DataFrame, ids: Sequence[str] | None
+) -> dict[int, str]:
+    """Names of earlier clusters by number of the new cluster that is the same, see ``SAME``.
+
+    Nodes are those of equal ids, or of equal numbers if there are no ids.
+    """
+    by = "id" if ids and "id" in before else "node"
+    own = ids if ids and by == "id" else map(str, range(len(discovery.cluster)))
+    place = {guarded(key): node for node, key in enumerate(own)}
+    members: dict[str, set[int]] = {}
+    for key, cluster, name in zip(before[by], before["cluster"], before["cluster_name"]):
+        if name and cluster != "0" and guarded(key) in place:
+            members.setdefault(name, set()).add(place[guarded(key)])
+    found = {}
+    for new in discovery.new:
+        nodes = set(new.nodes.tolist())
+        for name, others in members.items():
+            if len(nodes & others) > SAME * len(nodes | others):
+                found[new.number] = name
+    return found
 
 
 def labels(
@@ -103,7 +143,7 @@ def write(
     out: Path,
     graph: Data,
     labels: Labels,
-    names: Names = NAMELESS,
+    names: Names = Names(),
     overwrite: bool = False,
     source: Path | None = None,
 ) -> None:

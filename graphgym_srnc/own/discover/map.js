@@ -127,8 +127,9 @@ function tell(node) {
   tip.replaceChildren();
   const line = (tag, text) => tip.appendChild(document.createElement(tag)).textContent = text;
   if (node >= 0) {
-    line("b", data.ids[node]);
-    if (data.texts) line("div", data.texts[node]);
+    const id = data.ids[node], text = data.texts ? data.texts[node] : "";
+    if (!text.startsWith(id)) line("b", id);
+    if (text) line("div", text);
     const facts = data.colourings.slice(0, 2).map(one => [one.by, one.names[one.of[node]]]);
     facts.push(["P(unknown)", (p[node] / SIDE).toFixed(2)],
                ["newness", data.newness[cluster.of[node]].toFixed(2)]);

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Mapping, Sequence
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
 
 from graphgym_srnc.core.text import plain, short
+from graphgym_srnc.data.describe import FEW
 from graphgym_srnc.data.names import Names
-from graphgym_srnc.own.discover.clusters import Discovery
-from graphgym_srnc.own.discover.evidence import Evidence
-from graphgym_srnc.own.discover.table import HEADS, Row, figures
+from graphgym_srnc.own.discover.clusters import Discovery, layout
+from graphgym_srnc.own.discover.evidence import FLAT, Evidence
+from graphgym_srnc.own.discover.table import Row
 from graphgym_srnc.plots import embedding
-from graphgym_srnc.plots.style import INK, PALE, PALETTE, encode, style
+from graphgym_srnc.plots.style import INK, PALETTE, encode, style
 from graphgym_srnc.report.html import fill
 
 MOST_NODES, LONGEST_TEXT = 200_000, 120
@@ -30,9 +30,6 @@ SIDE = 2**16 - 1
 GREY = "#9AA0A6"
 RAMP = ("#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B")
 """Clusters of known classes; P(unknown) from 0 to 1 in fifths."""
-
-SHOWN = ("p_unknown", "predicted_unknown", "conductance", "silhouette")
-"""Figures of clusters of known classes."""
 
 SCRIPT = Path(__file__).with_name("map.js").read_text(encoding="utf-8")
 DIGEST = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
@@ -46,37 +43,41 @@ def render(
     evidence: Evidence,
     pictures: Mapping[str, bytes],
     every_node: Mapping[str, Any],
-    command: str,
-    naming: str = "",
+    commands: Mapping[str, str],
+    labels: Mapping[str, int] = MappingProxyType({}),
+    warning: str = "",
 ) -> str:
     """The page as HTML that needs no other file.
 
     Args:
         title: title of the page.
-        rows: the new clusters in words.
+        rows: the clusters in words.
         discovery: all clusters.
         evidence: on their number.
         pictures: result of :func:`pictures`.
         every_node: result of :func:`map_data`.
-        command, naming: commands that write the page again, and that name the clusters.
+        commands: ``again`` writes the page again, ``naming`` names the clusters, and ``merge``
+            begins a command that gives two clusters one name; the last two may be absent.
+        labels: number of training labels of each known class.
+        warning: on classes with few labels.
     """
-    images = {name: base64.b64encode(png).decode() for name, png in pictures.items()}
-    known = [(plain(c.name), len(c.nodes), *figures(c, *SHOWN)) for c in discovery.known]
     return fill(
         Path(__file__).with_name("page.html"),
         title=plain(title),
-        rows=rows,
-        heads=HEADS[:-1],
+        rows=[row for row in rows if row.cluster.number],
+        known=[row for row in rows if not row.cluster.number],
         evidence=evidence,
-        images=images,
-        known=known,
+        flat=FLAT,
+        images={name: base64.b64encode(png).decode() for name, png in pictures.items()},
         nodes=len(discovery.cluster),
         map=every_node,
         script=SCRIPT,
         digest=DIGEST,
-        command=plain(command),
-        naming=plain(naming),
-        called=int((discovery.label == len(known)).sum()),
+        commands={name: plain(command) for name, command in commands.items()},
+        labels=labels,
+        few=FEW,
+        warning=warning,
+        called=int((discovery.label == len(discovery.known)).sum()),
         total=len(discovery.every),
     )
 
@@ -87,58 +88,32 @@ def pictures(discovery: Discovery, evidence: Evidence) -> dict[str, bytes]:
     return {"map": encode(map_figure(discovery)), "evidence": encode(curves)}
 
 
-@lru_cache(maxsize=1)
-def layout(discovery: Discovery) -> np.ndarray:
-    """Position ``[V, 2]`` of each node: t-SNE of at most 2,000 nodes; each of the others lies
-    among the three of these nodes that are most similar to it."""
-    shown, state = embedding.sample(len(discovery.cluster)), discovery.state
-    points = np.empty((len(state), 2))
-    points[shown] = embedding.map_2d(state[shown].numpy(), "tsne")
-    others = np.setdiff1d(np.arange(len(state)), shown)
-    for part in np.array_split(others, len(others) // 4096 + 1):
-        nearest = torch.cdist(state[part], state[shown]).topk(min(3, len(shown)), largest=False)
-        weight = 1 / nearest.values.clamp(min=1e-6).numpy()
-        near = points[shown][nearest.indices.numpy()]
-        points[part] = (near * (weight / weight.sum(1, keepdims=True))[:, :, None]).sum(1)
-    return points
-
-
 @style()
 def map_figure(discovery: Discovery) -> Figure:
-    """Figure of at most 2,000 nodes (t-SNE): new clusters in colour, known classes grey."""
-    shown = embedding.sample(len(discovery.cluster))
-    points, cluster = layout(discovery)[shown], discovery.cluster[shown].numpy()
-    known = len(discovery.known)
+    """Figure of at most 2,000 nodes (t-SNE), with all known classes in one colour."""
+    shown, known = embedding.sample(len(discovery.cluster)), len(discovery.known)
+    points, group = layout(discovery)[shown], discovery.cluster[shown].sub(known - 1).clamp(min=0)
     figure = Figure(figsize=(7.2, 5.6), dpi=130)
     axes = figure.subplots()
-    dots: dict[str, Any] = {"linewidths": 0, "alpha": 0.85}
-    x, y = points[cluster < known].T
-    axes.scatter(x, y, s=7, color="#CFCFCF", label="clusters of known classes", **dots)
-    box = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": INK, "alpha": 0.9}
-    look: dict[str, Any] = {"ha": "center", "va": "center", "weight": "bold", "color": INK}
-    for k, color in enumerate(_colours(len(discovery.new))):
-        x, y = points[cluster == known + k].T
-        axes.scatter(x, y, s=9, color=color, label=f"cluster {k + 1}", **dots)
-        if len(x):
-            axes.text(np.median(x), np.median(y), str(k + 1), bbox=box, **look)
-    axes.set(xticks=[], yticks=[], title="map of the clustered nodes (t-SNE)")
-    axes.spines[:].set(visible=True, color=PALE)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=2.5, handletextpad=0.3)
+    names = [f"cluster {new.number}" + f": {new.name}" * bool(new.name) for new in discovery.new]
+    names = ["known classes", *names]
+    handles = embedding.scatter(axes, points, group.numpy(), names)
+    axes.set_title("map of the clustered nodes (t-SNE)")
+    axes.legend(handles=[*handles.values()], loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
 @style()
 def evidence_figure(evidence: Evidence, num_clusters: int) -> Figure:
-    """Figure of the three curves with their suggestions; the number of clusters used is dotted."""
-    figure = Figure(figsize=(9.6, 2.9), dpi=130)
-    low, high = evidence.bracket
-    circle: dict[str, Any] = {"markersize": 10, "mfc": "none", "mec": INK}
+    """Figure of the curves with bands of one standard error; the number used is dotted."""
+    figure = Figure(figsize=(9.6, 3.2), dpi=130)
     for color, axes, curve in zip(PALETTE, figure.subplots(1, len(evidence)), evidence):
-        axes.axvspan(low - 0.4, high + 0.4, color="#EEEEEE", linewidth=0)
+        value, error = np.array(curve.values), np.array(curve.errors)
+        axes.fill_between(curve.counts, value - error, value + error, color=color, alpha=0.25, lw=0)
+        axes.plot(curve.counts, value, color=color, marker="o", markersize=3.5)
         axes.axvline(num_clusters, color=INK, linewidth=0.9, linestyle=":")
-        axes.plot(curve.counts, curve.values, color=color, marker="o", markersize=3.5)
-        suggested = curve.values[curve.counts.index(curve.suggestion)]
-        axes.plot([curve.suggestion], [suggested], "o", **circle)
+        suggested = value[curve.counts.index(curve.suggestion)]
+        axes.plot([curve.suggestion], [suggested], "o", markersize=10, mfc="none", mec=INK)
         title = f"{curve.name}: suggests {curve.suggestion}"
         axes.set(title=title, xlabel="number of clusters |C|")
         axes.xaxis.get_major_locator().set_params(integer=True)
@@ -146,12 +121,13 @@ def evidence_figure(evidence: Evidence, num_clusters: int) -> Figure:
     return figure
 
 
-def map_data(discovery: Discovery, names: Names) -> dict[str, Any]:
+def map_data(discovery: Discovery, names: Names, words: Sequence[Sequence[str]]) -> dict[str, Any]:
     """What the script of the map reads, as JSON values; arrays of one number per node are base64.
 
     Args:
         discovery: the clusters.
         names: of nodes.
+        words: typical words of each new cluster, which stand for its name if it has none.
     """
     shown = embedding.sample(len(discovery.cluster), MOST_NODES)
     points = layout(discovery)[shown]
@@ -167,7 +143,9 @@ def map_data(discovery: Discovery, names: Names) -> dict[str, Any]:
     known, cluster = len(discovery.known), discovery.cluster.numpy()[shown]
     label, p_unknown = discovery.label.numpy()[shown], discovery.posterior[:, -1].numpy()[shown]
     called = [f"known: {plain(name)}" for name in discovery.classes]
-    called += [": ".join(filter(None, [f"new {new.number}", new.name])) for new in discovery.new]
+    for new, own in zip(discovery.new, words):
+        name = new.name or ", ".join(own[:2])
+        called.append(": ".join(filter(None, [f"new {new.number}", name])))
     fifth = np.minimum((p_unknown * len(RAMP)).astype(int), len(RAMP) - 1)
     fifths = [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)]
     by_class = [*discovery.classes, "unknown"]

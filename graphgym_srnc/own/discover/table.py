@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple, Sequence
+from typing import Any, NamedTuple, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,45 +15,72 @@ from graphgym_srnc.core.text import plain
 from graphgym_srnc.data import read
 from graphgym_srnc.data.names import Names, of_folder
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.discover.clusters import Cluster, Discovery, are_words, features, members
+from graphgym_srnc.own.discover.clusters import (
+    Cluster,
+    Discovery,
+    are_words,
+    features,
+    layout,
+)
 
-NAMELESS = Names(None, None, None)
-
-LONGEST, NEAREST = 160, 2
-"""Maximum length of a node's line, and number of known classes in a row."""
+LONGEST, SHARED = 160, 0.3
+"""Maximum length of a node's line, and the share of common words from which two clusters may be one
+class."""
 
 PRIOR = 0.1
 """Weight of the whole graph's counts as a prior; the larger, the more often a word must occur."""
 
 FIGURES = {
-    "newness": ("newness", ".2f"),
-    "p_unknown": ("P(unknown)", ".2f"),
-    "predicted_unknown": ("predicted unknown", ".0%"),
-    "modularity": ("modularity", ".3f"),
-    "conductance": ("conductance", ".2f"),
-    "silhouette": ("silhouette", ".2f"),
+    "newness": ".2f",
+    "p_unknown": ".2f",
+    "predicted_unknown": ".0%",
+    "modularity": ".3f",
+    "conductance": ".2f",
+    "silhouette": ".2f",
 }
-"""Figures of a cluster, with their heads and formats in print."""
+"""Figures of a cluster, with their formats in print."""
 
-HEADS = ("cluster", "nodes", *(head for head, _ in FIGURES.values()), "nearest known classes")
+HEADS = "cluster,nodes,newness,P(unknown),predicted unknown,nearest known class".split(",")
 
 
 class Row(NamedTuple):
-    """A new cluster, its cells, its typical words and its most typical nodes."""
+    """A cluster in words.
+
+    Args:
+        cluster: the cluster.
+        nearest: the known class with the highest probability, and its probability.
+        words, nodes: its typical words, and its most typical nodes.
+        twins: other new clusters that share a third of these words, so that they may be one class.
+    """
 
     cluster: Cluster
-    cells: list[str]
+    nearest: str
     words: list[str]
     nodes: list[str]
+    twins: list[int]
 
     @property
     def title(self) -> str:
-        """Its number, and its name if the user has given it one."""
-        return ", ".join(filter(None, [str(self.cluster.number), plain(self.cluster.name)]))
+        """Its number if it is new, and its name if it has one."""
+        number = str(self.cluster.number or "")
+        return ", ".join(filter(None, [number, plain(self.cluster.name)]))
+
+    @property
+    def size(self) -> str:
+        """Its number of nodes."""
+        return f"{len(self.cluster.nodes):,}"
+
+    @property
+    def figures(self) -> dict[str, str]:
+        """Its figures in print."""
+        return {
+            name: format(getattr(self.cluster, name), form).replace("%", " %")
+            for name, form in FIGURES.items()
+        }
 
 
 def rows(discovery: Discovery, graph: Data, names: Names, top: int = 10) -> list[Row]:
-    """The new clusters in words, the likeliest new class first.
+    """All clusters in words: those of known classes, then the likeliest new class first.
 
     Args:
         discovery: the clusters.
@@ -61,45 +88,69 @@ def rows(discovery: Discovery, graph: Data, names: Names, top: int = 10) -> list
         names: of nodes and feature columns.
         top: number of nodes and words of each cluster.
     """
-    words = distinguishing(features(prepare(graph, "none").x), discovery.cluster.numpy(), top)
+    groups = discovery.cluster.numpy()
+    words = distinguishing(features(prepare(graph, "none").x), groups, len(discovery.every), top)
     result = []
-    for index, cluster in enumerate(discovery.new, len(discovery.known)):
-        shares = cluster.nearest[:NEAREST]
-        nearest = [f"{plain(discovery.classes[k])} {share:.2f}" for k, share in shares]
-        size = str(len(cluster.nodes))
-        cells = [str(cluster.number), size, *figures(cluster), ", ".join(nearest)]
-        own_words = [column_name(names, column) for column in words[index]]
+    for cluster, own in zip(discovery.every, words):
+        (best, share), *_ = cluster.nearest
+        twins = [
+            other.number
+            for other, theirs in zip(discovery.new, words[len(discovery.known) :])
+            if cluster.number not in (0, other.number)
+            and len({*own} & {*theirs}) >= max(SHARED * min(len(own), len(theirs)), 1)
+        ]
+        nearest = f"{plain(discovery.classes[best])} {share:.2f}"
         nodes = [node_name(names, node) for node in cluster.nodes[:top].tolist()]
-        result.append(Row(cluster, cells, own_words, nodes))
+        result.append(Row(cluster, nearest, [column_name(names, w) for w in own], nodes, twins))
     return result
 
 
-def figures(cluster: Cluster, *chosen: str) -> list[str]:
-    """Figures of a cluster in print, by default all."""
-    cells = (format(getattr(cluster, name), FIGURES[name][1]) for name in chosen or FIGURES)
-    return [cell.replace("%", " %") for cell in cells]
-
-
 def to_text(rows: Sequence[Row]) -> str:
-    """The table of figures, then the words and the most typical nodes of each cluster."""
-    details = (
-        f"cluster {row.title}: {', '.join(row.words) or 'no typical word'}\n"
-        + "".join(f"  {node}\n" for node in row.nodes)
-        for row in rows
-    )
-    return "\n".join([text.aligned([HEADS, *(row.cells for row in rows)]), *details])
+    """The new clusters: a table, then the words and the most typical nodes of each."""
+    new = [row for row in rows if row.cluster.number]
+    shown = ("newness", "p_unknown", "predicted_unknown")
+    lines = [
+        [str(row.cluster.number), row.size, *(row.figures[name] for name in shown), row.nearest]
+        for row in new
+    ]
+    details = []
+    for row in new:
+        details.append(f"\ncluster {row.title}: {', '.join(row.words) or 'no typical word'}")
+        details += [f"  {node}" for node in row.nodes]
+        if row.twins:
+            others = text.listed([*map(str, row.twins)])
+            details.append(f"  shares words with cluster {others}: perhaps one class")
+    return "\n".join([text.aligned([HEADS, *lines]).rstrip("\n"), *details])
 
 
 def to_csv(rows: Sequence[Row], raw: bool = False) -> str:
-    """A line per cluster, with figures in full precision; ``raw`` writes text unchanged."""
+    """A line per new cluster, with figures in full precision; ``raw`` writes text unchanged."""
     head = ["cluster", "nodes", *FIGURES, "nearest_known_classes", "words", "typical_nodes", "name"]
     lines = []
-    for row in rows:
+    for row in (row for row in rows if row.cluster.number):
         values = [getattr(row.cluster, figure) for figure in FIGURES]
         lists = " | ".join(row.words), " | ".join(row.nodes)
         size = len(row.cluster.nodes)
-        lines.append([row.cluster.number, size, *values, row.cells[-1], *lists, row.cluster.name])
+        lines.append([row.cluster.number, size, *values, row.nearest, *lists, row.cluster.name])
     return text.to_csv([head, *lines], raw)
+
+
+def of_nodes(discovery: Discovery, names: Names) -> dict[str, list[Any]]:
+    """Columns of a table of all nodes by name."""
+    points, groups = layout(discovery), [discovery.every[k] for k in discovery.cluster.tolist()]
+    given = {"id": names.ids, "text": names.texts}
+    return {
+        "node": list(range(len(points))),
+        **{column: list(values) for column, values in given.items() if values is not None},
+        "x": points[:, 0].tolist(),
+        "y": points[:, 1].tolist(),
+        "class": [[*discovery.classes, "unknown"][k] for k in discovery.label.tolist()],
+        "p_unknown": discovery.posterior[:, -1].tolist(),
+        "cluster": [cluster.number for cluster in groups],
+        "cluster_name": [cluster.name for cluster in groups],
+        "newness": [cluster.newness for cluster in groups],
+        "typical": discovery.typical.tolist(),
+    }
 
 
 # Names of nodes and feature columns.
@@ -119,7 +170,7 @@ def read_names(texts: str | None, words: str | None, folder: Path | None, graph:
         InputError: a file cannot be read, or has another number of lines than the graph has nodes
             or features.
     """
-    names = of_folder(folder, graph.num_nodes, graph.num_features) if folder else NAMELESS
+    names = of_folder(folder, graph.num_nodes, graph.num_features) if folder else Names()
     if texts:
         is_table = texts.endswith(".csv")
         columns = read.table(Path(texts)).to_dict("list") if is_table else {"text": _lines(texts)}
@@ -143,7 +194,7 @@ def node_name(names: Names, node: int) -> str:
     """The id and the text of a node on one line."""
     id = names.ids[node] if names.ids is not None else f"node {node}"
     own = plain(names.texts[node]) if names.texts is not None else ""
-    return text.short(f"{id}: {own}" if own else id, LONGEST)
+    return text.short(own if own.startswith(id) else f"{id}: {own}" if own else id, LONGEST)
 
 
 def column_name(names: Names, column: int) -> str:
@@ -159,28 +210,34 @@ def _lines(file: str) -> list[str]:
 
 
 def distinguishing(
-    x: sp.csr_array | np.ndarray, group: np.ndarray, most: int = 10
+    x: sp.csr_array | np.ndarray, group: np.ndarray, num_groups: int, most: int = 10
 ) -> list[list[int]]:
     """The typical columns of each group, those with :math:`z` above 2, the largest first.
 
-    Words count once per node (:func:`log_odds`); other features are compared by their means.
+    Words count once per node (:func:`log_odds`); other features are compared by Welch's t.
 
     Args:
         x: features, ``[V, F]``.
         group: the group of each node, ``[V]``, from 0.
+        num_groups: number of groups.
         most: maximum number of columns per group.
     """
-    num_groups = group.max() + 1
-    if are_words(x):
-        present = sp.csr_array(x > 0, dtype=np.float64)
-        counts = (members(group, num_groups) @ present).toarray()
-        total = counts.sum(0)
-        scores = [log_odds(count, total - count, PRIOR * np.maximum(total, 1)) for count in counts]
-    else:
-        dense = x.toarray() if isinstance(x, sp.csr_array) else x
-        scores = [mean_difference(dense, group == number) for number in range(num_groups)]
-    best = [np.argsort(-z, kind="stable")[:most] for z in scores]
-    return [columns[z[columns] > 2].tolist() for z, columns in zip(scores, best)]
+    found = []
+    is_words, total = are_words(x), np.asarray((x > 0).sum(0)).ravel()
+    for number in range(num_groups):
+        inside, outside = x[group == number], x[group != number]
+        if not inside.shape[0] or not outside.shape[0]:
+            z = np.zeros(x.shape[1])
+        elif is_words:
+            count = np.asarray((inside > 0).sum(0)).ravel()
+            z = log_odds(count, total - count, PRIOR * np.maximum(total, 1))
+        else:
+            a, b = (part.toarray() if sp.issparse(part) else part for part in (inside, outside))
+            error = np.sqrt(a.var(0) / len(a) + b.var(0) / len(b))
+            z = (a.mean(0) - b.mean(0)) / np.maximum(error, 1e-12)
+        best = np.argsort(-z, kind="stable")[:most]
+        found.append(best[z[best] > 2].tolist())
+    return found
 
 
 def log_odds(counts: np.ndarray, others: np.ndarray, prior: np.ndarray) -> np.ndarray:
@@ -205,12 +262,3 @@ def log_odds(counts: np.ndarray, others: np.ndarray, prior: np.ndarray) -> np.nd
     a, b = counts + prior, others + prior
     odds = [np.log(c / np.maximum(c.sum() - c, 1e-12)) for c in (a, b)]
     return (odds[0] - odds[1]) / np.sqrt(1 / a + 1 / b)
-
-
-def mean_difference(x: np.ndarray, inside: np.ndarray) -> np.ndarray:
-    """Welch's t of each column of ``x`` ``[V, F]`` between rows ``inside`` ``[V]`` and others."""
-    a, b = x[inside], x[~inside]
-    if not len(a) or not len(b):
-        return np.zeros(x.shape[1])
-    error = np.sqrt(a.var(0) / len(a) + b.var(0) / len(b))
-    return (a.mean(0) - b.mean(0)) / np.maximum(error, 1e-12)
