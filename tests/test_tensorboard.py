@@ -147,7 +147,7 @@ def test_event_accumulator_reads_back_everything(tmp_path):
     settings = {"seed": 3, "gnn.dim_inner": 16, "open_set.unseen": [1, 2], "srnc.hard": True}
     settings |= {"gnn.act": "", "synthetic.unseen": []}
     told_already = {"method": "srnc", "train.mode": "srnc"}
-    record = watch(tmp_path, settings | told_already, every=2)
+    record = watch(tmp_path, settings | told_already, full=True, every=2, pdf=True)
     found = read(tmp_path)
     for block in ("losses", "val", "test"):
         for name in getattr(record.history[0], block):
@@ -251,7 +251,7 @@ def test_watching_changes_no_number(tmp_path):
         return [(episode.losses, episode.val, episode.test) for episode in record.history]
 
     plain, _ = fit()
-    board = TensorBoard(tmp_path, figures=True, every=2, how="tsne")
+    board = TensorBoard(tmp_path, full=True, every=2, how="tsne")
     watched, _ = fit([board])
     board.close()
     watch(tmp_path / "none", {}, events=False, figures=False)

@@ -91,7 +91,9 @@ def _run_all(
     with RunProgress(len(missing)) as progress:
         for seed in missing:
             figures = seed == cfg.seed if args.figures is None else args.figures
-            extras = run.Extras(not args.no_tensorboard, figures, args.figure_every, args.map)
+            full = bool(args.figures or args.figure_every)
+            drawing = figures, full, args.figure_every, args.map, args.pdf
+            extras = run.Extras(not args.no_tensorboard, *drawing)
             progress.start(f"seed {seed}", "starting")
             with experiment.claim(seed, args.overwrite) as found:
                 parallel.from_first(partial(bytes, found is None))  # whether the others run it
@@ -117,6 +119,6 @@ def _show_table(experiment: Experiment, cfg: CfgNode, no_tensorboard: bool) -> N
     if results:
         if not no_tensorboard:
             events.write_aggregate(experiment.path, results)
-        rows = [summary.summarise(experiment.name, results, experiment.out_dir)]
+        rows = [summary.summarise(experiment.name, results)]
         summary.write(experiment.path, rows)
         summary.show(rows, sys.stdout)

@@ -156,11 +156,11 @@ ON_LAYERS = {
 
 
 def method_name(method: str, layer: str) -> str:
-    """A method with its backbone as papers write it: ``SRNC+``, ``PGL+GCN``, ``GCN-DANN``."""
+    """A method with its backbone: ``SRNC+``, ``SRNC+ with SAGE``, ``PGL+GCN``, ``GCN-DANN``."""
     kind = LAYERS.get(layer, layer)
     if method in ON_LAYERS:
         return clean(ON_LAYERS[method].format(kind))
-    return clean(METHODS.get(method, method) + f" ({kind})" * (layer != "gcnconv"))
+    return clean(METHODS.get(method, method) + f" with {kind}" * (layer != "gcnconv"))
 
 
 def aligned(lines: Sequence[Sequence[str]], right: bool = False) -> str:

@@ -49,17 +49,17 @@ class Extras(NamedTuple):
 
     Args:
         tensorboard: write events.
-        figures: draw the first episode, every k-th, and the selected one.
-        every: k; 0 = none between the first and the selected one.
-        how: the map of embeddings, ``pca`` or ``tsne``.
+        figures, full, every, how, pdf: see :class:`graphgym_srnc.plots.tensorboard.TensorBoard`.
         varied: settings to show in TensorBoard; empty = ``MAIN``, and whatever else of the task,
             the method, the backbone and the optimiser is not the default.
     """
 
     tensorboard: bool = True
     figures: bool = False
+    full: bool = False
     every: int = 0
-    how: str = "pca"
+    how: str = "auto"
+    pdf: bool = False
     varied: tuple[tuple[str, Any], ...] = ()
 
     def settings(self, cfg: CfgNode) -> dict[str, Any]:
@@ -126,9 +126,7 @@ class Recorder:
         if self.board is None:
             # Only now, since a method may still refuse its task when it starts.
             directory = self.experiment.begin(self.cfg.seed, anew=not self.train_scores)
-            events, figures, every, how, _ = self.extras
-            begin = episode.number
-            self.board = TensorBoard(directory, events, figures, every, how, start=begin)
+            self.board = TensorBoard(directory, *self.extras[:-1], start=episode.number)
             self.board.maps = self.before["maps"]
         with untouched(method):
             seen = blind(method, task)

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 MAX_AXES = 32
 """Maximum number of principal axes of an embedding in the projector."""
 
+MAX_DRAWN = 1000
+"""Maximum number of nodes in a figure, for which t-SNE takes about 4 seconds."""
+
 
 class Snapshot(NamedTuple):
     """Predictions and embeddings of a method on the target graph.
@@ -53,9 +56,12 @@ class TensorBoard:
     Args:
         directory: directory of the run. Events are written there, and figures also to ``figures/``.
         events: whether to write TensorBoard events.
-        figures: whether to draw the first two episodes, every k-th and the selected one.
-        every: k; 0 = draw no episode between the first and the selected one.
-        how: projection of embeddings, ``pca`` or ``tsne``.
+        figures: whether to draw the confusion matrix and the classifier's map of the selected
+            episode.
+        full: whether to draw all figures of the first two episodes and the selected one too.
+        every: if ``full``, also draw every k-th episode; 0 = none.
+        how: projection of embeddings, ``pca``, ``tsne``, or ``auto`` by the number of classes.
+        pdf: whether to write figures of the selected episode as PDF too.
         start: first episode that will be recorded. Existing events of this episode and later ones,
             from an interrupted run, are discarded.
     """
@@ -65,11 +71,14 @@ class TensorBoard:
         directory: Path,
         events: bool = True,
         figures: bool = True,
+        full: bool = False,
         every: int = 0,
-        how: str = "pca",
+        how: str = "auto",
+        pdf: bool = False,
         start: int = 0,
     ) -> None:
-        self.directory, self.figures, self.every, self.how = Path(directory), figures, every, how
+        self.directory, self.figures, self.full = Path(directory), figures, figures and full
+        self.every, self.how, self.pdf = every, how, pdf
         self.maps: dict[str, dict[int, tuple[Tensor, Tensor]]] = {}
         self.writer = Events(self.directory, start) if events else None
 
@@ -85,7 +94,7 @@ class TensorBoard:
         self._write(scalars(vars(episode)))
         self.close()
         # SRNC finds the unknown class in episode 1, so the figure of all episodes always has it.
-        if self.figures and (number < 2 or self.every and number % self.every == 0):
+        if self.full and (number < 2 or self.every and number % self.every == 0):
             stem = f"episode-{number:03d}"
             self._draw(snapshot(method, task), stem, "", f"episode {number}", number, task)
 
@@ -105,7 +114,8 @@ class TensorBoard:
         if self.figures:
             seen, best = snapshot(method, task), record.best
             self._draw(seen, "selected", "selected/", f"selected episode {best}", best, task)
-            self._draw_summaries(record, task)
+            if self.full:
+                self._draw_summaries(record, task)
             if self.writer is not None and seen.views:
                 views = {name: principal(of, MAX_AXES) for name, (of, _) in seen.views.items()}
                 write_projector(self.directory, views, columns(seen, task))
@@ -141,31 +151,44 @@ class TensorBoard:
     ) -> None:
         """Draw an episode, and keep its maps with the class that colours each node."""
         from graphgym_srnc.plots.charts import confusion_figure
-        from graphgym_srnc.plots.embedding import embedding_figure, majority, map_2d
+        from graphgym_srnc.plots.embedding import (
+            MAPS,
+            embedding_figure,
+            majority,
+            map_2d,
+            projection,
+            sample,
+        )
 
         outputs = known_names(task)
         figure = confusion_figure(seen.confusion, outputs, f"{task.name}, test nodes, {title}")
         self._picture(f"{prefix}confusion", f"confusion-{stem}", figure, step)
-        target, (label, names, unseen) = task.target.y.cpu().numpy()[seen.nodes], classes(task)
+        shown = sample(len(seen.nodes), MAX_DRAWN)
+        nodes, (label, names, unseen) = seen.nodes[shown], classes(task)
+        self.how = projection(self.how, len(names))
         for name, (embedding, group) in seen.views.items():
-            # Clusters are coloured by majority class, predictions of the classifier directly.
-            colour = seen.decision[seen.nodes] if name == "classifier" else majority(group, target)
-            points = map_2d(embedding, self.how)
+            colour, by = seen.decision[nodes], "by prediction"
+            if name != "classifier":
+                if not self.full:
+                    continue
+                target = task.target.y.cpu().numpy()[nodes]
+                colour, by = majority(group[shown], target), "by cluster: its most frequent class"
+            points = map_2d(embedding[shown], self.how)
             pair = torch.from_numpy(points), torch.from_numpy(colour)
             self.maps.setdefault(name, {})[step] = pair
-            text = f"{task.name}, {name.replace('_gnn', ' GNN')}, {title} ({self.how})"
-            own = label[seen.nodes]
-            figure = embedding_figure(points, colour, own, outputs, names, text, unseen)
+            text = f"{task.name}, {name.replace('_gnn', ' GNN')}, {title} ({MAPS[self.how]})"
+            own = label[nodes]
+            figure = embedding_figure(points, colour, own, outputs, names, text, unseen, by)
             self._picture(f"{prefix}{name}", f"{name}-{stem}", figure, step)
 
     def _draw_summaries(self, record: RunRecord, task: ShiftTask) -> None:
         """Draw the maps of all episodes, and the reliability of the selected episode."""
         from graphgym_srnc.plots.charts import reliability_figure
-        from graphgym_srnc.plots.embedding import episodes_figure
+        from graphgym_srnc.plots.embedding import MAPS, episodes_figure
 
         best, found = record.best, record.verdict.get("reliability", {})
         if self.maps:
-            title = f"{task.name}, by episode ({self.how})"
+            title = f"{task.name}, by episode ({MAPS[self.how]})"
             figure = episodes_figure(self.maps, known_names(task), title, best)
             self._picture("selected/episodes", "episodes", figure, best)
         parts = {"validation": found.get("val"), "test": found.get("test")}
@@ -179,7 +202,7 @@ class TensorBoard:
 
         content = encode(figure)
         write_bytes(self.directory / "figures" / f"{stem}.png", content)
-        if tag.startswith("selected/"):  # for publications
+        if self.pdf and tag.startswith("selected/"):
             write_bytes(self.directory / "figures" / f"{stem}.pdf", encode(figure, "pdf"))
         self._write([(image(tag, content), step)])
 

@@ -49,6 +49,8 @@ def render(
     row = against or _best(compare.table(found.runs, metrics, paper=paper))
     table = compare.table(found.runs, metrics, against=row, paper=paper, intervals=True)
     experiments = [experiment for experiment in found.experiments if experiment.results]
+    rows = {one.name: summary.summarise(one.name, one.results) for one in experiments}
+    experiments.sort(key=lambda one: (one.first["task"], -rows[one.name].get("micro_f1", 0)))
     return html.fill(
         Path(__file__).with_name("page.html"),
         **pictures.galleries(table, found),
@@ -59,7 +61,7 @@ def render(
         picked=against is None,
         found=found,
         experiments=experiments,
-        rows=[summary.summarise(one.name, one.results) for one in experiments],
+        rows=[rows[one.name] for one in experiments],
         whole=experiments[:CONFIGS],
         drawn=tables.name(table.selector),
         again=shlex.join(words),

@@ -18,7 +18,7 @@ from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.own.discover.evidence import Evidence
 from graphgym_srnc.own.discover.table import HEADS, Row, figures
 from graphgym_srnc.plots import embedding
-from graphgym_srnc.plots.style import INK, PALE, PALETTE, encode, style
+from graphgym_srnc.plots.style import GREY, INK, PALE, PALETTE, encode, style
 from graphgym_srnc.report.html import fill
 
 MOST_NODES, LONGEST_TEXT = 200_000, 120
@@ -27,9 +27,8 @@ MOST_NODES, LONGEST_TEXT = 200_000, 120
 SIDE = 2**16 - 1
 """Coordinates are whole numbers from 0 to this, by the longer side of the map."""
 
-GREY = "#9AA0A6"
 RAMP = ("#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B")
-"""Clusters of known classes; P(unknown) from 0 to 1 in fifths."""
+"""P(unknown) from 0 to 1 in fifths."""
 
 SHOWN = ("p_unknown", "predicted_unknown", "conductance", "silhouette")
 """Figures of clusters of known classes."""
@@ -116,7 +115,7 @@ def map_figure(discovery: Discovery) -> Figure:
     axes.scatter(x, y, s=7, color="#CFCFCF", label="clusters of known classes", **dots)
     box = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": INK, "alpha": 0.9}
     look: dict[str, Any] = {"ha": "center", "va": "center", "weight": "bold", "color": INK}
-    for k, color in enumerate(_colours(len(discovery.new))):
+    for k, color in enumerate(_colours(len(discovery.new), known)):
         x, y = points[cluster == known + k].T
         axes.scatter(x, y, s=9, color=color, label=f"cluster {k + 1}", **dots)
         if len(x):
@@ -165,6 +164,7 @@ def map_data(discovery: Discovery, names: Names) -> dict[str, Any]:
         return {"by": by, "of": _packed(group), "names": own, "colours": list(colours)}
 
     known, cluster = len(discovery.known), discovery.cluster.numpy()[shown]
+    new = _colours(len(discovery.new), known)
     label, p_unknown = discovery.label.numpy()[shown], discovery.posterior[:, -1].numpy()[shown]
     called = [f"known: {plain(name)}" for name in discovery.classes]
     called += [": ".join(filter(None, [f"new {new.number}", new.name])) for new in discovery.new]
@@ -178,7 +178,7 @@ def map_data(discovery: Discovery, names: Names) -> dict[str, Any]:
         "x": _packed(places[:, 0]),
         "y": _packed(places[:, 1]),
         "colourings": [
-            colouring("cluster", cluster, called, *[GREY] * known, *_colours(len(discovery.new))),
+            colouring("cluster", cluster, called, *[GREY] * known, *new),
             colouring("class", label, by_class, *_colours(known), GREY),
             colouring("P(unknown)", fifth, fifths, *RAMP),
         ],
@@ -194,8 +194,9 @@ def map_data(discovery: Discovery, names: Names) -> dict[str, Any]:
     }
 
 
-def _colours(count: int) -> list[str]:
-    return [PALETTE[k % len(PALETTE)] for k in range(count)]
+def _colours(count: int, first: int = 0) -> list[str]:
+    """Colours of classes, in which new clusters come after the known classes."""
+    return [PALETTE[k % len(PALETTE)] for k in range(first, first + count)]
 
 
 def _packed(numbers: np.ndarray) -> str:
