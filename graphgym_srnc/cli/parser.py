@@ -36,10 +36,9 @@ Train and evaluate a config over several seeds.
     data, shift and method given on the command line)
 --[no-]figures  draw all figures for every seed, or none (default: the confusion matrix and the
     embedding of the selected episode, for the first seed only)
---figure-every K=0  draw all figures, also of every K-th episode; 0 = as --figures says
 --map auto|pca|tsne=auto  project embeddings to two dimensions with this method; auto = PCA for at
     most eight classes, else t-SNE
---pdf  also write the figures of the selected episode as PDF
+--pdf  also write the figures as PDF
 --no-tensorboard  write no TensorBoard event files
 {TRUST}
 

@@ -32,7 +32,6 @@ def main(args: argparse.Namespace) -> None:
         KeyboardInterrupt: Ctrl-C; the finished runs and their table are kept.
         ProcessLost: another of the processes that ``torchrun`` started has ended.
     """
-    arguments.check_least(args, figure_every=0)
     arguments.check_present(args)
     with parallel.processes():
         _main(args)
@@ -91,9 +90,8 @@ def _run_all(
     with RunProgress(len(missing)) as progress:
         for seed in missing:
             figures = seed == cfg.seed if args.figures is None else args.figures
-            full = bool(args.figures or args.figure_every)
-            drawing = figures, full, args.figure_every, args.map, args.pdf
-            extras = run.Extras(not args.no_tensorboard, *drawing)
+            full = bool(args.figures)
+            extras = run.Extras(not args.no_tensorboard, figures, full, args.map, args.pdf)
             progress.start(f"seed {seed}", "starting")
             with experiment.claim(seed, args.overwrite) as found:
                 parallel.from_first(partial(bytes, found is None))  # whether the others run it

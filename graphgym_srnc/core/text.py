@@ -163,13 +163,10 @@ def method_name(method: str, layer: str) -> str:
     return clean(METHODS.get(method, method) + f" with {kind}" * (layer != "gcnconv"))
 
 
-def aligned(lines: Sequence[Sequence[str]], right: bool = False) -> str:
-    """Lines of cells in columns; ``right``: all columns but the first end at one edge."""
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Lines of cells in columns."""
     widths = [max(map(len, column)) for column in zip(*lines)]
-    adjust = str.rjust if right else str.ljust
-    rows = (
-        "  ".join([line[0].ljust(widths[0]), *map(adjust, line[1:], widths[1:])]) for line in lines
-    )
+    rows = ("  ".join(map(str.ljust, line, widths)) for line in lines)
     return "\n".join(map(str.rstrip, rows)) + "\n"
 
 

@@ -49,7 +49,7 @@ class Extras(NamedTuple):
 
     Args:
         tensorboard: write events.
-        figures, full, every, how, pdf: see :class:`graphgym_srnc.plots.tensorboard.TensorBoard`.
+        figures, full, how, pdf: see :class:`graphgym_srnc.plots.tensorboard.TensorBoard`.
         varied: settings to show in TensorBoard; empty = ``MAIN``, and whatever else of the task,
             the method, the backbone and the optimiser is not the default.
     """
@@ -57,7 +57,6 @@ class Extras(NamedTuple):
     tensorboard: bool = True
     figures: bool = False
     full: bool = False
-    every: int = 0
     how: str = "auto"
     pdf: bool = False
     varied: tuple[tuple[str, Any], ...] = ()

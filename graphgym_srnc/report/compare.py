@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 import pandas
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
@@ -152,7 +152,7 @@ def table(
     scores = {metric: _Scores(runs, metric, split, test, alpha) for metric in metrics}
     oracles = _rows_of(runs, ORACLE)
     rows = _sorted_rows(scores[metrics[0]], runs, oracles)
-    labels = _sorted_columns(runs, published)
+    labels = runs["column"].drop_duplicates().tolist()
     if against is not None and against not in rows:
         against = _only_row(runs, against, rows)
     ranked = [row for row in rows if row not in oracles]
@@ -160,7 +160,9 @@ def table(
     settings = DataFrame.from_dict(chosen, orient="index").astype(object)
     frames, rankings = [], {}
     for metric, own in scores.items():
-        cells = own.cells(rows, tested, 1 - alpha if intervals else None)
+        cells = own.cells(rows, tested)
+        if intervals:
+            own.add_intervals(cells, 1 - alpha)
         own.mark(cells, ranked)
         if against is not None:
             own.compare(cells, ranked, against)
@@ -215,14 +217,6 @@ def _sorted_rows(scores: _Scores, runs: DataFrame, oracles: set[str]) -> list[st
     return sorted(rows, key=lambda row: (row not in oracles, heights.get(row, math.inf)))
 
 
-def _sorted_columns(runs: DataFrame, published: Published | None) -> list[str]:
-    """Labels of the columns: those of the paper in its order, others as found."""
-    order = {name: place for place, name in enumerate(published.columns if published else ())}
-    first = runs.drop_duplicates("column").set_index("column")
-    names = first.get(PAPER_COLUMN, Series(dtype=object))
-    return sorted(first.index, key=lambda column: order.get(names.get(column), len(order)))
-
-
 def _add_published(cells: DataFrame, runs: DataFrame, published: Published, metric: str) -> None:
     """Add the paper's number where all runs of a cell stand beside the same one."""
     for place, beside in runs.groupby(["row", "column"])[[PAPER, PAPER_COLUMN]]:
@@ -244,9 +238,7 @@ class _Scores:
         blocks = means.index.droplevel("row").drop_duplicates()
         self.means = means.unstack("row").reindex(blocks)
 
-    def cells(
-        self, rows: Sequence[str], columns: Sequence[str], confidence: float | None
-    ) -> DataFrame:
+    def cells(self, rows: Sequence[str], columns: Sequence[str]) -> DataFrame:
         """A line for each row and column with the numbers that depend on no other cell."""
         scores = self.runs.groupby(["row", "column"], sort=False)["score"]
         cells = DataFrame(
@@ -255,13 +247,16 @@ class _Scores:
             | {"median": scores.median(), "best": 0, "tied": 0, "pairs_best": 0}
         )
         every = pandas.MultiIndex.from_product([rows, columns], names=["row", "column"])
-        cells = cells.astype(object).reindex(index=every, columns=list(CELL[4:])).astype(object)
-        for row, own in self.means.items() if confidence else ():
+        cells = cells.astype(object).reindex(index=every, columns=list(CELL[4:]))
+        return cells.astype(object)
+
+    def add_intervals(self, cells: DataFrame, confidence: float) -> None:
+        """Add the bootstrap interval of each mean."""
+        for row, own in self.means.items():
             units = own.dropna().groupby(level=["column", "unit"], sort=False).agg(statistics.mean)
             for column, values in units.groupby(level="column"):
                 ends = statistics.bootstrap_interval(values.tolist(), confidence)
                 cells.loc[(row, column), ["low", "high"]] = ends
-        return cells
 
     def tests(
         self, ranked: Sequence[str], against: str, column: str

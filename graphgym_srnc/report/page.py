@@ -6,7 +6,6 @@ included, and links are not followed. All prose is in the template ``page.html``
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Sequence
 
@@ -43,9 +42,6 @@ def render(
     """
     metrics = metrics or [metric for metric in DEFAULT if f"test_{metric}" in found.runs]
     names = [plain(folder.name or folder) for folder in found.folders]
-    words = ["graphgym-srnc", "report", *names, "--metric", *metrics]
-    words += ["--paper", paper] if paper else []
-    words += ["--against", against] if against else []
     row = against or _best(compare.table(found.runs, metrics, paper=paper))
     table = compare.table(found.runs, metrics, against=row, paper=paper, intervals=True)
     experiments = [experiment for experiment in found.experiments if experiment.results]
@@ -64,7 +60,6 @@ def render(
         rows=[rows[one.name] for one in experiments],
         whole=experiments[:CONFIGS],
         drawn=tables.name(table.selector),
-        again=shlex.join(words),
         runs=counted(len(found.runs), "finished run"),
         count=counted(len(experiments), "experiment"),
         seeds=seeds(found.runs["seed"]),

@@ -40,7 +40,7 @@ Drawing = tuple[str, "Callable[[], bytes]"]
 
 
 def draw_all(found: Collection, folder: str | os.PathLike, metric: str = "micro_f1") -> list[Path]:
-    """Draw training curves, sensitivity and label shift of some results, as PNG and PDF.
+    """Draw training curves and sensitivity of some results, as PNG and PDF.
 
     Args:
         found: result of :func:`graphgym_srnc.report.frame.collect`.
@@ -51,30 +51,12 @@ def draw_all(found: Collection, folder: str | os.PathLike, metric: str = "micro_
         The written files.
     """
     table = compare.table(found.runs, [metric])
-    figures = [*curves(table, found), *sensitivity(table, found.runs), *labels(found)]
+    figures = [*curves(table, found), *sensitivity(table, found.runs)]
     stems = ((re.sub(r"[^\w.=]+", "-", file).strip("-."), figure) for file, figure in figures)
     kinds = ("png", "pdf")
     return [
         save(figure, Path(folder) / f"{stem}.{kind}") for stem, figure in stems for kind in kinds
     ]
-
-
-def labels(found: Collection) -> Iterator[tuple[str, Figure]]:
-    """Name and figure of the label shift of each task whose records have such counts."""
-    tasks = {one.first["task"]: one for one in reversed(found.experiments) if one.results}
-    for task, experiment in sorted(tasks.items()):
-        counts = experiment.first.get("labels")
-        if isinstance(counts, dict) and counts and all(map(_is_count, counts.values())):
-            seed = min(experiment.results)
-            yield (
-                f"labels {task}, seed {seed}",
-                charts.shift_figure({"name": task, "labels": counts}),
-            )
-
-
-def _is_count(count: Any) -> bool:
-    sides = ("source", "target")
-    return isinstance(count, dict) and all(isinstance(count.get(side), int) for side in sides)
 
 
 def curves(table: Table, found: Collection) -> Iterator[tuple[str, Figure]]:
@@ -156,7 +138,6 @@ def galleries(table: Table, found: Collection) -> dict[str, Gallery]:
     kinds: dict[str, Iterable[Drawing]] = {
         "means": _means(table),
         "ranks": _ranks(table),
-        "labels": _encoded(labels(found)),
         "curves": _encoded(curves(table, found)),
         "sensitivity": _encoded(sensitivity(table, found.runs)),
         "confusion": _files(found.experiments, "confusion-selected", "reliability"),

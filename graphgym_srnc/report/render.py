@@ -63,7 +63,7 @@ def plain_text(grids: Sequence[Grid], notes: Sequence[str], width: int | None) -
 
     parts = [
         (filled(grid.title) if grid.title else "")
-        + "\n".join(aligned(lines, grid.right) for lines in _fitted(TEXT.lines(grid), width))
+        + "\n".join(aligned(lines) for lines in _fitted(TEXT.lines(grid), width))
         for grid in grids
     ]
     return "\n".join(parts) + "\n" + "".join(map(filled, notes))

@@ -185,9 +185,9 @@ def show_shift(summary: Mapping[str, Any], out: TextIO | None = None) -> None:
     ]
     grids = [
         Grid("", [], [boxes(*fact) for fact in facts.items()]),
-        Grid("graph", ["", *graphs], sizes, right=True),
+        Grid("graph", ["", *graphs], sizes),
         Grid("split", [], [boxes(*split) for split in summary["splits"].items()]),
-        Grid("labels", ["class", "train", "%", "target", "%"], classes, right=True),
+        Grid("labels", ["class", "train", "%", "target", "%"], classes),
     ]
     render.show(grids, [f"! {warning}" for warning in summary["warnings"]], out or sys.stdout)
 

@@ -47,7 +47,6 @@ class Grid(NamedTuple):
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[Box]]
-    right: bool = False  # whether all columns but the first are aligned on the right
 
 
 def boxes(*texts: Any) -> list[Box]:
