@@ -164,12 +164,7 @@ def test_sensitivity_draws_means_and_bands():
         assert {*zip(x, low), *zip(x, high)} <= corners
         assert to_hex(area.get_facecolor()[0]) == line.get_color().lower()
     assert {"srnc", "gat", "srnc.num_clusters", "Micro-F1 (%)", "Cora"} <= set(texts(figure))
-    for values, scale in (
-        ([4, 7, 16], "linear"),
-        ([0.001, 0.1, 1], "log"),
-        ([0, 0.001, 1], "symlog"),
-        ([-1, 0.01, 1], "linear"),
-    ):
+    for values, scale in (([4, 7, 16], "linear"), ([0.001, 0.1, 1], "log"), ([0, 1, 9], "linear")):
         lines = {"": {"srnc": curve(values, [1, 2, 3], 1)}}
         axes = charts.curves_figure(lines, "", key="srnc.alpha").axes[0]
         shown = [label.get_text() for label in axes.get_xticklabels()]

@@ -21,7 +21,7 @@ COUNTED, LONGEST = 24, 40
 """Maximum number of classes with counts in a confusion matrix, and maximum length of a name."""
 
 LOG_FROM = 30
-"""Ratio of the largest to the smallest positive value from which an axis is logarithmic."""
+"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """x, mean, and lower and upper end of the band, each ``[n]``."""
@@ -297,13 +297,8 @@ def curves_figure(
 
 def _scale(axes: Axes, values: Sequence[float]) -> None:
     """Set the ticks to the values, on a logarithmic scale if they span a wide range."""
-    positive = [value for value in values if value > 0]
-    if positive and values[0] >= 0 and max(positive) / min(positive) >= LOG_FROM:
-        # A symmetric scale can show zero, which often turns an option off.
-        if values[0] > 0:
-            axes.set_xscale("log")
-        else:
-            axes.set_xscale("symlog", linthresh=min(positive))
+    if values[0] > 0 and values[-1] / values[0] >= LOG_FROM:
+        axes.set_xscale("log")
     if len(values) <= 12:
         axes.set_xticks(values, [f"{value:g}" for value in values])
         axes.set_xticks([], minor=True)

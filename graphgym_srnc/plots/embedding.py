@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 import numpy as np
+import pandas
 from matplotlib.figure import Figure
 
 from graphgym_srnc.core.text import short
@@ -64,10 +65,7 @@ def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
 
 def majority(group: np.ndarray, label: np.ndarray) -> np.ndarray:
     """Majority class ``[n]`` of the group of each node, from groups and classes ``[n]``."""
-    groups, group = np.unique(group, return_inverse=True)
-    counts = np.zeros((len(groups), label.max() + 1), dtype=int)
-    np.add.at(counts, (group, label), 1)
-    return counts.argmax(1)[group]
+    return pandas.Series(label).groupby(group).transform(lambda own: own.mode()[0]).to_numpy()
 
 
 @style()
