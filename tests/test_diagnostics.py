@@ -164,7 +164,7 @@ def test_it_is_told_everywhere(gym, tmp_path, monkeypatch):
     for seed in (0, 1):
         result = run.run(cfg, seed, place, extras=run.Extras(figures=seed == 1))
     sentence = result["verdict"]["sentences"]["agreement"]
-    row = summary.summarise("told", place.aggregate(), tmp_path)
+    row = summary.summarise("told", place.aggregate())
     notes = summary.notes([row])
     assert any("told: agreement, 2 of 2 runs: The final model" in note for note in notes)
     assert "verdict" not in summary.to_csv([row])
