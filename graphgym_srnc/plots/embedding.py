@@ -125,8 +125,10 @@ def episodes_figure(
     """
     episodes = sorted({number for of_model in maps.values() for number in of_model})
     if len(episodes) > MAX_COLUMNS:
-        shown = np.linspace(0, len(episodes) - 1, MAX_COLUMNS).round().astype(int)
-        episodes = [episodes[index] for index in shown]
+        others = [number for number in episodes if number != selected]
+        shown = np.linspace(0, len(others) - 1, MAX_COLUMNS - 1).round().astype(int)
+        last = episodes[-1] if selected is None else selected
+        episodes = sorted({*(others[index] for index in shown), last})
     figure = Figure(figsize=(2.7 * len(episodes) + 1.6, 2.6 * len(maps) + 0.6), dpi=130)
     panels = figure.subplots(len(maps), len(episodes), squeeze=False)
     present: dict[str, PathCollection] = {}
