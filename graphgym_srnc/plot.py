@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.describe import describe
+from graphgym_srnc.data.labels import UNKNOWN
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.plots import charts
 from graphgym_srnc.plots import embedding as maps
@@ -74,7 +75,7 @@ def embedding(
     model: Estimator,
     graph: Data,
     y: Sequence | None = None,
-    how: str = "pca",
+    how: str = "auto",
     ax: Axes | None = None,
 ) -> Axes:
     """Plot a 2-D map of at most 2,000 nodes, coloured by predicted class or by ``y``.
@@ -83,7 +84,7 @@ def embedding(
         model: a fitted estimator.
         graph: a ``Data`` with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
         y: values ``[V]`` that colour the nodes; by default the predicted classes.
-        how: projection, ``pca`` or ``tsne``.
+        how: projection, ``pca``, ``tsne``, or ``auto`` by the number of classes.
         ax: axes to draw on.
 
     Raises:
@@ -93,12 +94,15 @@ def embedding(
     if colours.shape != (graph.num_nodes,):
         hint = f"Give one value per node, shape [{graph.num_nodes}]"
         raise InputError.plain("y", f"the values have the shape {colours.shape}", hint)
-    shown = maps.sample(graph.num_nodes)
-    points = maps.map_2d(model.transform(graph)[shown], how)
+    shown, every = maps.sample(graph.num_nodes), colours.tolist()
+    # The known classes come first, as in all figures, so that they keep their colours.
+    known = [label for label in model.classes_.tolist() if _name(label) != UNKNOWN]
+    others = sorted({*every}, key=lambda value: (_name(value) == UNKNOWN, value))
+    values = list(dict.fromkeys([*known, *others]))
+    points = maps.map_2d(model.transform(graph)[shown], maps.projection(how, len(values)))
     ax = _axes(ax, (5.6, 4.6))
     with style():
-        values = sorted(np.unique(colours).tolist(), key=lambda value: _name(value) == "unknown")
-        group = np.array([values.index(value) for value in colours[shown].tolist()])
+        group = np.array([values.index(every[node]) for node in shown])
         drawn = maps.scatter(ax, points, group, list(map(_name, values)))
         ax.legend(handles=list(drawn.values()), handletextpad=0.3)
     return ax
@@ -173,7 +177,7 @@ def _check(task: ShiftTask) -> None:
 
 
 def _name(label: int | str) -> str:
-    return "unknown" if label == HIDDEN else plain(label)
+    return UNKNOWN if label == HIDDEN else plain(label)
 
 
 def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:

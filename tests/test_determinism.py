@@ -41,7 +41,7 @@ def test_same_command_same_bits(tmp_path):
     words = "train.mode srnc srnc.pretrain_steps 10 srnc.steps 5 num_threads 1".split()
     first = run(tmp_path / "a", "--repeat", "2", *words)
     # Alone, drawn at each episode and without events, the second seed is still the same run.
-    drawn = ("--figures", "--figure-every", "1", "--no-tensorboard", "seed", "1")
+    drawn = ("--figures", "--no-tensorboard", "seed", "1")
     second = run(tmp_path / "b", *drawn, *words)
     assert list(first) == ["0", "1"] and second["1"] == first["1"]
     assert first["0"]["history"] != first["1"]["history"]

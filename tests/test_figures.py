@@ -8,7 +8,6 @@ import itertools
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
@@ -110,6 +109,14 @@ def test_a_confusion_matrix_of_many_classes_has_full_names_and_no_counts():
     assert all(upper.y0 >= lower.y1 for upper, lower in zip(boxes, boxes[1:]))
 
 
+def test_a_class_without_nodes_has_no_row_in_a_confusion_matrix():
+    counts = np.array([[3, 0, 1, 0], [0, 0, 0, 0], [0, 0, 2, 0], [0, 0, 0, 0]])
+    axes = charts.confusion_figure(counts, ["a", "b", "c", "d"]).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a (4)", "c (2)"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "c"]
+    assert axes.images[0].get_array().tolist() == [[0.75, 0.25], [0, 1]]
+
+
 def test_label_shift_bars_are_shares():
     figure = charts.shift_figure(counted({"a": (6, 10), "b": (2, 20), "c": (0, 70)}))
     axes = figure.axes[0]
@@ -118,32 +125,23 @@ def test_label_shift_bars_are_shares():
     assert [bool(bar.get_hatch()) for bar in axes.containers[1]] == [False, False, True]
     legend = {"labelled training nodes (8)", "all target nodes (100)"}
     assert {*legend, "share of nodes (%)", "a", "b", "c"} <= set(texts(figure))
-    # The first class stands on top, and bars of a class do not overlap.
-    assert axes.get_ylim()[0] > axes.get_ylim()[1]
-    for bars in zip(*axes.containers):
-        spans = sorted((bar.get_y(), bar.get_y() + bar.get_height()) for bar in bars)
-        assert all(low[1] <= high[0] for low, high in zip(spans, spans[1:]))
+    assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first class is on top
 
 
-@pytest.mark.parametrize("size, cd", [(2, 1.3), (15, 4.2)])
-def test_critical_difference_is_readable(size, cd):
-    own = ranks(size)
+def test_critical_difference_is_readable():
+    own, cd = ranks(15), 4.2
     figure = charts.critical_difference_figure(own, cd, "Open-set shift")
     style.encode(figure)
     axes, shown = figure.axes[0], texts(figure)
     assert any(f"CD = {cd:.2f}" in text for text in shown) and "Open-set shift" in shown
     order = sorted(own, key=own.get)
-    for name, label in zip(order, axes.get_yticklabels()):
-        assert name[:30] in label.get_text()
     assert axes.yaxis_inverted()  # the best is on top
     ends = [line.get_xdata() for line in axes.get_lines()[::3]]
     assert ends == [pytest.approx([own[name] - cd / 2, own[name] + cd / 2]) for name in order]
-    renderer, whole = FigureCanvasAgg(figure).get_renderer(), figure.bbox
-    labels = [label.get_window_extent(renderer) for label in axes.get_yticklabels()]
-    for one, other in itertools.combinations(labels, 2):
-        assert not one.overlaps(other)
-    for box in [*labels, axes.xaxis.label.get_window_extent(renderer)]:
-        assert whole.x0 <= box.x0 and box.x1 <= whole.x1
+    boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
+    for name, label, box in zip(order, axes.get_yticklabels(), boxes):
+        assert name[:30] in label.get_text() and figure.bbox.x0 <= box.x0
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
 
 
 def test_sensitivity_draws_means_and_bands():
@@ -156,12 +154,7 @@ def test_sensitivity_draws_means_and_bands():
         assert {*zip(x, low), *zip(x, high)} <= corners
         assert to_hex(area.get_facecolor()[0]) == line.get_color().lower()
     assert {"srnc", "gat", "srnc.num_clusters", "Micro-F1 (%)", "Cora"} <= set(texts(figure))
-    for values, scale in (
-        ([4, 7, 16], "linear"),
-        ([0.001, 0.1, 1], "log"),
-        ([0, 0.001, 1], "symlog"),
-        ([-1, 0.01, 1], "linear"),
-    ):
+    for values, scale in (([4, 7, 16], "linear"), ([0.001, 0.1, 1], "log"), ([0, 1, 9], "linear")):
         lines = {"": {"srnc": curve(values, [1, 2, 3], 1)}}
         axes = charts.curves_figure(lines, "", key="srnc.alpha").axes[0]
         shown = [label.get_text() for label in axes.get_xticklabels()]
@@ -171,6 +164,7 @@ def test_sensitivity_draws_means_and_bands():
 def test_maps_keep_groups_apart():
     rng = np.random.default_rng(0)
     points = np.concatenate([rng.normal(size=(30, 6)), rng.normal(size=(30, 6)) + 9])
+    assert embedding.projection("auto", 8) == "pca" and embedding.projection("auto", 9) == "tsne"
     for how in embedding.MAPS:
         flat = embedding.map_2d(points, how)
         assert flat.shape == (60, 2) and np.array_equal(flat, embedding.map_2d(points, how))
@@ -178,23 +172,42 @@ def test_maps_keep_groups_apart():
             flat[:30, 0].std(), flat[30:, 0].std()
         )
     assert embedding.map_2d(points[:, :1]).shape == (60, 2)
-    with pytest.raises(InputError, match="pca, tsne"):
-        embedding.map_2d(points, "umap")
+    with pytest.raises(InputError, match="auto, pca, tsne"):
+        embedding.projection("umap", 2)
     assert len(embedding.sample(5000)) == 2000 and embedding.sample(7).tolist() == list(range(7))
 
 
-def test_embeddings_are_coloured_by_prediction_and_by_class():
-    def legends(colour, label, outputs, names, unseen=()) -> list[list[str]]:
-        points = np.zeros((60, 2))
-        figure = embedding.embedding_figure(points, colour, label, outputs, names, "", unseen)
-        assert figure.axes[1].get_title() == "by class" + " (× = unseen in training)" * bool(unseen)
-        found = [axes.get_legend().get_texts() for axes in figure.axes]
-        return [[text.get_text() for text in legend] for legend in found]
+def test_a_swap_of_two_classes_is_seen():
+    """A class has one colour in all figures, and unknown is grey."""
+    points, label = np.arange(120.0).reshape(60, 2), np.repeat([0, 1, 2], 20)
+    swapped = np.array([1, 0, 2])[label]
+    names, outputs = ["a", "b", "unseen c"], ["a", "b", "unknown"]
+    figure = embedding.embedding_figure(points, swapped, label, outputs, names, "", [2])
+    assert figure.axes[1].get_title() == "by true class (× = unseen in training)"
 
-    label, names = np.repeat([0, 1, 2], 20), ["a", "b", "c"]
-    assert legends(label.clip(0, 1), label, ["a", "b"], names, [2]) == [["a", "b"], names]
-    many = legends(label, np.arange(60) % 30, names, [f"class {i}" for i in range(30)])
-    assert many[1][-1] == "and 6 more"
+    def colours(axes) -> list[str]:
+        found = {}
+        for dots in axes.collections:
+            faces = [to_hex(face) for face in dots.get_facecolors()]
+            found |= dict(zip(map(tuple, dots.get_offsets().tolist()), faces))
+        return [found[tuple(point)] for point in points.tolist()]
+
+    left, right = map(colours, figure.axes)
+    first, second, third = (colour.lower() for colour in style.PALETTE[:3])
+    assert left == [second] * 20 + [first] * 20 + [style.GREY.lower()] * 20
+    assert right == [first] * 20 + [second] * 20 + [third] * 20
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["a", "b", "unseen c", "unknown"]
+    squares = charts.confusion_figure(np.eye(3, dtype=int), outputs).axes[0].collections
+    assert [to_hex(face) for face in squares[0].get_facecolors()] == [
+        first,
+        second,
+        style.GREY.lower(),
+    ]
+    many = embedding.embedding_figure(
+        points, label, np.arange(60) % 30, names, [f"class {i}" for i in range(30)]
+    )
+    assert many.legends[0].get_texts()[-1].get_text() == "and 9 more"
     group, label = np.array([5, 5, 5, 9, 9]), np.array([1, 1, 0, 2, 2])
     assert embedding.majority(group, label).tolist() == [1, 1, 1, 2, 2]
 
@@ -240,7 +253,8 @@ def test_figures_of_results(tmp_path):
     add("other", [0.5], "synthetic/easy")
     add("gat", [0.5, 0.5], backbone="gatconv")
     found = collect([tmp_path / "runs"])
-    drawn = dict(pictures.sensitivity(found.runs, "micro_f1"))
+    table = compare.table(found.runs)
+    drawn = dict(pictures.sensitivity(table, found.runs))
     prefix = "sensitivity synthetic/open_set srnc"
     assert [*drawn] == [f"{prefix}.cluster_steps", f"{prefix}.num_clusters"]
     axes = drawn[f"{prefix}.num_clusters"].axes[0]
@@ -249,11 +263,10 @@ def test_figures_of_results(tmp_path):
     assert line.get_ydata() == pytest.approx([30, 60, 80])
     assert {round(y, 6) for x, y in area.get_paths()[0].vertices if x == 7} == {50, 70}
 
-    table = compare.table(found.runs)
     drawn = dict(pictures.curves(table, found))
     assert [*drawn] == [f"curves {column}" for column in table.columns] and len(drawn) == 2
     figure = drawn["curves synthetic/open_set"]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SRNC", "SRNC (GAT)"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SRNC", "SRNC with GAT"]
     # The setting that is best on validation stands for its method.
     for axes in figure.axes:
         assert axes.get_lines()[0].get_ydata() == pytest.approx([80, 90])

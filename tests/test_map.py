@@ -115,7 +115,7 @@ def test_a_page_runs_its_own_script_and_nothing_else(monkeypatch, tmp_path):
     html = written(data, found, tmp_path / "page.html")
     opened = re.findall(r"<script[^>]*>", html)
     assert opened == ['<script type="application/json" id="map-data">', "<script>"]
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1]
+    policy = re.search(r'Content-Security-Policy"\s+content="([^"]*)"', html)[1]
     script = html.rpartition("<script>")[2].partition("</script>")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert policy == (

@@ -147,7 +147,7 @@ def test_event_accumulator_reads_back_everything(tmp_path):
     settings = {"seed": 3, "gnn.dim_inner": 16, "open_set.unseen": [1, 2], "srnc.hard": True}
     settings |= {"gnn.act": "", "synthetic.unseen": []}
     told_already = {"method": "srnc", "train.mode": "srnc"}
-    record = watch(tmp_path, settings | told_already, every=2)
+    record = watch(tmp_path, settings | told_already, full=True, pdf=True)
     found = read(tmp_path)
     for block in ("losses", "val", "test"):
         for name in getattr(record.history[0], block):
@@ -161,7 +161,7 @@ def test_event_accumulator_reads_back_everything(tmp_path):
             (event,) = found.Scalars(f"{block}/{split}_{name}")
             assert event.value == pytest.approx(value, nan_ok=True)
     for tag in ("cluster_gnn", "confusion"):
-        assert [image.step for image in found.Images(tag)] == [0, 1, 2]
+        assert [image.step for image in found.Images(f"selected/{tag}")] == [record.best]
     image = found.Images("selected/episodes")[0]
     assert image.encoded_image_string == (tmp_path / "figures" / "episodes.png").read_bytes()
     assert imread(io.BytesIO(image.encoded_image_string)).shape[:2] == (image.height, image.width)
@@ -169,12 +169,9 @@ def test_event_accumulator_reads_back_everything(tmp_path):
     shown = {"method": "SRNC", "backbone": "GCN", "data": "open_set/toy"}
     shown |= {"open_set.unseen": "[1, 2]", "gnn.act": "none", "synthetic.unseen": "none"}
     assert hyper_parameters(found) == settings | shown
-    drawn, kinds = ("classifier", "cluster_gnn", "confusion"), ("png", "pdf")
-    stems = ("episode-000", "episode-001", "episode-002", "selected")
+    stems = "classifier-selected cluster_gnn-selected confusion-selected episodes reliability"
     assert {file.name for file in (tmp_path / "figures").iterdir()} == {
-        *(f"{name}-{stem}.png" for name in drawn for stem in stems),
-        *(f"{name}-selected.pdf" for name in drawn),
-        *(f"{name}.{kind}" for name in ("episodes", "reliability") for kind in kinds),
+        f"{stem}.{kind}" for stem in stems.split() for kind in ("png", "pdf")
     }
 
 
@@ -251,7 +248,7 @@ def test_watching_changes_no_number(tmp_path):
         return [(episode.losses, episode.val, episode.test) for episode in record.history]
 
     plain, _ = fit()
-    board = TensorBoard(tmp_path, figures=True, every=2, how="tsne")
+    board = TensorBoard(tmp_path, full=True, how="tsne")
     watched, _ = fit([board])
     board.close()
     watch(tmp_path / "none", {}, events=False, figures=False)

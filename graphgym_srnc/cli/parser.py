@@ -36,9 +36,11 @@ Train and evaluate a config over several seeds.
 --out-dir DIR  write results below DIR (default: out_dir of the config)
 --name NAME  name the folder of this experiment (default: the config's name, plus the settings of
     data, shift and method given on the command line)
---[no-]figures  draw figures for every seed, or for none (default: for the first seed only)
---figure-every K=0  also draw every K-th episode; 0 = only the first and the selected one
---map pca|tsne=pca  project embeddings to two dimensions with this method
+--[no-]figures  draw all figures for every seed, or none (default: the confusion matrix and the
+    embedding of the selected episode, for the first seed only)
+--map auto|pca|tsne=auto  project embeddings to two dimensions with this method; auto = PCA for at
+    most eight classes, else t-SNE
+--pdf  also write the figures as PDF
 --no-tensorboard  write no TensorBoard event files
 {TRUST}
 

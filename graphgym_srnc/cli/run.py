@@ -31,7 +31,6 @@ def main(args: argparse.Namespace) -> None:
         KeyboardInterrupt: Ctrl-C; the finished runs and their table are kept.
         ProcessLost: another of the processes that ``torchrun`` started has ended.
     """
-    arguments.check_least(args, figure_every=0)
     arguments.check_present(args)
     with parallel.processes():
         _main(args)
@@ -88,7 +87,8 @@ def _run_all(
     with RunProgress(len(missing)) as progress:
         for seed in missing:
             figures = seed == cfg.seed if args.figures is None else args.figures
-            extras = run.Extras(not args.no_tensorboard, figures, args.figure_every, args.map)
+            full = bool(args.figures)
+            extras = run.Extras(not args.no_tensorboard, figures, full, args.map, args.pdf)
             progress.start(f"seed {seed}", "starting")
             options = extras, args.resume, args.overwrite
             result = run.run(cfg, seed, experiment, progress, *options)
@@ -114,6 +114,6 @@ def _show_table(experiment: Experiment, cfg: CfgNode, no_tensorboard: bool) -> N
     if results:
         if not no_tensorboard:
             events.write_aggregate(experiment.path, results)
-        rows = [summary.summarise(experiment.name, results, experiment.out_dir)]
+        rows = [summary.summarise(experiment.name, results)]
         summary.write(experiment.path, rows)
         summary.show(rows, sys.stdout)

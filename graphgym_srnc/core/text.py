@@ -156,20 +156,17 @@ ON_LAYERS = {
 
 
 def method_name(method: str, layer: str) -> str:
-    """A method with its backbone as papers write it: ``SRNC+``, ``PGL+GCN``, ``GCN-DANN``."""
+    """A method with its backbone: ``SRNC+``, ``SRNC+ with SAGE``, ``PGL+GCN``, ``GCN-DANN``."""
     kind = LAYERS.get(layer, layer)
     if method in ON_LAYERS:
         return clean(ON_LAYERS[method].format(kind))
-    return clean(METHODS.get(method, method) + f" ({kind})" * (layer != "gcnconv"))
+    return clean(METHODS.get(method, method) + f" with {kind}" * (layer != "gcnconv"))
 
 
-def aligned(lines: Sequence[Sequence[str]], right: bool = False) -> str:
-    """Lines of cells in columns; ``right``: all columns but the first end at one edge."""
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Lines of cells in columns."""
     widths = [max(map(len, column)) for column in zip(*lines)]
-    adjust = str.rjust if right else str.ljust
-    rows = (
-        "  ".join([line[0].ljust(widths[0]), *map(adjust, line[1:], widths[1:])]) for line in lines
-    )
+    rows = ("  ".join(map(str.ljust, line, widths)) for line in lines)
     return "\n".join(map(str.rstrip, rows)) + "\n"
 
 

@@ -51,17 +51,16 @@ class Extras(NamedTuple):
 
     Args:
         tensorboard: write events.
-        figures: draw the first episode, every k-th, and the selected one.
-        every: k; 0 = none between the first and the selected one.
-        how: the map of embeddings, ``pca`` or ``tsne``.
+        figures, full, how, pdf: see :class:`graphgym_srnc.plots.tensorboard.TensorBoard`.
         varied: settings to show in TensorBoard; empty = ``MAIN``, and whatever else of the task,
             the method, the backbone and the optimiser is not the default.
     """
 
     tensorboard: bool = True
     figures: bool = False
-    every: int = 0
-    how: str = "pca"
+    full: bool = False
+    how: str = "auto"
+    pdf: bool = False
     varied: tuple[tuple[str, Any], ...] = ()
 
     def settings(self, cfg: CfgNode) -> dict[str, Any]:
@@ -131,8 +130,7 @@ class Recorder:
             # Only now, since a method may still refuse its task when it starts.
             begin = episode.number
             directory = self.experiment.begin(self.seed, anew=not begin)
-            events, figures, every, how, _ = self.extras
-            self.board = TensorBoard(directory, events, figures, every, how, start=begin)
+            self.board = TensorBoard(directory, *self.extras[:-1], start=begin)
             self.board.maps = self.before["maps"]
         self.board(episode, method, task)
         done = f"validation {100 * episode.val['micro_f1']:.1f} %"

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from graphgym_srnc.core.text import short
-from graphgym_srnc.plots.style import INK, MARKERS, PALE, PALETTE, look, panel, style
+from graphgym_srnc.plots.style import INK, MARKERS, PALE, PALETTE, class_looks, look, panel, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,9 +21,7 @@ COUNTED, LONGEST = 24, 40
 """Maximum number of classes with counts in a confusion matrix, and maximum length of a name."""
 
 LOG_FROM = 30
-"""Ratio of the largest to the smallest positive value from which an axis is logarithmic."""
-
-DASHES = ("-", "--", ":", "-.")
+"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """x, mean, and lower and upper end of the band, each ``[n]``."""
@@ -88,7 +86,9 @@ def confusion_figure(
 ) -> Figure:
     """Figure of a confusion matrix: row = true class with its size, colour = share of the row.
 
-    Up to ``COUNTED`` classes, each cell also shows its count.
+    A class without nodes has no row, and no column if it is never predicted. The squares beside
+    the names are the colours of the classes in all figures. Up to ``COUNTED`` classes, each cell
+    also shows its count.
 
     Args:
         counts: the confusion matrix, ``[C, C]``.
@@ -96,25 +96,33 @@ def confusion_figure(
         title: title of the figure.
         axes: axes to draw on; by default those of a new figure.
     """
-    counts, size = np.asarray(counts), len(names)
-    share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    is_small = size <= COUNTED
-    side = max(4.2, (0.48 if is_small else 0.2) * size + 2.6)
+    counts = np.asarray(counts)
+    rows = np.flatnonzero(counts.sum(1))
+    columns = np.flatnonzero(counts.sum(0) + counts.sum(1))
+    counts, totals = counts[np.ix_(rows, columns)], counts.sum(1)
+    share = counts / totals[rows, None]
+    size, is_small = len(columns), len(columns) <= COUNTED
+    side = max(3.4, (0.42 if is_small else 0.2) * size + 2)
     figure, axes = panel(axes, (side + 0.6, side), 110 if is_small else 150)
     image = axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
-    labels = [short(name, LONGEST) for name in names]
     for row, column in np.argwhere(counts) if is_small else ():
         colour, text = "white" if share[row, column] > 0.55 else INK, str(counts[row, column])
         font = 9 if size <= 12 else 6.5
         axes.text(column, row, text, color=colour, ha="center", va="center", fontsize=font)
+    labels = [short(name, LONGEST) for name in names]
     across: dict[str, Any] = {"rotation": 90, "fontsize": 8 if is_small else 7}
     if is_small:
         across |= {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
-    sizes = [f"{label} ({total:,})" for label, total in zip(labels, counts.sum(1).tolist())]
-    axes.set_xticks(range(size), labels, **across)
-    axes.set_yticks(range(size), sizes, fontsize=across["fontsize"])
+    sizes = [f"{labels[k]} ({totals[k]:,})" for k in rows.tolist()]
+    axes.set_xticks(range(size), [labels[k] for k in columns], **across)
+    axes.set_yticks(range(len(rows)), sizes, fontsize=across["fontsize"])
+    colours = np.array([look["color"] for look in class_looks(names)])
+    squares: dict[str, Any] = {"marker": "s", "s": 14, "clip_on": False}
+    edges = axes.get_xaxis_transform(), axes.get_yaxis_transform()
+    axes.scatter(range(size), [0] * size, c=colours[columns], transform=edges[0], **squares)
+    axes.scatter([0] * len(rows), range(len(rows)), c=colours[rows], transform=edges[1], **squares)
     axes.set(xlabel="predicted", ylabel="true", title=title)
-    axes.tick_params(length=0)
+    axes.tick_params(length=0, pad=7)
     axes.spines[:].set_visible(False)
     bar = figure.colorbar(image, ax=axes, shrink=0.75, label="share of the true class")
     bar.outline.set_visible(False)
@@ -139,7 +147,8 @@ def reliability_figure(
         sure, right, count = (np.array(part, dtype=float) for part in zip(*curve))
         error = (count * np.abs(right - sure)).sum() / count.sum()
         label = f"{name}, ECE {100 * error:.1f} %"
-        axes.plot(sure, right, **look(index, MARKERS[index]), markersize=4, label=label)
+        style_of = look(index) | {"marker": MARKERS[index]}
+        axes.plot(sure, right, **style_of, markersize=4, label=label)
     axes.set(ylabel="share that is right", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), title=title)
     axes.set_xlabel("probability of the predicted class")
     axes.grid()
@@ -241,23 +250,27 @@ def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @style()
 def curves_figure(
-    panels: Mapping[str, Mapping[str, Curve]], ylabel: str, title: str = "", key: str = ""
+    panels: Mapping[str, Mapping[str, Curve]],
+    ylabel: str,
+    title: str = "",
+    key: str = "",
+    names: Sequence[str] = (),
 ) -> Figure:
     """Figure of curves with bands, one per method, in panels with a common scale.
 
     Args:
-        panels: curves by name, by title of the panel; a name has the same colour in all panels.
+        panels: curves by name, by title of the panel.
         ylabel: label of the y axis.
         title: title of the figure.
         key: the config key whose values are x; empty = x are episodes.
+        names: all names of a report, so that a method has the same look in each of its figures.
     """
-    names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
+    every = dict.fromkeys([*names, *(name for curves in panels.values() for name in curves)])
     looks = {
-        name: look(index, MARKERS[index % len(MARKERS)])
-        | {"linestyle": DASHES[index // len(PALETTE) % len(DASHES)], "markersize": 4.5}
-        for index, name in enumerate(names)
+        name: look(index) | {"marker": MARKERS[index % len(MARKERS)], "markersize": 4.5}
+        for index, name in enumerate(every)
     }
-    figure = Figure(figsize=(4.2 * len(panels) + 1.6, 3.6), dpi=150)
+    figure = Figure(figsize=(4.2 * len(panels) + 1.6, 3.6), dpi=130)
     row = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axes, (text, curves) in zip(row, panels.items()):
         for name, curve in curves.items():
@@ -272,20 +285,20 @@ def curves_figure(
             axes.xaxis.get_major_locator().set_params(integer=True)
     row[0].set_ylabel(ylabel)
     figure.suptitle(title)
-    handles = [Line2D([], [], **looks[name], label=short(name, 40)) for name in names]
-    figure.legend(handles=handles, loc="outside right center")
+    # From top to bottom as the curves end in the last panel.
+    ends = {name: mean[-1] if len(mean) else -math.inf for name, (_, mean, *_) in curves.items()}
+    handles = [
+        Line2D([], [], **looks[name], label=short(name, LONGEST))
+        for name in sorted(ends, key=ends.__getitem__, reverse=True)
+    ]
+    figure.legend(handles=handles, loc="outside right center", fontsize=10)
     return figure
 
 
 def _scale(axes: Axes, values: Sequence[float]) -> None:
     """Set the ticks to the values, on a logarithmic scale if they span a wide range."""
-    positive = [value for value in values if value > 0]
-    if positive and values[0] >= 0 and max(positive) / min(positive) >= LOG_FROM:
-        # A symmetric scale can show zero, which often turns an option off.
-        if values[0] > 0:
-            axes.set_xscale("log")
-        else:
-            axes.set_xscale("symlog", linthresh=min(positive))
+    if values[0] > 0 and values[-1] / values[0] >= LOG_FROM:
+        axes.set_xscale("log")
     if len(values) <= 12:
         axes.set_xticks(values, [f"{value:g}" for value in values])
         axes.set_xticks([], minor=True)

@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 import numpy as np
+import pandas
 from matplotlib.figure import Figure
 
 from graphgym_srnc.core.text import short
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.plots.style import PALE, look, style
+from graphgym_srnc.plots.style import PALE, class_looks, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
     from numpy.typing import ArrayLike
 
-MAPS = ("pca", "tsne")
+MAPS = {"pca": "PCA", "tsne": "t-SNE"}
+"""Projections and their printed names."""
+FEW = 8
+"""Maximum number of classes that PCA shows; t-SNE keeps more of them apart."""
 MAX_POINTS = 2000
 MAX_COLUMNS = 5
 SHOWN = 24
@@ -37,18 +41,19 @@ def principal(embedding: np.ndarray, most: int = 50) -> np.ndarray:
     return (left * scale)[:, :most]
 
 
-def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
-    """Map ``[n, 2]`` of vectors by PCA or t-SNE, independent of global random generators.
-
-    Args:
-        embedding: the vectors, ``[n, H]``.
-        how: ``pca`` or ``tsne``.
+def projection(how: str, num_classes: int) -> str:
+    """``pca`` or ``tsne``; ``auto`` is PCA for at most ``FEW`` classes.
 
     Raises:
         InputError: ``how`` is unknown.
     """
-    if how not in MAPS:
-        raise InputError("map", how, ", ".join(MAPS))
+    if how not in ("auto", *MAPS):
+        raise InputError("map", how, ", ".join(("auto", *MAPS)))
+    return how if how in MAPS else "pca" if num_classes <= FEW else "tsne"
+
+
+def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
+    """Map ``[n, 2]`` of vectors ``[n, H]`` by PCA or t-SNE, without global random generators."""
     axes = principal(embedding)
     if how == "pca" or len(embedding) < 10:
         return np.pad(axes, ((0, 0), (0, 2)))[:, :2]
@@ -60,10 +65,7 @@ def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
 
 def majority(group: np.ndarray, label: np.ndarray) -> np.ndarray:
     """Majority class ``[n]`` of the group of each node, from groups and classes ``[n]``."""
-    groups, group = np.unique(group, return_inverse=True)
-    counts = np.zeros((len(groups), label.max() + 1), dtype=int)
-    np.add.at(counts, (group, label), 1)
-    return counts.argmax(1)[group]
+    return pandas.Series(label).groupby(group).transform(lambda own: own.mode()[0]).to_numpy()
 
 
 @style()
@@ -75,10 +77,11 @@ def embedding_figure(
     class_names: Sequence[str],
     title: str = "",
     unseen: Sequence[int] = (),
+    by: str = "by prediction",
 ) -> Figure:
-    """Figure of a map in two panels, coloured by prediction and by class.
+    """Figure of a map in two panels, coloured by prediction and by true class.
 
-    Equal colours show agreement.
+    A class has one colour in both panels, so every wrong prediction changes its colour.
 
     Args:
         points: the map, ``[n, 2]``.
@@ -88,22 +91,20 @@ def embedding_figure(
         class_names: names of the classes of ``label``.
         title: title of the figure.
         unseen: classes without labels in training, drawn as crosses.
+        by: title of the first panel.
     """
-    figure = Figure(figsize=(11.5, 5.2))
+    figure = Figure(figsize=(9.6, 4.2))
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
-    for axes, shown, names, crosses in (
-        (left, colour, outputs, ()),
-        (right, label, class_names, unseen),
-    ):
-        handles = list(scatter(axes, points, shown, names, crosses).values())
-        if len(handles) > SHOWN:
-            more = axes.scatter([], [], alpha=0, label=f"and {len(handles) - SHOWN} more")
-            handles = [*handles[:SHOWN], more]
-        place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
-        axes.legend(handles=handles, handletextpad=0.3, **place)
-    left.set_title("by prediction")
-    right.set_title("by class" + (" (× = unseen in training)" if unseen else ""))
+    handles = scatter(right, points, label, class_names, unseen)
+    handles |= scatter(left, points, colour, outputs)
+    left.set_title(by)
+    right.set_title("by true class" + (" (× = unseen in training)" if unseen else ""))
     figure.suptitle(title)
+    shown = list(handles.values())
+    if len(shown) > SHOWN:
+        more = right.scatter([], [], alpha=0, label=f"and {len(shown) - SHOWN} more")
+        shown = [*shown[:SHOWN], more]
+    figure.legend(handles=shown, loc="outside right center", handletextpad=0.3)
     return figure
 
 
@@ -124,11 +125,13 @@ def episodes_figure(
     """
     episodes = sorted({number for of_model in maps.values() for number in of_model})
     if len(episodes) > MAX_COLUMNS:
-        shown = np.linspace(0, len(episodes) - 1, MAX_COLUMNS).round().astype(int)
-        episodes = [episodes[index] for index in shown]
+        others = [number for number in episodes if number != selected]
+        shown = np.linspace(0, len(others) - 1, MAX_COLUMNS - 1).round().astype(int)
+        last = episodes[-1] if selected is None else selected
+        episodes = sorted({*(others[index] for index in shown), last})
     figure = Figure(figsize=(2.7 * len(episodes) + 1.6, 2.6 * len(maps) + 0.6), dpi=130)
     panels = figure.subplots(len(maps), len(episodes), squeeze=False)
-    present: dict[int, PathCollection] = {}
+    present: dict[str, PathCollection] = {}
     for row, (model, of_model) in zip(panels, maps.items()):
         for axes, number in zip(row, episodes):
             if number in of_model:
@@ -142,7 +145,7 @@ def episodes_figure(
         text = f"episode {number}" + (" (selected)" if number == selected else "")
         axes.text(0.5, 1.02, text, transform=axes.transAxes, ha="center", va="bottom", fontsize=10)
     figure.suptitle(title)
-    handles = [present[index] for index in sorted(present)]
+    handles = [present[name] for name in class_names if name in present]
     figure.legend(handles=handles, loc="outside right center", handletextpad=0.3)
     return figure
 
@@ -153,22 +156,25 @@ def scatter(
     group: np.ndarray,
     names: Sequence[str],
     crosses: Sequence[int] = (),
-) -> dict[int, PathCollection]:
-    """Draw nodes by group, some as crosses, and return handles of present groups for the legend."""
-    # A fixed random order, so that no group hides the others.
+) -> dict[str, PathCollection]:
+    """Draw nodes by class, some as crosses; returns handles for a legend by present class."""
+    looks = class_looks(names)
+    for index in crosses:
+        looks[index]["marker"] = "x"
+    # A fixed random order, so that no class hides the others.
     order = np.random.default_rng(0).permutation(len(points))
+    colours = np.array([look["color"] for look in looks])[group]
+    markers = np.array([look["marker"] for look in looks])[group]
     size = 14 if len(points) < 800 else 8
-    looks = {index: look(index, "x" if index in crosses else None) for index in range(len(names))}
-    for marker in dict.fromkeys(own["marker"] for own in looks.values()):
-        nodes = [node for node in order.tolist() if looks[group[node]]["marker"] == marker]
-        colours = [looks[group[node]]["color"] for node in nodes]
+    for marker in dict.fromkeys(markers.tolist()):
+        nodes = order[markers[order] == marker]
         large, lines = (1.6, 0.9) if marker == "x" else (1, 0)
         dots: dict[str, Any] = {"marker": marker, "s": size * large, "linewidths": lines}
         x, y = points[nodes].T
-        axes.scatter(x, y, c=colours, alpha=0.75, **dots)
+        axes.scatter(x, y, c=colours[nodes].tolist(), alpha=0.75, **dots)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, color=PALE)
     return {
-        index: axes.scatter([], [], **looks[index], s=28, label=short(names[index], 40))
+        names[index]: axes.scatter([], [], **looks[index], s=28, label=short(names[index], 40))
         for index in np.unique(group).tolist()
     }

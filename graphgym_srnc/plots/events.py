@@ -12,7 +12,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Iterable, Mapping
 
-from graphgym_srnc.core.text import LAYERS, METHODS
+from graphgym_srnc.core.text import LAYERS, method_name
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import records
 
@@ -136,7 +136,7 @@ def final(result: Mapping[str, Any], settings: Mapping[str, Any]) -> list[tuple[
 
     # An oracle has the data of the runs that it bounds.
     shown = {**settings, "data": result["task"].removesuffix("/oracle")}
-    shown["method"] = METHODS.get(result["method"], result["method"])
+    shown["method"] = method_name(result["method"], result["backbone"])
     shown["backbone"] = LAYERS.get(result["backbone"], result["backbone"])
     scores = {
         f"{'final' if name in FIRST else 'final_more'}/{split}_{name}": value

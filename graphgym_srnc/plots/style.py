@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator, cast
+from typing import TYPE_CHECKING, Any, Iterator, Sequence, cast
 
 import matplotlib
 from cycler import cycler
 from matplotlib.figure import Figure
 
+from graphgym_srnc.data.labels import UNKNOWN
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.atomic import write_bytes
 
@@ -29,16 +30,15 @@ PALETTE = (
     "#999933",
     "#882255",
     "#44AA99",
-    "#777777",
 )
 """Colours that remain distinguishable with common colour vision deficiencies.
 
 They are those of Okabe and Ito (with a darker yellow for white paper), the muted ones of Tol that
-differ from them, and grey. If there are more items than colours, the marker changes.
+differ from them. If there are more items than colours, the marker changes. Grey means "unknown".
 """
 
 MARKERS = ("o", "^", "s", "D", "v")
-INK, PALE = "#222222", "#BBBBBB"
+INK, PALE, GREY = "#222222", "#BBBBBB", "#9AA0A6"
 
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -86,10 +86,15 @@ def panel(axes: Axes | None, size: tuple[float, float], dpi: int = 150) -> tuple
     return cast(Figure, axes.get_figure(root=True)), axes
 
 
-def look(index: int, marker: str | None = None) -> dict[str, Any]:
+def look(index: int) -> dict[str, Any]:
     """Colour and marker of an item; the marker changes where the colours begin again."""
     turn, colour = divmod(index, len(PALETTE))
-    return {"color": PALETTE[colour], "marker": marker or MARKERS[turn % len(MARKERS)]}
+    return {"color": PALETTE[colour], "marker": MARKERS[turn % len(MARKERS)]}
+
+
+def class_looks(names: Sequence[str]) -> list[dict[str, Any]]:
+    """Colour and marker of each class of a run: known classes in their order, then unseen ones."""
+    return [look(k) | ({"color": GREY} if names[k] == UNKNOWN else {}) for k in range(len(names))]
 
 
 @style()

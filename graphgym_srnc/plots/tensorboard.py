@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 MAX_AXES = 32
 """Maximum number of principal axes of an embedding in the projector."""
 
+MAX_DRAWN = 1000
+"""Maximum number of nodes in a figure, for which t-SNE takes about 4 seconds."""
+
 
 class Snapshot(NamedTuple):
     """Predictions and embeddings of a method on the target graph.
@@ -53,9 +56,11 @@ class TensorBoard:
     Args:
         directory: directory of the run. Events are written there, and figures also to ``figures/``.
         events: whether to write TensorBoard events.
-        figures: whether to draw the first two episodes, every k-th and the selected one.
-        every: k; 0 = draw no episode between the first and the selected one.
-        how: projection of embeddings, ``pca`` or ``tsne``.
+        figures: whether to draw the confusion matrix and the classifier's map of the selected
+            episode.
+        full: whether to draw the other figures too: further views, all episodes, reliability.
+        how: projection of embeddings, ``pca``, ``tsne``, or ``auto`` by the number of classes.
+        pdf: whether to write figures of the selected episode as PDF too.
         start: first episode that will be recorded. Existing events of this episode and later ones,
             from an interrupted run, are discarded.
     """
@@ -65,29 +70,28 @@ class TensorBoard:
         directory: Path,
         events: bool = True,
         figures: bool = True,
-        every: int = 0,
-        how: str = "pca",
+        full: bool = False,
+        how: str = "auto",
+        pdf: bool = False,
         start: int = 0,
     ) -> None:
-        self.directory, self.figures, self.every, self.how = Path(directory), figures, every, how
+        self.directory, self.figures, self.full = Path(directory), figures, figures and full
+        self.how, self.pdf = how, pdf
         self.maps: dict[str, dict[int, tuple[Tensor, Tensor]]] = {}
         self.writer = Events(self.directory, start) if events else None
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
-        """Write the scalars of an episode, and draw the episode if it is selected for drawing.
+        """Write the scalars of an episode, and map its embeddings for the figure of all episodes.
 
         Args:
             episode: record of the episode.
             method: the method after the episode.
             task: the task on which the method is scored.
         """
-        number = episode.number
         self._write(scalars(vars(episode)))
         self.close()
-        # SRNC finds the unknown class in episode 1, so the figure of all episodes always has it.
-        if self.figures and (number < 2 or self.every and number % self.every == 0):
-            stem = f"episode-{number:03d}"
-            self._draw(snapshot(method, task), stem, "", f"episode {number}", number, task)
+        if self.full:
+            self._map(snapshot(method, task), episode.number, task)
 
     def finish(
         self, record: RunRecord, method: Method, task: ShiftTask, settings: Mapping[str, Any]
@@ -103,9 +107,8 @@ class TensorBoard:
         from graphgym_srnc.plots.embedding import principal
 
         if self.figures:
-            seen, best = snapshot(method, task), record.best
-            self._draw(seen, "selected", "selected/", f"selected episode {best}", best, task)
-            self._draw_summaries(record, task)
+            seen = snapshot(method, task)
+            self._draw(seen, record, task)
             if self.writer is not None and seen.views:
                 views = {name: principal(of, MAX_AXES) for name, (of, _) in seen.views.items()}
                 write_projector(self.directory, views, columns(seen, task))
@@ -136,52 +139,60 @@ class TensorBoard:
             for summary, step in summaries:
                 self.writer.add(summary, step)
 
-    def _draw(
-        self, seen: Snapshot, stem: str, prefix: str, title: str, step: int, task: ShiftTask
-    ) -> None:
-        """Draw an episode, and keep its maps with the class that colours each node."""
-        from graphgym_srnc.plots.charts import confusion_figure
-        from graphgym_srnc.plots.embedding import embedding_figure, majority, map_2d
+    def _map(self, seen: Snapshot, step: int, task: ShiftTask) -> np.ndarray:
+        """Map the views of an episode with the class that colours each node; returns the nodes."""
+        from graphgym_srnc.plots.embedding import majority, map_2d, projection, sample
 
-        outputs = known_names(task)
-        figure = confusion_figure(seen.confusion, outputs, f"{task.name}, test nodes, {title}")
-        self._picture(f"{prefix}confusion", f"confusion-{stem}", figure, step)
-        target, (label, names, unseen) = task.target.y.cpu().numpy()[seen.nodes], classes(task)
+        shown = sample(len(seen.nodes), MAX_DRAWN)
+        nodes, target = seen.nodes[shown], task.target.y.cpu().numpy()
+        self.how = projection(self.how, len(classes(task)[1]))
         for name, (embedding, group) in seen.views.items():
-            # Clusters are coloured by majority class, predictions of the classifier directly.
-            colour = seen.decision[seen.nodes] if name == "classifier" else majority(group, target)
-            points = map_2d(embedding, self.how)
-            pair = torch.from_numpy(points), torch.from_numpy(colour)
-            self.maps.setdefault(name, {})[step] = pair
-            text = f"{task.name}, {name.replace('_gnn', ' GNN')}, {title} ({self.how})"
-            own = label[seen.nodes]
-            figure = embedding_figure(points, colour, own, outputs, names, text, unseen)
-            self._picture(f"{prefix}{name}", f"{name}-{stem}", figure, step)
+            if name == "classifier":
+                colour = seen.decision[nodes]
+            elif self.full:
+                colour = majority(group[shown], target[nodes])
+            else:
+                continue
+            points = map_2d(embedding[shown], self.how)
+            self.maps.setdefault(name, {})[step] = torch.from_numpy(points), torch.tensor(colour)
+        return nodes
 
-    def _draw_summaries(self, record: RunRecord, task: ShiftTask) -> None:
-        """Draw the maps of all episodes, and the reliability of the selected episode."""
-        from graphgym_srnc.plots.charts import reliability_figure
-        from graphgym_srnc.plots.embedding import episodes_figure
+    def _draw(self, seen: Snapshot, record: RunRecord, task: ShiftTask) -> None:
+        """Draw the selected episode, and if asked for all episodes and the reliability."""
+        from graphgym_srnc.plots.charts import confusion_figure, reliability_figure
+        from graphgym_srnc.plots.embedding import MAPS, embedding_figure, episodes_figure
 
-        best, found = record.best, record.verdict.get("reliability", {})
-        if self.maps:
-            title = f"{task.name}, by episode ({self.how})"
-            figure = episodes_figure(self.maps, known_names(task), title, best)
-            self._picture("selected/episodes", "episodes", figure, best)
+        best, outputs, (label, names, unseen) = record.best, known_names(task), classes(task)
+        title = f"selected episode {best}"
+        figure = confusion_figure(seen.confusion, outputs, f"{task.name}, test nodes, {title}")
+        self._picture("confusion-selected", figure, best)
+        nodes = self._map(seen, best, task)
+        how = MAPS[self.how]
+        for name, maps in self.maps.items():
+            points, colour = (part.numpy() for part in maps[best])
+            by = "by prediction" if name == "classifier" else "by cluster: its most frequent class"
+            text = f"{task.name}, {name.replace('_gnn', ' GNN')}, {title} ({how})"
+            own = label[nodes]
+            figure = embedding_figure(points, colour, own, outputs, names, text, unseen, by)
+            self._picture(f"{name}-selected", figure, best)
+        if self.full and self.maps:
+            figure = episodes_figure(self.maps, outputs, f"{task.name}, by episode ({how})", best)
+            self._picture("episodes", figure, best)
+        found = record.verdict.get("reliability", {})
         parts = {"validation": found.get("val"), "test": found.get("test")}
         curves = {name: curve for name, curve in parts.items() if curve}
-        if curves:
-            figure = reliability_figure(curves, f"{task.name}, selected episode {best}")
-            self._picture("selected/reliability", "reliability", figure, best)
+        if self.full and curves:
+            figure = reliability_figure(curves, f"{task.name}, {title}")
+            self._picture("reliability", figure, best)
 
-    def _picture(self, tag: str, stem: str, figure: Figure, step: int) -> None:
+    def _picture(self, stem: str, figure: Figure, step: int) -> None:
         from graphgym_srnc.plots.style import encode
 
         content = encode(figure)
         write_bytes(self.directory / "figures" / f"{stem}.png", content)
-        if tag.startswith("selected/"):  # for publications
+        if self.pdf:
             write_bytes(self.directory / "figures" / f"{stem}.pdf", encode(figure, "pdf"))
-        self._write([(image(tag, content), step)])
+        self._write([(image(f"selected/{stem.removesuffix('-selected')}", content), step)])
 
 
 def snapshot(method: Method, task: ShiftTask) -> Snapshot:

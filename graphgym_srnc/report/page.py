@@ -6,7 +6,6 @@ included, and links are not followed. All prose is in the template ``page.html``
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Sequence
 
@@ -43,12 +42,11 @@ def render(
     """
     metrics = metrics or [metric for metric in DEFAULT if f"test_{metric}" in found.runs]
     names = [plain(folder.name or folder) for folder in found.folders]
-    words = ["graphgym-srnc", "report", *names, "--metric", *metrics]
-    words += ["--paper", paper] if paper else []
-    words += ["--against", against] if against else []
     row = against or _best(compare.table(found.runs, metrics, paper=paper))
     table = compare.table(found.runs, metrics, against=row, paper=paper, intervals=True)
     experiments = [experiment for experiment in found.experiments if experiment.results]
+    rows = {one.name: summary.summarise(one.name, one.results) for one in experiments}
+    experiments.sort(key=lambda one: (one.first["task"], -rows[one.name].get("micro_f1", 0)))
     return html.fill(
         Path(__file__).with_name("page.html"),
         **pictures.galleries(table, found),
@@ -59,10 +57,9 @@ def render(
         picked=against is None,
         found=found,
         experiments=experiments,
-        rows=[summary.summarise(one.name, one.results) for one in experiments],
+        rows=[rows[one.name] for one in experiments],
         whole=experiments[:CONFIGS],
         drawn=tables.name(table.selector),
-        again=shlex.join(words),
         runs=counted(len(found.runs), "finished run"),
         count=counted(len(experiments), "experiment"),
         seeds=seeds(found.runs["seed"]),

@@ -21,7 +21,7 @@ from graphgym_srnc.io.settings import is_volatile
 from graphgym_srnc.plots import charts
 from graphgym_srnc.plots.style import encode, save
 from graphgym_srnc.report import compare
-from graphgym_srnc.report.compare import LESS, Table
+from graphgym_srnc.report.compare import Table
 from graphgym_srnc.report.frame import COSTS, Collection, Experiment, config_keys
 from graphgym_srnc.report.html import png_size
 from graphgym_srnc.report.tables import name, title
@@ -40,7 +40,7 @@ Drawing = tuple[str, "Callable[[], bytes]"]
 
 
 def draw_all(found: Collection, folder: str | os.PathLike, metric: str = "micro_f1") -> list[Path]:
-    """Draw training curves, sensitivity and label shift of some results, as PNG and PDF.
+    """Draw training curves and sensitivity of some results, as PNG and PDF.
 
     Args:
         found: result of :func:`graphgym_srnc.report.frame.collect`.
@@ -51,30 +51,12 @@ def draw_all(found: Collection, folder: str | os.PathLike, metric: str = "micro_
         The written files.
     """
     table = compare.table(found.runs, [metric])
-    figures = [*curves(table, found), *sensitivity(found.runs, table.selector), *labels(found)]
+    figures = [*curves(table, found), *sensitivity(table, found.runs)]
     stems = ((re.sub(r"[^\w.=]+", "-", file).strip("-."), figure) for file, figure in figures)
     kinds = ("png", "pdf")
     return [
         save(figure, Path(folder) / f"{stem}.{kind}") for stem, figure in stems for kind in kinds
     ]
-
-
-def labels(found: Collection) -> Iterator[tuple[str, Figure]]:
-    """Name and figure of the label shift of each task whose records have such counts."""
-    tasks = {one.first["task"]: one for one in reversed(found.experiments) if one.results}
-    for task, experiment in sorted(tasks.items()):
-        counts = experiment.first.get("labels")
-        if isinstance(counts, dict) and counts and all(map(_is_count, counts.values())):
-            seed = min(experiment.results)
-            yield (
-                f"labels {task}, seed {seed}",
-                charts.shift_figure({"name": task, "labels": counts}),
-            )
-
-
-def _is_count(count: Any) -> bool:
-    sides = ("source", "target")
-    return isinstance(count, dict) and all(isinstance(count.get(side), int) for side in sides)
 
 
 def curves(table: Table, found: Collection) -> Iterator[tuple[str, Figure]]:
@@ -93,11 +75,13 @@ def curves(table: Table, found: Collection) -> Iterator[tuple[str, Figure]]:
                 finite = np.isfinite(band[0])
                 mean, low, high = (part[finite] for part in band)
                 panels[panel][row] = np.flatnonzero(finite), mean, low, high
-        yield f"curves {column}", charts.curves_figure(panels, f"{name(metric)} (%)", column)
+        figure = charts.curves_figure(panels, f"{name(metric)} (%)", column, names=table.rows)
+        yield f"curves {column}", figure
 
 
-def sensitivity(runs: pandas.DataFrame, metric: str) -> Iterator[tuple[str, Figure]]:
+def sensitivity(table: Table, runs: pandas.DataFrame) -> Iterator[tuple[str, Figure]]:
     """Name and figure of the test score over each swept key of a task, other settings fixed."""
+    metric = table.selector
     free = [key for key in config_keys(runs) if not is_volatile(key) and not key.endswith("seed")]
     for task, of in runs.groupby("task"):
         swept: dict[str, dict[str, charts.Curve]] = {}
@@ -110,7 +94,8 @@ def sensitivity(runs: pandas.DataFrame, metric: str) -> Iterator[tuple[str, Figu
                         swept.setdefault(key, {})[method_name(method, backbone)] = curve
         for key, found in sorted(swept.items()):
             label = f"test {name(metric)} (%)"
-            yield f"sensitivity {task} {key}", charts.curves_figure({"": found}, label, task, key)
+            figure = charts.curves_figure({"": found}, label, task, key, table.rows)
+            yield f"sensitivity {task} {key}", figure
 
 
 def _over(runs: pandas.DataFrame, key: str, others: Sequence[str], metric: str) -> charts.Curve:
@@ -153,9 +138,8 @@ def galleries(table: Table, found: Collection) -> dict[str, Gallery]:
     kinds: dict[str, Iterable[Drawing]] = {
         "means": _means(table),
         "ranks": _ranks(table),
-        "labels": _encoded(labels(found)),
         "curves": _encoded(curves(table, found)),
-        "sensitivity": _encoded(sensitivity(found.runs, table.selector)),
+        "sensitivity": _encoded(sensitivity(table, found.runs)),
         "confusion": _files(found.experiments, "confusion-selected", "reliability"),
         "embeddings": _files(found.experiments, "episodes", "*-selected"),
     }
@@ -190,11 +174,9 @@ def _means(table: Table) -> Iterator[Drawing]:
     for cell in cells.itertuples():
         values = (cell.mean, cell.low, cell.high, cell.paper_mean)
         panels.setdefault(cell.column, {})[cell.row] = charts.Mean(*(percent * x for x in values))
-    heights = cells.groupby("row")["mean"].mean() * (1 if metric in LESS else -1)
-    rows = sorted(heights.index, key=lambda row: (row not in table.oracles, heights[row]))
-    if len(rows) > 1:
+    if len(table.rows) > 1:
         text = title(table, metric)
-        figure = charts.scores_figure(panels, rows, text, table.oracles)
+        figure = charts.scores_figure(panels, table.rows, text, table.oracles)
         yield f"{text}: mean and interval", partial(encode, figure)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from typing import Callable, Sequence, TextIO
+from typing import Callable, NamedTuple, Sequence, TextIO
 
 from graphgym_srnc.core.text import aligned, escape_markdown, markdown
 from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.report.compare import CELL, Table
-from graphgym_srnc.report.tables import SIGNS, Box, Grid, grids, means, remarks, title
+from graphgym_srnc.report.tables import Grid, grids, remarks
 
 LATEX = {
     **{c: "\\" + c for c in "{}$&#%_"},
@@ -21,11 +21,33 @@ LATEX = {
     "|": r"\textbar{}",
     "±": r"$\pm$",
     "°": r"$^\circ$",
-    "Δ": r"$\Delta$",
     "Φ": r"$\Phi$",
     "θ": r"$\theta$",
-    "→": r"$\rightarrow$",
 }
+
+
+class Form(NamedTuple):
+    """How the cells of a table look in one format."""
+
+    escape: Callable[[str], str]
+    best: str
+    tied: str
+
+    def lines(self, grid: Grid) -> list[list[str]]:
+        """The head, if there is one, and the rows of a table."""
+        marks = {"best": self.best, "tied": self.tied, "": "{}"}
+        rows = [[marks[box.mark].format(self.escape(box.text)) for box in row] for row in grid.rows]
+        return [list(map(self.escape, grid.head)), *rows] if grid.head else rows
+
+
+def escape_latex(text: str) -> str:
+    """Text that LaTeX prints unchanged."""
+    return "".join(LATEX.get(c, c) for c in text)
+
+
+TEXT = Form(str, "{}*", "{}°")
+MARKDOWN = Form(escape_markdown, "**{}**", "{}°")
+TEX = Form(escape_latex, r"\textbf{{{}}}", r"\underline{{{}}}")
 
 
 def text(table: Table, width: int = 120) -> str:
@@ -41,7 +63,7 @@ def plain_text(grids: Sequence[Grid], notes: Sequence[str], width: int | None) -
 
     parts = [
         (filled(grid.title) if grid.title else "")
-        + "\n".join(aligned(lines, grid.right) for lines in _fitted(grid, width))
+        + "\n".join(aligned(lines) for lines in _fitted(TEXT.lines(grid), width))
         for grid in grids
     ]
     return "\n".join(parts) + "\n" + "".join(map(filled, notes))
@@ -60,14 +82,8 @@ def show_comparison(table: Table, out: TextIO) -> None:
 
 def markdown_table(grid: Grid) -> str:
     """A Markdown table; the best cells are bold."""
-
-    def cell(box: Box) -> str:
-        escaped = escape_markdown(box.text)
-        return f"**{escaped}**" if box.mark == "best" else escaped + SIGNS.get(box.mark, "")
-
     heading = f"### {escape_markdown(grid.title)}\n\n" if grid.title else ""
-    lines = [list(map(cell, row)) for row in grid.rows]
-    return heading + markdown([list(map(escape_markdown, grid.head)), *lines]) + "\n"
+    return heading + markdown(MARKDOWN.lines(grid)) + "\n"
 
 
 def to_markdown(table: Table) -> str:
@@ -77,55 +93,21 @@ def to_markdown(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """A comparison as in papers, by the package ``booktabs``.
-
-    Each data set is a group of columns. The best mean is bold, the second best underlined, and all
-    remarks are comments above.
-    """
-
-    def cell(box: Box) -> str:
-        text = escape_latex(box.text)
-        if box.mark == "best":
-            text = rf"\textbf{{{text}}}"
-        elif box.second:
-            text = rf"\underline{{{text}}}"
-        return text + escape_latex(SIGNS["tied"]) * (box.mark == "tied")
-
-    def line(cells: Sequence[str]) -> str:
-        return " & ".join(cells) + r" \\"
-
-    grid = means(table, table.metrics)
-    groups, rules, first = [], [], 2
-    for group in dict.fromkeys(grid.groups[1:]):
-        last = first + list(grid.groups).count(group) - 1
-        groups.append(rf"\multicolumn{{{last - first + 1}}}{{c}}{{{escape_latex(group)}}}")
-        rules.append(rf"\cmidrule(lr){{{first}-{last}}}")
-        first = last + 1
-    heads = [line([escape_latex(grid.head[0]), *groups])]
-    if len(grid.head) - 1 > len(groups) or len(table.metrics) > 1:
-        heads += [" ".join(rules), line(["", *map(escape_latex, grid.head[1:])])]
-    notes, marked = remarks(table, "Bold"), bool((table.cells["best"] == 1).any())
-    notes[2 * marked : 2 * marked] = ["Underlined: the second best mean."] * marked
-    titles = ", ".join(title(table, metric) for metric in table.metrics)
-    caption = f"{titles}. " + " ".join(notes[: 3 if marked else 1])
-    return "\n".join(
-        [
-            r"% Needs \usepackage{booktabs}, and UTF-8, which is LaTeX's default since 2018.",
-            *(f"% {note}" for note in notes),
-            r"\begin{table}[h]",
-            r"\centering",
-            rf"\caption{{{escape_latex(caption)}}}",
-            rf"\begin{{tabular}}{{l{'c' * (len(grid.head) - 1)}}}",
-            r"\toprule",
-            *heads,
-            r"\midrule",
-            *(line(list(map(cell, row))) for row in grid.rows),
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-            "",
-        ]
-    )
+    """A table of the package ``booktabs`` for each text table, with all remarks as comments."""
+    notes, tables = remarks(table, "Bold", "Underlined"), []
+    for grid in grids(table):
+        head, *rows = (" & ".join(line) + " \\\\\n" for line in TEX.lines(grid))
+        is_marked = any(box.mark for row in grid.rows for box in row)
+        caption = escape_latex(" ".join([f"{grid.title}.", *notes[: 2 * is_marked]]))
+        tables.append(
+            "\n\\begin{table}[h]\n\\centering\n"
+            f"\\caption{{{caption}}}\n"
+            f"\\begin{{tabular}}{{l{'c' * (len(grid.head) - 1)}}}\n"
+            f"\\toprule\n{head}\\midrule\n{''.join(rows)}\\bottomrule\n"
+            "\\end{tabular}\n\\end{table}\n"
+        )
+    needs = "% Needs \\usepackage{booktabs}, and UTF-8, which is LaTeX's default since 2018.\n"
+    return needs + "".join(f"% {note}\n" for note in notes) + "".join(tables)
 
 
 def to_csv(table: Table, raw: bool = False) -> str:
@@ -136,7 +118,7 @@ def to_csv(table: Table, raw: bool = False) -> str:
         raw: see :func:`graphgym_srnc.core.text.to_csv`.
     """
     present = table.cells[table.cells[["runs", "pairs"]].notna().any(axis=1)]
-    return csv_of([CELL, *present[list(CELL)].itertuples(index=False)], raw)
+    return csv_of([CELL, *present.itertuples(index=False)], raw)
 
 
 FORMATS: dict[str, Callable[[Table], str]] = {
@@ -148,15 +130,8 @@ FORMATS: dict[str, Callable[[Table], str]] = {
 SUFFIXES = {".txt": "text", ".md": "markdown", ".csv": "csv", ".tex": "latex"}
 
 
-def escape_latex(text: str) -> str:
-    """Text that LaTeX prints unchanged."""
-    return "".join(LATEX.get(c, c) for c in text)
-
-
-def _fitted(grid: Grid, width: int | None) -> list[list[list[str]]]:
+def _fitted(lines: list[list[str]], width: int | None) -> list[list[list[str]]]:
     """The lines of a table, split by columns into several tables that fit the width."""
-    body = [[box.text + SIGNS.get(box.mark, "") for box in row] for row in grid.rows]
-    lines = [list(grid.head), *body] if grid.head else body
     if not lines or width is None:
         return [lines]
     widths = [max(map(len, column)) + 2 for column in zip(*lines)]

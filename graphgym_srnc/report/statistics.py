@@ -7,7 +7,7 @@ unless another is named.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Iterable, Sequence
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -115,6 +115,11 @@ def p_value(differences: Sequence[float], test: str = "wilcoxon") -> float:
     )
 
 
+def least_p(pairs: int, test: str) -> float:
+    """The smallest p that a test can give for a number of pairs."""
+    return 1.0 if pairs < 2 else 2.0 ** (1 - pairs) if test == "wilcoxon" else 0.0
+
+
 def holm(p: Sequence[float]) -> list[float]:
     """Holm's step-down correction (Scandinavian Journal of Statistics, 1979) of a family of tests.
 
@@ -175,31 +180,18 @@ def friedman(scores: DataFrame) -> float:
         return float(friedmanchisquare(*scores.round(DECIMALS).to_numpy().T).pvalue)
 
 
-def critical_difference(
-    ranks: Mapping[str, float], blocks: int, alpha: float = 0.05
-) -> tuple[float, list[list[str]]]:
-    r"""Nemenyi's critical difference :math:`q_\alpha \sqrt{k(k+1) / 6N}`, and the rows within it.
+def critical_difference(rows: int, blocks: int, alpha: float = 0.05) -> float:
+    r"""Nemenyi's critical difference :math:`q_\alpha \sqrt{k(k+1) / 6N}` of mean ranks.
 
     :math:`q_\alpha` is the studentised range for k groups and infinite degrees of freedom, divided
     by :math:`\sqrt 2`.
 
     Args:
-        ranks: mean rank of each of k rows, at least 2.
-        blocks: N, the number of blocks.
+        rows: k, at least 2.
+        blocks: N.
         alpha: probability that any two of k equal rows differ significantly.
-
-    Returns:
-        The difference, and the largest groups of rows, by rank, whose ranks differ by less.
     """
     from scipy.stats import studentized_range
 
-    k = len(ranks)
-    q = float(studentized_range.ppf(1 - alpha, k, math.inf)) / math.sqrt(2)
-    difference = q * math.sqrt(k * (k + 1) / (6 * blocks))
-    ordered = sorted(ranks, key=ranks.__getitem__)
-    cliques: list[list[str]] = []
-    for i, first in enumerate(ordered):
-        clique = [row for row in ordered[i:] if ranks[row] - ranks[first] < difference]
-        if len(clique) > 1 and not (cliques and clique[-1] == cliques[-1][-1]):
-            cliques.append(clique)
-    return difference, cliques
+    q = float(studentized_range.ppf(1 - alpha, rows, math.inf)) / math.sqrt(2)
+    return q * math.sqrt(rows * (rows + 1) / (6 * blocks))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence, TextIO
@@ -11,21 +9,19 @@ from typing import Any, Iterable, Mapping, Sequence, TextIO
 import yaml
 
 from graphgym_srnc.core.text import (
-    LAYERS,
-    METHODS,
     clean,
     counted,
     escape_markdown,
+    method_name,
     plain,
     seeds,
 )
 from graphgym_srnc.core.text import to_csv as csv_of
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, records
 from graphgym_srnc.report import render
-from graphgym_srnc.report.frame import Experiment, collect
+from graphgym_srnc.report.frame import Experiment
 from graphgym_srnc.report.statistics import mean_std
-from graphgym_srnc.report.tables import ABSENT, METRICS, Grid, boxes, name
+from graphgym_srnc.report.tables import ABSENT, METRICS, Box, Grid, boxes, name
 
 SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]
 """Scores of a summary."""
@@ -44,19 +40,12 @@ SELECTED = {
 Row = dict[str, Any]
 
 
-def summarise(
-    name: str, results: Mapping[int, records.Result], out_dir: str | os.PathLike | None = None
-) -> Row:
-    """``<metric>`` and ``<metric>_std`` as fractions, and ``drop``, the distance to the IID oracle.
-
-    The distance is the mean, over runs on the same split, of the oracle's Micro-F1 minus ours. It
-    is absent without a finished oracle (method ``iid``) of the same splits in ``out_dir``. An
-    oracle of the same backbone has priority, then one with more of our splits.
+def summarise(name: str, results: Mapping[int, records.Result]) -> Row:
+    """The scores of an experiment, ``<metric>`` and ``<metric>_std``, as fractions.
 
     Args:
         name: name of the experiment.
         results: its finished runs by seed, at least one.
-        out_dir: folder of the oracle.
     """
     every = list(results.values())
     row: Row = {
@@ -77,32 +66,7 @@ def summarise(
     for metric in dict.fromkeys((*SCORES, *own_scores(every))):
         if values := [test[metric] for test in tests if metric in test]:
             row[metric], row[f"{metric}_std"] = mean_std(values)
-    if out_dir is not None and row["method"] != "iid":
-        row |= _drop(every, row["backbone"], out_dir)
     return row
-
-
-def _drop(results: Sequence[records.Result], backbone: str, out_dir: str | os.PathLike) -> Row:
-    """The mean distance to the best matching oracle in a folder, if there is one."""
-    candidates = []
-    with contextlib.suppress(InputError):  # no run of that folder can be read
-        runs = collect([out_dir], records=False).every
-        oracles = runs[runs["method"] == "iid"].dropna(subset=["test_micro_f1"])
-        for name, oracle in oracles.groupby("experiment"):
-            scores = dict(zip(oracle["split"], oracle["test_micro_f1"]))
-            gaps = [
-                scores[result["split"]] - result["test"]["micro_f1"]
-                for result in results
-                if result.get("split") in scores and "micro_f1" in result.get("test", {})
-            ]
-            if gaps:
-                is_other = oracle["backbone"].iloc[0] != backbone
-                candidates.append((is_other, -len(gaps), name, gaps))
-    if not candidates:
-        return {}
-    _, _, name, gaps = min(candidates)
-    drop, std = mean_std(gaps)
-    return {"drop": drop, "drop_std": std, "drop_pairs": len(gaps), "oracle": name}
 
 
 def own_scores(results: Iterable[records.Result]) -> list[str]:
@@ -146,19 +110,9 @@ def line(result: records.Result) -> str:
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
-    """Notes on the spread, the oracle, warnings and verdicts."""
+    """Notes on the spread, warnings and verdicts."""
     spread = ", mean ± population standard deviation over runs (n in the divisor)"
     out = ["Test scores in %" + spread * any(row["runs"] > 1 for row in rows) + "."]
-    for row in (row for row in rows if "oracle" in row):
-        below = (
-            ". Below 0 it outperforms the oracle, a plain GNN trained without the shift"
-            if row["drop"] < 0
-            else ""
-        )
-        out.append(
-            f"{row['name']}: ΔF1 is Micro-F1 of {row['oracle']} minus its own on"
-            f" {counted(row['drop_pairs'], 'common split')}{below}."
-        )
     out += [f"{row['name']}: {row['untested']}" for row in rows if "untested" in row]
     out += [
         f"{row['name']}: {row['warned']} of {counted(row['runs'], 'run')} gave a warning, stored in"
@@ -171,25 +125,24 @@ def notes(rows: Sequence[Row]) -> list[str]:
 
 def grid(rows: Sequence[Row]) -> Grid:
     """The printed columns of a summary, without scores that no row has."""
-    heads = {"name": "experiment", "method": "method", "backbone": "backbone", "runs": "runs"}
-    scored = [key for row in rows for key in row if f"{key}_std" in row]
-    own = [key for key in dict.fromkeys(scored) if key not in (*SCORES, "drop")]
-    heads |= {key: name(key) for key in SHOWN if key in scored}
-    heads |= {"drop": "ΔF1"} if "drop" in scored else {}
-    heads |= {key: f"{key} (not in %)" for key in own}
+    scored = dict.fromkeys(key for row in rows for key in row if f"{key}_std" in row)
+    own = [key for key in scored if key not in SCORES]
+    shown = [key for key in SHOWN if key in scored]
 
-    def cell(row: Row, key: str) -> str:
-        value = row.get(key, ABSENT)
-        if f"{key}_std" not in row:
-            return {"method": METHODS, "backbone": LAYERS}.get(key, {}).get(value, str(value))
+    def score(row: Row, key: str) -> str:
+        if key not in row:
+            return ABSENT
         # The unit of a user's own metric is unknown.
         factor, form = (1, ".4g") if key in own else (100, ".1f")
         std = f" ± {factor * row[f'{key}_std']:{form}}" if row["runs"] > 1 else ""
-        return f"{factor * value:{form}}{std}"
+        return f"{factor * row[key]:{form}}{std}"
 
-    return Grid(
-        "", list(heads.values()), [boxes(*(cell(row, key) for key in heads)) for row in rows]
-    )
+    def line(row: Row) -> list[Box]:
+        facts = row["name"], method_name(row["method"], row["backbone"]), row["runs"]
+        return boxes(*facts, *(score(row, key) for key in (*shown, *own)))
+
+    heads = [*map(name, shown), *(f"{key} (not in %)" for key in own)]
+    return Grid("", ["experiment", "method", "runs", *heads], list(map(line, rows)))
 
 
 def to_markdown(rows: Sequence[Row]) -> str:
@@ -232,9 +185,9 @@ def show_shift(summary: Mapping[str, Any], out: TextIO | None = None) -> None:
     ]
     grids = [
         Grid("", [], [boxes(*fact) for fact in facts.items()]),
-        Grid("graph", ["", *graphs], sizes, right=True),
+        Grid("graph", ["", *graphs], sizes),
         Grid("split", [], [boxes(*split) for split in summary["splits"].items()]),
-        Grid("labels", ["class", "train", "%", "target", "%"], classes, right=True),
+        Grid("labels", ["class", "train", "%", "target", "%"], classes),
     ]
     render.show(grids, [f"! {warning}" for warning in summary["warnings"]], out or sys.stdout)
 

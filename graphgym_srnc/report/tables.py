@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any, Callable, NamedTuple, Sequence
 
 from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.report.compare import POOLED, Ranking, Table
 from graphgym_srnc.report.frame import COSTS
-from graphgym_srnc.report.statistics import TESTS, mean
+from graphgym_srnc.report.statistics import TESTS, least_p, mean
 
 METRICS = {
     "micro_f1": "Micro-F1",
@@ -34,26 +33,20 @@ METRICS = {
 
 ABSENT = "-"
 
-SIGNS = {"best": "*", "tied": "°"}
-"""Marks of a cell in plain text."""
-
 
 class Box(NamedTuple):
     """Content of a cell."""
 
     text: str
     mark: str = ""  # best of its column, tied with the best, or nothing
-    second: bool = False  # whether it is the second best of its column
 
 
 class Grid(NamedTuple):
-    """A table. The first box of a row is its head; ``groups`` names what each column belongs to."""
+    """A table. The first box of a row is its head."""
 
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[Box]]
-    groups: Sequence[str] = ()
-    right: bool = False  # whether all columns but the first are aligned on the right
 
 
 def boxes(*texts: Any) -> list[Box]:
@@ -83,65 +76,25 @@ def figure(metric: str, value: float, form: str = ".1f") -> str:
 
 def spread(metric: str, cell: Any) -> str:
     """Mean ± standard deviation; a single run has none."""
+    if not cell.runs > 0:
+        return ABSENT
     std = f" ± {figure(metric, cell.std)}" if cell.runs > 1 else ""
     return f"{figure(metric, cell.mean)}{std}"
 
 
-def published(cell: Any) -> str:
-    """The paper's score in %, which may have no deviation."""
-    values = (cell.paper_mean, cell.paper_std)
-    return " ± ".join(str(round(100 * x, 4)) for x in values if x == x) or ABSENT
-
-
-def mark(cell: Any) -> str:
-    """``best``, ``tied`` or nothing."""
-    return "best" if cell.best == 1 else "tied" if cell.tied == 1 else ""
-
-
-def means(table: Table, metrics: Sequence[str]) -> Grid:
-    """Means by data set with the paper's, their mean over data sets, and the mean rank."""
-    columns: list[tuple[str, str, list[Box]]] = []
-    found = {metric: table.of(metric) for metric in metrics}
-    for column, metric in itertools.product(table.columns, metrics):
-        own = [found[metric][row, column] for row in table.rows]
-        marked = [Box(spread(metric, c), mark=mark(c), second=c.second == 1) for c in own]
-        columns.append((column, name(metric), marked))
-        if any(cell.paper_mean == cell.paper_mean for cell in own):
-            columns.append((column, "paper", boxes(*map(published, own))))
-    for metric in metrics if len(table.columns) > 1 else ():
-        every = (
-            mean(found[metric][row, column].mean for column in table.columns) for row in table.rows
-        )
-        columns.append(("mean", name(metric), boxes(*(figure(metric, one) for one in every))))
-    for metric in metrics:
-        if metric in table.rankings:
-            ranks = table.rankings[metric].ranks
-            texts = (f"{ranks[row]:.1f}" if row in ranks else ABSENT for row in table.rows)
-            columns.append(("rank", name(metric), boxes(*texts)))
-    groups, heads, bodies = zip(*columns)
-    rows = [[Box(row), *own] for row, *own in zip(table.rows, *bodies)]
-    return Grid("", [row_head(table), *heads], rows, ["", *groups])
-
-
 def grids(table: Table) -> list[Grid]:
-    """For each metric its means, its medians and, on demand, its intervals and differences."""
-    return [grid for metric in table.metrics for grid in grids_of(table, metric)]
+    """For each metric its means and, on demand, its intervals and differences; then settings."""
+    found = [grid for metric in table.metrics for grid in grids_of(table, metric)]
+    return [*found, *[choices(table)] * bool(table.chosen)]
 
 
 def grids_of(table: Table, metric: str) -> list[Grid]:
     """The tables of one metric."""
-    cells, above, has_intervals = (
-        table.of(metric),
-        title(table, metric),
-        table.cells["low"].notna().any(),
-    )
+    cells, above = table.of(metric), title(table, metric)
 
-    def pivot(what: str, text: Callable[[Any], str], rows: list[str], columns: list[str]) -> Grid:
+    def made(what: str, text: Callable[[Any], str], rows: list[str], columns: list[str]) -> Grid:
         body = [[row, *(text(cells[row, column]) for column in columns)] for row in rows]
         return Grid(above + what, [row_head(table), *columns], [boxes(*line) for line in body])
-
-    def middle(cell: Any) -> str:
-        return f"{figure(metric, cell.median)} ({cell.runs})" if cell.runs > 0 else ABSENT
 
     def interval(cell: Any) -> str:
         ends = f"{figure(metric, cell.low)} to {figure(metric, cell.high)}"
@@ -151,34 +104,65 @@ def grids_of(table: Table, metric: str) -> list[Grid]:
         gap = f"{figure(metric, cell.difference, '+.1f')} ({cell.p_holm:.2g}), n {cell.pairs}"
         return gap if cell.pairs >= 2 else ABSENT
 
-    own, head = means(table, [metric]), name(metric)
-    heads = [group if one == head else one for group, one in zip(own.groups, own.head)]
-    out = [
-        Grid(f"{above}, mean ± std", heads, own.rows),
-        pivot(", median (runs)", middle, table.rows, table.columns),
-    ]
-    if has_intervals:
+    out = [means(table, metric)]
+    if table.cells["low"].notna().any():
         what = f", {100 * (1 - table.alpha):g} % bootstrap interval of the mean"
-        out.append(pivot(what, interval, table.rows, table.columns))
+        out.append(made(what, interval, table.rows, table.columns))
     if table.against is not None:
         what = f", difference to {table.against} (p), n pairs"
         rivals = [row for row in table.rows if row not in {*table.oracles, table.against}]
         columns = [*table.columns, *[POOLED] * (len(table.columns) > 1)]
-        out.append(pivot(what, difference, rivals, columns))
+        out.append(made(what, difference, rivals, columns))
     return out
+
+
+def means(table: Table, metric: str) -> Grid:
+    """Means by data set with the paper's, their mean over data sets, and the mean rank."""
+    cells, columns = table.of(metric), {}
+    number = " ({})" * (run_counts(table) is None)
+    for column in table.columns:
+        own = [cells[row, column] for row in table.rows]
+        texts = [spread(metric, c) + number.format(c.runs) * (c.runs > 0) for c in own]
+        marks = ("best" if c.best == 1 else "tied" if c.tied == 1 else "" for c in own)
+        columns[column] = list(map(Box, texts, marks))
+        if any(cell.paper_mean == cell.paper_mean for cell in own):
+            columns[f"{column}, paper"] = boxes(*map(published, own))
+    if len(table.columns) > 1:
+        every = (mean(cells[row, column].mean for column in table.columns) for row in table.rows)
+        columns["mean"] = boxes(*(figure(metric, value) for value in every))
+    if metric in table.rankings:
+        ranks = table.rankings[metric].ranks
+        texts = [f"{ranks[row]:.1f}" if row in ranks else ABSENT for row in table.rows]
+        columns["rank"] = boxes(*texts)
+    rows = [[Box(row), *own] for row, *own in zip(table.rows, *columns.values())]
+    return Grid(f"{title(table, metric)}, mean ± std", [row_head(table), *columns], rows)
+
+
+def published(cell: Any) -> str:
+    """The paper's score in %, which may have no deviation."""
+    values = (cell.paper_mean, cell.paper_std)
+    return " ± ".join(str(round(100 * x, 4)) for x in values if x == x) or ABSENT
+
+
+def run_counts(table: Table) -> int | None:
+    """The number of runs of every cell; None if cells differ in it."""
+    counts = set(table.cells["runs"].dropna())
+    return counts.pop() if len(counts) == 1 else None
 
 
 # Sentences.
 
 
-def remarks(table: Table, best: str = SIGNS["best"], tied: str = SIGNS["tied"]) -> list[str]:
-    """Notes on marks, tests, ranks, warnings and chosen settings.
+def remarks(table: Table, best: str = "*", tied: str = "°") -> list[str]:
+    """Notes on marks, tests, ranks and warnings.
 
     Args:
         table: the printed comparison.
         best, tied: how the marks look.
     """
-    out = ["Mean ± population standard deviation over runs (n in the divisor)."]
+    runs = run_counts(table)
+    over = counted(runs, "run") if runs else "runs, whose number is in brackets"
+    out = [f"Mean ± population standard deviation over {over} (n in the divisor)."]
     if (table.cells["best"] == 1).any():
         out.append(
             f"{best}: the best mean of a column; {tied}: no significant difference from"
@@ -205,36 +189,31 @@ def remarks(table: Table, best: str = SIGNS["best"], tied: str = SIGNS["tied"]) 
     if table.published:
         out.append(f"paper: {table.published.title}, in %, mean ± standard deviation.")
     out += table.cautions
-    if table.chosen:
-        out.append(
-            f"Settings are chosen for each row and column by the mean {name(table.selector)}"
-            " on validation, among the settings with the most runs:"
-        )
+    return out
+
+
+def choices(table: Table) -> Grid:
+    """The setting chosen for each row and column."""
+    rows = []
     for cell in table.chosen:
         fewer = f" ({cell.fewer} with fewer runs left out)" if cell.fewer else ""
-        score = "" if math.isnan(cell.validation) else f", validation {100 * cell.validation:.1f}"
-        best_of = f"best of {cell.tried} settings{fewer}{score}"
-        out.append(f"{cell.row} on {cell.column}: {best_of}: {cell.setting}")
-    return out
+        of, score = f"{cell.tried} settings{fewer}", figure(table.selector, cell.validation)
+        rows.append(boxes(cell.row, cell.column, of, score, cell.setting))
+    heads = [row_head(table), "column", "best of", f"validation {name(table.selector)}", "setting"]
+    return Grid("Settings chosen on validation, among those with the most runs", heads, rows)
 
 
 def _on_tests(table: Table) -> list[str]:
     """Limits of the paired tests, and how to read differences."""
     out, cells = [], table.cells
     beside = (cells["best"] == 0) & ~cells["row"].isin(table.oracles) & (len(table.rows) > 1)
-    pairs = cells.loc[beside, "pairs_best"].tolist()
-    if any(count < 2 for count in pairs):
+    pairs = [*cells.loc[beside, "pairs_best"], *cells["pairs"].dropna()]
+    if any(least_p(count, table.test) > table.alpha for count in pairs):
+        needed = 1 + math.ceil(-math.log2(table.alpha)) if table.test == "wilcoxon" else 2
         out.append(
-            "A row that shares fewer than 2 splits and seeds with the best one is not tested"
-            " and has no mark."
-        )
-    pairs += cells["pairs"].dropna().tolist()
-    few = any(count >= 2 and 2.0 ** (1 - count) > table.alpha for count in pairs)
-    if table.test == "wilcoxon" and few:
-        needed = 1 + math.ceil(-math.log2(table.alpha))
-        out.append(
-            f"Wilcoxon's p is at least 2^(1-n) for n pairs: with fewer than {needed} pairs,"
-            f" no difference can be significant at {table.alpha:g}."
+            f"With fewer than {needed} pairs of runs on a common split and seed, no difference can"
+            f" be significant at {table.alpha:g}. With more rows, Holm's correction needs more"
+            " pairs. A row with too few pairs has no mark."
         )
     if table.against is not None:
         pooled = " Pairs of one column share its data, so p over all columns is too small."
@@ -248,15 +227,13 @@ def _on_tests(table: Table) -> list[str]:
 
 
 def _on_ranks(metric: str, ranking: Ranking) -> str:
-    over = (
-        f"Rank by {name(metric)}: mean over {counted(ranking.blocks, 'split')} that all"
-        " ranked rows have."
-    )
+    blocks = counted(ranking.blocks, "split")
+    over = f"Rank by {name(metric)}: mean over {blocks} that all ranked rows have."
     if ranking.blocks < 2:
         return f"{over} Ranks of one split cannot be tested."
-    best = min(ranking.ranks, key=ranking.ranks.__getitem__)
-    clique = next((clique for clique in ranking.cliques[:1] if best in clique), [best])
-    near = ", ".join(row for row in clique if row != best)
+    best, *others = sorted(ranking.ranks, key=ranking.ranks.__getitem__)
+    limit = ranking.ranks[best] + ranking.difference
+    near = ", ".join(row for row in others if ranking.ranks[row] < limit)
     found = f"{best} differs significantly from all others"
     if near:
         found = f"no significant difference from {best}: {near}"

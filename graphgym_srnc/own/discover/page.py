@@ -18,7 +18,7 @@ from graphgym_srnc.own.discover.clusters import Discovery, layout
 from graphgym_srnc.own.discover.evidence import FLAT, Evidence
 from graphgym_srnc.own.discover.table import Row
 from graphgym_srnc.plots import embedding
-from graphgym_srnc.plots.style import INK, PALETTE, encode, style
+from graphgym_srnc.plots.style import GREY, INK, PALE, PALETTE, encode, style
 from graphgym_srnc.report.html import fill
 
 MOST_NODES, LONGEST_TEXT = 200_000, 120
@@ -27,9 +27,8 @@ MOST_NODES, LONGEST_TEXT = 200_000, 120
 SIDE = 2**16 - 1
 """Coordinates are whole numbers from 0 to this, by the longer side of the map."""
 
-GREY = "#9AA0A6"
 RAMP = ("#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B")
-"""Clusters of known classes; P(unknown) from 0 to 1 in fifths."""
+"""P(unknown) from 0 to 1 in fifths."""
 
 SCRIPT = Path(__file__).with_name("map.js").read_text(encoding="utf-8")
 DIGEST = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
@@ -90,16 +89,21 @@ def pictures(discovery: Discovery, evidence: Evidence) -> dict[str, bytes]:
 
 @style()
 def map_figure(discovery: Discovery) -> Figure:
-    """Figure of at most 2,000 nodes (t-SNE), with all known classes in one colour."""
+    """Figure of at most 2,000 nodes (t-SNE): new clusters in colour, known classes grey."""
     shown, known = embedding.sample(len(discovery.cluster)), len(discovery.known)
-    points, group = layout(discovery)[shown], discovery.cluster[shown].sub(known - 1).clamp(min=0)
+    points, cluster = layout(discovery)[shown], discovery.cluster[shown].numpy()
     figure = Figure(figsize=(7.2, 5.6), dpi=130)
     axes = figure.subplots()
-    names = [f"cluster {new.number}" + f": {new.name}" * bool(new.name) for new in discovery.new]
-    names = ["known classes", *names]
-    handles = embedding.scatter(axes, points, group.numpy(), names)
-    axes.set_title("map of the clustered nodes (t-SNE)")
-    axes.legend(handles=[*handles.values()], loc="center left", bbox_to_anchor=(1.0, 0.5))
+    dots: dict[str, Any] = {"linewidths": 0, "alpha": 0.85}
+    x, y = points[cluster < known].T
+    axes.scatter(x, y, s=7, color=GREY, label="known classes", **dots)
+    for k, color in enumerate(_colours(len(discovery.new), known)):
+        new, (x, y) = discovery.new[k], points[cluster == known + k].T
+        label = f"cluster {new.number}" + f": {new.name}" * bool(new.name)
+        axes.scatter(x, y, s=9, color=color, label=short(label, 40), **dots)
+    axes.set(xticks=[], yticks=[], title="map of the clustered nodes (t-SNE)")
+    axes.spines[:].set(visible=True, color=PALE)
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=2.5, handletextpad=0.3)
     return figure
 
 
@@ -148,7 +152,7 @@ def map_data(discovery: Discovery, names: Names, words: Sequence[Sequence[str]])
         called.append(": ".join(filter(None, [f"new {new.number}", name])))
     fifth = np.minimum((p_unknown * len(RAMP)).astype(int), len(RAMP) - 1)
     fifths = [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)]
-    by_class = [*discovery.classes, "unknown"]
+    by_class, colours = [*discovery.classes, "unknown"], _colours(len(discovery.new), known)
     nodes = shown.tolist()
     ids = [names.ids[node] if names.ids else f"node {node}" for node in nodes]
     texts = [names.texts[node][: 4 * LONGEST_TEXT] for node in nodes] if names.texts else None
@@ -156,7 +160,7 @@ def map_data(discovery: Discovery, names: Names, words: Sequence[Sequence[str]])
         "x": _packed(places[:, 0]),
         "y": _packed(places[:, 1]),
         "colourings": [
-            colouring("cluster", cluster, called, *[GREY] * known, *_colours(len(discovery.new))),
+            colouring("cluster", cluster, called, *[GREY] * known, *colours),
             colouring("class", label, by_class, *_colours(known), GREY),
             colouring("P(unknown)", fifth, fifths, *RAMP),
         ],
@@ -172,8 +176,9 @@ def map_data(discovery: Discovery, names: Names, words: Sequence[Sequence[str]])
     }
 
 
-def _colours(count: int) -> list[str]:
-    return [PALETTE[k % len(PALETTE)] for k in range(count)]
+def _colours(count: int, first: int = 0) -> list[str]:
+    """Colours of classes, in which new clusters come after the known classes."""
+    return [PALETTE[k % len(PALETTE)] for k in range(first, first + count)]
 
 
 def _packed(numbers: np.ndarray) -> str:

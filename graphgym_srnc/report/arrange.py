@@ -1,0 +1,186 @@
+"""Rows, columns and settings of a comparison: which runs each of its cells shows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Iterable, Mapping, NamedTuple, Sequence
+
+import pandas
+from pandas import DataFrame
+
+from graphgym_srnc.core.text import LAYERS, METHODS, clean, method_name
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.io.settings import is_volatile
+from graphgym_srnc.report.frame import COSTS, NAMED, config_keys, score_column
+from graphgym_srnc.report.paper import Published
+from graphgym_srnc.report.statistics import mean
+
+LESS = frozenset({"unknown_fpr95", "loss", *COSTS})
+"""Metrics of which a lower value is better."""
+
+ALL = "all"
+"""Stands for all keys of settings that vary."""
+
+PAPER, PAPER_COLUMN = "paper", "paper column"
+"""Keys of a run: its row and its column in the table of the paper."""
+
+PLAIN = (*NAMED, PAPER, "train.mode", "gnn.layer_type", "dataset.name")
+"""Keys whose values are printed without the key."""
+
+Place = tuple[str, str]
+"""Label of a row and label of a column."""
+
+
+class Arranged(NamedTuple):
+    """The runs of the best settings.
+
+    Args:
+        runs: with the columns ``row``, ``column`` and ``unit``. A unit is one observation: the
+            split and seed of a run, or its set of masked classes where the runs of a column differ
+            in it.
+        by: keys of the rows.
+        chosen: the chosen setting of each cell, see ``compare.CELL``.
+        pooled: keys in which runs of one cell still differ.
+    """
+
+    runs: DataFrame
+    by: tuple[str, ...]
+    chosen: dict[Place, dict[str, Any]]
+    pooled: set[str]
+
+
+def arrange(
+    runs: DataFrame,
+    by: Sequence[str],
+    columns: Sequence[str],
+    select: Sequence[str],
+    metric: str,
+    published: Published | None,
+) -> Arranged:
+    """Assign runs to cells and choose the best setting of each; see ``compare.table``."""
+    default: tuple[str, ...] = ("method", "backbone")
+    keys = config_keys(runs)
+    free = {key for key in keys if not key.endswith(".split_seed") and not is_volatile(key)}
+    if published:
+        runs, default = _beside(runs, published), (PAPER,)
+    formats = {str(name) for name in runs["dataset.format"]}
+    data = {key for key in free if key.split(".")[0] in formats}
+    data |= free & {"dataset.name", "dataset.format"}
+    by = tuple(by) or default
+    if not columns:
+        within = set().union(*(_varying(of, data) for _, of in runs.groupby("task")))
+        columns = [key for key in ("task", *sorted(within)) if key not in by]
+    selected = [key for key in select if key != ALL]
+    for option, given in (("--by", by), ("--columns", columns), ("--select", selected)):
+        for key in given:
+            if key not in (*keys, *NAMED, "seed", *default):
+                allowed = ", ".join([*NAMED, *sorted(_varying(runs, free) or free)])
+                raise InputError(option, key, f"{allowed}, or another key of the config")
+    searched = {*selected, *(free - data if ALL in select else ())} - {*by, *columns}
+
+    runs = runs.assign(row=_labels(runs, by), column=_labels(runs, columns))
+    chosen, best, pooled = {}, [], set()
+    for place, group in runs.groupby(["row", "column"], sort=False):
+        chosen[place], of_best = _choose(group, searched, metric, place)
+        best.append(of_best)
+        pooled |= _varying(of_best, free)
+    runs = pandas.concat(best)
+    masked = runs["masked"].map(lambda of: "" if of is None or of != of else str(of))
+    several = masked.groupby(runs["column"]).transform("nunique") > 1
+    units = masked.where(several & (masked != ""), runs["split"] + " " + runs["seed"].astype(str))
+    return Arranged(runs.assign(unit=units), by, chosen, pooled)
+
+
+def _beside(runs: DataFrame, published: Published) -> DataFrame:
+    """The runs with their row and column in the paper's table, or a row of their own."""
+    places = {}
+    for run in runs.drop_duplicates("digest").to_dict("records"):
+        facts = {key: value for key, value in run.items() if value == value}
+        row = published.row_of(facts)
+        if row is None:
+            is_known = any(own["method"] == run["method"] for own in published.rows.values())
+            row = method_name(run["method"], run["backbone"]) + " (beyond the paper)" * is_known
+        places[run["digest"]] = row, published.column_of(facts) or ""
+    rows, columns = zip(*runs["digest"].map(places))
+    return runs.assign(**{PAPER: rows, PAPER_COLUMN: columns})
+
+
+def _varying(runs: DataFrame, keys: Iterable[str]) -> set[str]:
+    """Keys with two values; a missing key is no value."""
+    apart = runs.drop_duplicates("digest")  # runs of one digest differ in seeds and paths alone
+    return {
+        key
+        for key in keys
+        if len({x for x in (runs if is_volatile(key) else apart)[key] if x == x}) > 1
+    }
+
+
+def _numbered(runs: DataFrame, keys: Sequence[str]) -> pandas.Series:
+    """A number of each run for its values of some keys, from 0 in the order of the runs."""
+    if not keys:
+        return pandas.Series(0, runs.index)
+    return runs.groupby(list(keys), dropna=False, sort=False).ngroup()
+
+
+def _labels(runs: DataFrame, keys: Sequence[str]) -> pandas.Series:
+    """A label of each run for its values of some keys, as short as labels stay distinct."""
+    # A method of one backbone has the same name whether the backbone is a key of the rows or not.
+    alone = runs.groupby("method")["backbone"].nunique() == 1
+    number = _numbered(runs, keys)
+    first = runs[~number.duplicated()].to_dict("records")
+    for brief in (True, False):
+        labels = [_label(keys, run, alone[run["method"]], brief) for run in first]
+        if len(set(labels)) == len(labels):
+            break
+    else:
+        labels = [f"{label} ({place})" for place, label in enumerate(labels, 1)]
+    return number.map(dict(zip(number.unique(), labels)))
+
+
+def _label(keys: Sequence[str], run: Mapping[str, Any], is_alone: bool, brief: bool) -> str:
+    """The values of the keys that a run has; ``brief``: without the shift before a data set."""
+    parts, both = [], {"method", "backbone"} <= {*keys}
+    for key in keys:
+        if run[key] != run[key] or both and key == "backbone":
+            continue
+        text = as_text(run[key])
+        if key in ("method", "train.mode"):
+            text = (
+                method_name(text, run["backbone"]) if both or is_alone else METHODS.get(text, text)
+            )
+        elif key in ("backbone", "gnn.layer_type"):
+            text = LAYERS.get(text, text)
+        elif brief and key == "task" and run["dataset.format"] != "synthetic":
+            text = text.removeprefix(f"{run['dataset.format']}/")
+        parts.append(text if key in PLAIN else f"{key.rpartition('.')[2]}={text}")
+    return "/".join(parts) or "-"
+
+
+def as_text(value: Any) -> str:
+    """A value of a config as it is printed."""
+    return clean(str(list(value) if isinstance(value, tuple) else value))
+
+
+def _choose(
+    runs: DataFrame, keys: Iterable[str], metric: str, place: Place
+) -> tuple[dict[str, Any], DataFrame]:
+    """Of the settings with the most runs, the one with the best mean validation score."""
+    varying = sorted(_varying(runs, keys))
+    setting = _numbered(runs, varying)
+    counts = setting.value_counts()
+    full = counts.index[counts == counts.max()].sort_values()
+    validation = runs.get(score_column(metric, "val"), pandas.Series(math.nan, runs.index))
+    scores = {one: mean(validation[setting == one]) for one in full}
+    if len(full) > 1 and any(map(math.isnan, scores.values())):
+        message = (
+            f"{' on '.join(place)} has settings that differ in {', '.join(varying)} and "
+            f"have no validation score ({metric}) to choose by"
+        )
+        hint = "Show these keys with --by or --columns, or give --select without keys"
+        raise InputError.plain("--select", message, hint)
+    best = (min if metric in LESS else max)(scores, key=scores.__getitem__)
+    chosen = runs[setting == best]
+    values = ((key, chosen[key].iloc[0]) for key in varying)
+    text = ", ".join(f"{key}={as_text(value if value == value else None)}" for key, value in values)
+    facts = {"tried": len(counts), "fewer": len(counts) - len(full)}
+    return facts | {"validation": scores[best], "setting": text}, chosen
