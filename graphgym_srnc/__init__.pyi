@@ -269,6 +269,10 @@ class DOC(Estimator):
     Args:
         balanced: whether the positive nodes of a class weigh as much as its negative ones, as in
             gDOC of Open-World-LGL. The authors' value is False.
+        correction: correction of the posterior by the class prior of the predicted graph: ``none``,
+            ``mean`` (divide by the mean posterior), ``em`` or ``bbse`` (multiply by the estimated
+            ratio of class shares to training), or ``labels`` (divide by the shares of the training
+            labels). Allowed: none.
 
     Other estimators have the same further parameters, which ``help(DOC)`` explains.
     """
@@ -277,10 +281,10 @@ class DOC(Estimator):
         self,
         *,
         balanced: bool = True,
+        correction: Literal["none"] = "none",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
         correction_power: float = 1.0,
         cut: Cut = "validation",
         source_first: bool = False,
