@@ -76,7 +76,7 @@ def test_each_data_set_is_prepared_once(gym, downloads, tmp_path, monkeypatch):
     monkeypatch.setattr(
         gym_prepare, "build_task", lambda cfg: made.append(cfg) or gym.build_task(cfg)
     )
-    found = gym_prepare.prepare(configs, "012345")
+    found = gym_prepare.prepare([*zip(configs, "012345")])
     assert made == [configs[0], configs[4]] and len(downloads) == 1
     assert found == {gym_prepare.data_key(cfg): gym.build_task(cfg).fingerprint() for cfg in made}
     keys = [gym_prepare.data_key(cfg) for cfg in configs]
@@ -92,7 +92,7 @@ def test_what_cannot_be_prepared_is_named(gym, tmp_path, monkeypatch):
     with pytest.raises(
         InputError, match=r"file.path: 'nothing.pt' does.*\(file/nothing.pt, config two\)"
     ):
-        gym_prepare.prepare([good, bad], ["one", "two"])
+        gym_prepare.prepare([(good, "one"), (bad, "two")])
 
     def torn(cfg: object) -> None:
         raise EOFError("file ends early")
@@ -100,4 +100,4 @@ def test_what_cannot_be_prepared_is_named(gym, tmp_path, monkeypatch):
     monkeypatch.setattr(gym_prepare, "build_task", torn)
     where = r"\(EOFError: file ends early\)\. \(synthetic/synthetic, config mine\)"
     with pytest.raises(InputError, match=f"dataset.name: 'synthetic'.*{where}"):
-        gym_prepare.prepare([good], ["mine"])
+        gym_prepare.prepare([(good, "mine")])

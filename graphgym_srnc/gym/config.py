@@ -15,6 +15,7 @@ from torch_geometric.graphgym.config import assert_cfg, set_cfg
 from torch_geometric.graphgym.config import cfg as global_cfg
 from yacs.config import CfgNode
 
+from graphgym_srnc import methods, shifts
 from graphgym_srnc.core.environment import AUTO
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.keys import add_options, check
@@ -50,7 +51,8 @@ def load_config(
         InputError: there is no such file, a key is unknown, a value has a wrong type or is out of
             range, or the method does not read a key that is set.
     """
-    default = _default_config(*register.config_dict.values())
+    names = *methods.names(), *shifts.names()
+    default = _default_config(names, *register.config_dict.values())
     cfg = default.clone()
     _assign(cfg, (source if isinstance(source, dict) else config_files.read(source)).items())
     _assign(cfg, config_files.pairs(overrides))
@@ -64,8 +66,8 @@ def load_config(
 
 
 @functools.cache
-def _default_config(*plugins: Callable) -> CfgNode:
-    """The config before any setting, with the keys of these plug-ins of GraphGym."""
+def _default_config(names: tuple[str, ...], *plugins: Callable) -> CfgNode:
+    """The config before any setting, with the keys of these methods, shifts and plug-ins."""
     cfg = CfgNode()
     set_cfg(cfg)
     # Once more, since another plug-in may have made a block with one of our names.
