@@ -193,7 +193,7 @@ def test_a_browser_draws_moves_and_finds(monkeypatch, tmp_path):
 
         tab.value(f"document.getElementById('map-whole').click(); {legend}.at(-1).click()")
         assert tab.value(f"{legend}.filter(b => b.ariaPressed == 'false').length") == 5
-        tab.until(f"{coloured} < {before / 10}")  # but for the names of clusters
+        tab.until(f"{coloured} < {before / 3}")  # but for the words on clusters
         tab.value(
             "(s => { s.selectedIndex = 1; s.dispatchEvent(new Event('change'));"
             " })(document.getElementById('map-by'))"

@@ -105,9 +105,9 @@ def labels(
 ) -> Labels:
     """The next run's labels: the existing ones, and certain nodes of named clusters.
 
-    A certain node is one that the model predicts as unknown and that has no label. The
-    ``per_class`` most typical ones of each named cluster are training nodes, and half as many
-    after them validation nodes. Validation and test nodes of no known class stay ``unknown``
+    A certain node is one that the model predicts as unknown and that has no label. From the more
+    typical half of them in each named cluster, ``per_class`` training nodes and half as many
+    validation nodes are taken at equal distances. Validation and test nodes of no known class stay ``unknown``
     outside named clusters. Inside them they are left out, because their class is not known.
 
     Args:
@@ -133,9 +133,13 @@ def labels(
             text = "has no node that the model predicts as unknown"
             message = f"cluster {cluster.number} ({cluster.name}) {text}"
             raise InputError.plain("--name", message, "Name another cluster")
-        for rank, node in enumerate(certain[: per_class + per_class // 2]):
+        # Labels of the centre alone would teach a model that the rest is of another class.
+        wanted = per_class + per_class // 2
+        apart = max(1, len(certain) // (2 * wanted))
+        for rank, node in enumerate(certain[::apart][:wanted]):
+            held_out = rank % 3 == 2 and len(certain) >= wanted
             result.label[node] = cluster.name
-            result.part[node] = "train" if rank < per_class else "val"
+            result.part[node] = "val" if held_out else "train"
     return result
 
 
