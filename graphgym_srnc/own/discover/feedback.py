@@ -107,8 +107,9 @@ def labels(
 
     A certain node is one that the model predicts as unknown and that has no label. From the more
     typical half of them in each named cluster, ``per_class`` training nodes and half as many
-    validation nodes are taken at equal distances. Validation and test nodes of no known class stay ``unknown``
-    outside named clusters. Inside them they are left out, because their class is not known.
+    validation nodes are taken at equal distances. Validation and test nodes of no known class stay
+    ``unknown`` outside named clusters. Inside them they are left out, because their class is not
+    known.
 
     Args:
         discovery: the clusters, some of whose new ones have names.
