@@ -252,7 +252,7 @@ def test_a_node_dies(cluster, connected, tmp_path):
     thread.join()
     begun = [int(seed) for seed, *_ in marks(tmp_path)]
     assert sorted(outcomes) == list(range(4))
-    assert {outcome.state for outcome in outcomes.values()} == {"done"}
+    assert {outcome.state for outcome in outcomes.values()} == {"done"}, outcomes
     assert len(killed) == 1
     assert sorted(begun) == sorted([*range(4), int(killed[0])]), "that run alone is done twice"
     assert {seed for seed, outcome in outcomes.items() if outcome.attempts == 2} == {int(killed[0])}

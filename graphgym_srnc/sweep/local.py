@@ -57,7 +57,10 @@ def run(
     try:
         while waiting or pool:
             while waiting and len(pool) < workers:
-                pool.append(idle.pop() if idle else _Worker(execute))
+                ready = [worker for worker in idle or [] if worker.execute == execute][:1]
+                if idle and ready:
+                    idle.remove(ready[0])
+                pool += ready or [_Worker(execute)]
                 pool[-1].start(*waiting.popleft())
             wait([worker.pipe for worker in pool], POLL_SECONDS)
 
@@ -92,6 +95,7 @@ class _Worker:
     """
 
     def __init__(self, execute: Execute) -> None:
+        self.execute = execute
         # Threads of torch do not survive a fork; a spawned process inherits nothing else that could
         # change a number either.
         context = multiprocessing.get_context("spawn")
