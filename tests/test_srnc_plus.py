@@ -220,7 +220,7 @@ def test_the_source_is_not_solved_first_without_unknown_held_out_nodes():
 def test_of_each_class_it_learns_the_decisions_with_the_largest_margins():
     task, method = own(), make(doubt=1.0, missing=0.0)
     method.start(task.blind())
-    method.accuracy.fill_(0.5)
+    method.accuracy = 0.5
     scores = torch.randn(task.target.num_nodes, task.num_known + 1).double()
     learned = set(method.surest(scores).tolist())
 

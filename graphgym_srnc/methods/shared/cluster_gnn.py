@@ -145,6 +145,21 @@ class ClusterGNN(Clusters):
         part = Part("source", self.source, nodes, label)
         training.fit_parts(self.encoder, optimizer, [part], steps, self.batch_size, self.fanout)
 
+    def fit(
+        self, parts: Sequence[Part], steps: tuple[int, int], make_optimizer: MakeOptimizer = adam
+    ) -> dict[str, float]:
+        r"""Minimise cross-entropies, then their sum with :math:`\mathcal L_{\Phi,T}`.
+
+        Args:
+            parts: as in :meth:`classify`.
+            steps: numbers of gradient steps without and with modularity.
+            make_optimizer: function that makes the optimiser of the first steps.
+        """
+        optimizer = make_optimizer(self.encoder.parameters())
+        minimise(self.encoder, optimizer, self.classify(parts, modularity=False), steps[0])
+        whole = self.classify(parts, modularity=True)
+        return minimise(self.encoder, self.optimizer, whole, steps[1])
+
     @torch.no_grad()
     def align(self, log_q: Tensor, p: Tensor) -> float:
         """Assign clusters ``[n, C]`` to classes ``[n, N]`` by their mean divergence (Eq. 7)."""

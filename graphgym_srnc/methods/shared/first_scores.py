@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, NamedTuple, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import EncoderSpec, Graph, prepare
+from graphgym_srnc.losses.prior import equal_ranks_p_value, unknown_share
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.methods.shared.communities import LabelDensity, find
 from graphgym_srnc.methods.shared.features_only import folds
@@ -20,8 +21,33 @@ PROPAGATION = 10
 FOLDS = 5
 """Number of parts of the labels that are held out in turn."""
 
+LEVEL = 0.01
+"""Level of the test for an unknown class."""
+
 TINY = 1e-6
 """Minimum probability of an error in log-odds."""
+
+NO_UNKNOWN = (
+    "The labels show no sign of an unknown class (p = {:.2f}), so no node is predicted as unknown."
+    " If you know that there is one, set srnc_plus.abstain False, or label some of its nodes for"
+    " validation."
+)
+
+
+class Unknown(NamedTuple):
+    """What labels that are held out in turn say about unknown nodes.
+
+    Args:
+        share: estimated share of unknown nodes among the unlabelled ones.
+        absent: whether there is no sign of any.
+        figures: share and p-value.
+        warning: text for the case that there is no sign.
+    """
+
+    share: float
+    absent: bool
+    figures: dict[str, float]
+    warning: str
 
 
 class FirstScores(nn.Module):
@@ -79,15 +105,28 @@ class FirstScores(nn.Module):
             score = score + self.weight * self.density(prepare(graph.data, self.features))
         return score
 
-    def held_out_ranks(
+    def log_posterior(self, logits: Tensor, graph: Graph) -> Tensor:
+        """Scores of classes ``[V, N + 1]``; the unknown one has minus the scores of this model.
+
+        Args:
+            logits: logits of the known classes, ``[V, N]``.
+            graph: their graph.
+        """
+        log_p = logits.log_softmax(1)
+        unknown = -self(logits, graph)[:, None]
+        return torch.cat([log_p - log_p.amax(1, keepdim=True), unknown], 1)
+
+    def estimate(
         self,
         known_logits: Callable[[Tensor, Tensor], Tensor],
         graph: Graph,
         train: Tensor,
         labels: Tensor,
         pool: Tensor,
-    ) -> Tensor:
-        """Rank ``[n]`` of each labelled node among the unlabelled ones, when its label is held out.
+    ) -> Unknown:
+        """Estimate the share of unknown nodes, and test whether there are any.
+
+        Each labelled node is ranked among the unlabelled ones when its label is held out.
 
         Args:
             known_logits: returns logits of the known classes ``[V, N]`` of a classifier of some
@@ -104,7 +143,14 @@ class FirstScores(nn.Module):
             confidence = scores(logits, graph)
             others = confidence[pool].sort().values
             ranks.append(torch.searchsorted(others, confidence[train[~kept]]) / len(others))
-        return torch.cat(ranks)
+        rank = torch.cat(ranks)
+        p_value, share = equal_ranks_p_value(rank), unknown_share(rank, len(pool))
+        return Unknown(
+            share=share,
+            absent=p_value > LEVEL,
+            figures={"no_unknown_p_value": p_value, "unknown_share": share},
+            warning=NO_UNKNOWN.format(p_value),
+        )
 
 
 def propagated(score: Tensor, graph: Graph) -> Tensor:

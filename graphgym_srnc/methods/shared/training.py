@@ -142,9 +142,11 @@ def fit_parts(
     steps: int,
     batch_size: int = 0,
     fanout: int = 0,
+    until_converged: bool = False,
 ) -> dict[str, float]:
     """Minimise the sum of :func:`part_losses` and return the last terms by name."""
-    return minimise(model, optimizer, part_losses(model, parts, batch_size, fanout), steps)
+    losses = part_losses(model, parts, batch_size, fanout)
+    return minimise(model, optimizer, losses, steps, until_converged)
 
 
 @torch.no_grad()
