@@ -97,7 +97,8 @@ class Adaptation(Method):
         """Forget what an earlier run learned about its task."""
         initial = {"absent": False, "adapts": True, "mixes": False, "smooths": not task.open_set}
         for name, value in (initial | {"iteration": 0}).items():
-            self.register_buffer(name, torch.tensor(value))
+            # A saved model is built without values of its weights, but these are read at once.
+            self.register_buffer(name, torch.tensor(value, device="cpu"))
         self.held_out_labels, self.accuracy, self.share = torch.zeros(0).long(), 1.0, -1.0
         super().build(task)
 
