@@ -25,6 +25,7 @@ EXTRAS = {
         "build>=1.0.3",
         "hypothesis>=6.100",
         "ipykernel>=6.29",
+        "basedpyright>=1.20",
         "mypy>=1.11",
         "nbclient>=0.10",
         "pytest>=8.0",
