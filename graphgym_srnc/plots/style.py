@@ -86,10 +86,10 @@ def panel(axes: Axes | None, size: tuple[float, float], dpi: int = 150) -> tuple
     return cast(Figure, axes.get_figure(root=True)), axes
 
 
-def look(index: int) -> dict[str, Any]:
-    """Colour and marker of an item; the marker changes where the colours begin again."""
+def look(index: int, marker: str = "") -> dict[str, Any]:
+    """Colour and marker of an item; by default the marker changes where the colours repeat."""
     turn, colour = divmod(index, len(PALETTE))
-    return {"color": PALETTE[colour], "marker": MARKERS[turn % len(MARKERS)]}
+    return {"color": PALETTE[colour], "marker": marker or MARKERS[turn % len(MARKERS)]}
 
 
 def class_looks(names: Sequence[str]) -> list[dict[str, Any]]:
