@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from graphgym_srnc.api import Estimator
 
-__all__ = ["confusion", "embedding", "episodes", "reliability", "shift"]
+__all__ = ["confusion", "embedding", "episodes", "shift"]
 
 
 def confusion(model: Estimator, task: ShiftTask, ax: Axes | None = None) -> Axes:
@@ -51,22 +51,6 @@ def confusion(model: Estimator, task: ShiftTask, ax: Axes | None = None) -> Axes
     counts = confusion_matrix(torch.tensor(predicted), truth, len(classes)).numpy()
     ax = _axes(ax, (5.5, 5.0))
     charts.confusion_figure(counts, list(map(_name, classes)), task.name, ax)
-    return ax
-
-
-def reliability(model: Estimator, ax: Axes | None = None) -> Axes:
-    """Plot accuracy against confidence of the validation and test nodes that ``fit`` scored.
-
-    Raises:
-        InputError: no node was scored.
-        NotFittedError: the model is not fitted yet.
-    """
-    check_is_fitted(model, "method_")
-    curves = {part: curve for part, curve in model.verdict_.get("reliability", {}).items() if curve}
-    if not curves:
-        raise InputError.plain("model", "fit scored no validation or test node")
-    ax = _axes(ax, (4.8, 4.4))
-    charts.reliability_figure(curves, axes=ax)
     return ax
 
 

@@ -10,7 +10,7 @@ import pytest
 from stored import keep
 
 from graphgym_srnc.io import records
-from graphgym_srnc.report import summary
+from graphgym_srnc.report import render, summary
 
 
 def test_a_summary_has_the_mean_and_one_name_of_method_and_backbone(tmp_path):
@@ -27,7 +27,7 @@ def test_scores_without_an_unknown_test_node_say_so(tmp_path):
     row = summary.summarise("mine", records.read_results(home))
     (note,) = [note for note in summary.notes([row]) if note.startswith("mine")]
     assert "known classes only" in note and "file.open_set False" in note
-    assert "untested" not in summary.to_csv([row])
+    assert "known classes only" not in summary.to_csv([row])
     closed = keep(tmp_path, "closed", [1.0], task="file/mine")
     assert len(summary.notes([summary.summarise("closed", records.read_results(closed))])) == 1
 
@@ -44,5 +44,5 @@ def test_tables_are_written_and_shown(tmp_path):
     assert "one\\|two" in markdown and "60.0 ± 10.0" in markdown and "population" in markdown
     assert "1 of 2 runs gave a warning" in markdown
     shown = io.StringIO()
-    summary.show(rows, shown)
+    render.show([summary.grid(rows)], summary.notes(rows), shown)
     assert "60.0 ± 10.0" in shown.getvalue() and "one|two" in shown.getvalue()

@@ -22,9 +22,9 @@ def main(args: argparse.Namespace) -> None:
     out = args.out or f"{Path(args.folders[0]).resolve().name or 'report'}.html"
     arguments.check_out("--out", out, args.overwrite, (".html", ".htm"))
     found = collect(args.folders)
+    text = page.render(found, args.metric, args.against, args.paper)
     for remark in found.remarks():
         print(f"note: {remark}", file=sys.stderr)
-    text = page.render(found, args.metric, args.against, args.paper)
     with arguments.writing("--out", out):
         write_text(Path(out), text)
     print(f"wrote {out} ({len(text.encode()) / 2**20:.1f} MiB)")

@@ -125,18 +125,15 @@ def confusion_figure(
 
 
 @style()
-def reliability_figure(
-    curves: Mapping[str, Sequence[Sequence[float]]], title: str = "", axes: Axes | None = None
-) -> Figure:
+def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: str = "") -> Figure:
     """Figure of accuracy against mean probability.
 
     Args:
         curves: reliability curves by part of the nodes, see
             :func:`graphgym_srnc.train.metrics.reliability`.
         title: title of the figure.
-        axes: axes to draw on; by default those of a new figure.
     """
-    figure, axes = panel(axes, (4.8, 4.4))
+    figure, axes = panel(None, (4.8, 4.4))
     axes.plot([0, 1], [0, 1], color=PALE, linewidth=1, zorder=0)
     for index, (name, curve) in enumerate(curves.items()):
         sure, right, count = (np.array(part, dtype=float) for part in zip(*curve))

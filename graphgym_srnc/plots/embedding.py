@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
-import pandas
 from matplotlib.figure import Figure
 
 from graphgym_srnc.core.text import short
@@ -22,7 +21,7 @@ FEW = 8
 """Maximum number of classes that PCA shows; t-SNE keeps more of them apart."""
 MAX_POINTS = 2000
 SHOWN = 24
-"""Maximum number of groups in a legend."""
+"""Maximum number of groups in a column of a legend."""
 
 
 def sample(num_nodes: int, most: int = MAX_POINTS) -> np.ndarray:
@@ -61,11 +60,6 @@ def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
     return TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(axes)
 
 
-def majority(group: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """Majority class ``[n]`` of the group of each node, from groups and classes ``[n]``."""
-    return pandas.Series(label).groupby(group).transform(lambda own: own.mode()[0]).to_numpy()
-
-
 @style()
 def embedding_figure(
     points: np.ndarray,
@@ -98,11 +92,9 @@ def embedding_figure(
     left.set_title(by)
     right.set_title("by true class" + (" (× = unseen in training)" if unseen else ""))
     figure.suptitle(title)
-    shown = list(handles.values())
-    if len(shown) > SHOWN:
-        more = right.scatter([], [], alpha=0, label=f"and {len(shown) - SHOWN} more")
-        shown = [*shown[:SHOWN], more]
-    figure.legend(handles=shown, loc="outside right center", handletextpad=0.3)
+    columns = 1 + (len(handles) - 1) // SHOWN
+    words = {"loc": "outside right center", "handletextpad": 0.3, "ncols": columns}
+    figure.legend(handles=list(handles.values()), **words)
     return figure
 
 

@@ -115,18 +115,6 @@ def write_aggregate(directory: Path, results: Mapping[int, records.Result]) -> P
     return path
 
 
-def scalars(episode: Mapping[str, Any]) -> list[tuple[Any, int]]:
-    """Summaries of an episode with its number: losses, scores and seconds."""
-    from torch.utils.tensorboard.summary import scalar
-
-    values = {
-        f"{block}/{name}": value
-        for block in ("losses", "val", "test")
-        for name, value in episode[block].items()
-    } | {"seconds": episode["seconds"]}
-    return [(scalar(tag, value), episode["number"]) for tag, value in values.items()]
-
-
 def image(tag: str, png: bytes) -> Any:
     """Summary with a PNG file, which is not compressed again as ``add_image`` would do."""
     from tensorboard.compat.proto.summary_pb2 import Summary

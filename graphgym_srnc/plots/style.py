@@ -18,18 +18,9 @@ from graphgym_srnc.io.atomic import write_bytes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PALETTE = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#D55E00",
-    "#D9C400",
-    "#332288",
-    "#999933",
-    "#882255",
-    "#44AA99",
+PALETTE = tuple(
+    "#0072B2 #E69F00 #009E73 #CC79A7 #56B4E9 #D55E00"
+    " #D9C400 #332288 #999933 #882255 #44AA99".split()
 )
 """Colours that remain distinguishable with common colour vision deficiencies.
 

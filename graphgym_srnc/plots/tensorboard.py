@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
 import numpy as np
+import pandas
 import torch
 
 from graphgym_srnc.core.task import ShiftTask
@@ -16,7 +17,7 @@ from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.describe import known_names, unseen_names
 from graphgym_srnc.io.atomic import write_bytes, write_text
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.plots.events import Events, Summaries, image, scalars
+from graphgym_srnc.plots.events import Events, Summaries, image
 from graphgym_srnc.train.metrics import confusion_matrix
 from graphgym_srnc.train.trainer import Episode, RunRecord
 
@@ -57,8 +58,16 @@ class TensorBoard:
         self.writer = Events(self.directory, start) if events else None
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
-        """Write the scalars of an episode."""
-        self._write(scalars(vars(episode)))
+        """Write the losses, scores and seconds of an episode."""
+        if self.writer is None:
+            return
+        from torch.utils.tensorboard.summary import scalar
+
+        summaries = [scalar("seconds", episode.seconds)]
+        for block in ("losses", "val", "test"):
+            for name, value in getattr(episode, block).items():
+                summaries.append(scalar(f"{block}/{name}", value))
+        self._write([(summary, episode.number) for summary in summaries])
 
     def finish(self, record: RunRecord, method: Method, task: ShiftTask) -> None:
         """Draw the selected episode, and write warnings, the verdict and embeddings.
@@ -121,7 +130,8 @@ class TensorBoard:
             colour, by = decision.numpy()[shown], "by prediction"
             if name != "classifier":
                 by = "by cluster: its most frequent class"
-                colour = embedding.majority(group[shown], known.numpy()[shown])
+                classes_of = pandas.Series(known.numpy()[shown]).groupby(group[shown])
+                colour = classes_of.transform(lambda own: own.mode()[0]).to_numpy()
                 columns[name.replace("_gnn", "")] = group[nodes]
             title = f"{task.name}, {name.replace('_gnn', ' GNN')}, {about} ({embedding.MAPS[how]})"
             words = colour, label[shown], outputs, names, title, unseen, by

@@ -20,7 +20,7 @@ from graphgym_srnc.core import environment
 from graphgym_srnc.core.text import clean, counted, listed, plain
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import records, stats
-from graphgym_srnc.io.settings import flatten, is_volatile
+from graphgym_srnc.io.settings import flatten
 
 COSTS = ("seconds", "peak_memory_mib", "params")
 """Costs of a run. Each is a metric of every split."""
@@ -35,13 +35,9 @@ SCORES = tuple(f"{split}_" for split in stats.SPLITS)
 """Prefixes of the columns of scores."""
 
 KINDS: dict[str, type | tuple[type, ...]] = {
-    "val": dict,
-    "test": dict,
-    "info": dict,
-    "versions": dict,
+    **dict.fromkeys(("val", "test", "info", "versions"), dict),
+    **dict.fromkeys(("selection", "split"), str),
     "warnings": list,
-    "selection": str,
-    "split": str,
     "seed": int,
     "seconds": (int, float),
 }
@@ -56,17 +52,6 @@ class Experiment:
     name: str = ""  # path below the folder that all experiments share
     results: dict[int, records.Result] = field(default_factory=dict)  # finished runs by seed
     failures: dict[str, str] = field(default_factory=dict)  # reason by name of the run's folder
-
-    @property
-    def first(self) -> records.Result:
-        """The record of the lowest seed."""
-        return self.results[min(self.results)]
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The config by dotted keys, without paths and training seeds."""
-        config = flatten(self.first["config"]).items()
-        return {key: value for key, value in config if not is_volatile(key)}
 
 
 @dataclass
@@ -85,9 +70,14 @@ class Collection:
         return self.every.drop_duplicates(["digest", "split", "seed"])
 
     @property
-    def repeated(self) -> int:
-        """Number of runs with the config, seed and split of another one."""
-        return len(self.every) - len(self.runs)
+    def repeated(self) -> str:
+        """A sentence about runs with the config, seed and split of another one, or nothing."""
+        left_out = self.every.drop(self.runs.index)
+        if left_out.empty:
+            return ""
+        places = listed(left_out["experiment"].unique().tolist(), 3)
+        same = "the config, seed and split of another run, which counts once"
+        return f"skipped {counted(len(left_out), 'run')} of {places} with {same}"
 
     def remarks(self) -> list[str]:
         """Sentences about the runs that were left out."""
@@ -99,15 +89,7 @@ class Collection:
             out.append(f"skipped {count} unreadable result(s), such as {clean(str(path))}{reason}")
         if self.unfinished:
             out.append(f"skipped {self.unfinished} unfinished run(s)")
-        if self.repeated:
-            kept, every = self.runs.index, self.every
-            places = every.loc[every.index.difference(kept), "experiment"].unique()
-            number = counted(self.repeated, "run")
-            out.append(
-                f"skipped {number} of {listed(places, 3)} with the config, seed and split of"
-                " another run, which counts once"
-            )
-        return out
+        return out + [self.repeated] * bool(self.repeated)
 
 
 def results(*folders: str | os.PathLike, config: bool = False) -> pandas.DataFrame:

@@ -12,7 +12,7 @@ import itertools
 import os
 from functools import partial
 from pathlib import Path
-from typing import Callable, Iterable, Iterator, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -65,14 +65,15 @@ def render(
     table = compare.table(found.runs, metrics, against=row, paper=paper, intervals=True)
     experiments = [experiment for experiment in found.experiments if experiment.results]
     rows = {one.name: summary.summarise(one.name, one.results) for one in experiments}
-    experiments.sort(key=lambda one: (one.first["task"], -rows[one.name].get("micro_f1", 0)))
+    tasks = found.every.set_index("experiment")["task"].to_dict()
+    experiments.sort(key=lambda one: (tasks[one.name], -rows[one.name].get("micro_f1", 0)))
     names = ", ".join(plain(folder.name or folder) for folder in found.folders)
     kinds: dict[str, Iterable[Drawing]] = {
         "means": _means(table),
         "ranks": _ranks(table),
         "curves": _curves(table, found),
         "confusion": _files(experiments, "confusion-selected", "reliability"),
-        "embeddings": _files(experiments, "*-selected"),
+        "embeddings": _files(experiments, "classifier-selected", "cluster_gnn-selected"),
     }
     return html.fill(
         Path(__file__).with_name("page.html"),
@@ -94,34 +95,19 @@ def render(
     )
 
 
-class Picture(NamedTuple):
-    """A PNG file as text, its size in pixels, and its caption."""
-
-    caption: str
-    data: str
-    width: int
-    height: int
-
-
-class Gallery(NamedTuple):
-    """Pictures of one kind, and the number of those that are not on the page."""
-
-    pictures: list[Picture]
-    left_out: int
-
-
-def _gallery(drawings: Iterable[Drawing]) -> Gallery:
-    """The first pictures of a kind; the others are not drawn."""
-    pictures: list[Picture] = []
+def _gallery(drawings: Iterable[Drawing]) -> dict[str, Any]:
+    """The first pictures of a kind, and the number of the others, which are not drawn."""
+    pictures: list[dict[str, Any]] = []
     left_out = 0
     for caption, draw in drawings:
         content = draw() if len(pictures) < OF_A_KIND else b""
         size = png_size(content) if len(content) <= LARGEST else None
         if size is None:
             left_out += 1
-        else:
-            pictures.append(Picture(plain(caption), base64.b64encode(content).decode(), *size))
-    return Gallery(pictures, left_out)
+            continue
+        words = {"caption": plain(caption), "data": base64.b64encode(content).decode()}
+        pictures.append({**words, "width": size[0], "height": size[1]})
+    return {"pictures": pictures, "left_out": left_out}
 
 
 def png_size(content: bytes) -> tuple[int, int] | None:
@@ -182,14 +168,12 @@ def _files(experiments: Sequence[Experiment], *patterns: str) -> Iterator[Drawin
             folder = experiment.path / str(seed) / "figures"
             # Path.glob would skip a folder without permission.
             found = os.listdir(folder) if folder.is_dir() and not folder.is_symlink() else ()
-            paths = [folder / file for file in sorted(fnmatch.filter(found, f"{pattern}.png"))]
-            if pattern == "*-selected":
-                paths = [path for path in paths if not path.name.startswith("confusion")]
-            for path in paths:
-                what = path.stem.removesuffix("-selected").replace("_gnn", " GNN")
+            files = sorted(fnmatch.filter(found, f"{pattern}.png"))
+            for file in files:
+                what = file.removesuffix(".png").removesuffix("-selected").replace("_gnn", " GNN")
                 caption = f"{experiment.name}, seed {seed}: {what.replace('_', ' ')}"
-                yield caption, partial(_content, path)
-            if paths:
+                yield caption, partial(_content, folder / file)
+            if files:
                 break
 
 

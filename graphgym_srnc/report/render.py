@@ -51,11 +51,6 @@ MARKDOWN = Form(escape_markdown, "**{}**", "{}°")
 TEX = Form(escape_latex, r"\textbf{{{}}}", r"\underline{{{}}}")
 
 
-def text(table: Table, width: int = 120) -> str:
-    """A comparison as plain text; a table wider than ``width`` is split by columns."""
-    return plain_text(grids(table), remarks(table), width)
-
-
 def plain_text(grids: Sequence[Grid], notes: Sequence[str], width: int | None) -> str:
     """Tables, and notes below them; None = as wide as they are."""
     most = width or sys.maxsize
@@ -79,15 +74,15 @@ def _fitted(lines: list[list[str]], width: int) -> list[list[list[str]]]:
     return [[[line[i] for i in (0, *group)] for line in lines] for group in groups]
 
 
+def text(table: Table) -> str:
+    """A comparison as plain text."""
+    return plain_text(grids(table), remarks(table), 120)
+
+
 def show(grids: Sequence[Grid], notes: Sequence[str], out: TextIO) -> None:
     """Print tables, on a terminal as wide as it is."""
     width = shutil.get_terminal_size().columns if out.isatty() else None
     print(plain_text(grids, notes, width), end="", file=out)
-
-
-def show_comparison(table: Table, out: TextIO) -> None:
-    """Print a comparison as wide as the terminal."""
-    print(text(table, shutil.get_terminal_size((120, 24)).columns), end="", file=out)
 
 
 def markdown_table(grid: Grid) -> str:

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Sequence, TextIO
+from typing import Any, Iterable, Mapping, Sequence
 
 from pandas import DataFrame
 
-from graphgym_srnc.core.text import (
-    clean,
-    counted,
-    escape_markdown,
-    method_name,
-    plain,
-    seeds,
-)
+from graphgym_srnc.core.text import clean, counted, escape_markdown, method_name, plain, seeds
 from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.io import atomic, records
 from graphgym_srnc.report import render
@@ -29,14 +22,6 @@ SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]
 SHOWN = (*SCORES[:5], "unknown_auroc")
 """Scores of a printed summary, beside a user's own."""
 
-SELECTED = {
-    "target_val": "",  # the line says its validation score
-    "source_val": ", best on held-out source nodes",
-    "target_modularity": ", best by modularity",
-    "last": ", the last",
-}
-"""Why an episode is the selected one, by ``train.selection``."""
-
 Row = dict[str, Any]
 
 
@@ -48,27 +33,30 @@ def summarise(name: str, results: Mapping[int, records.Result]) -> Row:
         results: its finished runs by seed, at least one.
     """
     every = [result for _, result in sorted(results.items())]
+    runs, warned = counted(len(every), "run"), sum(bool(one.get("warnings")) for one in every)
     row: Row = {
         "name": name,
         "method": clean(every[0].get("method", "")),
         "backbone": clean(every[0].get("backbone", "")),
         "runs": len(every),
-        "warned": sum(bool(result.get("warnings")) for result in every),
+        "warned": warned,
+        "notes": [],
     }
+    # In open-set shift without unknown test nodes there is a score of known nodes, but no recall.
+    tests = [result.get("test", {}) for result in every]
+    if all("known_accuracy" in test and "unknown_recall" not in test for test in tests):
+        is_own = every[0].get("config", {}).get("dataset", {}).get("format") == "file"
+        note = "no test node is of an unknown class: scores measure known classes only."
+        row["notes"] = [note + " If every class has labels, set file.open_set False." * is_own]
+    if warned:
+        place = f"{name}/<seed>/result.json"
+        row["notes"].append(f"{warned} of {runs} gave a warning, stored in {place}.")
     # The topics of verdicts, with the number of runs and the sentence of the first one.
     sentences: dict[str, list[str]] = {}
     for result in every:
         for kind, sentence in (result.get("verdict") or {}).get("sentences", {}).items():
             sentences.setdefault(clean(kind), []).append(clean(sentence))
-    runs = counted(len(every), "run")
-    if sentences:
-        row["verdict"] = [f"{key}, {len(of)} of {runs}: {of[0]}" for key, of in sentences.items()]
-    # In open-set shift without unknown test nodes there is a score of known nodes, but no recall.
-    tests = [result.get("test", {}) for result in every]
-    if all("known_accuracy" in test and "unknown_recall" not in test for test in tests):
-        is_own = every[0].get("config", {}).get("dataset", {}).get("format") == "file"
-        row["untested"] = "no test node is of an unknown class: scores measure known classes only."
-        row["untested"] += " If every class has labels, set file.open_set False." * is_own
+    row["notes"] += [f"{key}, {len(of)} of {runs}: {of[0]}" for key, of in sentences.items()]
     for metric in dict.fromkeys((*SCORES, *own_scores(every))):
         if values := [test[metric] for test in tests if metric in test]:
             row[metric], row[f"{metric}_std"] = mean_std(values)
@@ -88,8 +76,8 @@ def line(result: records.Result) -> str:
     test = {key: f"{100 * value:.1f}" for key, value in result["test"].items()}
     text = (
         f"seed {result['seed']}: kept episode {result['selected']} of"
-        f" {len(result['history']) - 1}{SELECTED.get(result.get('selection', ''), '')} (validation"
-        f" {100 * result['val']['micro_f1']:.1f} %): test Micro-F1 {test['micro_f1']}"
+        f" {len(result['history']) - 1} (validation {100 * result['val']['micro_f1']:.1f} %):"
+        f" test Micro-F1 {test['micro_f1']}"
     )
     if "macro_recall" in test:  # GraphGym's own training may be asked for other metrics
         text += f", macro recall {test['macro_recall']}"
@@ -105,15 +93,8 @@ def line(result: records.Result) -> str:
 def notes(rows: Sequence[Row]) -> list[str]:
     """Notes on the spread, warnings and verdicts."""
     spread = ", mean ± population standard deviation over runs (n in the divisor)"
-    out = ["Test scores in %" + spread * any(row["runs"] > 1 for row in rows) + "."]
-    out += [f"{row['name']}: {row['untested']}" for row in rows if "untested" in row]
-    out += [
-        f"{row['name']}: {row['warned']} of {counted(row['runs'], 'run')} gave a warning, stored in"
-        f" {row['name']}/<seed>/result.json."
-        for row in rows
-        if row["warned"]
-    ]
-    return out + [f"{row['name']}: {text}" for row in rows for text in row.get("verdict", ())]
+    first = "Test scores in %" + spread * any(row["runs"] > 1 for row in rows) + "."
+    return [first, *(f"{row['name']}: {note}" for row in rows for note in row["notes"])]
 
 
 def grid(rows: Sequence[Row]) -> Grid:
@@ -138,7 +119,7 @@ def grid(rows: Sequence[Row]) -> Grid:
 
 def to_csv(rows: Sequence[Row]) -> str:
     """All numbers as fractions, in full precision."""
-    keys = dict.fromkeys(key for row in rows for key in row if key not in ("untested", "verdict"))
+    keys = dict.fromkeys(key for row in rows for key in row if key != "notes")
     return csv_of([keys, *([row.get(key) for key in keys] for row in rows)])
 
 
@@ -149,12 +130,7 @@ def write(path: Path, rows: Sequence[Row]) -> None:
     atomic.write_text(path / "summary.md", render.markdown_table(grid(rows)) + below)
 
 
-def show(rows: Sequence[Row], out: TextIO) -> None:
-    """Print a summary."""
-    render.show([grid(rows)], notes(rows), out)
-
-
-def show_shift(summary: Mapping[str, Any], out: TextIO | None = None) -> None:
+def show_shift(summary: Mapping[str, Any]) -> None:
     """Print the description of a task that ``data.describe.describe`` returns."""
     facts = {key: value for key, value in summary["info"].items() if key != "cleaned"}
     facts = {"task": summary["name"], **facts, "fingerprint": summary["fingerprint"][:16]}
@@ -170,7 +146,7 @@ def show_shift(summary: Mapping[str, Any], out: TextIO | None = None) -> None:
         Grid("split", [], [boxes(*split) for split in summary["splits"].items()]),
         Grid("labels", ["class", "train", "%", "target", "%"], classes),
     ]
-    render.show(grids, [f"! {warning}" for warning in summary["warnings"]], out or sys.stdout)
+    render.show(grids, [f"! {warning}" for warning in summary["warnings"]], sys.stdout)
 
 
 def _size(value: float) -> str:
@@ -198,37 +174,12 @@ def failures(experiments: Sequence[Experiment]) -> Grid:
     return Grid("", ["experiment", "seed", "what happened"], rows)
 
 
-def settings(experiments: Sequence[Experiment]) -> Grid:
-    """The keys that differ between experiments that have them."""
-    configs = {one.name: one.settings for one in experiments}
-    varying = {key for key, values in _values(configs.values()).items() if len(values) > 1}
-    rows = [
-        boxes(name, "; ".join(f"{key} {_text(of[key])}" for key in of if key in varying))
-        for name, of in configs.items()
-    ]
-    return Grid("", ["experiment", "settings"], rows)
-
-
 def provenance(experiments: Sequence[Experiment]) -> Grid:
     """Versions and machines of all runs."""
-    results = [result for one in experiments for result in one.results.values()]
-    known = _values(
-        result["versions"] | {key: result.get(key) for key in ("commit", "platform", "threads")}
-        for result in results
-    )
-    rows = [boxes(plain(key), "; ".join(sorted(values))) for key, values in known.items()]
-    return Grid("", ["what", "value in all runs"], rows)
-
-
-def _values(facts: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
-    """The values of each key as text."""
     values: dict[str, set[str]] = {}
-    for own in facts:
-        for key, value in own.items():
-            values.setdefault(key, set()).add(_text(value))
-    return values
-
-
-def _text(value: Any) -> str:
-    parts = value if isinstance(value, (list, tuple)) else [] if value is None else [value]
-    return plain(", ".join(map(str, parts))) or "none"
+    for result in (result for one in experiments for result in one.results.values()):
+        more = {key: result.get(key) for key in ("commit", "platform", "threads")}
+        for key, value in (result["versions"] | more).items():
+            values.setdefault(plain(key), set()).add(plain(value or "none"))
+    rows = [boxes(key, "; ".join(sorted(own))) for key, own in values.items()]
+    return Grid("", ["what", "value in all runs"], rows)

@@ -103,12 +103,12 @@ def grids_of(table: Table, metric: str) -> list[Grid]:
         return Grid(above + what, [row_head(table), *table.columns], body)
 
     def interval(cell: Any) -> str:
-        ends = f"{figure(metric, cell.low)} to {figure(metric, cell.high)}"
-        return ABSENT if math.isnan(cell.low) else ends
+        ends = figure(metric, cell.low), figure(metric, cell.high)
+        return ABSENT if math.isnan(cell.low) else " to ".join(ends)
 
     def difference(cell: Any) -> str:
-        gap = f"{figure(metric, cell.difference, '+.1f')} ({cell.p_holm:.2g}), n {cell.pairs}"
-        return gap if cell.pairs >= 2 else ABSENT
+        gap = figure(metric, cell.difference, "+.1f")
+        return f"{gap} ({cell.p_holm:.2g}), n {cell.pairs}" if cell.pairs >= 2 else ABSENT
 
     out = [means(table, metric)]
     if table.cells["low"].notna().any():
