@@ -104,7 +104,7 @@ def confusion_figure(
     counts = np.asarray(counts)
     present = np.flatnonzero(counts.sum(0) + counts.sum(1))
     counts = counts[np.ix_(present, present)]
-    totals, labels = counts.sum(1), [short(names[index], LONGEST) for index in present]
+    totals, labels = counts.sum(1), [short(names[index], LONGEST) for index in present.tolist()]
     size, is_counted = len(present), len(present) <= COUNTED
     side = max(3.4, (0.42 if is_counted else 0.2) * size + 2)
     figure, axes = panel(axes, (side + 0.6, side), 110 if is_counted else 150)
@@ -171,12 +171,9 @@ def shift_figure(summary: Mapping[str, Any], axes: Axes | None = None) -> Figure
     axes.set(xlabel="share of nodes (%)", title=title)
     axes.grid(axis="x")
     axes.tick_params(axis="y", length=0)
-    parts = (
-        f"labelled training nodes ({totals['source']:,})",
-        f"target nodes ({totals['target']:,})",
-    )
-    below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": 4.5}
-    axes.legend(parts, ncols=2, **below)
+    texts = ("labelled training nodes", "target nodes")
+    parts = [f"{text} ({total:,})" for text, total in zip(texts, totals)]
+    axes.legend(parts, ncols=2, loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.5)
     return figure
 
 

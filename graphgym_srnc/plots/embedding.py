@@ -93,7 +93,7 @@ def embedding_figure(
     right.set_title("by true class" + (" (× = unseen in training)" if unseen else ""))
     figure.suptitle(title)
     columns = 1 + (len(handles) - 1) // SHOWN
-    words = {"loc": "outside right center", "handletextpad": 0.3, "ncols": columns}
+    words: dict[str, Any] = {"loc": "outside right center", "handletextpad": 0.3, "ncols": columns}
     figure.legend(handles=list(handles.values()), **words)
     return figure
 

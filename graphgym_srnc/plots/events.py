@@ -39,17 +39,15 @@ class Events:
         self.path = directory / new_name()
         directory.mkdir(parents=True, exist_ok=True)
         self.path.touch(exist_ok=False)  # so that it is no link to another file
-        self._append(encoded([], head=True, start=start))
+        self.write([], head=True, start=start)
 
-    def write(self, summaries: Summaries) -> None:
-        """Append summaries.
+    def write(self, summaries: Summaries, head: bool = False, start: int = 0) -> None:
+        """Append what :func:`encoded` returns.
 
         Raises:
             InputError: the file cannot be written.
         """
-        self._append(encoded(summaries))
-
-    def _append(self, content: bytes) -> None:
+        content = encoded(summaries, head, start)
         try:
             with open(self.path, "ab") as file:
                 file.write(content)

@@ -129,8 +129,6 @@ def _labels(runs: DataFrame, keys: Sequence[str]) -> pandas.Series:
     labels = [_label(keys, run, alone[run["method"]], brief=True) for run in first]
     if len(set(labels)) < len(labels):
         labels = [_label(keys, run, alone[run["method"]], brief=False) for run in first]
-    if len(set(labels)) < len(labels):
-        labels = [f"{label} ({place})" for place, label in enumerate(labels, 1)]
     return number.map(dict(zip(number.unique(), labels)))
 
 

@@ -53,6 +53,7 @@ class Table:
     """Every number of a comparison."""
 
     metrics: tuple[str, ...]
+    selector: str  # the metric that chose settings
     split: str
     alpha: float
     test: str
@@ -75,11 +76,6 @@ class Table:
     def oracles(self) -> set[str]:
         """Rows that know the masked classes: neither ranked nor marked."""
         return _rows_of(self.runs, ORACLE)
-
-    @property
-    def selector(self) -> str:
-        """The metric that chose settings."""
-        return _selector(self.metrics)
 
     @property
     def chosen(self) -> list[Any]:
@@ -143,7 +139,8 @@ def table(
     for metric in metrics:
         if metric not in known:
             raise InputError("--metric", metric, f"{', '.join(sorted(known))} on {split} nodes")
-    runs, by, chosen, pooled = arrange(runs, by, columns, select, _selector(metrics), published)
+    selector = next((metric for metric in metrics if metric not in COSTS), "micro_f1")
+    runs, by, chosen, pooled = arrange(runs, by, columns, select, selector, published)
     scores = {metric: _Scores(runs, metric, split, test, alpha) for metric in metrics}
     oracles = _rows_of(runs, ORACLE)
     rows = _sorted_rows(scores[metrics[0]], runs, oracles)
@@ -178,12 +175,8 @@ def table(
             f"{against} shares fewer than 2 splits with every other row",
             "Choose another row; only runs with the same split and seed form a pair",
         )
-    shown = metrics, split, alpha, test, against, by, rows, labels, runs, pooled, published
-    return Table(*shown, frame, rankings)
-
-
-def _selector(metrics: Sequence[str]) -> str:
-    return next((metric for metric in metrics if metric not in COSTS), "micro_f1")
+    options = metrics, selector, split, alpha, test, against
+    return Table(*options, by, rows, labels, runs, pooled, published, frame, rankings)
 
 
 def _rows_of(runs: DataFrame, method: str) -> set[str]:
@@ -244,13 +237,7 @@ class _Scores:
     def tests(
         self, ranked: Sequence[str], against: str, column: str
     ) -> Iterable[tuple[str, list[float], float, float]]:
-        """Each other row with its differences per unit, p, and p with Holm's correction.
-
-        Args:
-            ranked: the rows.
-            against: the row that is subtracted.
-            column: a column.
-        """
+        """Each row but one, with its differences to that per unit, p, and Holm's corrected p."""
         scores = self.means.reindex(columns=list({**dict.fromkeys(ranked), against: None}))
         scores = scores[scores.index.get_level_values("column") == column]
         gaps = {row: statistics.gaps(scores, row, against) for row in ranked if row != against}

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from graphgym_srnc.core.text import counted, plain, seeds, tell_changed
 from graphgym_srnc.io import checksums
@@ -147,7 +146,7 @@ def _curves(table: Table, found: Collection) -> Iterator[Drawing]:
     """The training curves of each column, by the settings of the table."""
     results = {one.name: one.results for one in found.experiments}
 
-    def figure(column: str) -> Figure:
+    def figure(column: str) -> bytes:
         panels: dict[str, dict[str, np.ndarray]] = {"validation": {}, "test": {}}
         for row, runs in table.runs[table.runs["column"] == column].groupby("row", sort=False):
             pairs = zip(runs["experiment"], runs["seed"])
@@ -155,10 +154,10 @@ def _curves(table: Table, found: Collection) -> Iterator[Drawing]:
             for panel, block in (("validation", "val"), ("test", "test")):
                 panels[panel][str(row)] = 100 * charts.history(own, block, table.selector)
         label = f"{tables.name(table.selector)} (%)"
-        return charts.curves_figure(panels, label, column, table.rows)
+        return encode(charts.curves_figure(panels, label, column, table.rows))
 
     for column in table.columns:
-        yield f"curves {column}", lambda column=column: encode(figure(column))
+        yield f"curves {column}", partial(figure, column)
 
 
 def _files(experiments: Sequence[Experiment], *patterns: str) -> Iterator[Drawing]:

@@ -37,8 +37,8 @@ class Published:
 
     title: str
     metrics: tuple[str, ...]
-    columns: dict[str, Facts]
-    variants: dict[str, Facts]
+    columns: Mapping[str, Facts]
+    variants: Mapping[str, Facts]
     numbers: dict[str, str]
 
     def find(self, row: str, column: str) -> dict[str, Score]:
@@ -60,9 +60,9 @@ class Published:
         """The column that a run stands beside."""
         block = facts.get("dataset.format")
         unseen = facts.get(f"{block}.unseen") or facts.get(f"{block}.num_unseen", 0)
-        own = {"data": str(facts.get("dataset.name")).rpartition("/")[2].casefold()}
-        own["unseen"] = len(unseen) if isinstance(unseen, tuple) else unseen
-        return _first(self.columns, {**facts, **own})
+        unseen = len(unseen) if isinstance(unseen, tuple) else unseen
+        data = str(facts.get("dataset.name")).rpartition("/")[2].casefold()
+        return _first(self.columns, {**facts, "data": data, "unseen": unseen})
 
 
 def _first(entries: Mapping[str, Facts], facts: Facts) -> str | None:
