@@ -21,6 +21,7 @@ from graphgym_srnc.core.text import escape_markdown
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import records, store
 from graphgym_srnc.io.settings import flatten
+from graphgym_srnc.plots import events
 from graphgym_srnc.report import compare, paper, render, statistics, tables
 from graphgym_srnc.report.frame import collect
 
@@ -73,6 +74,7 @@ def test_mean_and_deviation_are_those_of_graphgym(tmp_path):
         keep(tmp_path, name, scores, val=scores[::-1], backbone=layer, optim__lr=lr)
         results = records.read_results(tmp_path / name)
         store.Experiment(tmp_path, name, results[0]["config"]).aggregate()
+        events.write_aggregate(tmp_path / name, results)  # GraphGym does not mind it
         agg_runs(str(tmp_path / name), "auto")
     agg_batch(str(tmp_path), "auto")
     for split in ("val", "test"):
@@ -420,17 +422,16 @@ def test_names_are_escaped_everywhere(tmp_path, capsys):
     assert all(line.startswith("%") for line in latex.splitlines() if seen in line)
 
 
-LINKS = (
-    "[x](http://a.b)",
-    "![x](http://a.b)",
-    "[x][y]",
-    "<http://a.b>",
-    "<a href=x>y</a>",
-    "www.a.b a@b.c",
-    "`[x](y)`",
-    "\\[x](y)",
-    "&lt;b&gt; &#91; a | b",
-)
+LINKS = r"""
+[x](http://a.b)
+![x](http://a.b)
+[x][y]
+<a href=x>http://y</a>
+www.a.b a@b.c
+`[x](y)`
+\[x](y)
+&lt;b&gt; &#91; a | b
+""".split("\n")[1:-1]
 
 
 def test_no_name_becomes_a_link_or_html(tmp_path):
@@ -476,11 +477,8 @@ def test_results_as_a_frame(several):
     first = "experiment seed method backbone task split selection selected seconds peak_memory_mib"
     assert [*frame.columns][:12] == [*first.split(), "params", "warnings"]
     assert len(frame) == 20 * len(SCORES)
-    assert [frame.dtypes[name].kind for name in ("seed", "params", "test_micro_f1")] == [
-        "i",
-        "i",
-        "f",
-    ]
+    kinds = [frame.dtypes[name].kind for name in ("seed", "params", "test_micro_f1")]
+    assert kinds == ["i", "i", "f"]
     means = frame[frame.task == "open_set/Cora"].groupby("method").test_micro_f1.mean()
     assert means.to_dict() == pytest.approx({row: np.mean(of) for row, of in SCORES.items()})
     assert "gnn.layer_type" in graphgym_srnc.results(several, config=True)

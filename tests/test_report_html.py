@@ -211,15 +211,3 @@ def test_the_command_writes_the_page(results, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(pages, "render", lambda *words: "new")
     assert main(words) == 2 and (tmp_path / "results.html").read_text() != "new"
     assert main([*words, "--overwrite"]) == 0 and (tmp_path / "results.html").read_text() == "new"
-
-
-@pytest.mark.parametrize(
-    "words, told",
-    [("--out {folder}", "--out"), ("--out a.pdf", "--out"), ("--against nobody", "--against")],
-)
-def test_bad_input_is_one_line(words, told, results, tmp_path, capsys, undrawn):
-    before = sorted(results.rglob("*"))
-    assert main(["report", str(results), *words.format(folder=tmp_path).split()]) == 2
-    out, error = capsys.readouterr()
-    assert not out and error.startswith(f"error: {told}") and error.count("\n") == 1
-    assert sorted(results.rglob("*")) == before and not list(tmp_path.iterdir())

@@ -21,7 +21,6 @@ from tensorboard.plugins.projector.projector_plugin import ProjectorPlugin
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.io import store
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.plots import events
 from graphgym_srnc.plots.tensorboard import TensorBoard
@@ -89,23 +88,16 @@ class Noisy(Method):
         return {"classifier": classifier, "cluster_gnn": clusters}
 
 
-class Blind(Noisy):
-    """A method with nothing to draw."""
-
-    def views(self):
-        return {}
-
-
-def fit(callbacks=(), make=Noisy) -> tuple[trainer.RunRecord, Noisy]:
+def fit(callbacks=()) -> tuple[trainer.RunRecord, Noisy]:
     random.seed(0)
     np.random.seed(0)
-    method = make()
+    method = Noisy()
     return trainer.fit(method, toy_task(), seed=3, callbacks=callbacks), method
 
 
-def watch(directory: Path, make=Noisy, **options) -> trainer.RunRecord:
+def watch(directory: Path, **options) -> trainer.RunRecord:
     board = TensorBoard(directory, **options)
-    record, method = fit([board], make)
+    record, method = fit([board])
     record.verdict = judge(method, toy_task(), record.first)._asdict()
     board.finish(record, method, toy_task())
     return record
@@ -155,7 +147,6 @@ def test_projector_serves_each_run(tmp_path):
     watch(tmp_path / "a" / "0")
     watch(tmp_path / "b" / "0")
     watch(tmp_path / "c" / "0", figures=False)
-    watch(tmp_path / "d" / "0", make=Blind)
     apps = ProjectorPlugin(dashboards(tmp_path)).get_plugin_apps()
     served = {route: Client(app) for route, app in apps.items()}
     runs = [os.path.join(name, "0") for name in "ab"]
@@ -223,17 +214,3 @@ def test_aggregate_is_numpys_mean_and_std(tmp_path):
     assert [(event.step, event.value) for event in found.Scalars("losses/cluster")] == [
         (n + 1, pytest.approx(np.mean(values), rel=1e-6)) for n, values in enumerate(told)
     ]
-
-
-def test_graphgym_aggregates_beside_ours(tmp_path, gym):
-    from torch_geometric.graphgym.utils.agg_runs import agg_batch, agg_runs
-
-    experiment = store.Experiment(tmp_path, "toy", {"seed": 0})
-    for seed, result in results().items():
-        experiment.begin(seed)
-        experiment.finish(seed, result)
-    events.write_aggregate(experiment.path, experiment.aggregate())
-    agg_runs(str(experiment.path), "auto")
-    assert list((experiment.path / events.MEAN).iterdir())
-    agg_batch(str(tmp_path), "auto")
-    assert (tmp_path / "agg" / "val_best.csv").is_file()
