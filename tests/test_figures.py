@@ -107,7 +107,7 @@ def test_a_confusion_matrix_shows_shares_and_counts_of_the_classes_that_occur():
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a (4)", "c (2)"]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "c"]
     assert axes.images[0].get_array().tolist() == [[0.75, 0.25], [0, 1]]
-    assert [text.get_text() for text in axes.texts] == ["3", "1", "", "2"]
+    assert [text.get_text() for text in axes.texts] == ["3", "1", "2"]
 
 
 def test_label_shift_bars_are_shares():

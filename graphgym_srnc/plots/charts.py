@@ -10,7 +10,7 @@ import pandas
 from matplotlib.figure import Figure
 
 from graphgym_srnc.core.text import short
-from graphgym_srnc.plots.style import MARKERS, PALE, PALETTE, look, panel, style
+from graphgym_srnc.plots.style import INK, MARKERS, PALE, PALETTE, look, panel, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,8 +99,6 @@ def confusion_figure(
         title: title of the figure.
         axes: axes to draw on; by default those of a new figure.
     """
-    from sklearn.metrics import ConfusionMatrixDisplay
-
     counts = np.asarray(counts)
     present = np.flatnonzero(counts.sum(0) + counts.sum(1))
     counts = counts[np.ix_(present, present)]
@@ -108,18 +106,19 @@ def confusion_figure(
     size, is_counted = len(present), len(present) <= COUNTED
     side = max(3.4, (0.42 if is_counted else 0.2) * size + 2)
     figure, axes = panel(axes, (side + 0.6, side), 110 if is_counted else 150)
-    shown = ConfusionMatrixDisplay(counts / np.maximum(totals, 1)[:, None], display_labels=labels)
-    limits = {"vmin": 0, "vmax": 1}
-    shown.plot(include_values=is_counted, cmap="Blues", ax=axes, im_kw=limits, colorbar=False)
-    for text, count in zip(shown.text_.flat, counts.flat) if is_counted else ():
-        text.set(text=str(count or ""), fontsize=9 if size <= 12 else 6.5)
+    share = counts / np.maximum(totals, 1)[:, None]
+    image = axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
+    for row, column in np.argwhere(counts) if is_counted else ():
+        colour, text = "white" if share[row, column] > 0.55 else INK, str(counts[row, column])
+        font = 9 if size <= 12 else 6.5
+        axes.text(column, row, text, color=colour, ha="center", va="center", fontsize=font)
     across: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
     axes.set_xticks(range(size), labels, **(across if is_counted else {"rotation": 90}))
     axes.set_yticks(range(size), [f"{label} ({n:,})" for label, n in zip(labels, totals)])
     axes.set(xlabel="predicted", ylabel="true", title=title)
     axes.tick_params(length=0, labelsize=8 if is_counted else 7)
     axes.spines[:].set_visible(False)
-    bar = figure.colorbar(shown.im_, ax=axes, shrink=0.75, label="share of the true class")
+    bar = figure.colorbar(image, ax=axes, shrink=0.75, label="share of the true class")
     bar.outline.set_visible(False)
     return figure
 

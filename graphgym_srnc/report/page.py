@@ -1,4 +1,4 @@
-"""Results as one self-contained HTML page: tables with tests, charts, warnings, settings.
+"""Results as one self-contained HTML page: tables with tests, charts, warnings, versions.
 
 Results may come from a stranger. Their text is escaped, only PNG files of limited size are
 included, and links are not followed. All prose is in the template ``page.html``.
