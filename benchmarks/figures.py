@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any, Sequence
 
-import results
+import scores
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -44,7 +44,7 @@ def half(ends: tuple[float, float]) -> float:
 
 def summary() -> Figure:
     """SRNC+, the strongest other method and a plain GCN for each shift."""
-    lines = results.summary_lines()
+    lines = scores.summary_lines()
     made, axes = figure(7.4, 5.0)
     for y, line in enumerate(lines):
         best = max(line.ours, line.theirs)
@@ -88,15 +88,15 @@ def forest_groups() -> dict[str, list[tuple[str, float, tuple[float, float]]]]:
     """By shift: a method with its n, SRNC+ minus it, and the interval."""
     out = {}
     for label, (name, rows) in RIVALS.items():
-        shift = results.shifts()[name]
-        pairs = [(results.plain_name(shift, row), shift.gaps(row)) for row in rows]
+        shift = scores.shifts()[name]
+        pairs = [(scores.plain_name(shift, row), shift.gaps(row)) for row in rows]
         out[label] = [(f"{row} (n = {len(gaps)})", gaps.mean, gaps.ends) for row, gaps in pairs]
         if label.startswith("New classes, 20 labels: CiteSeer"):
             own = "Own graph, 10 % labelled"
             out[own] = [
-                point(line, f", {line.label.rpartition(': ')[2]}") for line in results.own_lines()
+                point(line, f", {line.label.rpartition(': ')[2]}") for line in scores.own_lines()
             ]
-    for line in results.summary_lines():
+    for line in scores.summary_lines():
         for words, label in (
             ("OCNNC", "Network and new classes: OCNNC (HS)"),
             ("unlabelled", "Network, one class unlabelled"),
@@ -107,7 +107,7 @@ def forest_groups() -> dict[str, list[tuple[str, float, tuple[float, float]]]]:
     return out
 
 
-def point(line: results.Line, more: str = "") -> tuple[str, float, tuple[float, float]]:
+def point(line: scores.Line, more: str = "") -> tuple[str, float, tuple[float, float]]:
     return f"{line.rival}{more} (n = {line.n.split()[0]})", line.difference, line.ends
 
 
@@ -150,11 +150,11 @@ def slopes() -> Figure:
     """Each set of masked classes: PGL+GCN and SRNC+."""
     made, both = figure(7.4, 3.9, 2)
     for axes, name in zip(both, ("cora", "citeseer")):
-        shift = results.shifts()[name]
+        shift = scores.shifts()[name]
         found = []
         for row in ("pgl-gcn", "srnc-plus"):
             by_split = shift.of(row).groupby(["masked", "split"], sort=False).micro_f1
-            found.append(by_split.agg(results.average).groupby("masked", sort=False).agg(mean))
+            found.append(by_split.agg(scores.average).groupby("masked", sort=False).agg(mean))
         pairs = [(left, found[1][masked]) for masked, left in found[0].items()]
         for left, right in pairs:
             color = BLUE if right > left else ORANGE
@@ -181,7 +181,7 @@ def slopes() -> Figure:
 
 def ablations() -> Figure:
     """What is lost without each component on Cora and CiteSeer."""
-    lines = [line for line in results.read("ablations-citation") if line["all"]]
+    lines = [line for line in scores.read("ablations-citation") if line["all"]]
     made, axes = figure(7.4, 4.6)
     for y, line in enumerate(lines):
         alpha = 1 if float(line["Holm"]) < 0.05 else 0.4
@@ -192,7 +192,7 @@ def ablations() -> Figure:
                 beside, align = (0.06, "left") if value > 0 else (-0.06, "right")
                 look = {"va": "center", "ha": align, "fontsize": 6.5}
                 axes.text(value + beside, place, line[f"{kind} wins"], **look)
-    names = [results.PLAN["ablated"][line["without"]] for line in lines]
+    names = [scores.PLAN["ablated"][line["without"]] for line in lines]
     axes.set_yticks(range(len(lines)), names, fontsize=7.5)
     axes.set_ylim(len(lines) - 0.4, -0.6)
     axes.set_xlim(-5.6, 0.9)
@@ -215,19 +215,17 @@ def homophily() -> Figure:
     made, both = figure(7.4, 3.4, 2, sharey=True)
     for axes, row, name in zip(both, ("erm", "pgl"), ("GCN", "PGL+GCN")):
         for level, color in ((0.5, ORANGE), (0.7, BLUE), (0.9, GREEN)):
-            kinds = [
-                line for line in results.read("synthetic") if float(line["homophily"]) == level
-            ]
+            kinds = [line for line in scores.read("synthetic") if float(line["homophily"]) == level]
             kinds.sort(key=lambda line: int(line["classes"]))
             for i, line in enumerate(kinds):
                 gap, error = float(line[f"less {row}"]), float(line[f"less {row} ±"])
                 x = level + (i - (len(kinds) - 1) / 2) * 0.018
-                ends = results.around(gap, error, int(line["n"]))
+                ends = scores.around(gap, error, int(line["n"]))
                 look = {"fmt": "o", "ms": 4, "color": color, "elinewidth": 0.9, "capsize": 1.5}
                 axes.errorbar(x, gap, yerr=half(ends), **look)
             (centre,) = [
                 float(line[f"less {row}"])
-                for line in results.read("synthetic-2")
+                for line in scores.read("synthetic-2")
                 if (line["factor"], line["level"]) == ("homophily", str(level))
             ]
             axes.plot([level - 0.075, level + 0.075], [centre] * 2, color=INK, lw=1.6)
@@ -244,7 +242,7 @@ def homophily() -> Figure:
 
 def phi() -> Figure:
     """SRNC without the cluster GNN by its share of pseudo-unknown nodes, and the paper's scores."""
-    lines = results.read("phi")
+    lines = scores.read("phi")
     shares = [float(line["pseudo-unknown share"]) for line in lines]
     made, axes = figure(5.6, 3.2)
     axes.plot(shares, [float(line["SRNC"]) for line in lines], color=BLUE, label="SRNC")
@@ -263,7 +261,7 @@ def speed() -> Figure:
     """Time of stock GraphGym over ours, whole runs."""
     ratios = {
         (line["measure"], line["graph"], line["method"]): float(line["ratio"])
-        for line in results.read("speed")
+        for line in scores.read("speed")
         if line["against"] == "stock GraphGym"
     }
     made, both = figure(7.4, 3.2, 2, sharey=True)

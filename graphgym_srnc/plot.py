@@ -1,4 +1,4 @@
-"""Plots of tasks, fitted estimators and stored results, on given or new Matplotlib axes.
+"""Plots of tasks and fitted estimators, on given or new Matplotlib axes.
 
 >>> from graphgym_srnc import plot
 >>> plot.confusion(model, task)
@@ -10,7 +10,6 @@ notebooks display and ``pyplot.show()`` opens.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Sequence
 
 import numpy as np
@@ -25,7 +24,7 @@ from graphgym_srnc.data.labels import UNKNOWN
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.plots import charts
 from graphgym_srnc.plots import embedding as maps
-from graphgym_srnc.plots.style import MARKERS, PALETTE, style
+from graphgym_srnc.plots.style import look, style
 from graphgym_srnc.train.metrics import confusion_matrix
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     from graphgym_srnc.api import Estimator
 
-__all__ = ["confusion", "embedding", "episodes", "ranks", "reliability", "shift"]
+__all__ = ["confusion", "embedding", "episodes", "shift"]
 
 
 def confusion(model: Estimator, task: ShiftTask, ax: Axes | None = None) -> Axes:
@@ -52,22 +51,6 @@ def confusion(model: Estimator, task: ShiftTask, ax: Axes | None = None) -> Axes
     counts = confusion_matrix(torch.tensor(predicted), truth, len(classes)).numpy()
     ax = _axes(ax, (5.5, 5.0))
     charts.confusion_figure(counts, list(map(_name, classes)), task.name, ax)
-    return ax
-
-
-def reliability(model: Estimator, ax: Axes | None = None) -> Axes:
-    """Plot accuracy against confidence of the validation and test nodes that ``fit`` scored.
-
-    Raises:
-        InputError: no node was scored.
-        NotFittedError: the model is not fitted yet.
-    """
-    check_is_fitted(model, "method_")
-    curves = {part: curve for part, curve in model.verdict_.get("reliability", {}).items() if curve}
-    if not curves:
-        raise InputError.plain("model", "fit scored no validation or test node")
-    ax = _axes(ax, (4.8, 4.4))
-    charts.reliability_figure(curves, axes=ax)
     return ax
 
 
@@ -130,43 +113,21 @@ def episodes(model: Estimator, metric: str = "micro_f1", ax: Axes | None = None)
     """
     check_is_fitted(model, "method_")
     history = model.record_.history
-    curves = {
-        "val": [one.val.get(metric, np.nan) for one in history],
-        "test": [one.test.get(metric, np.nan) for one in history],
-    }
-    curves = {part: curve for part, curve in curves.items() if not np.isnan(curve).all()}
-    if not curves:
-        known = sorted({name for one in history for name in one.val | one.test})
+    known = sorted({name for one in history for name in one.val | one.test})
+    if metric not in known:
         raise InputError("metric", metric, ", ".join(known) or "none: no node was scored")
     ax = _axes(ax, (5.2, 3.4))
     with style():
-        for number, (part, curve) in enumerate(curves.items()):
-            ax.plot(curve, color=PALETTE[number], marker=MARKERS[number], markersize=4, label=part)
+        values = [one.val.get(metric, np.nan) for one in history]
+        ax.plot(values, **look(0, "o"), markersize=4, label="val")
+        values = [one.test.get(metric, np.nan) for one in history]
+        ax.plot(values, **look(1, "^"), markersize=4, label="test")
         best = model.record_.best
         ax.axvline(best, color="#555555", linewidth=0.9, linestyle=":", label="selected")
         ax.set(xlabel="episode", ylabel=metric)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.grid()
         ax.legend()
-    return ax
-
-
-def ranks(*folders: str | os.PathLike, metric: str = "micro_f1", ax: Axes | None = None) -> Axes:
-    """Plot the mean ranks of the methods in folders of results, with the critical difference.
-
-    Raises:
-        InputError: a folder contains no results, or no two methods share a split.
-    """
-    from graphgym_srnc.report import compare, frame
-
-    runs = frame.collect(folders, records=False).runs
-    found = compare.table(runs, [metric]).rankings.get(metric)
-    if found is None:
-        names = ", ".join(map(str, folders))
-        message = f"{names} contain no two methods with {metric} on common splits"
-        raise InputError.plain("folders", message)
-    ax = _axes(ax, (6.4, 2.4))
-    charts.critical_difference_figure(found.ranks, found.difference, metric, ax)
     return ax
 
 

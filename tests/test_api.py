@@ -642,25 +642,24 @@ def test_plots_on_given_axes(fitted):
     figure = Figure()
     draw = {
         "confusion": (model, task),
-        "reliability": (model,),
         "episodes": (model,),
         "embedding": (model, task.target),
         "shift": (task,),
     }
-    assert {*draw, "ranks"} == {*plot.__all__}
+    assert {*draw} == {*plot.__all__}
     for axes, (name, words) in zip(figure.subplots(1, len(draw)), draw.items()):
         before = len(axes.get_children())
         assert getattr(plot, name)(*words, ax=axes) is axes and len(axes.get_children()) > before
     classes = np.arange(task.target.num_nodes) % 3 - 1
     coloured = plot.embedding(model, task.target, classes, ax=Figure().subplots())
     assert [text.get_text() for text in coloured.get_legend().get_texts()] == ["0", "1", "unknown"]
-    assert figure.axes[1].get_lines()[1].get_color() == PALETTE[0]
-    lines = figure.axes[2].get_lines()
+    lines = figure.axes[1].get_lines()
+    assert lines[0].get_color() == PALETTE[0]
     assert lines[1].get_ydata()[1] == model.record_.history[1].test["micro_f1"]
     refused("metric", plot.episodes, model, "no_such")
     refused("y", plot.embedding, model, task.target, [0])
     refused("task", plot.confusion, model, task.target)
     refused("task", plot.shift, task.target)
-    for name in ("confusion", "reliability", "episodes", "embedding"):
+    for name in ("confusion", "episodes", "embedding"):
         with pytest.raises(NotFittedError):
             getattr(plot, name)(graphgym_srnc.ERM(), *draw[name][1:])

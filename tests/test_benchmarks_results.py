@@ -11,6 +11,11 @@ def results(benchmark_of):
     return benchmark_of("results")
 
 
+@pytest.fixture(scope="module")
+def scores(benchmark_of):
+    return benchmark_of("scores")
+
+
 def runs(row: str, block: str, *scores: float, val: tuple[float, ...] = ()) -> pd.DataFrame:
     """Runs with these Micro-F1s, and the same or other ones on validation, by seed."""
     splits = [f"split {seed}" for seed in range(len(scores))]
@@ -42,13 +47,13 @@ def test_a_changed_page_and_one_without_a_template_are_found(
     assert results.main() == 0 and results.check(results.pages()) == []
 
 
-def test_the_variant_is_chosen_on_validation_and_the_first_if_equal(results):
+def test_the_variant_is_chosen_on_validation_and_the_first_if_equal(scores):
     first = runs("a", "x", 0.1, 0.2, 0.3, val=(0.5, 0.5, 0.9))
-    chosen = results.best_on_validation([first, runs("b", "x", 0.7, 0.8, val=(0.6, 0.5))], "c")
+    chosen = scores.best_on_validation([first, runs("b", "x", 0.7, 0.8, val=(0.6, 0.5))], "c")
     assert dict(zip(chosen.seed, chosen.micro_f1)) == {0: 0.7, 1: 0.2} and set(chosen.row) == {"c"}
 
 
-def test_differences_count_units_and_directions_once(results):
+def test_differences_count_units_and_directions_once(scores):
     every = pd.concat(
         [
             runs("srnc-plus", "a", 90.0, 70.0),
@@ -58,37 +63,37 @@ def test_differences_count_units_and_directions_once(results):
         ]
     )
     names = {"a": "A", "b": "B"}
-    shift = results.Shift(every, names, {"micro_f1": "Micro-F1"}, "directions", {})
+    shift = scores.Shift(every, names, {"micro_f1": "Micro-F1"}, "directions", {})
     assert shift.gaps("erm") == pytest.approx([0.0, 10.0])
     # Student's interval, t(0.975, 1) = 12.706
     assert shift.gaps("erm").ends == pytest.approx((5 - 12.706 * 5, 5 + 12.706 * 5), abs=0.01)
     assert shift.gaps("erm", unit="runs") == pytest.approx([10.0, -10.0, 10.0])
     assert shift.mean("srnc-plus") == pytest.approx(65.0)
-    one = results.replace(shift, runs=every.assign(unit="the same classes"))
+    one = scores.replace(shift, runs=every.assign(unit="the same classes"))
     assert one.gaps("erm", unit="runs") == pytest.approx([0.0, 10.0])
 
 
-def test_a_rival_is_marked_until_it_has_reproduced_its_paper(results, monkeypatch):
-    monkeypatch.setattr(results, "reproduced", lambda: {"a2gnn"})
+def test_a_rival_is_marked_until_it_has_reproduced_its_paper(scores, monkeypatch):
+    monkeypatch.setattr(scores, "reproduced", lambda: {"a2gnn"})
     rows = ["erm", "a2gnn-ppr", "cmd", "srnc-plus"]
-    shift = results.Shift(pd.DataFrame(), {}, {}, "runs", {row: row for row in rows})
+    shift = scores.Shift(pd.DataFrame(), {}, {}, "runs", {row: row for row in rows})
     assert list(map(shift.name, rows)) == ["erm", "a2gnn-ppr", "cmd‡", "**srnc-plus**"]
 
 
-def test_the_summary_names_the_strongest_other_method(results):
-    for label, name, row, _ in results.SUMMARY:
-        shift = results.shifts()[name]
-        others = [one for one in shift.rows() if not one.startswith((results.OURS, "iid"))]
+def test_the_summary_names_the_strongest_other_method(scores):
+    for label, name, row, _ in scores.SUMMARY:
+        shift = scores.shifts()[name]
+        others = [one for one in shift.rows() if not one.startswith((scores.OURS, "iid"))]
         assert row == others[0], label
 
 
-def test_new_runs_replace_stored_ones(results, monkeypatch, tmp_path, record_of_a_run):
+def test_new_runs_replace_stored_ones(scores, monkeypatch, tmp_path, record_of_a_run):
     file = tmp_path / "runs.csv"
-    old = (results.DATA / "runs.csv").read_text(encoding="utf-8")
+    old = (scores.DATA / "runs.csv").read_text(encoding="utf-8")
     file.write_text(old, encoding="utf-8")
-    monkeypatch.setattr(results, "DATA", tmp_path)
+    monkeypatch.setattr(scores, "DATA", tmp_path)
     for _ in range(2):
-        assert results.add("open_set:toy:erm", record_of_a_run) == 1
+        assert scores.add("open_set:toy:erm", record_of_a_run) == 1
     new = file.read_text(encoding="utf-8").splitlines()
     (line,) = set(new) - set(old.splitlines())
     assert line.startswith("open_set,toy,erm,0,") and len(new) == len(old.splitlines()) + 1

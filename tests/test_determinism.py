@@ -40,7 +40,7 @@ def run(out: Path, *words: str) -> dict[str, dict]:
 def test_same_command_same_bits(tmp_path):
     words = "train.mode srnc srnc.pretrain_steps 10 srnc.steps 5 num_threads 1".split()
     first = run(tmp_path / "a", "--repeat", "2", *words)
-    # Alone, drawn at each episode and without events, the second seed is still the same run.
+    # Alone, with figures and without events, the second seed is still the same run.
     drawn = ("--figures", "--no-tensorboard", "seed", "1")
     second = run(tmp_path / "b", *drawn, *words)
     assert list(first) == ["0", "1"] and second["1"] == first["1"]

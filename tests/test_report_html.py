@@ -15,9 +15,9 @@ from stored import PNG, Page, keep
 
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.io import atomic
-from graphgym_srnc.report import compare, html, pictures, summary, tables
+from graphgym_srnc.report import compare, tables
 from graphgym_srnc.report import page as pages
-from graphgym_srnc.report.frame import Experiment, collect
+from graphgym_srnc.report.frame import collect
 
 RNG = np.random.default_rng(0)
 TASKS = ("open_set/Cora", "open_set/CiteSeer")
@@ -27,17 +27,13 @@ SCORES = {
     for task in TASKS
 }
 EVIL = """<script>alert(1)</script><img src=x onerror=alert(2)>{{7*123457}}{% raw %}"'&amp;\u202e"""
-PLACES = (
-    "short scores comparison every curves sensitivity confusion embeddings problems settings again"
-)
+PLACES = "short scores comparison every curves confusion embeddings problems again"
 CAPTIONS = [
     "Micro-F1 on test, %: mean and interval",
     "Micro-F1: mean ranks over 14 splits",
     "curves CiteSeer",
     "curves Cora",
-    "sensitivity open_set/Cora erm.steps",
     "cora-srnc, seed 0: confusion",
-    "cora-srnc, seed 0: episodes",
     "cora-srnc, seed 0: cluster GNN",
 ]
 
@@ -57,8 +53,8 @@ def fail(root: Path, name: str, seed: int, story: str | None) -> None:
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pages of tests that are not about figures have none but those of runs."""
-    for kind in ("curves", "sensitivity", "_ranks"):
-        monkeypatch.setattr(pictures, kind, lambda *words: iter(()))
+    for kind in ("_curves", "_ranks"):
+        monkeypatch.setattr(pages, kind, lambda *words: iter(()))
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +74,7 @@ def results(tmp_path_factory) -> Path:
         add(f"{task[9:]}-{method}".lower(), scores, method, task, warnings=warned)
     for steps in (10, 50):
         add(f"cora-erm-{steps}", SCORES["erm", TASKS[0]] - 1 / steps, "erm", TASKS[0], steps)
-    for stem in ("confusion-selected", "confusion-episode-000", "episodes", "cluster_gnn-selected"):
+    for stem in ("confusion-selected", "another", "cluster_gnn-selected"):
         atomic.write_bytes(root / "cora-srnc" / "0" / "figures" / f"{stem}.png", PNG)
     fail(root, "cora-pgl", 7, "Traceback (last):\n  File here\nValueError: pgl, episode 2\n\n")
     fail(root, "cora-pgl", 8, None)
@@ -113,7 +109,6 @@ def test_a_page_has_every_part(page, results):
     assert links.index("comparison") < links.index("scores")  # results before definitions
     every = page.table("experiment", "method", "runs")
     assert set(every) == {path.name for path in results.iterdir()}
-    assert set(every) == set(page.table("experiment", "settings"))
     images = page.all("img")
     assert [image["alt"] for image in images] == CAPTIONS
     for image in images:
@@ -164,7 +159,7 @@ def test_text_of_strangers_stays_text(tmp_path, undrawn):
         keep(tmp_path, "x", scores, method, task, warnings=(EVIL,), record=record)
         (tmp_path / "x").rename(tmp_path / (name + method[:3]))
     fail(tmp_path, name + "erm", 5, f"{EVIL}\n")
-    text = rendered([tmp_path], title=EVIL)
+    text = rendered([tmp_path])
     found, shown = Page(text), EVIL.replace("\u202e", "?")
     assert not found.all("script")
     assert all(tag["src"].startswith("data:") for tag in found.all("img"))
@@ -176,66 +171,43 @@ def test_text_of_strangers_stays_text(tmp_path, undrawn):
 
 def test_only_pictures_of_runs_are_taken(tmp_path, undrawn):
     run = keep(tmp_path / "results", "one", [0.5]) / "0" / "figures"
-    other = {
-        "text-selected": b"<svg onload=alert(1)>",
-        "cut-selected": PNG[:-4],
-        "bomb-selected": PNG[:16] + (html.SIDE + 1).to_bytes(4, "big") * 2 + PNG[24:],
-        "empty-selected": b"",
-        "large-selected": PNG[:-12] + b"\0" * pictures.LARGEST + PNG[-12:],
-    }
-    for stem, content in {**other, "good-selected": PNG}.items():
-        atomic.write_bytes(run / f"{stem}.png", content)
-    secret = tmp_path / "secret-selected.png"
+    file = run / "classifier-selected.png"
+    for content in (
+        b"<svg onload=alert(1)>",
+        PNG[:-4],
+        PNG[:16] + (pages.SIDE + 1).to_bytes(4, "big") * 2 + PNG[24:],
+        b"",
+        PNG[:-12] + b"\0" * pages.LARGEST + PNG[-12:],
+    ):
+        atomic.write_bytes(file, content)
+        found = Page(rendered([tmp_path / "results"]))
+        assert not found.all("img")
+    secret = tmp_path / "classifier-selected.png"
     secret.write_bytes(PNG)
-    (run / "linked-selected.png").symlink_to(secret)
-    os.mkfifo(run / "pipe-selected.png")
+    file.unlink()
+    file.symlink_to(secret)
+    os.mkfifo(run / "reliability.png")
+    assert not Page(rendered([tmp_path / "results"])).all("img")
+    atomic.write_bytes(run / "confusion-selected.png", PNG)
     found = Page(rendered([tmp_path / "results"]))
-    assert [image["alt"] for image in found.all("img")] == ["one, seed 0: good"]
-    assert f"{len(other) + 2} more are not shown" in found.text
+    assert [image["alt"] for image in found.all("img")] == ["one, seed 0: confusion"]
+    assert "1 more are not shown" in found.text
     shutil.rmtree(run)
     run.symlink_to(tmp_path, target_is_directory=True)
     assert not Page(rendered([tmp_path / "results"])).all("img")
 
 
-def test_a_config_of_the_page_can_be_run_again(gym, tmp_path):
-    from graphgym_srnc.gym import load_config
-    from graphgym_srnc.gym import run as runs
-
-    words = ["out_dir", str(tmp_path), "dataset.name", "007", "synthetic.split_seed", "3"]
-    place = runs.experiment(load_config("testing/srnc", words), "it")
-    records = {seed: {"config": place.config} for seed in (4, 6)}
-    one = Experiment("it", tmp_path / "it", records)
-    (tmp_path / "again.yaml").write_text(summary.yaml_of(one))
-    again = load_config(str(tmp_path / "again.yaml"))
-    assert runs.experiment(again, "again").digest == place.digest
-
-
 def test_the_command_writes_the_page(results, tmp_path, capsys, monkeypatch):
     shutil.copytree(results / "cora-erm", tmp_path / "results" / "erm")
     monkeypatch.chdir(tmp_path)
-    words = ["report", "results", "--title", "Ours & theirs", "--metric", "micro_f1"]
-    assert main([*words, "--figures", "drawn"]) == 0
-    figures = sorted(path.name for path in (tmp_path / "drawn").glob("*.p*"))
-    assert [name.rpartition(".")[2] for name in figures] == ["pdf", "png"] * (len(figures) // 2)
-    assert figures[0].startswith("curves")
+    shutil.copytree(results / "cora-erm", tmp_path / "results" / "same")
+    words = ["report", "results", "--metric", "micro_f1"]
+    assert main(words) == 0
     out, error = capsys.readouterr()
-    told = rf"wrote results.html \(0\.\d MiB\)\nwrote {len(figures)} figures to drawn\n"
-    assert re.fullmatch(told, out) and not error
+    assert re.fullmatch(r"wrote results.html \(0\.\d MiB\)\n", out)
+    assert error.count("\n") == 1 and error.startswith("note: skipped 7 runs of same with")
     found = Page((tmp_path / "results.html").read_text(encoding="utf-8"))
-    assert "Ours & theirs" in found.text
-    assert [path.name for path in (tmp_path / "results").iterdir()] == ["erm"]
+    assert "skipped 7 runs of same with" in found.text
     monkeypatch.setattr(pages, "render", lambda *words: "new")
     assert main(words) == 2 and (tmp_path / "results.html").read_text() != "new"
     assert main([*words, "--overwrite"]) == 0 and (tmp_path / "results.html").read_text() == "new"
-
-
-@pytest.mark.parametrize(
-    "words, told",
-    [("--out {folder}", "--out"), ("--out a.pdf", "--out"), ("--against nobody", "--against")],
-)
-def test_bad_input_is_one_line(words, told, results, tmp_path, capsys, undrawn):
-    before = sorted(results.rglob("*"))
-    assert main(["report", str(results), *words.format(folder=tmp_path).split()]) == 2
-    out, error = capsys.readouterr()
-    assert not out and error.startswith(f"error: {told}") and error.count("\n") == 1
-    assert sorted(results.rglob("*")) == before and not list(tmp_path.iterdir())

@@ -11,9 +11,8 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.atomic import write_text
 from graphgym_srnc.plots.charts import critical_difference_figure
 from graphgym_srnc.plots.style import save
-from graphgym_srnc.report import compare, render
+from graphgym_srnc.report import compare, render, tables
 from graphgym_srnc.report.frame import collect
-from graphgym_srnc.report.tables import name
 
 
 def main(args: argparse.Namespace) -> None:
@@ -36,7 +35,7 @@ def main(args: argparse.Namespace) -> None:
     if args.figure:
         _draw(table, args.figure)
     if form == "text" and not args.out:
-        render.show_comparison(table, sys.stdout)
+        render.show(tables.grids(table), tables.remarks(table), sys.stdout)
         return
     text = render.to_csv(table, args.raw) if form == "csv" else render.FORMATS[form](table)
     if args.out:
@@ -54,7 +53,7 @@ def _draw(table: compare.Table, file: str) -> None:
     if ranking is None or len(ranking.ranks) < 3:
         message = "a critical-difference diagram needs three rows or more with common splits and"
         raise InputError.plain("--figure", f"{message} seeds")
-    title = f"{name(metric)} on {table.split}, {ranking.blocks} splits"
+    title = f"{tables.name(metric)} on {table.split}, {ranking.blocks} splits"
     figure = critical_difference_figure(ranking.ranks, ranking.difference, title)
     with arguments.writing("--figure", file):
         save(figure, Path(file))

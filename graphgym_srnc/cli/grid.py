@@ -17,7 +17,7 @@ from graphgym_srnc.gym import load_config
 from graphgym_srnc.io import store
 from graphgym_srnc.io.atomic import refuse_links
 from graphgym_srnc.io.settings import difference
-from graphgym_srnc.report import compare, render
+from graphgym_srnc.report import compare, render, tables
 from graphgym_srnc.report.frame import collect
 from graphgym_srnc.sweep import execute, local, plan, space, worker
 from graphgym_srnc.sweep.jobs import Executor, Limits
@@ -135,7 +135,8 @@ def _executor(
 
 def _show(out_dir: Path) -> None:
     """Print the table of all results, with settings chosen on validation."""
-    render.show_comparison(compare.table(collect([out_dir], records=False).runs), sys.stdout)
+    table = compare.table(collect([out_dir], records=False).runs)
+    render.show(tables.grids(table), tables.remarks(table), sys.stdout)
     print(
         f"more: graphgym-srnc compare {out_dir}; graphgym-srnc report {out_dir}; "
         f"tensorboard --logdir {out_dir}"

@@ -36,8 +36,8 @@ Train and evaluate a config over several seeds.
 --out-dir DIR  write results below DIR (default: out_dir of the config)
 --name NAME  name the folder of this experiment (default: the config's name, plus the settings of
     data, shift and method given on the command line)
---[no-]figures  draw all figures for every seed, or none (default: the confusion matrix and the
-    embedding of the selected episode, for the first seed only)
+--[no-]figures  draw the confusion matrix, the embeddings and the reliability for every seed, or
+    for none (default: for the first seed)
 --map auto|pca|tsne=auto  project embeddings to two dimensions with this method; auto = PCA for at
     most eight classes, else t-SNE
 --pdf  also write the figures as PDF
@@ -152,8 +152,6 @@ Write results as one HTML page with tables, tests and figures. It needs no netwo
 --metric NAME+  compare these scores; the first one chooses the settings (default: Micro-F1, macro
     recall and scores of the unknown class)
 --against ROW  test every row against ROW (default: the row with the best mean rank)
---title TEXT  set the title of the page (default: the names of the folders)
---figures FOLDER  also write each figure to FOLDER as PNG and PDF
 --paper TABLE  show the paper's numbers beside yours: open_set, close_set or clustering (default:
     none)
 {OVERWRITE}

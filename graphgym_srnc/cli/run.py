@@ -16,7 +16,7 @@ from graphgym_srnc.gym.prepare import check_data, choose_batches
 from graphgym_srnc.io import store
 from graphgym_srnc.io.store import Experiment
 from graphgym_srnc.plots import events
-from graphgym_srnc.report import summary
+from graphgym_srnc.report import render, summary
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
@@ -87,8 +87,7 @@ def _run_all(
     with RunProgress(len(missing)) as progress:
         for seed in missing:
             figures = seed == cfg.seed if args.figures is None else args.figures
-            full = bool(args.figures)
-            extras = run.Extras(not args.no_tensorboard, figures, full, args.map, args.pdf)
+            extras = run.Extras(not args.no_tensorboard, figures, args.map, args.pdf)
             progress.start(f"seed {seed}", "starting")
             options = extras, args.resume, args.overwrite
             result = run.run(cfg, seed, experiment, progress, *options)
@@ -116,4 +115,4 @@ def _show_table(experiment: Experiment, cfg: CfgNode, no_tensorboard: bool) -> N
             events.write_aggregate(experiment.path, results)
         rows = [summary.summarise(experiment.name, results)]
         summary.write(experiment.path, rows)
-        summary.show(rows, sys.stdout)
+        render.show([summary.grid(rows)], summary.notes(rows), sys.stdout)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from functools import partial
-from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
 import torch
@@ -20,24 +18,16 @@ from graphgym_srnc.data.describe import label_counts
 from graphgym_srnc.data.names import of_folder
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task, fit, visible_task
-from graphgym_srnc.gym.config import CfgNode, dump_config, load_config
+from graphgym_srnc.gym.config import CfgNode, dump_config
 from graphgym_srnc.gym.keys import schema, values
 from graphgym_srnc.io import tensors
 from graphgym_srnc.io.records import CHECKPOINT, Result
-from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.io.store import Experiment
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.plots.tensorboard import TensorBoard
 from graphgym_srnc.train.diagnostics import judge
 from graphgym_srnc.train.model import FILE, UNKNOWN, TrainedModel, original_labels
 from graphgym_srnc.train.trainer import Episode, RunRecord
-
-MAIN = (
-    *("dataset.normalize", "gnn.layers_mp", "gnn.dim_inner", "gnn.dropout"),
-    *("optim.base_lr", "optim.weight_decay"),
-)
-"""Settings that TensorBoard shows of every run of ``run``, since most searches vary them."""
-
 
 FIRST_COST = 0.02
 """Seconds that the first checkpoint is taken to cost, before there is one to measure."""
@@ -51,30 +41,13 @@ class Extras(NamedTuple):
 
     Args:
         tensorboard: write events.
-        figures, full, how, pdf: see :class:`graphgym_srnc.plots.tensorboard.TensorBoard`.
-        varied: settings to show in TensorBoard; empty = ``MAIN``, and whatever else of the task,
-            the method, the backbone and the optimiser is not the default.
+        figures, how, pdf: see :class:`graphgym_srnc.plots.tensorboard.TensorBoard`.
     """
 
     tensorboard: bool = True
     figures: bool = False
-    full: bool = False
     how: str = "auto"
     pdf: bool = False
-    varied: tuple[tuple[str, Any], ...] = ()
-
-    def settings(self, cfg: CfgNode) -> dict[str, Any]:
-        """What tells a run of a config from others in TensorBoard, by config key."""
-        known, default = flatten(cfg), flatten(load_config())
-        # A grid file says words, of which the config knows the types.
-        shown = {key: known.get(key, value) for key, value in self.varied}
-        if "cfg" in shown:  # a long path, of which a table shows the beginning
-            shown["cfg"] = Path(shown["cfg"]).name.removesuffix(".yaml")
-        blocks = (cfg.dataset.format, "train", cfg.train.mode, "gnn", "optim")
-        for key, value in {} if shown else known.items():
-            if key in MAIN or key.split(".")[0] in blocks and value != default.get(key):
-                shown[key] = value
-        return {"method": cfg.train.mode, "seed": cfg.seed, **shown}
 
 
 class Quiet:
@@ -123,31 +96,23 @@ class Recorder:
         self.begin = time.perf_counter()
         self.last_write, self.cost = time.monotonic(), FIRST_COST
         self.board: TensorBoard | None = None
-        self.before: dict[str, Any] = {"maps": {}, "seconds": 0.0}  # of an interrupted run
+        self.before: dict[str, Any] = {"seconds": 0.0}  # of an interrupted run
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
         if self.board is None:
             # Only now, since a method may still refuse its task when it starts.
             begin = episode.number
             directory = self.experiment.begin(self.seed, anew=not begin)
-            self.board = TensorBoard(directory, *self.extras[:-1], start=begin)
-            self.board.maps = self.before["maps"]
+            self.board = TensorBoard(directory, *self.extras, start=begin)
         self.board(episode, method, task)
         done = f"validation {100 * episode.val['micro_f1']:.1f} %"
         self.watch.episode(episode.number, method.planned, done)
 
-    def finish(
-        self, record: RunRecord, method: Method, task: ShiftTask, settings: dict[str, Any]
-    ) -> None:
-        """Show the selected episode of a trained method, with the settings of its run."""
+    def finish(self, record: RunRecord, method: Method, task: ShiftTask) -> None:
+        """Draw the selected episode of a trained method."""
         self.watch.doing("drawing figures" if self.extras.figures else "writing files", 1.0)
         if self.board is not None:
-            self.board.finish(record, method, task, settings)
-
-    def close(self) -> None:
-        """Leave the events on disk, however the training ended."""
-        if self.board is not None:
-            self.board.close()
+            self.board.finish(record, method, task)
 
     def seconds(self) -> float:
         """What the run has taken so far, with the time before a checkpoint that it went on from."""
@@ -187,7 +152,6 @@ class Recorder:
         values: dict[str, torch.Tensor] = {}
         whole = {
             "trainer": state(),
-            "maps": self.board.checkpoint() if self.board is not None else {},
             "seconds": self.seconds(),
         }
         about = {"key": self._key(), "state": tensors.split(whole, values)}
@@ -292,16 +256,15 @@ def _train(
     threads = environment.threads(cfg.num_threads, edges)
     torch.set_num_threads(threads)
     recorder.split, shown = task.fingerprint(), task.to(where)
-    with contextlib.closing(recorder):
-        model, record = fit(cfg, shown, [recorder], recorder)
-        seen = visible_task(model, shown)
-        record.verdict = judge(model, seen, record.first)._asdict()
-        if parallel.rank():
-            return {}
-        recorder.finish(record, model, seen, extras.settings(cfg))
-        if cfg.train.save_model:
-            facts = {"digest": experiment.digest, "split": task.fingerprint()}
-            _saved(cfg, model, seen, facts).save(directory / FILE)
+    model, record = fit(cfg, shown, [recorder], recorder)
+    seen = visible_task(model, shown)
+    record.verdict = judge(model, seen, record.first)._asdict()
+    if parallel.rank():
+        return {}
+    recorder.finish(record, model, seen)
+    if cfg.train.save_model:
+        facts = {"digest": experiment.digest, "split": task.fingerprint()}
+        _saved(cfg, model, seen, facts).save(directory / FILE)
     return experiment.finish(
         seed,
         {

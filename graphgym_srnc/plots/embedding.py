@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
-import pandas
 from matplotlib.figure import Figure
 
 from graphgym_srnc.core.text import short
@@ -15,16 +14,14 @@ from graphgym_srnc.plots.style import PALE, class_looks, style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
-    from numpy.typing import ArrayLike
 
 MAPS = {"pca": "PCA", "tsne": "t-SNE"}
 """Projections and their printed names."""
 FEW = 8
 """Maximum number of classes that PCA shows; t-SNE keeps more of them apart."""
 MAX_POINTS = 2000
-MAX_COLUMNS = 5
 SHOWN = 24
-"""Maximum number of groups in a legend."""
+"""Maximum number of groups in a column of a legend."""
 
 
 def sample(num_nodes: int, most: int = MAX_POINTS) -> np.ndarray:
@@ -63,11 +60,6 @@ def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
     return TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(axes)
 
 
-def majority(group: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """Majority class ``[n]`` of the group of each node, from groups and classes ``[n]``."""
-    return pandas.Series(label).groupby(group).transform(lambda own: own.mode()[0]).to_numpy()
-
-
 @style()
 def embedding_figure(
     points: np.ndarray,
@@ -100,53 +92,9 @@ def embedding_figure(
     left.set_title(by)
     right.set_title("by true class" + (" (× = unseen in training)" if unseen else ""))
     figure.suptitle(title)
-    shown = list(handles.values())
-    if len(shown) > SHOWN:
-        more = right.scatter([], [], alpha=0, label=f"and {len(shown) - SHOWN} more")
-        shown = [*shown[:SHOWN], more]
-    figure.legend(handles=shown, loc="outside right center", handletextpad=0.3)
-    return figure
-
-
-@style()
-def episodes_figure(
-    maps: Mapping[str, Mapping[int, tuple[ArrayLike, ArrayLike]]],
-    class_names: Sequence[str],
-    title: str = "",
-    selected: int | None = None,
-) -> Figure:
-    """Figure of the training process as in the paper: one row per model, one column per episode.
-
-    Args:
-        maps: map ``[n, 2]`` and class ``[n]`` that colours each node, by model and episode.
-        class_names: names of the classes.
-        title: title of the figure.
-        selected: the episode to mark.
-    """
-    episodes = sorted({number for of_model in maps.values() for number in of_model})
-    if len(episodes) > MAX_COLUMNS:
-        others = [number for number in episodes if number != selected]
-        shown = np.linspace(0, len(others) - 1, MAX_COLUMNS - 1).round().astype(int)
-        last = episodes[-1] if selected is None else selected
-        episodes = sorted({*(others[index] for index in shown), last})
-    figure = Figure(figsize=(2.7 * len(episodes) + 1.6, 2.6 * len(maps) + 0.6), dpi=130)
-    panels = figure.subplots(len(maps), len(episodes), squeeze=False)
-    present: dict[str, PathCollection] = {}
-    for row, (model, of_model) in zip(panels, maps.items()):
-        for axes, number in zip(row, episodes):
-            if number in of_model:
-                points, colours = map(np.asarray, of_model[number])
-                present |= scatter(axes, points, colours, class_names)
-            else:
-                axes.set_axis_off()
-        row[0].set_ylabel(model.replace("_gnn", " GNN").replace("_", " "))
-    for axes, number in zip(panels[0], episodes):
-        # set_title() does not show on a panel that is switched off.
-        text = f"episode {number}" + (" (selected)" if number == selected else "")
-        axes.text(0.5, 1.02, text, transform=axes.transAxes, ha="center", va="bottom", fontsize=10)
-    figure.suptitle(title)
-    handles = [present[name] for name in class_names if name in present]
-    figure.legend(handles=handles, loc="outside right center", handletextpad=0.3)
+    columns = 1 + (len(handles) - 1) // SHOWN
+    words: dict[str, Any] = {"loc": "outside right center", "handletextpad": 0.3, "ncols": columns}
+    figure.legend(handles=list(handles.values()), **words)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""TensorBoard event files of runs and of aggregates over runs."""
+"""TensorBoard event files of runs and of means over runs."""
 
 from __future__ import annotations
 
@@ -6,30 +6,27 @@ import io
 import itertools
 import os
 import socket
-import tempfile
 import time
-from math import isfinite
 from pathlib import Path
 from typing import Any, Iterable, Mapping
 
-from graphgym_srnc.core.text import LAYERS, method_name
+import numpy as np
+
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import records
-
-SAID = ("train.mode", "gnn.layer_type", "dataset.format", "dataset.name")
-"""Config keys whose values are already contained in method, backbone and data."""
+from graphgym_srnc.io.atomic import write_bytes
 
 MEAN = "mean"
 """Subdirectory of an experiment for the events that aggregate all its runs."""
 
-FIRST = ("macro_recall", "micro_f1", "unknown_auroc")
-"""Scores that HParams shows initially: five columns in alphabetical order."""
+Summaries = Iterable[tuple[Any, int]]
+"""Summaries, each with its step."""
 
 _number = itertools.count()
 
 
 class Events:
-    """Event file of a running experiment, written to disk at each :meth:`flush`.
+    """Event file of a running experiment, to which each :meth:`write` appends.
 
     ``SummaryWriter`` writes in a thread, which prints a traceback when the disk is full.
 
@@ -39,36 +36,18 @@ class Events:
     """
 
     def __init__(self, directory: Path, start: int = 0) -> None:
-        from tensorboard.compat.proto.event_pb2 import SessionLog
-        from tensorboard.summary.writer.record_writer import RecordWriter
-
-        name = f"{int(time.time()):010}.{socket.gethostname()}.{os.getpid()}.{next(_number)}"
-        self.path = directory / f"events.out.tfevents.{name}"
+        self.path = directory / new_name()
         directory.mkdir(parents=True, exist_ok=True)
         self.path.touch(exist_ok=False)  # so that it is no link to another file
-        self.waiting = io.BytesIO()
-        self.records = RecordWriter(self.waiting)
-        self.add(step=start, file_version="brain.Event:2")
-        if start:
-            self.add(step=start, session_log=SessionLog(status=SessionLog.START))
-        self.flush()
+        self.write([], head=True, start=start)
 
-    def add(self, summary: Any = None, step: int = 0, **fields: Any) -> None:
-        """Add a summary, or an event with other fields."""
-        from tensorboard.compat.proto.event_pb2 import Event
-
-        event = Event(wall_time=time.time(), step=step, summary=summary, **fields)
-        self.records.write(event.SerializeToString())
-
-    def flush(self) -> None:
-        """Write the added summaries to disk.
+    def write(self, summaries: Summaries, head: bool = False, start: int = 0) -> None:
+        """Append what :func:`encoded` returns.
 
         Raises:
             InputError: the file cannot be written.
         """
-        content = self.waiting.getvalue()
-        self.waiting.seek(0)
-        self.waiting.truncate()
+        content = encoded(summaries, head, start)
         try:
             with open(self.path, "ab") as file:
                 file.write(content)
@@ -77,12 +56,32 @@ class Events:
             raise InputError.plain("out_dir", message) from error
 
 
-def write_aggregate(directory: Path, results: Mapping[int, records.Result]) -> Path | None:
-    """Write the mean and standard deviation of each scalar over runs to ``mean/`` of an experiment.
+def new_name() -> str:
+    """Name of an event file that no other one has."""
+    unique = f"{int(time.time()):010}.{socket.gethostname()}.{os.getpid()}.{next(_number)}"
+    return f"events.out.tfevents.{unique}"
 
-    A layout for the dashboard Custom Scalars shows them as a curve with a band. Tags equal those of
-    the runs, so the mean appears in the same charts. A run that stopped early is extended with the
-    values of its selected episode.
+
+def encoded(summaries: Summaries, head: bool = False, start: int = 0) -> bytes:
+    """Content of an event file, with its head or as a part to append; see :class:`Events`."""
+    from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    content = io.BytesIO()
+    fields: list[dict[str, Any]] = [{"file_version": "brain.Event:2", "step": start}] * head
+    if start:
+        fields.append({"session_log": SessionLog(status=SessionLog.START), "step": start})
+    fields += [{"summary": summary, "step": step} for summary, step in summaries]
+    for one in fields:
+        RecordWriter(content).write(Event(wall_time=time.time(), **one).SerializeToString())
+    return content.getvalue()
+
+
+def write_aggregate(directory: Path, results: Mapping[int, records.Result]) -> Path | None:
+    """Replace the events in ``mean/`` of an experiment by the mean of each scalar over runs.
+
+    Tags equal those of the runs, so the mean appears in the same charts. A run that stopped early
+    is extended with the values of its selected episode.
 
     Args:
         directory: directory of the experiment.
@@ -91,82 +90,24 @@ def write_aggregate(directory: Path, results: Mapping[int, records.Result]) -> P
     Returns:
         The event file; None if there are no runs.
     """
-    from torch.utils.tensorboard.summary import custom_scalars, scalar
+    from torch.utils.tensorboard.summary import scalar
 
-    from graphgym_srnc.plots.charts import band, history
+    from graphgym_srnc.plots.charts import history
 
     if not results:
         return None
     episodes = [episode for result in results.values() for episode in result["history"]]
-    layout: dict[str, dict[str, list[Any]]] = {}
     summaries: list[tuple[Any, int]] = []
     for block in ("test", "val", "train", "losses"):
-        # The dashboard shows the last chart first.
-        for name in sorted(set().union(*(episode[block] for episode in episodes)), reverse=True):
-            tag = f"{block}/{name}"
-            mean, low, high = band(history(results, block, name))
-            # The band has a mean of its own: the dashboard shows no band for the tags of runs.
-            bands = [f"within_std/{tag}/{side}" for side in ("mean", "lower", "upper")]
-            layout.setdefault(block, {})[tag] = ["Margin", bands]
-            for side, values in zip([tag, *bands], (mean, mean, low, high)):
-                summaries += [(scalar(side, v), n) for n, v in enumerate(values) if isfinite(v)]
-    return write_events(directory / MEAN, [(custom_scalars(layout), 0), *summaries])
-
-
-def scalars(episode: Mapping[str, Any]) -> list[tuple[Any, int]]:
-    """Summaries of an episode with its number: losses, scores and seconds."""
-    from torch.utils.tensorboard.summary import scalar
-
-    values = {
-        f"{block}/{name}": value
-        for block in ("losses", "val", "test")
-        for name, value in episode[block].items()
-    } | {"seconds": episode["seconds"]}
-    return [(scalar(tag, value), episode["number"]) for tag, value in values.items()]
-
-
-def final(result: Mapping[str, Any], settings: Mapping[str, Any]) -> list[tuple[Any, int]]:
-    """Summaries at the end of a run with their steps: hyper-parameters and final scores.
-
-    Args:
-        result: ``method``, ``backbone``, ``task``, ``val``, ``test`` and ``selected`` of a run.
-        settings: the seed and other settings, by config key.
-    """
-    from torch.utils.tensorboard.summary import hparams, scalar
-
-    # An oracle has the data of the runs that it bounds.
-    shown = {**settings, "data": result["task"].removesuffix("/oracle")}
-    shown["method"] = method_name(result["method"], result["backbone"])
-    shown["backbone"] = LAYERS.get(result["backbone"], result["backbone"])
-    scores = {
-        f"{'final' if name in FIRST else 'final_more'}/{split}_{name}": value
-        for split in ("val", "test")
-        for name, value in result[split].items()
-    }
-    values = {
-        key: value if isinstance(value, (bool, int, float)) else str(value or "none")
-        for key, value in shown.items()
-        if key not in SAID
-    }
-    # The first summary lists the keys of a whole folder. The viewer would apply that of one run to
-    # all runs and hide keys that only other runs have.
-    _, begin, end = hparams(values, scores)
-    step, last = result["selected"], [(begin, 0), (end, 0)]
-    return [*last, *((scalar(tag, value), step) for tag, value in scores.items())]
-
-
-def write_events(directory: Path, summaries: Iterable[tuple[Any, int]]) -> Path:
-    """Replace the event file of a directory. A crash leaves the old file, or both, each whole."""
-    old = list(directory.glob("events.out.tfevents.*"))
-    directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".", dir=directory) as folder:
-        events = Events(Path(folder))
-        for summary, step in summaries:
-            events.add(summary, step)
-        events.flush()
-        # An open viewer detects new content by file name, so the file keeps its new name.
-        path = directory / events.path.name
-        os.replace(events.path, path)
+        for name in sorted(set().union(*(episode[block] for episode in episodes))):
+            means = np.ma.masked_invalid(history(results, block, name)).mean(0)
+            tag, steps = f"{block}/{name}", np.flatnonzero(~np.ma.getmaskarray(means))
+            summaries += [(scalar(tag, means[step]), step) for step in steps.tolist()]
+    old = list((directory / MEAN).glob("events.out.tfevents.*"))
+    # An open viewer detects new content by file name. A crash leaves the old file, or both.
+    path = directory / MEAN / new_name()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, encoded(summaries, head=True))
     for file in old:
         file.unlink(missing_ok=True)
     return path

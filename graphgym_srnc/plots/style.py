@@ -18,18 +18,9 @@ from graphgym_srnc.io.atomic import write_bytes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PALETTE = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#D55E00",
-    "#D9C400",
-    "#332288",
-    "#999933",
-    "#882255",
-    "#44AA99",
+PALETTE = tuple(
+    "#0072B2 #E69F00 #009E73 #CC79A7 #56B4E9 #D55E00"
+    " #D9C400 #332288 #999933 #882255 #44AA99".split()
 )
 """Colours that remain distinguishable with common colour vision deficiencies.
 
@@ -86,10 +77,10 @@ def panel(axes: Axes | None, size: tuple[float, float], dpi: int = 150) -> tuple
     return cast(Figure, axes.get_figure(root=True)), axes
 
 
-def look(index: int) -> dict[str, Any]:
-    """Colour and marker of an item; the marker changes where the colours begin again."""
+def look(index: int, marker: str = "") -> dict[str, Any]:
+    """Colour and marker of an item; by default the marker changes where the colours repeat."""
     turn, colour = divmod(index, len(PALETTE))
-    return {"color": PALETTE[colour], "marker": MARKERS[turn % len(MARKERS)]}
+    return {"color": PALETTE[colour], "marker": marker or MARKERS[turn % len(MARKERS)]}
 
 
 def class_looks(names: Sequence[str]) -> list[dict[str, Any]]:

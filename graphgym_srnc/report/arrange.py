@@ -96,11 +96,9 @@ def _beside(runs: DataFrame, published: Published) -> DataFrame:
     places = {}
     for run in runs.drop_duplicates("digest").to_dict("records"):
         facts = {key: value for key, value in run.items() if value == value}
-        row = published.row_of(facts)
-        if row is None:
-            is_known = any(own["method"] == run["method"] for own in published.rows.values())
-            row = method_name(run["method"], run["backbone"]) + " (beyond the paper)" * is_known
-        places[run["digest"]] = row, published.column_of(facts) or ""
+        own = method_name(run["method"], run["backbone"])
+        own += " (beyond the paper)" * (own in published.numbers)
+        places[run["digest"]] = published.row_of(facts) or own, published.column_of(facts) or ""
     rows, columns = zip(*runs["digest"].map(places))
     return runs.assign(**{PAPER: rows, PAPER_COLUMN: columns})
 
@@ -128,12 +126,9 @@ def _labels(runs: DataFrame, keys: Sequence[str]) -> pandas.Series:
     alone = runs.groupby("method")["backbone"].nunique() == 1
     number = _numbered(runs, keys)
     first = runs[~number.duplicated()].to_dict("records")
-    for brief in (True, False):
-        labels = [_label(keys, run, alone[run["method"]], brief) for run in first]
-        if len(set(labels)) == len(labels):
-            break
-    else:
-        labels = [f"{label} ({place})" for place, label in enumerate(labels, 1)]
+    labels = [_label(keys, run, alone[run["method"]], brief=True) for run in first]
+    if len(set(labels)) < len(labels):
+        labels = [_label(keys, run, alone[run["method"]], brief=False) for run in first]
     return number.map(dict(zip(number.unique(), labels)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Iterable, NamedTuple, Sequence
 
 import pandas
 from pandas import DataFrame
@@ -15,13 +15,10 @@ from graphgym_srnc.io import stats
 from graphgym_srnc.report import statistics
 from graphgym_srnc.report.arrange import ALL, LESS, PAPER, PAPER_COLUMN, Place, arrange
 from graphgym_srnc.report.frame import COSTS, score_column
-from graphgym_srnc.report.paper import TABLES, Published, data_name
+from graphgym_srnc.report.paper import TABLES, Published
 
 ORACLE = "iid"
 """The method that knows the masked classes. It is shown, but not ranked."""
-
-POOLED = "all columns"
-"""Stands for a column in which the pairs of all columns are tested together."""
 
 CELL = tuple(
     "metric split row column runs mean std median low high best tied pairs_best p_best rank"
@@ -56,6 +53,7 @@ class Table:
     """Every number of a comparison."""
 
     metrics: tuple[str, ...]
+    selector: str  # the metric that chose settings
     split: str
     alpha: float
     test: str
@@ -66,7 +64,7 @@ class Table:
     runs: DataFrame  # runs of the chosen settings, with their row, column and unit
     pooled: set[str]  # keys in which runs of one cell still differ
     published: Published | None  # the paper's table beside ours
-    cells: DataFrame  # columns CELL; a line per metric, row and column (or POOLED); NaN = absent
+    cells: DataFrame  # columns CELL; a line per metric, row and column; NaN = absent
     rankings: dict[str, Ranking]  # by metric, if two rows have a block in common
 
     def of(self, metric: str) -> dict[Place, Any]:
@@ -80,22 +78,10 @@ class Table:
         return _rows_of(self.runs, ORACLE)
 
     @property
-    def selector(self) -> str:
-        """The metric that chose settings."""
-        return _selector(self.metrics)
-
-    @property
     def chosen(self) -> list[Any]:
         """A cell, as a named tuple, for each row and column with a choice of settings."""
         found = self.cells[self.cells["tried"] > 1].drop_duplicates(["row", "column"])
         return list(found.itertuples(index=False))
-
-    @property
-    def cautions(self) -> list[str]:
-        """Warnings about our data beside the paper's table."""
-        names = {data_name({"dataset.name": name}) for name in self.runs["dataset.name"]}
-        cautions = self.published.cautions if self.published else {}
-        return [text for name, text in cautions.items() if name in names]
 
 
 def table(
@@ -137,9 +123,14 @@ def table(
         InputError: an unknown metric, split, key, row, test or table; no pairs with the chosen row;
             settings without validation scores.
     """
-    published = _looked_up("--paper", paper, TABLES) if paper else None
-    _looked_up("--split", split, dict.fromkeys(stats.SPLITS))
-    _looked_up("--test", test, statistics.TESTS)
+    for option, name, allowed in (
+        ("--paper", paper or "open_set", TABLES),
+        ("--split", split, stats.SPLITS),
+        ("--test", test, statistics.TESTS),
+    ):
+        if name not in allowed:
+            raise InputError(option, name, ", ".join(allowed))
+    published = TABLES[paper] if paper else None
     if not 0 < alpha < 1:
         raise InputError("--alpha", alpha, "more than 0, less than 1")
     metrics = tuple(dict.fromkeys(metrics or (published.metrics if published else ("micro_f1",))))
@@ -148,19 +139,23 @@ def table(
     for metric in metrics:
         if metric not in known:
             raise InputError("--metric", metric, f"{', '.join(sorted(known))} on {split} nodes")
-    runs, by, chosen, pooled = arrange(runs, by, columns, select, _selector(metrics), published)
+    selector = next((metric for metric in metrics if metric not in COSTS), "micro_f1")
+    runs, by, chosen, pooled = arrange(runs, by, columns, select, selector, published)
     scores = {metric: _Scores(runs, metric, split, test, alpha) for metric in metrics}
     oracles = _rows_of(runs, ORACLE)
     rows = _sorted_rows(scores[metrics[0]], runs, oracles)
     labels = runs["column"].drop_duplicates().tolist()
     if against is not None and against not in rows:
-        against = _only_row(runs, against, rows)
+        found = _rows_of(runs, against)
+        if len(found) != 1:
+            message = f"{against!r} is not the name of exactly one row"
+            raise InputError.plain("--against", message, f"The rows are {' | '.join(rows)}")
+        against = found.pop()
     ranked = [row for row in rows if row not in oracles]
-    tested = [*labels, *[POOLED] * (len(labels) > 1 and against is not None)]
     settings = DataFrame.from_dict(chosen, orient="index").astype(object)
     frames, rankings = [], {}
     for metric, own in scores.items():
-        cells = own.cells(rows, tested)
+        cells = own.cells(rows, labels)
         if intervals:
             own.add_intervals(cells, 1 - alpha)
         own.mark(cells, ranked)
@@ -180,27 +175,8 @@ def table(
             f"{against} shares fewer than 2 splits with every other row",
             "Choose another row; only runs with the same split and seed form a pair",
         )
-    shown = metrics, split, alpha, test, against, by, rows, labels, runs, pooled, published
-    return Table(*shown, frame, rankings)
-
-
-def _selector(metrics: Sequence[str]) -> str:
-    return next((metric for metric in metrics if metric not in COSTS), "micro_f1")
-
-
-def _looked_up(option: str, name: str, allowed: Mapping[str, Any]) -> Any:
-    if name not in allowed:
-        raise InputError(option, name, ", ".join(allowed))
-    return allowed[name]
-
-
-def _only_row(runs: DataFrame, method: str, rows: Sequence[str]) -> str:
-    """The only row of a method."""
-    found = _rows_of(runs, method)
-    if len(found) != 1:
-        message = f"{method!r} is not the name of exactly one row"
-        raise InputError.plain("--against", message, f"The rows are {' | '.join(rows)}")
-    return found.pop()
+    options = metrics, selector, split, alpha, test, against
+    return Table(*options, by, rows, labels, runs, pooled, published, frame, rankings)
 
 
 def _rows_of(runs: DataFrame, method: str) -> set[str]:
@@ -261,16 +237,9 @@ class _Scores:
     def tests(
         self, ranked: Sequence[str], against: str, column: str
     ) -> Iterable[tuple[str, list[float], float, float]]:
-        """Each other row with its differences per unit, p, and p with Holm's correction.
-
-        Args:
-            ranked: the rows.
-            against: the row that is subtracted.
-            column: a column, or ``POOLED``.
-        """
+        """Each row but one, with its differences to that per unit, p, and Holm's corrected p."""
         scores = self.means.reindex(columns=list({**dict.fromkeys(ranked), against: None}))
-        if column != POOLED:
-            scores = scores[scores.index.get_level_values("column") == column]
+        scores = scores[scores.index.get_level_values("column") == column]
         gaps = {row: statistics.gaps(scores, row, against) for row in ranked if row != against}
         p = [statistics.p_value(gap, self.test) for gap in gaps.values()]
         return zip(gaps, gaps.values(), p, statistics.holm(p))

@@ -12,15 +12,15 @@ import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Hashable, Iterable, Mapping
+from typing import Any, Hashable, Iterable
 
 import pandas
 
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.text import clean, plain
+from graphgym_srnc.core.text import clean, counted, listed, plain
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import records, stats
-from graphgym_srnc.io.settings import flatten, is_volatile
+from graphgym_srnc.io.settings import flatten
 
 COSTS = ("seconds", "peak_memory_mib", "params")
 """Costs of a run. Each is a metric of every split."""
@@ -35,13 +35,9 @@ SCORES = tuple(f"{split}_" for split in stats.SPLITS)
 """Prefixes of the columns of scores."""
 
 KINDS: dict[str, type | tuple[type, ...]] = {
-    "val": dict,
-    "test": dict,
-    "info": dict,
-    "versions": dict,
+    **dict.fromkeys(("val", "test", "info", "versions"), dict),
+    **dict.fromkeys(("selection", "split"), str),
     "warnings": list,
-    "selection": str,
-    "split": str,
     "seed": int,
     "seconds": (int, float),
 }
@@ -56,17 +52,6 @@ class Experiment:
     name: str = ""  # path below the folder that all experiments share
     results: dict[int, records.Result] = field(default_factory=dict)  # finished runs by seed
     failures: dict[str, str] = field(default_factory=dict)  # reason by name of the run's folder
-
-    @property
-    def first(self) -> records.Result:
-        """The record of the lowest seed."""
-        return self.results[min(self.results)]
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The config by dotted keys, without paths and training seeds."""
-        config = flatten(self.first["config"]).items()
-        return {key: value for key, value in config if not is_volatile(key)}
 
 
 @dataclass
@@ -85,14 +70,14 @@ class Collection:
         return self.every.drop_duplicates(["digest", "split", "seed"])
 
     @property
-    def repeated(self) -> int:
-        """Number of runs with the config, seed and split of another one."""
-        return len(self.every) - len(self.runs)
-
-    @property
-    def results(self) -> dict[str, dict[int, records.Result]]:
-        """Records by experiment and seed."""
-        return {one.name: one.results for one in self.experiments if one.results}
+    def repeated(self) -> str:
+        """A sentence about runs with the config, seed and split of another one, or nothing."""
+        left_out = self.every.drop(self.runs.index)
+        if left_out.empty:
+            return ""
+        places = listed(left_out["experiment"].unique().tolist(), 3)
+        same = "the config, seed and split of another run, which counts once"
+        return f"skipped {counted(len(left_out), 'run')} of {places} with {same}"
 
     def remarks(self) -> list[str]:
         """Sentences about the runs that were left out."""
@@ -104,11 +89,7 @@ class Collection:
             out.append(f"skipped {count} unreadable result(s), such as {clean(str(path))}{reason}")
         if self.unfinished:
             out.append(f"skipped {self.unfinished} unfinished run(s)")
-        if self.repeated:
-            out.append(
-                f"skipped {self.repeated} run(s) that repeat the config, seed and split of another"
-            )
-        return out
+        return out + [self.repeated] * bool(self.repeated)
 
 
 def results(*folders: str | os.PathLike, config: bool = False) -> pandas.DataFrame:
@@ -160,7 +141,6 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
     found = Collection([Path(os.path.abspath(folder)) for folder in given])
     experiments: dict[Path, Experiment] = {}
     rows: list[tuple[Experiment, dict[str, Any]]] = []
-    configs: dict[str, dict[str, Any]] = {}  # the keys that all runs of a digest share
     with environment.uncollected():
         for place in _run_folders(given, found):
             path = Path(os.path.abspath(place))
@@ -173,9 +153,6 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
                 found.unreadable += [place / "result.json"] * has_result
                 continue
             result, row = record
-            if result["digest"] not in configs:
-                config = flatten(result["config"]).items()
-                configs[result["digest"]] = {key: _hashable(value) for key, value in config}
             if records:
                 experiment.results[result["seed"]] = result
             rows.append((experiment, row))
@@ -186,7 +163,11 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
     for path, experiment in experiments.items():
         experiment.name = plain(os.path.relpath(path, base))
     found.experiments = sorted(experiments.values(), key=lambda experiment: experiment.name)
-    found.every = _frame(rows, configs)
+    # A key that a config does not have is NaN.
+    frame = pandas.DataFrame([{"experiment": one.name} | row for one, row in rows], dtype=object)
+    frame = frame.reindex(columns=list(dict.fromkeys([*frame, *RUN, "masked"])))
+    scores = {name: float for name in frame if name.startswith(SCORES)}
+    found.every = frame.astype(scores).copy()  # in few blocks, which is faster to use
     return found
 
 
@@ -230,32 +211,19 @@ def _read(directory: Path) -> tuple[records.Result, dict[str, Any]] | None:
 
 
 def _row(result: records.Result) -> dict[str, Any]:
-    """A run as a row of the frame, without the keys of its config that other runs share."""
+    """A run as a row of the frame: its facts, its scores and its config."""
     train = result["history"][result["selected"]]["train"]
-    scores = {
-        f"{split}_{clean(name)}": float(value)
-        for split, part in zip(stats.SPLITS, (train, result["val"], result["test"]))
-        for name, value in part.items()
-        if _is_score(value)
-    }
-    config = flatten(result["config"]).items()
-    row = {key: _hashable(value) for key, value in config if is_volatile(key)}
-    row |= {key: result[key] for key in (*RUN, "digest") if key not in (*COSTS, "warnings")}
+    row = {key: result[key] for key in (*RUN, "digest") if key not in (*COSTS, "warnings")}
     row |= {key: value for key in COSTS if _is_score(value := result.get(key))}
-    masked = _hashable(result["info"].get("unseen")) or None
-    return row | {"warnings": len(result["warnings"]), "masked": masked} | scores
-
-
-def _frame(
-    rows: list[tuple[Experiment, dict[str, Any]]], configs: Mapping[str, Mapping[str, Any]]
-) -> pandas.DataFrame:
-    """The rows with the other keys of their configs; a key that a config does not have is NaN."""
-    frame = pandas.DataFrame([{"experiment": one.name} | row for one, row in rows], dtype=object)
-    frame = frame.reindex(columns=list(dict.fromkeys([*frame, *RUN, "masked"])))
-    frame = frame.astype({name: float for name in frame if name.startswith(SCORES)})
-    settings = pandas.DataFrame(list(configs.values()), index=list(configs), dtype=object)
-    shared = [key for key in settings if key not in frame and not key.startswith(SCORES)]
-    return frame.join(settings[shared], on="digest")
+    row["warnings"] = len(result["warnings"])
+    row["masked"] = _hashable(result["info"].get("unseen")) or None
+    for split, part in zip(stats.SPLITS, (train, result["val"], result["test"])):
+        found = ((f"{split}_{clean(name)}", value) for name, value in part.items())
+        row |= {key: float(value) for key, value in found if _is_score(value)}
+    for key, value in flatten(result["config"]).items():
+        if key not in row and not key.startswith(SCORES):
+            row[key] = _hashable(value)
+    return row
 
 
 def _is_score(value: Any) -> bool:

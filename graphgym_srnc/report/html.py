@@ -1,4 +1,4 @@
-"""What a page of HTML is made of: templates with text escaped, and PNG files inside the page."""
+"""Pages of HTML from templates, with all text escaped."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-
-SIDE = 8192
-"""Pixels of the longer side of a picture, since a small file may unpack to a huge one."""
 
 
 def fill(template: Path, **words: Any) -> str:
@@ -23,12 +20,3 @@ def fill(template: Path, **words: Any) -> str:
     )
     page = environment.get_template(template.name).render(words)
     return page.encode("utf-8", "replace").decode()
-
-
-def png_size(content: bytes) -> tuple[int, int] | None:
-    """Width and height of a whole PNG file of sane size, else None."""
-    head, end = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"IEND\xaeB`\x82"
-    if not content.startswith(head) or not content.endswith(end):
-        return None
-    width, height = (int.from_bytes(content[start : start + 4], "big") for start in (16, 20))
-    return (width, height) if 0 < width <= SIDE and 0 < height <= SIDE else None

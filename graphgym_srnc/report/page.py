@@ -1,4 +1,4 @@
-"""Results as one self-contained HTML page: tables with tests, charts, warnings, settings.
+"""Results as one self-contained HTML page: tables with tests, charts, warnings, versions.
 
 Results may come from a stranger. Their text is escaped, only PNG files of limited size are
 included, and links are not followed. All prose is in the template ``page.html``.
@@ -6,25 +6,41 @@ included, and links are not followed. All prose is in the template ``page.html``
 
 from __future__ import annotations
 
+import base64
+import fnmatch
+import itertools
+import os
+from functools import partial
 from pathlib import Path
-from typing import Sequence
+from typing import Any, Callable, Iterable, Iterator, Sequence
 
-from graphgym_srnc.core.text import counted, plain, seeds
-from graphgym_srnc.report import compare, html, pictures, summary, tables
-from graphgym_srnc.report.frame import Collection
+import numpy as np
 
-CONFIGS = 100
-"""Maximum number of experiments whose whole config is on the page."""
+from graphgym_srnc.core.text import counted, plain, seeds, tell_changed
+from graphgym_srnc.io import checksums
+from graphgym_srnc.plots import charts
+from graphgym_srnc.plots.style import encode
+from graphgym_srnc.report import compare, html, summary, tables
+from graphgym_srnc.report.compare import Table
+from graphgym_srnc.report.frame import COSTS, Collection, Experiment
 
 DEFAULT = ("micro_f1", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc")
 """Scores that are compared by default, if they exist."""
+
+OF_A_KIND = 12
+"""Maximum number of pictures of one kind, such as confusion matrices."""
+
+LARGEST, SIDE = 1_500_000, 8192
+"""Maximum size of one picture in bytes, and of its sides in pixels: a small file may be large."""
+
+Drawing = tuple[str, "Callable[[], bytes]"]
+"""A caption, and a function that returns the content of a PNG file, or nothing."""
 
 
 def render(
     found: Collection,
     metrics: Sequence[str] = (),
     against: str | None = None,
-    title: str = "",
     paper: str | None = None,
 ) -> str:
     """The page of all finished runs.
@@ -34,23 +50,34 @@ def render(
         metrics: scores to compare; default: those of ``DEFAULT`` that exist.
         against: the row that the others are tested against; default: the one with the best mean
             rank.
-        title: title of the page; default: the names of the folders.
         paper: one of ``paper.TABLES`` to show beside ours.
 
     Raises:
         InputError: an unknown metric, row or table; no pairs with the chosen row.
     """
     metrics = metrics or [metric for metric in DEFAULT if f"test_{metric}" in found.runs]
-    names = [plain(folder.name or folder) for folder in found.folders]
-    row = against or _best(compare.table(found.runs, metrics, paper=paper))
+    row = against
+    if row is None:
+        ranking = compare.table(found.runs, metrics, paper=paper).rankings.get(metrics[0])
+        if ranking and ranking.blocks > 1:
+            row = min(ranking.ranks, key=ranking.ranks.__getitem__)
     table = compare.table(found.runs, metrics, against=row, paper=paper, intervals=True)
     experiments = [experiment for experiment in found.experiments if experiment.results]
     rows = {one.name: summary.summarise(one.name, one.results) for one in experiments}
-    experiments.sort(key=lambda one: (one.first["task"], -rows[one.name].get("micro_f1", 0)))
+    tasks = found.every.set_index("experiment")["task"].to_dict()
+    experiments.sort(key=lambda one: (tasks[one.name], -rows[one.name].get("micro_f1", 0)))
+    names = ", ".join(plain(folder.name or folder) for folder in found.folders)
+    kinds: dict[str, Iterable[Drawing]] = {
+        "means": _means(table),
+        "ranks": _ranks(table),
+        "curves": _curves(table, found),
+        "confusion": _files(experiments, "confusion-selected", "reliability"),
+        "embeddings": _files(experiments, "classifier-selected", "cluster_gnn-selected"),
+    }
     return html.fill(
         Path(__file__).with_name("page.html"),
-        **pictures.galleries(table, found),
-        title=plain(title or f"Node classification under shift: {', '.join(names)}"),
+        **{kind: _gallery(drawings) for kind, drawings in kinds.items()},
+        title=f"Node classification under shift: {names}",
         tables=tables,
         summary=summary,
         table=table,
@@ -58,19 +85,104 @@ def render(
         found=found,
         experiments=experiments,
         rows=[rows[one.name] for one in experiments],
-        whole=experiments[:CONFIGS],
         drawn=tables.name(table.selector),
         runs=counted(len(found.runs), "finished run"),
         count=counted(len(experiments), "experiment"),
         seeds=seeds(found.runs["seed"]),
         selections=sorted({plain(rule) for rule in found.runs["selection"]}),
-        of_a_kind=pictures.OF_A_KIND,
+        of_a_kind=OF_A_KIND,
     )
 
 
-def _best(table: compare.Table) -> str | None:
-    """The row with the best mean rank, if ranks can be tested."""
-    ranking = table.rankings.get(table.metrics[0])
-    if ranking is None or ranking.blocks < 2:
+def _gallery(drawings: Iterable[Drawing]) -> dict[str, Any]:
+    """The first pictures of a kind, and the number of the others, which are not drawn."""
+    pictures: list[dict[str, Any]] = []
+    left_out = 0
+    for caption, draw in drawings:
+        content = draw() if len(pictures) < OF_A_KIND else b""
+        size = png_size(content) if len(content) <= LARGEST else None
+        if size is None:
+            left_out += 1
+            continue
+        words = {"caption": plain(caption), "data": base64.b64encode(content).decode()}
+        pictures.append({**words, "width": size[0], "height": size[1]})
+    return {"pictures": pictures, "left_out": left_out}
+
+
+def png_size(content: bytes) -> tuple[int, int] | None:
+    """Width and height of a whole PNG file of sane size, else None."""
+    head, end = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"IEND\xaeB`\x82"
+    if not content.startswith(head) or not content.endswith(end):
         return None
-    return min(ranking.ranks, key=ranking.ranks.__getitem__)
+    width, height = (int.from_bytes(content[start : start + 4], "big") for start in (16, 20))
+    return (width, height) if 0 < width <= SIDE and 0 < height <= SIDE else None
+
+
+def _means(table: Table) -> Iterator[Drawing]:
+    """The scores of the first metric, if there is anything to compare."""
+    if len(table.rows) < 2:
+        return
+    metric = table.metrics[0]
+    text, percent = tables.title(table, metric), 1 if metric in COSTS else 100
+    cells = table.cells[(table.cells["metric"] == metric) & table.cells["mean"].notna()]
+    panels: dict[str, dict[str, charts.Mean]] = {}
+    for cell in cells.itertuples():
+        values = (cell.mean, cell.low, cell.high, cell.paper_mean)
+        panels.setdefault(cell.column, {})[cell.row] = charts.Mean(*(percent * x for x in values))
+    figure = charts.scores_figure(panels, table.rows, text, table.oracles)
+    yield f"{text}: mean and interval", partial(encode, figure)
+
+
+def _ranks(table: Table) -> Iterator[Drawing]:
+    """Mean ranks by the first metric; two rows need only the paired test."""
+    ranking = table.rankings.get(table.metrics[0])
+    if ranking is not None and len(ranking.ranks) > 2:
+        blocks = counted(ranking.blocks, "split")
+        figure = charts.critical_difference_figure(ranking.ranks, ranking.difference)
+        yield f"{tables.name(table.metrics[0])}: mean ranks over {blocks}", partial(encode, figure)
+
+
+def _curves(table: Table, found: Collection) -> Iterator[Drawing]:
+    """The training curves of each column, by the settings of the table."""
+    results = {one.name: one.results for one in found.experiments}
+
+    def figure(column: str) -> bytes:
+        panels: dict[str, dict[str, np.ndarray]] = {"validation": {}, "test": {}}
+        for row, runs in table.runs[table.runs["column"] == column].groupby("row", sort=False):
+            pairs = zip(runs["experiment"], runs["seed"])
+            own = dict(enumerate(results[experiment][seed] for experiment, seed in pairs))
+            for panel, block in (("validation", "val"), ("test", "test")):
+                panels[panel][str(row)] = 100 * charts.history(own, block, table.selector)
+        label = f"{tables.name(table.selector)} (%)"
+        return encode(charts.curves_figure(panels, label, column, table.rows))
+
+    for column in table.columns:
+        yield f"curves {column}", partial(figure, column)
+
+
+def _files(experiments: Sequence[Experiment], *patterns: str) -> Iterator[Drawing]:
+    """Pictures of the first seed of each experiment that has any, pattern by pattern."""
+    for pattern, experiment in itertools.product(patterns, experiments):
+        for seed in sorted(experiment.results):
+            folder = experiment.path / str(seed) / "figures"
+            # Path.glob would skip a folder without permission.
+            found = os.listdir(folder) if folder.is_dir() and not folder.is_symlink() else ()
+            files = sorted(fnmatch.filter(found, f"{pattern}.png"))
+            for file in files:
+                what = file.removesuffix(".png").removesuffix("-selected").replace("_gnn", " GNN")
+                caption = f"{experiment.name}, seed {seed}: {what.replace('_', ' ')}"
+                yield caption, partial(_content, folder / file)
+            if files:
+                break
+
+
+def _content(file: Path) -> bytes:
+    """The content of a PNG file; empty for a link and a changed file."""
+    if file.is_symlink() or not file.is_file():
+        return b""
+    with open(file, "rb") as opened:
+        content = opened.read(LARGEST + 1)
+    if len(content) <= LARGEST and checksums.is_edited(file):
+        tell_changed(str(file))
+        return b""
+    return content

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import textwrap
 from typing import Callable, NamedTuple, Sequence, TextIO
 
@@ -50,34 +51,38 @@ MARKDOWN = Form(escape_markdown, "**{}**", "{}°")
 TEX = Form(escape_latex, r"\textbf{{{}}}", r"\underline{{{}}}")
 
 
-def text(table: Table, width: int = 120) -> str:
-    """A comparison as plain text; a table wider than ``width`` is split by columns."""
-    return plain_text(grids(table), remarks(table), width)
-
-
 def plain_text(grids: Sequence[Grid], notes: Sequence[str], width: int | None) -> str:
     """Tables, and notes below them; None = as wide as they are."""
+    most = width or sys.maxsize
+    below = "".join(textwrap.fill(note, most, subsequent_indent="  ") + "\n" for note in notes)
+    parts = []
+    for grid in grids:
+        above = textwrap.fill(grid.title, most, subsequent_indent="  ") + "\n" if grid.title else ""
+        parts.append(above + "\n".join(map(aligned, _fitted(TEXT.lines(grid), most))))
+    return "\n".join(parts) + "\n" + below
 
-    def filled(line: str) -> str:
-        return (textwrap.fill(line, width, subsequent_indent="  ") if width else line) + "\n"
 
-    parts = [
-        (filled(grid.title) if grid.title else "")
-        + "\n".join(aligned(lines) for lines in _fitted(TEXT.lines(grid), width))
-        for grid in grids
-    ]
-    return "\n".join(parts) + "\n" + "".join(map(filled, notes))
+def _fitted(lines: list[list[str]], width: int) -> list[list[list[str]]]:
+    """The lines of a table, split by columns into several tables that fit the width."""
+    widths = [max(map(len, column)) + 2 for column in zip(*lines)]
+    groups: list[list[int]] = [[]]
+    for column in range(1, len(widths)):
+        taken = widths[0] + sum(widths[i] for i in groups[-1])
+        if groups[-1] and taken + widths[column] > width + 2:
+            groups.append([])
+        groups[-1].append(column)
+    return [[[line[i] for i in (0, *group)] for line in lines] for group in groups]
+
+
+def text(table: Table) -> str:
+    """A comparison as plain text."""
+    return plain_text(grids(table), remarks(table), 120)
 
 
 def show(grids: Sequence[Grid], notes: Sequence[str], out: TextIO) -> None:
     """Print tables, on a terminal as wide as it is."""
     width = shutil.get_terminal_size().columns if out.isatty() else None
     print(plain_text(grids, notes, width), end="", file=out)
-
-
-def show_comparison(table: Table, out: TextIO) -> None:
-    """Print a comparison as wide as the terminal."""
-    print(text(table, shutil.get_terminal_size((120, 24)).columns), end="", file=out)
 
 
 def markdown_table(grid: Grid) -> str:
@@ -128,17 +133,3 @@ FORMATS: dict[str, Callable[[Table], str]] = {
     "latex": to_latex,
 }
 SUFFIXES = {".txt": "text", ".md": "markdown", ".csv": "csv", ".tex": "latex"}
-
-
-def _fitted(lines: list[list[str]], width: int | None) -> list[list[list[str]]]:
-    """The lines of a table, split by columns into several tables that fit the width."""
-    if not lines or width is None:
-        return [lines]
-    widths = [max(map(len, column)) + 2 for column in zip(*lines)]
-    groups: list[list[int]] = [[]]
-    for column in range(1, len(widths)):
-        taken = widths[0] + sum(widths[i] for i in groups[-1])
-        if groups[-1] and taken + widths[column] > width + 2:
-            groups.append([])
-        groups[-1].append(column)
-    return [[[line[i] for i in (0, *group)] for line in lines] for group in groups]

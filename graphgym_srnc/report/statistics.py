@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Iterable, Sequence
 
+import numpy as np
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -34,17 +36,13 @@ def mean_std(values: Sequence[float]) -> tuple[float, float]:
 def bootstrap_interval(
     values: Sequence[float], confidence: float = 0.95, resamples: int = 9999
 ) -> tuple[float, float]:
-    """Interval of the mean by the BCa bootstrap (Efron, JASA 1987), with a fixed seed.
+    """Both ends of the interval of the mean by the BCa bootstrap (Efron, JASA 1987); fixed seed.
 
     Args:
-        values: one score per run, ``[n]``.
+        values: one score per run, ``[n]``; the ends are NaN if n is less than 2.
         confidence: share of such intervals that contain the true mean.
         resamples: number of samples of size n, drawn with replacement.
-
-    Returns:
-        Both ends; NaN if n is less than 2.
     """
-    import numpy as np
     from scipy.stats import bootstrap
 
     if len(values) < 2:
@@ -84,13 +82,9 @@ def p_value(differences: Sequence[float], test: str = "wilcoxon") -> float:
     about normal, is :math:`t = \\bar d \\sqrt n / s` with n - 1 degrees of freedom.
 
     Args:
-        differences: one per split, ``[n]``.
+        differences: one per split, ``[n]``; p is NaN if n is less than 2.
         test: one of ``TESTS``.
-
-    Returns:
-        p; NaN if n is less than 2.
     """
-    import numpy as np
     from scipy.stats import permutation_test, rankdata, ttest_1samp, wilcoxon
 
     if len(differences) < 2:
@@ -170,7 +164,6 @@ def friedman(scores: DataFrame) -> float:
     Args:
         scores: as for :func:`mean_ranks`.
     """
-    import numpy as np
     from scipy.stats import friedmanchisquare
 
     blocks, rows = scores.shape

@@ -4,38 +4,23 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Sequence, TextIO
+from typing import Any, Iterable, Mapping, Sequence
 
-import yaml
+from pandas import DataFrame
 
-from graphgym_srnc.core.text import (
-    clean,
-    counted,
-    escape_markdown,
-    method_name,
-    plain,
-    seeds,
-)
+from graphgym_srnc.core.text import clean, counted, escape_markdown, method_name, plain, seeds
 from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.io import atomic, records
 from graphgym_srnc.report import render
 from graphgym_srnc.report.frame import Experiment
 from graphgym_srnc.report.statistics import mean_std
-from graphgym_srnc.report.tables import ABSENT, METRICS, Box, Grid, boxes, name
+from graphgym_srnc.report.tables import ABSENT, METRICS, Grid, boxes, name
 
 SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]
 """Scores of a summary."""
 
 SHOWN = (*SCORES[:5], "unknown_auroc")
 """Scores of a printed summary, beside a user's own."""
-
-SELECTED = {
-    "target_val": "",  # the line says its validation score
-    "source_val": ", best on held-out source nodes",
-    "target_modularity": ", best by modularity",
-    "last": ", the last",
-}
-"""Why an episode is the selected one, by ``train.selection``."""
 
 Row = dict[str, Any]
 
@@ -47,22 +32,31 @@ def summarise(name: str, results: Mapping[int, records.Result]) -> Row:
         name: name of the experiment.
         results: its finished runs by seed, at least one.
     """
-    every = list(results.values())
+    every = [result for _, result in sorted(results.items())]
+    runs, warned = counted(len(every), "run"), sum(bool(one.get("warnings")) for one in every)
     row: Row = {
         "name": name,
         "method": clean(every[0].get("method", "")),
         "backbone": clean(every[0].get("backbone", "")),
         "runs": len(every),
-        "warned": sum(bool(result.get("warnings")) for result in every),
+        "warned": warned,
+        "notes": [],
     }
-    if sentences := verdicts(results):
-        row["verdict"] = sentences
     # In open-set shift without unknown test nodes there is a score of known nodes, but no recall.
     tests = [result.get("test", {}) for result in every]
     if all("known_accuracy" in test and "unknown_recall" not in test for test in tests):
         is_own = every[0].get("config", {}).get("dataset", {}).get("format") == "file"
-        row["untested"] = "no test node is of an unknown class: scores measure known classes only."
-        row["untested"] += " If every class has labels, set file.open_set False." * is_own
+        note = "no test node is of an unknown class: scores measure known classes only."
+        row["notes"] = [note + " If every class has labels, set file.open_set False." * is_own]
+    if warned:
+        place = f"{name}/<seed>/result.json"
+        row["notes"].append(f"{warned} of {runs} gave a warning, stored in {place}.")
+    # The topics of verdicts, with the number of runs and the sentence of the first one.
+    sentences: dict[str, list[str]] = {}
+    for result in every:
+        for kind, sentence in (result.get("verdict") or {}).get("sentences", {}).items():
+            sentences.setdefault(clean(kind), []).append(clean(sentence))
+    row["notes"] += [f"{key}, {len(of)} of {runs}: {of[0]}" for key, of in sentences.items()]
     for metric in dict.fromkeys((*SCORES, *own_scores(every))):
         if values := [test[metric] for test in tests if metric in test]:
             row[metric], row[f"{metric}_std"] = mean_std(values)
@@ -71,23 +65,10 @@ def summarise(name: str, results: Mapping[int, records.Result]) -> Row:
 
 def own_scores(results: Iterable[records.Result]) -> list[str]:
     """Names of a user's own metrics (``custom_metrics``) among the test scores, sorted."""
-    found = {
-        name
-        for result in results
-        for name in result.get("test", {})
-        if name in result.get("config", {}).get("custom_metrics", ())
-    }
+    found: set[str] = set()
+    for result in results:
+        found |= {*result.get("config", {}).get("custom_metrics", ())} & {*result.get("test", {})}
     return sorted(found - {*SCORES})
-
-
-def verdicts(results: Mapping[int, records.Result]) -> list[str]:
-    """The topics of verdicts, with the number of runs and the sentence of the first one."""
-    found: dict[str, list[str]] = {}
-    for _, result in sorted(results.items()):
-        for kind, sentence in (result.get("verdict") or {}).get("sentences", {}).items():
-            found.setdefault(clean(kind), []).append(clean(sentence))
-    runs = counted(len(results), "run")
-    return [f"{kind}, {len(texts)} of {runs}: {texts[0]}" for kind, texts in found.items()]
 
 
 def line(result: records.Result) -> str:
@@ -95,8 +76,8 @@ def line(result: records.Result) -> str:
     test = {key: f"{100 * value:.1f}" for key, value in result["test"].items()}
     text = (
         f"seed {result['seed']}: kept episode {result['selected']} of"
-        f" {len(result['history']) - 1}{SELECTED.get(result.get('selection', ''), '')} (validation"
-        f" {100 * result['val']['micro_f1']:.1f} %): test Micro-F1 {test['micro_f1']}"
+        f" {len(result['history']) - 1} (validation {100 * result['val']['micro_f1']:.1f} %):"
+        f" test Micro-F1 {test['micro_f1']}"
     )
     if "macro_recall" in test:  # GraphGym's own training may be asked for other metrics
         text += f", macro recall {test['macro_recall']}"
@@ -112,15 +93,8 @@ def line(result: records.Result) -> str:
 def notes(rows: Sequence[Row]) -> list[str]:
     """Notes on the spread, warnings and verdicts."""
     spread = ", mean ± population standard deviation over runs (n in the divisor)"
-    out = ["Test scores in %" + spread * any(row["runs"] > 1 for row in rows) + "."]
-    out += [f"{row['name']}: {row['untested']}" for row in rows if "untested" in row]
-    out += [
-        f"{row['name']}: {row['warned']} of {counted(row['runs'], 'run')} gave a warning, stored in"
-        f" {row['name']}/<seed>/result.json."
-        for row in rows
-        if row["warned"]
-    ]
-    return out + [f"{row['name']}: {text}" for row in rows for text in row.get("verdict", ())]
+    first = "Test scores in %" + spread * any(row["runs"] > 1 for row in rows) + "."
+    return [first, *(f"{row['name']}: {note}" for row in rows for note in row["notes"])]
 
 
 def grid(rows: Sequence[Row]) -> Grid:
@@ -129,67 +103,50 @@ def grid(rows: Sequence[Row]) -> Grid:
     own = [key for key in scored if key not in SCORES]
     shown = [key for key in SHOWN if key in scored]
 
-    def score(row: Row, key: str) -> str:
-        if key not in row:
-            return ABSENT
-        # The unit of a user's own metric is unknown.
-        factor, form = (1, ".4g") if key in own else (100, ".1f")
-        std = f" ± {factor * row[f'{key}_std']:{form}}" if row["runs"] > 1 else ""
-        return f"{factor * row[key]:{form}}{std}"
-
-    def line(row: Row) -> list[Box]:
+    lines = []
+    for row in rows:
+        texts = []
+        for key in (*shown, *own):
+            # The unit of a user's own metric is unknown.
+            factor, form = (1, ".4g") if key in own else (100, ".1f")
+            std = f" ± {factor * row.get(f'{key}_std', 0):{form}}" if row["runs"] > 1 else ""
+            texts.append(f"{factor * row[key]:{form}}{std}" if key in row else ABSENT)
         facts = row["name"], method_name(row["method"], row["backbone"]), row["runs"]
-        return boxes(*facts, *(score(row, key) for key in (*shown, *own)))
-
+        lines.append(boxes(*facts, *texts))
     heads = [*map(name, shown), *(f"{key} (not in %)" for key in own)]
-    return Grid("", ["experiment", "method", "runs", *heads], list(map(line, rows)))
-
-
-def to_markdown(rows: Sequence[Row]) -> str:
-    """A Markdown table with its notes below."""
-    below = "".join(f"{escape_markdown(note)}\n" for note in notes(rows))
-    return render.markdown_table(grid(rows)) + below
+    return Grid("", ["experiment", "method", "runs", *heads], lines)
 
 
 def to_csv(rows: Sequence[Row]) -> str:
     """All numbers as fractions, in full precision."""
-    keys = dict.fromkeys(key for row in rows for key in row if key not in ("untested", "verdict"))
+    keys = dict.fromkeys(key for row in rows for key in row if key != "notes")
     return csv_of([keys, *([row.get(key) for key in keys] for row in rows)])
 
 
 def write(path: Path, rows: Sequence[Row]) -> None:
     """Write ``summary.csv`` and ``summary.md`` into a directory."""
+    below = "".join(f"{escape_markdown(note)}\n" for note in notes(rows))
     atomic.write_text(path / "summary.csv", to_csv(rows))
-    atomic.write_text(path / "summary.md", to_markdown(rows))
+    atomic.write_text(path / "summary.md", render.markdown_table(grid(rows)) + below)
 
 
-def show(rows: Sequence[Row], out: TextIO) -> None:
-    """Print a summary."""
-    render.show([grid(rows)], notes(rows), out)
-
-
-def show_shift(summary: Mapping[str, Any], out: TextIO | None = None) -> None:
+def show_shift(summary: Mapping[str, Any]) -> None:
     """Print the description of a task that ``data.describe.describe`` returns."""
     facts = {key: value for key, value in summary["info"].items() if key != "cleaned"}
     facts = {"task": summary["name"], **facts, "fingerprint": summary["fingerprint"][:16]}
-    graphs, labels = summary["graphs"], summary["labels"]
-    sizes = [
-        boxes(key.replace("_", " "), *(_size(graph[key]) for graph in graphs.values()))
-        for key in next(iter(graphs.values()))
-    ]
-    sides = ("source", "target")
-    totals = {side: max(sum(count[side] for count in labels.values()), 1) for side in sides}
-    classes = [
-        boxes(name, *(x for s in sides for x in (count[s], f"{100 * count[s] / totals[s]:.1f}")))
-        for name, count in labels.items()
-    ]
+    graphs = DataFrame(summary["graphs"], dtype=object)
+    sizes = [boxes(key.replace("_", " "), *map(_size, own)) for key, *own in graphs.itertuples()]
+    labels = DataFrame(summary["labels"]).T
+    shares = (100 * labels / labels.sum().clip(lower=1)).map("{:.1f}".format)
+    columns = labels["source"], shares["source"], labels["target"], shares["target"]
+    classes = [boxes(*row) for row in zip(labels.index, *columns)]
     grids = [
         Grid("", [], [boxes(*fact) for fact in facts.items()]),
         Grid("graph", ["", *graphs], sizes),
         Grid("split", [], [boxes(*split) for split in summary["splits"].items()]),
         Grid("labels", ["class", "train", "%", "target", "%"], classes),
     ]
-    render.show(grids, [f"! {warning}" for warning in summary["warnings"]], out or sys.stdout)
+    render.show(grids, [f"! {warning}" for warning in summary["warnings"]], sys.stdout)
 
 
 def _size(value: float) -> str:
@@ -217,43 +174,12 @@ def failures(experiments: Sequence[Experiment]) -> Grid:
     return Grid("", ["experiment", "seed", "what happened"], rows)
 
 
-def settings(experiments: Sequence[Experiment]) -> Grid:
-    """The keys that differ between experiments that have them."""
-    configs = {experiment.name: experiment.settings for experiment in experiments}
-    varying = {key for key, values in _values(configs.values()).items() if len(values) > 1}
-    rows = [
-        boxes(name, "; ".join(f"{key} {_value(of[key])}" for key in of if key in varying))
-        for name, of in configs.items()
-    ]
-    return Grid("", ["experiment", "settings"], rows)
-
-
 def provenance(experiments: Sequence[Experiment]) -> Grid:
     """Versions and machines of all runs."""
-    results = [result for one in experiments for result in one.results.values()]
-    known = _values(
-        result["versions"] | {key: result.get(key) for key in ("commit", "platform", "threads")}
-        for result in results
-    )
-    rows = [boxes(plain(key), "; ".join(sorted(values))) for key, values in known.items()]
-    return Grid("", ["what", "value in all runs"], rows)
-
-
-def yaml_of(experiment: Experiment) -> str:
-    """The config of an experiment, as ``graphgym-srnc run --cfg`` reads it."""
-    return yaml.safe_dump(experiment.settings, default_flow_style=None, sort_keys=False, width=110)
-
-
-def _values(facts: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
-    """The values of each key as text."""
     values: dict[str, set[str]] = {}
-    for own in facts:
-        for key, value in own.items():
-            values.setdefault(key, set()).add(_value(value))
-    return values
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return plain(", ".join(map(str, value))) or "none"
-    return "none" if value is None or value == "" else plain(value)
+    for result in (result for one in experiments for result in one.results.values()):
+        more = {key: result.get(key) for key in ("commit", "platform", "threads")}
+        for key, value in (result["versions"] | more).items():
+            values.setdefault(plain(key), set()).add(plain(value or "none"))
+    rows = [boxes(key, "; ".join(sorted(own))) for key, own in values.items()]
+    return Grid("", ["what", "value in all runs"], rows)

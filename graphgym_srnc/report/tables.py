@@ -6,8 +6,9 @@ import math
 from typing import Any, Callable, NamedTuple, Sequence
 
 from graphgym_srnc.core.text import counted, listed
-from graphgym_srnc.report.compare import POOLED, Ranking, Table
+from graphgym_srnc.report.compare import Ranking, Table
 from graphgym_srnc.report.frame import COSTS
+from graphgym_srnc.report.paper import CLOSE_SET, SYNTHETIC
 from graphgym_srnc.report.statistics import TESTS, least_p, mean
 
 METRICS = {
@@ -64,6 +65,11 @@ def title(table: Table, metric: str) -> str:
     return name(metric) if metric in COSTS else f"{name(metric)} on {table.split}, %"
 
 
+def heading(table: Table, metric: str) -> str:
+    """A metric with its split and unit, and what its cells show."""
+    return title(table, metric) + ", mean ± std" * bool((table.cells["runs"] > 1).any())
+
+
 def row_head(table: Table) -> str:
     """Head of the column of row labels."""
     return "method" if table.by[0] in ("method", "paper", "train.mode") else ", ".join(table.by)
@@ -92,27 +98,25 @@ def grids_of(table: Table, metric: str) -> list[Grid]:
     """The tables of one metric."""
     cells, above = table.of(metric), title(table, metric)
 
-    def made(what: str, text: Callable[[Any], str], rows: list[str], columns: list[str]) -> Grid:
-        body = [[row, *(text(cells[row, column]) for column in columns)] for row in rows]
-        return Grid(above + what, [row_head(table), *columns], [boxes(*line) for line in body])
+    def made(what: str, text: Callable[[Any], str], rows: Sequence[str]) -> Grid:
+        body = [boxes(row, *(text(cells[row, column]) for column in table.columns)) for row in rows]
+        return Grid(above + what, [row_head(table), *table.columns], body)
 
     def interval(cell: Any) -> str:
-        ends = f"{figure(metric, cell.low)} to {figure(metric, cell.high)}"
-        return ABSENT if math.isnan(cell.low) else ends
+        ends = figure(metric, cell.low), figure(metric, cell.high)
+        return ABSENT if math.isnan(cell.low) else " to ".join(ends)
 
     def difference(cell: Any) -> str:
-        gap = f"{figure(metric, cell.difference, '+.1f')} ({cell.p_holm:.2g}), n {cell.pairs}"
-        return gap if cell.pairs >= 2 else ABSENT
+        gap = figure(metric, cell.difference, "+.1f")
+        return f"{gap} ({cell.p_holm:.2g}), n {cell.pairs}" if cell.pairs >= 2 else ABSENT
 
     out = [means(table, metric)]
     if table.cells["low"].notna().any():
         what = f", {100 * (1 - table.alpha):g} % bootstrap interval of the mean"
-        out.append(made(what, interval, table.rows, table.columns))
+        out.append(made(what, interval, table.rows))
     if table.against is not None:
-        what = f", difference to {table.against} (p), n pairs"
         rivals = [row for row in table.rows if row not in {*table.oracles, table.against}]
-        columns = [*table.columns, *[POOLED] * (len(table.columns) > 1)]
-        out.append(made(what, difference, rivals, columns))
+        out.append(made(f", difference to {table.against} (p), n pairs", difference, rivals))
     return out
 
 
@@ -127,7 +131,7 @@ def means(table: Table, metric: str) -> Grid:
         columns[column] = list(map(Box, texts, marks))
         if any(cell.paper_mean == cell.paper_mean for cell in own):
             columns[f"{column}, paper"] = boxes(*map(published, own))
-    if len(table.columns) > 1:
+    if len(table.columns) > 1 and is_averaged(table):
         every = (mean(cells[row, column].mean for column in table.columns) for row in table.rows)
         columns["mean"] = boxes(*(figure(metric, value) for value in every))
     if metric in table.rankings:
@@ -135,7 +139,12 @@ def means(table: Table, metric: str) -> Grid:
         texts = [f"{ranks[row]:.1f}" if row in ranks else ABSENT for row in table.rows]
         columns["rank"] = boxes(*texts)
     rows = [[Box(row), *own] for row, *own in zip(table.rows, *columns.values())]
-    return Grid(f"{title(table, metric)}, mean ± std", [row_head(table), *columns], rows)
+    return Grid(heading(table, metric), [row_head(table), *columns], rows)
+
+
+def is_averaged(table: Table) -> bool:
+    """Whether a mean over columns is meaningful: one kind of shift, and no row lacks a column."""
+    return table.runs["dataset.format"].nunique() == 1 and bool(table.cells["runs"].notna().all())
 
 
 def published(cell: Any) -> str:
@@ -163,6 +172,10 @@ def remarks(table: Table, best: str = "*", tied: str = "°") -> list[str]:
     runs = run_counts(table)
     over = counted(runs, "run") if runs else "runs, whose number is in brackets"
     out = [f"Mean ± population standard deviation over {over} (n in the divisor)."]
+    if runs == 1:
+        out = ["One run per cell."]
+    if len(table.columns) > 1 and not is_averaged(table):
+        out.append("No mean over the columns: not all rows have the same data sets and shift.")
     if (table.cells["best"] == 1).any():
         out.append(
             f"{best}: the best mean of a column; {tied}: no significant difference from"
@@ -188,7 +201,8 @@ def remarks(table: Table, best: str = "*", tied: str = "°") -> list[str]:
             out.append(f"{row}: {counts} runs gave a warning; see result.json.")
     if table.published:
         out.append(f"paper: {table.published.title}, in %, mean ± standard deviation.")
-    out += table.cautions
+        if table.published is CLOSE_SET and (table.runs["dataset.name"] == "arxiv_like").any():
+            out.append(SYNTHETIC)
     return out
 
 
@@ -216,12 +230,9 @@ def _on_tests(table: Table) -> list[str]:
             " pairs. A row with too few pairs has no mark."
         )
     if table.against is not None:
-        pooled = " Pairs of one column share its data, so p over all columns is too small."
         out.append(
             f"Difference to {table.against}: mean over pairs, in brackets the two-sided p"
             f" ({TESTS[table.test]}, Holm's correction over the rows of a column), n pairs."
-            + pooled
-            * (len(table.columns) > 1)
         )
     return out
 

@@ -34,10 +34,7 @@ def prepare_data(cells: Sequence[Cell]) -> None:
 
 def jobs_of(cell: Cell, figures: bool, overwrite: bool, tensorboard: bool) -> list[Job]:
     """The missing runs of an experiment. They trust their data if this process does."""
-    cfg, experiment, seeds, missing, setting = cell
-    data = f"{cfg.dataset.format}/{cfg.dataset.name}"
-    varied = {"method": cfg.train.mode, "backbone": cfg.gnn.layer_type, "data": data}
-    varied |= {point.key: str(point.value) for point in setting}
+    cfg, experiment, seeds, missing, _ = cell
     common: dict[str, Any] = {
         "overwrite": overwrite,
         "trust": untrusted.is_trusted(),
@@ -45,9 +42,7 @@ def jobs_of(cell: Cell, figures: bool, overwrite: bool, tensorboard: bool) -> li
     }
     jobs = []
     for seed in missing:
-        extras: dict[str, Any] = {"tensorboard": tensorboard}
-        extras["figures"] = figures and seed == seeds[0]
-        extras["varied"] = tuple((varied | {"seed": seed}).items())
+        extras = {"tensorboard": tensorboard, "figures": figures and seed == seeds[0]}
         jobs.append(Job(cfg.out_dir, experiment.name, seed, cfg, extras, **common))
     return jobs
 
