@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator
 
 import numpy as np
@@ -15,18 +16,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc import shifts
-from graphgym_srnc.api import cards, parameters
+from graphgym_srnc.api import parameters
 from graphgym_srnc.api.isolation import alone, plain
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.progress import RunProgress
+from graphgym_srnc.core.progress import tell
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data import cleaning, files, names
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.io import store
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.shifts.given import labels as given_labels
 from graphgym_srnc.train import trainer
@@ -115,10 +116,9 @@ class Estimator(BaseEstimator):
         rules = _selection(method, task, shared)
 
         threads = self._threads(task.source, task.target)
-        with alone(shared["random_state"], task.device), threads, self._shown() as shown:
-            record = trainer.fit(
-                method, task, seed=None, callbacks=(*self.callbacks, *shown), **rules
-            )
+        callbacks = (*self.callbacks, *[_tell] * bool(self.verbose))
+        with alone(shared["random_state"], task.device), threads:
+            record = trainer.fit(method, task, seed=None, callbacks=callbacks, **rules)
             record.verdict = judge(method, task, record.first)._asdict()
 
         names = getattr(source, "feature_names", None)
@@ -140,8 +140,9 @@ class Estimator(BaseEstimator):
             Classes ``[V]`` as labelled in training. The unknown class is -1 for integer labels and
             ``unknown`` for strings.
         """
-        scores = self._scores(graph)
-        return self.classes_[self.method_.decide(scores).cpu().numpy()]
+        with self._reading(graph) as checked:
+            decided = self.method_.decide(self.method_.predict(checked))
+        return self.classes_[decided.cpu().numpy()]
 
     @plain()
     def predict_proba(self, graph: Data) -> np.ndarray:
@@ -152,8 +153,8 @@ class Estimator(BaseEstimator):
         confidence falls below the threshold, see
         :meth:`~graphgym_srnc.methods.shared.base.Method.posterior`.
         """
-        scores = self._scores(graph)
-        return self.method_.posterior(scores).cpu().numpy()
+        with self._reading(graph) as checked:
+            return self.method_.posterior(self.method_.predict(checked)).cpu().numpy()
 
     @plain()
     def transform(self, graph: Data) -> np.ndarray:
@@ -166,7 +167,7 @@ class Estimator(BaseEstimator):
             return self._model.predict(checked).hidden.cpu().numpy()
 
     @plain()
-    def accuracy(self, graph: Data | ShiftTask, y: Any = None) -> float:
+    def accuracy(self, graph: Data | ShiftTask) -> float:
         """Share of correctly predicted nodes, which equals Micro-F1.
 
         A class that training did not have counts as correct if it is predicted as unknown. The
@@ -176,8 +177,6 @@ class Estimator(BaseEstimator):
         Args:
             graph: a task, which is evaluated on its test nodes; or a graph, which is evaluated on
                 its ``test_mask``, or on all labelled nodes if it has none.
-            y: labels ``[V]`` that replace those of the graph; -1, NaN, None or an empty string =
-                no label.
 
         Returns:
             The accuracy, between 0 and 1.
@@ -186,13 +185,10 @@ class Estimator(BaseEstimator):
             InputError: no node has a label.
         """
         check_is_fitted(self, "method_")
-        labels, nodes = _labelled(graph, y, self.classes_)
+        labels, nodes = _labelled(graph, self.classes_)
         if not len(nodes):
-            raise InputError.plain(
-                "y",
-                "no node has a label to compare predictions with",
-                "Give y, or label some nodes",
-            )
+            message = "no node has a label to compare predictions with"
+            raise InputError.plain("y", message, "Label some nodes")
         predicted = self.predict(graph.target if isinstance(graph, ShiftTask) else graph)
         known = np.isin(labels, self.classes_)
         # "Unknown" is the correct prediction for a class that training did not have.
@@ -217,42 +213,24 @@ class Estimator(BaseEstimator):
         return log_q[0].argmax(1).cpu().numpy()
 
     @plain()
-    def save(self, path: str | os.PathLike, card: str | os.PathLike | None = None) -> None:
+    def save(self, path: str | os.PathLike) -> None:
         """Save the trained model to one file that ``load`` reads.
 
         The file is written completely or not at all.
 
         Args:
             path: the file.
-            card: file of a model card (``README.md`` of the Hugging Face hub) to write too.
 
         Raises:
-            InputError: a file cannot be written.
+            InputError: the file cannot be written.
         """
         check_is_fitted(self, "method_")
-        cards.check(path, card)
+        if not Path(path).name:
+            raise InputError.plain("path", f"{str(path)!r} is no file", "Name a file")
+        if os.path.exists(path) and store.is_part(Path(path).resolve()):
+            message = f"{path} belongs to results or a graph"
+            raise InputError.plain("path", message, "Name another file")
         self._model.save(path)
-        if card is not None:
-            cards.write(card, self, os.path.basename(path))
-
-    @contextlib.contextmanager
-    def _shown(self) -> Iterator[tuple[trainer.Callback, ...]]:
-        """Yield the callback that shows progress, or none if ``verbose`` is off."""
-        if not self.verbose:
-            yield ()
-            return
-        with RunProgress(1, sys.stderr) as bar:
-            bar.start(type(self).__name__, "pre-training")
-
-            def tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
-                most = method.planned
-                part = "val" if "micro_f1" in episode.val else "test"
-                score = getattr(episode, part).get("micro_f1")
-                text = "no score" if score is None else f"{part} {100 * score:.1f}"
-                bar.episode(episode.number, most, text)
-
-            yield (tell,)
-            bar.finish(f"{type(self).__name__}: {bar.status or 'done'}")
 
     def _task(
         self, source: ShiftTask | Data, target: Data | None, shared: dict[str, Any]
@@ -297,10 +275,6 @@ class Estimator(BaseEstimator):
             self.record_, self.scores_ = record, {"val": record.val, "test": record.test}
             self.warnings_, self.verdict_ = record.warnings, record.verdict
 
-    def _scores(self, graph: Data) -> Tensor:
-        with self._reading(graph) as checked:
-            return self.method_.predict(checked)
-
     @contextlib.contextmanager
     def _reading(self, graph: Data) -> Iterator[Data]:
         """Yield the checked graph while the threads are set for it."""
@@ -323,9 +297,15 @@ class Estimator(BaseEstimator):
             torch.set_num_threads(before)
 
 
-def _labelled(
-    graph: Data | ShiftTask, y: Any, classes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
+    """Print an episode and its score, if there is one."""
+    scores = {part: getattr(episode, part).get("micro_f1") for part in ("val", "test")}
+    shown = (f", {part} {100 * score:.1f}" for part, score in scores.items() if score is not None)
+    line = f"{type(method).__name__}: episode {episode.number} of {method.planned}"
+    tell(line + "".join(shown), sys.stderr)
+
+
+def _labelled(graph: Data | ShiftTask, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Labels ``[V]`` as given by the user, and the ids of the nodes to score."""
     if isinstance(graph, ShiftTask):
         if graph.num_outputs != len(classes):
@@ -333,17 +313,14 @@ def _labelled(
             raise InputError.plain("graph", message)
         return classes[graph.target.y.cpu().numpy()], graph.test.cpu().numpy()
     # In the graphs of a task, y holds renumbered classes and y_true the original ones.
-    given = getattr(graph, "y_true", getattr(graph, "y", None)) if y is None else y
+    given = getattr(graph, "y_true", getattr(graph, "y", None))
     nodes = shifts.unlabelled(graph).num_nodes
     labels = given_labels(given, nodes, "y", set(classes.tolist()))
     has_label = labels != ("" if labels.dtype.kind == "U" else HIDDEN)
     if has_label.any() and labels.dtype.kind != classes.dtype.kind:
         words = ("words", "numbers") if labels.dtype.kind == "U" else ("numbers", "words")
-        raise InputError.plain(
-            "y",
-            f"the labels are {words[0]}, and the classes of the model are {words[1]}",
-            "Give labels as in training",
-        )
+        message = f"the labels are {words[0]}, and the classes of the model are {words[1]}"
+        raise InputError.plain("y", message, "Give labels as in training")
     for mask in files.tensors(graph, ("test_mask",), "graph").values():
         has_label = has_label & cleaning.mask(mask, nodes, "graph: test_mask").numpy()
     return labels, np.flatnonzero(has_label)

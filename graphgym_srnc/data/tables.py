@@ -1,4 +1,4 @@
-"""A graph from tables of text or NumPy arrays: edges, features, labels and a split."""
+"""A graph folder: edges, features, labels and a split, as tables of text or NumPy arrays."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 import pandas
 import torch
 
-from graphgym_srnc.data import frames, untrusted
 from graphgym_srnc.data import labels as label_words
 from graphgym_srnc.data import read as text_tables
-from graphgym_srnc.data.read import NAMELESS, is_counter, tell
+from graphgym_srnc.data import untrusted
+from graphgym_srnc.data.read import tell
 from graphgym_srnc.errors import InputError, reading
 
 
@@ -21,9 +21,9 @@ def read(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Fields of a graph, and class names if labels are words.
 
-    Tables have two columns of node numbers; a line a node of features; labels, or nodes and labels;
-    and nodes and ``train``, ``val`` or ``test``. The split need not exist. Arrays are ``.npy``, and
-    features also a ``.npz`` of SciPy. ``mapped`` features stay on disk, and ``x.mapped`` is true.
+    Edges are pairs of node numbers, labels are one a node or pairs of node and label, and a split,
+    which need not exist, has pairs of node and part. Arrays are ``.npy``, and features may be a
+    ``.npz`` of SciPy. ``mapped`` features stay on disk, and ``x.mapped`` is true.
     """
     x: Any
     if mapped:
@@ -31,42 +31,19 @@ def read(
         x.mapped = True
     elif features.suffix == ".npy":
         x = np.atleast_1d(_array(features))
-    elif features.suffix == ".npz":
+    else:
         with reading(features, "a matrix of scipy.sparse.save_npz", "features"):
             x = untrusted.dense(untrusted.sparse_npz(features))
-    else:
-        x = _features(features)
     parts: list[str] = []
     if split is not None and split.exists():
-        rows = text_tables.cells(split)
-        parts = _by_node(rows, len(x), split.name, "part").str.lower().tolist()
-        frames.check_parts(parts, range(len(x)), split.name)
-    found = [part for part in frames.PARTS if part in parts]
+        parts = _by_node(text_tables.cells(split), len(x), split.name, "part")
+        parts = [part.lower() for part in parts]
+        label_words.check_parts(parts, range(len(x)), split.name)
+    found = [part for part in label_words.PARTS if part in parts]
     masks = {f"{part}_mask": torch.tensor([own == part for own in parts]) for part in found}
-    held = [part in frames.PARTS[1:] for part in parts]
+    held = [part in label_words.PARTS[1:] for part in parts]
     y, classes = (None, ()) if labels is None else _labels(labels, len(x), held)
     return {"x": x, "y": y, "edge_index": _edges(edges, len(x)), **masks}, classes
-
-
-def _features(file: Path) -> np.ndarray:
-    """Features ``[V, F]`` of a text table."""
-    rows, notes = text_tables.cells(file), list[str]()
-    first = rows.iloc[0]
-    words = first[pandas.to_numeric(first, errors="coerce").isna()].str.lower()
-    is_named = first[0] == "" or not words.isin(label_words.EMPTY | {""}).all()
-    if text_tables.is_header(rows, is_named, str(file), notes):
-        rows = rows.iloc[1:]
-        if NAMELESS.fullmatch(first[0]):
-            if not is_counter(rows[0]) or len(first) == 1:
-                message = "its first column has no name and does not count the nodes from 0"
-                raise InputError.plain(file.name, message, "Name it, or remove it")
-            notes.append(f"{file}: the first column, which counts the nodes, is no feature")
-            rows = rows.drop(columns=0)
-    tell(*notes)
-    with reading(file, "a table of numbers", file.name, "Write a number into each cell"):
-        if wrong := next((cell for _, row in rows.items() for cell in row if "_" in cell), ""):
-            raise ValueError(f"{wrong!r} is not a number")  # to Python, 1_0 is 10
-        return np.array(rows, dtype=np.float64)
 
 
 def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -75,9 +52,9 @@ def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, t
         return _array(file), ()
     rows = text_tables.cells(file, blank=True)
     if rows.shape[1] > 1:
-        cells = [*_by_node(rows, num_nodes, file.name, "label")]
+        cells = _by_node(rows, num_nodes, file.name, "label")
     else:
-        cells = [*rows[0]][rows[0][0].lower() in frames.LABELS :]
+        cells = [*rows[0]][rows[0][0].lower() in label_words.COLUMNS :]
         if len(cells) == num_nodes + 1:  # pandas may have written the name 0
             odd = cells.pop(0 if cells[-1] or cells[0] == "0" else -1)
             tell(*[f"{file}: the first line, {odd}, is read as a header"] * bool(odd))
@@ -94,17 +71,24 @@ def _edges(file: Path, num_nodes: int) -> np.ndarray:
     """Pairs of node numbers ``[2, E]``."""
     if file.suffix == ".npy":
         return _array(file)
-    ids, notes = pandas.RangeIndex(num_nodes).map(str), list[str]()
-    links = text_tables.table(file, notes, ids)
-    pairs, unknown = frames.connected(links, frames.ends(links, (), ids, file.name), ids)
-    if unknown:
+    rows = text_tables.cells(file)
+    if rows.shape[1] != 2:
+        message = f"it has {rows.shape[1]} columns"
+        raise InputError.plain(file.name, message, "Write two node numbers on each line")
+    if [*rows.iloc[0]] == ["0", "1"]:  # pandas writes such a header, too
+        tell(f"{file}: the first line, 0,1, is read as a link")
+    elif not rows.iloc[0].str.fullmatch(r"-?[\d.]+").any():
+        rows = rows.iloc[1:]
+    ids = pandas.RangeIndex(num_nodes).map(str)
+    pairs = np.array([ids.get_indexer(rows[column]) for column in rows])
+    if (pairs < 0).any():
+        wrong = rows.to_numpy().T[pairs < 0][0]
         hint = f"Use node numbers from 0 to {num_nodes - 1}"
-        raise InputError.plain(file.name, f"it has the node {next(iter(unknown))!r}", hint)
-    tell(*notes)
+        raise InputError.plain(file.name, f"it has the node {wrong!r}", hint)
     return pairs
 
 
-def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> pandas.Series:
+def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> list[str]:
     """The word of each node ``[V]`` by lines of a node number and a word, empty without a line."""
     rows = rows.iloc[int(not rows.iloc[0, 0].isdecimal()) :]  # without a header
     rows = rows[(rows != "").any(axis=1)].drop_duplicates()
@@ -118,7 +102,8 @@ def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> pa
         node = rows[0][rows[0].duplicated()].iloc[0]
         both = " and ".join(map(repr, rows[1][rows[0] == node]))
         raise InputError.plain(file, f"node {node} has two {what}s: {both}", "Give it one")
-    return pandas.Series([*rows[1]], nodes, dtype=object).reindex(range(num_nodes), fill_value="")
+    words = pandas.Series([*rows[1]], nodes, dtype=object)
+    return [*words.reindex(range(num_nodes), fill_value="")]
 
 
 def _array(file: Path, mapped: bool = False) -> np.ndarray:

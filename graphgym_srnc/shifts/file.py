@@ -20,8 +20,6 @@ def build(
     root: str = "",
     split_seed: int = 0,
     path: str = "",
-    features: str = "",
-    labels: str = "",
     open_set: bool = True,
     num_unseen: Natural = 0,
     unseen: list[int] = [],  # noqa: B006
@@ -34,8 +32,7 @@ def build(
     """Build a task from a graph in files, which are never modified.
 
     ``docs/reference/data.md`` describes all formats. A ``.pt`` or ``.npz`` file holds ``x``
-    ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and optionally masks or node ids of a
-    split. A folder holds ``edges.*``, ``features.*``, ``labels.*`` and optionally ``split.csv``.
+    ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and optionally masks of a split. A folder holds ``edges.*``, ``features.*``, ``labels.*`` and optionally ``split.csv``.
     The graph is converted to an undirected simple graph. Nodes without a label (-1) are unlabelled
     target nodes.
 
@@ -44,9 +41,7 @@ def build(
             Otherwise the task is named after the file.
         root: folder to search if the path is not found relative to the working folder.
         split_seed: seed of all that is drawn at random.
-        path: the graph: ``.pt``, ``.npz``, an edge list or a folder; empty = ``dataset.name``.
-        features: file of node features, if the graph is an edge list.
-        labels: file of node labels, if the graph is an edge list.
+        path: the graph: ``.pt``, ``.npz`` or a folder; empty = ``dataset.name``.
         open_set: whether there is an unknown class. It contains masked classes and classes without
             a training node.
         num_unseen: number of classes to mask, drawn with ``split_seed``.
@@ -67,10 +62,10 @@ def build(
             its labels do not form a task.
     """
     source = files.locate(path or name, root, "path")
-    fields, names = files.load(source, features, labels, root, mapped)
+    fields, names = files.load(source, mapped=mapped)
     key = f"file.path {source.name}"
     data = files.as_data(fields, key)
-    if not names and (source.is_dir() or source.suffix in files.TEXT):
+    if not names and source.is_dir():
         names = _renumber(data)
     classes = splits.classes_of(data.y)
     if classes != list(range(len(classes))) or len(classes) < 2:
