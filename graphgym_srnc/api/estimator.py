@@ -75,16 +75,12 @@ class Estimator(BaseEstimator):
     def fit(self, source: ShiftTask | Data, target: Data | None = None) -> Self:
         """Train on a graph or task and keep the weights of the best episode.
 
-        ``selection="auto"`` chooses the criterion from the labels:
-
-        - Validation nodes exist: the largest Micro-F1 on them.
-        - No validation nodes: the largest modularity of the predicted classes on the target. This
-          needs no labels.
-        - Open-set shift, but no validation node of an unknown class: Micro-F1 would favour a method
-          that never predicts unknown. Methods that learn the unknown class themselves, such as
-          SRNC, use modularity. Other methods use the last episode and the threshold that accepts
-          95 % of the validation nodes. If there are no validation nodes, a fifth of the training
-          nodes of each class is held out.
+        ``selection="auto"`` takes the largest Micro-F1 on the validation nodes. Without any, it
+        takes the largest modularity of the predicted classes on the target, which needs no labels.
+        In open-set shift without a validation node of an unknown class, methods that learn the
+        unknown class themselves, such as SRNC, use modularity. Others use the last episode and the
+        threshold that accepts 95 % of the validation nodes, or else of a fifth of the training
+        nodes of each class, which is then held out.
 
         Training and later predictions run on the device of the data. A model loaded from a file
         predicts on the CPU. Layers draw from torch's global generator, which is restored

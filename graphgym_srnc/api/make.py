@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import os
@@ -66,7 +67,10 @@ def _make(method: type[Method]) -> type[Estimator]:
         try:
             bound = signature.bind(self, **params)
         except TypeError as error:
-            raise TypeError(f"{__init__.__qualname__}() {error}") from None
+            (name, *_) = params.keys() - signature.parameters.keys()
+            near = difflib.get_close_matches(name, signature.parameters, 1)
+            hint = "".join(f". Did you mean {other}?" for other in near)
+            raise TypeError(f"{__init__.__qualname__}() {error}{hint}") from None
         bound.apply_defaults()
         for name, value in list(bound.arguments.items())[1:]:
             setattr(self, name, value)

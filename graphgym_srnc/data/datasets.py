@@ -52,10 +52,6 @@ def load(name: str, root: str = "") -> Data:
     A node without a label has ``y`` -1. Nothing is written beside the raw files, and they run no
     code unless :func:`untrusted.trusted`. The result is shared between calls: do not change it.
 
-    Args:
-        name: see :func:`catalogue.resolve`.
-        root: see :func:`home.data_folder`.
-
     Raises:
         InputError: unknown name; files absent and no network; a wrong checksum; pickled code; not
             one graph with one label a node.
@@ -135,15 +131,6 @@ def verify(file: Path, shown: Path) -> None:
         raise InputError.plain(str(shown), message, hint)
 
 
-def _by_hand(dataset: Any, raw: Path) -> str:
-    """What a user without a network has to put into which folder."""
-    if hasattr(dataset, "meta_info"):  # ogb's; its list of raw files is not complete
-        url = dataset.meta_info["url"]
-        return f"unpack {url} and copy its folders raw and split into {raw.parent}"
-    files = ", ".join(Path(path).name for path in dataset.raw_paths)
-    return f"copy these files into {raw}: {files}"
-
-
 def _staged_class(base: Any, name: str, staging: Path, source: Path) -> Any:
     """``base`` with checks of its files, without its log, and with errors that name ``source``."""
 
@@ -157,10 +144,14 @@ def _staged_class(base: Any, name: str, staging: Path, source: Path) -> Any:
             try:
                 base.download(self)
             except (Exception, SystemExit) as error:
-                hint = f"Connect to a network, or {_by_hand(self, shown(self.raw_dir))}"
-                raise InputError.plain(
-                    "name", f"{name} could not be downloaded ({type(error).__name__})", hint
-                ) from error
+                raw, files = shown(self.raw_dir), [Path(path).name for path in self.raw_paths]
+                hint = f"copy these files into {raw}: {', '.join(files)}"
+                if hasattr(self, "meta_info"):  # ogb's; its list of raw files is not complete
+                    url = self.meta_info["url"]
+                    hint = f"unpack {url} and copy its folders raw and split into {raw.parent}"
+                message = f"{name} could not be downloaded ({type(error).__name__})"
+                hint = f"Connect to a network, or {hint}"
+                raise InputError.plain("name", message, hint) from error
 
         def _process(self) -> None:
             self.log = False

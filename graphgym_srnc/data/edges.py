@@ -9,18 +9,10 @@ CHUNK = 2**20
 
 
 def undirected(edge_index: np.ndarray, num_nodes: int) -> tuple[np.ndarray, dict[str, int]]:
-    """Every edge in both directions, each once, without loops.
+    """Every edge in both directions, each once, without loops, as sorted numbers :math:`i V + j`.
 
-    At its peak it takes 34 bytes a column beside ``edge_index``, 17 where both directions are
-    there already.
-
-    Args:
-        edge_index: node pairs ``[2, E]``.
-        num_nodes: :math:`V`.
-
-    Returns:
-        :math:`i V + j` of each pair :math:`(i, j)`, sorted, int64, and how many ``self_loops``,
-        ``duplicates`` and ``one_way`` edges were found.
+    How many ``self_loops``, ``duplicates`` and ``one_way`` edges there were is returned, too. At
+    its peak it takes 34 bytes an edge of ``edge_index`` ``[2, E]``.
     """
     number = np.multiply(edge_index[0], num_nodes, dtype=np.int64)
     number += edge_index[1]

@@ -33,19 +33,11 @@ MISSING = EMPTY | NOT_LABELLED | {"-1", "inf", "-inf"}
 def cleaned(
     cells: Sequence[str], column: str = "label", held: Sequence[bool] = ()
 ) -> tuple[list[str], list[str]]:
-    """Clean class labels.
+    """Cleaned class labels ``[V]``, empty for a node without one, and a sentence on each change.
 
     Words for a missing label become empty. If every label is a whole number, ``1.0`` becomes ``1``.
-    A node that the user chose for validation or test has a label, so ``?`` and the like are the
-    unknown class there.
-
-    Args:
-        cells: labels ``[V]``; an empty cell is a node without a label.
-        column: name of the labels in notes.
-        held: which nodes ``[V]`` the user chose for validation or test; empty = none.
-
-    Returns:
-        Labels ``[V]``, empty for a node without one, and a sentence about each change.
+    A node that the user chose for validation or test (``held``) has a label, so ``?`` and the like
+    are the unknown class there.
     """
     written = [one_line(cell) for cell in cells]
     whole = whole_numbers(written)

@@ -32,7 +32,8 @@ def build(
     """Build a task from a graph in files, which are never modified.
 
     ``docs/reference/data.md`` describes all formats. A ``.pt`` or ``.npz`` file holds ``x``
-    ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and optionally masks of a split. A folder holds ``edges.*``, ``features.*``, ``labels.*`` and optionally ``split.csv``.
+    ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and optionally masks of a split.
+    A folder holds ``edges.*``, ``features.*``, ``labels.*`` and optionally ``split.csv``.
     The graph is converted to an undirected simple graph. Nodes without a label (-1) are unlabelled
     target nodes.
 
