@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
@@ -24,12 +23,11 @@ from graphgym_srnc.api.isolation import alone, plain
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import tell
-from graphgym_srnc.core.task import HIDDEN, ShiftTask
-from graphgym_srnc.data import cleaning, files, names
+from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.shifts.given import labels as given_labels
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.diagnostics import judge
 from graphgym_srnc.train.model import TrainedModel, original_labels
@@ -163,52 +161,6 @@ class Estimator(BaseEstimator):
             return self._model.predict(checked).hidden.cpu().numpy()
 
     @plain()
-    def accuracy(self, graph: Data | ShiftTask) -> float:
-        """Share of correctly predicted nodes, which equals Micro-F1.
-
-        A class that training did not have counts as correct if it is predicted as unknown. The
-        method is not named ``score`` as in scikit-learn, because many methods have an option of
-        that name.
-
-        Args:
-            graph: a task, which is evaluated on its test nodes; or a graph, which is evaluated on
-                its ``test_mask``, or on all labelled nodes if it has none.
-
-        Returns:
-            The accuracy, between 0 and 1.
-
-        Raises:
-            InputError: no node has a label.
-        """
-        check_is_fitted(self, "method_")
-        labels, nodes = _labelled(graph, self.classes_)
-        if not len(nodes):
-            message = "no node has a label to compare predictions with"
-            raise InputError.plain("y", message, "Label some nodes")
-        predicted = self.predict(graph.target if isinstance(graph, ShiftTask) else graph)
-        known = np.isin(labels, self.classes_)
-        # "Unknown" is the correct prediction for a class that training did not have.
-        unknown = self.classes_[-1] if self.method_.task.open_set else None
-        right = np.where(known, predicted == labels, predicted == unknown)
-        return float(right[nodes].mean())
-
-    @available_if(
-        lambda self: self._method.log_cluster_posterior is not Method.log_cluster_posterior
-    )
-    @plain()
-    def clusters(self, graph: Data) -> np.ndarray:
-        """Cluster ``[V]`` of each node, assigned by the first cluster GNN.
-
-        Raises:
-            InputError: the model has no cluster GNN.
-        """
-        with self._reading(graph) as checked:
-            log_q = self.method_.log_cluster_posterior(checked)
-        if log_q is None:
-            raise InputError.plain(type(self).__name__, "this model has no cluster GNN")
-        return log_q[0].argmax(1).cpu().numpy()
-
-    @plain()
     def save(self, path: str | os.PathLike) -> None:
         """Save the trained model to one file that ``load`` reads.
 
@@ -299,27 +251,6 @@ def _tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
     shown = (f", {part} {100 * score:.1f}" for part, score in scores.items() if score is not None)
     line = f"{type(method).__name__}: episode {episode.number} of {method.planned}"
     tell(line + "".join(shown), sys.stderr)
-
-
-def _labelled(graph: Data | ShiftTask, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Labels ``[V]`` as given by the user, and the ids of the nodes to score."""
-    if isinstance(graph, ShiftTask):
-        if graph.num_outputs != len(classes):
-            message = f"{graph!r} does not have the {len(classes)} classes of the model"
-            raise InputError.plain("graph", message)
-        return classes[graph.target.y.cpu().numpy()], graph.test.cpu().numpy()
-    # In the graphs of a task, y holds renumbered classes and y_true the original ones.
-    given = getattr(graph, "y_true", getattr(graph, "y", None))
-    nodes = shifts.unlabelled(graph).num_nodes
-    labels = given_labels(given, nodes, "y", set(classes.tolist()))
-    has_label = labels != ("" if labels.dtype.kind == "U" else HIDDEN)
-    if has_label.any() and labels.dtype.kind != classes.dtype.kind:
-        words = ("words", "numbers") if labels.dtype.kind == "U" else ("numbers", "words")
-        message = f"the labels are {words[0]}, and the classes of the model are {words[1]}"
-        raise InputError.plain("y", message, "Give labels as in training")
-    for mask in files.tensors(graph, ("test_mask",), "graph").values():
-        has_label = has_label & cleaning.mask(mask, nodes, "graph: test_mask").numpy()
-    return labels, np.flatnonzero(has_label)
 
 
 def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from graphgym_srnc.io.atomic import restore
 
 GRAPH = ("x", "edge_index", "y")
 READ = (*GRAPH, *MASKS)
-TEXT = (".csv", ".tsv", ".txt")  # suffixes of text tables
 Fields = dict[str, Any]
 
 
@@ -34,26 +33,19 @@ def locate(path: str, root: str, key: str) -> Path:
     raise InputError.plain(key, message, hint)
 
 
-def load(
-    source: Path, labelled: bool = True, mapped: bool = False
-) -> tuple[Fields, tuple[str, ...]]:
+def load(source: Path, labelled: bool = True) -> tuple[Fields, tuple[str, ...]]:
     """Fields of a graph (see the shift ``file``), and class names if labels are words.
 
-    Unless ``labelled``, neither labels nor a split are read. ``mapped`` features, a ``.npy`` of
-    float32, stay on disk.
+    Unless ``labelled``, neither labels nor a split are read.
     """
     if source.is_dir():
         folder.tell_changes(source)
         from graphgym_srnc.data import tables  # imports pandas
 
-        edges = _only(source, "edges", (".npy", *TEXT))
+        edges = _only(source, "edges", (".npy", ".csv"))
         x = _only(source, "features", (".npy", ".npz"))
-        y = _only(source, "labels", (".npy", *TEXT)) if labelled else None
-        return tables.read(edges, x, y, source / "split.csv" if labelled else None, mapped)
-    if mapped:
-        message = f"the features of {source.name} cannot stay on disk"
-        hint = "Set mapped to False, or store them as .npy in a graph folder"
-        raise InputError.plain("mapped", message, hint)
+        y = _only(source, "labels", (".npy", ".csv")) if labelled else None
+        return tables.read(edges, x, y, source / "split.csv" if labelled else None)
     if source.suffix == ".pt":
         return _load_pt(source), ()
     if source.suffix != ".npz":

@@ -83,13 +83,12 @@ def headed(rows: pandas.DataFrame, file: str) -> pandas.DataFrame:
     return rows.iloc[1:].set_axis(names, axis=1).reset_index(drop=True)
 
 
-def cells(path: Path, ragged: bool = False, blank: bool = False) -> pandas.DataFrame:
+def cells(path: Path, ragged: bool = False) -> pandas.DataFrame:
     """The stripped cells of each line, without a header, in columns 0, 1, ...
 
     The separator is the mark that splits the first lines into equally many cells, and the most.
     Files other than ``.csv`` and ``.tsv`` may have comments, lines that begin with # or % and a
-    space, and may be separated by spaces. So may a list of links, whose lines may differ in length
-    (``ragged``). A list of labels may have empty lines (``blank``).
+    space, and may be separated by spaces. So may a list of links, whose lines may differ in length.
     """
     content, is_csv = text(path), kind(path) in (".csv", ".tsv")
     content = re.sub(r"(?m)^ +$" + r"|^[#%]+([ \t].*)?(\n|\Z)" * (not is_csv), "", content)
@@ -100,11 +99,11 @@ def cells(path: Path, ragged: bool = False, blank: bool = False) -> pandas.DataF
     with reading(path, "a table", path.name, "Put cells with separators or line breaks in quotes"):
         split = csv.reader(lines, delimiter=mark, strict=True)
         rows = [[*map(str.strip, row)] for row in (map(str.split, lines) if is_spaced else split)]
-    rows = [row or [""] for row in rows if blank or any(row)]
+    rows = [row for row in rows if any(row)]
     if not rows:
         raise InputError.plain(path.name, "the file is empty", "Write a line for each row")
     wrong = [number for number, row in enumerate(rows) if len(row) != len(rows[0])]
-    if wrong and not (ragged or blank):
+    if wrong and not ragged:
         row = f"row {wrong[0]} has {len(rows[wrong[0]])} cell(s), and the first line has"
         count = f"({counted(len(wrong), 'row')} of {len(rows) - 1} are wrong)"
         raise InputError.plain(path.name, f"{row} {len(rows[0])} {count}")
