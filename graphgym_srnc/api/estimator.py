@@ -89,16 +89,12 @@ class Estimator(BaseEstimator):
                 ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and ``train_mask`` ``[V]``.
                 ``val_mask`` and ``test_mask`` are optional. Masks hold booleans, or 0 and 1.
                 Labels are integers or strings; -1, NaN, None, an empty string and words such
-                as ``?`` mean no label.
-                Classes without a training node are unknown. Labels outside the masks
-                are not used, except to infer ``open_set`` if it is None: there is an unknown class
-                if any node has a label that no training node has.
+                as ``?`` mean no label. Classes without a training node are unknown. Labels outside
+                the masks are only used to infer ``open_set`` if it is None: there is an unknown
+                class if any node has a label that no training node has.
             target: another graph to predict; its labels are optional. ``val_mask`` and
                 ``test_mask`` are then those of the target, and the source's ``val_mask`` is held
                 out. Without a ``train_mask`` all labelled source nodes are training nodes.
-
-        Returns:
-            The fitted estimator itself.
 
         Raises:
             InputError: a parameter, a graph or its labels are invalid.
@@ -162,12 +158,7 @@ class Estimator(BaseEstimator):
 
     @plain()
     def save(self, path: str | os.PathLike) -> None:
-        """Save the trained model to one file that ``load`` reads.
-
-        The file is written completely or not at all.
-
-        Args:
-            path: the file.
+        """Save the trained model to one file that ``load`` reads, completely or not at all.
 
         Raises:
             InputError: the file cannot be written.
@@ -198,12 +189,10 @@ class Estimator(BaseEstimator):
             if task.oracle is not None:
                 return task.oracle, original_labels(task.oracle)
         elif not isinstance(source, Data):
-            raise InputError.plain(
-                "source",
-                f"fit needs a ShiftTask or a PyG Data, not a {type(source).__name__}",
-                "Make one with from_frames or from_networkx, take dataset[0] of a data set of PyG, "
-                "or use OnNodes with GridSearchCV",
-            )
+            message = f"fit needs a ShiftTask or a PyG Data, not a {type(source).__name__}"
+            hint = "Make one with from_frames or from_networkx, take dataset[0] of a data set of "
+            hint += "PyG, or use OnNodes with GridSearchCV"
+            raise InputError.plain("source", message, hint)
         elif not self._method.oracle:
             own = getattr(source, "feature_names", None)
             names.check_features(own, getattr(target, "feature_names", None), "target: x")
@@ -247,10 +236,10 @@ class Estimator(BaseEstimator):
 
 def _tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
     """Print an episode and its score, if there is one."""
-    scores = {part: getattr(episode, part).get("micro_f1") for part in ("val", "test")}
-    shown = (f", {part} {100 * score:.1f}" for part, score in scores.items() if score is not None)
-    line = f"{type(method).__name__}: episode {episode.number} of {method.planned}"
-    tell(line + "".join(shown), sys.stderr)
+    score = episode.val.get("micro_f1", episode.test.get("micro_f1"))
+    shown = "" if score is None else f", Micro-F1 {100 * score:.1f}"
+    line = f"{type(method).__name__}: episode {episode.number} of {method.planned}{shown}"
+    tell(line, sys.stderr)
 
 
 def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[str, Any]:
@@ -261,14 +250,10 @@ def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[
     known_only = task.open_set and not bool((label == task.num_known).any())
     needs_cut = known_only and method.prior is None and method.cut != "share"
     if needs_cut and not len(label):
-        raise InputError.plain(
-            "val_mask",
-            "no validation node is left to set the unknown-class threshold",
-            "Add a val_mask, or label at least two nodes of a class",
-        )
+        message = "no validation node is left to set the unknown-class threshold"
+        hint = "Add a val_mask, or label at least two nodes of a class"
+        raise InputError.plain("val_mask", message, hint)
     if rules["selection"] == "auto":
-        by_score = len(label) and not known_only
-        rules["selection"] = (
-            "last" if needs_cut else "target_val" if by_score else "target_modularity"
-        )
+        by_score = "target_val" if len(label) and not known_only else "target_modularity"
+        rules["selection"] = "last" if needs_cut else by_score
     return rules

@@ -39,9 +39,8 @@ def from_frames(
 ) -> Data:
     """Convert two pandas frames to a graph for :meth:`~graphgym_srnc.api.Estimator.fit`.
 
-    ``graphgym-srnc data make`` makes the same graph of the same tables. ``notes`` of the result
-    says which columns are read. Warnings say which columns are not read, which cells differ from
-    how they are written, and what was left out.
+    ``graphgym-srnc data make`` makes the same graph of the same tables. Warnings say which columns
+    are not read, which cells differ from how they are written, and what was left out.
 
     Args:
         nodes: one row per node. The index holds the ids, unless it only counts the rows and there
@@ -51,7 +50,7 @@ def from_frames(
         label: column of the classes; empty or missing cells mean no label. By default a column with
             a usual name such as ``label``; ``none`` = there is none.
         split: column of ``train``, ``val``, ``test`` or nothing; by default ``split``.
-        ends: the two columns of ids in ``edges``; by default chosen by their names and cells.
+        ends: the two columns of ids in ``edges``; by default the only two, or those of usual names.
         text: columns of text, which become TF-IDF features.
         numbers: columns of numbers, which are standardised. By default all, if no other feature is
             chosen.
@@ -79,26 +78,24 @@ def from_frames(
         if not isinstance(frame, pandas.DataFrame):
             found = f"it is a {type(frame).__name__}"
             raise InputError.plain(name, found, "Give a pandas.DataFrame")
-        names = pandas.Index([str(column).strip() for column in frame.columns])
         if not len(frame):
             raise InputError.plain(name, "the frame has no rows")
-        if not names.is_unique:
-            found = f"two columns have the same name, {names[names.duplicated()][0]}"
-            raise InputError.plain(name, found, "Give each column its own name")
+        if len({str(column).strip() for column in frame}) < frame.shape[1]:
+            hint = "Give each column its own name"
+            raise InputError.plain(name, "two columns have the same name", hint)
     nodes, edges = (
-        frame.set_axis([str(name).strip() for name in frame.columns], axis=1)
-        for frame in (nodes, edges)
+        frame.set_axis([str(name).strip() for name in frame], axis=1) for frame in (nodes, edges)
     )
     if "" not in nodes:
         nodes.insert(0, "", nodes.index.to_flat_index())
     chosen = {"text": text, "numbers": numbers, "categories": categories}
     named: dict[str, Any] = {name: _list(given) for name, given in chosen.items() if len(given)}
     recipe = getattr(like, "recipe", None)
-    if like is not None:
-        if not recipe:
-            found = "this graph does not say how its features were made"
-            raise InputError.plain("like", found, "Give a graph that from_frames returned")
+    if recipe:
         named, spectral = {}, 0
+    elif like is not None:
+        found = "this graph does not say how its features were made"
+        raise InputError.plain("like", found, "Give a graph that from_frames returned")
     elif not named and not spectral:
         named = {"numbers": ["*"]}
     if not label and not frames.usual(nodes, COLUMNS):
@@ -173,10 +170,10 @@ def _graph(
     try:
         made = frames.graph(found, x)
     except InputError as error:
-        raise joined([_renamed(one) for one in each(error)]) from error
-    graph = Data(
-        x=torch.from_numpy(made.features.toarray()), edge_index=torch.from_numpy(made.edges)
-    )
+        errors = ((_in_python(one.key).strip("="), one.message) for one in each(error))
+        raise joined([InputError.plain(key, _in_python(text)) for key, text in errors]) from error
+    x, edge_index = map(torch.from_numpy, (made.features.toarray(), made.edges))
+    graph = Data(x=x, edge_index=edge_index)
     graph.ids, graph.feature_names = found.table[found.name("id")].tolist(), list(made.words)
     graph.recipe = made.recipe
     if made.labels is not None and any(made.labels):
@@ -193,10 +190,6 @@ def _graph(
     return graph
 
 
-def _renamed(error: InputError) -> InputError:
-    """An error of ``data make`` with the names of Python's arguments."""
-    return InputError.plain(_in_python(error.key).replace("=", ""), _in_python(error.message))
-
-
 def _in_python(text: str) -> str:
+    """A text of ``data make`` with the names of Python's arguments."""
     return re.sub(r"--([a-z][a-z-]*)", lambda found: found[1].replace("-", "_") + "=", text)

@@ -75,8 +75,7 @@ def num_nodes(source: Path) -> int | None:
 
 def unread(fields: Mapping[str, Any], read: Sequence[str] = READ) -> str:
     """Names of the fields of a graph that are not ``read``; empty if there is none."""
-    ignored = {*read} | ({"num_nodes"} if fields.get("num_nodes") == len(fields["x"]) else set())
-    return listed([plain(name) for name in fields if name not in ignored], most=50)
+    return listed([plain(name) for name in fields if name not in (*read, "num_nodes")], most=50)
 
 
 def as_data(fields: Fields, key: str) -> Data:

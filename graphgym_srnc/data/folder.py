@@ -20,7 +20,6 @@ from graphgym_srnc.io import atomic, checksums
 
 TEXT = 2000  # longest text that a node keeps to be shown, in characters
 DENSE = 0.3  # share of features other than zero above which they are stored as a dense array
-LARGE = 2**30  # bytes of features that are always dense: no small file is to need much memory
 RECIPE = "recipe.json"  # how the features were made, so that another table gets the same columns
 # The files of a graph folder and of the example tables.
 OURS = {"nodes.csv", "edges.csv", "features.npy", "features.npz", "words.txt", "labels.csv"}
@@ -126,11 +125,10 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
             column = pandas.Series([*map(one_line, cells)], name=what, dtype=object)
             tables[name] = column[column != ""].rename_axis("node").reset_index()
     features = graph.features.astype(np.float32)
-    size = math.prod(features.shape)
     with whole(out, overwrite, option) as folder:
         for name, table in tables.items():
             table.to_csv(folder / name, index=False, lineterminator="\n")
-        if features.nnz > DENSE * size or 4 * size > LARGE:
+        if features.nnz > DENSE * math.prod(features.shape):
             np.save(folder / "features.npy", features.toarray(), allow_pickle=False)
         else:
             sp.save_npz(folder / "features.npz", features)

@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Callable, Iterator, NamedTuple, Sequence
+from typing import Callable, NamedTuple, Sequence
 
 import numpy as np
 import pandas
@@ -21,7 +19,7 @@ from graphgym_srnc.data import features, labels
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.data.read import NAMELESS, is_counter
-from graphgym_srnc.errors import Collected, InputError, reading, renamed
+from graphgym_srnc.errors import Collected, InputError
 
 # Usual names of columns of ids and of the ends of links, in lower case, the most usual first.
 IDS = ("id", "_id", "node_id", "nodeid", "node", "key")
@@ -36,10 +34,7 @@ FEW = 4  # maximum number of classes that may have one label each, as when label
 
 
 class Options(NamedTuple):
-    """What the user says about a node table and its links; empty = chosen by names and cells.
-
-    The fields are those of :func:`graphgym_srnc.from_frames`.
-    """
+    """Options of :func:`graphgym_srnc.from_frames`; empty = chosen by names and cells."""
 
     id: str = ""
     label: str = ""
@@ -122,31 +117,19 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     own = {"embedding": extra[table.index]} if extra is not None else {}
     if options.spectral:
         own["spectral"] = features.spectral(found.edges, len(table), options.spectral)
-    with _reading_recipe(options.like):
-        blocks, names = features.apply(recipe, table)
-        for kind, array in own.items():
-            blocks.append(sp.csr_matrix(array))
-            names += [f"{kind} {number}" for number in range(array.shape[1])]
-        widths = [block.shape[1] for block in blocks]
-        if widths != recipe.setdefault("widths", widths):
-            message = f"this graph has {widths} features, the earlier one {recipe['widths']}"
-            raise InputError.plain("--like", message, "Give the same columns and --embeddings")
-        joined = features.joined(blocks, recipe)
-        recipe |= {"embeddings": extra is not None, "spectral": options.spectral}
-        text = features.documents(table, recipe["text"]["columns"]) if "text" in recipe else None
-        words, ids = [*map(one_line, names)], found.column("id") or []  # ids as they are written
-        return Graph(found.edges, joined, words, ids, text, found.labels, found.parts, recipe)
-
-
-@contextlib.contextmanager
-def _reading_recipe(like: features.Recipe | None) -> Iterator[None]:
-    """Name the recipe, which may have been edited, in the errors of this block."""
-    if like is None:
-        yield
-    else:
-        keys = dict.fromkeys(("--text", "--numbers", "--categories"), "--like")
-        with reading(Path("it"), "an earlier graph with its recipe", "--like"), renamed(keys):
-            yield
+    blocks, names = features.apply(recipe, table)
+    for kind, array in own.items():
+        blocks.append(sp.csr_matrix(array))
+        names += [f"{kind} {number}" for number in range(array.shape[1])]
+    widths = [block.shape[1] for block in blocks]
+    if widths != recipe.setdefault("widths", widths):
+        message = f"this graph has {widths} features, the earlier one {recipe['widths']}"
+        raise InputError.plain("--like", message, "Give the same columns and --embeddings")
+    joined = features.joined(blocks, recipe)
+    recipe["spectral"] = options.spectral
+    text = features.documents(table, recipe["text"]["columns"]) if "text" in recipe else None
+    words, ids = [*map(one_line, names)], found.column("id") or []  # ids as they are written
+    return Graph(found.edges, joined, words, ids, text, found.labels, found.parts, recipe)
 
 
 def _find_named(found: Look) -> None:
@@ -289,15 +272,14 @@ def _find_features(found: Look, others: bool) -> None:
         numbers = features.number_columns(table, [*found.roles])
         found.roles |= dict.fromkeys(numbers, "number")
     if options.like is not None:
-        with _reading_recipe(options.like):
-            found.recipe = recipe = dict(options.like)
-            if recipe.get("spectral"):
-                message = "spectral features cannot be made for another graph"
-                raise InputError.plain("--like", message, "Use a graph without --spectral")
-            kinds = [kind for kind in ROLES if kind in recipe]
-            roles = {name: ROLES[kind] for kind in kinds for name in recipe[kind]["columns"]}
-            found.roles = roles | found.roles
-            found.notes += features.drift(recipe, table)
+        found.recipe = recipe = dict(options.like)
+        if recipe.get("spectral"):
+            message = "spectral features cannot be made for another graph"
+            raise InputError.plain("--like", message, "Use a graph without --spectral")
+        kinds = [kind for kind in ROLES if kind in recipe]
+        roles = {name: ROLES[kind] for kind in kinds for name in recipe[kind]["columns"]}
+        found.roles = roles | found.roles
+        found.notes += features.drift(recipe, table)
     else:
         chosen = options.text, options.words, numbers, options.categories
         found.recipe = features.learn(table, *chosen)

@@ -6,15 +6,12 @@
 from __future__ import annotations
 
 import csv
-import difflib
-import gzip
 import io
 import itertools
 import json
 import re
 import sys
 import zipfile
-import zlib
 from functools import cache
 from pathlib import Path
 from typing import Any, Collection
@@ -39,8 +36,8 @@ Records = tuple[list[Record], list[Record]]  # of nodes and of links
 
 
 def kind(path: Path) -> str:
-    """The suffix of a file in lower case, without ``.gz``."""
-    return Path(path.name.lower().removesuffix(".gz")).suffix
+    """The suffix of a file in lower case."""
+    return path.suffix.lower()
 
 
 def table(
@@ -122,7 +119,7 @@ def _fit(content: str, separator: str) -> tuple[int, int]:
 
 
 def text(path: Path) -> str:
-    """The content of a UTF-8 file, perhaps a ``.gz``, with line feeds at the end of its lines."""
+    """The content of a UTF-8 file, with line feeds at the end of its lines."""
     content = binary(path)
     encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     with reading(path, "text in UTF-8", path.name, "Save it as UTF-8; in Excel, as CSV UTF-8"):
@@ -133,16 +130,12 @@ def text(path: Path) -> str:
 
 
 def binary(path: Path) -> bytes:
-    """The bytes of a file, unpacked if it is a ``.gz``."""
+    """The bytes of a file."""
     try:
-        content = regular(path).read_bytes()
-        return gzip.decompress(content) if path.suffix == ".gz" else content
-    except (OSError, EOFError, zlib.error) as error:
-        cause = getattr(error, "strerror", None) or str(error)
-        beside = [file.name for file in path.parent.glob("*")]
-        near = ", ".join(difflib.get_close_matches(path.name, beside, 3))
-        hint = f"Did you mean {near}?" * (isinstance(error, FileNotFoundError) and bool(near))
-        raise InputError.plain(str(path), f"the file cannot be read ({cause})", hint) from error
+        return regular(path).read_bytes()
+    except OSError as error:
+        message = f"the file cannot be read ({error.strerror})"
+        raise InputError.plain(str(path), message) from error
 
 
 def is_counter(cells: pandas.Series) -> bool:

@@ -15,21 +15,13 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
-from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage, NodeStorage
+from torch_geometric.data.storage import BaseStorage, GlobalStorage
 
 from graphgym_srnc.data import limits
 from graphgym_srnc.errors import reading
 from graphgym_srnc.io.atomic import regular
 
-DATA_CLASSES = (
-    Data,
-    DataEdgeAttr,
-    DataTensorAttr,
-    GlobalStorage,
-    BaseStorage,
-    NodeStorage,
-    EdgeStorage,
-)
+DATA_CLASSES = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, BaseStorage)
 """What a saved ``Data`` consists of beside tensors."""
 
 HINT = "If you trust the author of these files, read them with --trust"
