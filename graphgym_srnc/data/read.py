@@ -114,8 +114,8 @@ def _fit(content: str, separator: str) -> tuple[int, int]:
         counts = [len(row) for row in itertools.islice(lines, 20) if row]
     except csv.Error:
         counts = []
-    in_first = content.partition("\n")[0].count(separator) + 1
-    return counts[0] if len(set(counts)) == 1 else 0, in_first
+    is_regular = len(set(counts)) == 1 and counts[0] > 1
+    return counts[0] if is_regular else 0, content.partition("\n")[0].count(separator)
 
 
 def text(path: Path) -> str:
