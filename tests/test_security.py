@@ -10,6 +10,7 @@ import socket
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch_geometric.data.download
 from conftest import make_task
@@ -224,13 +225,13 @@ def test_overwrite_replaces_whole_folders_of_runs(tmp_path):
 
 def test_a_table_of_others_is_taken_as_it_is(tmp_path, capsys):
     for name, text in (
-        ("edges.csv", "0,1\n1,2\n"),
-        ("features.csv", "1,0\n0,1\n1,1\n"),
-        ("labels.csv", "0\n1\n0\n"),
+        ("edges.csv", "from,to\n0,1\n1,2\n"),
+        ("labels.csv", "node,label\n0,0\n1,1\n2,0\n"),
     ):
         (tmp_path / name).write_text(text)
+    np.save(tmp_path / "features.npy", np.eye(3))
     first = files.load(tmp_path)[0]["edge_index"].tolist()
-    (tmp_path / "edges.csv").write_text("0,1\n0,2\n")
+    (tmp_path / "edges.csv").write_text("from,to\n0,1\n0,2\n")
     assert files.load(tmp_path)[0]["edge_index"].tolist() != first
     assert "is no longer as" not in capsys.readouterr().err
 
