@@ -89,7 +89,8 @@ def _foreign(out: Path) -> str:
     for path in sorted(out.iterdir(), key=lambda path: (path.name in OURS, path.name)):
         if path.name not in ours or path.is_symlink() or not path.is_file():
             return f"contains {path.name}, which graphgym-srnc did not write"
-    return "".join(f"contains an edited {name}" for name in changed(out)[:1])
+    edited = [name for name in changed(out) if (out / name).exists()]
+    return f"contains an edited {edited[0]}" if edited else ""
 
 
 @contextlib.contextmanager

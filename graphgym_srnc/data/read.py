@@ -156,7 +156,7 @@ def _excel(path: Path, notes: list[str]) -> pandas.DataFrame:
         limits.check(path, sum(member.file_size for member in archive.infolist()))
     with pandas.ExcelFile(path, engine="openpyxl") as book:
         if others := book.sheet_names[1:]:
-            notes.append(f"{path.name}: not read: the sheets {listed(map(str, others))}")
+            notes.append(f"{path.name}: not read: the sheets {listed(others)}")
         rows = book.parse(header=None, dtype=object, na_filter=False).map(_cell)
     return rows.loc[(rows != "").any(axis=1), (rows != "").any()]
 
