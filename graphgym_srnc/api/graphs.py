@@ -172,8 +172,8 @@ def _graph(
     except InputError as error:
         errors = ((_in_python(one.key).strip("="), one.message) for one in each(error))
         raise joined([InputError.plain(key, _in_python(text)) for key, text in errors]) from error
-    x, edge_index = map(torch.from_numpy, (made.features.toarray(), made.edges))
-    graph = Data(x=x, edge_index=edge_index)
+    dense, edge_index = map(torch.from_numpy, (made.features.toarray(), made.edges))
+    graph = Data(x=dense, edge_index=edge_index)
     graph.ids, graph.feature_names = found.table[found.name("id")].tolist(), list(made.words)
     graph.recipe = made.recipe
     if made.labels is not None and any(made.labels):

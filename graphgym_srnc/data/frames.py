@@ -95,7 +95,7 @@ def look(
     step = found.problems.step
     found.rows, found.table = len(nodes), nodes.reset_index(drop=True)
     _find_named(found)
-    ids = {*found.column("id"), *found.ids}
+    ids = {*(found.column("id") or ()), *found.ids}
     for each in (_find_label, _one_row_for_each_id):
         with step():
             each(found)
