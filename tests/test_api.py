@@ -12,7 +12,6 @@ import re
 import runpy
 import sys
 import threading
-from functools import partial
 from pathlib import Path
 
 import networkx
@@ -30,7 +29,7 @@ from torch_geometric.data import Data
 import graphgym_srnc
 from graphgym_srnc import api, methods, plot, shifts
 from graphgym_srnc.api import make, parameters
-from graphgym_srnc.backbones import EncoderSpec, dgi
+from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.options import options
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.errors import InputError
@@ -191,27 +190,6 @@ def test_all_that_was_fitted_comes_back(fitted):
         assert again.classes_.dtype == model.classes_.dtype
         assert again.classes_.tolist() == model.classes_.tolist()
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(OTHER), model.predict(OTHER))
-
-
-@pytest.mark.parametrize(
-    "name, changes",
-    [
-        ("SRNC", {"backbone": "gat", "heads": 2, "smoothing": 2}),
-        ("SRNCPlus", {"backbone": "dgi", "spare": 3}),
-        ("ERM", {"backbone": "mlp", "layers": 1}),
-        ("ERM", {"score": "gnnsafe", "layers": 3}),
-        ("StruRW", {"score": "openmax", "backbone": "sage"}),
-    ],
-)
-def test_options_that_change_what_is_built(tmp_path, monkeypatch, name, changes):
-    monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
-    model = tiny(name, **changes).fit(make_task())
-    model.save(tmp_path / "model.pt")
-    task = make_task()
-    again = graphgym_srnc.load(tmp_path / "model.pt")
-    assert np.array_equal(again.predict_proba(OTHER), model.predict_proba(OTHER))
-    hit = again.predict(task.target)[task.test] == np.array([0, 1, -1])[task.target.y[task.test]]
-    assert hit.mean() == pytest.approx(model.record_.test["micro_f1"])
 
 
 # ---- scikit-learn's habits ----
