@@ -192,7 +192,7 @@ NASTY += ["!!python/object/apply:os.mkdir [../ran]"]
 
 TEXT = {"encoding": ["utf-8", "utf-8-sig", "utf-16", "latin-1"], "quoting": [0, 1]}
 TEXT |= {"sep": ",;\t|", "lineterminator": ["\n", "\r\n", "\r"]}
-TABLES = {"csv": "to_csv", "csv.gz": "to_csv", "xlsx": "to_excel", "parquet": "to_parquet"}
+TABLES = {"csv": "to_csv", "xlsx": "to_excel", "parquet": "to_parquet"}
 READ = "data make --text title --numbers size --categories land --label team --id key --out new"
 NODE = torch.arange(30)
 TENSORS = {"x": torch.eye(30), "y": NODE % 3, "edge_index": torch.stack([NODE, NODE.roll(1)])}

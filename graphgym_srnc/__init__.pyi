@@ -74,7 +74,7 @@ class A2GNN(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class ADAlign(Estimator):
@@ -125,7 +125,7 @@ class ADAlign(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class CMD(Estimator):
@@ -170,7 +170,7 @@ class CMD(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class CORAL(Estimator):
@@ -215,7 +215,7 @@ class CORAL(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class DANN(Estimator):
@@ -260,7 +260,7 @@ class DANN(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class DOC(Estimator):
@@ -307,7 +307,7 @@ class DOC(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class ERM(Estimator):
@@ -359,7 +359,7 @@ class ERM(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class G2Pxy(Estimator):
@@ -403,7 +403,7 @@ class G2Pxy(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class GRADE(Estimator):
@@ -449,7 +449,7 @@ class GRADE(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class IID(Estimator):
@@ -501,7 +501,7 @@ class IID(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class MMD(Estimator):
@@ -546,7 +546,7 @@ class MMD(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class NODESafe(Estimator):
@@ -596,7 +596,7 @@ class NODESafe(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class OpenWGL(Estimator):
@@ -642,7 +642,7 @@ class OpenWGL(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class PairAlign(Estimator):
@@ -689,7 +689,7 @@ class PairAlign(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class PGL(Estimator):
@@ -735,7 +735,7 @@ class PGL(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class SRGNN(Estimator):
@@ -780,7 +780,7 @@ class SRGNN(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class SRNC(Estimator):
@@ -850,7 +850,7 @@ class SRNC(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class SRNCPlus(Estimator):
@@ -920,7 +920,7 @@ class SRNCPlus(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class StruRW(Estimator):
@@ -965,7 +965,7 @@ class StruRW(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class UAGA(Estimator):
@@ -1011,7 +1011,7 @@ class UAGA(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...
 
 class UDAGCN(Estimator):
@@ -1059,5 +1059,5 @@ class UDAGCN(Estimator):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[Callback] = (),
-        verbose: int = False,
+        verbose: bool = False,
     ) -> None: ...

@@ -170,9 +170,10 @@ def test_two_commands_at_one_name(tmp_path, capsys, monkeypatch):
 def test_runs_of_other_data_are_not_pooled(tmp_path, capsys):
     graph, edges, out = make_graph(), tmp_path / "mine" / "edges.csv", tmp_path / "out"
     edges.parent.mkdir()
-    np.savetxt(edges, graph.edge_index.T.numpy(), fmt="%d", delimiter=",")
+    header = {"header": "from,to", "comments": ""}
+    np.savetxt(edges, graph.edge_index.T.numpy(), fmt="%d", delimiter=",", **header)
     np.save(edges.with_name("features.npy"), graph.x.numpy())
-    edges.with_name("labels.csv").write_text("".join(f"{label}\n" for label in graph.y.tolist()))
+    np.save(edges.with_name("labels.npy"), graph.y.numpy())
     keys = "--name one dataset.format file file.num_val 20 file.num_test 20 file.num_unseen 1"
     words = [*keys.split(), "dataset.name", str(edges.parent)]
     assert erm(out, *words) == 0

@@ -67,7 +67,7 @@ def test_names_of_strangers_steer_nothing(tmp_path, unchanged_globals, monkeypat
     folder.mkdir()
     np.save(folder / "features.npy", graph.x.numpy())
     for name, rows in {
-        "edges.csv": graph.edge_index.T.tolist(),
+        "edges.csv": [("from", "to"), *graph.edge_index.T.tolist()],
         "nodes.csv": [("id",), *((f"=1+{node}",) for node in range(120))],
         "labels.csv": [
             ("node", "label"),
@@ -128,8 +128,8 @@ def test_indices_outside_their_matrix_are_refused(tmp_path):
     torch.save(fields | {"x": wild}, tmp_path / "a.pt")
     folder = tmp_path / "folder"
     folder.mkdir()
-    np.savetxt(folder / "edges.csv", graph.edge_index.T, fmt="%d", delimiter=",")
-    np.savetxt(folder / "labels.csv", graph.y, fmt="%d")
+    np.save(folder / "edges.npy", graph.edge_index)
+    np.save(folder / "labels.npy", graph.y)
     sp.save_npz(folder / "features.npz", lost)
     for place in (tmp_path / "a.pt", folder):
         with pytest.raises(InputError):

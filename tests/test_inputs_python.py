@@ -49,6 +49,10 @@ def numbers(data: Data, other: Data | None = None, name: str = "ERM", **changes)
         return model.predict_proba(graph(1) if other is None else other)
 
 
+def accuracy(model: api.Estimator, data: Data) -> float:
+    return float((model.predict(data) == data.y.numpy()).mean())
+
+
 @pytest.fixture(scope="module")
 def expected() -> np.ndarray:
     return numbers(graph())
@@ -88,9 +92,7 @@ def test_two_graphs_with_features_of_other_names(tmp_path):
         assert len(each.predict(graph(1, feature_names=names))) == V
         assert len(each.predict(graph(1))) == V
         other = graph(1, feature_names=[*"abcdeg"])
-        assert "feature 5 is 'g', not 'f'" in refused("graph: x", each.predict, other)
-        other = graph(1, feature_names=names[::-1])
-        assert "in another order" in refused("graph: x", each.transform, other)
+        assert "feature 5 is 'g', and 'f' in training" in refused("graph: x", each.predict, other)
     refused("target: x", tiny().fit, graph(feature_names=names), other)
 
 
@@ -158,11 +160,11 @@ SCALINGS = {
 def test_accuracy_does_not_depend_on_the_magnitude(name):
     data, other = (graph(seed, x=graph(seed).x.double()) for seed in (0, 1))
     model = tiny(steps=40, open_set=False).fit(data)
-    expected = model.accuracy(data), model.accuracy(other)
+    expected = accuracy(model, data), accuracy(model, other)
     assert min(expected) > 0.8
     data.x, other.x = SCALINGS[name](data.x), SCALINGS[name](other.x)
     model = tiny(steps=40, open_set=False).fit(data)
-    found = model.accuracy(data), model.accuracy(other)
+    found = accuracy(model, data), accuracy(model, other)
     assert not model.warnings_ and found == pytest.approx(expected, abs=0.05)
 
 
@@ -209,7 +211,6 @@ def whole_use(tmp_path, context) -> list[np.ndarray]:
         model.save(path)
         for each in (model, graphgym_srnc.load(path)):
             found += [each.predict_proba(other), each.predict(other), each.transform(other)]
-            found.append(each.accuracy(other))
         assert before == torch_settings()
     return [*found, graphgym_srnc.load(path).predict_proba(other)]
 
@@ -237,11 +238,8 @@ NO_MASKS = {
 
 
 @by_name(MASKS)
-def test_masks(value, tmp_path, expected, model):
+def test_masks(value, tmp_path, expected):
     assert np.array_equal(numbers(graph(train_mask=value)), expected)
-    accuracy = model.accuracy(graph(1, test_mask=RIGHT))
-    assert model.accuracy(graph(1, test_mask=value)) == accuracy
-    assert model.accuracy(graph(1), torch.where(RIGHT, Y, -1)) == accuracy
     torch.save(graph(train_mask=torch.as_tensor(value)).to_dict(), tmp_path / "graph.pt")
     np.savez(tmp_path / "graph.npz", **graph(train_mask=np.asarray(value)).to_dict())
     for name in ("graph.pt", "graph.npz"):
@@ -250,9 +248,8 @@ def test_masks(value, tmp_path, expected, model):
 
 
 @by_name(NO_MASKS)
-def test_what_is_no_mask(value, tmp_path, model):
+def test_what_is_no_mask(value, tmp_path):
     refused("train_mask", tiny().fit, graph(train_mask=value))
-    refused("test_mask", model.accuracy, graph(test_mask=value))
     refused("val_mask", tiny().fit, graph(), graph(1, val_mask=value))
     if isinstance(value, torch.Tensor):
         torch.save(graph(train_mask=value).to_dict(), tmp_path / "graph.pt")
@@ -277,12 +274,11 @@ def test_labels_in_another_form(value, expected):
 
 
 @pytest.mark.parametrize("none", [-1, float("nan"), pandas.NA], ids=str)
-def test_a_missing_label(none, expected, model):
+def test_a_missing_label(none, expected):
     y = [*Y.tolist()[:30], *[none] * (V - 30)]
     names = [*NAMES[:30], *[none] * (V - 30)]
     for given_labels in (y, names, np.array(names, dtype=object)):
         assert np.array_equal(numbers(graph(y=given_labels)), expected)
-    assert model.accuracy(graph(1), y) == model.accuracy(graph(1, test_mask=NODES < 30))
     refused("train_mask", tiny().fit, graph(y=y, train_mask=NODES < 31))
 
 
@@ -303,11 +299,10 @@ WRONG_LABELS = [*([0, 1, value] for value in WRONG), ["a", "b", 0.5], ["a", "b",
 
 
 @pytest.mark.parametrize("y", WRONG_LABELS, ids=lambda y: str(y)[:30])
-def test_labels_that_are_refused(y, model):
+def test_labels_that_are_refused(y):
     y = y * (V // 3)
     refused("y", tiny().fit, graph(y=y))
     refused("y", tiny().fit, graph(), graph(1, y=y))
-    refused("y", model.accuracy, graph(), y)
     refused("labels", OnNodes(tiny(), graph()).fit, range(V), y)
 
 
@@ -323,24 +318,19 @@ NO_LABELS = {
 
 
 @by_name(NO_LABELS)
-def test_arrays_that_are_no_labels(value, tmp_path, model):
+def test_arrays_that_are_no_labels(value, tmp_path):
     refused("y", tiny().fit, graph(y=value))
-    refused("y", model.accuracy, graph(), value)
     if isinstance(value, torch.Tensor):
         torch.save(graph(y=value).to_dict(), tmp_path / "graph.pt")
         refused("y", shifts.find("file"), path=str(tmp_path / "graph.pt"), labels_per_class=2)
 
 
-def test_labels_that_are_hidden_absent_or_of_another_kind(model):
+def test_labels_that_are_hidden_or_absent():
     y = np.ma.array(Y.numpy(), mask=NODES.numpy() >= 30)
     assert labels(y, V, "y").tolist() == torch.where(NODES < 30, Y, -1).tolist()
-    by_name = tiny(open_set=False).fit(graph(y=NAMES))
     for y in (torch.full((V,), -1), [None] * V, [""] * V, torch.full((V,), torch.nan), None):
         fitted = tiny(open_set=False).fit(graph(y=NAMES), graph(1, y=y))
         assert fitted.classes_.tolist() == ["a", "b", "c"]
-    assert "words" in refused("y", model.accuracy, graph(), NAMES)
-    assert "words" in refused("y", by_name.accuracy, graph(y=Y))
-    assert by_name.accuracy(graph(1), NAMES) == model.accuracy(graph(1))
 
 
 def network(values: list[Any]) -> networkx.Graph:
@@ -392,12 +382,12 @@ def test_nodes_of_on_nodes():
     on_nodes = OnNodes(tiny(open_set=False), graph())
     found = on_nodes.fit(nodes, y[:18]).predict_proba(nodes)
     assert np.array_equal(found, numbers(graph(), graph())[:18])
-    for wrong in (RIGHT, [0.5] * 18, ["a"] * 18, [V], [-1], [[0], [1, 2]], None, [10**30]):
+    for wrong in (RIGHT, [0.5] * 18, ["a"] * 18, [V], [-1], None, [10**30]):
         refused("nodes", on_nodes.fit, wrong, y[:18])
     for wrong in (y[:17], 1, None, [float("inf")] * 18, y[:36].reshape(18, 2)):
         refused("labels", on_nodes.fit, nodes, wrong)
     on_nodes.fit([*nodes, 0], [*y[:18], 0])
     text = refused("labels", on_nodes.fit, [*nodes, 0], [*y[:18], 1])
-    assert "node 0 has two different labels" in text
+    assert "two different labels" in text
     refused("train_mask", on_nodes.fit, nodes, [*NAMES[:17], float("nan")])
     refused("graph", OnNodes(tiny(), graph().x).fit, nodes, y[:18])

@@ -10,6 +10,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import make_task
 from test_cli import ERM, TINY, command, environment
@@ -38,11 +39,12 @@ def home(tmp_path_factory):
     for name, lines in {
         "nodes": [["id", "text"], *([id, f"text {id}"] for id in IDS)],
         "edges": [["from", "to"], *([v, (v + s) % len(IDS)] for v in nodes for s in (4, 8))],
-        "features": [[int(v % 4 == k) + v % 5 / 20 for k in range(4)] for v in nodes],
         "labels": [["node", "label"], *([v, "abc"[v % 4]] for v in nodes if v % 4 < 3)],
     }.items():
         with open(home / "g" / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows(lines)
+    features = [[int(v % 4 == k) + v % 5 / 20 for k in range(4)] for v in nodes]
+    np.save(home / "g" / "features.npy", features)
     words = "--name e erm.steps 50 gnn.dim_inner 8 dataset.format file file.labels_per_class 5"
     words = [*words.split(), "file.num_unseen", "1", "dataset.name", str(home / "g")]
     assert main(["run", "--out-dir", str(home / "results"), *FAST[:4], *words]) == 0
@@ -179,7 +181,7 @@ def test_a_file_and_a_folder_are_replaced_through_no_link(tmp_path):
         ("report results/e --overwrite --out", "results/e/0/model.safetensors"),
         ("predict results/e --overwrite --out", "g/nodes.csv"),
         ("predict results/e --overwrite --out", "link.csv"),
-        ("discover results/e --overwrite --csv", "g/features.csv"),
+        ("discover results/e --overwrite --csv", "g/edges.csv"),
         ("discover results/e --before mine.csv --overwrite --nodes", "mine.csv"),
         ("discover results/e --csv both.csv --nodes", "both.csv"),
         ("discover results/e --overwrite --figures", "results/e/0"),
@@ -212,23 +214,16 @@ def test_no_output_replaces_results_or_other_files(home, monkeypatch, capsys, wo
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_saved_model_and_its_card_replace_no_results(home, tmp_path):
+def test_a_saved_model_replaces_no_results(home):
     from graphgym_srnc import ERM
 
     model = ERM(hidden=4, steps=1, rounds=0).fit(make_task())
     run = home / "results" / "e" / "0"
     before = contents(home)
-    for path, card, key in (
-        (run / "model.safetensors", None, "path"),
-        (run / "result.json", None, "path"),
-        (tmp_path / "a.pt", run.parent / "summary.md", "card"),
-        (tmp_path / "a.pt", tmp_path / "a.pt", "card"),
-        (tmp_path / "a.pt", tmp_path / "card.json", "card"),
-    ):
-        with pytest.raises(InputError) as error:
-            model.save(path, card)
-        assert error.value.key == key
-    assert contents(home) == before and not list(tmp_path.iterdir())
+    for name in ("model.safetensors", "result.json"):
+        with pytest.raises(InputError, match="^path: .* belongs to results"):
+            model.save(run / name)
+    assert contents(home) == before
 
 
 def test_a_run_does_not_replace_the_config_that_it_reads(tmp_path, monkeypatch, capsys):

@@ -216,15 +216,8 @@ def test_every_file_form(tmp_path, monkeypatch):
     for code in blocks("python", page):
         exec(code, {})
     build = shifts.find("file")
-    single = re.search(r"`file\.path (\S+) file\.features (\S+)\s+file\.labels (\S+)`", page)
-    drawn = [
-        build(path=path, labels_per_class=5, num_unseen=1) for path in ("graph.pt", "graph.npz")
-    ]
-    drawn.append(
-        build(
-            path=single[1], features=single[2], labels=single[3], labels_per_class=5, num_unseen=1
-        )
-    )
+    sizes = {"labels_per_class": 5, "num_unseen": 1, "split": "random"}
+    drawn = [build(path=path, **sizes) for path in ("graph.pt", "graph.npz", "tables")]
     assert len({task.source.edge_index.size(1) for task in drawn}) == 1
     assert all(task.num_known == 2 for task in drawn)
     given = build(path="tables")

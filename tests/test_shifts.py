@@ -277,11 +277,9 @@ def test_file_kinds_agree(tmp_path):
         assert equal(task, found := own_file(path=str(tmp_path / name), **options))
     unseen = found.info["unseen"]
     assert found.class_names == tuple(c for i, c in enumerate("abc") if i not in unseen)
-    (tmp_path / "labels.txt").write_text("\n".join(str(y) for y in data.y.tolist()))
-    sp.save_npz(tmp_path / "features.npz", sp.csr_matrix(data.x.numpy()))
-    (tmp_path / "edges.txt").write_text("\n".join(edge.replace(",", " ") for edge in edges))
-    more = {"features": "features.npz", "labels": "labels.txt", "root": str(tmp_path)}
-    assert equal(task, own_file(path="edges.txt", **more, **options))
+    sp.save_npz(folder / "features.npz", sp.csr_matrix(data.x.numpy()))
+    (folder / "features.npy").unlink()
+    assert equal(task, own_file(path=str(folder), **options))
     (folder / "split.csv").write_text("node,part\n0,train\n1,train\n2,val\n3,val\n4,test\n5,test\n")
     assert own_file(path=str(folder)).test.tolist() == [4, 5]
 

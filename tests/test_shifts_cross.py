@@ -267,9 +267,10 @@ def saved(file: Path, fields: dict[str, np.ndarray]) -> str:
         torch.save(Data(**{key: torch.from_numpy(value) for key, value in fields.items()}), file)
     else:
         file.mkdir()
-        np.savetxt(file / "edges.csv", fields["edge_index"].T, fmt="%d", delimiter=",")
+        np.save(file / "edges.npy", fields["edge_index"])
         np.save(file / "features.npy", fields["x"])
-        (file / "labels.csv").write_text("label\n" + "".join(f"{c}\n" for c in fields["y"]))
+        lines = ["node,label", *(f"{node},{c}" for node, c in enumerate(fields["y"]))]
+        (file / "labels.csv").write_text("\n".join(lines))
     return str(file)
 
 

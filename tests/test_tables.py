@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import functools
-import hashlib
 import itertools
-import json
 import os
 import re
 import shlex
@@ -20,14 +18,15 @@ import networkx
 import numpy as np
 import pandas
 import pytest
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import build_parser, main
-from graphgym_srnc.data import features, folder, read
 from graphgym_srnc.data import files as data_files
+from graphgym_srnc.data import folder, read
 from graphgym_srnc.data import names as _names
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.io import checksums
 from graphgym_srnc.own import example
 from graphgym_srnc.own.tables import homogeneous
 
@@ -85,7 +84,7 @@ def rows_of(path: Path) -> list[list[str]]:
 
 def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):
     out = tmp_path / "graph"
-    options = ("--text", "title", "--min-nodes", 1, "--stop-words", "none")
+    options = ("--text", "title", "--min-nodes", 1)
     assert run("make", *files, *options, "--out", out) == 0
     text = capsys.readouterr().out
     assert "8 nodes, 7 links" in text and "6 labelled nodes of 3 classes" in text
@@ -95,7 +94,8 @@ def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):
     assert task.oracle is None and task.target.y_true.tolist() == [1, 0, 1, 0, -1, -1, 2, 2]
     assert (task.train.tolist(), task.val.tolist(), task.test.tolist()) == ([0, 1, 2], [3], [6])
     assert task.class_names == ("art", "law") and task.target.y[6] == task.unknown
-    names, learnt = _names.of_folder(out, 8, task.num_features), TfidfVectorizer()
+    names = _names.of_folder(out, 8, task.num_features)
+    learnt = TfidfVectorizer(stop_words="english")
     assert names.ids == IDS and names.texts == TITLES
     expected = learnt.fit_transform(TITLES).toarray()
     assert names.words == learnt.get_feature_names_out().tolist()
@@ -125,15 +125,6 @@ def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_pa
     np.testing.assert_allclose(everything.features.toarray(), blocks[0], atol=1e-12)
 
 
-def test_counts_and_stop_words_are_scikit_learns(split_free):
-    texts = ["\n".join(filter(None, pair)) for pair in zip(TITLES, LANDS)]
-    options = features.TextOptions(counts=True, max_words=4, min_nodes=2, stop_words="english")
-    made, _ = homogeneous.make_graph(*split_free, text=["title", "land"], words=options)
-    oracle = CountVectorizer(max_features=4, min_df=2, stop_words="english")
-    assert (made.features.toarray() == oracle.fit_transform(texts).toarray()).all()
-    assert made.words == oracle.get_feature_names_out().tolist() and made.texts == texts
-
-
 def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
     chosen = ("--text", "title", "--numbers", "size,year", "--categories", "land")
     assert run("make", *files, *chosen, "--out", tmp_path / "first") == 0
@@ -151,7 +142,7 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
     assert not (tmp_path / "second/labels.csv").exists()
     write(new, ("id", "size", "year", "land"), [(row[0], *row[2:]) for row in rows])
     assert run("make", new, links, "--like", tmp_path / "first", "--out", tmp_path / "third") == 2
-    assert "--like: the table has no column 'title'" in capsys.readouterr().err
+    assert "the table has no column 'title'" in capsys.readouterr().err
 
 
 def test_spectral_features_are_eigenvectors(split_free):
@@ -234,12 +225,9 @@ def test_what_is_there_is_replaced_only_on_demand(files, tmp_path, capsys):
     out = tmp_path / "graph"
     assert run("make", *files, "--text", "title", "--out", out) == 0
     before = contents(out)
-    digests = json.loads((out / folder.MARKER).read_text())["files"]
-    assert digests == {
-        name: hashlib.sha256(content).hexdigest()
-        for name, content in before.items()
-        if name != folder.MARKER
-    }
+    digests = checksums.read(out)
+    assert {checksums.FILE, *digests} == {*before}
+    assert all(digests[name] == checksums.of(before[name]) for name in digests)
     words = ("make", *files, "--numbers", "size", "--out", out)
     assert run(*words) == 2 and "--overwrite" in capsys.readouterr().err
     with pytest.raises(TypeError):  # a write that fails
@@ -303,8 +291,8 @@ def test_what_was_edited_by_hand_stays_and_is_told(files, tmp_path, capsys):
     assert folder.changed(out) == ["labels.csv"]
     assert run("make", *files, *words, "--out", out, "--overwrite") == 0
     assert folder.changed(out) == []
-    (out / folder.MARKER).write_text('{"files": {')
-    assert folder.changed(out) == [folder.MARKER]
+    (out / checksums.FILE).write_text("nothing")
+    assert folder.changed(out) == [checksums.FILE]
 
 
 def killed(number: int, replace: Callable) -> bool:
@@ -379,7 +367,7 @@ def test_the_page_of_the_manual_does_what_it_says(tmp_path, monkeypatch):
             assert main(command) == 0
         elif command[0] in ("predict", "discover", "run"):
             build_parser().parse_known_args(command)
-    made = {path.name for path in tmp_path.iterdir() if (path / "made_by.json").is_file()}
+    made = {path.name for path in tmp_path.iterdir() if (path / checksums.FILE).is_file()}
     assert made == {"demo", "mygraph", "new", "papers"}
     assert (tmp_path / "demo/graph").is_dir()
 
@@ -390,7 +378,7 @@ def test_the_page_of_the_manual_does_what_it_says(tmp_path, monkeypatch):
 @pytest.fixture
 def messy(tmp_path) -> tuple[Path, Path]:
     """Twenty nodes with whatever goes wrong in tables, none of which needs a person."""
-    prices, kinds = ("19,99", "n/a", "7", "1.234,5"), ("art", "law", "NaN", "")
+    prices, kinds = ("19.99", "n/a", "7", "1234.5"), ("art", "law", "NaN", "")
     rows = [[f"{i:02d}", f"word{i % 2} and more", prices[i % 4], kinds[i % 4]] for i in range(20)]
     rows += [rows[3], [""] * 4]
     links = [(1.5, f"{i:02d}", f"{(i + 2) % 20:02d}") for i in range(20)]
@@ -405,10 +393,8 @@ def test_what_a_person_would_correct_is_corrected_and_told(messy, tmp_path, caps
     assert run("make", *messy, *chosen) == 0
     told = capsys.readouterr().out
     for text in (
-        "1 row left out: empty",
         "1 row merged: equal",
         "5 cells read as no label: 'NaN'",
-        "10 cells read as numbers: '19,99' as 19.99",
         "columns: id sku; label class; text title; number price\n",
         "5 cells read as empty: 'n/a'",
         "links join the columns source and target; not read: weight",
@@ -429,14 +415,9 @@ def test_all_that_is_wrong_is_told_at_once(messy, tmp_path, capsys):
     words = ("make", *messy, "--out")
     assert run(*words, tmp_path / "graph", "--text", "titel", "--numbers", "title") == 2
     told = capsys.readouterr().err
-    for text in ("id '07' occurs", "--keep first", "table: '99'", "'titel'", "--numbers title"):
+    for text in ("id '07' occurs", "table: '99'", "'titel'", "--numbers title"):
         assert text in told, text
     assert told.count("\n") == told.count("error: ") == 4 and not (tmp_path / "graph").exists()
-    for keep, text in (("first", "word1 and more"), ("last", "another text")):
-        chosen = ("--text", "title", "--keep", keep, "--skip-missing", "--overwrite")
-        assert run(*words, tmp_path / keep, *chosen) == 0
-        names = _names.of_folder(tmp_path / keep)
-        assert len(names.ids) == 20 and names.texts[names.ids.index("07")] == text
 
 
 def test_similar_classes_are_told(messy):
@@ -447,31 +428,10 @@ def test_similar_classes_are_told(messy):
     assert any("'Art' and 'art'" in note for note in told)
 
 
-@pytest.mark.parametrize(
-    "cells, expected",
-    [
-        ("19,99 5", "19.99 5"),
-        ("1.234,5 -7,25", "1234.5 -7.25"),
-        ("1,234 12,500,000", "1234 12500000"),
-        ("0,125 1,234", "0.125 1.234"),
-        ("1,234.5 x", "1234.5 x"),
-        ("1,2,3 ? NULL", "1,2,3  "),
-    ],
-)
-def test_numbers_of_other_countries(cells, expected):
-    assert features.numbers(cells.split()) == expected.split(" ")
-
-
 # Files of other programs.
 
 
-def test_tables_in_json_parquet_and_excel(tmp_path, monkeypatch, capsys):
-    rows = [{"id": 7, "title": "word one", "tags": ["a", "b"]}, {"id": 8, "title": None}]
-    (tmp_path / "nodes.json").write_text(json.dumps(rows))
-    (tmp_path / "nodes.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    expected = {"id": ["7", "8"], "title": ["word one", ""], "tags": ["a, b", ""]}
-    assert table_of(tmp_path / "nodes.json") == table_of(tmp_path / "nodes.jsonl") == expected
-
+def test_tables_in_parquet_and_excel(tmp_path, monkeypatch, capsys):
     frame = pandas.DataFrame({"id": [1, 2, None], "x": ["a", None, "b"]}).astype({"id": "Int64"})
     frame.to_parquet(tmp_path / "nodes.parquet")
     assert table_of(tmp_path / "nodes.parquet") == {"id": ["1", "2", ""], "x": ["a", "", "b"]}
@@ -485,20 +445,13 @@ def test_tables_in_json_parquet_and_excel(tmp_path, monkeypatch, capsys):
     assert "pip install 'graphgym-srnc[excel]'" in capsys.readouterr().err
 
 
-def test_a_sheet_of_a_workbook_is_chosen_by_its_name(tmp_path, capsys):
-    book, out = tmp_path / "book.xlsx", tmp_path / "graph"
-    with pandas.ExcelWriter(book) as writer:
-        for sheet, rows in (("Nodes", zip(IDS, TITLES)), ("Read me", ["x"]), ("Links", EDGES)):
-            pandas.DataFrame(rows, columns=["id", "title"][: 2 - (sheet == "Read me")]).to_excel(
-                writer, sheet_name=sheet, index=False
-            )
-    words = ("--spectral", 2, "--label", "none", "--out", out)
-    assert run("make", book, f"{book}#Links", *words) == 0
-    told = "book.xlsx: not read: the sheets Read me and Links; write book.xlsx#Read me to read"
-    assert told in capsys.readouterr().out and table_of(out / "nodes.csv")["id"] == IDS
-    assert len(table_of(out / "edges.csv")["from"]) == len(EDGES)
-    assert run("make", f"{book}#Node", f"{book}#Links", *words, "--overwrite") == 2
-    assert "no sheet 'Node'. Its sheets are Nodes, Read me and Links" in capsys.readouterr().err
+def test_the_first_sheet_of_a_workbook_is_read(tmp_path):
+    with pandas.ExcelWriter(tmp_path / "book.xlsx") as writer:
+        for sheet in ("Nodes", "Read me", "Links"):
+            pandas.DataFrame({"id": [sheet]}).to_excel(writer, sheet_name=sheet, index=False)
+    notes: list[str] = []
+    assert read.table(tmp_path / "book.xlsx", notes)["id"].tolist() == ["Nodes"]
+    assert notes == ["book.xlsx: not read: the sheets Read me and Links"]
 
 
 def test_large_graphs_of_ones_own_are_learnt_from_batches(files, tmp_path, gym, monkeypatch):

@@ -7,28 +7,27 @@ import os
 import sys
 import warnings
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc import shifts
-from graphgym_srnc.api import cards, parameters
+from graphgym_srnc.api import parameters
 from graphgym_srnc.api.isolation import alone, plain
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.progress import RunProgress
-from graphgym_srnc.core.task import HIDDEN, ShiftTask
-from graphgym_srnc.data import cleaning, files, names
+from graphgym_srnc.core.progress import tell
+from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.io import store
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.shifts.given import labels as given_labels
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.diagnostics import judge
 from graphgym_srnc.train.model import TrainedModel, original_labels
@@ -74,16 +73,12 @@ class Estimator(BaseEstimator):
     def fit(self, source: ShiftTask | Data, target: Data | None = None) -> Self:
         """Train on a graph or task and keep the weights of the best episode.
 
-        ``selection="auto"`` chooses the criterion from the labels:
-
-        - Validation nodes exist: the largest Micro-F1 on them.
-        - No validation nodes: the largest modularity of the predicted classes on the target. This
-          needs no labels.
-        - Open-set shift, but no validation node of an unknown class: Micro-F1 would favour a method
-          that never predicts unknown. Methods that learn the unknown class themselves, such as
-          SRNC, use modularity. Other methods use the last episode and the threshold that accepts
-          95 % of the validation nodes. If there are no validation nodes, a fifth of the training
-          nodes of each class is held out.
+        ``selection="auto"`` takes the largest Micro-F1 on the validation nodes. Without any, it
+        takes the largest modularity of the predicted classes on the target, which needs no labels.
+        In open-set shift without a validation node of an unknown class, methods that learn the
+        unknown class themselves, such as SRNC, use modularity. Others use the last episode and the
+        threshold that accepts 95 % of the validation nodes, or else of a fifth of the training
+        nodes of each class, which is then held out.
 
         Training and later predictions run on the device of the data. A model loaded from a file
         predicts on the CPU. Layers draw from torch's global generator, which is restored
@@ -94,16 +89,12 @@ class Estimator(BaseEstimator):
                 ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and ``train_mask`` ``[V]``.
                 ``val_mask`` and ``test_mask`` are optional. Masks hold booleans, or 0 and 1.
                 Labels are integers or strings; -1, NaN, None, an empty string and words such
-                as ``?`` mean no label.
-                Classes without a training node are unknown. Labels outside the masks
-                are not used, except to infer ``open_set`` if it is None: there is an unknown class
-                if any node has a label that no training node has.
+                as ``?`` mean no label. Classes without a training node are unknown. Labels outside
+                the masks are only used to infer ``open_set`` if it is None: there is an unknown
+                class if any node has a label that no training node has.
             target: another graph to predict; its labels are optional. ``val_mask`` and
                 ``test_mask`` are then those of the target, and the source's ``val_mask`` is held
                 out. Without a ``train_mask`` all labelled source nodes are training nodes.
-
-        Returns:
-            The fitted estimator itself.
 
         Raises:
             InputError: a parameter, a graph or its labels are invalid.
@@ -115,10 +106,9 @@ class Estimator(BaseEstimator):
         rules = _selection(method, task, shared)
 
         threads = self._threads(task.source, task.target)
-        with alone(shared["random_state"], task.device), threads, self._shown() as shown:
-            record = trainer.fit(
-                method, task, seed=None, callbacks=(*self.callbacks, *shown), **rules
-            )
+        callbacks = (*self.callbacks, *[_tell] * bool(self.verbose))
+        with alone(shared["random_state"], task.device), threads:
+            record = trainer.fit(method, task, seed=None, callbacks=callbacks, **rules)
             record.verdict = judge(method, task, record.first)._asdict()
 
         names = getattr(source, "feature_names", None)
@@ -140,8 +130,9 @@ class Estimator(BaseEstimator):
             Classes ``[V]`` as labelled in training. The unknown class is -1 for integer labels and
             ``unknown`` for strings.
         """
-        scores = self._scores(graph)
-        return self.classes_[self.method_.decide(scores).cpu().numpy()]
+        with self._reading(graph) as checked:
+            decided = self.method_.decide(self.method_.predict(checked))
+        return self.classes_[decided.cpu().numpy()]
 
     @plain()
     def predict_proba(self, graph: Data) -> np.ndarray:
@@ -152,8 +143,8 @@ class Estimator(BaseEstimator):
         confidence falls below the threshold, see
         :meth:`~graphgym_srnc.methods.shared.base.Method.posterior`.
         """
-        scores = self._scores(graph)
-        return self.method_.posterior(scores).cpu().numpy()
+        with self._reading(graph) as checked:
+            return self.method_.posterior(self.method_.predict(checked)).cpu().numpy()
 
     @plain()
     def transform(self, graph: Data) -> np.ndarray:
@@ -166,93 +157,19 @@ class Estimator(BaseEstimator):
             return self._model.predict(checked).hidden.cpu().numpy()
 
     @plain()
-    def accuracy(self, graph: Data | ShiftTask, y: Any = None) -> float:
-        """Share of correctly predicted nodes, which equals Micro-F1.
-
-        A class that training did not have counts as correct if it is predicted as unknown. The
-        method is not named ``score`` as in scikit-learn, because many methods have an option of
-        that name.
-
-        Args:
-            graph: a task, which is evaluated on its test nodes; or a graph, which is evaluated on
-                its ``test_mask``, or on all labelled nodes if it has none.
-            y: labels ``[V]`` that replace those of the graph; -1, NaN, None or an empty string =
-                no label.
-
-        Returns:
-            The accuracy, between 0 and 1.
+    def save(self, path: str | os.PathLike) -> None:
+        """Save the trained model to one file that ``load`` reads, completely or not at all.
 
         Raises:
-            InputError: no node has a label.
+            InputError: the file cannot be written.
         """
         check_is_fitted(self, "method_")
-        labels, nodes = _labelled(graph, y, self.classes_)
-        if not len(nodes):
-            raise InputError.plain(
-                "y",
-                "no node has a label to compare predictions with",
-                "Give y, or label some nodes",
-            )
-        predicted = self.predict(graph.target if isinstance(graph, ShiftTask) else graph)
-        known = np.isin(labels, self.classes_)
-        # "Unknown" is the correct prediction for a class that training did not have.
-        unknown = self.classes_[-1] if self.method_.task.open_set else None
-        right = np.where(known, predicted == labels, predicted == unknown)
-        return float(right[nodes].mean())
-
-    @available_if(
-        lambda self: self._method.log_cluster_posterior is not Method.log_cluster_posterior
-    )
-    @plain()
-    def clusters(self, graph: Data) -> np.ndarray:
-        """Cluster ``[V]`` of each node, assigned by the first cluster GNN.
-
-        Raises:
-            InputError: the model has no cluster GNN.
-        """
-        with self._reading(graph) as checked:
-            log_q = self.method_.log_cluster_posterior(checked)
-        if log_q is None:
-            raise InputError.plain(type(self).__name__, "this model has no cluster GNN")
-        return log_q[0].argmax(1).cpu().numpy()
-
-    @plain()
-    def save(self, path: str | os.PathLike, card: str | os.PathLike | None = None) -> None:
-        """Save the trained model to one file that ``load`` reads.
-
-        The file is written completely or not at all.
-
-        Args:
-            path: the file.
-            card: file of a model card (``README.md`` of the Hugging Face hub) to write too.
-
-        Raises:
-            InputError: a file cannot be written.
-        """
-        check_is_fitted(self, "method_")
-        cards.check(path, card)
+        if not Path(path).name:
+            raise InputError.plain("path", f"{str(path)!r} is no file", "Name a file")
+        if os.path.exists(path) and store.is_part(Path(path).resolve()):
+            message = f"{path} belongs to results or a graph"
+            raise InputError.plain("path", message, "Name another file")
         self._model.save(path)
-        if card is not None:
-            cards.write(card, self, os.path.basename(path))
-
-    @contextlib.contextmanager
-    def _shown(self) -> Iterator[tuple[trainer.Callback, ...]]:
-        """Yield the callback that shows progress, or none if ``verbose`` is off."""
-        if not self.verbose:
-            yield ()
-            return
-        with RunProgress(1, sys.stderr) as bar:
-            bar.start(type(self).__name__, "pre-training")
-
-            def tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
-                most = method.planned
-                part = "val" if "micro_f1" in episode.val else "test"
-                score = getattr(episode, part).get("micro_f1")
-                text = "no score" if score is None else f"{part} {100 * score:.1f}"
-                bar.episode(episode.number, most, text)
-
-            yield (tell,)
-            bar.finish(f"{type(self).__name__}: {bar.status or 'done'}")
 
     def _task(
         self, source: ShiftTask | Data, target: Data | None, shared: dict[str, Any]
@@ -272,12 +189,10 @@ class Estimator(BaseEstimator):
             if task.oracle is not None:
                 return task.oracle, original_labels(task.oracle)
         elif not isinstance(source, Data):
-            raise InputError.plain(
-                "source",
-                f"fit needs a ShiftTask or a PyG Data, not a {type(source).__name__}",
-                "Make one with from_frames or from_networkx, take dataset[0] of a data set of PyG, "
-                "or use OnNodes with GridSearchCV",
-            )
+            message = f"fit needs a ShiftTask or a PyG Data, not a {type(source).__name__}"
+            hint = "Make one with from_frames or from_networkx, take dataset[0] of a data set of "
+            hint += "PyG, or use OnNodes with GridSearchCV"
+            raise InputError.plain("source", message, hint)
         elif not self._method.oracle:
             own = getattr(source, "feature_names", None)
             names.check_features(own, getattr(target, "feature_names", None), "target: x")
@@ -296,10 +211,6 @@ class Estimator(BaseEstimator):
         if record is not None:
             self.record_, self.scores_ = record, {"val": record.val, "test": record.test}
             self.warnings_, self.verdict_ = record.warnings, record.verdict
-
-    def _scores(self, graph: Data) -> Tensor:
-        with self._reading(graph) as checked:
-            return self.method_.predict(checked)
 
     @contextlib.contextmanager
     def _reading(self, graph: Data) -> Iterator[Data]:
@@ -323,30 +234,12 @@ class Estimator(BaseEstimator):
             torch.set_num_threads(before)
 
 
-def _labelled(
-    graph: Data | ShiftTask, y: Any, classes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Labels ``[V]`` as given by the user, and the ids of the nodes to score."""
-    if isinstance(graph, ShiftTask):
-        if graph.num_outputs != len(classes):
-            message = f"{graph!r} does not have the {len(classes)} classes of the model"
-            raise InputError.plain("graph", message)
-        return classes[graph.target.y.cpu().numpy()], graph.test.cpu().numpy()
-    # In the graphs of a task, y holds renumbered classes and y_true the original ones.
-    given = getattr(graph, "y_true", getattr(graph, "y", None)) if y is None else y
-    nodes = shifts.unlabelled(graph).num_nodes
-    labels = given_labels(given, nodes, "y", set(classes.tolist()))
-    has_label = labels != ("" if labels.dtype.kind == "U" else HIDDEN)
-    if has_label.any() and labels.dtype.kind != classes.dtype.kind:
-        words = ("words", "numbers") if labels.dtype.kind == "U" else ("numbers", "words")
-        raise InputError.plain(
-            "y",
-            f"the labels are {words[0]}, and the classes of the model are {words[1]}",
-            "Give labels as in training",
-        )
-    for mask in files.tensors(graph, ("test_mask",), "graph").values():
-        has_label = has_label & cleaning.mask(mask, nodes, "graph: test_mask").numpy()
-    return labels, np.flatnonzero(has_label)
+def _tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
+    """Print an episode and its score, if there is one."""
+    score = episode.val.get("micro_f1", episode.test.get("micro_f1"))
+    shown = "" if score is None else f", Micro-F1 {100 * score:.1f}"
+    line = f"{type(method).__name__}: episode {episode.number} of {method.planned}{shown}"
+    tell(line, sys.stderr)
 
 
 def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[str, Any]:
@@ -357,14 +250,10 @@ def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[
     known_only = task.open_set and not bool((label == task.num_known).any())
     needs_cut = known_only and method.prior is None and method.cut != "share"
     if needs_cut and not len(label):
-        raise InputError.plain(
-            "val_mask",
-            "no validation node is left to set the unknown-class threshold",
-            "Add a val_mask, or label at least two nodes of a class",
-        )
+        message = "no validation node is left to set the unknown-class threshold"
+        hint = "Add a val_mask, or label at least two nodes of a class"
+        raise InputError.plain("val_mask", message, hint)
     if rules["selection"] == "auto":
-        by_score = len(label) and not known_only
-        rules["selection"] = (
-            "last" if needs_cut else "target_val" if by_score else "target_modularity"
-        )
+        by_score = "target_val" if len(label) and not known_only else "target_modularity"
+        rules["selection"] = "last" if needs_cut else by_score
     return rules

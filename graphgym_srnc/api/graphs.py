@@ -33,17 +33,14 @@ def from_frames(
     text: Sequence[str] = (),
     numbers: Sequence[str] = (),
     categories: Sequence[str] = (),
-    features: Sequence[str] = (),
     spectral: int = 0,
     like: Data | None = None,
     skip_missing: bool = False,
-    keep: str = "",
 ) -> Data:
     """Convert two pandas frames to a graph for :meth:`~graphgym_srnc.api.Estimator.fit`.
 
-    ``graphgym-srnc data make`` makes the same graph of the same tables. ``notes`` of the result
-    says which columns are read. Warnings say which columns are not read, which cells differ from
-    how they are written, and what was left out.
+    ``graphgym-srnc data make`` makes the same graph of the same tables. Warnings say which columns
+    are not read, which cells differ from how they are written, and what was left out.
 
     Args:
         nodes: one row per node. The index holds the ids, unless it only counts the rows and there
@@ -53,17 +50,15 @@ def from_frames(
         label: column of the classes; empty or missing cells mean no label. By default a column with
             a usual name such as ``label``; ``none`` = there is none.
         split: column of ``train``, ``val``, ``test`` or nothing; by default ``split``.
-        ends: the two columns of ids in ``edges``; by default chosen by their names and cells.
+        ends: the two columns of ids in ``edges``; by default the only two, or those of usual names.
         text: columns of text, which become TF-IDF features.
         numbers: columns of numbers, which are standardised. By default all, if no other feature is
             chosen.
         categories: columns of which each value becomes a feature.
-        features: columns of numbers that are used as they are.
         spectral: number of features made of the edges alone.
         like: an earlier graph of this function, whose features are made again: the same words,
             categories, means and units. Other choices of features are then ignored.
         skip_missing: whether to leave out edges to unknown ids.
-        keep: ``first`` or ``last``, which one of different rows with one id stays.
 
     Returns:
         A ``Data`` with ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, ``ids``, ``feature_names``,
@@ -77,38 +72,37 @@ def from_frames(
     import pandas
 
     from graphgym_srnc.data import frames
+    from graphgym_srnc.data.labels import COLUMNS
 
     for name, frame in (("nodes", nodes), ("edges", edges)):
         if not isinstance(frame, pandas.DataFrame):
             found = f"it is a {type(frame).__name__}"
             raise InputError.plain(name, found, "Give a pandas.DataFrame")
-        names = pandas.Index([str(column).strip() for column in frame.columns])
         if not len(frame):
             raise InputError.plain(name, "the frame has no rows")
-        if not names.is_unique:
-            found = f"two columns have the same name, {names[names.duplicated()][0]}"
-            raise InputError.plain(name, found, "Give each column its own name")
+        if len({str(column).strip() for column in frame}) < frame.shape[1]:
+            hint = "Give each column its own name"
+            raise InputError.plain(name, "two columns have the same name", hint)
     nodes, edges = (
-        frame.set_axis([str(name).strip() for name in frame.columns], axis=1)
-        for frame in (nodes, edges)
+        frame.set_axis([str(name).strip() for name in frame], axis=1) for frame in (nodes, edges)
     )
     if "" not in nodes:
         nodes.insert(0, "", nodes.index.to_flat_index())
-    chosen = {"text": text, "numbers": numbers, "categories": categories, "raw": features}
+    chosen = {"text": text, "numbers": numbers, "categories": categories}
     named: dict[str, Any] = {name: _list(given) for name, given in chosen.items() if len(given)}
     recipe = getattr(like, "recipe", None)
-    if like is not None:
-        if not recipe:
-            found = "this graph does not say how its features were made"
-            raise InputError.plain("like", found, "Give a graph that from_frames returned")
+    if recipe:
         named, spectral = {}, 0
+    elif like is not None:
+        found = "this graph does not say how its features were made"
+        raise InputError.plain("like", found, "Give a graph that from_frames returned")
     elif not named and not spectral:
         named = {"numbers": ["*"]}
-    if not label and not frames.usual(nodes, frames.LABELS):
+    if not label and not frames.usual(nodes, COLUMNS):
         label = frames.NONE
     options = frames.Options(
         id, label, split, _list(ends), spectral=spectral, like=recipe, skip_missing=skip_missing
-    )._replace(keep=keep, **named)
+    )._replace(**named)
     return _graph(nodes.reset_index(drop=True), edges, options)
 
 
@@ -134,22 +128,17 @@ def from_networkx(
 
     from graphgym_srnc.data import frames
 
-    names = [features] if isinstance(features, str) else list(features)
     ids, all_fields = list(graph), [fields for _, fields in graph.nodes(data=True)]
     try:
-        x = np.array(
-            [np.concatenate([_vector(fields[name]) for name in names]) for fields in all_fields],
-            dtype=np.float64,
-        )
+        rows = [[np.ravel(fields[name]) for name in _list(features)] for fields in all_fields]
+        x = np.array([np.concatenate(row) for row in rows])
     except KeyError as error:
-        message = f"some nodes have no attribute {error}"
-        raise InputError.plain("features", message) from error
-    except (TypeError, ValueError) as error:
-        message = f"the attributes are not numbers or vectors of one length ({str(error)[:100]})"
-        raise InputError.plain("features", message) from error
-    if not np.isfinite(x).all():
-        message = f"node {ids[int(np.argmin(np.isfinite(x).all(1)))]} has NaN or Inf as a feature"
-        raise InputError.plain("features", message, "Give finite numbers")
+        raise InputError.plain("features", f"some nodes have no attribute {error}") from error
+    except ValueError as error:
+        message = "the attributes are not numbers or vectors of one length"
+        raise InputError.plain("features", f"{message} ({str(error)[:100]})") from error
+    if x.dtype.kind not in "biuf" or not np.isfinite(x).all():
+        raise InputError.plain("features", "an attribute is not finite", "Give finite numbers")
     if label != LABEL and not any(label in fields for fields in all_fields):
         raise InputError.plain("label", f"no node has the attribute {label!r}")
     labels = pandas.Series([fields.get(label) for fields in all_fields], dtype=object)
@@ -157,21 +146,13 @@ def from_networkx(
     pairs = [(place[a], place[b]) for a, b, *_ in graph.edges]
     nodes = pandas.DataFrame({"id": range(len(ids)), LABEL: labels})
     edges = pandas.DataFrame(pairs, columns=["source", "target"], dtype="int64")
-    made = _graph(nodes, edges, frames.Options("id", LABEL), x)
+    made = _graph(nodes, edges, frames.Options("id", LABEL), x.astype(np.float64))
     made.ids = ids
     return made
 
 
 def _list(names: str | Sequence[str]) -> list[str]:
     return [names] if isinstance(names, str) else [*map(str, names)]
-
-
-def _vector(value: Any) -> np.ndarray:
-    """The numbers of an attribute; texts such as 1_0, which Python reads as 10, are refused."""
-    array = np.ravel(value)
-    if array.dtype.kind in "USO" and any("_" in str(cell) for cell in array):
-        raise ValueError(f"{value!r} is not a number")
-    return array
 
 
 def _graph(
@@ -182,24 +163,24 @@ def _graph(
 ) -> Data:
     """The graph of two frames, and of features ``[V, F]`` if they are given."""
     from graphgym_srnc.data import frames
-    from graphgym_srnc.data.labels import as_numbers
+    from graphgym_srnc.data.labels import PARTS, as_numbers
 
     found = frames.Look(("nodes", "edges"), options)
     frames.look(found, nodes, lambda ids: edges, x is not None)
     try:
         made = frames.graph(found, x)
     except InputError as error:
-        raise joined([_renamed(one) for one in each(error)]) from error
-    graph = Data(
-        x=torch.from_numpy(made.features.toarray()), edge_index=torch.from_numpy(made.edges)
-    )
+        errors = ((_in_python(one.key).strip("="), one.message) for one in each(error))
+        raise joined([InputError.plain(key, _in_python(text)) for key, text in errors]) from error
+    dense, edge_index = map(torch.from_numpy, (made.features.toarray(), made.edges))
+    graph = Data(x=dense, edge_index=edge_index)
     graph.ids, graph.feature_names = found.table[found.name("id")].tolist(), list(made.words)
     graph.recipe = made.recipe
     if made.labels is not None and any(made.labels):
         numbers = as_numbers(made.labels)
         graph.y = list(made.labels) if numbers is None else torch.tensor(numbers)
         parts = made.split or ["train" if label else "" for label in made.labels]
-        for part in frames.PARTS:
+        for part in PARTS:
             if part == "train" or part in parts:
                 graph[f"{part}_mask"] = torch.tensor([own == part for own in parts])
     graph.notes = [_in_python(note).removeprefix("! ") for note in (*found.notes, *found.chosen)]
@@ -209,10 +190,6 @@ def _graph(
     return graph
 
 
-def _renamed(error: InputError) -> InputError:
-    """An error of ``data make`` with the names of Python's arguments."""
-    return InputError.plain(_in_python(error.key).replace("=", ""), _in_python(error.message))
-
-
 def _in_python(text: str) -> str:
+    """A text of ``data make`` with the names of Python's arguments."""
     return re.sub(r"--([a-z][a-z-]*)", lambda found: found[1].replace("-", "_") + "=", text)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import os
 import textwrap
-from typing import Any, Iterator, Sequence
+from typing import Any, Sequence
 
 from graphgym_srnc import methods
 from graphgym_srnc.api import parameters
 from graphgym_srnc.api.estimator import Estimator
 from graphgym_srnc.api.isolation import plain
-from graphgym_srnc.core.options import OneOf, Option, docs, options, sections
+from graphgym_srnc.core.options import OneOf, docs, options, sections
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import model, trainer
 
@@ -38,12 +39,6 @@ def load(path: str | os.PathLike) -> Estimator:
     The loaded model makes exactly the same predictions. Code in the file is never executed. The
     model of a run has no scores, record and diagnostics; the run's ``result.json`` stores them.
 
-    Args:
-        path: the model file.
-
-    Returns:
-        The fitted estimator.
-
     Raises:
         InputError: the file does not exist, is not a model file, or is damaged.
     """
@@ -58,15 +53,28 @@ def load(path: str | os.PathLike) -> Estimator:
 
 @functools.cache
 def _make(method: type[Method]) -> type[Estimator]:
-    own = [_parameter(option) for option in options(method)]
-    this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    signature = inspect.Signature([this, *own, *_shared(method)])
+    found = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    for option in options(method):
+        default, kind = option.default, option.type
+        if kind in (list, tuple):  # a list default would be shared and mutable
+            default, kind = tuple(option.default), Sequence[float]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        found.append(inspect.Parameter(option.key, keyword, default=default, annotation=kind))
+    # The shared parameters have the defaults of the method, and no ranges of values.
+    for entry in inspect.signature(parameters.shared, eval_str=True).parameters.values():
+        default = method.encoder_defaults.get(parameters.ENCODER.get(entry.name, ""), entry.default)
+        kind = getattr(entry.annotation, "__origin__", entry.annotation)
+        found.append(entry.replace(default=default, annotation=kind))
+    signature = inspect.Signature(found)
 
     def __init__(self, **params: Any) -> None:
         try:
             bound = signature.bind(self, **params)
         except TypeError as error:
-            raise TypeError(f"{__init__.__qualname__}() {error}") from None
+            (name, *_) = params.keys() - signature.parameters.keys()
+            near = difflib.get_close_matches(name, signature.parameters, 1)
+            hint = "".join(f". Did you mean {other}?" for other in near)
+            raise TypeError(f"{__init__.__qualname__}() {error}{hint}") from None
         bound.apply_defaults()
         for name, value in list(bound.arguments.items())[1:]:
             setattr(self, name, value)
@@ -75,25 +83,6 @@ def _make(method: type[Method]) -> type[Estimator]:
     __init__.__qualname__ = f"{method.__name__}.__init__"
     members = {"__init__": __init__, "__doc__": _doc(method), "_method": method}
     return type(method.__name__, (Estimator,), {**members, "__module__": "graphgym_srnc"})
-
-
-def _parameter(option: Option) -> inspect.Parameter:
-    """Estimator parameter that sets an option of the method."""
-    is_list = option.type in (list, tuple)
-    # A list default would be shared and mutable.
-    default = tuple(option.default) if is_list else option.default
-    kind = Sequence[float] if is_list else option.type
-    return inspect.Parameter(
-        option.key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
-    )
-
-
-def _shared(method: type[Method]) -> Iterator[inspect.Parameter]:
-    """The shared parameters, with the defaults of the method and without the ranges of values."""
-    for entry in inspect.signature(parameters.shared, eval_str=True).parameters.values():
-        default = method.encoder_defaults.get(parameters.ENCODER.get(entry.name, ""), entry.default)
-        kind = getattr(entry.annotation, "__origin__", entry.annotation)
-        yield entry.replace(default=default, annotation=kind)
 
 
 def _doc(method: type[Method]) -> str:

@@ -37,14 +37,7 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         return OnNodes(clone(self.model), self.graph)
 
     def fit(self, nodes: Sequence[int], labels: Sequence[Any]) -> OnNodes:
-        """Train on the labels of some nodes.
-
-        Args:
-            nodes: ids of the training nodes, ``[n]``.
-            labels: their labels ``[n]``, strings or integers. No other label is used.
-
-        Returns:
-            The fitted estimator itself.
+        """Train on the labels ``[n]`` of the nodes ``[n]``; no other label is used.
 
         Raises:
             InputError: a node id is out of range, or an input is invalid for :meth:`Estimator.fit`.
@@ -52,15 +45,12 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         ids = self._checked(nodes)
         given = labels_of(labels, len(ids), "labels")
         graph = Data(x=self.graph.x, edge_index=self.graph.edge_index)
-        y = np.full(self._num_nodes(), "" if given.dtype.kind == "U" else -1, dtype=given.dtype)
+        none = "" if given.dtype.kind == "U" else -1
+        y = np.full(len(self.graph.x), none, dtype=given.dtype)
         y[ids] = given
-        twice = np.flatnonzero(y[ids] != given)
-        if len(twice):
-            raise InputError.plain(
-                "labels",
-                f"node {ids[twice[0]]} has two different labels",
-                "Give each node one label",
-            )
+        if (y[ids] != given).any():
+            message = "a node has two different labels"
+            raise InputError.plain("labels", message, "Give each node one label")
         graph.y = y
         graph.train_mask = torch.zeros(len(y), dtype=torch.bool)
         graph.train_mask[ids] = True
@@ -78,19 +68,12 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         return self.model_.predict_proba(self.graph)[self._checked(nodes)]
 
+    @plain()
     def _checked(self, nodes: Sequence[int]) -> np.ndarray:
-        size = self._num_nodes()
-        try:
-            ids = np.asarray(nodes)
-        except ValueError:  # rows of different lengths
-            ids = np.array(None)
+        size, ids = shifts.unlabelled(self.graph).num_nodes, np.asarray(nodes)
         if ids.shape[1:] == (1,):  # a column of samples
             ids = ids[:, 0]
         if ids.ndim != 1 or ids.dtype.kind not in "iu" or not np.isin(ids, np.arange(size)).all():
             allowed = f"node numbers from 0 to {size - 1}, [n]"
             raise InputError("nodes", f"{ids.dtype} {ids.shape}", allowed)
         return ids
-
-    @plain()
-    def _num_nodes(self) -> int:
-        return shifts.unlabelled(self.graph).num_nodes

@@ -64,7 +64,7 @@ def shared(
     random_state: Annotated[int, Range(0, 2**32 - 1)] = 0,
     num_threads: Annotated[int | str, THREADS] = environment.AUTO,
     callbacks: Sequence[trainer.Callback] = (),
-    verbose: int = False,
+    verbose: bool = False,
 ) -> None:
     """Parameters of every estimator.
 
@@ -95,22 +95,18 @@ def shared(
             torch is restored afterwards.
         callbacks: functions called after each episode with the episode, the method and the task.
             They are not saved.
-        verbose: whether to show progress on stderr, as a bar on a terminal and as lines elsewhere.
-            Any positive number counts as True.
+        verbose: whether to print each episode on stderr.
     """
 
 
 def checked(estimator: Estimator) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Validate the parameters of an estimator and convert them to plain Python types.
-
-    Returns:
-        The options of the method, and the shared parameters except ``callbacks`` and ``verbose``.
+    """Valid options of the method, and shared parameters except ``callbacks`` and ``verbose``.
 
     Raises:
         InputError: a parameter has the wrong type or is out of range.
     """
     given = estimator.get_params(deep=False)
-    callbacks, verbose, open_set = (given.pop(key) for key in ("callbacks", "verbose", "open_set"))
+    callbacks, open_set, _ = (given.pop(key) for key in ("callbacks", "open_set", "verbose"))
     method = type(estimator)._method
     plain = {
         option.key: _typed(option.key, given[option.key], option.type)
@@ -124,23 +120,12 @@ def checked(estimator: Estimator) -> tuple[dict[str, Any], dict[str, Any]]:
     if not isinstance(callbacks, (list, tuple)) or not all(map(callable, callbacks)):
         allowed = "a list of functions of an episode, the method and the task"
         raise InputError("callbacks", callbacks, allowed)
-    if not isinstance(verbose, (bool, np.bool_, numbers.Integral)) or verbose < 0:
-        raise InputError("verbose", verbose, "True, False or a whole number from 0 on")
     own = {option.key: plain.pop(option.key) for option in options(method)}
     return own, plain | {"open_set": open_set}
 
 
 def new_method(method: type[Method], own: dict[str, Any], shared: dict[str, Any]) -> Method:
-    """Untrained method with the given (validated) parameters.
-
-    Args:
-        method: class of the method.
-        own: options of the method, by name.
-        shared: parameters that all estimators have, by name.
-
-    Raises:
-        InputError: the method rejects one of its options.
-    """
+    """Untrained method with its ``own`` (validated) options and the ``shared`` parameters."""
     spec = {field: shared[name] for name, field in ENCODER.items()}
     encoder = EncoderSpec(**spec | {"kind": KINDS[shared["backbone"]]})
     optimizer = partial(adam, lr=shared["lr"], weight_decay=shared["weight_decay"])
@@ -161,12 +146,7 @@ def _typed(name: str, value: Any, kind: type) -> Any:
     if name == "num_threads" and not isinstance(value, str):
         kind = int
     allowed, words = TYPES[kind]
-    if (
-        not isinstance(value, allowed)
-        or isinstance(value, bool)
-        and kind is not bool
-        or kind is float
-        and not math.isfinite(value)
-    ):
+    is_other = isinstance(value, bool) and kind is not bool
+    if is_other or not isinstance(value, allowed) or kind is float and not math.isfinite(value):
         raise InputError(name, value, words)
     return [_typed(name, item, float) for item in value] if kind is list else kind(value)

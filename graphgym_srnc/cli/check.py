@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Iterator, Sequence
 
 from graphgym_srnc.core.text import clean, counted
-from graphgym_srnc.data import folder as graphs
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums, records, tensors
 
@@ -52,10 +51,8 @@ def _findings(root: str, seen: Counter[str]) -> Iterator[Finding]:
             experiments.add(path.absolute().parent)
             seen["run"] += 1
             yield from _run(path, files)
-        if graphs.MARKER in files:
+        if checksums.FILE in files and "edges.csv" in files:
             seen["graph folder"] += 1
-            for name in graphs.changed(path):
-                yield path / name, "damaged", "is damaged or was edited: its checksum is wrong"
         if checksums.FILE in files and ("result.json" in files or "run.json" not in files):
             for name, problem in checksums.verify(path):
                 yield path / name, "damaged", problem

@@ -43,7 +43,7 @@ def _discover(
     begin("reading the graph", 0.1)
     before = feedback.earlier(Path(args.before)) if args.before else None
     model = build.load_model(args.run)
-    arguments.check_inputs(outs, model.inputs())
+    arguments.check_inputs(outs, [str(model.folder() or "")])
     if model.method.task.unknown is None:
         message = f"the model of {args.run} has no unknown class"
         raise InputError.plain("RUN", message, "Give a run of open-set shift")
@@ -57,7 +57,7 @@ def _discover(
         raise InputError.plain("--labels-out", message, hint)
     folder: Path | None
     if task is None:
-        graph, folder = model.read(args.graph, args.features)
+        graph, folder = model.read(args.graph)
     else:
         graph, folder = task.target, model.folder()
     if args.labels_out and folder is not None:
@@ -144,6 +144,6 @@ def _check(args: argparse.Namespace) -> dict[str, str | None]:
     if args.labels_out:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out")
     outs = {"--out": args.out, "--csv": args.csv, "--nodes": args.nodes}
-    inputs = [args.run, args.graph, args.features, args.texts, args.words, args.before]
+    inputs = [args.run, args.graph, args.texts, args.words, args.before]
     arguments.check_inputs(outs, inputs)
     return outs

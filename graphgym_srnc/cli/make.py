@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from graphgym_srnc.data.folder import Graph
 
 COLUMNS = ("text", "numbers", "categories")
-TABLES = "id label split ends embeddings spectral like skip_missing keep".split() + [*COLUMNS]
+TABLES = "id label split ends embeddings spectral like skip_missing".split() + [*COLUMNS]
 HETERO = "node metapath bag top min_count max_degree".split()
 """Arguments of one kind of input."""
 
@@ -35,8 +35,8 @@ def make(args: argparse.Namespace) -> None:
     inputs, out = [*map(Path, args.inputs)], Path(args.out)
     read = [*inputs, *map(Path, filter(None, (args.embeddings, args.like)))]
     folder.check_place(out, args.overwrite, inputs=read)
-    for path in read:
-        folder.tell_changes(path)
+    if args.like:
+        folder.tell_changes(Path(args.like))
     is_hetero = len(inputs) == 1 and inputs[0].suffix == ".pt"
     if inputs[-1].is_dir() or len(inputs) > 2:
         found = f"{' '.join(args.inputs)!r} is not a graph"
@@ -118,4 +118,4 @@ def _of_hetero(inputs: list[Path], args: argparse.Namespace) -> tuple[Graph, lis
 def _text_options(args: argparse.Namespace) -> TextOptions:
     from graphgym_srnc.data.features import TextOptions
 
-    return TextOptions(args.counts, args.max_words, args.min_nodes, args.stop_words)
+    return TextOptions(args.max_words, args.min_nodes)

@@ -169,7 +169,6 @@ Predict the class of every node with a trained run.
 run RUN  use the model in this folder of a run or an experiment, or this model file
 --graph FILE  read another graph, in a format of the shift `file`; its labels are not read (default:
     the target graph of the run)
---features FILE  read the features of --graph from FILE if the graph is a list of edges
 --out FILE!  write the predictions to FILE, .csv or .parquet
 --disagreements FILE  write the nodes whose class is not their given label to FILE, the most
     probable first; they are often label errors
@@ -188,7 +187,6 @@ Cluster the nodes that a trained run predicts as unknown, and describe each clus
 run RUN  use the model in this folder of an open-set run, or of an experiment (its lowest seed)
 --graph FILE  read another graph, in a format of the shift `file` (default: the target graph of the
     run)
---features FILE  read the features of --graph from FILE if the graph is a list of edges
 --texts FILE  read one text per node: one line each, or a .csv with the columns id and text
     (default: nodes.csv in the folder of the graph)
 --words FILE  read the names of features, one line each (default: words.txt in the folder of the
@@ -221,7 +219,7 @@ block BLOCK?  list one block only: a method, a shift, train or dataset (default:
 """What each command does, its arguments, examples, and groups of arguments with their titles."""
 
 INPUTS = (
-    "a node table and a list of links; one .graphml, .gexf, .gml, .net or .json file with both; "
+    "a node table and a list of links; one .graphml, .gexf, .gml or .json file with both; "
     "or a .pt file"
 )
 
@@ -255,7 +253,7 @@ inputs FILE+  read {INPUTS}
 Repeat an option to name several columns, or separate them by commas.
 docs/tutorials/own-graph.md shows an example of each.
 
-tables, or a .graphml, .gexf, .gml, .net or .json file:
+tables, or a .graphml, .gexf, .gml or .json file:
 --id COLUMN  read node ids from this column (default: id, or one whose cells links have)
 --label COLUMN  read classes from this column, or `none` (default: label, class, ...)
 --split COLUMN  read train, val, test or nothing from this column (default: split)
@@ -267,7 +265,6 @@ tables, or a .graphml, .gexf, .gml, .net or .json file:
 --spectral N=0  add N spectral features of the links
 --like FOLDER  make the same features as in this graph folder, so that its model fits
 --skip-missing  leave out links to unknown ids (default: they are an error)
---keep first|last  keep one of different rows with the same id (default: they are an error)
 
 a heterogeneous graph:
 --node TYPE  keep the nodes of this type
@@ -278,10 +275,8 @@ a heterogeneous graph:
 --max-degree N=0  skip intermediate nodes with more than N links; 0 = no limit
 
 text features (scikit-learn's TfidfVectorizer):
---counts  count words with CountVectorizer (default: TF-IDF)
 --max-words N=2000  keep the N most frequent words
 --min-nodes N=2  drop words in fewer than N nodes
---stop-words english|none=english  leave out common words of this list
 """,
     "example": """
 Write an example node table and list of links, with two unlabelled topics.

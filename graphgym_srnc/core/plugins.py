@@ -9,8 +9,9 @@ or metrics with GraphGym.
 
 from __future__ import annotations
 
+import difflib
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Sequence
 
 from graphgym_srnc.errors import InputError
 
@@ -28,6 +29,13 @@ def entries(kind: str) -> dict[str, EntryPoint]:
     from importlib.metadata import entry_points  # slow import, not needed for --help
 
     return {entry.name: entry for entry in entry_points(group=f"graphgym_srnc.{kind}")}
+
+
+def unknown(kind: str, name: str, names: Sequence[str]) -> InputError:
+    """The error about a name that is none of ``names``; it suggests the nearest of them."""
+    error = InputError(kind, name, ", ".join(names))
+    near = difflib.get_close_matches(name, names, 1)
+    return error.noted(f"Did you mean {near[0]}?") if near else error
 
 
 def load(kind: str, name: str) -> Any:

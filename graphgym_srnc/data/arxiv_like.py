@@ -82,11 +82,6 @@ def years_and_labels(share: float, known_until: int, rng: Rng) -> tuple[Array, A
 
     Two papers of each class that appeared until ``known_until`` are always among them, so that each
     class has a source.
-
-    Args:
-        share: share of the papers of each year, in (0, 1]; 1 = all, exactly the public histogram.
-        known_until: last year of the source.
-        rng: draws them.
     """
     label, year = (
         np.repeat(part, COUNTS.ravel()) for part in np.indices(COUNTS.shape).reshape(2, -1)
@@ -107,14 +102,7 @@ def years_and_labels(share: float, known_until: int, rng: Rng) -> tuple[Array, A
 def arxiv_like(years: Array, labels: Array, rng: Rng) -> Data:
     r"""Features and citations for given papers, in time and memory :math:`O(E + V F)`.
 
-    Args:
-        years: year of each paper, ``[V]``.
-        labels: class of each paper, ``[V]``, in the order of ogbn-arxiv.
-        rng: draws everything.
-
-    Returns:
-        ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` from a paper to those that it cites, ``y``
-        ``[V]`` and ``node_year`` ``[V]``.
+    Edges ``[2, E]`` lead from a paper to those that it cites.
     """
     field, time = _field_of_class()[labels], years + rng.random_sample(len(years))
     topics = _topics(labels, rng)

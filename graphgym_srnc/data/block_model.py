@@ -52,18 +52,8 @@ def dcsbm(
     :math:`\theta` too. Every node starts at least one edge as long as there are as many edges as
     nodes.
 
-    Args:
-        num_nodes: :math:`V`.
-        shares: share of each class, ``[N]``.
-        topics: word distribution of each class, ``[N, F]``.
-        rng: draws everything.
-        avg_degree: mean degree; a dense small graph may have a little less, since an edge counts
-            once.
-        homophily: share of edges inside classes.
-        degree_exponent: exponent of the power law of :math:`\theta`, above 2; 0 = all equal.
-
-    Returns:
-        ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` (both directions) and ``y`` ``[V]``.
+    ``shares`` ``[N]`` and word distributions ``topics`` ``[N, F]`` are those of the classes.
+    ``degree_exponent`` is that of the power law of :math:`\theta`; 0 = all equal.
 
     Raises:
         InputError: too few nodes for the classes or the degree, or an impossible exponent.

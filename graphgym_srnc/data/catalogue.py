@@ -57,10 +57,7 @@ def resolve(name: str) -> tuple[str, str]:
     Raises:
         InputError: nothing has that name.
     """
-    table = {
-        "corafull": ("CitationFull", "Cora"),
-        "elliptic": ("EllipticBitcoinDataset", ""),
-    }
+    table = {"corafull": ("CitationFull", "Cora"), "elliptic": ("EllipticBitcoinDataset", "")}
     for family, members in FAMILIES.items():
         for member in members:
             table[_join(family, member).lower()] = (family, member)
@@ -73,16 +70,11 @@ def resolve(name: str) -> tuple[str, str]:
     import torch_geometric.datasets
     from torch_geometric.data import Dataset
 
-    others = [
-        other
-        for other, kind in vars(torch_geometric.datasets).items()
-        if isinstance(kind, type) and issubclass(kind, Dataset)
-    ]
-    if family not in FAMILIES and family in others and plain:
+    kind = getattr(torch_geometric.datasets, family, None)
+    is_dataset = isinstance(kind, type) and issubclass(kind, Dataset)
+    if family not in FAMILIES and is_dataset and plain:
         return family, member
-    spelled = {other.lower(): other for other in others}
-    spelled |= {known: _join(*found) for known, found in table.items()}
-    near = [spelled[key] for key in difflib.get_close_matches(name.lower(), spelled, 3)]
+    near = [_join(*table[key]) for key in difflib.get_close_matches(name.lower(), table, 3)]
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
     hint += "Use a name of graphgym-srnc data list, or Class/Member of torch_geometric.datasets"
     raise InputError.plain("name", f"there is no data set {name!r}", hint)

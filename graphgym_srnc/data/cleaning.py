@@ -101,14 +101,15 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
         message = f"{int((~torch.isfinite(x)).any(1).sum())} node(s) have NaN or Inf as a feature"
         raise InputError.plain(at_x, message, "Give finite features")
     if magnitude(x) > LARGEST:
-        value, node, column = largest(x)
-        message = f"feature {column} of node {node} is {value:g}"
+        node, column = divmod(int(x.abs().argmax()), x.size(1))
+        message = f"feature {column} of node {node} is {x[node, column]:g}"
         raise InputError.plain(at_x, message, f"Scale features to at most {LARGEST:g}")
 
     key, hint = f"{key}: edge_index", "Give integer node pairs [2, E]"
     if edge_index is None:
         raise InputError.plain(key, "the edges are missing", hint)
-    if tuple(edge_index.shape[:-1]) != (2,) or not is_integer(edge_index):
+    is_integer = not edge_index.is_floating_point() and edge_index.dtype != torch.bool
+    if tuple(edge_index.shape[:-1]) != (2,) or not is_integer:
         found = f"{edge_index.dtype} of shape {tuple(edge_index.shape)}"
         raise InputError.plain(key, f"the edges are {found}", hint)
     edge_index = edge_index.long()
@@ -117,11 +118,6 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
         message = f"the node ids are from {low} to {high}"
         raise InputError.plain(key, message, f"Use node ids from 0 to {len(x) - 1}")
     return x, edge_index
-
-
-def is_integer(values: Tensor) -> bool:
-    """Whether a tensor may hold node numbers."""
-    return not values.is_floating_point() and values.dtype != torch.bool
 
 
 def narrowed(x: Tensor) -> Tensor:
@@ -148,10 +144,3 @@ def offset(low: Tensor, high: Tensor, share: float = OFFSET) -> Tensor:
 def magnitude(x: Tensor) -> float:
     """How far the farthest feature is from zero."""
     return max(abs(float(end)) for end in x.aminmax())
-
-
-def largest(x: Tensor) -> tuple[float, int, int]:
-    """The feature of ``[V, F]`` farthest from zero, its node and its column."""
-    low, high = x.aminmax()
-    node, column = divmod(int(x.argmin() if -low > high else x.argmax()), x.size(1))
-    return float(x[node, column]), node, column

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import tempfile
 import warnings
@@ -15,11 +14,12 @@ import pandas
 import torch
 import torch_geometric.datasets
 from torch.nn import functional as F
-from torch_geometric.data import Data, Dataset
+from torch_geometric.data import Data
 from torch_geometric.utils import degree, index_to_mask
 
 from graphgym_srnc.data import catalogue, cleaning, home, untrusted
 from graphgym_srnc.errors import InputError, reading
+from graphgym_srnc.io import checksums
 
 SAFE = set(
     "Actor Airports Amazon CitationFull Coauthor DeezerEurope EllipticBitcoinDataset "
@@ -52,10 +52,6 @@ def load(name: str, root: str = "") -> Data:
     A node without a label has ``y`` -1. Nothing is written beside the raw files, and they run no
     code unless :func:`untrusted.trusted`. The result is shared between calls: do not change it.
 
-    Args:
-        name: see :func:`catalogue.resolve`.
-        root: see :func:`home.data_folder`.
-
     Raises:
         InputError: unknown name; files absent and no network; a wrong checksum; pickled code; not
             one graph with one label a node.
@@ -76,15 +72,6 @@ def load(name: str, root: str = "") -> Data:
     return data
 
 
-def dataset_class(family: str) -> type[Dataset]:
-    """The class that reads a family of data sets."""
-    if family == "OGB":
-        from ogb.nodeproppred import PygNodePropPredDataset  # slow to import
-
-        return PygNodePropPredDataset
-    return getattr(torch_geometric.datasets, family)
-
-
 def _read(family: str, member: str, name: str, source: Path) -> Data:
     """The one graph of a data set, with the split of ogb as masks, and times as ``node_year``.
 
@@ -94,7 +81,10 @@ def _read(family: str, member: str, name: str, source: Path) -> Data:
     if family not in SAFE and not untrusted.is_trusted():
         message = f"PyG's reader of {family} may run code that the files of {name!r} contain"
         raise InputError.plain("name", message, untrusted.HINT)
-    base, is_ogb = dataset_class(family), family == "OGB"
+    if is_ogb := family == "OGB":
+        from ogb.nodeproppred import PygNodePropPredDataset as base  # slow to import
+    else:
+        base = getattr(torch_geometric.datasets, family)
     with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
         staging = Path(folder)
         for file in home.files_below(source):
@@ -124,24 +114,14 @@ def _read(family: str, member: str, name: str, source: Path) -> Data:
     return data
 
 
-def verify(file: Path, shown: Path) -> None:
+def _verify(file: Path, shown: Path) -> None:
     """Refuse a file of Planetoid, which a user knows as ``shown``, unless its SHA-256 is public."""
     lines = PLANETOID.read_text(encoding="utf-8").splitlines()
     expected = [digest for digest, name in map(str.split, lines) if name == file.name]
-    found = hashlib.sha256(file.read_bytes()).hexdigest()
-    if found not in expected:
+    if (found := checksums.of_file(file)) not in expected:
         message = f"its SHA-256 is {found}, and not the published {' or '.join(expected)}"
         hint = f"Download the file again. {untrusted.HINT}"
         raise InputError.plain(str(shown), message, hint)
-
-
-def _by_hand(dataset: Any, raw: Path) -> str:
-    """What a user without a network has to put into which folder."""
-    if hasattr(dataset, "meta_info"):  # ogb's; its list of raw files is not complete
-        url = dataset.meta_info["url"]
-        return f"unpack {url} and copy its folders raw and split into {raw.parent}"
-    files = ", ".join(Path(path).name for path in dataset.raw_paths)
-    return f"copy these files into {raw}: {files}"
 
 
 def _staged_class(base: Any, name: str, staging: Path, source: Path) -> Any:
@@ -157,10 +137,14 @@ def _staged_class(base: Any, name: str, staging: Path, source: Path) -> Any:
             try:
                 base.download(self)
             except (Exception, SystemExit) as error:
-                hint = f"Connect to a network, or {_by_hand(self, shown(self.raw_dir))}"
-                raise InputError.plain(
-                    "name", f"{name} could not be downloaded ({type(error).__name__})", hint
-                ) from error
+                raw, files = shown(self.raw_dir), [Path(path).name for path in self.raw_paths]
+                hint = f"copy these files into {raw}: {', '.join(files)}"
+                if hasattr(self, "meta_info"):  # ogb's; its list of raw files is not complete
+                    url = self.meta_info["url"]
+                    hint = f"unpack {url} and copy its folders raw and split into {raw.parent}"
+                message = f"{name} could not be downloaded ({type(error).__name__})"
+                hint = f"Connect to a network, or {hint}"
+                raise InputError.plain("name", message, hint) from error
 
         def _process(self) -> None:
             self.log = False
@@ -168,7 +152,7 @@ def _staged_class(base: Any, name: str, staging: Path, source: Path) -> Any:
             for path in () if untrusted.is_trusted() else list(home.files_below(staging)):
                 with reading(path, "a file of plain arrays", str(shown(path)), untrusted.HINT):
                     if str(path) in pickles:
-                        verify(path, shown(path))
+                        _verify(path, shown(path))
                     elif path.suffix == ".npz":  # some readers open arrays by allow_pickle
                         untrusted.arrays(path.resolve())
                     elif path.suffix == ".npy":

@@ -40,12 +40,12 @@ def label_counts(task: ShiftTask) -> dict[str, dict[str, int]]:
     )
     names = known_names(task)[: task.num_known]
     labels = {name: {"source": source[i], "target": target[i]} for i, name in enumerate(names)}
-    if task.open_set:
-        labels |= {
-            name: {"source": 0, "target": size}
-            for name, size in _unseen(task, target[task.num_known])
-        }
-    return labels
+    sizes = {"unknown": target[task.num_known]} if task.open_set else {}
+    if sizes and "y_true" in task.target and task.info.get("unseen"):
+        numbers = task.info["unseen"]
+        counts = [int((task.target.y_true == number).sum()) for number in numbers]
+        sizes = dict(zip(unseen_names(task, numbers), counts))
+    return labels | {name: {"source": 0, "target": size} for name, size in sizes.items()}
 
 
 def known_names(task: ShiftTask) -> list[str]:
@@ -64,15 +64,6 @@ def unseen_names(task: ShiftTask, numbers: Sequence[int]) -> list[str]:
     known = true[true >= 0].unique().tolist()
     names = dict(zip(known, task.oracle.class_names if task.oracle else ()))
     return [clean(f"unseen {names.get(number, number)}") for number in numbers]
-
-
-def _unseen(task: ShiftTask, size: int) -> list[tuple[str, int]]:
-    """Masked classes and their sizes; one heap where the original classes are not told."""
-    if "y_true" not in task.target or not task.info.get("unseen"):
-        return [("unknown", size)]
-    numbers = task.info["unseen"]
-    sizes = [int((task.target.y_true == number).sum()) for number in numbers]
-    return list(zip(unseen_names(task, numbers), sizes))
 
 
 def _describe_graph(graph: Data) -> dict[str, Any]:

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-CHUNK = 2**20
-"""Numbers that are reversed at a time."""
-
 
 def undirected(edge_index: np.ndarray, num_nodes: int) -> tuple[np.ndarray, dict[str, int]]:
-    """Every edge in both directions, each once, without loops.
+    """Every edge in both directions, each once, without loops, as sorted numbers :math:`i V + j`.
 
-    At its peak it takes 34 bytes a column beside ``edge_index``, 17 where both directions are
-    there already.
-
-    Args:
-        edge_index: node pairs ``[2, E]``.
-        num_nodes: :math:`V`.
-
-    Returns:
-        :math:`i V + j` of each pair :math:`(i, j)`, sorted, int64, and how many ``self_loops``,
-        ``duplicates`` and ``one_way`` edges were found.
+    How many ``self_loops``, ``duplicates`` and ``one_way`` edges of ``edge_index`` ``[2, E]`` there
+    were is returned, too.
     """
     number = np.multiply(edge_index[0], num_nodes, dtype=np.int64)
     number += edge_index[1]
@@ -32,11 +21,8 @@ def undirected(edge_index: np.ndarray, num_nodes: int) -> tuple[np.ndarray, dict
     number = _distinct(number)
     found["duplicates"] -= len(number)
 
-    reverse = np.empty_like(number)
-    for begin in range(0, len(number), CHUNK):
-        part = number[begin : begin + CHUNK]
-        row = part // num_nodes  # NumPy divides fast, but takes remainders slowly
-        reverse[begin : begin + CHUNK] = (part - row * num_nodes) * num_nodes + row
+    row = number // num_nodes  # NumPy divides fast, but takes remainders slowly
+    reverse = (number - row * num_nodes) * num_nodes + row
     reverse.sort()
 
     found["one_way"] = -len(number)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections import Counter
 from typing import Any, NamedTuple, Sequence
 
 import numpy as np
 import pandas
 import scipy.sparse as sp
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from graphgym_srnc.core.text import counted, listed, short
 from graphgym_srnc.data.labels import EMPTY
@@ -22,22 +21,14 @@ Recipe = dict[str, Any]
 NO_CATEGORIES: Recipe = {"columns": {}}
 NO_NUMBER = EMPTY | {"-", "--", "?", "."}  # words, in lower case, for a missing number
 NUMERIC = "fiub"  # kinds of the types of numbers and truth values
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-# Numbers with a decimal comma, and with commas between thousands; 1,234 is both.
-# Standard deviations from which a number is far from those of a recipe, and ratio of standard
-# deviations from which two columns have different units.
-DECIMAL = re.compile(r"[+-]?(\d{1,3}([. ]\d{3})+|\d+),\d+")
-THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
-FAR, OTHER_SCALE = 10, 100
+FAR = 10  # standard deviations from which a number is far from those of a recipe
 
 
 class TextOptions(NamedTuple):
     """How texts become features."""
 
-    counts: bool = False  # occurrences of each word instead of TF-IDF
     max_words: int = 2000  # most frequent words that are kept
     min_nodes: int = 2  # least number of nodes that a word occurs in
-    stop_words: str = "english"  # leave out scikit-learn's common English words; or none
 
 
 def learn(
@@ -45,7 +36,6 @@ def learn(
     text: Sequence[str],
     options: TextOptions,
     numbers: Sequence[str] = (),
-    raw: Sequence[str] = (),
     categories: Sequence[str] = (),
 ) -> Recipe:
     """The recipe for some columns of a table, by which :func:`apply` makes features."""
@@ -54,8 +44,10 @@ def learn(
         if text:
             recipe["text"] = {"columns": [*text]} | _vocabulary(documents(table, text), options)
     with problems.step():
-        if numbers or raw:
-            recipe["numbers"] = _moments(table, numbers, raw)
+        if numbers:
+            values = _numbers(table, numbers)
+            mean, std = values.mean().fillna(0), values.std(ddof=0).fillna(0).replace(0, 1)
+            recipe["numbers"] = {"columns": [*numbers], "mean": [*mean], "std": [*std]}
     with problems.step():
         if categories:
             counts = {name: Counter(filter(None, _categories(table, name))) for name in categories}
@@ -77,10 +69,14 @@ def apply(recipe: Recipe, table: pandas.DataFrame) -> tuple[list[sp.csr_matrix],
         blocks.append(_bag_of_words(documents(table, text["columns"]), text))
         names += text["words"]
     if numbers := recipe.get("numbers"):
-        blocks.append(sp.csr_matrix(np.nan_to_num(_standardised(table, numbers))))
+        blocks.append(sp.csr_matrix(_standardised(table, numbers).fillna(0)))
         names += numbers["columns"]
     for name, values in recipe.get("categories", NO_CATEGORIES)["columns"].items():
-        blocks.append(one_hot(_categories(table, name), values).astype(float))
+        cells = pandas.Index(_categories(table, name), dtype=object)
+        column = pandas.Index(values, dtype=object).get_indexer(cells)
+        row = np.flatnonzero(column >= 0)
+        ones, shape = np.ones(len(row)), (len(table), len(values))
+        blocks.append(sp.csr_matrix((ones, (row, column[row])), shape=shape))
         names += [f"{name}={value}" for value in values]
     return blocks, names
 
@@ -95,15 +91,10 @@ def drift(recipe: Recipe, table: pandas.DataFrame) -> list[str]:
         columns = listed(text["columns"])
         found.append((count, f"{columns}: {count} of {nodes} texts have no word of {like}"))
     if numbers := recipe.get("numbers"):
-        for name, column in zip(numbers["columns"], _standardised(table, numbers).T):
-            known = column[~np.isnan(column)]
-            far = int((np.abs(known) > FAR).sum())
-            what = f"{name}: {counted(far, 'number')} of {len(known)} lie more than {FAR} standard"
-            found.append((far, f"{what} deviations from the mean of {like}"))
-            spread = float(known.std()) if len(known) > 2 else 1.0
-            if not far and 0 < spread < 1 / OTHER_SCALE:
-                what = f"{name}: the numbers differ {1 / spread:,.0f} times less than those of"
-                found.append((nodes, f"{what} {like}; perhaps they have another unit"))
+        for name, column in _standardised(table, numbers).items():
+            count = int((column.abs() > FAR).sum())
+            what = f"{name}: {counted(count, 'number')} of {column.count()} lie more than {FAR}"
+            found.append((count, f"{what} standard deviations from the mean of {like}"))
     for name, values in recipe.get("categories", NO_CATEGORIES)["columns"].items():
         cells = [*filter(None, _categories(table, name))]
         new = Counter(cell for cell in cells if cell not in {*values})
@@ -111,14 +102,6 @@ def drift(recipe: Recipe, table: pandas.DataFrame) -> list[str]:
         shown = listed([repr(short(cell)) for cell, _ in new.most_common(3)])
         found.append((new.total(), f"{what}: {shown}"))
     return ["! " * (2 * count > nodes) + sentence for count, sentence in found if count]
-
-
-def one_hot(cells: Sequence[str], values: Sequence[str]) -> sp.csr_matrix:
-    """A column for each value, with 1 where a cell has it, ``[V, len(values)]``."""
-    column = pandas.Index(values, dtype=object).get_indexer(pandas.Index(cells, dtype=object))
-    row = np.flatnonzero(column >= 0)
-    ones = np.ones(len(row), dtype=np.int64)
-    return sp.csr_matrix((ones, (row, column[row])), shape=(len(cells), len(values)))
 
 
 def joined(blocks: Sequence[sp.csr_matrix], recipe: Recipe) -> sp.csr_matrix:
@@ -172,25 +155,15 @@ def texts(cells: pandas.Series) -> list[str]:
 
 def number_columns(table: pandas.DataFrame, other: Sequence[str]) -> list[str]:
     """Names of the columns, except ``other`` ones, that hold numbers and perhaps empty cells."""
-    free = (name for name in table if name not in other and not NAMELESS.fullmatch(name))
-    found = ((name, *_parsed(table[name])) for name in free)
-    return [name for name, values, _ in found if not np.isnan(values).all()]
+    free = [name for name in table if name not in other and not NAMELESS.fullmatch(name)]
+    parsed = {name: _parsed(table[name]) for name in free}
+    return [name for name, (values, wrong) in parsed.items() if not wrong and values.notna().any()]
 
 
 def present(cells: Sequence[str], role: str = "category") -> list[str]:
     """Cells of categories or numbers, empty in the place of each word for a missing one."""
     missing = NO_NUMBER if role == "number" else EMPTY
     return ["" if cell.lower() in missing else cell for cell in cells]
-
-
-def numbers(cells: Sequence[str]) -> list[str]:
-    """Cells of numbers as Python writes them, empty for a missing one; others are unchanged."""
-    cells = present(cells, "number")
-    commas = [cell for cell in cells if "," in cell]
-    if commas and all(THOUSANDS.fullmatch(cell) for cell in commas):  # no decimal commas
-        return [cell.replace(",", "") for cell in cells]
-    decimal = {cell: re.sub(r"[. ]", "", cell).replace(",", ".") for cell in commas}
-    return [decimal[cell] if DECIMAL.fullmatch(cell) else cell for cell in cells]
 
 
 def documents(table: pandas.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -215,10 +188,8 @@ def _categories(table: pandas.DataFrame, name: str) -> list[str]:
 
 
 def _vocabulary(cells: Sequence[str], options: TextOptions) -> Recipe:
-    vectoriser = (CountVectorizer if options.counts else TfidfVectorizer)(
-        max_features=options.max_words,
-        min_df=options.min_nodes,
-        stop_words=None if options.stop_words == "none" else options.stop_words,
+    vectoriser = TfidfVectorizer(
+        max_features=options.max_words, min_df=options.min_nodes, stop_words="english"
     )
     try:
         vectoriser.fit(cells)
@@ -226,59 +197,40 @@ def _vocabulary(cells: Sequence[str], options: TextOptions) -> Recipe:
         cause = " ".join(str(error).split())[:120]
         message = f"no word occurs in {options.min_nodes} nodes ({cause})"
         raise InputError.plain("--text", message, "Lower --min-nodes; 1 keeps all words") from error
-    words = {"words": vectoriser.get_feature_names_out().tolist()}
-    return words if options.counts else words | {"idf": vectoriser.idf_.tolist()}
+    words = vectoriser.get_feature_names_out().tolist()
+    return {"words": words, "idf": vectoriser.idf_.tolist()}
 
 
 def _bag_of_words(cells: Sequence[str], text: Recipe) -> sp.csr_matrix:
-    if "idf" not in text:
-        return CountVectorizer(vocabulary=text["words"]).transform(cells).astype(float)
     vectoriser = TfidfVectorizer(vocabulary=text["words"])
     vectoriser.idf_ = np.array(text["idf"])
     return vectoriser.transform(cells)
 
 
-def _moments(table: pandas.DataFrame, standardised: Sequence[str], raw: Sequence[str]) -> Recipe:
-    columns = [*standardised, *raw]
-    values = _numbers(table, columns, raw)
-    known = np.maximum((~np.isnan(values)).sum(1), 1)
-    mean = np.nansum(values, 1) / known
-    std = np.sqrt(np.nansum((values - mean[:, None]) ** 2, 1) / known)
-    mean[len(standardised) :], std[len(standardised) :] = 0, 1
-    return {"columns": columns, "mean": mean.tolist(), "std": np.where(std == 0, 1.0, std).tolist()}
-
-
-def _standardised(table: pandas.DataFrame, numbers: Recipe) -> np.ndarray:
+def _standardised(table: pandas.DataFrame, numbers: Recipe) -> pandas.DataFrame:
     """Standardised numbers ``[V, F]`` with NaN for an empty cell."""
-    return (_numbers(table, numbers["columns"]).T - numbers["mean"]) / numbers["std"]
+    return (_numbers(table, numbers["columns"]) - numbers["mean"]) / numbers["std"]
 
 
-def _numbers(
-    table: pandas.DataFrame, columns: Sequence[str], raw: Sequence[str] = ()
-) -> np.ndarray:
-    """Columns of numbers, ``[len(columns), V]``, with NaN for an empty cell."""
-    problems, found = Collected(), []
+def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFrame:
+    """Columns of numbers ``[V, F]`` with NaN for an empty cell."""
+    problems, found = Collected(), {}
     for name in columns:
-        option = "features" if name in raw else "--numbers"
         with problems.step():
-            values, wrong = _parsed(column(table, name, option))
+            found[name], wrong = _parsed(column(table, name, "--numbers"))
             if wrong:
                 message = f"{len(wrong)} cells are not numbers, such as {wrong[0]!r}"
-                raise InputError.plain(f"{option} {name}", message, "Give numbers or empty cells")
-            if name in raw and np.isnan(values).any():
-                hint = "Fill them, or name the column with numbers"
-                raise InputError.plain(option, f"the column {name} has missing numbers", hint)
-            found.append(values)
+                raise InputError.plain(f"--numbers {name}", message, "Give numbers or empty cells")
     problems.check()
-    return np.array(found)
+    return pandas.DataFrame(found)
 
 
-def _parsed(cells: pandas.Series) -> tuple[np.ndarray, list[str]]:
-    """Numbers ``[V]``, NaN for an empty cell or beside texts, and cells of no finite number."""
+def _parsed(cells: pandas.Series) -> tuple[pandas.Series, list[str]]:
+    """Numbers ``[V]``, NaN for an empty cell, and the cells that are no finite number."""
     if cells.dtype.kind in NUMERIC:
-        found = cells.to_numpy(dtype=float, na_value=np.nan)
-        return found, [str(value) for value in found[np.isinf(found)].tolist()]
-    written = numbers(texts(cells))
-    finite = [NUMBER.fullmatch(cell) and np.isfinite(float(cell)) for cell in written]
-    wrong = [cell for cell, is_finite in zip(written, finite) if cell and not is_finite]
-    return np.array([float(cell or "nan") if not wrong else np.nan for cell in written]), wrong
+        written = cells.astype(float)
+    else:
+        written = pandas.Series(present(texts(cells), "number"), cells.index, dtype=object)
+    values = pandas.to_numeric(written, errors="coerce").astype(float)
+    wrong = ~np.isfinite(values) & (written != "") & written.notna()
+    return values, [*map(str, written[wrong])]

@@ -1,4 +1,4 @@
-"""Reading a user's graph: PyG's ``Data``, arrays or a folder of tables, which are only read."""
+"""Reading a user's graph: PyG's ``Data``, arrays or a graph folder, which are only read."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
-from torch_geometric.data import Data, HeteroData
-from torch_geometric.utils import index_to_mask
+from torch_geometric.data import Data
 
 from graphgym_srnc.core.text import listed, plain
 from graphgym_srnc.data import cleaning, folder, home, untrusted
@@ -17,11 +16,8 @@ from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import restore
 
-# Fields of a graph, and fields of node ids that are read if there are no masks.
 GRAPH = ("x", "edge_index", "y")
 READ = (*GRAPH, *MASKS)
-IDS = {"train_idx": MASKS[0], "valid_idx": MASKS[1], "val_idx": MASKS[1], "test_idx": MASKS[2]}
-TEXT = (".csv", ".tsv", ".txt")  # suffixes of text tables
 Fields = dict[str, Any]
 
 
@@ -37,45 +33,33 @@ def locate(path: str, root: str, key: str) -> Path:
     raise InputError.plain(key, message, hint)
 
 
-def load(
-    source: Path, features: str = "", labels: str | None = "", root: str = "", mapped: bool = False
-) -> tuple[Fields, tuple[str, ...]]:
+def load(source: Path, labelled: bool = True) -> tuple[Fields, tuple[str, ...]]:
     """Fields of a graph (see the shift ``file``), and class names if labels are words.
 
-    ``features`` and ``labels`` are files beside a list of edges, from the working folder or below
-    ``root``. Labels None = read none, nor a split. ``mapped`` features, a ``.npy`` of float32, stay
-    on disk.
+    Unless ``labelled``, neither labels nor a split are read.
     """
-    from graphgym_srnc.data import tables  # imports pandas and scikit-learn
-
-    folder.tell_changes(source)
     if source.is_dir():
-        edges = _only(source, "edges", (".npy", *TEXT))
-        x = _only(source, "features", (".npy", ".npz", *TEXT))
-        y = None if labels is None else _only(source, "labels", (".npy", *TEXT))
-        return tables.read(edges, x, y, None if y is None else source / "split.csv", mapped)
-    if source.suffix in TEXT:
-        x = locate(features, root, "features")
-        y = None if labels is None else locate(labels, root, "labels")
-        return tables.read(source, x, y, None, mapped)
-    if mapped:
-        message = f"the features of {source.name} cannot stay on disk"
-        hint = "Set mapped to False, or store them as .npy beside a list of edges"
-        raise InputError.plain("mapped", message, hint)
-    readers = {".pt": _load_pt, ".npz": _load_npz}
-    if source.suffix not in readers:
+        folder.tell_changes(source)
+        from graphgym_srnc.data import tables  # imports pandas
+
+        edges = _only(source, "edges", (".npy", ".csv"))
+        x = _only(source, "features", (".npy", ".npz"))
+        y = _only(source, "labels", (".npy", ".csv")) if labelled else None
+        return tables.read(edges, x, y, source / "split.csv" if labelled else None)
+    if source.suffix == ".pt":
+        return _load_pt(source), ()
+    if source.suffix != ".npz":
         message = f"{source.name} has an unknown file type"
-        raise InputError.plain("path", message, f"Use a folder, {', '.join((*readers, *TEXT))}")
-    return readers[source.suffix](source), ()
+        hint = "Use a .pt or .npz file or a graph folder; data make turns tables into one"
+        raise InputError.plain("path", message, hint)
+    with reading(source, "a readable .npz of plain arrays"):
+        return {**untrusted.arrays(source, READ)}, ()
 
 
-def load_unlabelled(path: str, features: str, root: str) -> tuple[Data, Path]:
+def load_unlabelled(path: str, root: str) -> tuple[Data, Path]:
     """Features and edges of a graph, not checked yet, and where it is, see :func:`load`."""
     source = locate(path, root, "path")
-    if features and source.suffix not in TEXT:
-        message = f"{source.name} contains its own features"
-        raise InputError.plain("features", message, f"Leave out {features}")
-    fields, _ = load(source, features, None, root)
+    fields, _ = load(source, labelled=False)
     return Data(x=fields.get("x"), edge_index=fields.get("edge_index")), source
 
 
@@ -91,30 +75,16 @@ def num_nodes(source: Path) -> int | None:
 
 def unread(fields: Mapping[str, Any], read: Sequence[str] = READ) -> str:
     """Names of the fields of a graph that are not ``read``; empty if there is none."""
-    if read == READ and not fields.keys() & {*MASKS}:
-        read = (*read, *IDS)
-    ignored = {*read} | ({"num_nodes"} if fields.get("num_nodes") == len(fields["x"]) else set())
-    return listed([plain(name) for name in fields if name not in ignored], most=50)
+    return listed([plain(name) for name in fields if name not in (*read, "num_nodes")], most=50)
 
 
 def as_data(fields: Fields, key: str) -> Data:
     """A clean graph of features, edges, labels and masks alone; errors name ``key``."""
     if missing := [field for field in GRAPH if fields.get(field) is None]:
-        nested = {name: value for name, value in fields.items() if isinstance(value, dict)}
-        inner = {name: f" ({listed([*map(plain, value)])})" for name, value in nested.items()}
-        found = listed([plain(name) + inner.get(name, "") for name in fields]) or "nothing"
+        found = listed([*map(plain, fields)]) or "nothing"
         message = f"the graph has no {' and no '.join(missing)}; it has {found}"
         raise InputError.plain(key, message, "Save x, edge_index and y")
-    data = Data(**tensors(fields, READ, key))
-    ids = {} if fields.keys() & {*MASKS} else tensors(fields, [*IDS], key)
-    size = (*data.x.shape, 0)[0]
-    for name, nodes in ids.items():
-        is_list = nodes.dim() == 1 and nodes.dtype in (torch.int64, torch.int32)
-        if not is_list or not ((0 <= nodes) & (nodes < size)).all():
-            hint = f"Give node ids from 0 to {size - 1}, or a mask"
-            raise InputError.plain(f"{key}: {name}", "the field is not a list of node ids", hint)
-        data[IDS[name]] = index_to_mask(nodes.long(), size) | data.get(IDS[name], False)
-    return cleaning.clean(data, key)
+    return cleaning.clean(Data(**tensors(fields, READ, key)), key)
 
 
 def tensors(
@@ -138,23 +108,12 @@ def tensors(
 def _load_pt(source: Path) -> Fields:
     saved = untrusted.load(source)
     if not isinstance(saved, (Data, dict)):
-        convert = f"Convert it with data make {source.name} --node TYPE"
-        hint = convert if isinstance(saved, HeteroData) else "Save a Data or a dict of tensors"
         message = f"{source.name} contains a {type(saved).__name__}"
-        raise InputError.plain("path", message, hint)
+        raise InputError.plain("path", message, "Save a Data or a dict of tensors")
     fields = {name: value for name, value in saved.items() if value is not None}
-    if isinstance(fields.get("split_idx"), dict):
-        split = fields.pop("split_idx")
-        fields = {f"{part}_idx": ids for part, ids in split.items()} | fields
-    read = [fields[name] for name in (*READ, *IDS) if torch.is_tensor(fields.get(name))]
+    read = [fields[name] for name in READ if torch.is_tensor(fields.get(name))]
     untrusted.check_dense(read, source)
     return fields
-
-
-def _load_npz(source: Path) -> Fields:
-    """Arrays by name."""
-    with reading(source, "a readable .npz of plain arrays"):
-        return {**untrusted.arrays(source, (*READ, *IDS))}
 
 
 def _only(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:

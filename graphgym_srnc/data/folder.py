@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import math
 from collections import Counter
@@ -17,13 +16,11 @@ import scipy.sparse as sp
 from graphgym_srnc.core.text import listed, one_line, tell_changed
 from graphgym_srnc.data import edges
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import atomic
+from graphgym_srnc.io import atomic, checksums
 
 TEXT = 2000  # longest text that a node keeps to be shown, in characters
 DENSE = 0.3  # share of features other than zero above which they are stored as a dense array
-LARGE = 2**30  # bytes of features that are always dense: no small file is to need much memory
 RECIPE = "recipe.json"  # how the features were made, so that another table gets the same columns
-MARKER = "made_by.json"  # says that this program made a folder, and the SHA-256 of each file
 # The files of a graph folder and of the example tables.
 OURS = {"nodes.csv", "edges.csv", "features.npy", "features.npz", "words.txt", "labels.csv"}
 OURS |= {"split.csv", "answers.csv", RECIPE}
@@ -68,69 +65,46 @@ def check_place(
 
 
 def changed(folder: Path) -> list[str]:
-    """Edited or missing files of a folder of this program; a damaged marker is one itself."""
+    """Edited or missing files of a folder of this program; a damaged list of them is one itself."""
     try:
-        return [name for name, sum in _listed(folder).items() if _digest(folder / name) != sum]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return [MARKER]
+        return [name for name, _ in checksums.verify(folder)]
+    except OSError:
+        return []
 
 
-def _listed(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file that the marker of a folder lists; empty without a marker."""
-    if not (folder / MARKER).exists():
-        return {}
-    files = json.loads(atomic.regular(folder / MARKER).read_bytes())["files"]
-    if not files.keys() <= OURS:
-        raise ValueError(f"{MARKER} is damaged")
-    return files
-
-
-def tell_changes(path: Path) -> None:
-    """Say, once for each, which files of a folder, or beside a file in it, were edited."""
-    folder = path if path.is_dir() else path.parent
+def tell_changes(folder: Path) -> None:
+    """Say, once for each, which files of a folder of this program were edited."""
     for name in changed(folder):
         tell_changed(str(folder / name))
-
-
-def _digest(file: Path) -> str:
-    """SHA-256 of a file; empty if there is none."""
-    if not file.is_file():
-        return ""
-    digest = hashlib.sha256()
-    with open(file, "rb") as opened:
-        while block := opened.read(2**20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _foreign(out: Path) -> str:
     """What in a place this program did not write, as a predicate; empty if there is nothing."""
     if not out.is_dir():
         return "is a file"
-    edited = changed(out)
-    ours = {MARKER} if MARKER in edited else {MARKER, *_listed(out)}
+    sums: dict[str, str] = {}
+    with contextlib.suppress(OSError, ValueError):
+        sums = checksums.read(out)
+    ours = {checksums.FILE, *sums} if sums.keys() <= OURS else set()
     for path in sorted(out.iterdir(), key=lambda path: (path.name in OURS, path.name)):
         if path.name not in ours or path.is_symlink() or not path.is_file():
             return f"contains {path.name}, which graphgym-srnc did not write"
-        if path.name in edited:
-            return f"contains an edited {path.name}"
-    return ""
+    edited = [name for name in changed(out) if (out / name).exists()]
+    return f"contains an edited {edited[0]}" if edited else ""
 
 
 @contextlib.contextmanager
 def whole(out: Path, overwrite: bool = False, option: str = "--out") -> Iterator[Path]:
     """A new folder beside ``out`` that takes its place at the end, and goes if there is an error.
 
-    At any moment the old folder or the new one is there whole, and a marker is written into it.
+    At any moment the old folder or the new one is there whole, with checksums of its files.
     """
     check = partial(check_place, out, overwrite, option)
     check()
     try:
         with atomic.replacing_folder(out, check) as new:
             yield new
-            digests = {path.name: _digest(path) for path in sorted(new.iterdir())}
-            made = {"made_by": "graphgym-srnc", "files": digests}
-            (new / MARKER).write_text(json.dumps(made) + "\n", encoding="utf-8")
+            checksums.write(new, [path.name for path in new.iterdir()])
     except OSError as error:
         raise InputError.plain(option, f"{out} cannot be written ({error.strerror})") from error
 
@@ -152,11 +126,10 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
             column = pandas.Series([*map(one_line, cells)], name=what, dtype=object)
             tables[name] = column[column != ""].rename_axis("node").reset_index()
     features = graph.features.astype(np.float32)
-    size = math.prod(features.shape)
     with whole(out, overwrite, option) as folder:
         for name, table in tables.items():
             table.to_csv(folder / name, index=False, lineterminator="\n")
-        if features.nnz > DENSE * size or 4 * size > LARGE:
+        if features.nnz > DENSE * math.prod(features.shape):
             np.save(folder / "features.npy", features.toarray(), allow_pickle=False)
         else:
             sp.save_npz(folder / "features.npz", features)

@@ -5,47 +5,36 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
-from typing import Callable, Collection, Iterator, NamedTuple, Sequence
+from typing import Callable, NamedTuple, Sequence
 
 import numpy as np
 import pandas
 import scipy.sparse as sp
 
 from graphgym_srnc.core.text import counted, listed, one_line
-from graphgym_srnc.data import features
+from graphgym_srnc.data import features, labels
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
-from graphgym_srnc.data.labels import MISSING, changes, cleaned, whole_numbers
 from graphgym_srnc.data.read import NAMELESS, is_counter
-from graphgym_srnc.errors import Collected, InputError, reading, renamed
+from graphgym_srnc.errors import Collected, InputError
 
-# Usual names of columns and of pairs of columns, in lower case, the most usual first.
-# Kinds of columns in a recipe, and their roles.
+# Usual names of columns of ids and of the ends of links, in lower case, the most usual first.
 IDS = ("id", "_id", "node_id", "nodeid", "node", "key")
-LABELS = tuple("label labels :label _labels class classes category target subject topic y".split())
 ENDS = (
     "source-target from-to src-dst src-dest start-end u-v head-tail citing-cited sender-receiver "
     "follower-followee"
 ).split()
-PARTS = ("train", "val", "test")
 SAME_PART = {"valid": "val", "validation": "val", "training": "train", "testing": "test"}
-ROLES = {"text": "text", "numbers": "number", "categories": "category"}
+ROLES = {"text": "text", "numbers": "number", "categories": "category"}  # by kind in a recipe
 NONE = "none"  # name of the column of labels if there is none
 FEW = 4  # maximum number of classes that may have one label each, as when labelling begins
-FOUND = 0.5  # minimum share of the cells of an end of links that are ids of nodes
 
 
 class Options(NamedTuple):
-    """What the user says about a node table and its links; empty = chosen by names and cells.
-
-    The fields are those of :func:`graphgym_srnc.from_frames`, whose ``features`` are ``raw`` here.
-    """
+    """Options of :func:`graphgym_srnc.from_frames`; empty = chosen by names and cells."""
 
     id: str = ""
     label: str = ""
@@ -53,12 +42,10 @@ class Options(NamedTuple):
     ends: Sequence[str] = ()
     text: Sequence[str] = ()
     numbers: Sequence[str] = ()
-    raw: Sequence[str] = ()
     categories: Sequence[str] = ()
     spectral: int = 0
     like: features.Recipe | None = None  # of an earlier graph
     skip_missing: bool = False
-    keep: str = ""
     words: features.TextOptions = features.TextOptions()
 
 
@@ -91,7 +78,7 @@ class Look:
 
     @property
     def ids(self) -> list[str]:
-        return whole_numbers(self.column("id") or [])
+        return labels.whole_numbers(self.column("id") or [])
 
 
 def look(
@@ -108,16 +95,18 @@ def look(
     step = found.problems.step
     found.rows, found.table = len(nodes), nodes.reset_index(drop=True)
     _find_named(found)
-    candidates = _id_candidates(nodes, found.options.id)
-    links: pandas.DataFrame | None = None
-    with step():
-        links = read_links({cell for name in candidates for cell in texts(nodes[name])})
-    found.roles[_best_id(nodes, candidates, links)] = "id"
-    connect, find_features = partial(_connect, links=links), partial(_find_features, others=others)
-    steps = (_find_label, _one_row_for_each_id, connect, _read_labels, find_features, _tell_columns)
-    for each in steps:
+    ids = {*(found.column("id") or ()), *found.ids}
+    for each in (_find_label, _one_row_for_each_id):
         with step():
             each(found)
+    with step():
+        _connect(found, read_links(ids))
+    with step():
+        _read_labels(found)
+    with step():
+        _find_features(found, others)
+    with step():
+        _tell_columns(found)
     return found
 
 
@@ -128,130 +117,87 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     own = {"embedding": extra[table.index]} if extra is not None else {}
     if options.spectral:
         own["spectral"] = features.spectral(found.edges, len(table), options.spectral)
-    with _reading_recipe(options.like):
-        blocks, names = features.apply(recipe, table)
-        for kind, array in own.items():
-            blocks.append(sp.csr_matrix(array))
-            names += [f"{kind} {number}" for number in range(array.shape[1])]
-        widths = [block.shape[1] for block in blocks]
-        if widths != recipe.setdefault("widths", widths):
-            message = f"this graph has {widths} features, the earlier one {recipe['widths']}"
-            raise InputError.plain("--like", message, "Give the same columns and --embeddings")
-        joined = features.joined(blocks, recipe)
-        recipe |= {"embeddings": extra is not None, "spectral": options.spectral}
-        text = features.documents(table, recipe["text"]["columns"]) if "text" in recipe else None
-        words, ids = [*map(one_line, names)], found.column("id") or []  # ids as they are written
-        return Graph(found.edges, joined, words, ids, text, found.labels, found.parts, recipe)
-
-
-@contextlib.contextmanager
-def _reading_recipe(like: features.Recipe | None) -> Iterator[None]:
-    """Name the recipe, which may have been edited, in the errors of this block."""
-    if like is None:
-        yield
-    else:
-        keys = dict.fromkeys(("--text", "--numbers", "--categories"), "--like")
-        with reading(Path("it"), "an earlier graph with its recipe", "--like"), renamed(keys):
-            yield
+    blocks, names = features.apply(recipe, table)
+    for kind, array in own.items():
+        blocks.append(sp.csr_matrix(array))
+        names += [f"{kind} {number}" for number in range(array.shape[1])]
+    widths = [block.shape[1] for block in blocks]
+    if widths != recipe.setdefault("widths", widths):
+        message = f"this graph has {widths} features, the earlier one {recipe['widths']}"
+        raise InputError.plain("--like", message, "Give the same columns and --embeddings")
+    joined = features.joined(blocks, recipe)
+    recipe["spectral"] = options.spectral
+    text = features.documents(table, recipe["text"]["columns"]) if "text" in recipe else None
+    words, ids = [*map(one_line, names)], found.column("id") or []  # ids as they are written
+    return Graph(found.edges, joined, words, ids, text, found.labels, found.parts, recipe)
 
 
 def _find_named(found: Look) -> None:
-    """Roles that the options name."""
+    """Roles that the options name, and the column of ids."""
     table, options = found.table, found.options
     for option in ("id", "split", "label"):
         name = getattr(options, option)
         if name and (option, name) != ("label", NONE):
             with found.problems.step():
                 features.column(table, name, f"--{option}")
-    numbers = dict.fromkeys((*options.numbers, *options.raw), "number")
     found.roles |= dict.fromkeys(options.text, "text")
-    found.roles |= dict.fromkeys(options.categories, "category") | numbers
+    found.roles |= dict.fromkeys(options.categories, "category")
+    found.roles |= dict.fromkeys(options.numbers, "number")
     if split := options.split or usual(table, ("split",)):
         found.roles[split] = "split"
-
-
-def _id_candidates(table: pandas.DataFrame, given: str) -> list[str]:
-    """Columns that may hold the ids: given, by their usual names, or else of distinct cells."""
-    if given and given in table:
-        return [given]
-    index = [name for name in list(table)[:1] if not name and not is_counter(table[name])]
-    if named := usual(table, IDS):
-        return [*index, named]
-    first, *rest = list(table)[:20]
-    rest = [name for name in rest if table[name].dtype.kind != "f"]
-    return [first, *(name for name in rest if len({*texts(table[name])} - {""}) == len(table))]
-
-
-def _best_id(table: pandas.DataFrame, candidates: list[str], links: pandas.DataFrame | None) -> str:
-    """The first candidate in which two columns of links are mostly found, or else the first."""
-    for name in candidates:
-        shares = {} if links is None else _shares(links, [*links], texts(table[name]))
-        if sum(share >= FOUND for share in shares.values()) > 1:
-            return name
-    return candidates[0]
+    id = first = next(iter(table))
+    if options.id in table:
+        id = options.id
+    elif first or is_counter(table[first]):  # pandas' index has no name
+        id = usual(table, IDS) or first
+    found.roles[id] = "id"
 
 
 def _one_row_for_each_id(found: Look) -> None:
-    """Leave out rows that are empty or occur twice."""
-    table, file, keep = found.table, found.files[0], found.options.keep
-    filled = table[~(table.isna() | (table.astype(object) == "")).all(axis=1)]
-    ids = pandas.Series(found.ids, dtype=object)[filled.index]
+    """Leave out rows that occur twice."""
+    table, file = found.table, found.files[0]
+    ids = pandas.Series(found.ids, dtype=object)
     if len(blank := ids.index[ids == ""]):
         raise InputError.plain(file, f"row {blank[0] + 1} has no id", "Give each node an id")
-    repeated = filled[ids.duplicated(keep=False)].astype(str)
-    unique = filled.drop(repeated.index[repeated.duplicated()])
-    ids = ids[unique.index]
-    if ids.duplicated().any() and not keep:
-        named = listed([repr(name) for name in ids[ids.duplicated()].unique()], 5)
-        message = f"the id {named} occurs several times with different cells"
-        hint = "Give each node its own id, or add --keep first or --keep last"
-        raise InputError.plain(file, message, hint)
-    kept = unique[~ids.duplicated(keep=keep or "first")]
-    found.table = kept
-    for text, count in {
-        "left out: empty": len(table) - len(filled),
-        "merged: equal to another row": len(filled) - len(unique),
-        f"left out: same id as another row (--keep {keep})": len(unique) - len(kept),
-    }.items():
-        found.notes += [f"{file}: {counted(count, 'row')} {text}"] * (count > 0)
+    repeated = table[ids.duplicated(keep=False)].astype(str)
+    found.table = table.drop(repeated.index[repeated.duplicated()])
+    ids = ids[found.table.index]
+    if ids.duplicated().any():
+        named = [repr(name) for name in ids[ids.duplicated()].unique()]
+        one = len(named) == 1
+        message = f"the id{'' if one else 's'} {listed(named, 5)} occur{'s' if one else ''}"
+        hint = "Give each node its own id"
+        raise InputError.plain(file, f"{message} several times with different cells", hint)
+    if count := len(table) - len(ids):
+        found.notes.append(f"{file}: {counted(count, 'row')} merged: equal to another row")
 
 
-def _connect(found: Look, links: pandas.DataFrame | None) -> None:
-    """Read the links, if there are any, and tell which columns of them are read."""
-    if links is None:
-        return
+def _connect(found: Look, links: pandas.DataFrame) -> None:
+    """Read the links, and tell which columns of them are read."""
     file, place = found.files[1], pandas.Index(found.ids, dtype=object).unique()
-    a, b = chosen = ends(links, found.options.ends, place, file)
+    a, b = chosen = _ends(links, found.options.ends, file)
     unread = [name for name in links if name not in chosen and not NAMELESS.fullmatch(name)]
     rest = f"; not read: {listed(unread)}; edge weights are not used" * bool(unread)
     found.chosen.append(f"{file}: links join the columns {a} and {b}{rest}")
-    found.edges, unknown = connected(links, chosen, place)
-    named = listed([*map(repr, unknown)], 3)
-    count = len(links) - found.edges.shape[1]
-    if count and not found.options.skip_missing:
-        of_all = f"{count} of {len(links)} links name ids that are not in the node table: {named}"
-        hint = "Fix the ids, name the columns of ids with --ends and --id, or leave out these links"
-        raise InputError.plain(file, of_all, f"{hint} with --skip-missing")
-    found.notes += [f"{counted(count, 'link')} to unknown ids left out: {named}"] * (count > 0)
+    cells = [labels.whole_numbers(texts(links[name])) for name in chosen]
+    pairs = np.array([place.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
+    strange = pairs < 0
+    found.edges = pairs[:, ~strange.any(0)].astype(np.int64)
+    if count := int(strange.any(0).sum()):
+        unknown = dict.fromkeys(cells[end][link] for link, end in np.argwhere(strange.T).tolist())
+        named = listed([*map(repr, unknown)], 3)
+        if not found.options.skip_missing:
+            of_all = f"{count} of {len(links)} links name ids that are not in the node table"
+            hint = "Fix the ids, name the columns of ids with --ends and --id, or leave out these"
+            hint += " links with --skip-missing"
+            raise InputError.plain(file, f"{of_all}: {named}", hint)
+        found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
     if not (found.edges[0] != found.edges[1]).any() and not found.problems.errors:
         raise InputError.plain(file, "no link joins two nodes", "Give at least one link")
 
 
-def connected(
-    links: pandas.DataFrame, ends: Sequence[str], ids: pandas.Index
-) -> tuple[np.ndarray, list[str]]:
-    """Node numbers ``[2, E]`` of links, and the ids in other links that are no node."""
-    cells = [whole_numbers(texts(links[name])) for name in ends]
-    pairs = np.array([ids.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
-    strange = pairs < 0
-    unknown = dict.fromkeys(cells[end][link] for link, end in np.argwhere(strange.T).tolist())
-    return pairs[:, ~strange.any(0)].astype(np.int64), [*unknown]
-
-
-def ends(
-    links: pandas.DataFrame, given: Sequence[str], ids: Collection[str], file: str
-) -> Sequence[str]:
-    """The two columns of ids: named, of a usual pair of names, or the only two that hold ids."""
+def _ends(links: pandas.DataFrame, given: Sequence[str], file: str) -> Sequence[str]:
+    """The two columns of ids: named, of a usual pair of names, or the only two."""
     named = [name for name in links if not NAMELESS.fullmatch(name)]
     absent = [name for name in given if name not in links]
     if absent or len(named) < 2 or len(given) == 1:
@@ -259,33 +205,17 @@ def ends(
         raise InputError.plain(file, f"it has {missing}", f"Its columns are {_listed(links)}")
     if given or len(named) == 2:
         return given or named
-    shares = _shares(links, named, ids)
-    if pairs := _usual_ends(named):
-        return max(pairs, key=lambda pair: min(shares[name] for name in pair) >= FOUND)
-    found = [name for name in named if shares[name] >= FOUND]
-    if found[:2] == ["1", "2"] and all(links[name].nunique() == 1 for name in found[2:]):
-        return found[:2]  # lines without a header begin with two ids, and a weight may be 1
-    if len(found) != 2:
-        what = f"it is not clear which two columns hold the ids of nodes: {listed(found or named)}"
-        raise InputError.plain(file, what, "Name them with --ends COLUMN COLUMN")
-    return found
-
-
-def _usual_ends(names: Sequence[str]) -> list[list[str]]:
-    """Pairs of columns with usual names, such as source and target, node1 and node2."""
-    ignored = r"[\W_]|id$|(?<=.)node"
-    plain = {re.sub(ignored, "", name.lower()): name for name in reversed(names)}
+    # Such as source_id, node1 and from.
+    plain = {re.sub(r"[\W_]|id$|(?<=.)node", "", name.lower()): name for name in reversed(named)}
     pairs = [pair.split("-") for pair in ENDS]
     pairs += [[name, name[:-1] + "2"] for name in plain if name[1:].endswith("1")]
-    return [[plain[a], plain[b]] for a, b in pairs if a in plain and b in plain]
-
-
-def _shares(
-    links: pandas.DataFrame, names: Sequence[str], ids: Collection[str]
-) -> dict[str, float]:
-    """Share of the cells of each column that are ids of nodes."""
-    cells = {name: pandas.Series(whole_numbers(texts(links[name])), dtype=object) for name in names}
-    return {name: float(cells[name].isin({*ids}).mean()) for name in names}
+    for a, b in pairs:
+        if a in plain and b in plain:
+            return [plain[a], plain[b]]
+    if named[:2] == ["1", "2"] and not is_counter(links["1"]):
+        return named[:2]  # lines without a header begin with two ids
+    message = f"it is not clear which two columns hold the ids of nodes: {listed(named)}"
+    raise InputError.plain(file, message, "Name them with --ends COLUMN COLUMN")
 
 
 def _find_label(found: Look) -> None:
@@ -295,12 +225,13 @@ def _find_label(found: Look) -> None:
         found.roles |= {options.label: "label"} if options.label in table else {}
         return
     free = table[[name for name in table if name not in found.roles]]
-    names = [name for each in LABELS if (name := usual(free, (each,)))]
+    names = [name for each in labels.COLUMNS if (name := usual(free, (each,)))]
     if options.like is not None:  # a later table needs no labels
-        names = [name for name in names[:1] if name.lower() == LABELS[0]]
-    cells = {name: texts(column) for name, column in free.items()}
-    filled = {name: [cell for cell in cells[name] if cell.lower() not in MISSING] for name in cells}
-    sizes = {name: Counter(filter(None, filled[name])) for name in free}
+        names = [name for name in names[:1] if name.lower() == labels.COLUMNS[0]]
+    sizes = {
+        name: Counter(cell for cell in texts(column) if cell and cell.lower() not in labels.MISSING)
+        for name, column in free.items()
+    }
     for name in names:
         if len(sizes[name]) <= FEW or sizes[name].total() >= 2 * len(sizes[name]):
             found.roles[name] = "label"
@@ -323,22 +254,14 @@ def _read_labels(found: Look) -> None:
     cells, split = found.column("label"), found.column("split")
     parts = [SAME_PART.get(cell.lower(), cell.lower()) for cell in split or ()]
     if cells is not None:
-        held = [part in PARTS[1:] for part in parts]
-        found.labels, notes = cleaned(cells, found.name("label"), held)
+        held = [part in labels.PARTS[1:] for part in parts]
+        found.labels, notes = labels.cleaned(cells, found.name("label"), held)
         found.notes += notes
     elif found.options.like is None and not found.problems.errors:
         found.notes.append("! no column of classes was found; name one with --label")
     if split is not None:
-        check_parts(parts, found.ids, "--split")
+        labels.check_parts(parts, found.ids, "--split")
         found.parts = parts
-
-
-def check_parts(parts: Sequence[str], ids: Collection[object], key: str) -> None:
-    """Refuse parts of a split other than ``PARTS`` and nothing; errors name ``key`` and the id."""
-    for part, id in zip(parts, ids):
-        if part not in ("", *PARTS):
-            message = f"the node {id} has the part {part!r}"
-            raise InputError.plain(key, message, f"Use {', '.join(PARTS)}, or nothing")
 
 
 def _find_features(found: Look, others: bool) -> None:
@@ -349,18 +272,17 @@ def _find_features(found: Look, others: bool) -> None:
         numbers = features.number_columns(table, [*found.roles])
         found.roles |= dict.fromkeys(numbers, "number")
     if options.like is not None:
-        with _reading_recipe(options.like):
-            found.recipe = recipe = dict(options.like)
-            if recipe.get("spectral"):
-                message = "spectral features cannot be made for another graph"
-                raise InputError.plain("--like", message, "Use a graph without --spectral")
-            kinds = [kind for kind in ROLES if kind in recipe]
-            roles = {name: ROLES[kind] for kind in kinds for name in recipe[kind]["columns"]}
-            found.roles = roles | found.roles
-            found.notes += features.drift(recipe, table)
+        found.recipe = recipe = dict(options.like)
+        if recipe.get("spectral"):
+            message = "spectral features cannot be made for another graph"
+            raise InputError.plain("--like", message, "Use a graph without --spectral")
+        kinds = [kind for kind in ROLES if kind in recipe]
+        roles = {name: ROLES[kind] for kind in kinds for name in recipe[kind]["columns"]}
+        found.roles = roles | found.roles
+        found.notes += features.drift(recipe, table)
     else:
-        columns = numbers, options.raw, options.categories
-        found.recipe = features.learn(table, options.text, options.words, *columns)
+        chosen = options.text, options.words, numbers, options.categories
+        found.recipe = features.learn(table, *chosen)
     if not (found.recipe or others or options.spectral):
         hint = "Choose columns with --text, --numbers or --categories, or give --embeddings; "
         hint += "--spectral 64 makes features from the links alone"
@@ -368,19 +290,16 @@ def _find_features(found: Look, others: bool) -> None:
 
 
 def _tell_columns(found: Look) -> None:
-    """What each column is used for, and cells whose value differs from their text."""
+    """What each column is used for, and words for missing cells."""
     table, roles = found.table, found.roles
     uses: dict[str, list[str]] = {role: [] for role in ("id", "label", "split", *ROLES.values())}
     hint = " (--text, --numbers and --categories read columns)" * (found.options.like is None)
     uses["not read:"] = []
     for name, cells in table.items():
         role = roles.get(name, "not read:")
-        if role in ("number", "category") and cells.dtype.kind not in features.NUMERIC:
+        if role in ("number", "category"):
             written = texts(cells)
-            known = features.present(written, role)
-            values = features.numbers(written) if role == "number" else known
-            found.notes += changes(name, written, known, "empty")
-            found.notes += changes(name, known, values, "numbers")
+            found.notes += labels.changes(name, written, features.present(written, role), "empty")
         if name in roles or not (NAMELESS.fullmatch(name) and is_counter(cells)):
             uses[role].append(name or "(index)")
     used = [f"{role} {listed(names)}" for role, names in uses.items() if names]

@@ -5,9 +5,16 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from typing import Sequence
+from typing import Collection, Sequence
 
 from graphgym_srnc.core.text import counted, listed, one_line, short
+from graphgym_srnc.errors import InputError
+
+COLUMNS = tuple("label labels :label _labels class classes category target subject topic y".split())
+"""Usual names of a column of labels, in lower case, the most usual first."""
+
+PARTS = ("train", "val", "test")
+"""Parts of a split."""
 
 EMPTY = {"nan", "na", "n/a", "#n/a", "<na>", "nat", "null", "none"}
 """Words, in lower case, that programs write for an empty cell."""
@@ -26,19 +33,11 @@ MISSING = EMPTY | NOT_LABELLED | {"-1", "inf", "-inf"}
 def cleaned(
     cells: Sequence[str], column: str = "label", held: Sequence[bool] = ()
 ) -> tuple[list[str], list[str]]:
-    """Clean class labels.
+    """Cleaned class labels ``[V]``, empty for a node without one, and a sentence on each change.
 
     Words for a missing label become empty. If every label is a whole number, ``1.0`` becomes ``1``.
-    A node that the user chose for validation or test has a label, so ``?`` and the like are the
-    unknown class there.
-
-    Args:
-        cells: labels ``[V]``; an empty cell is a node without a label.
-        column: name of the labels in notes.
-        held: which nodes ``[V]`` the user chose for validation or test; empty = none.
-
-    Returns:
-        Labels ``[V]``, empty for a node without one, and a sentence about each change.
+    A node that the user chose for validation or test (``held``) has a label, so ``?`` and the like
+    are the unknown class there.
     """
     written = [one_line(cell) for cell in cells]
     whole = whole_numbers(written)
@@ -94,3 +93,11 @@ def similar(names: Sequence[str]) -> list[list[str]]:
         is_word = re.search(r"[^\d]", letters)
         groups.setdefault(letters if is_word else name.lstrip("0"), []).append(name)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def check_parts(parts: Sequence[str], ids: Collection[object], key: str) -> None:
+    """Refuse parts of a split other than ``PARTS`` and nothing; errors name ``key`` and the id."""
+    for part, id in zip(parts, ids):
+        if part not in ("", *PARTS):
+            message = f"the node {id} has the part {part!r}"
+            raise InputError.plain(key, message, f"Use {', '.join(PARTS)}, or nothing")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Mapping
 from urllib.request import urlopen
 
 import numpy as np
@@ -40,11 +40,6 @@ class Family:
     def load(self, name: str, root: str = "", key: str = "name") -> Data:
         """One network: ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and ``y`` ``[V]``.
 
-        Args:
-            name: one of ``nodes``; case does not matter.
-            root: see :func:`home.data_folder`.
-            key: what errors call the name.
-
         Raises:
             InputError: unknown name; the file is absent and cannot be downloaded, or is another.
         """
@@ -53,7 +48,7 @@ class Family:
         member = f"{name.lower()}.mat"
         place = home.folder_of(self.name, root)
         if (file := place / member).is_file():
-            return read(self, file, file.stat().st_size, file.stat().st_mtime_ns)
+            return read(self, file)
         with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
             file = Path(folder) / member
             try:
@@ -63,7 +58,7 @@ class Family:
                 message = f"{member} cannot be downloaded from {self.url} ({type(error).__name__})"
                 hint = f"Put these files into {place}: {'.mat, '.join(self.nodes)}.mat"
                 raise InputError.plain(key, message, hint) from error
-            data = read(self, file, 0, 0)  # only a file that is what it should be is kept
+            data = read(self, file)  # only a file that is what it should be is kept
             home.keep(Path(folder), place)
         return data
 
@@ -89,16 +84,24 @@ OCNNC = Family(
 
 
 @lru_cache(maxsize=4)
-def read(family: Family, file: Path, size: int, changed: int) -> Data:
-    """The network in a file, of which size and time of change tell files of one name apart.
+def read(family: Family, file: Path) -> Data:
+    """The network in a file.
 
     Words of ``CITATION`` are made binary, and a paper with two labels has the first one.
     """
     key, count, classes = f"{family.name}/{file.name}", family.nodes[file.stem], family.classes
     one_hot = family is CITATION
     shapes = (count, count), (count, family.words), (count, classes) if one_hot else (1, count)
-    links, *others = _matrices(file, key, dict(zip(family.matrices, shapes)))
-    x, y = map(untrusted.dense, others)
+    with reading(file, "a readable MATLAB file", key):
+        # It unpickles nothing.
+        loaded = scipy.io.loadmat(regular(file), variable_names=[*family.matrices])
+        found = [untrusted.sparse_matrix(loaded.get(name)) for name in family.matrices]
+    for name, shape, value in zip(family.matrices, shapes, found):
+        if value is None or value.dtype.kind not in "biuf" or value.shape != shape:
+            is_now = "missing" if value is None else f"{value.dtype} of shape {value.shape}"
+            hint = f"Give a matrix of numbers of shape {shape}"
+            raise InputError.plain(f"{key}: {name}", f"the matrix is {is_now}", hint)
+    links, x, y = found[0], *map(untrusted.dense, found[1:])
     if one_hot:
         x, y = x > 0, y > 0
         y = np.where(y.any(1), y.argmax(1), -1)[None]
@@ -111,17 +114,3 @@ def read(family: Family, file: Path, size: int, changed: int) -> Data:
         y=torch.from_numpy(y[0].astype(np.int64)),
     )
     return cleaning.clean(data, key)
-
-
-def _matrices(file: Path, key: str, shapes: Mapping[str, tuple[int, int]]) -> list[Any]:
-    """Matrices of these names and shapes, dense or sparse."""
-    with reading(file, "a readable MATLAB file", key):
-        # It unpickles nothing.
-        loaded = scipy.io.loadmat(regular(file), variable_names=[*shapes])
-        found = [untrusted.sparse_matrix(loaded.get(name)) for name in shapes]
-    for (name, shape), value in zip(shapes.items(), found):
-        if value is None or value.dtype.kind not in "biuf" or value.shape != shape:
-            is_now = "missing" if value is None else f"{value.dtype} of shape {value.shape}"
-            hint = f"Give a matrix of numbers of shape {shape}"
-            raise InputError.plain(f"{key}: {name}", f"the matrix is {is_now}", hint)
-    return found

@@ -5,20 +5,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import difflib
-import gzip
 import io
 import itertools
 import json
 import re
 import sys
 import zipfile
-import zlib
 from functools import cache
 from pathlib import Path
-from typing import Any, Callable, Collection
+from typing import Any, Collection
 from xml.etree import ElementTree
 
 import pandas
@@ -28,11 +24,9 @@ from graphgym_srnc.data import limits
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
-csv.field_size_limit(2**31 - 1)  # a text may be long; the whole file has a limit
-SEPARATORS = (",", ";", "\t")
+csv.field_size_limit(2**31 - 1)  # a text may be long
+SEPARATORS = ("\t", ";", ",")
 NAMELESS = re.compile(r"(Unnamed: \d+)?")  # names that pandas gives to its index
-# Formats whose readers check the memory of their cells, since only they know the columns.
-NESTED = (".json", ".jsonl", ".graphml", ".gexf", ".gml", ".net", ".paj")
 EXTRAS = {".parquet": "parquet", ".xlsx": "excel"}  # what installs their readers
 # What JSON calls nodes and links, and objects in them that hold their fields.
 NODES, LINKS = ("nodes", "vertices"), ("links", "edges", "relationships")
@@ -42,8 +36,8 @@ Records = tuple[list[Record], list[Record]]  # of nodes and of links
 
 
 def kind(path: Path) -> str:
-    """The suffix of a file in lower case, without ``.gz`` and the sheet of a workbook."""
-    return Path(_workbook(path)[0].name.removesuffix(".gz")).suffix.lower()
+    """The suffix of a file in lower case."""
+    return path.suffix.lower()
 
 
 def table(
@@ -51,13 +45,11 @@ def table(
 ) -> pandas.DataFrame:
     """Read a table; with the ``ids`` of nodes, a list of links, which may be without a header.
 
-    The columns of such a list are 1, 2, ...
+    The columns of a list without a header are 1, 2, ...
     """
     notes, suffix = [] if notes is None else notes, kind(path)
     hint = f"pip install 'graphgym-srnc[{EXTRAS.get(suffix)}]' installs what reads such files"
     with reading(path, f"a readable {suffix} file", path.name, hint * (suffix in EXTRAS)):
-        if suffix in (".json", ".jsonl"):
-            return _of_records(_json(path), path, "rows")
         if suffix == ".parquet":
             return _parquet(path)
         if suffix == ".xlsx":
@@ -71,21 +63,10 @@ def table(
         raise InputError.plain(path.name, message, "Write the ids of two nodes on each line")
     first = rows.iloc[0]
     numbers = pandas.to_numeric(first[:2], errors="coerce").notna().all()
-    if is_header(rows, not (numbers or first.isin([*ids]).any()), path.name, notes):
+    if not numbers and not first.isin([*ids]).any():
         return headed(rows, path.name)
+    notes.append(f"{path.name}: the first line, {','.join(first)[:40]}, is read as a link")
     return rows.set_axis([str(place + 1) for place in rows], axis=1)
-
-
-def is_header(rows: pandas.DataFrame, is_named: bool, file: str, notes: list[str]) -> bool:
-    """Whether the first row is one of names, or of the numbers of pandas, which are told."""
-    first = rows.iloc[0].tolist()
-    names = first[first[0] == "" :]  # without the name of pandas' index
-    counts = names == [*map(str, range(len(names)))]
-    is_named |= counts and len(first) > 2
-    if counts:
-        what = f"{','.join(first)[:20]}, is read as a {'header' if is_named else 'row'}"
-        notes.append(f"{file}: the first line, {what}; write a header of words to change it")
-    return is_named
 
 
 def headed(rows: pandas.DataFrame, file: str) -> pandas.DataFrame:
@@ -99,13 +80,12 @@ def headed(rows: pandas.DataFrame, file: str) -> pandas.DataFrame:
     return rows.iloc[1:].set_axis(names, axis=1).reset_index(drop=True)
 
 
-def cells(path: Path, ragged: bool = False, blank: bool = False) -> pandas.DataFrame:
+def cells(path: Path, ragged: bool = False) -> pandas.DataFrame:
     """The stripped cells of each line, without a header, in columns 0, 1, ...
 
     The separator is the mark that splits the first lines into equally many cells, and the most.
     Files other than ``.csv`` and ``.tsv`` may have comments, lines that begin with # or % and a
-    space, and may be separated by spaces. So may a list of links, whose lines may differ in length
-    (``ragged``). A list of labels may have empty lines (``blank``).
+    space, and may be separated by spaces. So may a list of links, whose lines may differ in length.
     """
     content, is_csv = text(path), kind(path) in (".csv", ".tsv")
     content = re.sub(r"(?m)^ +$" + r"|^[#%]+([ \t].*)?(\n|\Z)" * (not is_csv), "", content)
@@ -116,19 +96,30 @@ def cells(path: Path, ragged: bool = False, blank: bool = False) -> pandas.DataF
     with reading(path, "a table", path.name, "Put cells with separators or line breaks in quotes"):
         split = csv.reader(lines, delimiter=mark, strict=True)
         rows = [[*map(str.strip, row)] for row in (map(str.split, lines) if is_spaced else split)]
-    rows = [row or [""] for row in rows if blank or (any(row) if ragged else row)]
+    rows = [row for row in rows if any(row)]
     if not rows:
         raise InputError.plain(path.name, "the file is empty", "Write a line for each row")
     wrong = [number for number, row in enumerate(rows) if len(row) != len(rows[0])]
-    if wrong and not (ragged or blank):
+    if wrong and not ragged:
         row = f"row {wrong[0]} has {len(rows[wrong[0]])} cell(s), and the first line has"
         count = f"({counted(len(wrong), 'row')} of {len(rows) - 1} are wrong)"
         raise InputError.plain(path.name, f"{row} {len(rows[0])} {count}")
     return pandas.DataFrame(rows, dtype=object).fillna("")
 
 
+def _fit(content: str, separator: str) -> tuple[int, int]:
+    """Into how many cells a mark splits each of the first lines (0 = they differ) and the first."""
+    lines = csv.reader(io.StringIO(content), delimiter=separator, strict=True)
+    try:
+        counts = [len(row) for row in itertools.islice(lines, 20) if row]
+    except csv.Error:
+        counts = []
+    is_regular = len(set(counts)) == 1 and counts[0] > 1
+    return counts[0] if is_regular else 0, content.partition("\n")[0].count(separator)
+
+
 def text(path: Path) -> str:
-    """The content of a UTF-8 file, perhaps a ``.gz``, with line feeds at the end of its lines."""
+    """The content of a UTF-8 file, with line feeds at the end of its lines."""
     content = binary(path)
     encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     with reading(path, "text in UTF-8", path.name, "Save it as UTF-8; in Excel, as CSV UTF-8"):
@@ -139,18 +130,12 @@ def text(path: Path) -> str:
 
 
 def binary(path: Path) -> bytes:
-    """The bytes of a file, unpacked if it is a ``.gz``."""
+    """The bytes of a file."""
     try:
-        if path.suffix.lower() not in NESTED:
-            limits.check_text(path)
-        content = regular(path).read_bytes()
-        return gzip.decompress(content) if path.suffix == ".gz" else content
-    except (OSError, EOFError, zlib.error) as error:
-        cause = getattr(error, "strerror", None) or str(error)
-        beside = [file.name for file in path.parent.glob("*")]
-        near = ", ".join(difflib.get_close_matches(path.name, beside, 3))
-        hint = f"Did you mean {near}?" * (isinstance(error, FileNotFoundError) and bool(near))
-        raise InputError.plain(str(path), f"the file cannot be read ({cause})", hint) from error
+        return regular(path).read_bytes()
+    except OSError as error:
+        message = f"the file cannot be read ({error.strerror})"
+        raise InputError.plain(str(path), message) from error
 
 
 def is_counter(cells: pandas.Series) -> bool:
@@ -166,69 +151,33 @@ def tell(*notes: str) -> None:
         print(f"note: {clean(note)}", file=sys.stderr, flush=True)
 
 
-def _fit(content: str, separator: str) -> tuple[int, int]:
-    """Whether a mark splits the first lines into equally many cells (2 = by tabs); how many."""
-    lines = csv.reader(io.StringIO(content), delimiter=separator, strict=True)
-    try:
-        counts = [len(row) for row in itertools.islice(lines, 20) if row]
-    except csv.Error:
-        return 0, content.partition("\n")[0].count(separator) + 1
-    fits = len(set(counts)) == 1 and counts[0] > 1
-    return fits * (2 if separator == "\t" else 1), counts[0] if counts else 0
+def _excel(path: Path, notes: list[str]) -> pandas.DataFrame:
+    with zipfile.ZipFile(regular(path)) as archive:
+        limits.check(path, sum(member.file_size for member in archive.infolist()))
+    with pandas.ExcelFile(path, engine="openpyxl") as book:
+        if others := book.sheet_names[1:]:
+            notes.append(f"{path.name}: not read: the sheets {listed(others)}")
+        rows = book.parse(header=None, dtype=object, na_filter=False).map(_cell)
+    return rows.loc[(rows != "").any(axis=1), (rows != "").any()]
+
+
+def _parquet(path: Path) -> pandas.DataFrame:
+    # Nullable types keep whole numbers whole where some are missing.
+    frame = pandas.read_parquet(regular(path), dtype_backend="numpy_nullable")
+    if frame.index.name is not None or not frame.index.equals(pandas.RangeIndex(len(frame))):
+        frame = frame.reset_index(names=[name or "" for name in frame.index.names])
+    return frame.rename(columns=str).astype("string").fillna("").astype(object).map(str.strip)
 
 
 def graph(path: Path, notes: list[str]) -> list[pandas.DataFrame]:
-    """Read one file of nodes, which have a column ``id``, and links: a frame of each."""
-    readers: dict[str, Callable[[Path, list[str]], Records]] = {".graphml": _xml, ".gexf": _xml}
-    readers |= {".json": _json_graph, ".gml": _gml, ".net": _pajek, ".paj": _pajek}
+    """Read one file of nodes and links: a frame of each."""
+    readers = {".graphml": _xml, ".gexf": _xml, ".gml": _gml, ".json": _json}
     if kind(path) not in readers:
         hint = f"Give a second file with the links, or one file of type {', '.join(readers)}"
         raise InputError.plain(path.name, "the file holds no links", hint)
     with reading(path, f"a readable {kind(path)} file", path.name):
         both = zip(readers[kind(path)](path, notes), ("nodes", "links"))
         return [_of_records(records, path, what) for records, what in both]
-
-
-def _workbook(path: Path) -> tuple[Path, str]:
-    """An Excel file and the sheet of it that a path such as ``book.xlsx#sheet`` names, if any."""
-    file, mark, sheet = path.name.rpartition("#")
-    return (path.with_name(file), sheet) if file.lower().endswith(".xlsx") else (path, "")
-
-
-def _excel(path: Path, notes: list[str]) -> pandas.DataFrame:
-    from openpyxl import load_workbook
-
-    (file, name), rows = _workbook(path), list[list[str]]()
-    with zipfile.ZipFile(regular(file)) as archive:
-        content = sum(member.file_size for member in archive.infolist())
-        limits.check(file, content, file.stat().st_size)
-    with contextlib.closing(load_workbook(file, read_only=True, data_only=True)) as book:
-        first, *others = sheets = book.sheetnames
-        if name and name not in sheets:
-            hint = f"Its sheets are {listed(sheets)}"
-            raise InputError.plain(path.name, f"it has no sheet {name!r}", hint)
-        sheet = book[name or first]
-        sheet.reset_dimensions()  # those in the file may be wrong
-        for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
-            written = [*map(_cell, row)]
-            rows += [written] * any(written)
-            if number % 2**16 == 0:  # a cell may be in any row, and the reader counts up to it
-                limits.check_table(file, number, 1)
-    if others and not name:
-        how = f"; write {path.name}#{others[0]} to read that one"
-        notes.append(f"{path.name}: not read: the sheets {listed(others)}{how}")
-    limits.check_table(file, len(rows), max(map(len, rows), default=0))
-    frame = pandas.DataFrame(rows, dtype=object).fillna("")
-    return frame.loc[:, (frame != "").any()]
-
-
-def _parquet(path: Path) -> pandas.DataFrame:
-    limits.check_parquet(path)
-    # Nullable types keep whole numbers whole where some are missing.
-    frame = pandas.read_parquet(regular(path), dtype_backend="numpy_nullable")
-    if frame.index.name is not None or not frame.index.equals(pandas.RangeIndex(len(frame))):
-        frame = frame.reset_index(names=[name or "" for name in frame.index.names])
-    return frame.rename(columns=str).astype("string").fillna("").astype(object).map(str.strip)
 
 
 def _xml(path: Path, notes: list[str]) -> Records:
@@ -245,9 +194,8 @@ def _xml(path: Path, notes: list[str]) -> Records:
         defaults = {
             names[key.get("id")]: text.text for key in keys for text in key.findall("default")
         }
-        found, rows = [*root.iter(what)], list[Record]()
-        limits.check_table(path, len(found), len(names))
-        for element in found:
+        rows = list[Record]()
+        for element in root.iter(what):
             row: Record = {**element.attrib}
             if what == "node" and "label" in row:  # what GEXF calls it is its name
                 row["name"] = row.pop("label")
@@ -282,63 +230,17 @@ def _gml(path: Path, notes: list[str]) -> Records:
     )
 
 
-def _pajek(path: Path, notes: list[str]) -> Records:
-    # networkx merges nodes of one name, and reads one link only of each list of links.
-    names: dict[str, str] = {}
-    pairs: list[list[str]] = []
-    for part in re.split(r"(?m)^\*", text(path))[1:]:
-        (section, *size), *rows = [
-            [quoted or word for quoted, word in re.findall(r'"([^"]*)"|(\S+)', line)]
-            for line in part.split("\n")
-            if line.strip() and not line.startswith("%")
-        ]
-        what = section.lower()
-        if what == "vertices" and not names:
-            limits.check_table(path, int(size[0]), 1)
-            names = {str(place + 1): "" for place in range(int(size[0]))}
-            names |= {number: "".join(name[:1]) for number, *name in rows}
-        elif what in ("edges", "arcs"):
-            pairs += rows
-        elif what in ("edgeslist", "arcslist"):
-            pairs += [[first, other] for first, *others in rows for other in others]
-        elif names or what != "network":
-            notes.append(f"! {path.name}: not read: all from *{section} on")
-            break
-    return (
-        [{"id": number, "name": name} for number, name in names.items()],
-        [dict(zip(("source", "target"), pair)) for pair in pairs],
-    )
-
-
-def _json_graph(path: Path, notes: list[str]) -> Records:
-    document = _json(path)
+def _json(path: Path, notes: list[str]) -> Records:
+    # Numbers stay as they are written.
+    document = json.loads(text(path), parse_int=str, parse_float=str, parse_constant=str)
     outer = document if isinstance(document, dict) else {}
-    # The others are of the JSON Graph Format, and of Cytoscape.
-    objects = [x for x in (outer, outer.get("graph"), outer.get("elements")) if isinstance(x, dict)]
-    inner = [found for found in objects if {*NODES} & found.keys() and {*LINKS} & found.keys()]
-    if not inner:
-        hint = "Give an object with nodes and links, or a second file of links"
-        raise InputError.plain(path.name, f"it holds {sorted(outer)[:8] or 'a list'}", hint)
-    first = inner[0]
-    nodes, pairs = (next(first[name] for name in kind if name in first) for kind in (NODES, LINKS))
-    if isinstance(nodes, dict):
-        nodes = [{**fields, "id": id} for id, fields in nodes.items()]
-    is_numbered = all(str(pair.get("source")).isdecimal() for pair in pairs)
-    if is_numbered and not any({"id", "key", *WRAPPERS} & node.keys() for node in nodes):
-        # As D3 numbers nodes.
-        nodes = [{**node, "index": str(place)} for place, node in enumerate(nodes)]
-    return [
-        {"id": node.pop("key"), **node} if "key" in node and "id" not in node else node
-        for node in nodes
-    ], pairs
-
-
-def _json(path: Path) -> Any:
-    """What a JSON file holds, numbers as they are written; objects of a ``.jsonl`` as a list."""
-    content = text(path)
-    if kind(path) == ".jsonl":
-        content = "[" + re.sub(r"\s*\n\s*", ",", content.strip()) + "]"
-    return json.loads(content, parse_int=str, parse_float=str, parse_constant=str)
+    for found in (outer, outer.get("elements")):  # the latter is of Cytoscape
+        fields = found if isinstance(found, dict) else {}
+        both = [[fields[name] for name in names if name in fields] for names in (NODES, LINKS)]
+        if all(both):
+            return both[0][0], both[1][0]
+    hint = "Give an object with nodes and links, or a node table and a list of links"
+    raise InputError.plain(path.name, f"it holds {sorted(outer)[:8] or 'a list'}", hint)
 
 
 def _of_records(records: Any, path: Path, what: str) -> pandas.DataFrame:
@@ -349,7 +251,6 @@ def _of_records(records: Any, path: Path, what: str) -> pandas.DataFrame:
         hint = "Give at least one; JSON must have them in a list of objects"
         raise InputError.plain(path.name, f"it contains no {what}", hint)
     names = dict.fromkeys(name for row in flat for name in row)
-    limits.check_table(path, len(flat), len(names))
     cells = {name: [_cell(row.get(name)) for row in flat] for name in names}
     return pandas.DataFrame(cells, index=range(len(flat)), dtype=object)
 

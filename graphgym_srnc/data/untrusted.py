@@ -1,5 +1,4 @@
-"""Read untrusted files: pickled code never runs, indices of matrices are checked, and the content
-takes no more memory than :mod:`limits` allows."""
+"""Read untrusted files: pickled code never runs, and indices of matrices are checked."""
 
 from __future__ import annotations
 
@@ -14,28 +13,22 @@ from typing import IO, Any, Collection, Iterable, Iterator
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
-from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage, NodeStorage
+from torch_geometric.data.storage import BaseStorage, GlobalStorage
 
 from graphgym_srnc.data import limits
 from graphgym_srnc.errors import reading
 from graphgym_srnc.io.atomic import regular
 
-DATA_CLASSES = (
-    Data,
-    DataEdgeAttr,
-    DataTensorAttr,
-    GlobalStorage,
-    HeteroData,
-    BaseStorage,
-    NodeStorage,
-    EdgeStorage,
-)
-"""What a saved ``Data`` or ``HeteroData`` consists of beside tensors."""
+DATA_CLASSES = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, BaseStorage)
+"""What a saved ``Data`` consists of beside tensors."""
 
 HINT = "If you trust the author of these files, read them with --trust"
 """Advice in errors about files that may run code."""
+
+WORD = 4
+"""Bytes that a number takes at least once it is read: features become float32."""
 
 _TRUST: ContextVar[bool] = ContextVar("trust", default=False)
 is_trusted = _TRUST.get
@@ -65,22 +58,17 @@ def tensors_only() -> Iterator[None]:
         yield
 
 
-WORD = 4
-"""Bytes that a number takes at least once it is read: features become float32."""
-
-
-def load(file: Path, key: str = "path") -> Any:
+def load(file: Path) -> Any:
     """The graph, tensors or plain values that ``torch.save`` wrote to an untrusted file.
 
     Raises:
-        InputError: it is damaged, too large or contains something else; names ``key`` or the file.
+        InputError: it is damaged, too large or contains something else.
     """
-    hint = "Save a Data, a HeteroData or a dict of tensors with torch.save, and nothing else"
-    with reading(file, "a readable file of torch.save", key, hint):
+    hint = "Save a Data, no HeteroData, or a dict of tensors with torch.save"
+    with reading(file, "a readable file of torch.save", hint=hint):
         if zipfile.is_zipfile(regular(file)):
             with zipfile.ZipFile(file) as archive:  # torch checks neither sizes nor checksums
-                needed = sum(member.file_size for member in archive.infolist())
-                limits.check(file, needed, file.stat().st_size)
+                limits.check(file, sum(member.file_size for member in archive.infolist()))
                 if (member := archive.testzip()) is not None:
                     raise ValueError(f"the checksum of {member} is wrong")
         with tensors_only(), warnings.catch_warnings():
@@ -93,20 +81,20 @@ def array(file: Path, mapped: bool = False) -> np.ndarray:
     with open(regular(file), "rb") as opened:
         needed = _check_header(opened, file.stat().st_size)
     if not mapped:
-        limits.check(file, needed, file.stat().st_size)
+        limits.check(file, needed)
     return np.load(file, allow_pickle=False, mmap_mode="c" if mapped else None)
 
 
 def arrays(file: Path, wanted: Collection[str] | None = None) -> dict[str, np.ndarray | None]:
     """The plain arrays of a ``.npz``; those that are not ``wanted`` stay unread and are None."""
-    _check_arrays(file, wanted)
+    _check_headers(file, wanted)
     with np.load(file, allow_pickle=False) as found:
         return {name: found[name] if wanted is None or name in wanted else None for name in found}
 
 
 def sparse_npz(file: Path) -> sp.spmatrix:
     """The matrix of a ``.npz`` that SciPy saved, which fits into memory once it is dense."""
-    _check_arrays(file)
+    _check_headers(file)
     matrix = sparse_matrix(sp.load_npz(file))
     check_dense([matrix], file)
     return matrix
@@ -114,8 +102,8 @@ def sparse_npz(file: Path) -> sp.spmatrix:
 
 def check_dense(values: Iterable[Any], file: Path) -> None:
     """Check the memory of sparse matrices and of expanded tensors before they are made dense."""
-    needed = sum(math.prod(value.shape) * max(WORD, value.dtype.itemsize) for value in values)
-    limits.check(file, needed, file.stat().st_size)
+    needed = (math.prod(value.shape) * max(WORD, value.dtype.itemsize) for value in values)
+    limits.check(file, sum(needed))
 
 
 def dense(matrix: Any) -> np.ndarray:
@@ -130,15 +118,15 @@ def sparse_matrix(matrix: Any) -> sp.spmatrix:
     return matrix
 
 
-def _check_arrays(file: Path, wanted: Collection[str] | None = None) -> None:
-    """Check the headers and the unpacked size of some arrays of a ``.npz``."""
+def _check_headers(file: Path, wanted: Collection[str] | None = None) -> None:
+    """Check the header and the size of some arrays of a ``.npz``."""
     needed = 0
     with zipfile.ZipFile(regular(file)) as archive:
         for info in archive.infolist():
             if wanted is None or info.filename.removesuffix(".npy") in wanted:
                 with archive.open(info) as member:
                     needed += max(info.file_size, _check_header(member, info.file_size))
-    limits.check(file, needed, file.stat().st_size)
+    limits.check(file, needed)
 
 
 def _check_header(opened: IO[bytes], size: int) -> int:

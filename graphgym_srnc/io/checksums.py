@@ -21,6 +21,15 @@ def of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def of_file(path: Path) -> str:
+    """The SHA-256 of a file, which is read in blocks."""
+    digest = hashlib.sha256()
+    with open(regular(path), "rb") as file:
+        while block := file.read(2**20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
 def write(folder: Path, names: Iterable[str], coming: Mapping[str, bytes] = {}) -> None:
     """List the checksums of some files, given by their paths within a folder.
 
@@ -29,7 +38,7 @@ def write(folder: Path, names: Iterable[str], coming: Mapping[str, bytes] = {}) 
         names: files that are there.
         coming: contents of files that are written after the list.
     """
-    sums = {name: of((folder / name).read_bytes()) for name in names}
+    sums = {name: of_file(folder / name) for name in names}
     sums |= {name: of(content) for name, content in coming.items()}
     text = "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
     write_text(folder / FILE, text)
@@ -64,7 +73,7 @@ def verify(folder: Path) -> Iterator[tuple[str, str]]:
     for name, expected in sums.items():
         path = folder / name
         try:
-            if of(regular(path).read_bytes()) != expected:
+            if of_file(path) != expected:
                 yield name, "is damaged or was edited: its checksum is wrong"
         except FileNotFoundError:
             yield name, f"is missing, but {FILE} lists it"
@@ -80,5 +89,5 @@ def is_edited(path: Path) -> bool:
         except (OSError, ValueError):
             continue
         if expected is not None:
-            return of(path.read_bytes()) != expected
+            return of_file(path) != expected
     return False

@@ -52,7 +52,7 @@ PARTS = {
     "*/run.json": (r"config\.yaml", r"summary\.\w+", "agg", "mean", checksums.FILE),
     "tuned.json": (r"tuned(\.\w+)?", checksums.FILE),
     "../tuned.json": (r"\w+\.yaml",),
-    "edges.*": (r"(nodes|edges|features|labels|split|words|answers|recipe|made_by)\.\w+",),
+    "edges.*": (r"(nodes|edges|features|labels|split|words|answers|recipe)\.\w+",),
 }
 """Files of a run, an experiment, a study and a graph folder: what such a folder contains, seen from
 the file, and the names of its files."""

@@ -9,7 +9,7 @@ import pkgutil
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from graphgym_srnc.core.plugins import entries, load
+from graphgym_srnc.core.plugins import entries, load, unknown
 from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def find(name: str) -> type[Method]:
         InputError: there is no method of that name, or that of another package is none.
     """
     if name not in names():
-        raise InputError("method", name, ", ".join(names()))
+        raise unknown("method", name, names())
     if name in own_names():
         found = vars(import_module(f"{__name__}.{name}"))
         wanted, classes = name.replace("_", ""), (c for c in found.values() if isinstance(c, type))

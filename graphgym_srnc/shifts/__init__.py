@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Callable
 
 from graphgym_srnc.core.options import checked, options
-from graphgym_srnc.core.plugins import entries, load
-from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.core.plugins import entries, load, unknown
+from graphgym_srnc.errors import renamed
 
 if TYPE_CHECKING:
     from graphgym_srnc.core.task import ShiftTask
@@ -39,7 +39,7 @@ def find(name: str) -> Callable[..., ShiftTask]:
         InputError: there is no such shift.
     """
     if name not in names():
-        raise InputError("shift", name, ", ".join(names()))
+        raise unknown("shift", name, names())
     own = name in own_names()
     build = import_module(f"{__name__}.{name}").build if own else load("shifts", name)
     return _checked(build, name)

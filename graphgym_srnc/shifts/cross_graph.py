@@ -191,7 +191,7 @@ def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[
         raise InputError.plain(role, f"{path} has an unknown file type", hint)
     key = f"cross_graph.{role} {file.name}"
     try:
-        fields, names = files.load(file, root=root)
+        fields, names = files.load(file)
     except InputError as error:
         raise error.at(key) from error
     data = files.as_data(fields, key)

@@ -20,8 +20,6 @@ def build(
     root: str = "",
     split_seed: int = 0,
     path: str = "",
-    features: str = "",
-    labels: str = "",
     open_set: bool = True,
     num_unseen: Natural = 0,
     unseen: list[int] = [],  # noqa: B006
@@ -29,13 +27,12 @@ def build(
     split: Annotated[str, OneOf("auto", "given", "random")] = "auto",
     num_val: Count = 500,
     num_test: CountOrRest = 1000,
-    mapped: bool = False,
 ) -> ShiftTask:
     """Build a task from a graph in files, which are never modified.
 
     ``docs/reference/data.md`` describes all formats. A ``.pt`` or ``.npz`` file holds ``x``
-    ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and optionally masks or node ids of a
-    split. A folder holds ``edges.*``, ``features.*``, ``labels.*`` and optionally ``split.csv``.
+    ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and optionally masks of a split.
+    A folder holds ``edges.*``, ``features.*``, ``labels.*`` and optionally ``split.csv``.
     The graph is converted to an undirected simple graph. Nodes without a label (-1) are unlabelled
     target nodes.
 
@@ -44,9 +41,7 @@ def build(
             Otherwise the task is named after the file.
         root: folder to search if the path is not found relative to the working folder.
         split_seed: seed of all that is drawn at random.
-        path: the graph: ``.pt``, ``.npz``, an edge list or a folder; empty = ``dataset.name``.
-        features: file of node features, if the graph is an edge list.
-        labels: file of node labels, if the graph is an edge list.
+        path: the graph: ``.pt``, ``.npz`` or a folder; empty = ``dataset.name``.
         open_set: whether there is an unknown class. It contains masked classes and classes without
             a training node.
         num_unseen: number of classes to mask, drawn with ``split_seed``.
@@ -59,18 +54,16 @@ def build(
         num_val: number of validation nodes of a random split; reduced on a small graph.
         num_test: number of test nodes of a random split; reduced on a small graph; -1 = all other
             labelled nodes.
-        mapped: whether to leave the features on disk, in a ``.npy`` file of float32. Batches then
-            read only the rows they need (``docs/how-to/large-graphs.md``).
 
     Raises:
         InputError: a file is missing, has an unknown format or invalid content, or the graph and
             its labels do not form a task.
     """
     source = files.locate(path or name, root, "path")
-    fields, names = files.load(source, features, labels, root, mapped)
+    fields, names = files.load(source)
     key = f"file.path {source.name}"
     data = files.as_data(fields, key)
-    if not names and (source.is_dir() or source.suffix in files.TEXT):
+    if not names and source.is_dir():
         names = _renumber(data)
     classes = splits.classes_of(data.y)
     if classes != list(range(len(classes))) or len(classes) < 2:

@@ -114,23 +114,18 @@ class TrainedModel:
         dataset, file = self.config["dataset"], self.config["file"]
         return files.locate(file["path"] or dataset["name"], dataset["dir"], "file.path")
 
-    def inputs(self) -> list[str]:
-        """The files of the target graph of its run that a user may have named."""
-        folder = self.folder()
-        return [str(folder), self.config["file"]["features"]] if folder else []
-
-    def read(self, path: str, features: str) -> tuple[Data, Path]:
+    def read(self, path: str) -> tuple[Data, Path]:
         """Another graph without its labels, and where it lies.
 
         Args:
-            path, features: see the shift ``file``.
+            path: see the shift ``file``.
 
         Raises:
-            InputError: it cannot be read; names the command line's options.
+            InputError: it cannot be read; names the command line's option.
         """
         root = self.config.get("dataset", {}).get("dir", "")
-        with renamed({"path": "--graph", "features": "--features"}):
-            graph, source = files.load_unlabelled(path, features, root)
+        with renamed({"path": "--graph"}):
+            graph, source = files.load_unlabelled(path, root)
         graph = shifts.unlabelled(graph)
         graph.feature_names = of_folder(source, None, graph.num_features).words
         return graph, source
