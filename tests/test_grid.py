@@ -110,27 +110,6 @@ def test_an_unreadable_file_is_named(tmp_path):
             space.read(path)
 
 
-# Random search.
-
-
-def test_a_grid_that_is_too_large_is_refused(tmp_path):
-    lines = [f"a.k{number} x{number} {list(range(100))}\n" for number in range(9)]
-    with pytest.raises(InputError, match="at most 1000000 are possible"):
-        space.settings(grid(tmp_path, "".join(lines)), 50)
-
-
-def test_a_sample_is_drawn_from_the_union_and_each_setting_is_equally_likely(tmp_path):
-    spaces = grid(tmp_path, "a.b x [1,2,3]\nc.d y [1,2]\n\na.b x [7,8]\nc.d y [1]\n")
-    every = sorted(map(str, plain(space.settings(spaces))))
-    counts: Counter[str] = Counter()
-    for seed in range(200):
-        drawn = space.settings(spaces, 2, seed)
-        assert len(set(drawn)) == 2 and drawn == space.settings(spaces, 2, seed)
-        counts.update(map(str, plain(drawn)))
-    assert sorted(counts) == every and all(30 < count < 75 for count in counts.values())
-    assert sorted(map(str, plain(space.settings(spaces, 999)))) == every
-
-
 # Names.
 
 
@@ -199,10 +178,6 @@ def toy(job: Job) -> str:
         ctypes.string_at(0)
     if kind == "exits":
         sys.exit(3)
-    if kind == "large":
-        keep = bytearray(300 * 2**20)
-        keep[::4096] = b"x" * len(keep[::4096])
-        time.sleep(60)
     if kind == "short":
         time.sleep(0.02)
     return f"{os.getpid()}"
@@ -263,10 +238,6 @@ def test_a_run_at_a_limit_is_stopped(tmp_path):
     found = names(local.run(jobs, toy, Limits(seconds=1.0, retries=1), workers=2))
     assert ended(found) == expected and 1.0 <= found["sleeps"].seconds < 10
     assert found["sleeps"].message == "out of time: more than 1 s"
-    limits = Limits(memory_mib=200, retries=0)
-    found = names(local.run([job("large"), job("short")], toy, limits, workers=1))
-    assert ended(found) == {"large": ("failed", 1), "short": ("done", 1)}
-    assert found["large"].message == "out of memory: more than 200 MiB"
 
 
 # Kills: a grid of toy runs in a process of its own, which stores them as real ones.

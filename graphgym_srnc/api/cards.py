@@ -12,7 +12,7 @@ from sklearn.base import clone
 from graphgym_srnc import __version__
 from graphgym_srnc.core.text import escape_markdown, plain
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import atomic, store
+from graphgym_srnc.io import atomic, records
 
 if TYPE_CHECKING:
     from graphgym_srnc.api.estimator import Estimator
@@ -27,7 +27,7 @@ def check(path: str | os.PathLike, card: str | os.PathLike | None) -> None:
     if not Path(path).name:
         raise InputError.plain("path", f"{str(path)!r} is no file", "Name a file")
     for key, file in {"path": path, "card": card}.items():
-        if file is not None and os.path.exists(file) and store.is_part(Path(file).resolve()):
+        if file is not None and os.path.exists(file) and records.is_part(Path(file).resolve()):
             raise InputError.plain(
                 key, f"{file} belongs to results or a graph", "Name another file"
             )

@@ -15,30 +15,34 @@ from graphgym_srnc.io.settings import config_root, leaves, plain_yaml
 Settings = dict[str, Any]
 """Values by dotted key; each is a text or a list of texts."""
 
+EXAMPLES = {".yaml": ["own", "paper/open_set/cora-srnc-plus"], ".txt": ["grids/open_set"]}
+"""Shipped files that an error names if none has a similar name."""
 
-def config_names() -> list[str]:
-    """Names of all shipped configs, e.g. ``paper/open_set/cora-srnc``, sorted."""
-    found = (path.relative_to(config_root()) for path in config_root().rglob("*.yaml"))
+
+def config_names(suffix: str = ".yaml") -> list[str]:
+    """Names of all shipped configs, e.g. ``paper/open_set/cora-srnc``, sorted; ``.txt`` = grids."""
+    found = (path.relative_to(config_root()) for path in config_root().rglob(f"*{suffix}"))
     return sorted(name.with_suffix("").as_posix() for name in found)
 
 
-def find(cfg_file_or_name: str | os.PathLike) -> Path:
-    """The file of a config: your own file if there is one, else the shipped config of that name.
+def find(name: str | os.PathLike, key: str = "--cfg", suffix: str = ".yaml") -> Path:
+    """A file of your own if there is one, else the shipped one of that name.
+
+    Args:
+        name: a path or a name, with or without the suffix.
+        key: what the error names.
+        suffix: ``.yaml`` for a config, ``.txt`` for a grid file.
 
     Raises:
         InputError: there is no such file.
     """
-    name, root = str(cfg_file_or_name), config_root()
-    for path in (Path(name), Path(f"{name}.yaml"), root / name, root / f"{name}.yaml"):
+    name, root = str(name), config_root()
+    for path in (Path(name), Path(f"{name}{suffix}"), root / name, root / f"{name}{suffix}"):
         if path.is_file():
             return path
-    near = difflib.get_close_matches(name, config_names(), 3)
-    near = near or ["own", "paper/open_set/cora-srnc-plus"]
-    hint = (
-        f"Give a yaml file, or a shipped config such as {', '.join(near)}; `graphgym-srnc options` "
-        "lists all"
-    )
-    raise InputError.plain("--cfg", f"there is no config {name!r}", hint)
+    near = difflib.get_close_matches(name, config_names(suffix), 3) or EXAMPLES[suffix]
+    hint = f"Give a {suffix} file, or a shipped one such as {', '.join(near)}"
+    raise InputError.plain(key, f"there is no file {name!r}", hint)
 
 
 def read(cfg_file_or_name: str | os.PathLike | None) -> Settings:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import json
 import re
 from pathlib import Path
@@ -28,6 +30,18 @@ LISTED = re.compile(
     rf"(?!(?:.*/)?\.|.*\\|{checksums.FILE}|{CHECKPOINT}|{LOG}|error\.txt|\w+/stats\.json).+"
 )
 """Files that the checksums of a run list: all but hidden ones, and what changes later."""
+
+
+PARTS = {
+    "run.json": (r"\w+\.json", r"\w+\.safetensors", "error.txt", LOG, checksums.FILE),
+    "../run.json": (".*",),
+    "*/run.json": (r"config\.yaml", r"summary\.\w+", "agg", "mean", checksums.FILE),
+    "tuned.json": (r"tuned(\.\w+)?", checksums.FILE),
+    "../tuned.json": (r"\w+\.yaml",),
+    "edges.*": (r"(nodes|edges|features|labels|split|words|answers|recipe|made_by)\.\w+",),
+}
+"""Files of a run, an experiment, a study and a graph folder: what such a folder contains, seen from
+the file, and the names of its files."""
 
 
 class Unreadable(ValueError):
@@ -80,20 +94,18 @@ def load_result(run: Path) -> Result:
 
 def read_result(run: Path) -> Result | None:
     """The record of a finished run; None where there is none or it cannot be used."""
-    try:
+    with contextlib.suppress(FileNotFoundError, Unreadable):
         return load_result(run)
-    except (FileNotFoundError, Unreadable):
-        return None
+    return None
 
 
 def problem_of(run: Path) -> Unreadable | None:
     """Why the record of a run cannot be used; None where it can, or where there is none."""
     try:
-        load_result(run)
+        with contextlib.suppress(FileNotFoundError):
+            load_result(run)
     except Unreadable as error:
         return error
-    except FileNotFoundError:
-        pass
     return None
 
 
@@ -123,6 +135,22 @@ def seeds_of(path: Path) -> list[int]:
     """The seeds of the runs in the directory of an experiment, sorted."""
     names = [child.name for child in path.iterdir()] if path.is_dir() else []
     return sorted(int(name) for name in names if name.isdecimal() and name == str(int(name)))
+
+
+def is_part(path: Path) -> bool:
+    """Whether a file or folder is (part of) a run, an experiment, a study or a graph folder."""
+
+    def has(folder: Path, sign: str) -> bool:
+        return any(glob.iglob(sign, root_dir=folder))
+
+    return (
+        path.is_dir()
+        and any(has(path, sign) for sign in PARTS)
+        or any(
+            re.fullmatch("|".join(names), path.name) and has(path.parent, sign)
+            for sign, names in PARTS.items()
+        )
+    )
 
 
 def _is_sound(result: Result) -> bool:

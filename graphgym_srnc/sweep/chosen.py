@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 from typing import Any, Sequence
 
+import optuna
 import yaml
 
 from graphgym_srnc.core import environment
@@ -20,7 +21,7 @@ from graphgym_srnc.io import checksums
 from graphgym_srnc.io.atomic import discard, refuse_links, regular, write_text
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.sweep.search import Arm, Words
-from graphgym_srnc.sweep.study import Study, outcome
+from graphgym_srnc.sweep.study import Study
 
 RECORD, GRID, CONFIGS = "tuned.json", "tuned.txt", "tuned"
 STATES = ("done", "pruned", "failed")
@@ -36,7 +37,6 @@ def facts(study: Study) -> dict[str, Any]:
         },
         "blocks": [list(block) for block in study.blocks],
         "seeds": [study.seeds[0], study.seeds[-1]],
-        "search_seed": study.search_seed,
         "prune": study.prune,
     }
 
@@ -63,12 +63,8 @@ def check_place(study: Study) -> None:
         )
 
 
-def write(study: Study, sampler: str) -> tuple[list[list[str]], list[str], Path | None]:
+def write(study: Study) -> tuple[list[list[str]], list[str], Path | None]:
     """Write what a finished study chose.
-
-    Args:
-        study: The study.
-        sampler: Name and version of the sampler.
 
     Returns:
         The rows of a table, its head first, with mean validation scores in %; sentences about the
@@ -81,44 +77,44 @@ def write(study: Study, sampler: str) -> tuple[list[list[str]], list[str], Path 
     records: dict[str, Any] = {}
     files: list[Path] = []
     for arm in study.arms:
-        trials = [{"number": n, **outcome(trial)} for n, trial in enumerate(study.results(arm))]
-        scored = [trial for trial in trials if trial["value"] is not None]
-        best = max(scored, key=lambda trial: trial["value"], default={})
-        setting, value = best.get("setting"), best.get("value")
+        trials = study.results[arm.name]
+        scored = [trial for trial in trials if trial.value is not None]
+        best = max(scored, key=lambda trial: trial.value or 0.0, default=None)
+        setting = best.setting if best else {}
         changed = {
             key: (old, setting[key])
             for key, old in arm.defaults.items()
-            if setting and setting[key] != old
+            if best and setting[key] != old
         }
+        default, value = trials[0].value, best.value if best else None
         records[arm.name] = {
-            "chosen": setting,
+            "chosen": setting or None,
             "changed": changed,
             "validation": value,
-            "default": trials[0]["value"],
+            "default": default,
             "space": arm.space,
-            "trials": trials,
+            "trials": [vars(trial) for trial in trials],
         }
-        states = [trial["state"] for trial in trials]
-        scores = ("-" if s is None else f"{100 * s:.2f}" for s in (trials[0]["value"], value))
-        counts = map(str, (len(trials), *map(states.count, STATES)))
-        rows.append(
-            [arm.name, *counts, f"{sum(trial['seconds'] for trial in trials):.1f}", *scores]
-        )
+        states = [trial.state for trial in trials]
+        numbers = [len(trials), *map(states.count, STATES)]
+        seconds = f"{sum(trial.seconds for trial in trials):.1f}"
+        scores = ("-" if score is None else f"{100 * score:.2f}" for score in (default, value))
+        rows.append([arm.name, *map(str, numbers), seconds, *scores])
         file = (study.folder / CONFIGS / f"{arm.name}.yaml").absolute()
-        if setting is None:  # what an earlier study chose is no result of this one
+        if best is None:  # what an earlier study chose is no result of this one
             discard(file)
             sentences.append(f"{arm.name}: every trial failed")
         else:
             words = ", ".join(f"{key} {new}" for key, (_, new) in changed.items())
-            text = f"{words} (trial {best['number']})" if words else "the unchanged config"
+            text = f"{words} (trial {best.number})" if words else "the unchanged config"
             sentences.append(f"{arm.name}: {text}")
             files.append(file)
-            head = f"# {arm.name}, trial {best['number']} of {len(trials)}, chosen on validation.\n"
+            head = f"# {arm.name}, trial {best.number} of {len(trials)}, chosen on validation.\n"
             write_text(file, head + _config_text(arm, setting))
-        for trial in [trial for trial in trials if trial["state"] == "failed"][:1]:
+        for trial in [trial for trial in trials if trial.state == "failed"][:1]:
             sentences.append(
                 f"{arm.name}: {states.count('failed')} trials failed; the first is trial "
-                f"{trial['number']}: {trial['why']}"
+                f"{trial.number}: {trial.why}"
             )
 
     grid = study.folder / GRID
@@ -129,7 +125,7 @@ def write(study: Study, sampler: str) -> tuple[list[list[str]], list[str], Path 
     record = {
         "study": facts(study),
         "trials": study.trials,
-        "sampler": sampler,
+        "sampler": f"tpe, optuna {optuna.__version__}",
         "methods": records,
         **environment.facts(),
     }

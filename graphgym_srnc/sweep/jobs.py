@@ -19,19 +19,16 @@ class Job(NamedTuple):
     extras: dict[str, Any]  # keywords of gym.run.Extras
     overwrite: bool = False  # whether a finished run is run again
     trust: bool = False  # whether its data may run code
-    data_seed: int = 0  # of the task by which two machines compare their data
-    data_dir: tuple[str, str] = ("", "")  # folder of data sets in the config, and here instead
 
 
 class Limits(NamedTuple):
     """Limits of a run; 0 = no limit.
 
-    A run is repeated after its process died or reached a limit, but not after an error, which it
+    A run is repeated after its process died or ran out of time, but not after an error, which it
     would raise again.
     """
 
     seconds: float = 0.0  # of one attempt
-    memory_mib: float = 0.0  # resident memory of its process
     retries: int = 1
 
 
@@ -48,10 +45,6 @@ class Outcome(NamedTuple):
 Execute = Callable[[Job], str]
 """Runs a job in the calling process, stores its record, and returns a line about it. Raises
 ``store.Busy`` or what went wrong."""
-
-DataOf = Callable[[Job], tuple[str, str]]
-"""Returns the key of the data of a job, the same on all machines, and the fingerprint of its task
-of ``data_seed`` on this machine."""
 
 Executor = Callable[[Sequence[Job]], Generator[Outcome, None, None]]
 """Runs jobs and yields each outcome as it comes. Closing the generator stops what still runs."""

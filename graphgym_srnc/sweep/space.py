@@ -10,23 +10,17 @@ varies the base config: its values are YAML files or names of shipped ones.
 
 from __future__ import annotations
 
-import difflib
 import itertools
-import math
-import random
 import re
 from pathlib import Path
 from typing import NamedTuple, Sequence, Union
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.atomic import regular
-from graphgym_srnc.io.settings import config_root, plain_yaml
+from graphgym_srnc.io.settings import plain_yaml
 
 BASE_KEY = "cfg"
 """The key that names the base config."""
-
-MAX_SETTINGS = 1_000_000
-"""Maximum number of settings of a grid, which are listed before some are drawn."""
 
 Value = Union[str, tuple]
 
@@ -49,24 +43,6 @@ class Point(NamedTuple):
 
 Space = list[Axis]
 Setting = tuple[Point, ...]
-
-
-def find(name: str) -> Path:
-    """A grid file, or a shipped one by name, e.g. ``grids/open_set``.
-
-    Raises:
-        InputError: There is no such file.
-    """
-    root = config_root()
-    for path in (Path(name), root / name, root / f"{name}.txt"):
-        if path.is_file():
-            return path
-    paths = root.rglob("*.txt")
-    shipped = sorted(path.relative_to(root).with_suffix("").as_posix() for path in paths)
-    near = ", ".join(difflib.get_close_matches(name, shipped) or shipped)
-    raise InputError.plain(
-        "--grid", f"there is no grid file {name!r}", f"Give a file, or a shipped one: {near}"
-    )
 
 
 def read(path: Path) -> list[Space]:
@@ -131,27 +107,13 @@ def _frozen(value: str | list) -> Value:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def settings(spaces: Sequence[Space], number: int = 0, seed: int = 0) -> list[Setting]:
-    """Every combination in every space, each once. The first axis changes fastest, as in GraphGym.
-
-    Args:
-        spaces: The spaces of a grid file.
-        number: Number of settings to draw at random, each equally likely; 0 = all of them.
-        seed: Seed of the draw.
-
-    Raises:
-        InputError: There are more than ``MAX_SETTINGS``.
-    """
-    total = sum(math.prod(len(axis.values) for axis in space) for space in spaces)
-    if total > MAX_SETTINGS:
-        message = f"the grid has {total} settings; at most {MAX_SETTINGS} are possible"
-        raise InputError.plain("--grid", message, "Give fewer values")
+def settings(spaces: Sequence[Space]) -> list[Setting]:
+    """All combinations of all spaces, each once. As in GraphGym the first axis changes fastest."""
     every: dict[Setting, None] = {}
     for space in spaces:
         points = [[Point(axis.key, axis.alias, value) for value in axis.values] for axis in space]
         every |= dict.fromkeys(point[::-1] for point in itertools.product(*reversed(points)))
-    found = list(every)
-    return random.Random(seed).sample(found, number) if 0 < number < len(found) else found
+    return list(every)
 
 
 def name(base: str, setting: Setting) -> str:
