@@ -151,8 +151,8 @@ def test_graphgym_and_our_table_agree_on_each_cell(filled):
     from graphgym_srnc.report.summary import summarise
 
     home, ours = filled / "results" / "g", {}
-    for name, runs in results(filled).items():
-        ours[tuple(name_to_dict(name).values())] = summarise(name, runs)
+    for name, seeds in results(filled).items():
+        ours[tuple(name_to_dict(name).values())] = summarise(name, seeds)
     agg_batch(str(home))
     for split in ("train", "val", "test"):
         with open(home / "agg" / f"{split}_best.csv", newline="") as file:
@@ -262,7 +262,7 @@ def test_limits_and_jobs_reach_the_executor(tmp_path, monkeypatch):
     told = []
 
     def run(jobs):
-        yield from (Outcome(job, "failed", 1.0, "out of time: more than 5 s", 4) for job in jobs)
+        yield from (Outcome(job, "failed", "out of time: more than 5 s", 4) for job in jobs)
 
     def warm(execute, limits, workers):
         told.append((limits, workers))

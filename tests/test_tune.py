@@ -264,7 +264,9 @@ def test_trials_below_the_median_of_completed_ones_stop_after_the_first_seed(sha
         for number, trial in enumerate(trials):
             pruned = number >= study.TOGETHER and trial["first"] < median(done)
             assert trial["state"] == ("pruned" if pruned else "done")
-            seeds = [path.parent.name for path in stored_runs(shared) if trial["runs"][0] in path.parts]
+            seeds = [
+                path.parent.name for path in stored_runs(shared) if trial["runs"][0] in path.parts
+            ]
             assert seeds == (["100"] if pruned else ["100", "101"])
             assert (trial["value"] is None) == pruned
             states.append(trial["state"])

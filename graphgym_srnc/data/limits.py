@@ -8,8 +8,6 @@ import os
 import re
 from pathlib import Path
 
-import psutil
-
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.atomic import regular
 
@@ -31,7 +29,7 @@ def check(file: Path | str, needed: int, size: int) -> None:
         needed: bytes that the content takes once it is read.
         size: bytes of the file, or of a member of an archive.
     """
-    gib, memory = os.environ.get(OPTION, "1"), psutil.virtual_memory().total
+    gib, memory = os.environ.get(OPTION, "1"), _memory()
     if not re.fullmatch(r"\d{1,9}(\.\d{0,9})?", gib):
         raise InputError.plain(OPTION, f"{gib!r} is not a number of GiB, such as 4 or 0.5")
     most = max(float(gib) * 2**30, RATIO * size)
@@ -44,6 +42,13 @@ def check(file: Path | str, needed: int, size: int) -> None:
             f"{message} machine has {has}",
             f"{hint} to {math.ceil(needed / 2**30)} or more",
         )
+
+
+def _memory() -> float:
+    """Bytes of memory of this machine; Windows does not tell."""
+    if os.name != "posix":
+        return math.inf
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def check_table(file: Path, rows: int, columns: int) -> None:

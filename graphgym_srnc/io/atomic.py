@@ -28,11 +28,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def regular(path: Path) -> Path:
-    """The path, before somebody opens it to read: a pipe or a device can keep one for ever.
-
-    Raises:
-        OSError: it leads to something that is neither a file nor a directory.
-    """
+    """The path, or an OSError for a pipe or a device, which can keep a reader for ever."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return path
@@ -41,15 +37,8 @@ def regular(path: Path) -> Path:
 def refuse_links(key: str, folder: Path, *names: str) -> None:
     """Refuse a folder that is a symbolic link or contains one, at any depth.
 
-    Writing through a link would change a file or folder elsewhere.
-
-    Args:
-        key: what the error names.
-        folder: a folder, which need not exist.
-        names: look at these names in the folder alone; none = at all of them.
-
-    Raises:
-        InputError: names the link.
+    Writing through a link would change a file elsewhere. The error names ``key``. With ``names``,
+    only these in the folder are looked at.
     """
     roots = [folder] if folder.is_symlink() or not names else [folder / name for name in names]
     for place, folders, files in itertools.chain(*map(os.walk, roots)):
@@ -87,17 +76,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def replacing_folder(path: Path, check: Callable[[], None]) -> Iterator[Path]:
-    """A new folder beside ``path``, which takes its place at the end.
+    """A new folder beside ``path``, which takes its place at the end by two renames.
 
-    A folder is replaced by two renames. If the process is killed between them, the next call of
-    this function or of :func:`restore` puts the old one back.
-
-    Args:
-        path: a folder, or nothing yet.
-        check: raises if what is in the place must stay; called first, and before it is replaced.
-
-    Raises:
-        OSError: it cannot be written, or another process has replaced it meanwhile.
+    If the process is killed between them, :func:`restore` puts the old one back. ``check`` raises
+    if what is in the place must stay; it is called first, and before the place is taken.
     """
     restore(path)
     check()

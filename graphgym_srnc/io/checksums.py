@@ -22,13 +22,7 @@ def of(content: bytes) -> str:
 
 
 def write(folder: Path, names: Iterable[str], coming: Mapping[str, bytes] = {}) -> None:
-    """List the checksums of some files, given by their paths within a folder.
-
-    Args:
-        folder: receives the list.
-        names: files that are there.
-        coming: contents of files that are written after the list.
-    """
+    """List the checksums of files in a folder, and of contents that are written after the list."""
     sums = {name: of((folder / name).read_bytes()) for name in names}
     sums |= {name: of(content) for name, content in coming.items()}
     text = "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
@@ -36,12 +30,7 @@ def write(folder: Path, names: Iterable[str], coming: Mapping[str, bytes] = {}) 
 
 
 def read(folder: Path) -> dict[str, str]:
-    """The listed checksums by path.
-
-    Raises:
-        FileNotFoundError: the folder has no list.
-        ValueError: the list is damaged.
-    """
+    """The listed checksums by path; a damaged list is a ValueError."""
     lines = regular(folder / FILE).read_text(encoding="utf-8").splitlines()
     found = [LINE.fullmatch(line) for line in lines]
     sums = {match[2]: match[1] for match in found if match}
@@ -51,11 +40,7 @@ def read(folder: Path) -> dict[str, str]:
 
 
 def verify(folder: Path) -> Iterator[tuple[str, str]]:
-    """The path and the problem of each listed file that is no longer as it was written.
-
-    Raises:
-        FileNotFoundError: the folder has no list.
-    """
+    """The path and the problem of each listed file that is no longer as it was written."""
     try:
         sums = read(folder)
     except ValueError:

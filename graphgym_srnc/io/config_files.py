@@ -26,15 +26,9 @@ def config_names(suffix: str = ".yaml") -> list[str]:
 
 
 def find(name: str | os.PathLike, key: str = "--cfg", suffix: str = ".yaml") -> Path:
-    """A file of your own if there is one, else the shipped one of that name.
+    """A file of your own if there is one, else the shipped one; ``.txt`` finds grid files.
 
-    Args:
-        name: a path or a name, with or without the suffix.
-        key: what the error names.
-        suffix: ``.yaml`` for a config, ``.txt`` for a grid file.
-
-    Raises:
-        InputError: there is no such file.
+    The suffix may be left out. The InputError names ``key`` and similar names.
     """
     name, root = str(name), config_root()
     for path in (Path(name), Path(f"{name}{suffix}"), root / name, root / f"{name}{suffix}"):
@@ -50,9 +44,6 @@ def read(cfg_file_or_name: str | os.PathLike | None) -> Settings:
 
     Every scalar stays text, so that the type of its key and not YAML decides what it is: a data set
     named 2024 remains a name.
-
-    Raises:
-        InputError: there is no such file, or it is not a config.
     """
     if cfg_file_or_name is None:
         return {}
@@ -76,11 +67,7 @@ def read(cfg_file_or_name: str | os.PathLike | None) -> Settings:
 
 
 def pairs(words: Sequence[Any]) -> Iterable[tuple[str, Any]]:
-    """Pairs of key and value from the command line.
-
-    Raises:
-        InputError: a key has no value.
-    """
+    """Pairs of key and value from the command line."""
     for word in words[::2]:
         key, equals, value = str(word).partition("=")
         if equals:

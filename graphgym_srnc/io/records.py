@@ -60,13 +60,7 @@ def write_record(run: Path, record: Mapping[str, Any]) -> None:
 
 
 def load_result(run: Path) -> Result:
-    """The record of a finished run.
-
-    Raises:
-        FileNotFoundError: there is none.
-        OSError: it cannot be read.
-        Unreadable: it cannot be used.
-    """
+    """The record of a finished run, or FileNotFoundError, OSError or Unreadable."""
     content = regular(run / "result.json").read_bytes()
     try:
         expected = checksums.read(run).get("result.json")
@@ -116,11 +110,7 @@ def read_results(path: Path) -> dict[int, Result]:
 
 
 def finished_run(path: Path) -> tuple[Path, Result]:
-    """The directory of a finished run and its record; of an experiment that of the lowest seed.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The directory of a finished run and its record; of an experiment that of the lowest seed."""
     result = read_result(path.absolute())
     if result is not None:
         return path, result

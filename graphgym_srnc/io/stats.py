@@ -24,10 +24,6 @@ def of_experiment(results: Mapping[int, Mapping[str, Any]], digits: int) -> dict
     GraphGym's ``agg_runs`` wants as many lines of each seed. A run that stopped early goes on to
     use the weights of its selected episode, so that episode's line is repeated, with ``held`` = 1,
     up to the longest run.
-
-    Args:
-        results: the finished runs by seed, at least one.
-        digits: decimals of means and standard deviations.
     """
     histories = [result["history"] for result in results.values()]
     length = max(map(len, histories))

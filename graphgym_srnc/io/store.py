@@ -23,7 +23,7 @@ from graphgym_srnc.core import environment
 from graphgym_srnc.core.text import listed
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums, stats
-from graphgym_srnc.io.atomic import discard, refuse_links, regular, write_text
+from graphgym_srnc.io.atomic import discard, refuse_links, write_text
 from graphgym_srnc.io.records import (
     CHECKPOINT,
     FORMAT,
@@ -52,14 +52,7 @@ class Busy(InputError):
 class Experiment:
     """The runs of one config, one directory per seed.
 
-    Args:
-        out_dir: the directory of all experiments.
-        name: the name of this one, a plain file name.
-        config: every setting, as nested dictionaries.
-        text: the same as it is to be written to ``config.yaml``.
-
-    Raises:
-        InputError: the name is not a plain file name, or its directory cannot be written to.
+    ``config`` has every setting as nested dictionaries, and ``text`` the same for ``config.yaml``.
     """
 
     def __init__(
@@ -82,16 +75,9 @@ class Experiment:
     ) -> list[int]:
         """The seeds to run, in order; nothing is written or deleted yet.
 
+        ``resume`` leaves out finished seeds, and ``overwrite`` runs all. Without them results that
+        are there are refused, as is what belongs to another config or to somebody else.
         ``warnings`` then names the records that cannot be read.
-
-        Args:
-            seeds: the seeds asked for.
-            resume: leave out the seeds that are finished.
-            overwrite: run all; each old result goes when its successor has begun.
-
-        Raises:
-            InputError: results are there and neither flag is given, results of another config are
-                there that would not be overwritten, or this program did not write what is there.
         """
         self.warnings, finished, present = [], {}, seeds_of(self.path)
         for seed in present:
@@ -105,10 +91,9 @@ class Experiment:
                     outcome = "is run again" if seed in seeds else "is left out of the results"
                     self.warnings.append(f"{file} {problem}. Seed {seed} {outcome}.")
         file = self.path / "config.yaml"
-        with contextlib.suppress(OSError):  # an error is reported when the file is written
-            if not present and not (self.path / ".locks").exists() and regular(file).is_file():
-                message = f"this program did not write {file}"
-                raise InputError.plain("out_dir", message, "Choose another --name")
+        if not present and not (self.path / ".locks").exists() and file.is_file():
+            message = f"this program did not write {file}"
+            raise InputError.plain("out_dir", message, "Choose another --name")
         for seed, result in finished.items():
             if result["digest"] != self.digest and not (overwrite and seed in seeds):
                 self._refuse_other(result)
@@ -121,11 +106,7 @@ class Experiment:
         return [seed for seed in seeds if seed not in finished]
 
     def begin(self, seed: int, anew: bool = True) -> Path:
-        """Make the empty directory of a run, or go on in the one that it has, and return it.
-
-        Raises:
-            InputError: it cannot be made.
-        """
+        """Make the empty directory of a run, or go on in the one that it has, and return it."""
         run = self.path / str(seed)
         with self._writing():
             if not anew:
@@ -134,7 +115,7 @@ class Experiment:
                 return run
             if not run.is_dir() or {path.name for path in run.iterdir()} != {LOG}:
                 self._remove(seed)
-            self._write_config()
+            self._change({"config.yaml": self.text})
             write_text(run / "run.json", json.dumps({"seed": seed, "digest": self.digest}) + "\n")
         return run
 
@@ -142,19 +123,8 @@ class Experiment:
     def claim(self, seed: int, overwrite: bool = False) -> Iterator[Result | None]:
         """Hold a run against other processes; the system frees it when this process ends.
 
-        Since :meth:`plan` others may have changed it, so that it is looked at again.
-
-        Args:
-            seed: the seed of the run.
-            overwrite: whether what is there may be replaced, whatever it is.
-
-        Yields:
-            The result that is there and has to stay; None where the run is to be made.
-
-        Raises:
-            Busy: another process holds it.
-            InputError: its directory holds what neither belongs to this experiment nor may be
-                replaced.
+        Yields the result that has come since :meth:`plan` and has to stay, or None. ``overwrite``
+        lets anything be replaced. Raises Busy if another process holds the run.
         """
         from filelock import FileLock, Timeout
 
@@ -189,13 +159,7 @@ class Experiment:
     def adopt(self, seed: int, finished: Path, split: str | None = None) -> None:
         """Copy a finished run of just this config from the directory of another experiment.
 
-        Args:
-            seed: the seed of the run.
-            finished: the directory to copy.
-            split: the fingerprint that its task has here; None = any.
-
-        Raises:
-            InputError: it is no such run, or its task has another fingerprint.
+        ``split`` is the fingerprint that its task must have; None = any.
         """
         result = read_result(finished)
         if not result or result["digest"] != self.digest:
@@ -208,16 +172,12 @@ class Experiment:
         new = self.path / f".{seed}.new"
         discard(new)
         shutil.copytree(finished, new)
-        self._write_config()
+        self._change({"config.yaml": self.text})
         self._remove(seed)
         os.replace(new, self.path / str(seed))
 
     def fail(self, seed: int, story: str) -> None:
-        """Leave in the directory of a run why it has no result; the next try removes it.
-
-        Raises:
-            InputError: it cannot be written.
-        """
+        """Leave in the directory of a run why it has no result; the next try removes it."""
         run = self.path / str(seed)
         if read_result(run) is None:
             if not (run / "run.json").is_file():
@@ -228,10 +188,8 @@ class Experiment:
     def finish(self, seed: int, result: Result) -> Result:
         """Write the record of a run and return it; :meth:`aggregate` writes the statistics.
 
-        Args:
-            seed: the seed of the run.
-            result: at least ``history`` (per episode ``number``, ``losses``, ``train``, ``val``,
-                ``test``, ``seconds``), ``selected``, ``lr`` and ``params``.
+        A result has at least ``history`` (per episode ``number``, ``losses``, ``train``, ``val``,
+        ``test``, ``seconds``), ``selected``, ``lr`` and ``params``.
         """
         run = self.path / str(seed)
         result = {"format": FORMAT, "seed": seed, "digest": self.digest, **result}
@@ -252,11 +210,7 @@ class Experiment:
         return read_results(self.path)
 
     def aggregate(self, digits: int = 4) -> dict[int, Result]:
-        """Write ``agg/`` over all finished runs of this config, and return them.
-
-        Args:
-            digits: decimals, GraphGym's ``cfg.round``.
-        """
+        """Write ``agg/`` over all finished runs of this config, and return them."""
         refuse_links("out_dir", self.path, "agg", "mean")
         if not seeds_of(self.path):
             return {}
@@ -265,15 +219,11 @@ class Experiment:
         lock = self.path / ".locks" / "agg"
         lock.parent.mkdir(exist_ok=True)
         with FileLock(lock):
-            found = self.results()
-            results = {seed: found[seed] for seed in found if found[seed]["digest"] == self.digest}
-            files = stats.of_experiment(results, digits) if results else {}
-            stale = [name for name, lines in files.items() if not self._has(name, lines)]
-            if stale:
-                (self.path / checksums.FILE).unlink(missing_ok=True)
-            for name in stale:
-                write_text(self.path / name, files[name])
-            if files:
+            found = self.results().items()
+            results = {seed: result for seed, result in found if result["digest"] == self.digest}
+            if results:
+                files = stats.of_experiment(results, digits)
+                self._change({"config.yaml": self.text, **files})
                 checksums.write(self.path, ["config.yaml", *files])
         return results
 
@@ -299,16 +249,13 @@ class Experiment:
             os.replace(run, old)
             shutil.rmtree(old)
 
-    def _has(self, name: str, text: str) -> bool:
-        """Whether a file is there as it should be."""
-        path = self.path / name
-        return path.is_file() and path.read_bytes() == text.encode()
-
-    def _write_config(self) -> None:
-        """Begin to change the experiment: its checksums go until it is aggregated."""
+    def _change(self, files: Mapping[str, str]) -> None:
+        """Write files that are not there as they should be; the checksums go until they are."""
         (self.path / checksums.FILE).unlink(missing_ok=True)
-        if not self._has("config.yaml", self.text):
-            write_text(self.path / "config.yaml", self.text)
+        for name, text in files.items():
+            path = self.path / name
+            if not path.is_file() or path.read_bytes() != text.encode():
+                write_text(path, text)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -321,11 +268,7 @@ class Experiment:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that is not a plain file name, or that GraphGym keeps for itself.
-
-    Raises:
-        InputError: it is empty, hidden, ``agg``, too long, or has a separator or control character.
-    """
+    """Refuse a name that is not a plain file name, or that GraphGym keeps for itself."""
     plain = re.fullmatch(r'[^./\\:*?"<>|][^/\\:*?"<>|]{0,199}', name) and name.isprintable()
     if not plain or name == "agg":
         allowed = "a plain file name other than 'agg', of at most 200 characters"
@@ -333,11 +276,7 @@ def check_name(name: str) -> None:
 
 
 def seeds(first: int, repeat: int) -> range:
-    """The seeds of an experiment, ``repeat`` of them.
-
-    Raises:
-        InputError: they are too many, or not all of them are seeds.
-    """
+    """The seeds of an experiment, ``repeat`` of them."""
     if not 1 <= repeat <= MOST_SEEDS:
         raise InputError("--repeat", repeat, f"1 to {MOST_SEEDS}")
     if not 0 <= first <= LAST_SEED + 1 - repeat:
@@ -346,11 +285,7 @@ def seeds(first: int, repeat: int) -> range:
 
 
 def refuse_present(path: Path, seeds: Sequence[int], file: str = "") -> None:
-    """Refuse seeds of an experiment that have a directory, or a file in it.
-
-    Raises:
-        InputError: some of them have.
-    """
+    """Refuse seeds of an experiment that have a directory, or a file in it."""
     if present := [seed for seed in seeds if (path / str(seed) / file).exists()]:
         message = f"{path} contains runs (seeds {', '.join(map(str, present))})"
         hint = "Add --resume to run only the missing seeds, --overwrite to run all again"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import traceback
 from typing import Any, Callable, Generator, NamedTuple, Sequence
 
@@ -37,7 +36,6 @@ class Outcome(NamedTuple):
 
     job: Job
     state: str  # done, failed, or busy if another process holds the run
-    seconds: float = 0.0  # of the last attempt
     message: str = ""  # the traceback of a failure, else a line about the run
     attempts: int = 1
 
@@ -50,16 +48,14 @@ Executor = Callable[[Sequence[Job]], Generator[Outcome, None, None]]
 """Runs jobs and yields each outcome as it comes. Closing the generator stops what still runs."""
 
 
-def attempt(run: Callable[[], str]) -> tuple[str, float, str]:
-    """Call a function that does a run; return state, seconds and message of its outcome.
+def attempt(run: Callable[[], str]) -> tuple[str, str]:
+    """Call a function that does a run; return state and message of its outcome.
 
     Errors become text here, since not every exception survives the way between processes.
     """
-    begin = time.monotonic()
     try:
-        state, message = "done", run()
+        return "done", run()
     except store.Busy as error:
-        state, message = "busy", str(error)
+        return "busy", str(error)
     except Exception:
-        state, message = "failed", traceback.format_exc()
-    return state, time.monotonic() - begin, message
+        return "failed", traceback.format_exc()

@@ -116,23 +116,22 @@ class _Worker:
             while self.pipe.poll():
                 message = self.pipe.recv()
                 if message is not None:
-                    state, taken, text = message
-                    return Outcome(self.job, state, taken, text, self.number)
+                    state, text = message
+                    return Outcome(self.job, state, text, self.number)
                 self.begin = time.monotonic()
 
-        seconds = 0.0 if self.begin is None else time.monotonic() - self.begin
         if not alive:
             code = self.process.exitcode
             reason = f"its process died with exit status {code}"
             reason += " (killed, perhaps by the system for want of memory)" * (code == -9)
             if output := self.output.read()[-OUTPUT_CHARACTERS:].strip():
                 reason = f"{reason}; the end of its output:\n{output}\n{reason}"
-        elif 0 < limits.seconds < seconds:
+        elif self.begin and 0 < limits.seconds < time.monotonic() - self.begin:
             reason = f"out of time: more than {limits.seconds:g} s"
         else:
             return None
         self.kill()
-        return Outcome(self.job, "failed", seconds, reason, self.number)
+        return Outcome(self.job, "failed", reason, self.number)
 
     def kill(self) -> None:
         """End the process at once."""

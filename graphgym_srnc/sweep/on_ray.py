@@ -49,12 +49,8 @@ def run(
 ) -> Generator[Outcome, None, None]:
     """Run jobs on the nodes of a Ray cluster; see :data:`graphgym_srnc.sweep.jobs.Executor`.
 
-    Args:
-        jobs: The runs.
-        execute: Runs one of them; a function that a process on another node can import.
-        limits: Limits of a run.
-        address: The cluster, as ``ray.init`` takes it.
-        cpus, gpus: CPUs and GPUs of a run.
+    ``execute`` is a function that a process on another node can import, ``address`` is what
+    ``ray.init`` takes, and ``cpus`` and ``gpus`` are those of a run.
 
     Raises:
         InputError: There is no such cluster, no node is large enough for a run, or a node has
@@ -87,7 +83,7 @@ def run(
                         continue
                     outcome = Outcome(job, "failed", message=f"its node died: {error}")
                 if outcome.state == "done":
-                    state, _, text = attempt(partial(unpack, job, archive))
+                    state, text = attempt(partial(unpack, job, archive))
                     text = outcome.message if state == "done" else f"{text.rstrip()} ({node})"
                     outcome = outcome._replace(state=state, message=text)
                 yield outcome._replace(job=job, attempts=outcome.attempts + number - 1)
@@ -135,11 +131,7 @@ def _check_resources(cpus: float, gpus: float) -> None:
 def _work(version: str, execute: Execute, job: Job, limits: Limits) -> tuple[str, Outcome, bytes]:
     """Run a job on a node of a cluster, as a grid on this machine does.
 
-    Returns:
-        The name of the node, the outcome, and the folder of the run as a tar archive.
-
-    Raises:
-        RuntimeError: The node has another version of this package than the driver.
+    Returns the name of the node, the outcome, and the folder of the run as a tar archive.
     """
     node = f"node {platform.node()}"
     if version != __version__:
@@ -160,10 +152,8 @@ def _work(version: str, execute: Execute, job: Job, limits: Limits) -> tuple[str
 def unpack(job: Job, archive: bytes) -> str:
     """Store the folder of a run, unless the run is stored already; return where.
 
-    Raises:
-        store.Busy: Another process holds the run.
-        InputError: It is not a finished run of the job's config on the data of this machine.
-        tarfile.TarError: It is no archive, or a file in it leads out of the folder.
+    An archive is refused if it contains anything but plain files of the run, or if the run is of
+    another config or used other data than this machine has.
     """
     experiment = gym_run.experiment(job.cfg, job.name)
     with (

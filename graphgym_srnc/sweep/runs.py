@@ -59,10 +59,6 @@ def cells(
 
     ``base`` has the settings of a config file, and ``overrides`` config keys and values,
     alternately; a setting of the grid goes first.
-
-    Raises:
-        InputError: A key is unknown, a value has a wrong type, two settings have the same config or
-            name, or the folder contains results of another config.
     """
     planned: list[Cell] = []
     seen: dict[tuple[str, str], str] = {}
@@ -89,11 +85,7 @@ def cells(
 
 
 def prepare_data(cells: Sequence[Cell]) -> None:
-    """Download and process each data set once, before the workers start.
-
-    Raises:
-        InputError: A task cannot be built, or finished runs used other data.
-    """
+    """Download and process each data set once, and refuse to add to runs on other data."""
     fingerprints = prepare([(cell.cfg, cell.experiment.name) for cell in cells])
     for cell in cells:
         check_data(cell.cfg, cell.experiment, cell.missing, fingerprints)
@@ -129,15 +121,8 @@ def execute(
 ) -> list[Outcome]:
     """Run what is missing until each run is done or has failed; return the failures.
 
-    A run that another process holds is left to it.
-
-    Args:
-        cells: The experiments.
-        executor: Runs jobs.
-        progress: Shows finished runs.
-        figures: Whether to draw figures of the first seed of each experiment.
-        overwrite: Whether to run finished runs again.
-        tensorboard: Whether to write events.
+    A run that another process holds is left to it. ``figures`` are drawn of the first seed of each
+    experiment.
     """
     experiments = {cell.experiment.name: cell.experiment for cell in cells}
     jobs = [job for cell in cells for job in jobs_of(cell, figures, overwrite, tensorboard)]

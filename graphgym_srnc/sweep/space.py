@@ -10,6 +10,7 @@ varies the base config: its values are YAML files or names of shipped ones.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from pathlib import Path
@@ -46,12 +47,7 @@ Setting = tuple[Point, ...]
 
 
 def read(path: Path) -> list[Space]:
-    """The spaces of a grid file.
-
-    Raises:
-        InputError: It cannot be read, a line is not a key, an alias and a list, or a key or alias
-            occurs twice in a space.
-    """
+    """The spaces of a grid file; an InputError names the line that is not valid."""
     try:
         text = regular(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -80,27 +76,16 @@ def read(path: Path) -> list[Space]:
 
 
 def _axis(line: str, where: str) -> Axis:
-    def refuse(message: str, hint: str) -> InputError:
-        return InputError.plain("--grid", f"{where}: {message}", hint)
-
-    words = line.split(None, 2)
-    if len(words) != 3:
-        raise refuse(f"{line.strip()!r} does not have three parts", "Write key alias [value,value]")
-    key, alias, text = words
-    if not re.fullmatch(r"\w+", alias):
-        hint = "Use letters, digits and _; GraphGym splits names at - and ="
-        raise refuse(f"{alias!r} is not a valid alias", hint)
-    try:
-        values = plain_yaml(text)
-    except ValueError:
-        values = None
-    plain = isinstance(values, list) and all(isinstance(value, (str, list)) for value in values)
-    if not plain or not values:
-        hint = "Write a list of at least one value, such as [1,2] or ['gcnconv','sageconv']"
-        raise refuse(f"{text!r} is not a list of values", hint)
-    if key == "seed":
-        raise refuse("the key seed cannot be varied", "Use --repeat to run several seeds")
-    return Axis(key, alias, tuple(map(_frozen, values)))
+    values, found = None, re.fullmatch(r"(\S+)\s+(\w+)\s+(\[.*\])", line.strip())
+    with contextlib.suppress(ValueError):
+        values = plain_yaml(found[3]) if found else None
+    if not found or not values or any(isinstance(value, dict) for value in values):
+        hint = "Write key alias [value,value]; an alias consists of letters, digits and _"
+        raise InputError.plain("--grid", f"{where}: {line.strip()!r} is not valid", hint)
+    if found[1] == "seed":
+        hint = "Use --repeat to run several seeds"
+        raise InputError.plain("--grid", f"{where}: the key seed cannot be varied", hint)
+    return Axis(found[1], found[2], tuple(map(_frozen, values)))
 
 
 def _frozen(value: str | list) -> Value:

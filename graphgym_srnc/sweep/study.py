@@ -77,11 +77,7 @@ class Study:
         return trials * len(self.blocks) * len(self.seeds)
 
     def run(self, executor: Executor, progress: GridProgress) -> None:
-        """Run the trials that are missing. A run that fails costs its trial.
-
-        Raises:
-            InputError: Another process runs the study, or a run cannot be written.
-        """
+        """Run the trials that are missing. A run that fails costs its trial."""
         refuse_links("out_dir", self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -17,12 +17,7 @@ _splits: dict[str, str] = {}
 
 
 def execute(job: Job) -> str:
-    """Train, score and store a run, unless it is finished; return a line about it.
-
-    Raises:
-        store.Busy: Another process holds the run.
-        InputError: The config does not suit its task.
-    """
+    """Train, score and store a run, unless it is finished; return a line about it."""
     cfg = job.cfg.clone()
     cfg.out_dir = job.out_dir
     experiment = run.experiment(cfg, job.name)
@@ -37,11 +32,7 @@ def execute(job: Job) -> str:
 
 
 def split_of(job: Job) -> str:
-    """The fingerprint of the task of a job with the data on this machine.
-
-    Raises:
-        InputError: The task cannot be built here.
-    """
+    """The fingerprint of the task of a job with the data on this machine."""
     key = data_key(job.cfg, job.seed)
     if key not in _splits:
         cfg = job.cfg.clone()
