@@ -56,8 +56,6 @@ def test_equal_runs_are_equal_and_a_changed_number_is_found(tmp_path, capsys):
         ({"a": [1.0, 2.0]}, {"a": [1.0, math.nan]}, ("a[1]", 2.0)),
         ({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, ("a.c", "absent")),
         ({"a": ["x"]}, {"a": []}, ("a[0]", "x")),
-        ({"a": 1}, {"a": "1"}, ("a", 1)),
-        ({"a": [1]}, {"a": 1}, ("a", [1])),
     ],
 )
 def test_the_first_difference_of_two_trees(old, new, found):
@@ -80,12 +78,3 @@ def test_runs_are_chosen_by_setting_and_spread_over_data():
     runs.append(stored(10, "Cora", 0))
     chosen = unchanged.choose(runs, 3)
     assert [str(one.path) for one in chosen] == ["Cora/0", "PubMed/0", "Cora/1", "Cora/0"]
-
-
-def test_a_config_that_is_none_any_more_is_a_difference(tmp_path, capsys):
-    path = store_run(tmp_path, "old")
-    record = json.loads((path / "result.json").read_text())
-    record["config"]["erm"]["gone"] = 1
-    record["digest"] = unchanged.records.digest(record["config"])
-    unchanged.records.write_record(path, record)
-    assert unchanged.main([str(tmp_path)]) == 1 and "erm.gone" in capsys.readouterr().out

@@ -87,7 +87,8 @@ CLAIMS = {
     "do not verify TLS": "security::test_what_downloads_check",
     "from one fixed commit": "security::test_what_downloads_check "
     "shifts_cross::test_download_is_kept_only_if_whole",
-    "`run` has no time": "security::test_run_has_no_limits grid::test_a_run_at_a_limit_is_stopped",
+    "`run` has no time": "security::test_run_has_no_limits "
+    "grid::test_a_failure_is_told_and_the_others_go_on",
     "After a crash a file": "faults::test_the_store_keeps_what_is_finished "
     "store::test_a_failed_write_leaves_the_old_file_and_no_litter "
     "benchmarks_faults::test_nothing_is_wrong_in_silence",

@@ -5,11 +5,9 @@ Runs are done in this process, but for one study that is killed.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import sys
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -18,14 +16,15 @@ import pytest
 
 pytest.importorskip("optuna")
 
+from stored import run_here
+
 from graphgym_srnc import methods
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.options import options
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.gym.keys import KEYS
 from graphgym_srnc.io import records
-from graphgym_srnc.sweep import local, runs, search, space, study, worker
-from graphgym_srnc.sweep.jobs import Outcome, attempt
+from graphgym_srnc.sweep import runs, search, space, study, worker
 
 SMALL = (
     "synthetic.num_nodes 120 synthetic.num_val 30 synthetic.num_test 30 synthetic.num_features 30 "
@@ -59,24 +58,6 @@ def result(folder: Path, run: str, seed: int = 100) -> records.Result:
     found = records.read_result(folder / "s" / "trials" / run / str(seed))
     assert found is not None
     return found
-
-
-def run_here(patch: pytest.MonkeyPatch) -> list[str]:
-    """Have runs done in this process; the list of those that were, as ``name/seed``, grows."""
-    done: list[str] = []
-
-    @contextlib.contextmanager
-    def warm(execute, limits, workers=1):
-        def run(jobs):
-            for job in jobs:
-                done.append(f"{job.name}/{job.seed}")
-                yield Outcome(job, *attempt(partial(worker.execute, job)))
-
-        yield run
-
-    patch.setattr(local, "warm", warm)
-    patch.setattr(worker, "_release_memory", lambda: None)
-    return done
 
 
 @pytest.fixture
@@ -259,16 +240,14 @@ def test_equal_budgets_and_a_choice_on_validation(tmp_path, inline, capsys):
 def test_trials_below_the_median_of_completed_ones_stop_after_the_first_seed(shared):
     states = []
     for found in record(shared)["methods"].values():
-        trials = found["trials"]
-        done = [trial["first"] for trial in trials[: study.TOGETHER]]
-        for number, trial in enumerate(trials):
-            pruned = number >= study.TOGETHER and trial["first"] < median(done)
-            assert trial["state"] == ("pruned" if pruned else "done")
+        done = [trial["first"] for trial in found["trials"][: study.TOGETHER]]
+        for trial in found["trials"]:
+            pruned = trial["number"] >= study.TOGETHER and trial["first"] < median(done)
             seeds = [
-                path.parent.name for path in stored_runs(shared) if trial["runs"][0] in path.parts
+                run.parent.name for run in stored_runs(shared) if trial["runs"][0] in run.parts
             ]
-            assert seeds == (["100"] if pruned else ["100", "101"])
-            assert (trial["value"] is None) == pruned
+            assert trial["state"] == ("pruned" if pruned else "done")
+            assert seeds == ["100", "101"][: 2 - pruned] and (trial["value"] is None) == pruned
             states.append(trial["state"])
     assert set(states) == {"done", "pruned"}
 
@@ -335,16 +314,16 @@ def test_a_failing_trial_is_lost_and_told(tmp_path, inline, capsys, monkeypatch)
 
     more = ["--methods", "cmd"]
     monkeypatch.setattr(CMD, "losses", fail)
+    monkeypatch.setattr(search, "SHARED", {})
     monkeypatch.setattr(CMD, "search", {"weight": (0.1, 1.0), "batch_size": (0, -1)})
     assert main([*words(tmp_path, trials=4), *more]) == 0
     found = record(tmp_path)["methods"]
     for trial in found["cmd"]["trials"]:
-        setting = trial["setting"]
-        assert (trial["state"] == "failed") == (
-            setting["cmd.weight"] != 1.0 or setting["cmd.batch_size"] == -1
+        weight, batch = trial["setting"].values()
+        assert (trial["state"] == "failed") == (weight != 1.0 or batch == -1)
+        assert (
+            trial["state"] != "failed" or ("batch_size" if batch else "no number") in trial["why"]
         )
-        reason = "cmd.batch_size" if setting["cmd.batch_size"] == -1 else "no number"
-        assert trial["state"] != "failed" or reason in trial["why"]
     assert len(found["cmd"]["trials"]) == 4 and found["cmd"]["chosen"]["cmd.weight"] == 1.0
     assert " trials failed; the first is trial " in capsys.readouterr().out
     monkeypatch.setattr(CMD, "losses", losses)
