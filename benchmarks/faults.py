@@ -57,7 +57,7 @@ COMMANDS = f"""data example tables --nodes 200 --labelled 0.5 --overwrite
 run --name mine {OWN}
 run --name new --resume --repeat # --no-figures {OWN}
 grid --grid grid.txt --resume --name g --repeat # --no-tensorboard --jobs 1 {OWN}
-tune --trials # --seeds 100 --name t --sampler random --jobs 1 {OWN}
+tune --trials # --seeds 100 --name t --jobs 1 {OWN}
 predict out/mine --out predicted.csv --overwrite
 discover out/mine --clusters 6 --csv found.csv --name 1=new --labels-out named --overwrite
 {MAKE} --max-words 5# --out made

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import zlib
+from contextlib import nullcontext
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Sequence
 
 from graphgym_srnc.io import records, store
+from graphgym_srnc.sweep import local
+from graphgym_srnc.sweep.jobs import Outcome, attempt
 
 
 def chunk(kind: bytes, content: bytes) -> bytes:
@@ -28,6 +32,23 @@ def experiments(root: Path) -> dict[str, dict[int, records.Result]]:
     """Finished runs of each experiment in a folder, by name and seed."""
     found = {path.name: records.read_results(path) for path in sorted(root.iterdir())}
     return {name: results for name, results in found.items() if results}
+
+
+def run_here(patch: Any) -> list[str]:
+    """Have the runs of grids done in this process; the returned list grows by ``name/seed``."""
+    from graphgym_srnc.sweep import worker
+
+    done: list[str] = []
+
+    def one_by_one(jobs):
+        for job in jobs:
+            done.append(f"{job.name}/{job.seed}")
+            yield Outcome(job, *attempt(partial(worker.execute, job)))
+
+    patch.setattr(local, "warm", lambda *_: nullcontext(one_by_one))
+    # A worker leaves out of the collection what was there at its start; here that is all of pytest.
+    patch.setattr(worker, "_release_memory", lambda: None)
+    return done
 
 
 def both(score: float) -> dict[str, float]:

@@ -54,7 +54,7 @@ OUTSIDE = {
     "train": TENSORS | {"sklearn"},
     "api": {"torch", "torch_geometric", "numpy", "sklearn", "pandas", "jinja2"},
     "own": TENSORS | {"sklearn", "matplotlib", "jinja2", "pandas", "networkx"},
-    "sweep": {"psutil", "ray", "optuna", "yaml", "filelock"},
+    "sweep": {"ray", "optuna", "yaml", "filelock"},
 }
 """Third-party packages of the parts that have to stay pure."""
 

@@ -47,22 +47,13 @@ def test_equal_runs_are_equal_and_a_changed_number_is_found(tmp_path, capsys):
     assert f"{path}: history[1].losses.source: {there!r} there, {loss!r} now" in out
 
 
-@pytest.mark.parametrize(
-    "old, new, found",
-    [
-        ({"a": 1, "seconds": 1.0}, {"a": 1, "seconds": 2.0}, None),
-        ({"test": {"hs": 1.0}}, {"test": {"hs": 0.5}}, ("test.hs", 1.0)),
-        ({"a": [1.0, math.nan]}, {"a": [1.0, math.nan]}, None),
-        ({"a": [1.0, 2.0]}, {"a": [1.0, math.nan]}, ("a[1]", 2.0)),
-        ({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, ("a.c", "absent")),
-        ({"a": ["x"]}, {"a": []}, ("a[0]", "x")),
-        ({"a": 1}, {"a": "1"}, ("a", 1)),
-        ({"a": [1]}, {"a": 1}, ("a", [1])),
-    ],
-)
-def test_the_first_difference_of_two_trees(old, new, found):
-    difference = unchanged.difference(old, new)
-    assert (difference and difference[:2]) == found
+def test_the_first_difference_of_two_trees():
+    difference = unchanged.difference
+    assert not difference({"a": [1.0, math.nan], "seconds": 1.0}, {"a": [1.0, math.nan]})
+    assert difference({"test": {"hs": 1.0}}, {"test": {"hs": 0.5}}) == ("test.hs", 1.0, 0.5)
+    assert difference({"a": [1.0, 2.0]}, {"a": [1.0, math.nan]})[:2] == ("a[1]", 2.0)
+    assert difference({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}) == ("a.c", "absent", 2)
+    assert difference({"a": ["x"]}, {"a": []}) == ("a[0]", "x", "absent")
 
 
 def test_runs_are_chosen_by_setting_and_spread_over_data():
@@ -80,12 +71,3 @@ def test_runs_are_chosen_by_setting_and_spread_over_data():
     runs.append(stored(10, "Cora", 0))
     chosen = unchanged.choose(runs, 3)
     assert [str(one.path) for one in chosen] == ["Cora/0", "PubMed/0", "Cora/1", "Cora/0"]
-
-
-def test_a_config_that_is_none_any_more_is_a_difference(tmp_path, capsys):
-    path = store_run(tmp_path, "old")
-    record = json.loads((path / "result.json").read_text())
-    record["config"]["erm"]["gone"] = 1
-    record["digest"] = unchanged.records.digest(record["config"])
-    unchanged.records.write_record(path, record)
-    assert unchanged.main([str(tmp_path)]) == 1 and "erm.gone" in capsys.readouterr().out

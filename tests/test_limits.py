@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 import torch
 from conftest import make_graph
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
-from graphgym_srnc.data import files, read
+from graphgym_srnc.data import files, limits, read
 from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
 
@@ -66,7 +65,7 @@ def test_a_small_file_is_refused(name, tmp_path, monkeypatch):
     """It is refused before its content takes memory."""
     HOSTILE[name](tmp_path / name)
     assert (tmp_path / name).stat().st_size < 2_000_000
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: type("", (), {"total": 2**26}))
+    monkeypatch.setattr(limits, "_memory", lambda: 2**26)
     read_it = read.table if name.endswith(".xlsx") else files.load
     with pytest.raises(InputError, match=f"^{name}: .*GiB of memory.*this machine has"):
         read_it(tmp_path / name)

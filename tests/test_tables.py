@@ -329,7 +329,7 @@ def test_a_killed_replacement_leaves_the_old_folder_or_the_new_one(files, tmp_pa
         # Whoever reads finds it too.
         assert contents(data_files.locate(str(out), "", "path")) in (before, after)
         folder.write(new, out, True)
-        assert contents(out) == after and not list(tmp_path.glob(".*"))
+        assert contents(out) == after and not list(tmp_path.glob(".*old"))
         shutil.rmtree(out)
         shutil.copytree(start, out)
         number += 1

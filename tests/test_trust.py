@@ -25,7 +25,7 @@ from graphgym_srnc.gym import load_config
 from graphgym_srnc.io import config_files, tensors
 from graphgym_srnc.io.records import write_record
 from graphgym_srnc.io.settings import digest
-from graphgym_srnc.sweep import execute, plan, worker
+from graphgym_srnc.sweep import runs, worker
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 CONFIG = """\
@@ -156,10 +156,10 @@ def test_trust_is_said_on_the_command_line(mark, capsys):
 
 def test_a_worker_trusts_what_its_parent_trusts(mark, tmp_path):
     pickled_facebook(mark)
-    cells = plan.cells([()], config_files.read(config()), "base", [], tmp_path / "out", 1)
-    (job,) = execute.jobs_of(cells[0], False, False, False)
+    cells = runs.cells([()], config_files.read(config()), "base", [], tmp_path / "out", 1)
+    (job,) = runs.jobs_of(cells[0], False, False, False)
     with untrusted.trusted():
-        (trusting,) = execute.jobs_of(cells[0], False, False, False)
+        (trusting,) = runs.jobs_of(cells[0], False, False, False)
         assert trusting == job._replace(trust=True)
         with pytest.raises(InputError, match="--trust"):
             worker.execute(job)

@@ -5,11 +5,9 @@ Runs are done in this process, but for one study that is killed.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import sys
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -18,14 +16,15 @@ import pytest
 
 pytest.importorskip("optuna")
 
+from stored import run_here
+
 from graphgym_srnc import methods
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.options import options
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.gym.keys import KEYS
 from graphgym_srnc.io import records
-from graphgym_srnc.sweep import local, plan, search, space, study, worker
-from graphgym_srnc.sweep.jobs import Outcome, attempt
+from graphgym_srnc.sweep import runs, search, space, study, worker
 
 SMALL = (
     "synthetic.num_nodes 120 synthetic.num_val 30 synthetic.num_test 30 synthetic.num_features 30 "
@@ -51,7 +50,7 @@ def without_seconds(tree: Any) -> Any:
     return list(map(without_seconds, tree)) if isinstance(tree, list) else tree
 
 
-def runs(folder: Path) -> list[Path]:
+def stored_runs(folder: Path) -> list[Path]:
     return sorted(folder.glob("s/trials/*/*/result.json"))
 
 
@@ -59,24 +58,6 @@ def result(folder: Path, run: str, seed: int = 100) -> records.Result:
     found = records.read_result(folder / "s" / "trials" / run / str(seed))
     assert found is not None
     return found
-
-
-def run_here(patch: pytest.MonkeyPatch) -> list[str]:
-    """Have runs done in this process; the list of those that were, as ``name/seed``, grows."""
-    done: list[str] = []
-
-    @contextlib.contextmanager
-    def warm(execute, limits, workers=1):
-        def run(jobs):
-            for job in jobs:
-                done.append(f"{job.name}/{job.seed}")
-                yield Outcome(job, *attempt(partial(worker.execute, job)))
-
-        yield run
-
-    patch.setattr(local, "warm", warm)
-    patch.setattr(worker, "_release_memory", lambda: None)
-    return done
 
 
 @pytest.fixture
@@ -130,20 +111,15 @@ def test_every_method_searches_allowed_values_and_the_shared_dimensions():
 
 @pytest.mark.parametrize(
     "layer, count, gone",
-    [
-        ("gcnconv", 2, set()),
-        ("sgconv", 2, {"gnn.dim_inner", "gnn.dropout"}),
-        ("gcnconv", 1, {"gnn.dim_inner", "gnn.dropout"}),
-        ("dgi", 1, {"gnn.dropout"}),
-    ],
+    [("gcnconv", 2, ""), ("sgconv", 2, "gnn.dim_inner gnn.dropout"), ("dgi", 1, "gnn.dropout")],
 )
 def test_what_an_encoder_does_not_read_is_not_searched(layer, count, gone):
     base = ["train.mode", "erm"]
-    keys = set(search.space(load_config(None, base), open_set=False))
+    keys = {*search.space(load_config(None, base), open_set=False)}
     cfg = load_config(None, [*base, "gnn.layer_type", layer, "gnn.layers_mp", count])
     fixed = {"gnn.dim_inner", "erm.smoothing"}
-    assert keys - set(search.space(cfg, False)) == gone
-    assert keys - set(search.space(cfg, False, fixed)) == gone | fixed
+    assert keys - {*search.space(cfg, False)} == {*gone.split()}
+    assert keys - {*search.space(cfg, False, fixed)} == {*gone.split()} | fixed
 
 
 def test_a_method_starts_from_its_own_config():
@@ -159,33 +135,39 @@ def test_a_method_starts_from_its_own_config():
 # Proposals, with a toy in place of runs.
 
 
-def toy(folder: Path, values: dict, trials: int, sampler: str = "tpe", seed: int = 7) -> list:
-    """Values of the trials of a study whose score is the sum of its setting."""
-    arm = search.Arm("erm", None, [], values)
-    toy = study.Study(folder, [arm], [[]], range(1), trials, sampler, seed)
+def toy(folder: Path, values: dict, trials: int) -> list:
+    """Settings of the trials of a study whose score is the sum of its setting."""
+    toy = study.Study(folder, [search.Arm("erm", None, [], values)], [[]], range(1), trials)
 
-    def run(batch, executor, progress):
+    def score(batch, *_):
         for one in batch:
-            toy._books["erm"].tell(one.trial, sum(one.trial.params.values()))
+            one.scores.append(sum(one.trial.setting.values()))
 
-    toy._run, toy._name, toy._compare = run, lambda arm: "toy", lambda arm, trial: None
-    toy.run(None, type("Quiet", (), {"skip": lambda *_: None})())
-    return [trial.params for trial in toy.results(arm)]
+    toy._score = score
+    toy.run(None, None)
+    return [trial.setting for trial in toy.results["erm"]]
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "random"])
-def test_no_setting_twice_and_all_of_a_small_space(tmp_path, sampler):
+def test_no_setting_twice_and_all_of_a_small_space(tmp_path):
     values = {"a": (1, 2, 3), "b": (0, 5)}
-    found = toy(tmp_path / "one", values, 20, sampler)
-    assert len({tuple(params.items()) for params in found}) == len(found) == 6
+    found = toy(tmp_path, values, 20)
+    assert len({tuple(setting.items()) for setting in found}) == len(found) == 6
     assert found[0] == {"a": 1, "b": 0}
-    assert toy(tmp_path / "two", values, 20, sampler) == found
-    # In two parts, and with a line of the journal that a killed process left half-written.
-    assert toy(tmp_path / "three", values, 4, sampler) == found[:4]
-    with open(tmp_path / "three" / study.JOURNAL, "a") as journal:
-        journal.write('{"op_code": 4, "wor')
-    assert toy(tmp_path / "three", values, 20, sampler) == found
-    assert toy(tmp_path / "four", values, 3, sampler, 8) != toy(tmp_path / "five", values, 3)
+    assert toy(tmp_path, values, 20) == found and toy(tmp_path, values, 4) == found[:4]
+
+
+def test_proposals_learn_and_optuna_reads_the_journal(tmp_path):
+    import optuna
+    from optuna.storages import journal
+
+    values = {key: tuple(range(9)) for key in "abc"}
+    found = [sum(setting.values()) for setting in toy(tmp_path, values, 40)]
+    assert median(found[20:]) > median(found[:10]) + 3
+    storage = optuna.storages.JournalStorage(
+        journal.JournalFileBackend(str(tmp_path / study.JOURNAL))
+    )
+    trials = optuna.load_study(study_name="erm", storage=storage).trials
+    assert [trial.value for trial in trials if trial.value is not None] == found
 
 
 # Bad input.
@@ -229,7 +211,7 @@ def test_equal_budgets_and_a_choice_on_validation(tmp_path, inline, capsys):
     assert main(words(tmp_path, "--no-pruning", trials=3)) == 0
     out = capsys.readouterr().out
     found = record(tmp_path)["methods"]
-    assert len(inline) == len(runs(tmp_path)) == len(ARMS) * 3 * 2
+    assert len(inline) == len(stored_runs(tmp_path)) == len(ARMS) * 3 * 2
     best = {}
     for name in ARMS:
         trials = found[name]["trials"]
@@ -244,7 +226,7 @@ def test_equal_budgets_and_a_choice_on_validation(tmp_path, inline, capsys):
         assert f"{name}: from testing/{name}" in out
 
     settings = space.settings(space.read(tmp_path / "s" / "tuned.txt"))
-    for cell in plan.cells(settings, {}, "g", [], tmp_path / "g", 2):
+    for cell in runs.cells(settings, {}, "g", [], tmp_path / "g", 2):
         (run,) = best.pop(cell.cfg.train.mode)["runs"]
         assert cell.experiment.digest == result(tmp_path, run)["digest"]
     assert not best and not list(tmp_path.rglob("*.tmp"))
@@ -253,14 +235,13 @@ def test_equal_budgets_and_a_choice_on_validation(tmp_path, inline, capsys):
 def test_trials_below_the_median_of_completed_ones_stop_after_the_first_seed(shared):
     states = []
     for found in record(shared)["methods"].values():
-        trials = found["trials"]
-        done = [trial["first"] for trial in trials[: study.TOGETHER]]
-        for number, trial in enumerate(trials):
-            pruned = number >= study.TOGETHER and trial["first"] < median(done)
+        done = [trial["first"] for trial in found["trials"][: study.TOGETHER]]
+        for trial in found["trials"]:
+            pruned = trial["number"] >= study.TOGETHER and trial["first"] < median(done)
+            done_runs = shared.glob(f"s/trials/{trial['runs'][0]}/*/result.json")
+            seeds = sorted(run.parent.name for run in done_runs)
             assert trial["state"] == ("pruned" if pruned else "done")
-            seeds = [path.parent.name for path in runs(shared) if trial["runs"][0] in path.parts]
-            assert seeds == (["100"] if pruned else ["100", "101"])
-            assert (trial["value"] is None) == pruned
+            assert seeds == ["100", "101"][: 2 - pruned] and (trial["value"] is None) == pruned
             states.append(trial["state"])
     assert set(states) == {"done", "pruned"}
 
@@ -285,7 +266,7 @@ def test_again_nothing_runs_and_more_trials_continue(finished, inline, capsys):
 
 
 def test_test_scores_have_no_say(finished, inline):
-    chosen, stored = record(finished), runs(finished)
+    chosen, stored = record(finished), stored_runs(finished)
     for number, file in enumerate(stored):
         result = json.loads(file.read_text())
         for part in (result, *result["history"]):
@@ -309,7 +290,7 @@ def test_blocks_are_averaged_and_the_grid_has_them(tmp_path, inline):
     settings = space.settings(space.read(tmp_path / "s" / "tuned.txt"))
     modes = [dict(point[::2] for point in setting)["synthetic.mode"] for setting in settings]
     assert modes == ["close_set", "open_set"]
-    assert len(plan.cells(settings, {}, "g", [], tmp_path / "g", 1)) == 2
+    assert len(runs.cells(settings, {}, "g", [], tmp_path / "g", 1)) == 2
 
 
 # Failures, and going on.
@@ -327,22 +308,19 @@ def test_a_failing_trial_is_lost_and_told(tmp_path, inline, capsys, monkeypatch)
 
     more = ["--methods", "cmd"]
     monkeypatch.setattr(CMD, "losses", fail)
+    monkeypatch.setattr(search, "SHARED", {})
     monkeypatch.setattr(CMD, "search", {"weight": (0.1, 1.0), "batch_size": (0, -1)})
     assert main([*words(tmp_path, trials=4), *more]) == 0
     found = record(tmp_path)["methods"]
     for trial in found["cmd"]["trials"]:
-        setting = trial["setting"]
-        assert (trial["state"] == "failed") == (
-            setting["cmd.weight"] != 1.0 or setting["cmd.batch_size"] == -1
-        )
-        reason = "cmd.batch_size" if setting["cmd.batch_size"] == -1 else "no number"
+        weight, batch = trial["setting"].values()
+        assert (trial["state"] == "failed") == (weight != 1.0 or batch == -1)
+        reason = "batch_size" if batch else "no number"
         assert trial["state"] != "failed" or reason in trial["why"]
     assert len(found["cmd"]["trials"]) == 4 and found["cmd"]["chosen"]["cmd.weight"] == 1.0
     assert " trials failed; the first is trial " in capsys.readouterr().out
     monkeypatch.setattr(CMD, "losses", losses)
     assert main([*words(tmp_path, trials=4), *more]) == 0, "what failed is tried again"
-    for trial in record(tmp_path)["methods"]["cmd"]["trials"]:
-        assert (trial["state"] == "failed") == (trial["setting"]["cmd.batch_size"] == -1)
 
     monkeypatch.setattr(CMD, "losses", lambda self: {}["nothing"])
     assert main([*words(tmp_path, "--overwrite", trials=1), *more]) == 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import config_files, store
+from graphgym_srnc.io import config_files, records, store
 from graphgym_srnc.io.settings import config_root, flatten, is_volatile
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence
         problem, hint = "cannot be written", "Name a file in a folder that you can write to"
     elif path.is_symlink() or path.exists() and not path.is_file():
         problem = "is a link, or not a regular file"
-    elif path.exists() and store.is_part(path.resolve()):
+    elif path.exists() and records.is_part(path.resolve()):
         problem = "belongs to results or a graph"
     elif path.exists() and not overwrite:
         problem, hint = "exists", "Name another file, or add --overwrite to replace it"
@@ -136,7 +136,7 @@ def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
     path = Path(folder).absolute()
     if not (path.is_dir() or not path.exists() and path.parent.is_dir()):
         problem, hint = "cannot be made", "Name a folder, or a new one in a folder that exists"
-    elif path.is_dir() and store.is_part(path.resolve()):
+    elif path.is_dir() and records.is_part(path.resolve()):
         problem, hint = "belongs to results or a graph", "Name another folder"
     elif path.is_dir() and any(path.iterdir()) and not overwrite:
         problem, hint = "is not empty", "Name another folder, or add --overwrite to replace files"
@@ -208,7 +208,9 @@ def check_finished(args: argparse.Namespace) -> None:
     if isinstance(seed, int):  # another value is refused later
         name = args.name or default_name(args.cfg, args.overrides, settings["dataset.format"])
         seeds = store.seeds(seed, args.repeat)
-        store.refuse_finished(args.out_dir or settings["out_dir"], name, seeds)
+        store.check_name(name)
+        path = Path(args.out_dir or settings["out_dir"], name)
+        store.refuse_present(path, seeds, "result.json")
 
 
 def remark(cfgs: Sequence[CfgNode]) -> None:

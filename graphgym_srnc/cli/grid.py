@@ -14,12 +14,12 @@ from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import GridProgress
 from graphgym_srnc.core.text import seeds
 from graphgym_srnc.gym import load_config
-from graphgym_srnc.io import store
+from graphgym_srnc.io import config_files, store
 from graphgym_srnc.io.atomic import refuse_links
 from graphgym_srnc.io.settings import difference
 from graphgym_srnc.report import compare, render, tables
 from graphgym_srnc.report.frame import collect
-from graphgym_srnc.sweep import execute, local, plan, space, worker
+from graphgym_srnc.sweep import local, runs, space, worker
 from graphgym_srnc.sweep.jobs import Executor, Limits
 
 if TYPE_CHECKING:
@@ -34,12 +34,10 @@ def main(args: argparse.Namespace) -> int:
             no run has started then.
         KeyboardInterrupt: Ctrl-C; what is finished is kept.
     """
-    arguments.check_least(
-        args, sample=0, jobs=0, time_limit=0, memory_limit=0, retries=0, ray_cpus=0, ray_gpus=0
-    )
+    arguments.check_least(args, jobs=0, time_limit=0, retries=0, ray_cpus=0, ray_gpus=0)
     arguments.check_present(args)
-    file = space.find(args.grid)
-    settings = space.settings(space.read(file), args.sample, args.sample_seed)
+    file = config_files.find(args.grid, "--grid", ".txt")
+    settings = space.settings(space.read(file))
     # A grid would keep a thousand models; a user who wants them overrides this.
     overrides = ["train.save_model", "false", *args.overrides]
     base_cfg = load_config(args.settings, overrides)
@@ -48,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
     store.check_name(folder)
     out_dir = Path(args.out_dir or base_cfg.out_dir) / folder
     refuse_links("out_dir", out_dir)
-    cells = plan.cells(
+    cells = runs.cells(
         settings,
         args.settings,
         arguments.base_name(args.cfg),
@@ -70,13 +68,13 @@ def main(args: argparse.Namespace) -> int:
         _list(cells, base_cfg)
         return 0
 
-    if args.executor == "local" and any(cell.missing for cell in cells):
-        execute.prepare_data(cells)
+    if any(cell.missing for cell in cells):
+        runs.prepare_data(cells)
     arguments.remark([cell.cfg for cell in cells])
     tensorboard = not args.no_tensorboard
     try:
-        with _executor(args, workers, cells) as executor, GridProgress(missing) as progress:
-            failures = execute.execute(
+        with _executor(args, workers) as executor, GridProgress(missing) as progress:
+            failures = runs.execute(
                 cells,
                 executor,
                 progress,
@@ -87,7 +85,7 @@ def main(args: argparse.Namespace) -> int:
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt("finished runs are kept; --resume runs the others") from error
     finally:
-        finished = execute.aggregate(cells, tensorboard)
+        finished = runs.aggregate(cells, tensorboard)
     if finished:
         _show(out_dir)
     if failures:
@@ -99,7 +97,7 @@ def main(args: argparse.Namespace) -> int:
     return min(len(failures), 1)
 
 
-def _list(cells: Sequence[plan.Cell], base: CfgNode) -> None:
+def _list(cells: Sequence[runs.Cell], base: CfgNode) -> None:
     """Print each experiment of a grid and how it differs from the base config."""
     for cell in cells:
         changed = difference(base, cell.cfg).items()
@@ -110,10 +108,8 @@ def _list(cells: Sequence[plan.Cell], base: CfgNode) -> None:
 
 
 @contextlib.contextmanager
-def _executor(
-    args: argparse.Namespace, workers: int, cells: Sequence[plan.Cell]
-) -> Iterator[Executor]:
-    limits = Limits(args.time_limit, args.memory_limit, args.retries)
+def _executor(args: argparse.Namespace, workers: int) -> Iterator[Executor]:
+    limits = Limits(args.time_limit, args.retries)
     if args.executor == "local":
         with local.warm(worker.execute, limits, workers) as executor:
             yield executor
@@ -128,8 +124,6 @@ def _executor(
         address=args.ray_address,
         cpus=args.ray_cpus,
         gpus=args.ray_gpus,
-        data_of=worker.data_of,
-        known=plan.known_data(cells),
     )
 
 

@@ -20,8 +20,7 @@ LIMITS = """\
 where to run:
 --jobs N=0  run N processes on this machine; 0 = one per core
 --time-limit S=0.0  stop an attempt of a run after S seconds; 0 = no limit
---memory-limit MIB=0.0  limit the memory of a run's process; 0 = no limit
---retries K=1  retry a run K times if its process died or hit a limit"""
+--retries K=1  retry a run K times if its process died or hit the time limit"""
 
 COMMANDS = {
     "run": f"""
@@ -57,8 +56,6 @@ Run all combinations of settings in a grid file, in parallel.
 --grid FILE|NAME!  read this grid file, or a shipped one such as grids/open_set
 --repeat R=1  run R seeds of each setting
 --dry-run  list the runs and what each changes in the base config, then stop
---sample N=0  draw N settings at random; 0 = run all of them
---sample-seed S=0  seed the random draw of --sample
 --resume  run only the runs without a finished result
 --overwrite  run all runs again and replace their results
 --out-dir DIR  write results below DIR (default: out_dir of the config)
@@ -92,8 +89,6 @@ choose the settings. Needs Optuna: pip install 'graphgym-srnc[tune]'.
 --seeds A-B=100-102  run each trial on these seeds; do not report results on them
 --selection RULE  select episodes and settings with this rule, see train.selection (default: that of
     --cfg)
---sampler tpe|random=tpe  propose settings with Optuna's TPE or at random
---search-seed S=0  seed the sampler
 --no-pruning  run all seeds of every trial (default: stop a trial whose first seed scores less than
     the median of the completed trials)
 --dry-run  list the search space of each method, then stop

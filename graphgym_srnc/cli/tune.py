@@ -35,14 +35,14 @@ def main(args: argparse.Namespace) -> int:
             is not installed. No run has started then.
         KeyboardInterrupt: Ctrl-C. Finished runs are kept.
     """
-    arguments.check_least(args, trials=1, jobs=0, time_limit=0, memory_limit=0, retries=0)
-    study, sampler = _study(args), f"{args.sampler}, optuna {optuna.__version__}"
+    arguments.check_least(args, trials=1, jobs=0, time_limit=0, retries=0)
+    study = _study(args)
     chosen.check_place(study)
     search.check(study.arms, study.blocks, study.seeds[0])
     print(
         f"{study.folder}: {counted(len(study.arms), 'method')}, {study.trials} trials each on "
         f"seeds {study.seeds[0]} to {study.seeds[-1]} of {counted(len(study.blocks), 'task')}, "
-        f"at most {study.most_runs} runs; {sampler}"
+        f"at most {study.most_runs} runs; optuna {optuna.__version__}"
     )
     for arm in study.arms:
         few = f", all {arm.size} settings" * (arm.size < study.trials)
@@ -52,7 +52,7 @@ def main(args: argparse.Namespace) -> int:
     if args.dry_run:
         return 0
 
-    limits = Limits(args.time_limit, args.memory_limit, args.retries)
+    limits = Limits(args.time_limit, args.retries)
     try:
         with (
             arguments.writing("out_dir", str(study.folder)),
@@ -63,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt("finished runs are kept; repeat the command to continue") from error
     with arguments.writing("out_dir", str(study.folder)):
-        rows, sentences, grid = chosen.write(study, sampler)
+        rows, sentences, grid = chosen.write(study)
     print(aligned(rows), *sentences, sep="\n")
     if grid:
         print(f"next, on other seeds: graphgym-srnc grid --grid {grid} --repeat 10")
@@ -97,8 +97,6 @@ def _study(args: argparse.Namespace) -> Study:
         blocks,
         _seeds(args.seeds),
         args.trials,
-        args.sampler,
-        args.search_seed,
         not args.no_pruning,
         args.overwrite,
     )

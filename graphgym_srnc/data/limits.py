@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import os
 from pathlib import Path
-
-import psutil
 
 from graphgym_srnc.errors import InputError
 
 
 def check(file: Path, needed: int) -> None:
     """Refuse a file whose content takes more bytes than the machine has memory."""
-    memory = psutil.virtual_memory().total
+    memory = _memory()
     if needed > memory:
         need, has = (f"{count / 2**30:,.1f} GiB" for count in (needed, memory))
         message = f"its content needs {need} of memory, and this machine has {has}"
         raise InputError.plain(file.name, message)
+
+
+def _memory() -> float:
+    """Bytes of memory of this machine; Windows does not tell."""
+    if os.name != "posix":
+        return math.inf
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

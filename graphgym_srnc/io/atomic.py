@@ -28,11 +28,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def regular(path: Path) -> Path:
-    """The path, before somebody opens it to read: a pipe or a device can keep one for ever.
-
-    Raises:
-        OSError: it leads to something that is neither a file nor a directory.
-    """
+    """The path, or an OSError for a pipe or a device, which can keep a reader for ever."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return path
@@ -41,15 +37,8 @@ def regular(path: Path) -> Path:
 def refuse_links(key: str, folder: Path, *names: str) -> None:
     """Refuse a folder that is a symbolic link or contains one, at any depth.
 
-    Writing through a link would change a file or folder elsewhere.
-
-    Args:
-        key: what the error names.
-        folder: a folder, which need not exist.
-        names: look at these names in the folder alone; none = at all of them.
-
-    Raises:
-        InputError: names the link.
+    Writing through a link would change a file elsewhere. The error names ``key``. With ``names``,
+    only these in the folder are looked at.
     """
     roots = [folder] if folder.is_symlink() or not names else [folder / name for name in names]
     for place, folders, files in itertools.chain(*map(os.walk, roots)):
@@ -87,80 +76,41 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def replacing_folder(path: Path, check: Callable[[], None]) -> Iterator[Path]:
-    """A new folder beside ``path``, which takes its place at the end.
+    """A new folder beside ``path``, which takes its place at the end by two renames.
 
-    A folder is replaced by two renames. Whoever is stopped between them puts the old one back; if
-    it is killed, the next call of this function or of :func:`restore` does.
-
-    Args:
-        path: a folder, or nothing yet.
-        check: raises if what is in the place must stay; called first, and before it is replaced.
-
-    Raises:
-        OSError: it cannot be written, or another process is replacing it.
+    If the process is killed between them, :func:`restore` puts the old one back. ``check`` raises
+    if what is in the place must stay; it is called first, and before the place is taken.
     """
-    new, old = _beside(path)
-    with _alone(path):
+    restore(path)
+    check()
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    discard(new)
+    try:
+        new.mkdir()
+        yield new
+        for written in (*new.iterdir(), new) if os.name == "posix" else ():
+            _to_disk(written)
         check()
-        try:
-            new.mkdir()
-            yield new
-            for written in (*new.iterdir(), new) if os.name == "posix" else ():
-                _to_disk(written)
-            check()
-            if path.exists():
-                os.replace(path, old)
-            os.replace(new, path)
-        finally:
-            _settle(path)
+        if path.exists():
+            os.replace(path, _old(path))
+        os.replace(new, path)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        restore(path)
 
 
 def restore(path: Path) -> None:
     """Bring back a folder that another process was replacing when it was killed."""
-    if path.name and _beside(path)[1].is_dir():
-        with contextlib.suppress(OSError), _alone(path):
-            pass
+    with contextlib.suppress(OSError, ValueError):  # a path without a name
+        old = _old(path)
+        if path.exists():
+            discard(old)
+        elif old.is_dir() and not old.is_symlink():
+            os.replace(old, path)
 
 
-def _beside(path: Path) -> tuple[Path, Path]:
-    """Where a new folder grows, and where the old one waits until the new one is in its place."""
-    return path.with_name(f".{path.name}.srnc-new"), path.with_name(f".{path.name}.srnc-old")
-
-
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold a folder against other processes, after what a killed one left was put in order."""
-    from filelock import FileLock, Timeout
-
-    file = path.with_name(f".{path.name}.srnc-lock")
-    for link in filter(Path.is_symlink, (*_beside(path), file)):
-        raise OSError(errno.ELOOP, f"{link} is a symbolic link")
-    lock = FileLock(file, blocking=False)
-    try:
-        with contextlib.suppress(NotImplementedError):  # by a file system without locks
-            lock.acquire()
-    except Timeout as error:
-        raise BlockingIOError(errno.EAGAIN, "another process is writing it") from error
-    try:
-        _settle(path)
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(lock.lock_file)
-        lock.release()
-
-
-def _settle(path: Path) -> None:
-    """Have the new folder or else the old one in its place, and nothing beside it."""
-    new, old = _beside(path)
-    if old.exists() and not path.exists():
-        os.replace(old, path)
-    shutil.rmtree(new, ignore_errors=True)
-    if old.exists():
-        # Under another name first, since what a crash leaves of it is no longer whole.
-        with contextlib.suppress(OSError):
-            os.replace(old, new)
-        shutil.rmtree(new, ignore_errors=True)
+def _old(path: Path) -> Path:
+    return path.with_name(f".{path.name}.srnc-old")
 
 
 def _to_disk(path: Path) -> None:

@@ -45,12 +45,7 @@ def write(folder: Path, names: Iterable[str], coming: Mapping[str, bytes] = {}) 
 
 
 def read(folder: Path) -> dict[str, str]:
-    """The listed checksums by path.
-
-    Raises:
-        FileNotFoundError: the folder has no list.
-        ValueError: the list is damaged.
-    """
+    """The listed checksums by path; a damaged list is a ValueError."""
     lines = regular(folder / FILE).read_text(encoding="utf-8").splitlines()
     found = [LINE.fullmatch(line) for line in lines]
     sums = {match[2]: match[1] for match in found if match}
@@ -60,11 +55,7 @@ def read(folder: Path) -> dict[str, str]:
 
 
 def verify(folder: Path) -> Iterator[tuple[str, str]]:
-    """The path and the problem of each listed file that is no longer as it was written.
-
-    Raises:
-        FileNotFoundError: the folder has no list.
-    """
+    """The path and the problem of each listed file that is no longer as it was written."""
     try:
         sums = read(folder)
     except ValueError:

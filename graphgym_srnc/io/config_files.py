@@ -15,30 +15,28 @@ from graphgym_srnc.io.settings import config_root, leaves, plain_yaml
 Settings = dict[str, Any]
 """Values by dotted key; each is a text or a list of texts."""
 
+EXAMPLES = {".yaml": ["own", "paper/open_set/cora-srnc-plus"], ".txt": ["grids/open_set"]}
+"""Shipped files that an error names if none has a similar name."""
 
-def config_names() -> list[str]:
-    """Names of all shipped configs, e.g. ``paper/open_set/cora-srnc``, sorted."""
-    found = (path.relative_to(config_root()) for path in config_root().rglob("*.yaml"))
+
+def config_names(suffix: str = ".yaml") -> list[str]:
+    """Names of all shipped configs, e.g. ``paper/open_set/cora-srnc``, sorted; ``.txt`` = grids."""
+    found = (path.relative_to(config_root()) for path in config_root().rglob(f"*{suffix}"))
     return sorted(name.with_suffix("").as_posix() for name in found)
 
 
-def find(cfg_file_or_name: str | os.PathLike) -> Path:
-    """The file of a config: your own file if there is one, else the shipped config of that name.
+def find(name: str | os.PathLike, key: str = "--cfg", suffix: str = ".yaml") -> Path:
+    """A file of your own if there is one, else the shipped one; ``.txt`` finds grid files.
 
-    Raises:
-        InputError: there is no such file.
+    The suffix may be left out. The InputError names ``key`` and similar names.
     """
-    name, root = str(cfg_file_or_name), config_root()
-    for path in (Path(name), Path(f"{name}.yaml"), root / name, root / f"{name}.yaml"):
+    name, root = str(name), config_root()
+    for path in (Path(name), Path(f"{name}{suffix}"), root / name, root / f"{name}{suffix}"):
         if path.is_file():
             return path
-    near = difflib.get_close_matches(name, config_names(), 3)
-    near = near or ["own", "paper/open_set/cora-srnc-plus"]
-    hint = (
-        f"Give a yaml file, or a shipped config such as {', '.join(near)}; `graphgym-srnc options` "
-        "lists all"
-    )
-    raise InputError.plain("--cfg", f"there is no config {name!r}", hint)
+    near = difflib.get_close_matches(name, config_names(suffix), 3) or EXAMPLES[suffix]
+    hint = f"Give a {suffix} file, or a shipped one such as {', '.join(near)}"
+    raise InputError.plain(key, f"there is no file {name!r}", hint)
 
 
 def read(cfg_file_or_name: str | os.PathLike | None) -> Settings:
@@ -46,9 +44,6 @@ def read(cfg_file_or_name: str | os.PathLike | None) -> Settings:
 
     Every scalar stays text, so that the type of its key and not YAML decides what it is: a data set
     named 2024 remains a name.
-
-    Raises:
-        InputError: there is no such file, or it is not a config.
     """
     if cfg_file_or_name is None:
         return {}
@@ -72,11 +67,7 @@ def read(cfg_file_or_name: str | os.PathLike | None) -> Settings:
 
 
 def pairs(words: Sequence[Any]) -> Iterable[tuple[str, Any]]:
-    """Pairs of key and value from the command line.
-
-    Raises:
-        InputError: a key has no value.
-    """
+    """Pairs of key and value from the command line."""
     for word in words[::2]:
         key, equals, value = str(word).partition("=")
         if equals:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import json
 import re
 from pathlib import Path
@@ -30,6 +32,18 @@ LISTED = re.compile(
 """Files that the checksums of a run list: all but hidden ones, and what changes later."""
 
 
+PARTS = {
+    "run.json": (r"\w+\.json", r"\w+\.safetensors", "error.txt", LOG, checksums.FILE),
+    "../run.json": (".*",),
+    "*/run.json": (r"config\.yaml", r"summary\.\w+", "agg", "mean", checksums.FILE),
+    "tuned.json": (r"tuned(\.\w+)?", checksums.FILE),
+    "../tuned.json": (r"\w+\.yaml",),
+    "edges.*": (r"(nodes|edges|features|labels|split|words|answers|recipe)\.\w+", checksums.FILE),
+}
+"""Files of a run, an experiment, a study and a graph folder: what such a folder contains, seen from
+the file, and the names of its files."""
+
+
 class Unreadable(ValueError):
     """A record cannot be used. The message is a predicate, for example 'is damaged'."""
 
@@ -46,13 +60,7 @@ def write_record(run: Path, record: Mapping[str, Any]) -> None:
 
 
 def load_result(run: Path) -> Result:
-    """The record of a finished run.
-
-    Raises:
-        FileNotFoundError: there is none.
-        OSError: it cannot be read.
-        Unreadable: it cannot be used.
-    """
+    """The record of a finished run, or FileNotFoundError, OSError or Unreadable."""
     content = regular(run / "result.json").read_bytes()
     try:
         expected = checksums.read(run).get("result.json")
@@ -80,20 +88,18 @@ def load_result(run: Path) -> Result:
 
 def read_result(run: Path) -> Result | None:
     """The record of a finished run; None where there is none or it cannot be used."""
-    try:
+    with contextlib.suppress(FileNotFoundError, Unreadable):
         return load_result(run)
-    except (FileNotFoundError, Unreadable):
-        return None
+    return None
 
 
 def problem_of(run: Path) -> Unreadable | None:
     """Why the record of a run cannot be used; None where it can, or where there is none."""
     try:
-        load_result(run)
+        with contextlib.suppress(FileNotFoundError):
+            load_result(run)
     except Unreadable as error:
         return error
-    except FileNotFoundError:
-        pass
     return None
 
 
@@ -104,11 +110,7 @@ def read_results(path: Path) -> dict[int, Result]:
 
 
 def finished_run(path: Path) -> tuple[Path, Result]:
-    """The directory of a finished run and its record; of an experiment that of the lowest seed.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The directory of a finished run and its record; of an experiment that of the lowest seed."""
     result = read_result(path.absolute())
     if result is not None:
         return path, result
@@ -123,6 +125,22 @@ def seeds_of(path: Path) -> list[int]:
     """The seeds of the runs in the directory of an experiment, sorted."""
     names = [child.name for child in path.iterdir()] if path.is_dir() else []
     return sorted(int(name) for name in names if name.isdecimal() and name == str(int(name)))
+
+
+def is_part(path: Path) -> bool:
+    """Whether a file or folder is (part of) a run, an experiment, a study or a graph folder."""
+
+    def has(folder: Path, sign: str) -> bool:
+        return any(glob.iglob(sign, root_dir=folder))
+
+    return (
+        path.is_dir()
+        and any(has(path, sign) for sign in PARTS)
+        or any(
+            re.fullmatch("|".join(names), path.name) and has(path.parent, sign)
+            for sign, names in PARTS.items()
+        )
+    )
 
 
 def _is_sound(result: Result) -> bool:

@@ -18,10 +18,9 @@ VOLATILE = frozenset(
 
 
 class _Loader(yaml.BaseLoader):
-    """Makes text, lists and mappings.
+    """Makes text, lists and mappings; refuses tags, aliases and repeated keys.
 
-    It refuses tags, aliases, by which a short file can stand for more than any memory holds, and a
-    key that is given twice, of which the first would be lost.
+    By aliases a short file can stand for more than any memory holds.
     """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
@@ -45,11 +44,7 @@ class _Loader(yaml.BaseLoader):
 
 
 def plain_yaml(text: str) -> Any:
-    """A yaml text of a stranger, in which every scalar stays text.
-
-    Raises:
-        ValueError: it is no yaml, has tags, aliases or a key twice, or is nested too deeply.
-    """
+    """A yaml text of a stranger, in which every scalar stays text; a ValueError if it is none."""
     try:
         return yaml.load(text, _Loader)
     except (yaml.YAMLError, RecursionError) as error:

@@ -24,13 +24,11 @@ def of_experiment(results: Mapping[int, Mapping[str, Any]], digits: int) -> dict
     GraphGym's ``agg_runs`` wants as many lines of each seed. A run that stopped early goes on to
     use the weights of its selected episode, so that episode's line is repeated, with ``held`` = 1,
     up to the longest run.
-
-    Args:
-        results: the finished runs by seed, at least one.
-        digits: decimals of means and standard deviations.
     """
-    length = max(len(result["history"]) for result in results.values())
-    terms = _loss_terms(results.values())
+    histories = [result["history"] for result in results.values()]
+    length = max(map(len, histories))
+    # Means over seeds need the same keys on all lines.
+    terms = sorted({term for history in histories for one in history for term in one["losses"]})
     files: dict[str, str] = {}
     for split in SPLITS:
         rows = {seed: _rows(result, split, length, terms) for seed, result in results.items()}
@@ -49,13 +47,6 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a file with one JSON object per line; none where there is no such file."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return [json.loads(line) for line in lines]
-
-
-def _loss_terms(results: Iterable[Mapping[str, Any]]) -> list[str]:
-    # Means over seeds need the same keys on all lines.
-    return sorted(
-        {term for result in results for episode in result["history"] for term in episode["losses"]}
-    )
 
 
 def _rows(result: Mapping[str, Any], split: str, length: int, terms: Sequence[str]) -> list[Row]:

@@ -24,12 +24,7 @@ BLANK = "0" * 64
 
 
 def dump(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> bytes:
-    """The bytes of a file.
-
-    Args:
-        about: plain values: numbers, text, None, and lists and dictionaries of them.
-        tensors: dense tensors by name; the file has them on the CPU.
-    """
+    """The bytes of a file of plain values and of dense tensors, which are moved to the CPU."""
     from safetensors.torch import save
 
     text = json.dumps({"sha256": BLANK, **about}, default=float)
@@ -39,30 +34,17 @@ def dump(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> bytes:
 
 
 def write(path: Path, about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    """Write a file, whole or not at all, see :func:`dump`.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write a file, whole or not at all, see :func:`dump`."""
     atomic.write_bytes(path, dump(about, tensors))
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The plain values and the tensors of a file, see :func:`parse`.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: it is damaged or of another kind.
-    """
+    """The plain values and the tensors of a file, see :func:`parse`."""
     return parse(atomic.regular(Path(path)).read_bytes())
 
 
 def parse(content: bytes) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The plain values and the tensors in the bytes of a file.
-
-    Raises:
-        ValueError: the file is damaged or of another kind.
-    """
+    """The plain values and the tensors in the bytes of a file; a ValueError if it is damaged."""
     from safetensors.torch import load
 
     try:
@@ -78,15 +60,7 @@ def parse(content: bytes) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def split(value: Any, tensors: dict[str, Tensor]) -> Any:
-    """A nested state as plain values; its tensors are put into ``tensors``.
-
-    Args:
-        value: tensors and plain values in dictionaries, lists and tuples.
-        tensors: receives the tensors under new names.
-
-    Raises:
-        TypeError: the state contains something else.
-    """
+    """Dictionaries, lists and tuples as plain values; their tensors are put into ``tensors``."""
     import torch
 
     if isinstance(value, torch.Tensor):

@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 from typing import Any, Sequence
 
+import optuna
 import yaml
 
 from graphgym_srnc.core import environment
@@ -20,7 +21,7 @@ from graphgym_srnc.io import checksums
 from graphgym_srnc.io.atomic import discard, refuse_links, regular, write_text
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.sweep.search import Arm, Words
-from graphgym_srnc.sweep.study import Study, outcome
+from graphgym_srnc.sweep.study import Study
 
 RECORD, GRID, CONFIGS = "tuned.json", "tuned.txt", "tuned"
 STATES = ("done", "pruned", "failed")
@@ -36,17 +37,12 @@ def facts(study: Study) -> dict[str, Any]:
         },
         "blocks": [list(block) for block in study.blocks],
         "seeds": [study.seeds[0], study.seeds[-1]],
-        "search_seed": study.search_seed,
         "prune": study.prune,
     }
 
 
 def check_place(study: Study) -> None:
-    """Refuse to replace the outcome of another study without ``overwrite``.
-
-    Raises:
-        InputError: It would be lost, or the folder contains a link.
-    """
+    """Refuse to replace the outcome of another study without ``overwrite``."""
     refuse_links("out_dir", study.folder)
     file = study.folder / RECORD
     if study.overwrite or not file.exists():
@@ -56,70 +52,55 @@ def check_place(study: Study) -> None:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         same = False
     if not same:
-        raise InputError.plain(
-            "out_dir",
-            f"{study.folder} contains the {RECORD} of another study",
-            "Choose another --name, or add --overwrite to replace it",
-        )
+        message = f"{study.folder} contains the {RECORD} of another study"
+        hint = "Choose another --name, or add --overwrite to replace it"
+        raise InputError.plain("out_dir", message, hint)
 
 
-def write(study: Study, sampler: str) -> tuple[list[list[str]], list[str], Path | None]:
+def write(study: Study) -> tuple[list[list[str]], list[str], Path | None]:
     """Write what a finished study chose.
 
-    Args:
-        study: The study.
-        sampler: Name and version of the sampler.
-
-    Returns:
-        The rows of a table, its head first, with mean validation scores in %; sentences about the
-        choices; and the grid file, None if every trial failed.
+    Returns the rows of a table, its head first, with mean validation scores in %; sentences about
+    the choices; and the grid file, None if every trial failed.
     """
     refuse_links("out_dir", study.folder, CONFIGS)
     discard(study.folder / checksums.FILE)
     rows = [["method", "trials", *STATES, "seconds", "default", "best"]]
-    sentences: list[str] = []
-    records: dict[str, Any] = {}
+    sentences, records = [], {}
     files: list[Path] = []
     for arm in study.arms:
-        trials = [{"number": n, **outcome(trial)} for n, trial in enumerate(study.results(arm))]
-        scored = [trial for trial in trials if trial["value"] is not None]
-        best = max(scored, key=lambda trial: trial["value"], default={})
-        setting, value = best.get("setting"), best.get("value")
-        changed = {
-            key: (old, setting[key])
-            for key, old in arm.defaults.items()
-            if setting and setting[key] != old
-        }
+        trials = study.results[arm.name]
+        scored = [trial for trial in trials if trial.value is not None]
+        best = max(scored, key=lambda trial: trial.value or 0.0, default=None)
         records[arm.name] = {
-            "chosen": setting,
-            "changed": changed,
-            "validation": value,
-            "default": trials[0]["value"],
+            "chosen": best and best.setting,
+            "validation": best and best.value,
+            "default": trials[0].value,
             "space": arm.space,
-            "trials": trials,
+            "trials": [vars(trial) for trial in trials],
         }
-        states = [trial["state"] for trial in trials]
-        scores = ("-" if s is None else f"{100 * s:.2f}" for s in (trials[0]["value"], value))
-        counts = map(str, (len(trials), *map(states.count, STATES)))
+        states = [trial.state for trial in trials]
+        scores = trials[0].value, best.value if best else None
         rows.append(
-            [arm.name, *counts, f"{sum(trial['seconds'] for trial in trials):.1f}", *scores]
+            [arm.name, *map(str, (len(trials), *map(states.count, STATES)))]
+            + [f"{sum(trial.seconds for trial in trials):.1f}"]
+            + ["-" if score is None else f"{100 * score:.2f}" for score in scores]
         )
         file = (study.folder / CONFIGS / f"{arm.name}.yaml").absolute()
-        if setting is None:  # what an earlier study chose is no result of this one
+        if best is None:  # what an earlier study chose is no result of this one
             discard(file)
             sentences.append(f"{arm.name}: every trial failed")
         else:
-            words = ", ".join(f"{key} {new}" for key, (_, new) in changed.items())
-            text = f"{words} (trial {best['number']})" if words else "the unchanged config"
-            sentences.append(f"{arm.name}: {text}")
+            changed = [item for item in best.setting.items() if item not in arm.defaults.items()]
+            words = ", ".join(f"{key} {value}" for key, value in changed) or "the unchanged config"
+            sentences.append(f"{arm.name}: {words} (trial {best.number})")
+            head = f"# {arm.name}, trial {best.number} of {len(trials)}, chosen on validation.\n"
+            write_text(file, head + _config_text(arm, best.setting))
             files.append(file)
-            head = f"# {arm.name}, trial {best['number']} of {len(trials)}, chosen on validation.\n"
-            write_text(file, head + _config_text(arm, setting))
-        for trial in [trial for trial in trials if trial["state"] == "failed"][:1]:
-            sentences.append(
-                f"{arm.name}: {states.count('failed')} trials failed; the first is trial "
-                f"{trial['number']}: {trial['why']}"
-            )
+        if "failed" in states:
+            first = trials[states.index("failed")]
+            count = f"{states.count('failed')} trials failed"
+            sentences.append(f"{arm.name}: {count}; the first is trial {first.number}: {first.why}")
 
     grid = study.folder / GRID
     if files:
@@ -129,7 +110,7 @@ def write(study: Study, sampler: str) -> tuple[list[list[str]], list[str], Path 
     record = {
         "study": facts(study),
         "trials": study.trials,
-        "sampler": sampler,
+        "sampler": f"tpe, optuna {optuna.__version__}",
         "methods": records,
         **environment.facts(),
     }

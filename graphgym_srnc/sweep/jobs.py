@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import traceback
 from typing import Any, Callable, Generator, NamedTuple, Sequence
 
@@ -19,19 +18,16 @@ class Job(NamedTuple):
     extras: dict[str, Any]  # keywords of gym.run.Extras
     overwrite: bool = False  # whether a finished run is run again
     trust: bool = False  # whether its data may run code
-    data_seed: int = 0  # of the task by which two machines compare their data
-    data_dir: tuple[str, str] = ("", "")  # folder of data sets in the config, and here instead
 
 
 class Limits(NamedTuple):
     """Limits of a run; 0 = no limit.
 
-    A run is repeated after its process died or reached a limit, but not after an error, which it
+    A run is repeated after its process died or ran out of time, but not after an error, which it
     would raise again.
     """
 
     seconds: float = 0.0  # of one attempt
-    memory_mib: float = 0.0  # resident memory of its process
     retries: int = 1
 
 
@@ -40,7 +36,6 @@ class Outcome(NamedTuple):
 
     job: Job
     state: str  # done, failed, or busy if another process holds the run
-    seconds: float = 0.0  # of the last attempt
     message: str = ""  # the traceback of a failure, else a line about the run
     attempts: int = 1
 
@@ -49,24 +44,18 @@ Execute = Callable[[Job], str]
 """Runs a job in the calling process, stores its record, and returns a line about it. Raises
 ``store.Busy`` or what went wrong."""
 
-DataOf = Callable[[Job], tuple[str, str]]
-"""Returns the key of the data of a job, the same on all machines, and the fingerprint of its task
-of ``data_seed`` on this machine."""
-
 Executor = Callable[[Sequence[Job]], Generator[Outcome, None, None]]
 """Runs jobs and yields each outcome as it comes. Closing the generator stops what still runs."""
 
 
-def attempt(run: Callable[[], str]) -> tuple[str, float, str]:
-    """Call a function that does a run; return state, seconds and message of its outcome.
+def attempt(run: Callable[[], str]) -> tuple[str, str]:
+    """Call a function that does a run; return state and message of its outcome.
 
     Errors become text here, since not every exception survives the way between processes.
     """
-    begin = time.monotonic()
     try:
-        state, message = "done", run()
+        return "done", run()
     except store.Busy as error:
-        state, message = "busy", str(error)
+        return "busy", str(error)
     except Exception:
-        state, message = "failed", traceback.format_exc()
-    return state, time.monotonic() - begin, message
+        return "failed", traceback.format_exc()

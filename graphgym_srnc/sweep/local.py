@@ -20,7 +20,7 @@ from graphgym_srnc.core import environment
 from graphgym_srnc.sweep.jobs import Execute, Executor, Job, Limits, Outcome, attempt
 
 POLL_SECONDS = 0.2
-"""Seconds between two looks at time and memory of the workers."""
+"""Seconds between two looks at the time of the workers."""
 
 OUTPUT_CHARACTERS = 4000
 """How much of the output of a dead worker is shown."""
@@ -46,45 +46,37 @@ def run(
 ) -> Generator[Outcome, None, None]:
     """Run jobs in worker processes; see :data:`graphgym_srnc.sweep.jobs.Executor`.
 
-    A worker imports what it needs once and then takes run after run. A new one replaces a worker
-    that died or reached a limit, and repeats its run.
-
-    ``execute`` is a function that a new process can import. Workers of ``idle`` are used before new
-    ones are started, and workers without a run are left there; None = they end.
+    A worker imports ``execute`` once and then takes run after run. A new one replaces a worker that
+    died or ran out of time, and repeats its run. Workers of ``idle`` are used before new ones are
+    started, and workers without a run are left there; None = they end.
     """
     waiting = deque((job, 1) for job in jobs)
     pool: list[_Worker] = []
+    spare = [] if idle is None else idle
     try:
         while waiting or pool:
             while waiting and len(pool) < workers:
-                ready = [worker for worker in idle or [] if worker.execute == execute][:1]
-                if idle and ready:
-                    idle.remove(ready[0])
-                pool += ready or [_Worker(execute)]
-                pool[-1].start(*waiting.popleft())
+                pool.append(spare.pop() if spare else _Worker())
+                pool[-1].start(execute, *waiting.popleft())
             wait([worker.pipe for worker in pool], POLL_SECONDS)
 
             for worker in list(pool):
                 outcome = worker.poll(limits)
                 if outcome is None:
                     continue
-
                 if worker.is_dead:
                     pool.remove(worker)
                     if outcome.attempts <= limits.retries:
                         waiting.appendleft((outcome.job, outcome.attempts + 1))
                         continue
                 elif waiting:
-                    worker.start(*waiting.popleft())
+                    worker.start(execute, *waiting.popleft())
                 else:
                     pool.remove(worker)
-                    if idle is None:
-                        worker.kill()
-                    else:
-                        idle.append(worker)
+                    spare.append(worker)
                 yield outcome
     finally:
-        for worker in pool:
+        for worker in pool + (spare if idle is None else []):
             worker.kill()
 
 
@@ -94,8 +86,7 @@ class _Worker:
     Each has its own pipe: a killed process could leave a shared one torn or locked.
     """
 
-    def __init__(self, execute: Execute) -> None:
-        self.execute = execute
+    def __init__(self) -> None:
         # Threads of torch do not survive a fork; a spawned process inherits nothing else that could
         # change a number either.
         context = multiprocessing.get_context("spawn")
@@ -103,22 +94,21 @@ class _Worker:
         handle, self.path = tempfile.mkstemp(prefix="graphgym-srnc-")
         self.output = open(handle, encoding="utf-8", errors="replace")
         self.process = context.Process(target=_serve, args=(its_pipe, self.path))
-        with _uninterrupted():
-            self.process.start()
+        self.process.start()
         its_pipe.close()
         self.is_dead = False
-        self._send(execute)
 
-    def start(self, job: Job, number: int) -> None:
+    def start(self, execute: Execute, job: Job, number: int) -> None:
         """Send it a run. The time of this attempt begins when the process is ready."""
         self.job, self.number = job, number
         self.begin: float | None = None
-        self._send(job)
+        with contextlib.suppress(OSError):  # the next poll notices a dead process
+            self.pipe.send((execute, job))
 
     def poll(self, limits: Limits) -> Outcome | None:
         """The outcome of its run if that has ended.
 
-        Then ``is_dead`` says whether the process has ended too, by itself or at a limit.
+        Then ``is_dead`` says whether the process has ended too, by itself or at the time limit.
         """
         # First, so that a process that ends meanwhile has sent all that it had to send.
         alive = self.process.is_alive()
@@ -126,21 +116,22 @@ class _Worker:
             while self.pipe.poll():
                 message = self.pipe.recv()
                 if message is not None:
-                    state, taken, text = message
-                    return Outcome(self.job, state, taken, text, self.number)
+                    state, text = message
+                    return Outcome(self.job, state, text, self.number)
                 self.begin = time.monotonic()
 
-        seconds = 0.0 if self.begin is None else time.monotonic() - self.begin
         if not alive:
-            reason = self._cause_of_death()
-        elif 0 < limits.seconds < seconds:
+            code = self.process.exitcode
+            reason = f"its process died with exit status {code}"
+            reason += " (killed, perhaps by the system for want of memory)" * (code == -9)
+            if output := self.output.read()[-OUTPUT_CHARACTERS:].strip():
+                reason = f"{reason}; the end of its output:\n{output}\n{reason}"
+        elif self.begin and 0 < limits.seconds < time.monotonic() - self.begin:
             reason = f"out of time: more than {limits.seconds:g} s"
-        elif self.begin is not None and 0 < limits.memory_mib < self._memory():
-            reason = f"out of memory: more than {limits.memory_mib:g} MiB"
         else:
             return None
         self.kill()
-        return Outcome(self.job, "failed", seconds, reason, self.number)
+        return Outcome(self.job, "failed", reason, self.number)
 
     def kill(self) -> None:
         """End the process at once."""
@@ -151,25 +142,6 @@ class _Worker:
         self.output.close()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
-
-    def _send(self, message: object) -> None:
-        with contextlib.suppress(OSError):  # the next poll notices a dead process
-            self.pipe.send(message)
-
-    def _memory(self) -> float:
-        """Resident memory in MiB."""
-        import psutil
-
-        with contextlib.suppress(psutil.Error):
-            return psutil.Process(self.process.pid).memory_info().rss / 2**20
-        return 0.0
-
-    def _cause_of_death(self) -> str:
-        code = self.process.exitcode
-        cause = f"its process died with exit status {code}"
-        cause += " (killed, perhaps by the system for want of memory)" * (code == -9)
-        output = self.output.read()[-OUTPUT_CHARACTERS:].strip()
-        return f"{cause}; the end of its output:\n{output}\n{cause}" if output else cause
 
 
 def _serve(pipe: Connection, output: str) -> None:
@@ -194,30 +166,14 @@ def _serve(pipe: Connection, output: str) -> None:
     with contextlib.suppress(EOFError):
         environment.owned = True
         with environment.uncollected():
-            execute = pipe.recv()
+            execute, job = pipe.recv()
         # Imports stay, so that the collection after each run takes milliseconds.
         gc.freeze()
         while True:
-            job = pipe.recv()
             os.ftruncate(file, 0)
             pipe.send(None)
             pipe.send(attempt(partial(execute, job)))
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back in this block and in processes that start in it.
-
-    Otherwise they would print a traceback if it came while they import.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            execute, job = pipe.recv()
 
 
 def _end_with_parent() -> None:

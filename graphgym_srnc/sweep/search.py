@@ -69,9 +69,6 @@ def arms(base: str | None, names: Sequence[str], words: Words) -> list[Arm]:
 
     ``paper/open_set/cora-pgl`` is the config of ``pgl`` beside ``paper/open_set/cora-erm``. Without
     one, a method starts from the base config and its own defaults.
-
-    Raises:
-        InputError: A method is unknown, or the base config is not one of a method.
     """
     mode = load_config(base, words).train.mode
     known = methods.names()
@@ -97,12 +94,7 @@ def _beside(base: str | None, mode: str, name: str) -> str | None:
 
 @renamed({"selection": "--selection"})
 def check(arms: Sequence[Arm], blocks: Sequence[Words], seed: int) -> None:
-    """Prepare the data of each block and set the search space of each method.
-
-    Raises:
-        InputError: A config, the data or the selection rule does not suit, or a method would use
-            other data than the first one.
-    """
+    """Prepare the data of each block and set the search space of each method."""
     open_set = False
     for block in blocks:
         configs = [arm.config([*block, "seed", str(seed)]) for arm in arms]

@@ -10,23 +10,18 @@ varies the base config: its values are YAML files or names of shipped ones.
 
 from __future__ import annotations
 
-import difflib
+import contextlib
 import itertools
-import math
-import random
 import re
 from pathlib import Path
 from typing import NamedTuple, Sequence, Union
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.atomic import regular
-from graphgym_srnc.io.settings import config_root, plain_yaml
+from graphgym_srnc.io.settings import plain_yaml
 
 BASE_KEY = "cfg"
 """The key that names the base config."""
-
-MAX_SETTINGS = 1_000_000
-"""Maximum number of settings of a grid, which are listed before some are drawn."""
 
 Value = Union[str, tuple]
 
@@ -51,31 +46,8 @@ Space = list[Axis]
 Setting = tuple[Point, ...]
 
 
-def find(name: str) -> Path:
-    """A grid file, or a shipped one by name, e.g. ``grids/open_set``.
-
-    Raises:
-        InputError: There is no such file.
-    """
-    root = config_root()
-    for path in (Path(name), root / name, root / f"{name}.txt"):
-        if path.is_file():
-            return path
-    paths = root.rglob("*.txt")
-    shipped = sorted(path.relative_to(root).with_suffix("").as_posix() for path in paths)
-    near = ", ".join(difflib.get_close_matches(name, shipped) or shipped)
-    raise InputError.plain(
-        "--grid", f"there is no grid file {name!r}", f"Give a file, or a shipped one: {near}"
-    )
-
-
 def read(path: Path) -> list[Space]:
-    """The spaces of a grid file.
-
-    Raises:
-        InputError: It cannot be read, a line is not a key, an alias and a list, or a key or alias
-            occurs twice in a space.
-    """
+    """The spaces of a grid file; an InputError names the line that is not valid."""
     try:
         text = regular(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -104,54 +76,29 @@ def read(path: Path) -> list[Space]:
 
 
 def _axis(line: str, where: str) -> Axis:
-    def refuse(message: str, hint: str) -> InputError:
-        return InputError.plain("--grid", f"{where}: {message}", hint)
-
-    words = line.split(None, 2)
-    if len(words) != 3:
-        raise refuse(f"{line.strip()!r} does not have three parts", "Write key alias [value,value]")
-    key, alias, text = words
-    if not re.fullmatch(r"\w+", alias):
-        hint = "Use letters, digits and _; GraphGym splits names at - and ="
-        raise refuse(f"{alias!r} is not a valid alias", hint)
-    try:
-        values = plain_yaml(text)
-    except ValueError:
-        values = None
-    plain = isinstance(values, list) and all(isinstance(value, (str, list)) for value in values)
-    if not plain or not values:
-        hint = "Write a list of at least one value, such as [1,2] or ['gcnconv','sageconv']"
-        raise refuse(f"{text!r} is not a list of values", hint)
-    if key == "seed":
-        raise refuse("the key seed cannot be varied", "Use --repeat to run several seeds")
-    return Axis(key, alias, tuple(map(_frozen, values)))
+    values, found = None, re.fullmatch(r"(\S+)\s+(\w+)\s+(\[.*\])", line.strip())
+    with contextlib.suppress(ValueError):
+        values = plain_yaml(found[3]) if found else None
+    if not found or not values or any(isinstance(value, dict) for value in values):
+        hint = "Write key alias [value,value]; an alias consists of letters, digits and _"
+        raise InputError.plain("--grid", f"{where}: {line.strip()!r} is not valid", hint)
+    if found[1] == "seed":
+        hint = "Use --repeat to run several seeds"
+        raise InputError.plain("--grid", f"{where}: the key seed cannot be varied", hint)
+    return Axis(found[1], found[2], tuple(map(_frozen, values)))
 
 
 def _frozen(value: str | list) -> Value:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def settings(spaces: Sequence[Space], number: int = 0, seed: int = 0) -> list[Setting]:
-    """Every combination in every space, each once. The first axis changes fastest, as in GraphGym.
-
-    Args:
-        spaces: The spaces of a grid file.
-        number: Number of settings to draw at random, each equally likely; 0 = all of them.
-        seed: Seed of the draw.
-
-    Raises:
-        InputError: There are more than ``MAX_SETTINGS``.
-    """
-    total = sum(math.prod(len(axis.values) for axis in space) for space in spaces)
-    if total > MAX_SETTINGS:
-        message = f"the grid has {total} settings; at most {MAX_SETTINGS} are possible"
-        raise InputError.plain("--grid", message, "Give fewer values")
+def settings(spaces: Sequence[Space]) -> list[Setting]:
+    """All combinations of all spaces, each once. As in GraphGym the first axis changes fastest."""
     every: dict[Setting, None] = {}
     for space in spaces:
         points = [[Point(axis.key, axis.alias, value) for value in axis.values] for axis in space]
         every |= dict.fromkeys(point[::-1] for point in itertools.product(*reversed(points)))
-    found = list(every)
-    return random.Random(seed).sample(found, number) if 0 < number < len(found) else found
+    return list(every)
 
 
 def name(base: str, setting: Setting) -> str:

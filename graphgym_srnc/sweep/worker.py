@@ -13,17 +13,13 @@ from graphgym_srnc.gym.prepare import data_key
 from graphgym_srnc.report.summary import line
 from graphgym_srnc.sweep.jobs import Job
 
-_fingerprints: dict[str, str] = {}
+_splits: dict[str, str] = {}
 
 
 def execute(job: Job) -> str:
-    """Train, score and store a run, unless it is finished; return a line about it.
-
-    Raises:
-        store.Busy: Another process holds the run.
-        InputError: The config does not suit its task.
-    """
-    cfg = _config(job)
+    """Train, score and store a run, unless it is finished; return a line about it."""
+    cfg = job.cfg.clone()
+    cfg.out_dir = job.out_dir
     experiment = run.experiment(cfg, job.name)
     # On a node of a cluster this folder is another one. The record names that of the plan.
     experiment.config["out_dir"] = job.cfg.out_dir
@@ -35,31 +31,19 @@ def execute(job: Job) -> str:
             _release_memory()
 
 
-def data_of(job: Job) -> tuple[str, str]:
-    """See :data:`graphgym_srnc.sweep.jobs.DataOf`.
-
-    Raises:
-        InputError: The task cannot be built here.
-    """
-    cfg, key = _config(job), data_key(job.cfg, job.data_seed)
-    cfg.seed = job.data_seed
-    if key not in _fingerprints:
+def split_of(job: Job) -> str:
+    """The fingerprint of the task of a job with the data on this machine."""
+    key = data_key(job.cfg, job.seed)
+    if key not in _splits:
+        cfg = job.cfg.clone()
+        cfg.seed = job.seed
         with untrusted.trusted(job.trust):
-            _fingerprints[key] = build_task(cfg).fingerprint()
-    return key, _fingerprints[key]
-
-
-def _config(job: Job) -> run.CfgNode:
-    """The config of a job with the folders of this machine."""
-    cfg = job.cfg.clone()
-    cfg.out_dir = job.out_dir
-    if job.data_dir[1] and cfg.dataset.dir == job.data_dir[0]:
-        cfg.dataset.dir = job.data_dir[1]
-    return cfg
+            _splits[key] = build_task(cfg).fingerprint()
+    return _splits[key]
 
 
 def _release_memory() -> None:
-    """Free what a run held, so that limit and peak of the next one are its own."""
+    """Free what a run held, so that the peak of the next one is its own."""
     gc.collect()
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
