@@ -14,9 +14,8 @@ from graphgym_srnc.backbones.dgi import DGI, train_infomax
 from graphgym_srnc.backbones.encoder import ACTIVATIONS, Encoder, EncoderSpec, Layer
 from graphgym_srnc.backbones.features import FEATURES
 from graphgym_srnc.backbones.graph import Graph, prepare
-from graphgym_srnc.backbones.inference import infer
 from graphgym_srnc.backbones.layers import GAT, GCN, MLP, SAGE, SGC, GATDrop, GCNLayer
-from graphgym_srnc.backbones.sampling import Batches
+from graphgym_srnc.backbones.sampling import Batches, infer
 from graphgym_srnc.backbones.sparse import Sparse, dense
 from graphgym_srnc.backbones.view import Block, View
 from graphgym_srnc.core.plugins import entries, load

@@ -64,7 +64,7 @@ class Infomax(nn.Module):
     def forward(self, graph: Graph) -> Tensor:
         """Embedding of all nodes, ``[V, H]``."""
         block = Block(graph.adjacency("gcn"))
-        return self._activate(block.propagate(graph.whole_features(), self.weight))
+        return self._activate(block.propagate(graph.x, self.weight))
 
     def loss(self, graph: Graph, permutation: Tensor | None = None) -> Tensor:
         """Cross-entropy of the discriminator, averaged over original and over shuffled nodes.

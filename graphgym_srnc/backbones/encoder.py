@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc.backbones.features import FEATURES, Mapped
+from graphgym_srnc.backbones.features import FEATURES
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sampling import draw_view
 from graphgym_srnc.backbones.sparse import Sparse
@@ -163,7 +163,7 @@ class Encoder(nn.Module):
             return _DroppedRelu.apply(out, p)
         return dropout(self.act(out), p)
 
-    def layer_output(self, i: int, hidden: Sparse | Tensor | Mapped, block: Block) -> Tensor:
+    def layer_output(self, i: int, hidden: Sparse | Tensor, block: Block) -> Tensor:
         """Output of layer i and its skip connection for input ``[n_in, K]``, not activated."""
         out = self.layers[i](hidden, block)
         if i > 0 and self.skips:

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, Layer, dropout
-from graphgym_srnc.backbones.features import Mapped
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.backbones.view import Block, View
@@ -60,7 +59,7 @@ class MLP(Encoder):
 
     layer, local = LinearLayer, True
 
-    def inputs(self, graph: Graph) -> Sparse | Tensor | Mapped:
+    def inputs(self, graph: Graph) -> Sparse | Tensor:
         """Input of the first layer for all nodes, ``[V, in_dim]``."""
         return graph.x
 
@@ -153,7 +152,7 @@ class GATDrop(GAT):
 
     layer = GATDropLayer
 
-    def layer_output(self, i: int, hidden: Sparse | Tensor | Mapped, block: Block) -> Tensor:
+    def layer_output(self, i: int, hidden: Sparse | Tensor, block: Block) -> Tensor:
         if i == 0 and self.training:
             p = self.spec.dropout
             hidden = (

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphgym_srnc.backbones.features import Mapped
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
 
@@ -65,7 +64,7 @@ class Block:
 class View:
     """Features and blocks that an encoder needs for some nodes, starting with the first layer."""
 
-    x: Sparse | Tensor | Mapped
+    x: Sparse | Tensor
     blocks: list[Block]
 
 
@@ -87,9 +86,6 @@ def make_view(graph: Graph, kind: str, layers: int, nodes: Tensor | None, precom
         layers: number of layers, one block each.
         nodes: ids of the output nodes, ``[n]``; None = the whole graph.
         precompute: whether the first layer may use a precomputed :math:`\hat A X`.
-
-    Raises:
-        InputError: the features are on disk.
     """
     full = graph.adjacency(kind)
     if nodes is None:
@@ -98,7 +94,7 @@ def make_view(graph: Graph, kind: str, layers: int, nodes: Tensor | None, precom
         # features precomputing saves one product.
         if precompute and not isinstance(graph.x, Sparse):
             blocks[0].product = graph.propagated(kind)
-        return View(graph.whole_features(), blocks)
+        return View(graph.x, blocks)
 
     blocks, wanted = [], nodes.cpu().numpy()
     for layer in reversed(range(layers)):

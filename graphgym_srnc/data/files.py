@@ -38,13 +38,12 @@ def locate(path: str, root: str, key: str) -> Path:
 
 
 def load(
-    source: Path, features: str = "", labels: str | None = "", root: str = "", mapped: bool = False
+    source: Path, features: str = "", labels: str | None = "", root: str = ""
 ) -> tuple[Fields, tuple[str, ...]]:
     """Fields of a graph (see the shift ``file``), and class names if labels are words.
 
     ``features`` and ``labels`` are files beside a list of edges, from the working folder or below
-    ``root``. Labels None = read none, nor a split. ``mapped`` features, a ``.npy`` of float32, stay
-    on disk.
+    ``root``. Labels None = read none, nor a split.
     """
     from graphgym_srnc.data import tables  # imports pandas and scikit-learn
 
@@ -53,15 +52,11 @@ def load(
         edges = _only(source, "edges", (".npy", *TEXT))
         x = _only(source, "features", (".npy", ".npz", *TEXT))
         y = None if labels is None else _only(source, "labels", (".npy", *TEXT))
-        return tables.read(edges, x, y, None if y is None else source / "split.csv", mapped)
+        return tables.read(edges, x, y, None if y is None else source / "split.csv")
     if source.suffix in TEXT:
         x = locate(features, root, "features")
         y = None if labels is None else locate(labels, root, "labels")
-        return tables.read(source, x, y, None, mapped)
-    if mapped:
-        message = f"the features of {source.name} cannot stay on disk"
-        hint = "Set mapped to False, or store them as .npy beside a list of edges"
-        raise InputError.plain("mapped", message, hint)
+        return tables.read(source, x, y, None)
     readers = {".pt": _load_pt, ".npz": _load_npz}
     if source.suffix not in readers:
         message = f"{source.name} has an unknown file type"

@@ -17,19 +17,16 @@ from graphgym_srnc.errors import InputError, reading
 
 
 def read(
-    edges: Path, features: Path, labels: Path | None, split: Path | None, mapped: bool
+    edges: Path, features: Path, labels: Path | None, split: Path | None
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Fields of a graph, and class names if labels are words.
 
     Tables have two columns of node numbers; a line a node of features; labels, or nodes and labels;
     and nodes and ``train``, ``val`` or ``test``. The split need not exist. Arrays are ``.npy``, and
-    features also a ``.npz`` of SciPy. ``mapped`` features stay on disk, and ``x.mapped`` is true.
+    features also a ``.npz`` of SciPy.
     """
     x: Any
-    if mapped:
-        x = torch.from_numpy(_array(features, mapped))
-        x.mapped = True
-    elif features.suffix == ".npy":
+    if features.suffix == ".npy":
         x = np.atleast_1d(_array(features))
     elif features.suffix == ".npz":
         with reading(features, "a matrix of scipy.sparse.save_npz", "features"):
@@ -121,11 +118,6 @@ def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> pa
     return pandas.Series([*rows[1]], nodes, dtype=object).reindex(range(num_nodes), fill_value="")
 
 
-def _array(file: Path, mapped: bool = False) -> np.ndarray:
-    hint = "Save float32 features [V, F] as .npy in C order" * mapped
-    with reading(file, "a readable .npy of plain numbers", "mapped" if mapped else "path", hint):
-        array = untrusted.array(file, mapped)
-    if mapped and (array.dtype != np.float32 or array.ndim != 2 or not array.flags.c_contiguous):
-        found = f"{file.name} contains {array.dtype} {array.shape}"
-        raise InputError.plain("mapped", found, hint)
-    return array
+def _array(file: Path) -> np.ndarray:
+    with reading(file, "a readable .npy of plain numbers", "path"):
+        return untrusted.array(file)

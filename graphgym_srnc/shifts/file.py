@@ -29,7 +29,6 @@ def build(
     split: Annotated[str, OneOf("auto", "given", "random")] = "auto",
     num_val: Count = 500,
     num_test: CountOrRest = 1000,
-    mapped: bool = False,
 ) -> ShiftTask:
     """Build a task from a graph in files, which are never modified.
 
@@ -59,15 +58,13 @@ def build(
         num_val: number of validation nodes of a random split; reduced on a small graph.
         num_test: number of test nodes of a random split; reduced on a small graph; -1 = all other
             labelled nodes.
-        mapped: whether to leave the features on disk, in a ``.npy`` file of float32. Batches then
-            read only the rows they need (``docs/how-to/large-graphs.md``).
 
     Raises:
         InputError: a file is missing, has an unknown format or invalid content, or the graph and
             its labels do not form a task.
     """
     source = files.locate(path or name, root, "path")
-    fields, names = files.load(source, features, labels, root, mapped)
+    fields, names = files.load(source, features, labels, root)
     key = f"file.path {source.name}"
     data = files.as_data(fields, key)
     if not names and (source.is_dir() or source.suffix in files.TEXT):

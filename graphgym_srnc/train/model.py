@@ -203,7 +203,7 @@ class TrainedModel:
 
 
 def is_dense(graph: Data, features: str) -> bool:
-    """Whether the features of a graph are scaled as dense features; features on disk always are."""
+    """Whether the features of a graph are scaled as dense features."""
     return not isinstance(prepare(graph, features).x, Sparse)
 
 
