@@ -372,7 +372,7 @@ def test_localized_counts(photo):
     assert task.name == "localized/Photo" and task.source is task.target and not task.open_set
     sizes = [len(part) for part in (task.train, task.val, task.test, task.pool)]
     assert task.num_known == 4 and sizes == [40, 50, 200, 860]
-    assert task.info | {"split": "random", "restart": 0.1, "filled": 0} == task.info
+    assert task.info | {"split": "random", "restart": 0.1} == task.info
     oracle = task.oracle
     assert oracle.source.y[oracle.train].bincount().tolist() == [10] * 4 and not oracle.open_set
     assert torch.equal(oracle.val, task.val) and torch.equal(oracle.test, task.test)

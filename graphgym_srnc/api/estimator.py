@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc import shifts
 from graphgym_srnc.api import cards, parameters
 from graphgym_srnc.api.isolation import alone, plain
 from graphgym_srnc.backbones.features import feature_warnings
@@ -28,6 +27,7 @@ from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data import cleaning, files, names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.shifts.given import from_data, unlabelled
 from graphgym_srnc.shifts.given import labels as given_labels
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.diagnostics import judge
@@ -282,7 +282,7 @@ class Estimator(BaseEstimator):
             own = getattr(source, "feature_names", None)
             names.check_features(own, getattr(target, "feature_names", None), "target: x")
             held_out = HELD_OUT if self._method.prior is None else 0.0
-            task, labels = shifts.from_data(
+            task, labels = from_data(
                 source, target, open_set=open_set, held_out=held_out, seed=shared["random_state"]
             )
             return task.to(getattr(source.x, "device", "cpu")), labels.tolist()
@@ -334,7 +334,7 @@ def _labelled(
         return classes[graph.target.y.cpu().numpy()], graph.test.cpu().numpy()
     # In the graphs of a task, y holds renumbered classes and y_true the original ones.
     given = getattr(graph, "y_true", getattr(graph, "y", None)) if y is None else y
-    nodes = shifts.unlabelled(graph).num_nodes
+    nodes = unlabelled(graph).num_nodes
     labels = given_labels(given, nodes, "y", set(classes.tolist()))
     has_label = labels != ("" if labels.dtype.kind == "U" else HIDDEN)
     if has_label.any() and labels.dtype.kind != classes.dtype.kind:

@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
-from graphgym_srnc import shifts
 from graphgym_srnc.api.estimator import Estimator
 from graphgym_srnc.api.isolation import plain
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.given import labels as labels_of
+from graphgym_srnc.shifts.given import unlabelled
 
 
 class OnNodes(ClassifierMixin, BaseEstimator):
@@ -93,4 +93,4 @@ class OnNodes(ClassifierMixin, BaseEstimator):
 
     @plain()
     def _num_nodes(self) -> int:
-        return shifts.unlabelled(self.graph).num_nodes
+        return unlabelled(self.graph).num_nodes

@@ -70,11 +70,7 @@ BACKBONES.data = dict.fromkeys(entries("backbones")) | {
 
 
 def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
-    """Build an encoder.
-
-    Args:
-        spec: the encoder specification.
-        in_dim, out_dim: number of features and of logits.
+    """Build an encoder from ``in_dim`` features to ``out_dim`` logits.
 
     Raises:
         InputError: the kind is unknown, or its layers do not support the width.

@@ -34,8 +34,7 @@ T = TypeVar("T")
 def scaled_features(x: Tensor, features: str) -> Sparse | Tensor:
     """Features ``[V, F]`` scaled by one of ``FEATURES``, cached for all graphs that share them.
 
-    A matrix that was modified in place is scaled again. The optional attribute ``dense`` of the
-    matrix (True or False) overrides the automatic choice between dense and sparse storage.
+    The optional attribute ``dense`` of the matrix overrides the choice of dense or sparse storage.
     """
     return _cached(_scale, x, features)
 

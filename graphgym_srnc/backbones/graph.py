@@ -20,15 +20,7 @@ _prepared: weakref.WeakValueDictionary[tuple[int, str], Graph] = weakref.WeakVal
 
 
 def prepare(data: Data, features: str = "row") -> Graph:
-    """Cached :class:`Graph` of a ``Data`` object.
-
-    Args:
-        data: the graph.
-        features: feature scaling, see :class:`Graph`.
-
-    Raises:
-        InputError: ``features`` is unknown.
-    """
+    """Cached :class:`Graph` of a ``Data`` object."""
     # The Graph keeps a reference to its data, so the id of the data stays unique meanwhile.
     graph = _prepared.get((id(data), features))
     if graph is None:
@@ -89,11 +81,7 @@ class Graph:
         return self._operators[kind]
 
     def reweighted(self, weight: np.ndarray) -> Graph:
-        """The same graph with edge weights; features are shared.
-
-        Args:
-            weight: weight of each entry of :math:`A` in row order, ``[2m]``.
-        """
+        """The same graph with a weight of each entry of :math:`A` in row order, ``[2m]``."""
         raw = self.adjacency("raw").matrix
         return self.rewired(sp.csr_array((weight, raw.indices, raw.indptr), shape=raw.shape))
 
@@ -104,12 +92,7 @@ class Graph:
         return other
 
     def propagated(self, kind: str, power: int = 1) -> Sparse | Tensor:
-        r"""Propagated features :math:`\hat A^k X`, ``[V, F]``, cached.
-
-        Args:
-            kind: operator :math:`\hat A`, see :meth:`adjacency`.
-            power: :math:`k`.
-        """
+        r"""Propagated features :math:`\hat A^k X`, ``[V, F]``, for ``power`` :math:`k`; cached."""
         if (kind, power) not in self._products:
             x = self.x.matrix if isinstance(self.x, Sparse) else self.x.cpu().numpy()
             for _ in range(power):

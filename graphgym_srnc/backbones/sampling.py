@@ -29,7 +29,7 @@ _neighbourhoods: WeakKeyDictionary[Graph, Neighbourhoods] = WeakKeyDictionary()
 def draw_view(
     graph: Graph, kind: str, layers: int, nodes: Tensor, fanout: int, precompute: bool
 ) -> View:
-    r"""View of :func:`.view.make_view`, with at most ``fanout`` neighbours per node and layer.
+    r"""View of :func:`.view.make_view` with at most ``fanout`` neighbours per node and layer.
 
     With ``precompute`` and dense features, :math:`\hat A X` of the first layer is exact.
     """
@@ -76,13 +76,7 @@ class Neighbourhoods:
         self.scale = (self.total_weight + 1) ** np.float32(-0.5)
 
     def block(self, kind: str, nodes: Tensor, fanout: int) -> tuple[Block, Tensor]:
-        """Block of an operator for some output nodes, and the ids of its input nodes.
-
-        Args:
-            kind: see :meth:`graphgym_srnc.backbones.graph.Graph.adjacency`.
-            nodes: distinct output nodes ``[n]``, which are the first input nodes.
-            fanout: :math:`k`; 0 = all neighbours.
-        """
+        """Block for distinct output nodes ``[n]``, and its input nodes, which begin with them."""
         raw, place = self.matrix, self._place
         drawn_for, drawn = draw_neighbours(torch.from_numpy(raw.indptr), nodes, fanout)
         row, entry = drawn_for.numpy(), drawn.numpy()
@@ -113,15 +107,9 @@ class Neighbourhoods:
 
 
 def draw_neighbours(indptr: Tensor, nodes: Tensor, fanout: int) -> tuple[Tensor, Tensor]:
-    """Sample entries of CSR rows uniformly without replacement, with torch's generator.
+    """Sample at most ``fanout`` entries (0 = all) of CSR rows ``[n]`` without replacement.
 
-    Args:
-        indptr: row boundaries, ``[V + 1]``.
-        nodes: ids of the rows, ``[n]``.
-        fanout: maximum number of entries per row; 0 = all.
-
-    Returns:
-        The position in ``nodes`` and the entry of each sample, both ``[E]``, sorted by position.
+    Returns the position in ``nodes`` and the entry of each sample, both ``[E]``, sorted.
     """
     start = indptr[nodes].long()
     degree = indptr[nodes + 1].long() - start
@@ -135,11 +123,8 @@ def draw_neighbours(indptr: Tensor, nodes: Tensor, fanout: int) -> tuple[Tensor,
 
 
 def _subsets(size: Tensor, count: int) -> Tensor:
-    """Random subset ``[n, count]`` of ``range(size)`` for each size ``[n]`` above ``count``.
-
-    Floyd's algorithm (Bentley and Floyd, CACM 1987) takes time :math:`O(n k^2)` for a count
-    :math:`k`, independent of the sizes.
-    """
+    """Random subset ``[n, count]`` of ``range(size)`` for each size ``[n]`` above ``count``."""
+    # Floyd's algorithm (Bentley and Floyd, CACM 1987), whose time is independent of the sizes.
     last = size[:, None] - count + torch.arange(count)
     drawn = (torch.rand(last.shape, dtype=torch.float64) * (last + 1)).long()
     for i in range(1, count):
@@ -152,8 +137,7 @@ class Batches:
     """Views of sampled nodes, one for each gradient step.
 
     Args:
-        encoder: makes the views.
-        graph: the graph that contains the nodes.
+        encoder, graph: the encoder that makes the views, and the graph.
         parts: sets of node ids, each ``[n_i]``; a view contains the nodes of all sets in order.
         size: number of nodes sampled from each set per step; 0 = full batch.
         fanout: number of neighbours sampled per node and layer; 0 = all.
@@ -195,25 +179,19 @@ class Batches:
         return self.encoder.sample(self.graph, nodes, self.fanout)
 
     def draw(self, count: int) -> Tensor | slice:
-        """Sample at most ``size`` of ``range(count)`` uniformly.
-
-        If ``count`` is very large, sampling is with replacement and duplicates are removed.
-        """
+        """Sample at most ``size`` of ``range(count)`` uniformly."""
         if count <= self.size and self.alone:
             return slice(None)
         size, device = self.size, self.graph.device
         if count < 32 * size:
             return self.share(lambda g: torch.randperm(count, generator=g, device=device)[:size])
+        # With replacement, which is fast and rarely draws a node twice.
         return self.share(
             lambda g: torch.randint(count, (size,), generator=g, device=device).unique()
         )
 
     def draw_edges(self, count: int) -> Tensor:
-        """Sample edges uniformly with replacement, in either direction.
-
-        Returns:
-            Both ends of the edges, ``[2, count]``; ``[2, 0]`` for a graph without edges.
-        """
+        """Ends ``[2, count]`` of edges sampled with replacement; ``[2, 0]`` if there is none."""
         raw = self.graph.adjacency("raw").matrix
         size = (count if raw.nnz else 0,)
         drawn = self.share(lambda g: torch.randint(max(raw.nnz, 1), size, generator=g))
@@ -232,17 +210,10 @@ def infer(
     world: int = 1,
     exchange: Callable[[Tensor, list[int]], object] = lambda rows, cuts: None,
 ) -> Tensor:
-    """Exact logits ``[V, K]`` in eval mode, layer by layer.
+    """Exact logits ``[V, K]`` in eval mode, layer by layer to save memory.
 
-    Memory is limited to the graph and the states of two layers. Several processes can divide the
-    rows among them, balanced by number of edges.
-
-    Args:
-        encoder: the encoder.
-        graph: the graph.
-        rank, world: number of this process, and of all processes that divide the rows.
-        exchange: fills in the rows of the others, see
-            :func:`graphgym_srnc.core.parallel.exchange`.
+    Process ``rank`` of ``world`` computes some rows; ``exchange`` fills in those of the others, see
+    :func:`graphgym_srnc.core.parallel.exchange`.
     """
     encoder.eval()
     if encoder.local:
