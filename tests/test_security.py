@@ -58,7 +58,7 @@ CLAIMS = {
     "needs more than 1 GiB": "limits::test_a_small_file_is_refused",
     "This limit holds": "limits::test_a_small_file_is_refused",
     "replaces the 1 GiB": "limits::test_the_limit_can_be_raised "
-    "limits::test_features_on_disk_have_no_limit",
+    "limits::test_content_larger_than_the_memory_is_refused",
     "Impossible values": "gym::test_bad_value_names_its_key "
     "gym::test_bad_yaml_is_refused_and_runs_no_code",
     "An experiment's name": "store::test_names_that_would_leave_the_directory_are_refused "

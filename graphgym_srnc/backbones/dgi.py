@@ -80,8 +80,7 @@ def train_infomax(
     """
     model = Infomax(graph.num_features, hidden).to(graph.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
-    best = {name: weight.clone() for name, weight in model.state_dict().items()}
-    lowest, waited = math.inf, 0
+    best, lowest, waited = model.state_dict(), math.inf, 0
     for step in progress.steps(steps):
         loss = model.loss(graph)
         value = float(loss.detach())
@@ -89,9 +88,7 @@ def train_infomax(
             raise FloatingPointError(f"dgi: loss is {value} at step {step}")
         waited += 1
         if value < lowest:
-            lowest, waited = value, 0
-            for name, weight in model.state_dict().items():
-                best[name].copy_(weight)
+            best, lowest, waited = copy.deepcopy(model.state_dict()), value, 0
         if waited == patience:
             break
         optimizer.zero_grad()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Callable, TypeVar
 
 import numpy as np
@@ -25,57 +26,33 @@ SHORT = 1e-12
 HUGE = 1e6
 """Ratio of magnitudes that gives a warning."""
 
-_scaled: WeakIdKeyDictionary = WeakIdKeyDictionary()
+_results: WeakIdKeyDictionary = WeakIdKeyDictionary()
 """Version and result by original matrix, function and scaling."""
 
 T = TypeVar("T")
 
 
+def _cached(function: Callable[[Tensor, str], T]) -> Callable[[Tensor, str], T]:
+    """Cache results until the matrix dies or is modified in place."""
+
+    @functools.wraps(function)
+    def cached(x: Tensor, features: str) -> T:
+        made, version = _results.setdefault(x, {}), 0 if x.is_inference() else x._version
+        key = function, features
+        if key not in made or made[key][0] != version:
+            made[key] = version, function(x, features)
+        return made[key][1]
+
+    return cached
+
+
+@_cached
 def scaled_features(x: Tensor, features: str) -> Sparse | Tensor:
     """Features ``[V, F]`` scaled by one of ``FEATURES``, cached for all graphs that share them.
 
     The optional attribute ``dense`` of the matrix overrides the choice of dense or sparse storage.
     """
-    return _cached(_scale, x, features)
-
-
-def feature_warnings(x: Tensor, features: str) -> list[str]:
-    """A sentence on why scaling loses differences between nodes, if it does; cached."""
-    return _cached(_warnings, x, features)
-
-
-def _cached(function: Callable[[Tensor, str], T], x: Tensor, features: str) -> T:
-    made, version = _scaled.setdefault(x, {}), 0 if x.is_inference() else x._version
-    key = function, features
-    if key not in made or made[key][0] != version:
-        made[key] = version, function(x, features)
-    return made[key][1]
-
-
-def _warnings(x: Tensor, features: str) -> list[str]:
-    centred = features == "auto" and isinstance(scaled_features(x, features), Tensor)
-    low, high = cleaning.ends(_in_memory(x))
-    if not (low < high).any():
-        return ["all nodes have the same features. Give features that differ between nodes."]
-    size = high - low if centred else torch.maximum(low.abs(), high.abs())
-    largest, usual = float(size.max()), float(size[size > 0].median())
-    if features == "none" and not 1 / HUGE <= largest <= HUGE or largest < 1e3 * SHORT:
-        return [f"the largest feature is {largest:g}. Scale the features to about 1."]
-    if largest > HUGE * usual:
-        return [
-            f"feature {int(size.argmax())} is {largest:g}, which outweighs the other "
-            f"features (typically {usual:g}). Scale this column."
-        ]
-    return []
-
-
-def _in_memory(x: Tensor) -> Tensor:
-    """The matrix in strided layout, without gradients."""
-    return cleaning.narrowed((x if x.layout == torch.strided else x.to_dense()).detach())
-
-
-def _scale(x: Tensor, features: str) -> Sparse | Tensor:
-    dense = _in_memory(x)
+    dense = _strided(x)
     if getattr(x, "dense", int(dense.count_nonzero()) >= SPARSE_BELOW * dense.numel()):
         if features == "auto":
             # A large common component would hide the differences between rows.
@@ -91,3 +68,27 @@ def _scale(x: Tensor, features: str) -> Sparse | Tensor:
         length = np.asarray(size.sum(1), dtype=matrix.dtype) ** (1 if features == "row" else 0.5)
         matrix.data /= np.repeat(np.maximum(length, SHORT), np.diff(matrix.indptr))
     return Sparse(matrix, x.device)
+
+
+@_cached
+def feature_warnings(x: Tensor, features: str) -> list[str]:
+    """A sentence on why scaling loses differences between nodes, if it does; cached."""
+    centred = features == "auto" and isinstance(scaled_features(x, features), Tensor)
+    low, high = cleaning.ends(_strided(x))
+    if not (low < high).any():
+        return ["all nodes have the same features. Give features that differ between nodes."]
+    size = high - low if centred else torch.maximum(low.abs(), high.abs())
+    largest, usual = float(size.max()), float(size[size > 0].median())
+    if features == "none" and not 1 / HUGE <= largest <= HUGE or largest < 1e3 * SHORT:
+        return [f"the largest feature is {largest:g}. Scale the features to about 1."]
+    if largest > HUGE * usual:
+        return [
+            f"feature {int(size.argmax())} is {largest:g}, which outweighs the other "
+            f"features (typically {usual:g}). Scale this column."
+        ]
+    return []
+
+
+def _strided(x: Tensor) -> Tensor:
+    """The matrix in strided layout, without gradients."""
+    return cleaning.narrowed((x if x.layout == torch.strided else x.to_dense()).detach())

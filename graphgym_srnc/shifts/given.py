@@ -189,15 +189,12 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     for role, graph in graphs.items():
         plain, masks = unlabelled(graph, role), files.tensors(graph, MASKS, role)
         size = len(plain.x)
-        held = [
-            cleaning.mask(masks[name], size, f"{role}: {name}")
-            for name in MASKS[1:]
-            if name in masks
-        ]
-        held = torch.stack(held).any(0).tolist() if held else []
+        held = torch.zeros(size, dtype=torch.bool)
+        for name in masks.keys() - {"train_mask"}:
+            held |= cleaning.mask(masks[name], size, f"{role}: {name}")
         y = np.full(size, HIDDEN)
         if graph.y is not None:
-            y = labels(graph.y, size, f"{role}: y", held=held)
+            y = labels(graph.y, size, f"{role}: y", held=held.tolist())
         plain.update({"y": torch.full((size,), HIDDEN), **masks})
         cleaned.append(cleaning.clean(plain, role))
         found.append((y, y != ("" if y.dtype.kind == "U" else HIDDEN)))

@@ -42,8 +42,7 @@ def build(
     (the same number per class) are drawn uniformly.
 
     Args:
-        name: data set, for example ``Cora``, ``CitationFull/DBLP``, ``Photo`` or ``ogbn-arxiv``;
-            see ``graphgym-srnc data list``.
+        name: data set, for example ``Cora`` or ``Photo``, see ``graphgym-srnc data list``.
         root: data folder.
         split_seed: seed of the seed nodes, masked classes and sampled nodes.
         restart: probability that the random walk returns to the seed, above 0 and below 1. Larger
@@ -51,12 +50,10 @@ def build(
         labels_per_class: number of training nodes of each known class.
         num_unseen: number of classes to mask, drawn with ``split_seed``; 0 = close-set shift.
         unseen: original ids of the classes to mask; overrides ``num_unseen``.
-        split: validation and test nodes: the data set's own (``public``), drawn (``random``), or
-            ``auto``, which uses public nodes if there are any. If there are several public splits,
-            ``split_seed`` selects one.
+        split: validation and test nodes: the data set's own (``public``; ``split_seed`` selects one
+            of several splits), drawn (``random``), or ``auto``, which uses public nodes if any.
         num_val: number of validation nodes of a random split; reduced on a small graph.
-        num_test: number of test nodes of a random split; reduced on a small graph; -1 = all other
-            nodes, in any split.
+        num_test: number of test nodes of a random split, as ``num_val``; -1 = all others, always.
 
     Raises:
         InputError: the data set or split is unknown, a class is invalid, or there are too few

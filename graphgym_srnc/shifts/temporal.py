@@ -43,9 +43,8 @@ def build(
     The oracle also labels half of the period's nodes, validates on a tenth of them, and is tested
     on the rest.
 
-    The paper counts 2,501,829 edges of the real graph: 1,166,243 citations, their
-    reverses, and one self-loop per node. Here repeated edges are merged and there are no
-    self-loops, which leaves 2,315,598.
+    The paper counts 2,501,829 edges of the real graph: 1,166,243 citations, their reverses, and one
+    self-loop per node. Without repeated edges and self-loops there are 2,315,598.
 
     Args:
         name: ``ogbn-arxiv``, which the package ``ogb`` loads; ``elliptic``, which PyG loads; or
@@ -94,8 +93,13 @@ def build(
         "cleaned": cleaned,
     }
     title = f"temporal/{name}/{begin + 1}-{end}"
-    more = {"class_names": names, "info": info}
-    oracle = _oracle(f"{title}/oracle", target, len(classes), test, source_end, split_seed, **more)
+    common: dict[str, Any] = {"class_names": names, "info": info}
+    order = test[splits.shuffled(len(test), split_seed, "period oracle")]
+    half, tenth = len(order) // 2, -(-len(order) // 10)
+    labelled, oracle_val, rest = splits.cut(order, half, half + tenth)
+    labelled = torch.cat([_between(target, 0, source_end), labelled]).sort().values
+    nodes = Nodes(labelled, oracle_val, rest)
+    oracle = splits.one_graph_task(f"{title}/oracle", target, nodes, len(classes), **common)
     return ShiftTask(
         title,
         source,
@@ -108,9 +112,8 @@ def build(
         open_set=False,
         val_graph=validation,
         source_val=source_val,
-        class_names=names,
-        info=info,
-        oracle=oracle,
+        oracle=oracle if len(rest) else None,
+        **common,
     )
 
 
@@ -146,26 +149,3 @@ def _hold_out(y: Tensor, num_classes: int, split_seed: int) -> list[Tensor]:
     order = torch.cat([order[~first], order[first]])
     held, train = splits.cut(order, min(round(HELD_OUT * len(order)), int((~first).sum())))
     return [train, held]
-
-
-def _oracle(
-    name: str,
-    graph: Data,
-    num_classes: int,
-    test: Tensor,
-    source_end: int,
-    split_seed: int,
-    **fields: Any,
-) -> ShiftTask | None:
-    """The target graph with half of the period's nodes labelled.
-
-    None if there are too few nodes, or if a class has no labelled node.
-    """
-    order = test[splits.shuffled(len(test), split_seed, "period oracle")]
-    half, tenth = len(order) // 2, -(-len(order) // 10)
-    train, val, rest = splits.cut(order, half, half + tenth)
-    before = ((graph.node_year <= source_end) & (graph.y >= 0)).nonzero().view(-1)
-    train = torch.cat([before, train]).sort().values
-    if not len(rest) or len(splits.classes_of(graph.y[train])) < num_classes:
-        return None
-    return splits.one_graph_task(name, graph, Nodes(train, val, rest), num_classes, **fields)
