@@ -132,8 +132,18 @@ def build(
     }
     info |= {"unread": "; ".join(unread + unread_too)} if unread + unread_too else {}
     title = f"cross_graph/{Path(source).stem}-{Path(target).stem}"
-    every = sorted({*of_source, *private})
-    more = {"class_names": class_names, "info": info | {"unseen": []}}
+    every, oracle = sorted({*of_source, *private}), None
+    order = _shuffled(other.y, split_seed, "target oracle")
+    nodes = Nodes(*splits.cut(order, int(0.6 * len(order)), int(0.8 * len(order))))
+    if classes_of(other.y[nodes.train]) == every and len(nodes.val):
+        oracle = splits.one_graph_task(
+            f"{title}/oracle",
+            relabelled(other, every),
+            nodes,
+            len(every),
+            class_names=class_names,
+            info=info | {"unseen": []},
+        )
     return ShiftTask(
         title,
         at_source,
@@ -148,7 +158,7 @@ def build(
         source_val=source_val,
         class_names=tuple(class_names[c] for c in known) if class_names else (),
         info=info,
-        oracle=_oracle(f"{title}/oracle", other, every, split_seed, **more),
+        oracle=oracle,
     )
 
 
@@ -199,14 +209,3 @@ def _shuffled(y: Tensor, split_seed: int, stream: str) -> Tensor:
     """Labelled nodes in random order."""
     order = splits.shuffled(len(y), split_seed, stream)
     return order[y[order] >= 0]
-
-
-def _oracle(
-    name: str, graph: Data, classes: list[int], split_seed: int, **fields: Any
-) -> ShiftTask | None:
-    """A task on the target with every class visible; None if a class has no training node."""
-    labelled = _shuffled(graph.y, split_seed, "target oracle")
-    nodes = Nodes(*splits.cut(labelled, int(0.6 * len(labelled)), int(0.8 * len(labelled))))
-    if classes_of(graph.y[nodes.train]) != classes or not len(nodes.val):
-        return None
-    return splits.one_graph_task(name, relabelled(graph, classes), nodes, len(classes), **fields)

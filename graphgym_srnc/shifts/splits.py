@@ -199,7 +199,7 @@ def draw(
     """
     order, free = shuffled(len(y), sizes.split_seed, "nodes"), free_nodes(y, val, test)
     if labels_per_class == REST:
-        val, test = _val_test(order[free[order]], sizes, val, test, share=0.5)
+        val, test = draw_val_test(y, sizes, val, test, share=0.5)
         for c in set(classes_of(y)) - set(unseen):
             nodes = order[(free & (y == c))[order]]
             if len(nodes) and torch.isin(nodes, torch.cat([val, test])).all():
@@ -222,19 +222,33 @@ def draw(
             raise InputError.plain("labels_per_class", message, f"{hint} the class with unseen")
         parts.append(nodes[:most])
     train, extra = torch.cat(parts).sort().values, torch.cat(rare).sort().values
-    if labels_per_class != REST:
-        rest = y.index_fill(0, torch.cat([train, extra]), HIDDEN)
-        val, test = draw_val_test(rest, sizes, val, None if sizes.num_test == REST else test)
-    assert val is not None and test is not None
-    return Nodes(train, val.sort().values, test.sort().values, extra)
+    rest = y.index_fill(0, torch.cat([train, extra]), HIDDEN)
+    if labels_per_class != REST and sizes.num_test == REST:
+        test = None
+    return Nodes(train, *draw_val_test(rest, sizes, val, test), extra)
 
 
 def draw_val_test(
-    y: Tensor, sizes: Sizes, val: Tensor | None = None, test: Tensor | None = None
+    y: Tensor,
+    sizes: Sizes,
+    val: Tensor | None = None,
+    test: Tensor | None = None,
+    share: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
-    """Draw validation and test nodes from the labelled nodes, as :func:`draw` does."""
-    order = shuffled(len(y), sizes.split_seed, "nodes")
-    val, test = _val_test(order[free_nodes(y, val, test)[order]], sizes, val, test)
+    """Draw what is not given of validation and test nodes, from a share of the labelled nodes."""
+    order, free = shuffled(len(y), sizes.split_seed, "nodes"), free_nodes(y, val, test)
+    nodes, (num_val, num_test, _) = order[free[order]], sizes
+    room = int(len(nodes) * share)
+    if val is None and test is None:
+        if num_test == REST:
+            num_val = min(num_val, max(room // 3, 1))
+        elif num_val + num_test > room:
+            num_val = max(room * num_val // (num_val + num_test), 1)
+    if val is None:
+        val, nodes = nodes[:num_val], nodes[num_val:]
+        room -= len(val)
+    if test is None:
+        test = nodes[: room if num_test == REST else min(num_test, room)]
     return val.sort().values, test.sort().values
 
 
@@ -295,21 +309,3 @@ def free_nodes(y: Tensor, val: Tensor | None, test: Tensor | None) -> Tensor:
         if nodes is not None:
             free[nodes] = False
     return free
-
-
-def _val_test(
-    nodes: Tensor, sizes: Sizes, val: Tensor | None, test: Tensor | None, share: float = 1.0
-) -> tuple[Tensor, Tensor]:
-    """Validation and test nodes, drawn from a share of ``nodes`` unless they are given."""
-    (num_val, num_test, _), room = sizes, int(len(nodes) * share)
-    if val is None and test is None:
-        if num_test == REST:
-            num_val = min(num_val, max(room // 3, 1))
-        elif num_val + num_test > room:
-            num_val = max(room * num_val // (num_val + num_test), 1)
-    if val is None:
-        val, nodes = nodes[:num_val], nodes[num_val:]
-        room -= len(val)
-    if test is None:
-        test = nodes[: room if num_test == REST else min(num_test, room)]
-    return val, test
