@@ -36,24 +36,7 @@ def small(num_nodes: int = 30, seed: int = 0) -> Graph:
     """A connected graph with degrees from 2 to about 12."""
     edges = np.array(nx.barabasi_albert_graph(num_nodes, 2, seed=seed).edges).T
     x = torch.rand(num_nodes, 5, generator=torch.Generator().manual_seed(seed))
-    return Graph(
-        Data(
-            x=x,
-            edge_index=to_undirected(torch.from_numpy(edges)),
-            y=torch.zeros(num_nodes, dtype=torch.long),
-        ),
-        "none",
-    )
-
-
-def csr(graph: Graph) -> tuple[torch.Tensor, torch.Tensor]:
-    raw = graph.adjacency("raw").matrix
-    return torch.from_numpy(raw.indptr), torch.from_numpy(raw.indices)
-
-
-def drawing(graph: Graph, size: int = 1) -> Batches:
-    """What draws nodes and edges of a graph."""
-    return Batches(encoder("gcnconv"), graph, [], size)
+    return Graph(Data(x=x, edge_index=to_undirected(torch.from_numpy(edges))), "none")
 
 
 def within(values: torch.Tensor, exact: torch.Tensor, errors: float = 5.0) -> bool:
@@ -79,7 +62,7 @@ def test_subsets_are_uniform(degree, fanout):
 
 @pytest.mark.parametrize("count, size", [(40, 7), (5, 7)])
 def test_drawn_nodes_are_different_and_uniform(count, size):
-    batches = drawing(small(), size)
+    batches = Batches(encoder("gcnconv"), small(), [], size)
     draws = [torch.arange(count)[batches.draw(count)] for _ in range(1000)]
     assert all(part.unique().numel() == part.numel() <= min(count, size) for part in draws)
     times = torch.bincount(torch.cat(draws), minlength=count)
