@@ -1,13 +1,12 @@
 """Cost against the number of edges.
 
     python benchmarks/scale.py --figure docs/images/scale.png
-    python benchmarks/scale.py --sets       # scores of some nodes instead of all, 172 classes
 
 Each size runs in a process of its own, on a synthetic graph whose number of nodes is a tenth of
-that of its edges. Full batch keeps everything in memory; batches of 1,024 nodes read features from
-disk, with 10 neighbours a node and layer. What was measured is kept in ``--keep`` and not measured
-again, so that ``--max-edges`` can be raised later. Times are of the processor, which other work on
-the same machine moves less than those of the clock; those are in the table too.
+that of its edges. Batches have 1,024 nodes, with 10 neighbours a node and layer. What was measured
+is kept in ``--keep`` and not measured again, so that ``--max-edges`` can be raised later. Times are
+of the processor, which other work on the same machine moves less than those of the clock; those are
+in the table too.
 
 Several processes that train together, times by the clock:
 
@@ -23,7 +22,6 @@ import math
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from statistics import linear_regression
@@ -32,7 +30,7 @@ from typing import Any
 from results import table
 
 FEATURES, CLASSES, WIDTH = 64, 10, 64
-MODES = {"full": "full batch", "batches": "batches, features on disk"}
+MODES = {"full": "full batch", "batches": "batches"}
 FIGURES = {
     "cpu": "CPU seconds of a run",
     "episode": "CPU seconds of an episode",
@@ -46,17 +44,10 @@ ENVIRONMENT = {
 """Full batch keeps the memory that it frees: the system would clear it again, page by page, for
 each tensor above 32 MiB."""
 
-SETS = (1.0, 0.15, 0.02, 0.002)
-"""Shares of the nodes to score."""
 
-SETS_EDGES, SETS_CLASSES = 10**7, 172
-"""Size of the graph and number of scores of a node that they are measured with, the latter that of
-ogbn-papers100M."""
-
-
-def make(edges: int, folder: Path, mapped: bool):
-    """A task on a planted partition with heavy-tailed degrees; written and drawn piece by piece, so
-    that making it needs no memory."""
+def make(edges: int):
+    """A task on a planted partition with heavy-tailed degrees, drawn piece by piece to save
+    memory."""
     import numpy as np
     import torch
     from torch_geometric.data import Data
@@ -66,7 +57,7 @@ def make(edges: int, folder: Path, mapped: bool):
     rng, nodes = np.random.default_rng(0), edges // 10
     y = np.arange(nodes) % CLASSES
     edge_index = np.empty((2, edges), dtype=np.int64)
-    x = np.lib.format.open_memmap(folder / "features.npy", "w+", np.float32, (nodes, FEATURES))
+    x = np.empty((nodes, FEATURES), dtype=np.float32)
     for begin in range(0, nodes, 10**6):
         part = x[begin : begin + 10**6]
         part[:] = rng.standard_normal(part.shape, dtype=np.float32)
@@ -78,12 +69,11 @@ def make(edges: int, folder: Path, mapped: bool):
         same = rng.random(len(row)) < 0.7
         column[same] += row[same] % CLASSES - column[same] % CLASSES
         np.minimum(column, nodes - 1, out=column)
-    x.flush()
-    del x, part
-    features = torch.from_numpy(np.load(folder / "features.npy", mmap_mode="c" if mapped else None))
-    features.mapped = mapped
     graph = Data(
-        x=features, edge_index=torch.from_numpy(edge_index), y=torch.from_numpy(y), num_nodes=nodes
+        x=torch.from_numpy(x),
+        edge_index=torch.from_numpy(edge_index),
+        y=torch.from_numpy(y),
+        num_nodes=nodes,
     )
     order = torch.from_numpy(rng.permutation(nodes))
     train, val, test, rest = order.split(
@@ -105,75 +95,47 @@ def measure(args: argparse.Namespace, name: str, mode: str, edges: str) -> dict[
     from graphgym_srnc.train import trainer
 
     torch.set_num_threads(args.threads)
-    tempfile.tempdir = args.scratch and str(args.scratch)
-    with tempfile.TemporaryDirectory() as folder:
-        begin = time.perf_counter()
-        task = make(int(float(edges)), Path(folder), mode == "batches")
-        making = {
-            "making_seconds": time.perf_counter() - begin,
-            "making_mib": environment.peak_memory(),
-        }
-        options = {"srnc": {"pretrain_steps": args.steps, "cluster_steps": args.steps, "rounds": 1}}
-        batch = {"batch_size": 1024, "fanout": 10} if mode == "batches" else {}
-        method = methods.find(name)(
-            encoder=EncoderSpec(hidden=WIDTH, features="l2"),
-            steps=args.steps,
-            **options.get(name, {"rounds": 1}),
-            **batch,
-        )
-        episode, spent = method.episode, []
+    begin = time.perf_counter()
+    task = make(int(float(edges)))
+    making = {
+        "making_seconds": time.perf_counter() - begin,
+        "making_mib": environment.peak_memory(),
+    }
+    options = {"srnc": {"pretrain_steps": args.steps, "cluster_steps": args.steps, "rounds": 1}}
+    batch = {"batch_size": 1024, "fanout": 10} if mode == "batches" else {}
+    method = methods.find(name)(
+        encoder=EncoderSpec(hidden=WIDTH, features="l2"),
+        steps=args.steps,
+        **options.get(name, {"rounds": 1}),
+        **batch,
+    )
+    episode, spent = method.episode, []
 
-        def timed() -> dict[str, float]:
-            begin = time.process_time()
-            terms = episode()
-            spent.append(time.process_time() - begin)
-            return terms
+    def timed() -> dict[str, float]:
+        begin = time.process_time()
+        terms = episode()
+        spent.append(time.process_time() - begin)
+        return terms
 
-        method.episode = timed
-        environment.reset_peak_memory()
-        begin, cpu = time.perf_counter(), time.process_time()
-        record = trainer.fit(method, task)
-        spent = {
-            "seconds": time.perf_counter() - begin,
-            "cpu": time.process_time() - cpu,
-            "episode": spent[-1],
-        }
-        return {
-            "edges": int(float(edges)),
-            "mode": mode,
-            "method": name,
-            "steps": args.steps,
-            **spent,
-            **making,
-            "mib": environment.peak_memory(),
-            "micro_f1": record.test["micro_f1"],
-        }
-
-
-def measure_share(args: argparse.Namespace) -> dict[str, float]:
-    """Time and memory of the scores of a share of the nodes, from features on disk."""
-    import torch
-
-    from graphgym_srnc.backbones import EncoderSpec, build, infer, prepare
-    from graphgym_srnc.backbones.sampling import neighbourhoods
-    from graphgym_srnc.core import environment
-
-    torch.set_num_threads(args.threads)
-    tempfile.tempdir = args.scratch and str(args.scratch)
-    with tempfile.TemporaryDirectory() as folder:
-        graph = prepare(make(SETS_EDGES, Path(folder), True).target, "l2")
-        neighbourhoods(graph, 0)
-        encoder = build(EncoderSpec(hidden=WIDTH, features="l2"), FEATURES, SETS_CLASSES)
-        order = torch.randperm(graph.num_nodes)
-        nodes = None if args.share == 1 else order[: int(args.share * graph.num_nodes)]
-        environment.reset_peak_memory()
-        before, begin = environment.peak_memory(), time.process_time()
-        infer(encoder, graph, nodes)
-        return {
-            "share": args.share,
-            "cpu": time.process_time() - begin,
-            "mib": environment.peak_memory() - before,
-        }
+    method.episode = timed
+    environment.reset_peak_memory()
+    begin, cpu = time.perf_counter(), time.process_time()
+    record = trainer.fit(method, task)
+    spent = {
+        "seconds": time.perf_counter() - begin,
+        "cpu": time.process_time() - cpu,
+        "episode": spent[-1],
+    }
+    return {
+        "edges": int(float(edges)),
+        "mode": mode,
+        "method": name,
+        "steps": args.steps,
+        **spent,
+        **making,
+        "mib": environment.peak_memory(),
+        "micro_f1": record.test["micro_f1"],
+    }
 
 
 def slope(points: list[tuple[float, float]]) -> float:
@@ -248,7 +210,6 @@ def run(
 ) -> dict[str, Any] | None:
     """What a process of this program with these words measures; None where it fails."""
     words = (*words, "--threads", args.threads)
-    words += ("--scratch", args.scratch) if args.scratch else ()
     done = subprocess.run(
         [sys.executable, __file__, *map(str, words)],
         env={**os.environ, **(environment or {}), "OMP_NUM_THREADS": str(args.threads)},
@@ -260,15 +221,6 @@ def run(
         return None
     print(done.stdout.splitlines()[-1], file=sys.stderr)
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def sets(args: argparse.Namespace) -> str:
-    """What scores of a share of the nodes cost."""
-    rows = [row for share in SETS if (row := run(args, "--share", share))]
-    cells = [
-        [f"{100 * row['share']:g} %", f"{row['cpu']:.2f}", f"{row['mib']:,.0f}"] for row in rows
-    ]
-    return table(["share of the nodes", "CPU s", "MiB"], cells)
 
 
 def sizes(args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -301,11 +253,8 @@ def main() -> None:
     option("--methods", nargs="+", default=["erm", "srnc"])
     option("--steps", type=int, default=20, help="gradient steps of an episode (default: 20)")
     option("--threads", type=int, default=1)
-    option("--scratch", type=Path, help="folder for features and states (default: the system's)")
     option("--keep", type=Path, default=Path("results/scale.jsonl"), help="what was measured")
     option("--figure", type=Path, metavar="FILE", help="also draw this figure")
-    option("--sets", action="store_true", help="measure scores of some nodes instead")
-    option("--share", type=float, help=argparse.SUPPRESS)
     option("--one", nargs=3, metavar=("METHOD", "MODE", "EDGES"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
@@ -315,10 +264,6 @@ def main() -> None:
             figures = measure(args, *args.one)
             if not parallel.rank():
                 print(json.dumps(figures))
-    elif args.share:
-        print(json.dumps(measure_share(args)))
-    elif args.sets:
-        print(sets(args))
     else:
         rows = sizes(args)
         print(tables(rows))

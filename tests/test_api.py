@@ -27,7 +27,7 @@ from sklearn.model_selection import GridSearchCV
 from torch_geometric.data import Data
 
 import graphgym_srnc
-from graphgym_srnc import api, methods, plot, shifts
+from graphgym_srnc import api, methods, plot
 from graphgym_srnc.api import make, parameters
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.options import options
@@ -36,6 +36,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import visible_task
 from graphgym_srnc.methods.shared.scores import SCORES
 from graphgym_srnc.plots.style import PALETTE
+from graphgym_srnc.shifts.given import unlabelled
 from graphgym_srnc.train import trainer
 
 ROOT = Path(__file__).parents[1]
@@ -472,7 +473,7 @@ def test_the_page(tmp_path, monkeypatch):
     for code in re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S):
         exec(code, space)
     assert space["model"].classes_[-1] == "unknown" and (tmp_path / "model.pt").is_file()
-    assert shifts.unlabelled(space["graph"]).num_nodes == 400
+    assert unlabelled(space["graph"]).num_nodes == 400
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ VARIANTS = {
     "synthetic": {"open": {"mode": "open_set"}, "close": {"mode": "close_set"}},
     "cross_graph": {"close": {}, "open": {"num_unseen": 1}},
     "ocnnc": {"open": {"source": "citation-v1", "target": "dblp-v4"}},
-    "temporal": {"close": {"name": "arxiv_like"}, "open": {"name": "arxiv_like", "num_unseen": 2}},
+    "temporal": {"close": {"name": "arxiv_like"}},
 }
 """Options of the toy tasks of a shift, where small options alone are not all there is to try."""
 

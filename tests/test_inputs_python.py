@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 import graphgym_srnc
 from graphgym_srnc import OnNodes, api, shifts
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.shifts.given import labels
+from graphgym_srnc.shifts.given import from_data
 
 V = 48
 NODES = torch.arange(V)
@@ -286,12 +286,12 @@ def test_a_missing_label(none, expected):
 def test_a_word_for_a_missing_label_in_a_given_mask_is_the_unknown_class(mask):
     data = graph(y=[*NAMES[:30], *["Unlabelled"] * (V - 30)], **{mask: NODES >= 40})
     with pytest.warns(RuntimeWarning, match="8 nodes of the validation or test set without a"):
-        task, classes = shifts.from_data(data)
+        task, classes = from_data(data)
     held = task.val if mask == "val_mask" else task.test
     assert classes.tolist() == ["a", "b", "c", "unknown"]
     assert held.tolist() == [*range(40, V)] and (task.target.y[held] == task.unknown).all()
-    refused("train_mask", shifts.from_data, graph(y=data.y, train_mask=NODES < 31))
-    refused(mask, shifts.from_data, graph(y=[*NAMES[:-1], ""], **{mask: NODES == V - 1}))
+    refused("train_mask", from_data, graph(y=data.y, train_mask=NODES < 31))
+    refused(mask, from_data, graph(y=[*NAMES[:-1], ""], **{mask: NODES == V - 1}))
 
 
 WRONG = [float("inf"), 10**400, 0.5, -2, [2], Decimal(2), 2.0**63]
@@ -314,6 +314,7 @@ NO_LABELS = {
     "sparse": Y.to_sparse(),
     "dates": np.zeros(V, dtype="datetime64[s]"),
     "arrays": [np.zeros((2, 3)), np.zeros((2, 4))],
+    "masked": np.ma.array(Y.numpy(), mask=NODES.numpy() >= 30),
 }
 
 
@@ -325,9 +326,7 @@ def test_arrays_that_are_no_labels(value, tmp_path):
         refused("y", shifts.find("file"), path=str(tmp_path / "graph.pt"), labels_per_class=2)
 
 
-def test_labels_that_are_hidden_or_absent():
-    y = np.ma.array(Y.numpy(), mask=NODES.numpy() >= 30)
-    assert labels(y, V, "y").tolist() == torch.where(NODES < 30, Y, -1).tolist()
+def test_no_label_of_the_target_is_needed():
     for y in (torch.full((V,), -1), [None] * V, [""] * V, torch.full((V,), torch.nan), None):
         fitted = tiny(open_set=False).fit(graph(y=NAMES), graph(1, y=y))
         assert fitted.classes_.tolist() == ["a", "b", "c"]
@@ -372,7 +371,7 @@ def test_wrong_arguments(model):
         refused("", tiny().fit, source)
     for target in (RIGHT, Y, "Cora", [0, 1, 2], empty):
         refused("", tiny().fit, graph(), target)
-    for wrong in (graph().x, None, "Cora", net, empty, shifts.from_data(graph())[0]):
+    for wrong in (graph().x, None, "Cora", net, empty, from_data(graph())[0]):
         for function in (model.predict, model.predict_proba, model.transform):
             refused("graph", function, wrong)
 

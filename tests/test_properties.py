@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from test_methods import make, some
 from torch_geometric.data import Data
 
-from graphgym_srnc import methods, shifts
+from graphgym_srnc import methods
 from graphgym_srnc.backbones import BACKBONES
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.methods.shared import communities
 from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.shifts.given import from_data, unlabelled
 from graphgym_srnc.train import trainer
 
 EXAMPLES = max(2, int(os.environ.get("GRAPHGYM_SRNC_FUZZ") or 0) // 200)
@@ -77,7 +78,7 @@ def tasks(draw: st.DrawFn, open_set: bool) -> ShiftTask:
     free = ~source.train_mask if target is None else torch.ones(len(target.y), dtype=torch.bool)
     odd = torch.arange(len(place.y)) % 2 == 1
     place.val_mask, place.test_mask = free & odd, free & ~odd
-    return shifts.from_data(source, target, open_set=open_set)[0]
+    return from_data(source, target, open_set=open_set)[0]
 
 
 def check(method: Method, task: ShiftTask, order: torch.Tensor) -> None:
@@ -96,13 +97,13 @@ def check(method: Method, task: ShiftTask, order: torch.Tensor) -> None:
     assert bool(((decided >= 0) & (decided < task.num_outputs)).all())
     rank = order.argsort()
     permuted = Data(x=graph.x[order], edge_index=rank[graph.edge_index])
-    close(method.predict(shifts.unlabelled(permuted)), scores[order])
+    close(method.predict(unlabelled(permuted)), scores[order])
     loops = torch.arange(graph.num_nodes).repeat(2, 1)
     more = Data(
         x=graph.x,
         edge_index=torch.cat([graph.edge_index.flip(1), graph.edge_index[:, ::2], loops, loops], 1),
     )
-    close(method.predict(shifts.unlabelled(more)), scores)
+    close(method.predict(unlabelled(more)), scores)
 
 
 def close(found: torch.Tensor, wanted: torch.Tensor) -> None:

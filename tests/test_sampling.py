@@ -12,26 +12,16 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from conftest import make_graph, make_task
+from conftest import make_task
 from scipy.stats import chisquare
 from test_backbones import DENSE, KINDS, SPARSE, encoder
 from test_methods import make
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-from graphgym_srnc import methods, shifts
-from graphgym_srnc.backbones import (
-    Batches,
-    Graph,
-    infer,
-    inference,
-)
-from graphgym_srnc.backbones.sampling import (
-    draw_neighbours,
-    neighbourhoods,
-)
-from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.errors import InputError
+from graphgym_srnc import methods
+from graphgym_srnc.backbones import Batches, Graph, dense, infer, sampling
+from graphgym_srnc.backbones.sampling import draw_neighbours, neighbourhoods
 from graphgym_srnc.losses.modularity import modularity_loss, sampled_modularity_loss
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.train import trainer
@@ -46,24 +36,7 @@ def small(num_nodes: int = 30, seed: int = 0) -> Graph:
     """A connected graph with degrees from 2 to about 12."""
     edges = np.array(nx.barabasi_albert_graph(num_nodes, 2, seed=seed).edges).T
     x = torch.rand(num_nodes, 5, generator=torch.Generator().manual_seed(seed))
-    return Graph(
-        Data(
-            x=x,
-            edge_index=to_undirected(torch.from_numpy(edges)),
-            y=torch.zeros(num_nodes, dtype=torch.long),
-        ),
-        "none",
-    )
-
-
-def csr(graph: Graph) -> tuple[torch.Tensor, torch.Tensor]:
-    raw = graph.adjacency("raw").matrix
-    return torch.from_numpy(raw.indptr), torch.from_numpy(raw.indices)
-
-
-def drawing(graph: Graph, size: int = 1) -> Batches:
-    """What draws nodes and edges of a graph."""
-    return Batches(encoder("gcnconv"), graph, [], size)
+    return Graph(Data(x=x, edge_index=to_undirected(torch.from_numpy(edges))), "none")
 
 
 def within(values: torch.Tensor, exact: torch.Tensor, errors: float = 5.0) -> bool:
@@ -89,7 +62,7 @@ def test_subsets_are_uniform(degree, fanout):
 
 @pytest.mark.parametrize("count, size", [(40, 7), (5, 7)])
 def test_drawn_nodes_are_different_and_uniform(count, size):
-    batches = drawing(small(), size)
+    batches = Batches(encoder("gcnconv"), small(), [], size)
     draws = [torch.arange(count)[batches.draw(count)] for _ in range(1000)]
     assert all(part.unique().numel() == part.numel() <= min(count, size) for part in draws)
     times = torch.bincount(torch.cat(draws), minlength=count)
@@ -108,17 +81,17 @@ def test_a_drawn_operator_is_right_on_average(kind, weighted):
         upper = torch.rand(25, 25, generator=torch.Generator().manual_seed(1))
         row, column = graph.adjacency("raw").entries
         graph = graph.reweighted((upper + upper.T).numpy()[row, column])
-    exact, nodes = graph.adjacency(kind).csr.to_dense(), torch.tensor([4, 0, 17, 24])
-    hood, draws = neighbourhoods(graph, 3), []
+    exact, nodes = dense(graph.adjacency(kind)), torch.tensor([4, 0, 17, 24])
+    near, draws = neighbourhoods(graph), []
     for _ in range(100):
-        block, needed = hood.block(kind, nodes)
-        dense = torch.zeros(len(nodes), 25)
-        dense[:, needed] = block.adjacency.csr.to_dense()
+        block, needed = near.block(kind, nodes, 3)
+        drawn = torch.zeros(len(nodes), 25)
+        drawn[:, needed] = dense(block.adjacency)
         assert torch.equal(needed[block.outputs], nodes)
-        draws.append(dense)
+        draws.append(drawn)
     assert within(torch.stack(draws), exact[nodes])
-    block, needed = neighbourhoods(graph, 0).block(kind, nodes)
-    assert torch.allclose(block.adjacency.csr.to_dense(), exact[nodes][:, needed], atol=1e-6)
+    block, needed = near.block(kind, nodes, 0)
+    assert torch.allclose(dense(block.adjacency), exact[nodes][:, needed], atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", EDGED)
@@ -132,25 +105,15 @@ def test_a_view_with_all_neighbours_is_the_exact_one(kind, layers=3, data=SPARSE
             assert torch.allclose(exact, drawn, atol=1e-5)
 
 
+@pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_inference_by_layers_is_exact(kind, monkeypatch, data=SPARSE):
+def test_inference_by_layers_is_exact(kind, data, monkeypatch):
     graph, model = Graph(data, "none"), encoder(kind, layers=3, skip=kind != "dgi").train()
-    whole = infer(model, graph)
-    assert not model.training and torch.allclose(
-        whole, model(model.view(graph)).detach(), atol=1e-5
-    )
-    monkeypatch.setattr(inference, "CHUNK", 64)
-    monkeypatch.setattr(inference, "ON_DISK", 0)
-    assert torch.allclose(infer(model, graph), whole, atol=1e-5)
-
-
-@pytest.mark.parametrize("nodes", [[80, 3, 3, 0], []], ids=["few", "none"])
-@pytest.mark.parametrize("kind", EDGED)
-def test_scores_of_some_nodes_are_those_of_all(kind, nodes, monkeypatch, data=DENSE, chunk=16):
-    graph, model = Graph(data, "none"), encoder(kind, layers=3, skip=kind != "dgi")
-    whole, nodes = infer(model, graph), torch.tensor(nodes, dtype=torch.long)
-    monkeypatch.setattr(inference, "CHUNK", chunk)
-    assert torch.allclose(infer(model, graph, nodes), whole[nodes], atol=1e-5)
+    for chunk in (sampling.CHUNK, 64):
+        monkeypatch.setattr(sampling, "CHUNK", chunk)
+        found = infer(model, graph)
+        assert not model.training
+        assert torch.allclose(found, model(model.view(graph)).detach(), atol=1e-5)
 
 
 # ---- modularity ----
@@ -202,42 +165,3 @@ def test_one_batch_of_everything_is_full_batch(name, kind="gcnconv"):
         trainer.fit(method, task, max_episodes=1)
         scores.append(method.predict(task.target))
     assert torch.allclose(*scores, atol=1e-3)
-
-
-# ---- features on disk ----
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A graph in files as the shift ``file`` reads them, edges and features as arrays."""
-    data = make_graph(num_features=30)
-    for name, part in (("features", data.x), ("edges", data.edge_index), ("labels", data.y)):
-        np.save(tmp_path / f"{name}.npy", part.numpy())
-    return tmp_path
-
-
-def task_of(folder, mapped: bool) -> ShiftTask:
-    return shifts.find("file")(
-        path=str(folder), num_unseen=1, labels_per_class=5, num_val=20, num_test=30, mapped=mapped
-    )
-
-
-@pytest.mark.parametrize("features", ["none", "auto"])
-def test_features_on_disk_are_the_same_features(folder, features):
-    task, plain = task_of(folder, True), task_of(folder, False)
-    assert task.source.x.mapped and task.fingerprint() == plain.fingerprint()
-    graph, nodes = Graph(task.blind().target, features), torch.tensor([5, 80, 5])
-    assert torch.allclose(graph.x[nodes], Graph(plain.target, features).x[nodes], atol=1e-6)
-    for kind in EDGED[:1]:
-        model = encoder(kind).__class__(encoder(kind).spec, 30, 3)
-        exact = infer(model, Graph(plain.target, features))
-        assert torch.allclose(infer(model, graph), exact, atol=1e-5)
-        assert torch.allclose(infer(model, graph, nodes), exact[nodes], atol=1e-5)
-        assert torch.allclose(model(model.sample(graph, nodes, 0)), exact[nodes], atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["gcnconv", "sgconv", "mlp"])
-def test_features_on_disk_are_never_read_whole(folder, kind):
-    options = {"batch_size": 8} if kind == "sgconv" else {}
-    with pytest.raises(InputError, match="file.mapped: this method reads.*batch_size above 0"):
-        trainer.fit(make("erm", kind, **options), task_of(folder, True))

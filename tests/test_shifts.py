@@ -11,7 +11,6 @@ import pytest
 import scipy.sparse as sp
 import torch
 import written
-from scipy.sparse.csgraph import shortest_path
 from torch_geometric.data import Data
 from torch_geometric.utils import homophily, is_undirected
 from written import DATA, decided_by_its_seed, equal, overlap, refused
@@ -20,7 +19,6 @@ from graphgym_srnc import shifts
 from graphgym_srnc.data import catalogue, datasets
 from graphgym_srnc.data.block_model import class_shares, class_topics, dcsbm
 from graphgym_srnc.data.describe import describe
-from graphgym_srnc.plots.charts import shift_figure
 from graphgym_srnc.report.summary import show_shift
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.localized import personalised_pagerank
@@ -57,8 +55,7 @@ def saved(folder: Path, data: Data) -> str:
 # ---- any shift ----
 
 
-@pytest.mark.parametrize("classes, masked", [(6, 3), (3, 1)])
-def test_every_masked_set_once_before_any_twice(classes, masked):
+def test_every_masked_set_once_before_any_twice(classes=6, masked=3):
     labels, sets = [10 * c for c in range(classes)], list(combinations(range(classes), masked))
     expected = sorted([10 * c for c in chosen] for chosen in sets)
     turns = [
@@ -66,14 +63,10 @@ def test_every_masked_set_once_before_any_twice(classes, masked):
         for turn in range(2)
     ]
     assert all(sorted(turn) == expected for turn in turns)
-    assert classes == 3 or (turns[0] != expected and turns[0] != turns[1])  # in random order
+    assert turns[0] != expected and turns[0] != turns[1]  # in random order
 
 
 # ---- synthetic ----
-
-
-def test_synthetic_is_decided_by_its_seed_alone():
-    decided_by_its_seed(synthetic, mode="close_set", **SMALL)
 
 
 def test_synthetic_open_set_counts():
@@ -102,7 +95,8 @@ def test_sizes_of_a_random_split():
     assert (len(task.val), len(task.test)) == (125, 250)
 
 
-def test_close_set_differs_in_classes_and_words(tmp_path):
+def test_close_set_differs_in_classes_and_words():
+    decided_by_its_seed(synthetic, mode="close_set", **SMALL)
     task = synthetic(mode="close_set", shift=0.5, **SMALL)
     assert task.source is not task.target and not task.open_set and task.num_known == 5
     assert task.source.y[task.train].bincount().tolist() == [5] * 5
@@ -112,8 +106,6 @@ def test_close_set_differs_in_classes_and_words(tmp_path):
     assert task.oracle.source is task.target
     same = synthetic(mode="close_set", shift=0.0, **SMALL)
     assert torch.equal(same.source.y.bincount(), same.target.y.bincount())
-    shift_figure(describe(task)).savefig(tmp_path / "shift.png")
-    assert (tmp_path / "shift.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_dcsbm_has_the_asked_degree_and_homophily():
@@ -177,7 +169,6 @@ def test_planetoid_follows_the_paper(name, counts):
     local = localized(name=name, root=str(DATA), split_seed=2)
     assert (len(local.val), len(local.test), local.info["split"]) == (500, 1000, "public")
     assert not overlap(torch.cat([local.train, local.oracle.train]).unique(), local.val, local.test)
-    assert near(local.source, local.train) < near(local.source, local.oracle.train)
 
 
 def six_classes(**masks) -> Data:
@@ -290,19 +281,10 @@ def test_describe_counts_and_warns(tmp_path, capsys):
     summary = describe(own_file(path=path, labels_per_class=1, unseen=[2]))
     wanted = {"nodes": 12, "edges": 3, "isolated": 8, "labelled": 10, "classes": 3}
     assert summary["graphs"]["source"] | wanted == summary["graphs"]["source"]
-    assert summary["labels"] == {
-        "0": {"source": 1, "target": 4},
-        "1": {"source": 1, "target": 3},
-        "unseen 2": {"source": 0, "target": 3},
-    }
-    text = " ".join(summary["warnings"])
-    for part in (
-        "8 of 12 nodes have no edge",
-        "2 of 12 nodes have no label",
-        "1 self-loops",
-        "1 repeated",
-        "only 0 % of edges join",
-    ):
+    counts = {name: [*count.values()] for name, count in summary["labels"].items()}
+    assert counts == {"0": [1, 4], "1": [1, 3], "unseen 2": [0, 3]}
+    text, nodes = " ".join(summary["warnings"]), "of 12 nodes have no"
+    for part in (f"8 {nodes} edge", f"2 {nodes} label", "1 self-loops", "1 repeated", "only 0 %"):
         assert part in text
     show_shift(summary)
     assert "unseen 2" in capsys.readouterr().out
@@ -328,18 +310,7 @@ def photo(tmp_path_factory) -> dict[str, object]:
     }
 
 
-def near(graph: Data, nodes: torch.Tensor) -> float:
-    """Mean distance in edges between training nodes of the same class."""
-    shape = (graph.num_nodes,) * 2
-    links = sp.csr_matrix((np.ones(graph.num_edges), graph.edge_index.numpy()), shape=shape)
-    distance = shortest_path(links, unweighted=True, indices=nodes.numpy())[:, nodes.numpy()]
-    y = graph.y_true[nodes].numpy()
-    pairs = (y[:, None] == y) & ~np.eye(len(y), dtype=bool)
-    return float(np.minimum(distance, graph.num_nodes)[pairs].mean())
-
-
-@pytest.mark.parametrize("restart", [0.05, 0.5])
-def test_pagerank_is_the_solution_of_its_equation(restart):
+def test_pagerank_is_the_solution_of_its_equation(restart=0.05):
     edges = np.random.RandomState(0).randint(60, size=(2, 240))
     edges = np.unique(np.concatenate([edges, edges[::-1]], 1), axis=1)
     kept = (edges != 7).all(0) & (edges[0] != edges[1])  # node 7 is isolated
@@ -355,7 +326,6 @@ def test_pagerank_is_the_solution_of_its_equation(restart):
 
 def test_training_nodes_are_the_largest_in_pagerank(photo):
     task = localized(**photo, restart=0.2)
-    assert near(task.source, task.train) < 0.8 * near(task.source, task.oracle.train)
     seeds = torch.tensor(task.info["seeds"])
     share = personalised_pagerank(task.source.edge_index, 900, seeds, 0.2)
     for c, own in enumerate(share):
@@ -370,7 +340,7 @@ def test_localized_counts(photo):
     assert task.name == "localized/Photo" and task.source is task.target and not task.open_set
     sizes = [len(part) for part in (task.train, task.val, task.test, task.pool)]
     assert task.num_known == 4 and sizes == [40, 50, 200, 860]
-    assert task.info | {"split": "random", "restart": 0.1, "filled": 0} == task.info
+    assert task.info | {"split": "random", "restart": 0.1} == task.info
     oracle = task.oracle
     assert oracle.source.y[oracle.train].bincount().tolist() == [10] * 4 and not oracle.open_set
     assert torch.equal(oracle.val, task.val) and torch.equal(oracle.test, task.test)
@@ -383,8 +353,5 @@ def test_localized_counts(photo):
     assert masked.oracle.num_known == 4 and torch.equal(masked.oracle.train, oracle.train)
     assert (masked.blind().target.y >= 0).nonzero().view(-1).tolist() == masked.train.tolist()
     decided_by_its_seed(localized, **photo, num_unseen=1)
-
-
-def test_localized_refuses(photo):
     for key, value in {"restart": 0.0, "labels_per_class": 500, "unseen": [9]}.items():
         refused(f"localized.{key}", localized, **photo | {key: value})

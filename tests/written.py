@@ -26,9 +26,6 @@ OCNNC = {"citation-v1": 90, "dblp-v4": 72, "acm-v8": 81}
 WORDS = 12
 """Numbers of nodes and of words of the networks that :func:`citation` and :func:`ocnnc` write."""
 
-PERIODS = (60, 50, 50, 60, 40)
-"""Papers that :func:`all_of_them` gives ogbn-arxiv between the bounds of the paper's split."""
-
 
 def graph(num_nodes: int, num_classes: int, num_features: int = 40, seed: int = 0) -> Data:
     """A homophilous graph whose features tell the class; all labels visible."""
@@ -191,8 +188,8 @@ def all_of_them(folder: Path) -> Path:
     """Every data set that a shipped config names; returns ``folder``.
 
     The readers know the real sizes, so ``nodes`` and ``words`` of ``networks.CITATION`` and
-    ``networks.OCNNC``, and ``temporal.NODES`` have to be those of this module. Planetoid's files
-    have other checksums than the public ones.
+    ``networks.OCNNC`` have to be those of this module. Planetoid's files have other checksums than
+    the public ones.
     """
     for name, num_classes in (("Cora", 7), ("CiteSeer", 6), ("PubMed", 3)):
         planetoid(folder, name, num_classes)
@@ -201,7 +198,7 @@ def all_of_them(folder: Path) -> Path:
     citation(folder)
     ocnnc(folder)
     networks(folder)
-    years = np.repeat([2008, 2013, 2016, 2018, 2020], PERIODS)
+    years = np.repeat([2008, 2013, 2016, 2018, 2020], [60, 50, 50, 60, 40])
     papers = graph(len(years), 4, 16)
     order = np.random.RandomState(0).permutation(len(years))
     arxiv(

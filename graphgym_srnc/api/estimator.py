@@ -17,7 +17,6 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
-from graphgym_srnc import shifts
 from graphgym_srnc.api import parameters
 from graphgym_srnc.api.isolation import alone, plain
 from graphgym_srnc.backbones.features import feature_warnings
@@ -28,6 +27,7 @@ from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
 from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.shifts.given import from_data
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.diagnostics import judge
 from graphgym_srnc.train.model import TrainedModel, original_labels
@@ -197,7 +197,7 @@ class Estimator(BaseEstimator):
             own = getattr(source, "feature_names", None)
             names.check_features(own, getattr(target, "feature_names", None), "target: x")
             held_out = HELD_OUT if self._method.prior is None else 0.0
-            task, labels = shifts.from_data(
+            task, labels = from_data(
                 source, target, open_set=open_set, held_out=held_out, seed=shared["random_state"]
             )
             return task.to(getattr(source.x, "device", "cpu")), labels.tolist()

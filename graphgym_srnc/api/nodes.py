@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
-from graphgym_srnc import shifts
 from graphgym_srnc.api.estimator import Estimator
 from graphgym_srnc.api.isolation import plain
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.given import labels as labels_of
+from graphgym_srnc.shifts.given import unlabelled
 
 
 class OnNodes(ClassifierMixin, BaseEstimator):
@@ -70,7 +70,7 @@ class OnNodes(ClassifierMixin, BaseEstimator):
 
     @plain()
     def _checked(self, nodes: Sequence[int]) -> np.ndarray:
-        size, ids = shifts.unlabelled(self.graph).num_nodes, np.asarray(nodes)
+        size, ids = unlabelled(self.graph).num_nodes, np.asarray(nodes)
         if ids.shape[1:] == (1,):  # a column of samples
             ids = ids[:, 0]
         if ids.ndim != 1 or ids.dtype.kind not in "iu" or not np.isin(ids, np.arange(size)).all():

@@ -14,9 +14,8 @@ from graphgym_srnc.backbones.dgi import DGI, train_infomax
 from graphgym_srnc.backbones.encoder import ACTIVATIONS, Encoder, EncoderSpec, Layer
 from graphgym_srnc.backbones.features import FEATURES
 from graphgym_srnc.backbones.graph import Graph, prepare
-from graphgym_srnc.backbones.inference import infer
 from graphgym_srnc.backbones.layers import GAT, GCN, MLP, SAGE, SGC, GATDrop, GCNLayer
-from graphgym_srnc.backbones.sampling import Batches
+from graphgym_srnc.backbones.sampling import Batches, infer
 from graphgym_srnc.backbones.sparse import Sparse, dense
 from graphgym_srnc.backbones.view import Block, View
 from graphgym_srnc.core.plugins import entries, load
@@ -71,11 +70,7 @@ BACKBONES.data = dict.fromkeys(entries("backbones")) | {
 
 
 def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
-    """Build an encoder.
-
-    Args:
-        spec: the encoder specification.
-        in_dim, out_dim: number of features and of logits.
+    """Build an encoder from ``in_dim`` features to ``out_dim`` logits.
 
     Raises:
         InputError: the kind is unknown, or its layers do not support the width.

@@ -18,13 +18,7 @@ from graphgym_srnc.core import progress
 
 
 class DGI(MLP):
-    """Perceptron on the embedding of an :class:`Infomax` that was trained on the target graph.
-
-    Args:
-        spec: ``layers`` and ``hidden`` are those of the perceptron. ``base`` is the trained
-            :class:`Infomax`, which is frozen; None = an untrained one.
-        in_dim, out_dim: number of features and of logits.
-    """
+    """Perceptron on the embedding of a frozen :class:`Infomax`, ``spec.base``."""
 
     def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int) -> None:
         base = Infomax(in_dim, spec.hidden) if spec.base is None else copy.deepcopy(spec.base)
@@ -33,7 +27,7 @@ class DGI(MLP):
 
     @staticmethod
     def pretrain(spec: EncoderSpec, target: Graph) -> Infomax:
-        """Train the embedding that all encoders of a run share, as wide as their hidden layers."""
+        """Train the embedding that all encoders of a run share."""
         return train_infomax(target, hidden=spec.hidden)
 
     @torch.no_grad()
@@ -47,10 +41,6 @@ class Infomax(nn.Module):
     :math:`z_i` is the embedding of a node, :math:`\tilde z_i` that with shuffled features, and
     :math:`s = \sigma(\frac1V \sum_i z_i)`. The discriminator :math:`\sigma(z_i^\top M s)` is
     trained to accept :math:`z_i` and to reject :math:`\tilde z_i`.
-
-    Args:
-        in_dim: number of features :math:`F`.
-        hidden: width :math:`H` of the embedding.
     """
 
     def __init__(self, in_dim: int, hidden: int) -> None:
@@ -64,13 +54,10 @@ class Infomax(nn.Module):
     def forward(self, graph: Graph) -> Tensor:
         """Embedding of all nodes, ``[V, H]``."""
         block = Block(graph.adjacency("gcn"))
-        return self._activate(block.propagate(graph.whole_features(), self.weight))
+        return self._activate(block.propagate(graph.x, self.weight))
 
     def loss(self, graph: Graph, permutation: Tensor | None = None) -> Tensor:
-        """Cross-entropy of the discriminator, averaged over original and over shuffled nodes.
-
-        ``permutation`` ``[V]`` shuffles the features; None = a random one.
-        """
+        """Cross-entropy of the discriminator; ``permutation`` ``[V]`` is random by default."""
         if permutation is None:
             permutation = torch.randperm(graph.num_nodes, device=graph.device)
         # Both graphs share XW, the most expensive product, since they share the rows of X.
@@ -87,26 +74,13 @@ class Infomax(nn.Module):
 def train_infomax(
     graph: Graph, hidden: int = 512, steps: int = 300, patience: int = 20, lr: float = 1e-3
 ) -> Infomax:
-    """Train :class:`Infomax` on a graph with full-batch Adam.
+    """:class:`Infomax` with the weights of the lowest loss of full-batch Adam, in eval mode.
 
-    Args:
-        graph: the graph; labels are not used.
-        hidden: width of the embedding.
-        steps: maximum number of steps.
-        patience: stop after this number of steps without a lower loss.
-        lr: learning rate; there is no weight decay.
-
-    Returns:
-        The module with the weights of the lowest loss, in eval mode; ``module(graph)`` is the
-        embedding.
-
-    Raises:
-        FloatingPointError: the loss is not finite.
+    Training stops after ``patience`` steps without a lower loss.
     """
     model = Infomax(graph.num_features, hidden).to(graph.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
-    best = {name: weight.clone() for name, weight in model.state_dict().items()}
-    lowest, waited = math.inf, 0
+    best, lowest, waited = model.state_dict(), math.inf, 0
     for step in progress.steps(steps):
         loss = model.loss(graph)
         value = float(loss.detach())
@@ -114,9 +88,7 @@ def train_infomax(
             raise FloatingPointError(f"dgi: loss is {value} at step {step}")
         waited += 1
         if value < lowest:
-            lowest, waited = value, 0
-            for name, weight in model.state_dict().items():
-                best[name].copy_(weight)
+            best, lowest, waited = copy.deepcopy(model.state_dict()), value, 0
         if waited == patience:
             break
         optimizer.zero_grad()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc.backbones.features import FEATURES, Mapped
+from graphgym_srnc.backbones.features import FEATURES
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sampling import draw_view
 from graphgym_srnc.backbones.sparse import Sparse
@@ -38,14 +38,11 @@ class EncoderSpec:
         hidden: width :math:`H` of the hidden layers.
         dropout: dropout probability of the hidden layers.
         act: activation of the hidden layers.
-        heads: number of attention heads of ``gatconv`` and ``gatdrop``, which share the ``hidden``
-            units.
+        heads: number of attention heads, which share the ``hidden`` units.
         features: feature scaling, see :class:`Graph`.
-        skip: whether to add a linear map of a node's own hidden state to each layer except the
-            first.
+        skip: whether to add a linear map of a node's hidden state to each layer but the first.
         make: builds an encoder of another kind from ``(spec, in_dim, out_dim)``.
-        base: pretrained base of the encoder, set by :func:`graphgym_srnc.backbones.pretrained`, for
-            example a DGI.
+        base: pretrained base of the encoder, see :func:`graphgym_srnc.backbones.pretrained`.
 
     Raises:
         InputError: the value of a field is out of range.
@@ -64,10 +61,8 @@ class EncoderSpec:
 
     def __post_init__(self) -> None:
         # Custom layers may support other activations.
-        check(
-            EncoderSpec,
-            {key: value for key, value in vars(self).items() if key != "act" or self.make is None},
-        )
+        custom = {"act"} if self.make is not None else set()
+        check(EncoderSpec, {key: vars(self)[key] for key in vars(self).keys() - custom})
 
 
 class Encoder(nn.Module):
@@ -85,8 +80,7 @@ class Encoder(nn.Module):
     registered: bool = False
     """Whether the layers are registered elsewhere, so that the specification cannot build them."""
     local: bool = False
-    """Whether an output depends only on the node's own row, so that views can be indexed by node.
-    """
+    """Whether an output depends only on the node's own row."""
 
     def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int) -> None:
         super().__init__()
@@ -134,12 +128,8 @@ class Encoder(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Logits ``[n, out_dim]`` and last hidden state ``[n, H]`` of the nodes of a view.
 
-        The state is taken after activation and dropout; with one layer it is the logits.
-
-        Args:
-            view: the view to read.
-            between: function of the hidden state before the last layer, for example gradient
-                reversal.
+        The state is taken after activation and dropout; with one layer it is the logits. The last
+        layer reads ``between(state)``, for example with a reversed gradient.
         """
         out, hidden = self._run(view, between)
         return out, out if hidden is None else view.blocks[-1].root(hidden)
@@ -163,7 +153,7 @@ class Encoder(nn.Module):
             return _DroppedRelu.apply(out, p)
         return dropout(self.act(out), p)
 
-    def layer_output(self, i: int, hidden: Sparse | Tensor | Mapped, block: Block) -> Tensor:
+    def layer_output(self, i: int, hidden: Sparse | Tensor, block: Block) -> Tensor:
         """Output of layer i and its skip connection for input ``[n_in, K]``, not activated."""
         out = self.layers[i](hidden, block)
         if i > 0 and self.skips:
@@ -174,10 +164,7 @@ class Encoder(nn.Module):
 class Layer(nn.Module):
     """Base class of layers: a weight ``[in_dim, out_dim]`` (Glorot uniform) and a zero bias.
 
-    Args:
-        in_dim, out_dim: width of the input and of the output.
-        spec: the encoder specification.
-        last: whether this is the output layer.
+    ``last`` tells whether this is the output layer.
     """
 
     def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
@@ -189,18 +176,14 @@ class Layer(nn.Module):
 def dropout(h: Tensor, p: float) -> Tensor:
     """Zero each entry with probability ``p``, rounded to 1/256, and rescale the others.
 
-    One random byte per entry is generated, eight at a time. On the CPU this is seven times faster
-    than torch's dropout.
+    On the CPU this is seven times faster than torch's dropout.
     """
     cut = _cut(p)
     return h * _drawn_scale(h, cut) if cut else h
 
 
 class _DroppedRelu(torch.autograd.Function):
-    """``dropout(relu(h), p)`` whose backward pass needs only the result.
-
-    The separate functions would allocate and keep three matrices of this size.
-    """
+    """``dropout(relu(h), p)``, which keeps one matrix of this size instead of three."""
 
     @staticmethod
     def forward(ctx, h: Tensor, p: float) -> Tensor:

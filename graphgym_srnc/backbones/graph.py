@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones.features import FEATURES, SPARSE_BELOW, Mapped, scaled_features
+from graphgym_srnc.backbones.features import FEATURES, SPARSE_BELOW, scaled_features
 from graphgym_srnc.backbones.sparse import Sparse, dense
 from graphgym_srnc.data import edges
 from graphgym_srnc.errors import InputError
@@ -20,15 +20,7 @@ _prepared: weakref.WeakValueDictionary[tuple[int, str], Graph] = weakref.WeakVal
 
 
 def prepare(data: Data, features: str = "row") -> Graph:
-    """Cached :class:`Graph` of a ``Data`` object.
-
-    Args:
-        data: the graph.
-        features: feature scaling, see :class:`Graph`.
-
-    Raises:
-        InputError: ``features`` is unknown.
-    """
+    """Cached :class:`Graph` of a ``Data`` object."""
     # The Graph keeps a reference to its data, so the id of the data stays unique meanwhile.
     graph = _prepared.get((id(data), features))
     if graph is None:
@@ -41,8 +33,7 @@ class Graph:
 
     Args:
         data: a graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``. Edges are read as
-            undirected and unweighted, without self-loops. If ``x`` has the attribute ``mapped``, it
-            stays on disk, see :class:`graphgym_srnc.backbones.features.Mapped`.
+            undirected and unweighted, without self-loops.
         features: ``row`` (divide each row by its sum of absolute values), ``l2`` (divide by its
             Euclidean length), ``auto`` (``l2``, and dense features are centred first) or ``none``.
 
@@ -54,11 +45,7 @@ class Graph:
         if features not in FEATURES:
             raise InputError("features", features, ", ".join(FEATURES))
         self.data, self.num_nodes, self.device = data, data.num_nodes, data.edge_index.device
-        self.x: Sparse | Tensor | Mapped = (
-            Mapped(data.x, features, self.device)
-            if getattr(data.x, "mapped", False)
-            else scaled_features(data.x, features)
-        )
+        self.x = scaled_features(data.x, features)
         self._operators: dict[str, Sparse] = {}
         self._products: dict[tuple[str, int], Sparse | Tensor] = {}
 
@@ -90,16 +77,11 @@ class Graph:
             # A is not cached here, to save memory on large graphs that need one operator only.
             raw = self._operators.get("raw")
             matrix = raw.matrix if raw else _read_edges(self.data.edge_index, self.num_nodes)
-            made = matrix if kind == "raw" else _OPERATORS[kind](matrix)
-            self._operators[kind] = Sparse(made, self.device)
+            self._operators[kind] = Sparse(_operator(matrix, kind), self.device)
         return self._operators[kind]
 
     def reweighted(self, weight: np.ndarray) -> Graph:
-        """The same graph with edge weights; features are shared.
-
-        Args:
-            weight: weight of each entry of :math:`A` in row order, ``[2m]``.
-        """
+        """The same graph with a weight of each entry of :math:`A` in row order, ``[2m]``."""
         raw = self.adjacency("raw").matrix
         return self.rewired(sp.csr_array((weight, raw.indices, raw.indptr), shape=raw.shape))
 
@@ -109,27 +91,10 @@ class Graph:
         other._operators, other._products = {"raw": Sparse(matrix, self.device)}, {}
         return other
 
-    def whole_features(self) -> Sparse | Tensor:
-        """Features ``[V, F]`` in memory.
-
-        Raises:
-            InputError: the features are on disk.
-        """
-        return self.x.refuse() if isinstance(self.x, Mapped) else self.x
-
     def propagated(self, kind: str, power: int = 1) -> Sparse | Tensor:
-        r"""Propagated features :math:`\hat A^k X`, ``[V, F]``, cached.
-
-        Args:
-            kind: operator :math:`\hat A`, see :meth:`adjacency`.
-            power: :math:`k`.
-
-        Raises:
-            InputError: the features are on disk.
-        """
+        r"""Propagated features :math:`\hat A^k X`, ``[V, F]``, for ``power`` :math:`k`; cached."""
         if (kind, power) not in self._products:
-            features = self.whole_features()
-            x = features.matrix if isinstance(features, Sparse) else features.cpu().numpy()
+            x = self.x.matrix if isinstance(self.x, Sparse) else self.x.cpu().numpy()
             for _ in range(power):
                 x = self.adjacency(kind).matrix @ x
             if sp.issparse(x):
@@ -152,19 +117,13 @@ def _read_edges(edge_index: Tensor, num_nodes: int) -> sp.csr_array:
     return sp.csr_array((ones, column, indptr.astype(integer)), shape=(num_nodes, num_nodes))
 
 
-def _with_loops(a: sp.csr_array) -> sp.csr_array:
-    return (a + sp.eye_array(a.shape[0], dtype=np.float32, format="csr")).tocsr()
-
-
-def _normalised(a: sp.csr_array) -> sp.csr_array:
-    a = _with_loops(a)
-    scale = sp.diags_array(np.asarray(a.sum(1), dtype=np.float32).ravel() ** -0.5)
-    return (scale @ a @ scale).tocsr()
-
-
-def _mean(a: sp.csr_array) -> sp.csr_array:
+def _operator(a: sp.csr_array, kind: str) -> sp.csr_array:
+    if kind in ("gcn", "loops"):
+        a = (a + sp.eye_array(a.shape[0], dtype=np.float32, format="csr")).tocsr()
     total = np.asarray(a.sum(1), dtype=np.float32).ravel()
-    return (sp.diags_array(1 / np.where(total > 0, total, 1)) @ a).tocsr()
-
-
-_OPERATORS = {"gcn": _normalised, "mean": _mean, "loops": _with_loops}
+    if kind == "gcn":
+        scale = sp.diags_array(total**-0.5)
+        a = (scale @ a @ scale).tocsr()
+    if kind == "mean":
+        a = (sp.diags_array(1 / np.where(total > 0, total, 1)) @ a).tocsr()
+    return a

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, Layer, dropout
-from graphgym_srnc.backbones.features import Mapped
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.backbones.view import Block, View
@@ -60,7 +59,7 @@ class MLP(Encoder):
 
     layer, local = LinearLayer, True
 
-    def inputs(self, graph: Graph) -> Sparse | Tensor | Mapped:
+    def inputs(self, graph: Graph) -> Sparse | Tensor:
         """Input of the first layer for all nodes, ``[V, in_dim]``."""
         return graph.x
 
@@ -92,8 +91,7 @@ class GATLayer(Layer):
     Hidden layers concatenate ``spec.heads`` heads. The output layer averages ``last_heads`` heads.
     """
 
-    last_heads = 1
-    attention_dropout = 0.0
+    last_heads, drops = 1, False
 
     def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
         self.heads = self.last_heads if last else spec.heads
@@ -103,6 +101,7 @@ class GATLayer(Layer):
         super().__init__(in_dim, width, spec, last)
         if last:
             self.bias = nn.Parameter(torch.zeros(out_dim))
+        self.attention_dropout = spec.dropout if self.drops else 0.0
         shape = (self.heads, width // self.heads)
         self.target, self.neighbour = (
             nn.Parameter(nn.init.xavier_uniform_(torch.empty(shape))) for _ in range(2)
@@ -137,11 +136,7 @@ class GAT(Encoder):
 class GATDropLayer(GATLayer):
     """:class:`GATLayer` with dropout ``spec.dropout`` of the attention weights."""
 
-    last_heads = 2
-
-    def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
-        super().__init__(in_dim, out_dim, spec, last)
-        self.attention_dropout = spec.dropout
+    last_heads, drops = 2, True
 
 
 class GATDrop(GAT):
@@ -153,14 +148,10 @@ class GATDrop(GAT):
 
     layer = GATDropLayer
 
-    def layer_output(self, i: int, hidden: Sparse | Tensor | Mapped, block: Block) -> Tensor:
+    def layer_output(self, i: int, hidden: Sparse | Tensor, block: Block) -> Tensor:
         if i == 0 and self.training:
-            p = self.spec.dropout
-            hidden = (
-                _Dropped(hidden, p)
-                if isinstance(hidden, Sparse)
-                else dropout(cast(Tensor, hidden), p)
-            )
+            drop = _Dropped if isinstance(hidden, Sparse) else dropout
+            hidden = drop(cast(Any, hidden), self.spec.dropout)
         return super().layer_output(i, hidden, block)
 
 

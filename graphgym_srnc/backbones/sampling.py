@@ -1,4 +1,4 @@
-"""Neighbour sampling and mini-batches: views whose operators are unbiased estimates."""
+"""Mini-batches: sampled nodes and neighbours for training, and exact inference layer by layer."""
 
 from __future__ import annotations
 
@@ -17,51 +17,45 @@ from graphgym_srnc.backbones.view import Block, View
 if TYPE_CHECKING:
     from graphgym_srnc.backbones.encoder import Encoder
 
-Rows = slice | np.ndarray
-"""Nodes as a range or as ids ``[n]``."""
-
 Share = Callable[[Callable[["torch.Generator | None"], Tensor]], Tensor]
 """This process's part of a draw, see :func:`graphgym_srnc.core.parallel.share`."""
 
-_neighbourhoods: WeakKeyDictionary[Graph, dict[int, Neighbourhoods]] = WeakKeyDictionary()
+CHUNK = 2**20
+"""Number of nodes and edges that inference processes at a time."""
+
+_neighbourhoods: WeakKeyDictionary[Graph, Neighbourhoods] = WeakKeyDictionary()
 
 
 def draw_view(
     graph: Graph, kind: str, layers: int, nodes: Tensor, fanout: int, precompute: bool
 ) -> View:
-    r"""View of :func:`.view.make_view`, with at most ``fanout`` neighbours per node and layer.
+    r"""View of :func:`.view.make_view` with at most ``fanout`` neighbours per node and layer.
 
-    With ``precompute`` and dense features in memory, :math:`\hat A X` of the first layer is exact.
+    With ``precompute`` and dense features, :math:`\hat A X` of the first layer is exact.
     """
     blocks: list[Block] = []
     needed, position = nodes.cpu().unique(return_inverse=True)
     for layer in reversed(range(layers)):
         if layer == 0 and precompute and isinstance(graph.x, Tensor):
-            blocks.append(propagated_block(graph, kind, needed))
+            blocks.append(_first_block(graph, kind, needed))
         else:
-            block, needed = neighbourhoods(graph, fanout).block(kind, needed)
+            block, needed = neighbourhoods(graph).block(kind, needed, fanout)
             blocks.append(block)
     blocks[0] = blocks[0].rows(position.to(graph.device))
     return View(graph.x[needed.to(graph.device)], blocks[::-1])
 
 
-def propagated_block(graph: Graph, kind: str, nodes: Tensor) -> Block:
+def _first_block(graph: Graph, kind: str, nodes: Tensor) -> Block:
     r"""Exact block of a first layer, which reads :math:`\hat A X` and the nodes' own rows."""
     product = graph.propagated(kind)[nodes.to(graph.device)]
     return Block(None, torch.arange(len(nodes), device=graph.device), product)
 
 
-def ids(nodes: Rows) -> np.ndarray:
-    """Ids ``[n]`` of some nodes."""
-    return np.arange(nodes.start, nodes.stop) if isinstance(nodes, slice) else nodes
-
-
-def neighbourhoods(graph: Graph, fanout: int) -> Neighbourhoods:
+def neighbourhoods(graph: Graph) -> Neighbourhoods:
     """Cached :class:`Neighbourhoods` of a graph."""
-    made = _neighbourhoods.setdefault(graph, {})
-    if fanout not in made:
-        made[fanout] = Neighbourhoods(graph, fanout)
-    return made[fanout]
+    if graph not in _neighbourhoods:
+        _neighbourhoods[graph] = Neighbourhoods(graph)
+    return _neighbourhoods[graph]
 
 
 class Neighbourhoods:
@@ -71,100 +65,51 @@ class Neighbourhoods:
     :math:`\hat A_{ij}` of the full operator becomes :math:`\frac{d_i}{k_i} \hat A_{ij}` or 0.
     Self-loops are always kept. So :math:`\mathbb E[\hat A' H] = \hat A H`. Each layer is sampled
     independently, so products of operators are unbiased too.
-
-    Args:
-        graph: the graph; its full operators are never computed.
-        fanout: :math:`k`; 0 = all neighbours.
     """
 
-    def __init__(self, graph: Graph, fanout: int) -> None:
-        raw = graph.adjacency("raw").matrix
-        self.fanout, self.device = fanout, graph.device
-        self.indptr, self.indices, self.weight = raw.indptr, raw.indices, raw.data
-        self.rows = torch.from_numpy(raw.indptr)
+    def __init__(self, graph: Graph) -> None:
+        self.matrix, self.device = graph.adjacency("raw").matrix, graph.device
         # Position of each node among the inputs of a block; -1 between calls.
         self._place = torch.full((graph.num_nodes,), -1)
-        self.degree = np.diff(raw.indptr)
-        self.total_weight = np.asarray(raw.sum(1), dtype=np.float32).ravel()
+        self.degree = np.diff(self.matrix.indptr)
+        self.total_weight = np.asarray(self.matrix.sum(1), dtype=np.float32).ravel()
         self.scale = (self.total_weight + 1) ** np.float32(-0.5)
 
-    def block(self, kind: str, nodes: Tensor) -> tuple[Block, Tensor]:
-        """Block of an operator for some output nodes, and the ids of its input nodes.
-
-        Args:
-            kind: see :meth:`graphgym_srnc.backbones.graph.Graph.adjacency`.
-            nodes: distinct output nodes ``[n]``, which are the first input nodes.
-        """
-        drawn_for, drawn = draw_neighbours(self.rows, nodes, self.fanout)
-        neighbour = torch.from_numpy(self.indices[drawn.numpy()]).long()
-        place = self._place
+    def block(self, kind: str, nodes: Tensor, fanout: int) -> tuple[Block, Tensor]:
+        """Block for distinct output nodes ``[n]``, and its input nodes, which begin with them."""
+        raw, place = self.matrix, self._place
+        drawn_for, drawn = draw_neighbours(torch.from_numpy(raw.indptr), nodes, fanout)
+        row, entry = drawn_for.numpy(), drawn.numpy()
+        neighbour = torch.from_numpy(raw.indices[entry]).long()
         place[nodes] = torch.arange(len(nodes))
         new = neighbour[place[neighbour] < 0].unique()
         place[new] = len(nodes) + torch.arange(len(new))
         needed, column = torch.cat([nodes, new]), place[neighbour].numpy()
         place[needed] = -1
-        inputs, row, entry = needed.numpy(), drawn_for.numpy(), drawn.numpy()
-        wanted, count = inputs[: len(nodes)], np.bincount(row, minlength=len(nodes))
-        multiplicity = (self.degree[wanted] / np.maximum(count, 1)).astype(np.float32)[row]
-        value = self._values(kind, multiplicity, entry, inputs[row], inputs[column])
-        loops = self._loops(kind, wanted)
-        if loops is not None:
+
+        inputs, wanted = needed.numpy(), nodes.numpy()
+        count = np.bincount(row, minlength=len(nodes))
+        # Neighbours that each entry represents; attention reads no other weight.
+        value = (self.degree[wanted] / np.maximum(count, 1)).astype(np.float32)[row]
+        if kind != "loops":
+            value = value * raw.data[entry]
+        if kind == "gcn":
+            value = value * self.scale[inputs[row]] * self.scale[inputs[column]]
+        if kind == "mean":
+            value = value / self.total_weight[inputs[row]]
+        if kind in ("gcn", "loops"):
+            loops = self.scale[wanted] ** 2 if kind == "gcn" else np.ones_like(self.scale[wanted])
             value = np.concatenate([value, loops])
             row, column = (np.concatenate([i, np.arange(len(wanted))]) for i in (row, column))
         matrix = sp.csr_array((value, (row, column)), shape=(len(wanted), len(inputs)))
         outputs = torch.arange(len(wanted), device=self.device)
         return Block(Sparse(matrix, self.device), outputs, drawn=True), needed
 
-    def entries(self, nodes: Rows) -> Rows:
-        """Positions in :math:`A` of the neighbours of some nodes."""
-        if isinstance(nodes, slice):
-            return slice(self.indptr[nodes.start], self.indptr[nodes.stop])
-        count = self.degree[nodes]
-        first = self.indptr[nodes] - (np.cumsum(count) - count)
-        return np.repeat(first, count) + np.arange(count.sum())
-
-    def product(self, kind: str, nodes: Rows, state: Tensor) -> Tensor:
-        r"""Rows of :math:`\hat A H` with all neighbours, ``[n, K]``, for states ``[V, K]``."""
-        entries, every, count = self.entries(nodes), ids(nodes), self.degree[nodes]
-        column, row = self.indices[entries], np.repeat(every, count)
-        value = self._values(kind, np.ones(len(row), dtype=np.float32), entries, row, column)
-        indptr = np.concatenate([[0], np.cumsum(count)]).astype(self.indptr.dtype)
-        matrix = sp.csr_array((value, column, indptr), shape=(len(every), len(state)))
-        out = Sparse(matrix, self.device) @ state
-        loops = self._loops(kind, every)
-        if loops is not None:
-            own = nodes if isinstance(nodes, slice) else torch.from_numpy(nodes).to(self.device)
-            out += torch.from_numpy(loops).to(out)[:, None] * state[own]
-        return out
-
-    def _values(
-        self, kind: str, multiplicity: np.ndarray, entry: Rows, row: np.ndarray, column: np.ndarray
-    ) -> np.ndarray:
-        """Values of an operator at entries of A, times the neighbours that each represents."""
-        if kind == "loops":
-            return multiplicity  # attention ignores weights but needs the number of neighbours
-        value = multiplicity * self.weight[entry]
-        if kind == "gcn":
-            return value * self.scale[row] * self.scale[column]
-        return value / self.total_weight[row] if kind == "mean" else value
-
-    def _loops(self, kind: str, nodes: np.ndarray) -> np.ndarray | None:
-        """Self-loop weights of nodes ``[n]``, or None if the operator has no self-loops."""
-        if kind == "gcn":
-            return self.scale[nodes] ** 2
-        return np.ones(len(nodes), dtype=np.float32) if kind == "loops" else None
-
 
 def draw_neighbours(indptr: Tensor, nodes: Tensor, fanout: int) -> tuple[Tensor, Tensor]:
-    """Sample entries of CSR rows uniformly without replacement, with torch's generator.
+    """Sample at most ``fanout`` entries (0 = all) of CSR rows ``[n]`` without replacement.
 
-    Args:
-        indptr: row boundaries, ``[V + 1]``.
-        nodes: ids of the rows, ``[n]``.
-        fanout: maximum number of entries per row; 0 = all.
-
-    Returns:
-        The position in ``nodes`` and the entry of each sample, both ``[E]``, sorted by position.
+    Returns the position in ``nodes`` and the entry of each sample, both ``[E]``, sorted.
     """
     start = indptr[nodes].long()
     degree = indptr[nodes + 1].long() - start
@@ -178,11 +123,8 @@ def draw_neighbours(indptr: Tensor, nodes: Tensor, fanout: int) -> tuple[Tensor,
 
 
 def _subsets(size: Tensor, count: int) -> Tensor:
-    """Random subset ``[n, count]`` of ``range(size)`` for each size ``[n]`` above ``count``.
-
-    Floyd's algorithm (Bentley and Floyd, CACM 1987) on all rows at once takes time :math:`O(n k^2)`
-    for a count :math:`k`, independent of the sizes.
-    """
+    """Random subset ``[n, count]`` of ``range(size)`` for each size ``[n]`` above ``count``."""
+    # Floyd's algorithm (Bentley and Floyd, CACM 1987), whose time is independent of the sizes.
     last = size[:, None] - count + torch.arange(count)
     drawn = (torch.rand(last.shape, dtype=torch.float64) * (last + 1)).long()
     for i in range(1, count):
@@ -195,8 +137,7 @@ class Batches:
     """Views of sampled nodes, one for each gradient step.
 
     Args:
-        encoder: makes the views.
-        graph: the graph that contains the nodes.
+        encoder, graph: the encoder that makes the views, and the graph.
         parts: sets of node ids, each ``[n_i]``; a view contains the nodes of all sets in order.
         size: number of nodes sampled from each set per step; 0 = full batch.
         fanout: number of neighbours sampled per node and layer; 0 = all.
@@ -238,25 +179,19 @@ class Batches:
         return self.encoder.sample(self.graph, nodes, self.fanout)
 
     def draw(self, count: int) -> Tensor | slice:
-        """Sample at most ``size`` of ``range(count)`` uniformly.
-
-        If ``count`` is very large, sampling is with replacement and duplicates are removed.
-        """
+        """Sample at most ``size`` of ``range(count)`` uniformly."""
         if count <= self.size and self.alone:
             return slice(None)
         size, device = self.size, self.graph.device
         if count < 32 * size:
             return self.share(lambda g: torch.randperm(count, generator=g, device=device)[:size])
+        # With replacement, which is fast and rarely draws a node twice.
         return self.share(
             lambda g: torch.randint(count, (size,), generator=g, device=device).unique()
         )
 
     def draw_edges(self, count: int) -> Tensor:
-        """Sample edges uniformly with replacement, in either direction.
-
-        Returns:
-            Both ends of the edges, ``[2, count]``; ``[2, 0]`` for a graph without edges.
-        """
+        """Ends ``[2, count]`` of edges sampled with replacement; ``[2, 0]`` if there is none."""
         raw = self.graph.adjacency("raw").matrix
         size = (count if raw.nnz else 0,)
         drawn = self.share(lambda g: torch.randint(max(raw.nnz, 1), size, generator=g))
@@ -264,3 +199,50 @@ class Batches:
         entry = drawn.numpy().astype(raw.indptr.dtype)
         ends = np.searchsorted(raw.indptr, entry, side="right") - 1, raw.indices[entry]
         return torch.from_numpy(np.stack(ends).astype(np.int64)).to(self.graph.device)
+
+
+@torch.no_grad()
+def infer(
+    encoder: Encoder,
+    graph: Graph,
+    *,
+    rank: int = 0,
+    world: int = 1,
+    exchange: Callable[[Tensor, list[int]], object] = lambda rows, cuts: None,
+) -> Tensor:
+    """Exact logits ``[V, K]`` in eval mode, layer by layer to save memory.
+
+    Process ``rank`` of ``world`` computes some rows; ``exchange`` fills in those of the others, see
+    :func:`graphgym_srnc.core.parallel.exchange`.
+    """
+    encoder.eval()
+    if encoder.local:
+        whole, nodes = encoder.view(graph), torch.arange(graph.num_nodes, device=graph.device)
+        parts = (View(whole.x[some], whole.blocks) for some in nodes.split(CHUNK // 16))
+        return torch.cat([encoder(part) for part in parts])
+
+    near, kind = neighbourhoods(graph), encoder.operator
+    ends = np.cumsum(near.degree + 1)
+    inner = np.searchsorted(ends, ends[-1] * np.arange(1, world) / world)
+    cuts = [0, *inner.tolist(), graph.num_nodes]
+    begin, end = cuts[rank : rank + 2]
+    chunks = np.searchsorted(ends, np.arange(CHUNK, ends[-1], CHUNK)) + 1
+    places = [begin, *chunks[(begin < chunks) & (chunks < end)].tolist(), end]
+    hidden: Sparse | Tensor = graph.x
+    for i, width in enumerate(encoder.widths[1:]):
+        out = torch.empty(graph.num_nodes, width, device=graph.device)
+        for rows in map(slice, places, places[1:]):
+            nodes = torch.arange(rows.start, rows.stop)
+            if not encoder.precompute or isinstance(hidden, Sparse):
+                block, needed = near.block(kind, nodes, 0)
+                state: Sparse | Tensor = hidden[needed.to(graph.device)]
+            elif i == 0:
+                block, state = _first_block(graph, kind, nodes), hidden[rows]
+            else:
+                # More rows are read than written, so the product is computed before the weights.
+                block, state = Block(None, rows, graph.adjacency(kind)[rows] @ hidden), hidden
+            result = encoder.layer_output(i, state, block)
+            out[rows] = result if i == len(encoder.layers) - 1 else encoder.act(result)
+        exchange(out, cuts)
+        hidden = out
+    return cast(Tensor, hidden)

@@ -14,14 +14,11 @@ from torch.nn import functional as F
 
 
 class Parts(NamedTuple):
-    """CSR arrays of a matrix ``[R, C]`` on its device."""
+    """CSR arrays of a matrix on its device: ``[R + 1]``, ``[nnz]`` and ``[nnz]``."""
 
     starts: Tensor
-    """Position of the first entry of each row, and the number of entries, ``[R + 1]``."""
     columns: Tensor
-    """Column of each entry, ``[nnz]``."""
     values: Tensor
-    """Value of each entry, ``[nnz]``."""
     shape: tuple[int, int]
 
     def csr(self) -> Tensor:
@@ -45,11 +42,6 @@ class Sparse:
         self.shape, self.nnz = self.matrix.shape, self.matrix.nnz
         self.device = torch.device(device)
         self._repeated: dict[int, Sparse] = {}
-
-    @property
-    def csr(self) -> Tensor:
-        """The matrix as a torch CSR tensor."""
-        return self.parts.csr()
 
     @property
     def entries(self) -> tuple[np.ndarray, np.ndarray]:
@@ -79,11 +71,7 @@ class Sparse:
         return torch.from_numpy(numbered.T.tocsr().data).to(self.device)
 
     def repeated(self, times: int) -> Sparse:
-        r"""Kronecker product :math:`S \otimes I` ``[R * times, C * times]``, cached.
-
-        It applies this matrix to several attention heads at once: states ``[C, times * K]`` are
-        reshaped to ``[C * times, K]``.
-        """
+        r"""Kronecker product :math:`S \otimes I` ``[R * times, C * times]``, cached."""
         if times == 1:
             return self
         if times not in self._repeated:
@@ -97,21 +85,12 @@ class Sparse:
     def softmax(self, scores: Tensor, counts: bool = False) -> Tensor:
         """Softmax of scores ``[nnz]`` over the entries of each row; no row may be empty.
 
-        Args:
-            scores: score of each entry, ``[nnz]``.
-            counts: whether the value of an entry is its multiplicity.
+        With ``counts``, the value of an entry is its multiplicity.
         """
         return _Softmax.apply(scores, self, counts)
 
     def weighted(self, values: Tensor, dense: Tensor) -> Tensor:
-        """Product ``[R, K]`` of a matrix with this sparsity pattern and a dense matrix.
-
-        The result has a gradient for both operands.
-
-        Args:
-            values: value of each entry, ``[nnz]``.
-            dense: the dense matrix, ``[C, K]``.
-        """
+        """Product ``[R, K]`` with other values ``[nnz]``, with a gradient for both operands."""
         return _Weighted.apply(values, dense, self)
 
     def __getitem__(self, rows: Tensor | slice) -> Sparse:
@@ -148,11 +127,8 @@ class _Weighted(torch.autograd.Function):
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
         matrix, (values, dense) = ctx.matrix, ctx.saved_tensors
         turned = matrix.transposed._replace(values=values.index_select(0, matrix.by_column))
-        return (
-            _products_of_rows(matrix, gradient.contiguous(), dense.contiguous()),
-            _multiply(turned, gradient),
-            None,
-        )
+        products = _products_of_rows(matrix, gradient.contiguous(), dense.contiguous())
+        return products, _multiply(turned, gradient), None
 
 
 class _Softmax(torch.autograd.Function):
@@ -195,8 +171,7 @@ def _multiply(parts: Parts, dense: Tensor) -> Tensor:
 def _products_of_rows(matrix: Sparse, left: Tensor, right: Tensor) -> Tensor:
     """Dot product of rows i of ``left`` and j of ``right`` for each entry (i, j), ``[nnz]``."""
     if left.is_cuda:
-        left, right = left[matrix.rows], right[matrix.parts.columns]
-        return (left * right).sum(1)
+        return (left[matrix.rows] * right[matrix.parts.columns]).sum(1)
     zeros = matrix.parts._replace(values=left.new_zeros(matrix.nnz)).csr()
     return torch.sparse.sampled_addmm(zeros, left, right.T).values()
 

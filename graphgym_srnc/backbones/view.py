@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphgym_srnc.backbones.features import Mapped
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
 
@@ -25,8 +24,7 @@ class Block:
         outputs: positions of the output nodes among the input nodes, ``[n_out]``; None = all, in
             order.
         product: precomputed :math:`\hat A X`, ``[n_out, F]``, if it is constant and cheaper.
-        drawn: whether an entry may represent several neighbours, see
-            :class:`graphgym_srnc.backbones.sampling.Neighbourhoods`.
+        drawn: whether an entry may represent several sampled neighbours.
     """
 
     adjacency: Sparse | None = None
@@ -65,31 +63,14 @@ class Block:
 class View:
     """Features and blocks that an encoder needs for some nodes, starting with the first layer."""
 
-    x: Sparse | Tensor | Mapped
+    x: Sparse | Tensor
     blocks: list[Block]
 
 
-SPARSE_ENTRY = 2.0
-"""Time per sparse entry in a product, relative to a dense entry."""
-
-
-def _cost(matrix: Sparse | Tensor) -> float:
-    """Time of a product with the matrix, in units of sparse entries."""
-    return matrix.nnz if isinstance(matrix, Sparse) else matrix.numel() / SPARSE_ENTRY
-
-
 def make_view(graph: Graph, kind: str, layers: int, nodes: Tensor | None, precompute: bool) -> View:
-    r"""View for a stack of message-passing layers with all neighbours of some nodes.
+    r"""View for a stack of layers with all neighbours of ``nodes`` ``[n]``; None = all nodes.
 
-    Args:
-        graph: the graph.
-        kind: an operator of :meth:`graphgym_srnc.backbones.graph.Graph.adjacency`.
-        layers: number of layers, one block each.
-        nodes: ids of the output nodes, ``[n]``; None = the whole graph.
-        precompute: whether the first layer may use a precomputed :math:`\hat A X`.
-
-    Raises:
-        InputError: the features are on disk.
+    With ``precompute`` the first layer may use a precomputed :math:`\hat A X`.
     """
     full = graph.adjacency(kind)
     if nodes is None:
@@ -98,7 +79,7 @@ def make_view(graph: Graph, kind: str, layers: int, nodes: Tensor | None, precom
         # features precomputing saves one product.
         if precompute and not isinstance(graph.x, Sparse):
             blocks[0].product = graph.propagated(kind)
-        return View(graph.whole_features(), blocks)
+        return View(graph.x, blocks)
 
     blocks, wanted = [], nodes.cpu().numpy()
     for layer in reversed(range(layers)):
@@ -107,11 +88,10 @@ def make_view(graph: Graph, kind: str, layers: int, nodes: Tensor | None, precom
         if layer == 0 and precompute:
             product = graph.propagated(kind)[torch.from_numpy(wanted).to(graph.device)]
             # For few nodes, rows of AX cost less than the rows of X of all their neighbours. For
-            # many nodes, shared neighbours make reading X cheaper.
-            if (
-                not isinstance(graph.x, Sparse)
-                or _cost(product) < graph.x.matrix[needed].nnz + rows.nnz
-            ):
+            # many nodes, shared neighbours make reading X cheaper. A sparse entry costs as much as
+            # two dense ones.
+            cost = product.nnz if isinstance(product, Sparse) else product.numel() / 2
+            if isinstance(graph.x, Tensor) or cost < graph.x.matrix[needed].nnz + rows.nnz:
                 blocks.append(Block(Sparse(rows, graph.device), None, product))
                 break
         outputs = torch.from_numpy(np.searchsorted(needed, wanted)).to(graph.device)

@@ -191,7 +191,7 @@ class ShiftTask(LabelSpace):
         return self.train.device
 
     def to(self, device: torch.device | str) -> "ShiftTask":
-        """The task with graphs and index sets moved to a device; features on disk are not moved.
+        """The task with graphs and index sets moved to a device.
 
         Tensors of inference mode, which cannot be trained on, are copied.
         """
@@ -202,7 +202,7 @@ class ShiftTask(LabelSpace):
             if id(value) in moved:
                 return moved[id(value)]
             if isinstance(value, Tensor):
-                new = value if getattr(value, "mapped", False) else value.to(device)
+                new = value.to(device)
                 new = new.clone() if new.is_inference() else new
             elif isinstance(value, Data):
                 new = copy.copy(value).apply(move)

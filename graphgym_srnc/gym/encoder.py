@@ -140,9 +140,7 @@ class GymEncoder(Encoder):
 
     def view(self, graph: Graph, nodes: Tensor | None = None) -> View:
         """The whole graph, whatever the nodes ``[n]`` of the logits."""
-        data = Data(
-            x=dense(graph.whole_features()), edge_index=edge_index(graph), num_nodes=graph.num_nodes
-        )
+        data = Data(x=dense(graph.x), edge_index=edge_index(graph), num_nodes=graph.num_nodes)
         last = len(self.layers) - 1
         blocks: list[Block] = [
             GymBlock(data=data, outputs=nodes if i == last else None) for i in range(last + 1)

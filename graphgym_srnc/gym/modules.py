@@ -46,7 +46,7 @@ class TaskDataset(torch.utils.data.Dataset):
         start = dict(zip(map(id, graphs), starts))
         edges = [edge_index(graph) + first for graph, first in zip(ready, start.values())]
         self.data = Data(
-            x=torch.cat([dense(graph.whole_features()) for graph in ready]),
+            x=torch.cat([dense(graph.x) for graph in ready]),
             y=torch.cat([graph.y for graph in graphs]),
             edge_index=torch.cat(edges, dim=1),
         )

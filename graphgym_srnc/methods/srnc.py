@@ -222,7 +222,7 @@ class SRNC(ClusterMethod):
             return 0.0
         train = self.task.train
         log_q = self.cluster_posterior(self.clusters.source)[train].clamp(min=1e-12).log()
-        log_p = self.logits(self.task.source, nodes=train).log_softmax(1)
+        log_p = self.logits(self.task.source)[train].log_softmax(1)
         return float(evidence_lower_bound(log_q, log_p))
 
     def new_cluster_gnn(self) -> ClusterGNN:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import pkgutil
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Callable
 
 from graphgym_srnc.core.options import checked, options
 from graphgym_srnc.core.plugins import entries, load, unknown
@@ -18,8 +18,6 @@ from graphgym_srnc.errors import renamed
 
 if TYPE_CHECKING:
     from graphgym_srnc.core.task import ShiftTask
-    from graphgym_srnc.shifts.given import from_data as from_data
-    from graphgym_srnc.shifts.given import unlabelled as unlabelled
 
 SHARED = ("given", "splits")
 """Modules of this package that are not shifts."""
@@ -62,10 +60,3 @@ def own_names() -> list[str]:
 def _checked(build: Callable[..., ShiftTask], name: str) -> Callable[..., ShiftTask]:
     keys = {option.key: f"{name}.{option.key}" for option in options(build)}
     return renamed(keys)(checked(build))
-
-
-def __getattr__(name: str) -> Any:
-    """Import ``from_data`` and ``unlabelled`` on first access, because importing torch is slow."""
-    if name in ("from_data", "unlabelled"):
-        return getattr(import_module(f"{__name__}.given"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.options import Natural, Range, Share
+from graphgym_srnc.core.options import Natural, Range
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import catalogue, datasets, files
 from graphgym_srnc.data.networks import CITATION
@@ -24,6 +24,12 @@ PUBLIC = {
 }
 """Networks of PyG that have the same features and classes within a family, by lower-case name."""
 
+UNLABELLED = 0.4
+"""Share of the labelled source nodes that stays unlabelled if classes are masked.
+
+If only nodes of masked classes were unlabelled, the index sets would reveal them.
+"""
+
 
 def build(
     *,
@@ -32,8 +38,7 @@ def build(
     split_seed: int = 0,
     source: str = "acmv9",
     target: str = "citationv1",
-    val_share: Annotated[float, Range(0, 1, "left")] = 0.2,
-    unlabelled_share: Share = 0.4,
+    val_share: Annotated[float, Range(0, 1 - UNLABELLED, "left")] = 0.2,
     num_val: Natural = 0,
     open_set: bool = False,
     num_unseen: Natural = 0,
@@ -45,8 +50,8 @@ def build(
     target nodes with every class visible, validates on 20 % and is tested on the rest.
 
     Nodes of masked classes, and of classes that occur only in the target, are unknown. Held-out
-    ones help to set the unknown-class threshold. Unlabelled source nodes must not reveal the masked
-    classes, see ``unlabelled_share``.
+    ones help to set the unknown-class threshold. If classes are masked, 40 % of the labelled source
+    nodes of all classes stay unlabelled, and other nodes of masked classes leave the source.
 
     Args:
         name: ignored.
@@ -56,19 +61,14 @@ def build(
             ``Airports/USA`` or ``Twitch/DE``; or the path of a ``.pt`` or ``.npz`` file or a folder
             of tables, in the formats of the shift ``file``. Masks are ignored.
         target: the graph to predict, named in the same way.
-        val_share: share of the labelled source nodes to hold out, from 0 to below 1; 0 requires
-            ``num_val``.
-        unlabelled_share: with masked classes, share of the labelled source nodes of all classes
-            that stays unlabelled; other nodes of masked classes, unless held out, leave the source.
-            With 0, exactly the nodes of masked classes are unlabelled, so the index sets reveal
-            them.
+        val_share: share of the labelled source nodes to hold out; 0 requires ``num_val``.
         num_val: number of validation nodes drawn from the target, which are not tested; 0 = use the
             held-out source nodes.
         open_set: whether there is an unknown class even if no class is masked, for classes that
             occur only in the target; masking a class implies True.
         num_unseen: number of source classes to mask, drawn with ``split_seed``.
-        unseen: original ids of the classes to mask; overrides ``num_unseen``. Named labels are
-            numbered in alphabetical order.
+        unseen: original ids of the source classes to mask; overrides ``num_unseen``. Named labels
+            are numbered in alphabetical order.
 
     Raises:
         InputError: a graph is unknown or used twice, features or classes do not match, or a size is
@@ -79,47 +79,42 @@ def build(
         raise InputError.plain("val_share", message, "Set one of them above 0")
     names = {name: name for name in CITATION.nodes} | PUBLIC
     source, target = (names.get(path.lower(), path) for path in (source, target))
-    _refuse_twins(source, target, root)
-    graph, words, unread = _read("source", source, root)
-    other, other_words, others = _read("target", target, root)
+    graph, words, unread, place = _read("source", source, root)
+    other, other_words, unread_too, other_place = _read("target", target, root)
+    if place == other_place:
+        message = f"source and target are the same graph, {source}"
+        raise InputError.plain("target", message, "Choose two different graphs")
     if graph.num_features != other.num_features:
-        message = (
-            f"{target} has {other.num_features} features, and {source} has {graph.num_features}"
-        )
-        raise InputError.plain("target", message, "Give both graphs the same features")
+        found = f"{target} has {other.num_features} features, and {source} has {graph.num_features}"
+        raise InputError.plain("target", found, "Give both graphs the same features")
     class_names = _one_label_space(graph, words, other, other_words, target)
-    of_source, of_target = classes_of(graph.y), classes_of(other.y)
+    of_source = classes_of(graph.y)
     if len(of_source) < 2:
         message = f"{source} has the classes {of_source} only"
         raise InputError.plain("source", message, "Label two classes or more")
 
-    private = sorted({*of_target} - {*of_source})
-    # ``unseen`` may also name classes that occur only in the target.
-    chosen = [c for c in unseen if c not in private]
-    chosen = splits.choose_unseen(of_source, 0 if unseen else num_unseen, chosen, split_seed)
-    masked = {*chosen, *unseen}
+    masked = splits.choose_unseen(of_source, num_unseen, unseen, split_seed)
+    private = sorted({*classes_of(other.y)} - {*of_source})
     open_set = open_set or bool(masked)
     if private and not open_set:
         message = f"{target} has the classes {private}, which {source} does not have"
         raise InputError.plain("target", message, "Set open_set to True to treat them as unknown")
-    hidden = sorted(masked | {*private})
+    hidden = sorted([*masked, *private])
     known = [c for c in of_source if c not in hidden]
 
-    share = unlabelled_share if masked else 0.0
-    if share and val_share + share >= 1:
-        allowed = f"below {1 - val_share:g}, which val_share leaves"
-        raise InputError("unlabelled_share", unlabelled_share, allowed)
     # The role of a node does not depend on which classes are masked.
     order = _shuffled(graph.y, split_seed, "source nodes")
-    hint = "Use a larger share"
-    held_out = splits.count_of(val_share, len(order), "labelled source nodes", hint)
+    held_out = round(val_share * len(order))
+    if val_share and not held_out:
+        message = f"{val_share:g} of {len(order)} labelled source nodes rounds to no node"
+        raise InputError.plain("val_share", message, "Use a larger share")
     source_val = order[:held_out].sort().values
-    annotated = order[held_out + round(share * len(order)) :]
+    annotated = order[held_out + round(UNLABELLED * len(order)) * bool(masked) :]
     train = annotated[splits.is_in(graph.y[annotated], known)].sort().values
     at_source = relabelled(graph, known)
-    if share:
+    if masked:
         keep = torch.ones(graph.num_nodes, dtype=torch.bool)
-        keep[annotated] = ~splits.is_in(graph.y[annotated], hidden)
+        keep[annotated] = splits.is_in(graph.y[annotated], known)
         at_source, number = at_source.subgraph(keep), keep.cumsum(0) - 1
         train, source_val = number[train], number[source_val]
     labelled = _shuffled(other.y, split_seed, "nodes")
@@ -133,14 +128,22 @@ def build(
         "target": target,
         "split_seed": split_seed,
         "unseen": hidden,
-        "cleaned": {
-            change: graph.cleaned[change] + other.cleaned[change] for change in graph.cleaned
-        },
+        "cleaned": {key: graph.cleaned[key] + other.cleaned[key] for key in graph.cleaned},
     }
-    info |= {"unread": "; ".join(unread + others)} if unread + others else {}
+    info |= {"unread": "; ".join(unread + unread_too)} if unread + unread_too else {}
     title = f"cross_graph/{Path(source).stem}-{Path(target).stem}"
-    every = sorted({*of_source, *private})
-    more = {"class_names": class_names, "info": info | {"unseen": []}}
+    every, oracle = sorted({*of_source, *private}), None
+    order = _shuffled(other.y, split_seed, "target oracle")
+    nodes = Nodes(*splits.cut(order, int(0.6 * len(order)), int(0.8 * len(order))))
+    if classes_of(other.y[nodes.train]) == every and len(nodes.val):
+        oracle = splits.one_graph_task(
+            f"{title}/oracle",
+            relabelled(other, every),
+            nodes,
+            len(every),
+            class_names=class_names,
+            info=info | {"unseen": []},
+        )
     return ShiftTask(
         title,
         at_source,
@@ -155,37 +158,23 @@ def build(
         source_val=source_val,
         class_names=tuple(class_names[c] for c in known) if class_names else (),
         info=info,
-        oracle=_oracle(f"{title}/oracle", other, every, split_seed, **more),
+        oracle=oracle,
     )
 
 
-def _refuse_twins(source: str, target: str, root: str) -> None:
-    """Raise an error if source and target are the same graph, by name or by file."""
-    same = source == target
-    if not {source, target} & {*CITATION.nodes, *PUBLIC.values()}:
-        same = _locate("source", source, root).samefile(_locate("target", target, root))
-    if same:
-        message = f"source and target are the same graph, {source}"
-        raise InputError.plain("target", message, "Choose two different graphs")
-
-
-def _locate(role: str, path: str, root: str) -> Path:
+def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[str], str]:
+    """A clean graph, class names if labels are text, fields not read, and the graph's place."""
+    if path in CITATION.nodes:
+        return CITATION.load(path, root, role), (), [], path
+    if path in PUBLIC.values():
+        with renamed({"name": role}):
+            return datasets.load(path, root), (), [], path
     try:
-        return files.locate(path, root, role)
+        file = files.locate(path, root, role)
     except InputError as error:
         raise error.noted(
             f"or use one of {', '.join([*CITATION.nodes, *PUBLIC.values()])}"
         ) from error
-
-
-def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[str]]:
-    """A clean graph, names of its classes if the file has text labels, and fields not read."""
-    if path in CITATION.nodes:
-        return CITATION.load(path, root, role), (), []
-    if path in PUBLIC.values():
-        with renamed({"name": role}):
-            return datasets.load(path, root), (), []
-    file = _locate(role, path, root)
     if not file.is_dir() and file.suffix not in (".pt", ".npz"):
         hint = "Use .pt, .npz, or a folder with edges, features and labels"
         raise InputError.plain(role, f"{path} has an unknown file type", hint)
@@ -198,7 +187,7 @@ def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[
     if not classes_of(data.y):
         raise InputError.plain(f"{key}: y", "no node has a label", "Label some nodes")
     unread = files.unread(fields, files.GRAPH)
-    return data, names, [f"{unread} of {file.name}"] if unread else []
+    return data, names, [f"{unread} of {file.name}"] if unread else [], str(file.resolve())
 
 
 def _one_label_space(
@@ -220,14 +209,3 @@ def _shuffled(y: Tensor, split_seed: int, stream: str) -> Tensor:
     """Labelled nodes in random order."""
     order = splits.shuffled(len(y), split_seed, stream)
     return order[y[order] >= 0]
-
-
-def _oracle(
-    name: str, graph: Data, classes: list[int], split_seed: int, **fields: Any
-) -> ShiftTask | None:
-    """A task on the target with every class visible; None if a class has no training node."""
-    labelled = _shuffled(graph.y, split_seed, "target oracle")
-    nodes = Nodes(*splits.cut(labelled, int(0.6 * len(labelled)), int(0.8 * len(labelled))))
-    if classes_of(graph.y[nodes.train]) != classes or not len(nodes.val):
-        return None
-    return splits.one_graph_task(name, relabelled(graph, classes), nodes, len(classes), **fields)

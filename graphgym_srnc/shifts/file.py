@@ -37,8 +37,7 @@ def build(
     target nodes.
 
     Args:
-        name: path of the graph if ``path`` is empty; it is then also the name of the task.
-            Otherwise the task is named after the file.
+        name: path of the graph and name of the task, if ``path`` is empty.
         root: folder to search if the path is not found relative to the working folder.
         split_seed: seed of all that is drawn at random.
         path: the graph: ``.pt``, ``.npz`` or a folder; empty = ``dataset.name``.
@@ -48,12 +47,11 @@ def build(
         unseen: ids of the classes to mask; overrides ``num_unseen``. Named labels are numbered in
             alphabetical order.
         labels_per_class: number of training nodes of each known class in a random split; -1 = all
-            nodes that are neither validation nor test nodes.
+            that remain.
         split: ``given`` uses the masks in the file, ``random`` draws a split, ``auto`` uses the
             masks if the file has any. Missing validation and test masks are drawn at random.
         num_val: number of validation nodes of a random split; reduced on a small graph.
-        num_test: number of test nodes of a random split; reduced on a small graph; -1 = all other
-            labelled nodes.
+        num_test: number of test nodes of a random split, as ``num_val``; -1 = all others.
 
     Raises:
         InputError: a file is missing, has an unknown format or invalid content, or the graph and
@@ -63,16 +61,16 @@ def build(
     fields, names = files.load(source)
     key = f"file.path {source.name}"
     data = files.as_data(fields, key)
-    if not names and source.is_dir():
-        names = _renumber(data)
     classes = splits.classes_of(data.y)
-    if classes != list(range(len(classes))) or len(classes) < 2:
+    numbers = [*range(len(classes))]
+    if not names and classes != numbers and source.is_dir():  # named 10, 20, 30, for example
+        names, data.y = tuple(map(str, classes)), splits.renumbered(data.y, classes)
+        classes = numbers
+    if classes != numbers or len(classes) < 2:
         hint = "Number two classes or more from 0 without a gap, and use -1 for unlabelled nodes"
         raise InputError.plain(f"{key}: y", f"the classes are {classes}", hint)
     if not open_set and (unseen or num_unseen):
-        message = (
-            "unseen or num_unseen masks classes, so that some nodes belong to an unknown class"
-        )
+        message = "masked classes (unseen, num_unseen) need an unknown class"
         raise InputError.plain("open_set", message, "Set open_set to True")
     masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed)
 
@@ -93,15 +91,6 @@ def build(
         return splits.masked_task(
             title, data, masked, nodes, info=info, open_set=open_set, class_names=names
         )
-
-
-def _renumber(data: Data) -> tuple[str, ...]:
-    """Renumber integer class names such as 10, 20, 30 from 0, and return the original names."""
-    classes = splits.classes_of(data.y)
-    if classes == list(range(len(classes))):
-        return ()
-    data.y = splits.renumbered(data.y, classes)
-    return tuple(map(str, classes))
 
 
 def _given_split(

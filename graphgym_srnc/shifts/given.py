@@ -31,20 +31,19 @@ def from_data(
 ) -> tuple[ShiftTask, np.ndarray]:
     """Build a task from graphs in memory that have their own split.
 
-    The split is given by ``train_mask``, ``val_mask`` and ``test_mask``; labels outside the masks
-    are not used. Classes without a training node are unknown. With two graphs, validation and test
-    nodes belong to the target. The source's ``val_mask`` is then held out, and serves for
-    validation if the target has none. Validation and test nodes are optional.
+    The split is given by ``train_mask``, ``val_mask`` and ``test_mask``, of which only the first is
+    required; labels outside the masks are not used. Classes without a training node are unknown.
+    With two graphs, validation and test nodes belong to the target. The source's ``val_mask`` is
+    then held out, and serves for validation if the target has none.
 
     Args:
         source: the labelled graph. If there is a target, all labelled source nodes are training
             nodes unless there is a ``train_mask``. Labels are read by :func:`labels`.
         target: the graph to predict; None = ``source``.
-        open_set: whether there is an unknown class; None = True if a node of either graph has a
+        open_set: whether there is an unknown class; None = whether a node of either graph has a
             label that no training node has.
-        held_out: in open-set shift without other validation nodes, the share of each class's
-            training nodes to use for validation.
-        seed: seed of the choice of these nodes.
+        held_out, seed: in open-set shift without other validation nodes, the share of each class's
+            training nodes to use for validation, and the seed of their choice.
 
     Returns:
         The task, and the original label of each of its classes. The label of the unknown class is
@@ -101,11 +100,7 @@ def from_data(
 
 
 def unlabelled(data: Data, key: str = "graph") -> Data:
-    """Validated features and edges of a graph to predict, on the CPU.
-
-    Raises:
-        InputError: the graph is not a PyG ``Data``, or its features or edges are invalid.
-    """
+    """Validated features and edges of a graph to predict, on the CPU."""
     if not isinstance(data, Data):
         hint = "Give a torch_geometric.data.Data with x and edge_index. Labels and "
         hint += "masks are its fields y and train_mask"
@@ -116,11 +111,7 @@ def unlabelled(data: Data, key: str = "graph") -> Data:
 
 
 def masked_nodes(data: Data, key: str, masks: Sequence[str] = MASKS) -> dict[str, Tensor]:
-    """Ids of the nodes of each mask that a graph has, by the name of the mask.
-
-    Raises:
-        InputError: :func:`cleaning.mask` refuses a mask, or it contains a node without a label.
-    """
+    """Ids of the nodes of each mask that a graph has, all with a label, by name of the mask."""
     ids: dict[str, Tensor] = {}
     for mask in (mask for mask in masks if mask in data):
         found = cleaning.mask(data[mask], data.num_nodes, f"{key}: {mask}")
@@ -136,20 +127,16 @@ def _split(source: Data, target: Data) -> list[Tensor]:
     """Training and held-out nodes of the source, and validation and test nodes of the target."""
     none = torch.empty(0, dtype=torch.long)
     if source is target:
-        ids = masked_nodes(source, "graph")
+        ids, held = masked_nodes(source, "graph"), none
         if "train_mask" not in ids:
             hint = "Add a mask [V] of the nodes to learn from; other labels are not read"
             raise InputError.plain("graph: train_mask", "the graph has no training mask", hint)
-        return [ids["train_mask"], none, ids.get("val_mask", none), ids.get("test_mask", none)]
-    at_source = masked_nodes(source, "source", ("train_mask", "val_mask"))
-    at_target = masked_nodes(target, "target", ("val_mask", "test_mask"))
-    held = at_source.get("val_mask", none)
-    every = (source.y.index_fill(0, held, HIDDEN) >= 0).nonzero().view(-1)
-    return [
-        at_source.get("train_mask", every),
-        held,
-        *(at_target.get(mask, none) for mask in ("val_mask", "test_mask")),
-    ]
+    else:
+        at_source = masked_nodes(source, "source", MASKS[:2])
+        ids, held = masked_nodes(target, "target", MASKS[1:]), at_source.get("val_mask", none)
+        every = (source.y.index_fill(0, held, HIDDEN) >= 0).nonzero().view(-1)
+        ids["train_mask"] = at_source.get("train_mask", every)
+    return [ids["train_mask"], held, ids.get("val_mask", none), ids.get("test_mask", none)]
 
 
 def labels(
@@ -161,18 +148,15 @@ def labels(
 
     Args:
         y: numbers or words, a tensor, array or sequence ``[V]`` or ``[V, 1]``.
-        num_nodes: :math:`V`.
-        key: the name of the labels in errors.
+        num_nodes, key: :math:`V`, and the name of the labels in errors.
         kept: words that are classes even if they usually mean no label.
         held: nodes ``[V]`` for validation or test, see :func:`graphgym_srnc.data.labels.cleaned`.
-
-    Raises:
-        InputError: another shape, or labels that are neither words nor integers from -1.
     """
-    if isinstance(y, np.ma.MaskedArray):
-        y = np.where(np.ma.getmaskarray(y), np.array(None, dtype=object), y.data)
     if not isinstance(y, Tensor):
-        y = _array(y)
+        try:
+            y = np.asanyarray(y) if hasattr(y, "dtype") else np.array(y, dtype=object)
+        except Exception:  # of rows of different lengths, or of a foreign object
+            y = np.array(type(y).__name__, dtype=object)
     if isinstance(y, Tensor) or y.dtype.kind in "biuf":
         y = files.tensors({"y": y}, ("y",), key.removesuffix(": y"))["y"]
         return cleaning.labels(y, num_nodes, key).numpy()
@@ -199,48 +183,33 @@ def labels(
     return np.array([word if word in kept else label for word, label in zip(words, cleaned)])
 
 
-def _array(y: Any) -> np.ndarray:
-    """Labels as an array, in which words and numbers keep their types."""
-    try:
-        return np.asarray(y) if hasattr(y, "dtype") else np.array(y, dtype=object)
-    except Exception:  # of rows of different lengths, or of a foreign object
-        return np.array(type(y).__name__, dtype=object)
-
-
 def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     """Clean graphs with consistent integer labels (-1 = no label), and the class names."""
-    plain = {role: unlabelled(graph, role) for role, graph in graphs.items()}
-    given = {
-        role: labels(graph.y, len(plain[role].x), f"{role}: y", held=_held(graph, role))
-        for role, graph in graphs.items()
-        if graph.y is not None
-    }
-    # A graph without any label is of either kind.
-    empty = {"U": "", "i": HIDDEN}
-    labelled = {role: y for role, y in given.items() if (y != empty[y.dtype.kind]).any()}
-    kinds = {label.dtype.kind for label in labelled.values()}
-    if not given or len(kinds) > 1:
-        found = "are words in one graph and numbers in the other" if kinds else "are missing"
+    cleaned, found = [], []
+    for role, graph in graphs.items():
+        plain, masks = unlabelled(graph, role), files.tensors(graph, MASKS, role)
+        size = len(plain.x)
+        held = torch.zeros(size, dtype=torch.bool)
+        for name in masks.keys() - {"train_mask"}:
+            held |= cleaning.mask(masks[name], size, f"{role}: {name}")
+        y = np.full(size, HIDDEN)
+        if graph.y is not None:
+            y = labels(graph.y, size, f"{role}: y", held=held.tolist())
+        plain.update({"y": torch.full((size,), HIDDEN), **masks})
+        cleaned.append(cleaning.clean(plain, role))
+        found.append((y, y != ("" if y.dtype.kind == "U" else HIDDEN)))
+    named = [y[has_label] for y, has_label in found if has_label.any()]
+    kinds = {y.dtype.kind for y in named}
+    if len(kinds) != 1:
+        problem = "are words in one graph and numbers in the other" if kinds else "are missing"
         hint = "Give labels that are all words or all whole numbers"
-        raise InputError.plain(f"{list(graphs)[-1]}: y", f"the labels {found}", hint)
-    none = empty["U" if kinds == {"U"} else "i"]
-    values = np.unique(np.concatenate([*labelled.values(), np.array([none])]))
-    values = values[values != none]
-    cleaned = []
-    for role, graph in plain.items():
-        label = labelled.get(role, np.full(len(graph.x), none))
-        number = np.where(label == none, HIDDEN, np.searchsorted(values, label))
-        graph.update({"y": torch.from_numpy(number), **files.tensors(graphs[role], MASKS, role)})
-        cleaned.append(cleaning.clean(graph, role))
+        raise InputError.plain(f"{list(graphs)[-1]}: y", f"the labels {problem}", hint)
+    values = np.unique(np.concatenate(named))
+    for graph, (y, has_label) in zip(cleaned, found):
+        graph.y[torch.from_numpy(has_label)] = torch.from_numpy(
+            np.searchsorted(values, y[has_label])
+        )
     return cleaned, values
-
-
-def _held(graph: Data, role: str) -> list[bool]:
-    """Which nodes ``[V]`` of a graph its own masks choose for validation or test."""
-    masks = files.tensors(graph, MASKS[1:], role)
-    size = graph.num_nodes
-    found = [cleaning.mask(mask, size, f"{role}: {name}") for name, mask in masks.items()]
-    return torch.stack(found).any(0).tolist() if found else []
 
 
 def _hold_out(y: Tensor, train: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:

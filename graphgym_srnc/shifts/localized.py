@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
@@ -37,15 +36,13 @@ def build(
 
     This is the shift of Zhu et al., Shift-Robust GNNs, NeurIPS 2021. The training nodes of a class
     are the ``labels_per_class`` nodes with the largest personalised PageRank from the seed, on
-    :math:`D^{-1}A`. If the seed reaches fewer nodes, random nodes of the class are added. Seeds and
-    training nodes are neither validation nor test nodes.
+    :math:`D^{-1}A`. If the seed reaches fewer nodes, random nodes of the class are added.
 
     Classes may be masked as in open-set shift. The oracle sees every class, and its training nodes
     (the same number per class) are drawn uniformly.
 
     Args:
-        name: data set, for example ``Cora``, ``CitationFull/DBLP``, ``Photo`` or ``ogbn-arxiv``;
-            see ``graphgym-srnc data list``.
+        name: data set, for example ``Cora`` or ``Photo``, see ``graphgym-srnc data list``.
         root: data folder.
         split_seed: seed of the seed nodes, masked classes and sampled nodes.
         restart: probability that the random walk returns to the seed, above 0 and below 1. Larger
@@ -53,12 +50,10 @@ def build(
         labels_per_class: number of training nodes of each known class.
         num_unseen: number of classes to mask, drawn with ``split_seed``; 0 = close-set shift.
         unseen: original ids of the classes to mask; overrides ``num_unseen``.
-        split: validation and test nodes: the data set's own (``public``), drawn (``random``), or
-            ``auto``, which uses public nodes if there are any. If there are several public splits,
-            ``split_seed`` selects one.
+        split: validation and test nodes: the data set's own (``public``; ``split_seed`` selects one
+            of several splits), drawn (``random``), or ``auto``, which uses public nodes if any.
         num_val: number of validation nodes of a random split; reduced on a small graph.
-        num_test: number of test nodes of a random split; reduced on a small graph; -1 = all other
-            nodes, in any split.
+        num_test: number of test nodes of a random split, as ``num_val``; -1 = all others, always.
 
     Raises:
         InputError: the data set or split is unknown, a class is invalid, or there are too few
@@ -72,41 +67,39 @@ def build(
     uniform = splits.draw(data.y, masked, labels_per_class, sizes, val, test)
     everywhere = torch.cat([uniform.train, uniform.extra]).sort().values
 
-    fixed = torch.cat([data.y.new_empty(0), *(nodes for nodes in (val, test) if nodes is not None)])
-    y = data.y.index_fill(0, fixed, HIDDEN)
-    train, seeds, filled = _localized(
-        data.edge_index, y, masked, restart, labels_per_class, split_seed
-    )
-    full_name = catalogue.full_name(name)
-    info = {
-        "data": full_name,
-        "split": "random" if val is None else "public",
-        "split_seed": split_seed,
-        "restart": restart,
-        "seeds": seeds,
-        "filled": filled,
-    }
-    # Validation and test exclude the training nodes of the task and of its oracle, so that both
-    # share them.
-    rest = data.y.index_fill(0, torch.cat([train, everywhere]), HIDDEN)
+    y, order = data.y, splits.shuffled(len(data.y), split_seed, "localized seeds")
+    free = order[splits.free_nodes(y, val, test)[order]]
+    of_class = [free[y[free] == c] for c in classes if c not in masked]
+    seeds = torch.stack([nodes[0] for nodes in of_class])
+    near = torch.from_numpy(personalised_pagerank(data.edge_index, len(y), seeds, restart))
+    # A stable sort keeps unreachable nodes, whose share is 0, in random order.
+    chosen = [
+        nodes[share[nodes].argsort(descending=True, stable=True)[:labels_per_class]]
+        for share, nodes in zip(near, of_class)
+    ]
+    train = torch.cat(chosen).sort().values
+
+    # The task and its oracle share validation and test nodes, so neither trains on them.
+    rest = y.index_fill(0, torch.cat([train, everywhere]), HIDDEN)
+    public = val is not None
     val, test = splits.draw_val_test(rest, sizes, val, None if num_test == splits.REST else test)
-
-    def make(title: str, hidden: list[int], nodes: Tensor) -> ShiftTask:
-        return splits.masked_task(
-            title,
-            data,
-            hidden,
-            Nodes(nodes, val, test),
-            info=info,
-            open_set=bool(hidden),
-            class_names=catalogue.CLASS_NAMES.get(full_name, ()),
-        )
-
-    task = make(f"localized/{name}", masked, train)
-    # A masked class with a single node leaves no training node for the oracle.
-    if splits.classes_of(data.y[everywhere]) == classes:
-        task = replace(task, oracle=make(f"localized/{name}/oracle", [], everywhere))
-    return task
+    full_name = catalogue.full_name(name)
+    return splits.masked_task(
+        f"localized/{name}",
+        data,
+        masked,
+        Nodes(train, val, test),
+        open_set=bool(masked),
+        class_names=catalogue.CLASS_NAMES.get(full_name, ()),
+        info={
+            "data": full_name,
+            "split": "public" if public else "random",
+            "split_seed": split_seed,
+            "restart": restart,
+            "seeds": seeds.tolist(),
+        },
+        oracle_train=everywhere,
+    )
 
 
 def personalised_pagerank(
@@ -115,17 +108,7 @@ def personalised_pagerank(
     r"""Personalised PageRank of every node for each seed, by power iteration.
 
     Row :math:`s` solves :math:`\pi = a e_s + (1 - a)\, \pi D^{-1} A`: the share of steps that a
-    random walk from the seed spends at each node. A step takes time O(S·E) and reduces the error by
-    the factor :math:`1 - a`.
-
-    Args:
-        edge_index: an undirected graph, ``[2, E]``.
-        num_nodes: :math:`V`.
-        seeds: start nodes, ``[S]``.
-        restart: :math:`a`, the restart probability, above 0 and below 1.
-
-    Returns:
-        :math:`\pi`, ``[S, V]``; rows sum to one.
+    random walk from the seed spends at each node. Returns :math:`\pi` ``[S, V]``.
     """
     row, column = edge_index.numpy()
     degree = np.bincount(row, minlength=num_nodes)
@@ -134,30 +117,9 @@ def personalised_pagerank(
     start = np.zeros((num_nodes, len(seeds)))
     start[seeds.numpy(), np.arange(len(seeds))] = restart
     share, moved, reached = start, start, 0
-    # With a large restart probability the sum converges before the walk reaches far nodes, which
-    # would then be unordered.
+    # A large restart probability converges before the walk reaches far nodes.
     while moved.sum(0).max() > TOLERANCE or np.count_nonzero(share) > reached:
         reached = int(np.count_nonzero(share))
         moved = step @ moved
         share = share + moved
     return share.T
-
-
-def _localized(
-    edge_index: Tensor, y: Tensor, masked: list[int], restart: float, count: int, split_seed: int
-) -> tuple[Tensor, list[int], int]:
-    """Training nodes, the seed of each known class, and the number of nodes no seed reaches.
-
-    ``y`` is -1 for nodes that must not be labelled; each known class has ``count`` others.
-    """
-    order = splits.shuffled(len(y), split_seed, "localized seeds")
-    of_class = [order[y[order] == c] for c in splits.classes_of(y) if c not in masked]
-    seeds = torch.stack([nodes[0] for nodes in of_class])
-    near = torch.from_numpy(personalised_pagerank(edge_index, len(y), seeds, restart))
-    chosen, filled = [], 0
-    for share, nodes in zip(near, of_class):
-        # A stable sort keeps unreachable nodes, whose share is 0, in random order.
-        best = nodes[share[nodes].argsort(descending=True, stable=True)[:count]]
-        filled += int((share[best] == 0).sum())
-        chosen.append(best)
-    return torch.cat(chosen).sort().values, seeds.tolist(), filled

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import torch
 
-from graphgym_srnc.core.options import Range
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data.networks import OCNNC
 from graphgym_srnc.errors import InputError
@@ -22,7 +19,6 @@ def build(
     split_seed: int = 0,
     source: str = "citation-v1",
     target: str = "dblp-v4",
-    val_share: Annotated[float, Range(0, 1, "left")] = 0.0,
 ) -> ShiftTask:
     """Train on five classes of one network and predict another network with nine classes.
 
@@ -30,20 +26,18 @@ def build(
     class of the target. All target nodes are in the pool and are tested. There is no oracle. The
     protocol is that of Shen et al., AAAI 2025.
 
-    By default no nodes are held out, and the training nodes also serve as validation nodes. They
-    can set the threshold of the unknown class, but cannot select an episode, so set
-    ``train.selection: last``.
+    The training nodes also serve as validation nodes. They can set the threshold of the unknown
+    class, but cannot select an episode, so set ``train.selection: last``.
 
     Args:
         name: ignored.
         root: data folder.
-        split_seed: seed of the choice of held-out source nodes.
+        split_seed: ignored.
         source: the labelled network: ``citation-v1``, ``dblp-v4`` or ``acm-v8``.
         target: the network to predict: another one of these three.
-        val_share: share of the source nodes to hold out for validation; 0 = none.
 
     Raises:
-        InputError: a network is unknown or used twice, or the share holds out no node.
+        InputError: a network is unknown or used twice.
     """
     names = source.lower(), target.lower()
     if names[0] == names[1]:
@@ -52,22 +46,18 @@ def build(
     graph, other = OCNNC.load(names[0], root, "source"), OCNNC.load(names[1], root, "target")
     known = range(KNOWN)
     at_source = splits.relabelled(graph, known).subgraph(graph.y < KNOWN)
-    order = splits.shuffled(at_source.num_nodes, split_seed, "source nodes")
-    held_out = splits.count_of(val_share, len(order), "nodes", "Use 0 or a larger share")
-    source_val, train = splits.cut(order, held_out)
-    every = torch.arange(other.num_nodes)
+    train, every = torch.arange(at_source.num_nodes), torch.arange(other.num_nodes)
     return ShiftTask(
         f"ocnnc/{names[0]}-{names[1]}",
         at_source,
         splits.relabelled(other, known),
         train,
-        source_val if held_out else train,
+        train,
         test=every,
         pool=every,
         num_known=KNOWN,
         open_set=True,
         val_graph=at_source,
-        source_val=source_val,
         info={
             "source": names[0],
             "target": names[1],

@@ -38,20 +38,16 @@ def build(
     nodes of each masked class.
 
     Args:
-        name: data set, for example ``Cora``, ``CitationFull/DBLP``, ``Photo`` or ``ogbn-arxiv``;
-            see ``graphgym-srnc data list``.
+        name: data set, for example ``Cora`` or ``Photo``, see ``graphgym-srnc data list``.
         root: data folder.
         split_seed: seed of the masked classes and of all sampled nodes.
         num_unseen: number of classes to mask, drawn with ``split_seed``; 0 = none, thus no shift.
         unseen: original ids of the classes to mask; overrides ``num_unseen``.
-        labels_per_class: number of labelled nodes of each known class; -1 = all nodes that are
-            neither validation nor test nodes.
-        split: validation and test nodes: the data set's own (``public``), drawn (``random``), or
-            ``auto``, which uses public nodes if there are any. If there are several public splits,
-            ``split_seed`` selects one.
+        labels_per_class: number of labelled nodes of each known class; -1 = all that remain.
+        split: validation and test nodes: the data set's own (``public``; ``split_seed`` selects one
+            of several splits), drawn (``random``), or ``auto``, which uses public nodes if any.
         num_val: number of validation nodes of a random split; reduced on a small graph.
-        num_test: number of test nodes of a random split; reduced on a small graph; -1 = all other
-            nodes, in any split.
+        num_test: number of test nodes of a random split, as ``num_val``; -1 = all others, always.
         labelled: labelled nodes of known classes: ``drawn`` at random, or the data set's own
             training nodes (``public``), as in other protocols.
         unseen_nodes: which nodes of masked classes are scored. ``split``: those of the split.

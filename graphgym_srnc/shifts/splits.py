@@ -62,10 +62,7 @@ class Sizes(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """Ids of training, validation and test nodes.
-
-    ``extra`` contains labelled nodes of masked classes, which only the oracle uses.
-    """
+    """Ids of training, validation and test nodes; the oracle also trains on ``extra``."""
 
     train: Tensor
     val: Tensor
@@ -135,12 +132,8 @@ def choose_unseen(
 ) -> list[int]:
     """Classes to mask: ``unseen`` if it is not empty, else ``num_unseen`` random classes.
 
-    The possible sets are visited in random order: consecutive split seeds from 0 mask every set
-    once before a set repeats. If there are more than 100,000 sets, each seed draws independently.
-
-    Raises:
-        InputError: a class does not exist or is named twice, or fewer than two known classes
-            remain.
+    Consecutive split seeds from 0 mask every set once before a set repeats, in random order. If
+    there are more than 100,000 sets, each seed draws independently.
     """
     most = len(classes) - 2
     if unseen:
@@ -164,23 +157,6 @@ def choose_unseen(
     return list(next(itertools.islice(sets, chosen, None)))
 
 
-def too_few(labels_per_class: int, available: int, label: int) -> InputError:
-    """Error for a class with fewer available training nodes than requested."""
-    message = f"class {label} has {available} nodes for training"
-    message += f", fewer than {labels_per_class}" * (labels_per_class > 0)
-    hint = f"Use at most {available}, or mask" if available else "Mask"
-    return InputError.plain("labels_per_class", message, f"{hint} the class with unseen")
-
-
-def count_of(share: float, nodes: int, what: str, hint: str) -> int:
-    """Number of nodes that a share holds out; an error if the share rounds to no node."""
-    count = round(share * nodes)
-    if share and not count:
-        message = f"{share:g} of {nodes} {what} rounds to no node"
-        raise InputError.plain("val_share", message, hint)
-    return count
-
-
 def column(mask: Tensor, split_seed: int) -> Tensor:
     """Mask ``[V]`` of the selected public split out of ``[V, K]``, or the only one."""
     return mask if mask.dim() == 1 else mask[:, split_seed % mask.size(1)]
@@ -189,11 +165,7 @@ def column(mask: Tensor, split_seed: int) -> Tensor:
 def public(
     data: Data, split: str, split_seed: int, name: str
 ) -> tuple[Tensor | None, Tensor | None]:
-    """The data set's own validation and test nodes; None for both if they are to be drawn.
-
-    Raises:
-        InputError: ``split`` is ``public``, but the graph has no ``val_mask`` and ``test_mask``.
-    """
+    """The data set's own validation and test nodes; None for both if they are to be drawn."""
     has_public = "val_mask" in data and "test_mask" in data
     if split == "public" and not has_public:
         message = f"{name} has no public validation and test nodes"
@@ -221,17 +193,13 @@ def draw(
     Args:
         y: original classes, ``[V]``, -1 = unlabelled.
         unseen: masked classes.
-        labels_per_class: number of labelled nodes of each known class, -1 = all nodes that are
-            neither validation nor test nodes.
-        sizes: sizes, if ``val`` or ``test`` is not given; ``num_test`` -1 = all remaining nodes.
+        labels_per_class: number of labelled nodes of each known class, -1 = all that remain.
+        sizes: sizes of what is not given; ``num_test`` -1 = all remaining nodes.
         val, test: given ids.
-
-    Raises:
-        InputError: a known class has fewer nodes than requested.
     """
-    order, free = shuffled(len(y), sizes.split_seed, "nodes"), _free(y, val, test)
+    order, free = shuffled(len(y), sizes.split_seed, "nodes"), free_nodes(y, val, test)
     if labels_per_class == REST:
-        val, test = _val_test(order[free[order]], sizes, val, test, share=0.5)
+        val, test = draw_val_test(y, sizes, val, test, share=0.5)
         for c in set(classes_of(y)) - set(unseen):
             nodes = order[(free & (y == c))[order]]
             if len(nodes) and torch.isin(nodes, torch.cat([val, test])).all():
@@ -246,24 +214,41 @@ def draw(
         if c in unseen:
             # A small masked class keeps half of its nodes for validation and test.
             rare.append(nodes[: min(most, len(nodes) // 2)])
-        elif len(nodes) < max(most, 1):
-            raise too_few(labels_per_class, len(nodes), c)
-        else:
-            parts.append(nodes[:most])
+            continue
+        if len(nodes) < max(most, 1):
+            message = f"class {c} has {len(nodes)} nodes for training"
+            message += f", fewer than {labels_per_class}" * (labels_per_class > 0)
+            hint = f"Use at most {len(nodes)}, or mask" if len(nodes) else "Mask"
+            raise InputError.plain("labels_per_class", message, f"{hint} the class with unseen")
+        parts.append(nodes[:most])
     train, extra = torch.cat(parts).sort().values, torch.cat(rare).sort().values
-    if labels_per_class != REST:
-        rest = y.index_fill(0, torch.cat([train, extra]), HIDDEN)
-        val, test = draw_val_test(rest, sizes, val, None if sizes.num_test == REST else test)
-    assert val is not None and test is not None
-    return Nodes(train, val.sort().values, test.sort().values, extra)
+    rest = y.index_fill(0, torch.cat([train, extra]), HIDDEN)
+    if labels_per_class != REST and sizes.num_test == REST:
+        test = None
+    return Nodes(train, *draw_val_test(rest, sizes, val, test), extra)
 
 
 def draw_val_test(
-    y: Tensor, sizes: Sizes, val: Tensor | None = None, test: Tensor | None = None
+    y: Tensor,
+    sizes: Sizes,
+    val: Tensor | None = None,
+    test: Tensor | None = None,
+    share: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
-    """Draw validation and test nodes from the labelled nodes, as :func:`draw` does."""
-    order = shuffled(len(y), sizes.split_seed, "nodes")
-    val, test = _val_test(order[_free(y, val, test)[order]], sizes, val, test)
+    """Draw what is not given of validation and test nodes, from a share of the labelled nodes."""
+    order, free = shuffled(len(y), sizes.split_seed, "nodes"), free_nodes(y, val, test)
+    nodes, (num_val, num_test, _) = order[free[order]], sizes
+    room = int(len(nodes) * share)
+    if val is None and test is None:
+        if num_test == REST:
+            num_val = min(num_val, max(room // 3, 1))
+        elif num_val + num_test > room:
+            num_val = max(room * num_val // (num_val + num_test), 1)
+    if val is None:
+        val, nodes = nodes[:num_val], nodes[num_val:]
+        room -= len(val)
+    if test is None:
+        test = nodes[: room if num_test == REST else min(num_test, room)]
     return val.sort().values, test.sort().values
 
 
@@ -292,10 +277,12 @@ def masked_task(
     open_set: bool = True,
     class_names: Sequence[str] = (),
     info: Mapping[str, Any],
+    oracle_train: Tensor | None = None,
 ) -> ShiftTask:
     """A task on one graph whose classes ``unseen`` are relabelled as unknown, with its oracle.
 
-    ``data`` has the original classes ``y`` ``[V]``, and ``class_names`` their names, by number.
+    ``data`` has the original classes, and ``class_names`` their names. By default only a task in
+    open-set shift has an oracle, which trains on ``nodes.train`` and ``nodes.extra``.
     """
     classes = classes_of(data.y)
 
@@ -305,36 +292,20 @@ def masked_task(
         fields |= {"class_names": names, "info": {**masking, **info}}
         return one_graph_task(name, relabelled(data, known), nodes, len(known), **fields)
 
-    every = torch.cat([nodes.train, nodes.extra]).sort().values
     oracle = None
-    if open_set and classes_of(data.y[every]) == classes:
-        oracle = make(f"{name}/oracle", classes, nodes._replace(train=every))
+    if open_set or oracle_train is not None:
+        if oracle_train is None:
+            oracle_train = torch.cat([nodes.train, nodes.extra]).sort().values
+        if classes_of(data.y[oracle_train]) == classes:
+            oracle = make(f"{name}/oracle", classes, nodes._replace(train=oracle_train))
     known = [c for c in classes if c not in unseen]
     return make(name, known, nodes, open_set=open_set, oracle=oracle)
 
 
-def _free(y: Tensor, val: Tensor | None, test: Tensor | None) -> Tensor:
+def free_nodes(y: Tensor, val: Tensor | None, test: Tensor | None) -> Tensor:
     """Mask ``[V]`` of labelled nodes that are neither validation nor test nodes."""
     free = y >= 0
     for nodes in (val, test):
         if nodes is not None:
             free[nodes] = False
     return free
-
-
-def _val_test(
-    nodes: Tensor, sizes: Sizes, val: Tensor | None, test: Tensor | None, share: float = 1.0
-) -> tuple[Tensor, Tensor]:
-    """Validation and test nodes, drawn from a share of ``nodes`` unless they are given."""
-    (num_val, num_test, _), room = sizes, int(len(nodes) * share)
-    if val is None and test is None:
-        if num_test == REST:
-            num_val = min(num_val, max(room // 3, 1))
-        elif num_val + num_test > room:
-            num_val = max(room * num_val // (num_val + num_test), 1)
-    if val is None:
-        val, nodes = nodes[:num_val], nodes[num_val:]
-        room -= len(val)
-    if test is None:
-        test = nodes[: room if num_test == REST else min(num_test, room)]
-    return val, test

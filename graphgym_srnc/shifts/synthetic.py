@@ -57,11 +57,9 @@ def build(
         class_imbalance: size of the largest class divided by that of the smallest.
         num_features: number of binary word features.
         signal: share of a node's words that depend on its class, 0 to 1.
-        shift: in ``close_set``, size of the shift, 0 to 1. It is the share of each class's words
-            that are replaced, and how far the class proportions move towards a random permutation
-            of them.
-        labels_per_class: number of labelled nodes of each known class; -1 = all nodes that are
-            neither validation nor test nodes.
+        shift: in ``close_set``, share of each class's words that are replaced, and how far the
+            class proportions move towards a random permutation of them, 0 to 1.
+        labels_per_class: number of labelled nodes of each known class; -1 = all that remain.
         num_val: number of validation nodes; reduced on a small graph.
         num_test: number of test nodes; reduced on a small graph; -1 = all other nodes.
 
@@ -70,18 +68,10 @@ def build(
     """
     rng = splits.generator(split_seed, "synthetic")
 
+    edges = {"avg_degree": avg_degree, "homophily": homophily, "degree_exponent": degree_exponent}
+
     def graph(shares: np.ndarray, topics: np.ndarray) -> Data:
-        return clean(
-            dcsbm(
-                num_nodes=num_nodes,
-                shares=shares,
-                topics=topics,
-                rng=rng,
-                avg_degree=avg_degree,
-                homophily=homophily,
-                degree_exponent=degree_exponent,
-            )
-        )
+        return clean(dcsbm(num_nodes=num_nodes, shares=shares, topics=topics, rng=rng, **edges))
 
     shares = class_shares(num_classes, class_imbalance, rng)
     topics = class_topics(num_classes, num_features, signal, rng)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Sequence
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.options import Count, Natural, OneOf, Range
+from graphgym_srnc.core.options import Count, OneOf, Range
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import arxiv_like, catalogue, cleaning, datasets
 from graphgym_srnc.errors import InputError
@@ -17,14 +17,12 @@ from graphgym_srnc.shifts.splits import Nodes
 
 BOUNDS = {
     "srnc": (2010, 2014, 2016, 2018, 2020),
-    "eerm": (2011, 2014, 2016, 2018, 2020),
-    "ogb": (2017, 2018, 2020),
     "elliptic": (31, 36, 42, 49),
 }
 """Last year (time step) of the source, of validation, and of each test period, by split."""
 
-NODES = (12_974, 28_151, 28_374, 51_241, 48_603)
-"""Papers of the real ogbn-arxiv between the bounds of ``srnc``, as stated in the paper."""
+HELD_OUT = 0.2
+"""Share of the labelled source nodes that is held out for selection on the source."""
 
 GENERATED, REAL, ELLIPTIC = "arxiv_like", "ogbn-arxiv", "elliptic"
 
@@ -37,9 +35,6 @@ def build(
     period: Count = 1,
     split: Annotated[str, OneOf(*BOUNDS)] = "srnc",
     scale: Annotated[float, Range(0, 1, "right")] = 1.0,
-    num_unseen: Natural = 0,
-    unseen: list[int] = [],  # noqa: B006
-    source_val_share: Annotated[float, Range(0, 1, "left")] = 0.2,
 ) -> ShiftTask:
     """Build a task from a growing graph: the source is an early state, the target a later one.
 
@@ -48,31 +43,23 @@ def build(
     The oracle also labels half of the period's nodes, validates on a tenth of them, and is tested
     on the rest.
 
-    The paper counts 2,501,829 edges of the real graph: 1,166,243 citations, their
-    reverses, and one self-loop per node. Here repeated edges are merged and there are no
-    self-loops, which leaves 2,315,598.
+    The paper counts 2,501,829 edges of the real graph: 1,166,243 citations, their reverses, and one
+    self-loop per node. Without repeated edges and self-loops there are 2,315,598.
 
     Args:
         name: ``ogbn-arxiv``, which the package ``ogb`` loads; ``elliptic``, which PyG loads; or
             ``arxiv_like``, a synthetic graph generated from ``split_seed``.
         root: data folder.
-        split_seed: seed of masked classes, held-out nodes, the oracle, and the graph
-            ``arxiv_like``.
+        split_seed: seed of held-out nodes, the oracle, and the graph ``arxiv_like``.
         period: test period, 1 = the first.
-        split: years of the periods, see ``BOUNDS``: ``srnc`` (the paper's), ``eerm`` or ``ogb``;
-            ``elliptic`` for that data set, by time steps.
+        split: years of the periods, see ``BOUNDS``: ``srnc`` (the paper's), or ``elliptic`` for
+            that data set, by time steps.
         scale: share of the papers of each year, for ``arxiv_like`` only; each class keeps at least
             two source nodes.
-        num_unseen: number of classes without labels, drawn with ``split_seed``; 0 = close-set
-            shift. Only their source nodes are neither training nor held-out nodes, so the index
-            sets reveal them. No method uses this by default.
-        unseen: ids of the classes without labels; overrides ``num_unseen``.
-        source_val_share: share of the labelled source nodes to hold out for selection on the
-            source.
 
     Raises:
-        InputError: a value is out of range, the data set has no years or is not the real one, or a
-            class has no source node.
+        InputError: a value is out of range, the data set has no years, or a class has no source
+            node.
     """
     source_end, val_end, *ends = BOUNDS[split]
     periods = [*zip([val_end, *ends], ends)]
@@ -83,15 +70,15 @@ def build(
 
     data = _load(name, root, split_seed, scale, split)
     classes = splits.classes_of(data.y)
-    masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed)
-    known = [c for c in classes if c not in masked]
-    source, validation, target = (_until(last, data, known) for last in (source_end, val_end, end))
-    train, source_val = _hold_out(source.y, len(known), source_val_share, split_seed)
-    taught = splits.classes_of(source.y[train])
-    missing = [c for i, c in enumerate(known) if i not in taught]
+    cleaned, data = dict(data.cleaned), splits.relabelled(data, classes, node_year=data.node_year)
+    source, validation, target = (
+        data.subgraph(data.node_year <= last) for last in (source_end, val_end, end)
+    )
+    missing = {*classes} - {*splits.classes_of(source.y_true)}
     if missing:
-        message = f"no node until {source_end} has class {', '.join(map(str, missing))}"
-        raise InputError.plain("unseen", message, f"Mask the classes {sorted(masked + missing)}")
+        message = f"no node until {source_end} has class {', '.join(map(str, sorted(missing)))}"
+        raise InputError.plain("name", message, "Use a data set with early nodes of each class")
+    train, source_val = _hold_out(source.y, len(classes), split_seed)
     val, test = _between(validation, source_end, val_end), _between(target, begin, end)
     names = arxiv_like.CLASS_NAMES if len(classes) == len(arxiv_like.CLASS_NAMES) else ()
     info = {
@@ -101,21 +88,18 @@ def build(
         "validation": f"{source_end + 1}-{val_end}",
         "test": f"{begin + 1}-{end}",
         "scale": scale,
-        "unseen": masked,
+        "unseen": [],
         "split_seed": split_seed,
-        "cleaned": dict(data.cleaned),
+        "cleaned": cleaned,
     }
     title = f"temporal/{name}/{begin + 1}-{end}"
-    oracle = _oracle(
-        f"{title}/oracle",
-        _until(end, data, classes),
-        len(classes),
-        test,
-        source_end,
-        split_seed,
-        class_names=names,
-        info=info | {"unseen": []},
-    )
+    common: dict[str, Any] = {"class_names": names, "info": info}
+    order = test[splits.shuffled(len(test), split_seed, "period oracle")]
+    half, tenth = len(order) // 2, -(-len(order) // 10)
+    labelled, oracle_val, rest = splits.cut(order, half, half + tenth)
+    labelled = torch.cat([_between(target, 0, source_end), labelled]).sort().values
+    nodes = Nodes(labelled, oracle_val, rest)
+    oracle = splits.one_graph_task(f"{title}/oracle", target, nodes, len(classes), **common)
     return ShiftTask(
         title,
         source,
@@ -124,13 +108,12 @@ def build(
         val,
         test,
         pool=(target.node_year > source_end).nonzero().view(-1),
-        num_known=len(known),
-        open_set=bool(masked),
+        num_known=len(classes),
+        open_set=False,
         val_graph=validation,
         source_val=source_val,
-        class_names=tuple(names[c] for c in known) if names else (),
-        info=info,
-        oracle=oracle,
+        oracle=oracle if len(rest) else None,
+        **common,
     )
 
 
@@ -147,19 +130,7 @@ def _load(name: str, root: str, split_seed: int, scale: float, split: str) -> Da
     if scale != 1:
         message = f"only {GENERATED} can be made smaller"
         raise InputError.plain("scale", message, f"Set scale to 1 for {name}")
-    data, bounds = datasets.load(name, root), BOUNDS["srnc"]
-    found = torch.bucketize(data.node_year, torch.tensor(bounds)).bincount(minlength=len(bounds))
-    counts = tuple(found.tolist())
-    if split == "srnc" and counts != NODES:
-        message = f"it has {counts} papers until {bounds}, not {NODES}"
-        raise InputError.plain("name", f"this is not the real {REAL}: {message}")
-    return data
-
-
-def _until(last: int, data: Data, known: Sequence[int]) -> Data:
-    """Subgraph of the nodes until a year; classes not in ``known`` become the unknown class."""
-    graph = splits.relabelled(data, known, node_year=data.node_year)
-    return graph.subgraph(data.node_year <= last)
+    return datasets.load(name, root)
 
 
 def _between(graph: Data, after: int, until: int) -> Tensor:
@@ -168,36 +139,13 @@ def _between(graph: Data, after: int, until: int) -> Tensor:
     return (years & (graph.y >= 0)).nonzero().view(-1)
 
 
-def _hold_out(y: Tensor, num_known: int, share: float, split_seed: int) -> list[Tensor]:
-    """Training and held-out nodes of known classes; each class keeps at least one training node."""
+def _hold_out(y: Tensor, num_classes: int, split_seed: int) -> list[Tensor]:
+    """Training and held-out nodes; each class keeps at least one training node."""
     order = splits.shuffled(len(y), split_seed, "nodes")
-    order = order[(y[order] >= 0) & (y[order] < num_known)]
+    order = order[y[order] >= 0]
     first = torch.zeros(len(order), dtype=torch.bool)
-    for c in range(num_known):
+    for c in range(num_classes):
         first[(y[order] == c).nonzero().view(-1)[:1]] = True
     order = torch.cat([order[~first], order[first]])
-    held, train = splits.cut(order, min(round(share * len(order)), int((~first).sum())))
+    held, train = splits.cut(order, min(round(HELD_OUT * len(order)), int((~first).sum())))
     return [train, held]
-
-
-def _oracle(
-    name: str,
-    graph: Data,
-    num_classes: int,
-    test: Tensor,
-    source_end: int,
-    split_seed: int,
-    **fields: Any,
-) -> ShiftTask | None:
-    """The target graph with half of the period's nodes labelled.
-
-    None if there are too few nodes, or if a class has no labelled node.
-    """
-    order = test[splits.shuffled(len(test), split_seed, "period oracle")]
-    half, tenth = len(order) // 2, -(-len(order) // 10)
-    train, val, rest = splits.cut(order, half, half + tenth)
-    before = ((graph.node_year <= source_end) & (graph.y >= 0)).nonzero().view(-1)
-    train = torch.cat([before, train]).sort().values
-    if not len(rest) or len(splits.classes_of(graph.y[train])) < num_classes:
-        return None
-    return splits.one_graph_task(name, graph, Nodes(train, val, rest), num_classes, **fields)

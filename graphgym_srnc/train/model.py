@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc import __version__, methods, shifts
+from graphgym_srnc import __version__, methods
 from graphgym_srnc.backbones import Encoder, EncoderSpec, prepare
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
@@ -22,6 +22,7 @@ from graphgym_srnc.data.names import check_features, of_folder
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records, tensors
 from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.shifts.given import unlabelled
 
 FILE = "model.safetensors"
 """Name of the model file in the folder of a run."""
@@ -126,7 +127,7 @@ class TrainedModel:
         root = self.config.get("dataset", {}).get("dir", "")
         with renamed({"path": "--graph"}):
             graph, source = files.load_unlabelled(path, root)
-        graph = shifts.unlabelled(graph)
+        graph = unlabelled(graph)
         graph.feature_names = of_folder(source, None, graph.num_features).words
         return graph, source
 
@@ -138,7 +139,7 @@ class TrainedModel:
                 differ from training.
         """
         given = getattr(graph, "feature_names", None)
-        graph, expected = shifts.unlabelled(graph), self.method.task.num_features
+        graph, expected = unlabelled(graph), self.method.task.num_features
         if graph.num_features != expected:
             message = f"the graph has {graph.num_features} features, and training had {expected}"
             raise InputError.plain("graph: x", message, "Make the same features as in training")
@@ -198,7 +199,7 @@ class TrainedModel:
 
 
 def is_dense(graph: Data, features: str) -> bool:
-    """Whether the features of a graph are scaled as dense features; features on disk always are."""
+    """Whether the features of a graph are scaled as dense features."""
     return not isinstance(prepare(graph, features).x, Sparse)
 
 

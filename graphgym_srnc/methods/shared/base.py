@@ -128,11 +128,6 @@ class Method(Threshold, PriorCorrection):
         """Number of episodes after episode 0; :meth:`start` and :meth:`episode` may change it."""
         return self.episodes if self.limit < 0 else min(self.limit, self.episodes)
 
-    @property
-    def by_node(self) -> bool:
-        """Whether scoring a subset of nodes is cheaper than scoring the whole graph."""
-        return False
-
     @classmethod
     def key(cls) -> str:
         """Name of the method in configs, which is the name of its module."""
@@ -210,22 +205,16 @@ class Method(Threshold, PriorCorrection):
         return backbones.build(self.encoder, self.task.num_features, num_outputs)
 
     @torch.no_grad()
-    def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:
-        """Logits ``[V, N(+1)]`` of any graph with the same features, or of some ``nodes`` ``[n]``.
+    def logits(self, graph: Data, role: str = "target") -> Tensor:
+        """Logits ``[V, N(+1)]`` of any graph with the same features.
 
         ``role`` is ``source`` for the source of two graphs, else ``target``.
         """
-        return all_logits(self.classifier, self.prepared(graph), self.batch_size, nodes)
+        return all_logits(self.classifier, self.prepared(graph), self.batch_size)
 
     def predict(self, graph: Data, role: str = "target") -> Tensor:
         """Scores ``[V, K]`` that decisions use; the first ``N`` are those of known classes."""
         return self.corrected(self.uncorrected(graph, role))
-
-    def predict_at(self, graph: Data, nodes: Tensor, role: str = "target") -> Tensor:
-        """Scores ``[n, K]`` of some nodes; with ``by_node`` the other nodes are not scored."""
-        if self.by_node:
-            return self.corrected(self.logits(graph, role, nodes))
-        return self.predict(graph, role)[nodes]
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Scores before prior correction: logits, or logarithms of a smoothed posterior."""

@@ -12,7 +12,6 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, Graph, View, dense
-from graphgym_srnc.backbones.features import Mapped
 from graphgym_srnc.core.options import OneOf, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses import openness
@@ -123,8 +122,6 @@ class ODIN(Score):
 
     def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
         view = classifier.view(graph)
-        if isinstance(view.x, Mapped):
-            view.x.refuse()
         x = dense(view.x).detach()
         blocks = [copy.copy(block) for block in view.blocks]
         for block in blocks:
@@ -213,15 +210,6 @@ class Scored(Supervised):
         self.scorer = None
         if task.open_set and self.score != "max_softmax":
             self.scorer = SCORES[self.score](task.num_known, self.temperature, self.perturbation)
-
-    @property
-    def by_node(self) -> bool:
-        """Whether a node's scores are its own logits, computed layer by layer."""
-        # A subclass with scores of its own may read other nodes.
-        names = ("logits", "uncorrected", "corrected", "predict")
-        own = all(getattr(type(self), name) is getattr(Scored, name) for name in names)
-        plain = self.score == "max_softmax" and not self.smoothing and self.cut != "share"
-        return own and plain and self.correction in ("none", "labels") and self.batch_size > 0
 
     @torch.no_grad()
     def remember(self) -> None:

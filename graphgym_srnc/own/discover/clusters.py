@@ -23,7 +23,6 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Sparse, prepare
-from graphgym_srnc.backbones.features import Mapped
 from graphgym_srnc.core import progress
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.plots import embedding
@@ -291,7 +290,7 @@ def topics(graph: Data, dim: int = TOPICS) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray((left * scale)[:, :dim]))
 
 
-def features(x: Sparse | Tensor | Mapped) -> sp.csr_array | np.ndarray:
+def features(x: Sparse | Tensor) -> sp.csr_array | np.ndarray:
     """Features ``[V, F]`` of a prepared graph as a matrix."""
     return x.matrix if isinstance(x, Sparse) else np.asarray(x[:].cpu())
 
