@@ -1,7 +1,6 @@
 """The GraphGym adapter, the only importer of GraphGym.
 
-``import graphgym_srnc.gym`` registers configs, loader, network, head, loss and metrics with
-GraphGym.
+``import graphgym_srnc.gym`` registers configs, loader and methods with GraphGym.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from graphgym_srnc.core.options import Option
 from graphgym_srnc.gym.build import build_method, build_task, fit
 from graphgym_srnc.gym.config import activate, load_config, register_options
 from graphgym_srnc.gym.keys import schema
-from graphgym_srnc.gym.main import register_train, train
-from graphgym_srnc.gym.modules import TaskDataset, register_modules
+from graphgym_srnc.gym.main import TaskDataset, register_main, train
 from graphgym_srnc.io.config_files import config_names
 from graphgym_srnc.io.settings import config_root
 
@@ -38,5 +36,4 @@ __all__ = [
 register_options()
 for name in plugins.entries("register"):  # before ours, since GraphGym refuses a name twice
     plugins.load("register", name)
-register_modules()
-register_train()
+register_main()

@@ -15,13 +15,12 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config
 from graphgym_srnc.gym.encoder import encoder_spec
-from graphgym_srnc.gym.keys import KEYS, TRAINING, own_metrics, values
+from graphgym_srnc.gym.keys import KEYS, TRAINING, values
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import MakeOptimizer, adam
 from graphgym_srnc.train import model as models
 from graphgym_srnc.train import trainer
-from graphgym_srnc.train.metrics import ExtraScores
 from graphgym_srnc.train.model import TrainedModel
 
 
@@ -89,7 +88,6 @@ def fit(
     """
     method = build_method(cfg)
     best = "micro_f1" if cfg.metric_best in ("auto", "accuracy") else cfg.metric_best
-    metrics = {name: register.metric_dict[name] for name in own_metrics(cfg.custom_metrics)}
     settings: dict[str, Any] = {option.key: cfg.train[option.key] for option in TRAINING}
     return method, trainer.fit(
         method,
@@ -97,7 +95,8 @@ def fit(
         seed=cfg.seed,
         callbacks=callbacks,
         checkpoint=checkpoint,
-        extra=ExtraScores(metrics, best, cfg.metric_agg == "argmin"),
+        metrics={name: register.metric_dict[name] for name in cfg.custom_metrics},
+        best=best,
         **settings,
     )
 

@@ -20,7 +20,9 @@ from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.training import adam
 from graphgym_srnc.train import trainer
 
-TRAINING = [option for option in options_of(trainer.fit) if option.key not in ("seed", "callbacks")]
+TRAINING = [
+    option for option in options_of(trainer.fit) if option.key not in ("seed", "callbacks", "best")
+]
 """The settings of the trainer, which are keys of the block ``train``."""
 
 
@@ -30,7 +32,7 @@ def train_keys(
     """Keys of the block ``train`` beside the settings of the trainer.
 
     Args:
-        mode: method to train; standard = GraphGym's own training, in a main.py alone.
+        mode: method to train; standard = GraphGym's own training, on its own data in a main.py.
         checkpoint: maximum share of the run time spent on writing checkpoints, from which --resume
             continues; 1 = after every episode, 0 = never.
         save_model: whether to save the trained model in the folder of the run; grid and tune set it
@@ -97,10 +99,9 @@ def values(cfg: CfgNode, block: str, function: Callable) -> dict[str, Any]:
 
 
 READ = {
-    *("accelerator", "out_dir", "seed", "round", "num_threads", "optim.scheduler"),
-    *("custom_metrics", "metric_best", "metric_agg"),
+    *("accelerator", "out_dir", "seed", "round", "num_threads", "custom_metrics", "metric_best"),
     *("dataset.format", "dataset.name", "dataset.dir", "gnn.batchnorm", "gnn.l2norm"),
-    *("optim.optimizer", "optim.base_lr", "optim.weight_decay"),
+    *("optim.optimizer", "optim.base_lr", "optim.weight_decay", "optim.scheduler"),
     *SPEC_KEYS.values(),
 }
 """Keys of GraphGym that a method, its encoder or its run reads."""
@@ -128,17 +129,6 @@ INSTEAD = {
 }
 """What does the work of a key that is not read."""
 
-SCORES = (
-    *("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision"),
-    *("known_accuracy", "known_recall", "hs"),
-)
-"""Scores of every method, which ``custom_metrics`` need not name."""
-
-
-def own_metrics(names: Sequence[str]) -> list[str]:
-    """The metrics of ``custom_metrics`` that are not scores of every method: your own ones."""
-    return [name for name in names if name not in SCORES]
-
 
 @functools.cache
 def stock_keys() -> frozenset[str]:
@@ -153,29 +143,23 @@ def stock_keys() -> frozenset[str]:
 
 
 def reads(cfg: CfgNode, key: str) -> bool:
-    """Whether a run of a config reads a key of GraphGym or of ours."""
+    """Whether a run of a config reads a key of GraphGym; other keys are not GraphGym's."""
     if key in LAYERS_READ:
         normal = key.startswith("bn.") and cfg.gnn.batchnorm
         return normal or cfg.gnn.layer_type not in BACKBONES
     if key == "optim.momentum":
         return cfg.optim.optimizer != "adam"
-    if key in READ or key in stock_keys():
-        return key in READ
-    block = key.split(".")[0]
-    others = {*methods.names(), *shifts.names()} - {cfg.train.mode, cfg.dataset.format}
-    return block not in others
+    return key in READ or key not in stock_keys()
 
 
 def not_read(configs: Sequence[CfgNode], defaults: Mapping[str, Any]) -> list[str]:
-    """Keys that some configs set, against flat defaults, that none reads, and that do no harm."""
-    blocks = {*methods.names(), *shifts.names()}
-    flats = [flatten(cfg) for cfg in configs]
+    """Keys of methods and shifts that some configs set, against flat defaults, and none uses."""
+    used = {name for cfg in configs for name in (cfg.train.mode, cfg.dataset.format)}
+    others, flats = {*methods.names(), *shifts.names()} - used, list(map(flatten, configs))
     return [
         key
         for key, default in defaults.items()
-        if (key in HARMLESS or key.split(".")[0] in blocks)
-        and any(flat.get(key) != default for flat in flats)
-        and not any(reads(cfg, key) for cfg in configs)
+        if key.split(".")[0] in others and any(flat.get(key) != default for flat in flats)
     ]
 
 
@@ -197,11 +181,6 @@ def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
         elif key in allowed and not allowed[key].allows(value):
             wrong.errors.append(InputError(key, value, str(allowed[key])))
     wrong.check()
-
-
-ALWAYS = ("auto", "accuracy", "micro_f1", "macro_f1", "macro_recall")
-"""What ``metric_best`` may be beside your own metrics. Other scores exist only where nodes are
-unknown."""
 
 
 def limits(cfg: CfgNode) -> dict[str, Allowed]:
@@ -227,8 +206,10 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
         "round": Range(0, 17),
         "num_threads": Range(1, MAX_THREADS, word=AUTO),
         "accelerator": OneOf("auto", "cpu", "cuda"),
-        "metric_agg": OneOf("argmax", "argmin"),
-        "metric_best": OneOf(*ALWAYS, *own_metrics(cfg.custom_metrics)),
+        # Other scores exist only where nodes are unknown.
+        "metric_best": OneOf(
+            *("auto", "accuracy", "micro_f1", "macro_f1", "macro_recall", *cfg.custom_metrics)
+        ),
         "custom_metrics": OneOf(*sorted(register.metric_dict)),
         "dataset.format": OneOf(*shifts.names()),
         "train.mode": OneOf(*methods.names()),

@@ -1,4 +1,4 @@
-"""``train`` for a GraphGym ``main.py``, and our methods in GraphGym's ``train_dict``."""
+"""Our methods in a GraphGym ``main.py``: a loader of shifts, ``train``, and ``train_dict``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Sequence
 
+import torch
+from torch import nn
+from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg as global_cfg
 from torch_geometric.graphgym.config import set_cfg
@@ -15,14 +18,62 @@ from torch_geometric.graphgym.model_builder import GraphGymModule
 from torch_geometric.graphgym.train import GraphGymDataModule
 from torch_geometric.graphgym.train import train as graphgym_train
 
-from graphgym_srnc import methods
+from graphgym_srnc import methods, shifts
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import run
-from graphgym_srnc.gym.config import CfgNode, activate, load_config
+from graphgym_srnc.gym.build import build_task
+from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config
 from graphgym_srnc.gym.keys import add_options, not_read, reads
 from graphgym_srnc.io.records import Result
 from graphgym_srnc.io.settings import flatten
+
+UNUSED = "not_trained"
+"""Network that ``main.py`` makes if a method trains, which makes its own."""
+
+
+class TaskDataset(torch.utils.data.Dataset):
+    """A :class:`ShiftTask` as a data set of GraphGym's loaders, which pass it to a method.
+
+    Args:
+        task: the scenario; also in ``.task``.
+    """
+
+    def __init__(self, task: ShiftTask) -> None:
+        self.task = task
+        # GraphGym counts features, labels and masks here to know its inputs, outputs and loaders.
+        self._data = Data(
+            x=torch.empty(0, task.num_features),
+            y=torch.arange(task.num_outputs),
+            val_mask=torch.empty(0),
+            test_mask=torch.empty(0),
+        )
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> Data:
+        return [self.task.target][index]
+
+
+def load_shift(format: str, name: str, dataset_dir: str) -> TaskDataset | None:
+    """GraphGym's loader of our shifts; returns None for other formats, which other loaders read.
+
+    Raises:
+        InputError: ``train.mode`` is no method, or the shift cannot be made.
+    """
+    if format not in shifts.names():
+        return None
+    if global_cfg.train.mode not in methods.names():
+        message = f"{global_cfg.train.mode} cannot train on the shift {format}"
+        hint = "Set it to a method, for example erm; `graphgym-srnc options` lists all"
+        raise InputError.plain("train.mode", message, hint)
+    if global_cfg.model.type == "gnn":
+        global_cfg.model.type = UNUSED
+    task_cfg = global_cfg.clone()
+    default = dataset_dir == "./datasets"
+    task_cfg.dataset.dir = data_root(dataset_dir) if default else dataset_dir
+    return TaskDataset(build_task(task_cfg))
 
 
 def train(
@@ -31,15 +82,13 @@ def train(
     logger: bool = True,
     trainer_config: dict[str, Any] | None = None,
 ) -> None:
-    """GraphGym's ``train`` by ``train.mode``: GraphGym's own training, or :func:`train_method`.
+    """GraphGym's ``train`` by ``train.mode``: :func:`train_method`, or GraphGym's own training.
 
     The model of ``main.py`` is not trained by a method.
     """
     mode = global_cfg.train.mode
     if mode == "standard":
-        # Lightning's sanity check would write a record of the untrained model as epoch 0.
-        own = {"num_sanity_val_steps": 0, **(trainer_config or {})}
-        graphgym_train(model, datamodule, logger, own)
+        graphgym_train(model, datamodule, logger, trainer_config)
     elif mode in methods.names():
         train_method(mode, [], datamodule.loaders)
     else:  # a loop of another plug-in gets GraphGPS's arguments
@@ -108,8 +157,8 @@ def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
     add_options(given)
     set_cfg(stock)
     given.train.mode = mode
-    # What its assert_cfg and main.py write is nobody's wish.
-    written = {"gnn.head": stock.dataset.task, "devices": None}
+    # What its assert_cfg, its main.py and our loader write is nobody's wish.
+    written = {"gnn.head": stock.dataset.task, "devices": None, "model.type": UNUSED}
     theirs = flatten(stock)
     words = [
         word
@@ -124,8 +173,13 @@ def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
     return cfg
 
 
-def register_train() -> None:
-    """Enter every method into ``train_dict``, unless its name is taken."""
+def register_main() -> None:
+    """Register the loader and all methods with GraphGym; a name that is taken keeps its owner."""
+    others = dict(register.loader_dict)
+    register.loader_dict.clear()
+    # Ours is first, since another loader may raise an error for an unknown format.
+    register.loader_dict.update({"graphgym_srnc": load_shift} | others)
+    register.network_dict.setdefault(UNUSED, lambda dim_in, dim_out: nn.Linear(1, 1))
     for name in methods.names():
         register.train_dict.setdefault(name, partial(train_method, name))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Callable, Mapping, NamedTuple
+from typing import TYPE_CHECKING, Callable, Mapping
 
 import numpy as np
 import torch
@@ -17,55 +17,12 @@ if TYPE_CHECKING:
     from graphgym_srnc.methods.shared.base import Method
 
 
-class ExtraScores(NamedTuple):
-    """User-defined scores, and the score that selects an episode.
+Metric = Callable[[list[Tensor], list[Tensor], str], float]
+"""A user's own score, with the signature of metrics registered with GraphGym.
 
-    Args:
-        functions: metrics by name, with the signature of metrics registered with GraphGym. They
-            receive a list of labels ``[n]``, a list of log-probabilities ``[n, N(+1)]``, and
-            ``classification_multi``. The unknown class is last, and the most probable class is the
-            predicted one.
-        best: score on validation nodes that ``target_val`` and ``source_val`` use.
-        least: whether a smaller score is better.
-    """
-
-    functions: Mapping[str, Callable[[list[Tensor], list[Tensor], str], float]] = {}
-    best: str = "micro_f1"
-    least: bool = False
-
-    def of(self, method: Method, scores: Tensor, label: Tensor) -> dict[str, float]:
-        """Finite scores of all functions, by name.
-
-        Args:
-            method: the method, which converts scores to probabilities.
-            scores: scores of the method, ``[n, K]``.
-            label: true classes, ``[n]``.
-
-        Raises:
-            InputError: a function fails.
-        """
-        if not self.functions:
-            return {}
-        log_p = method.posterior(scores).clamp(min=1e-30).log().float().cpu()
-        found = {}
-        for name, function in self.functions.items():
-            try:
-                found[name] = float(function([label.cpu()], [log_p], "classification_multi"))
-            except Exception as error:  # a foreign function may raise any exception
-                cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-                raise InputError.plain(
-                    "custom_metrics",
-                    f"the metric {name} failed ({cause})",
-                    "It is called with [labels], [log-probabilities] and 'classification_multi' "
-                    "and must return a number",
-                ) from error
-        return {name: value for name, value in found.items() if math.isfinite(value)}
-
-    def value(self, scores: Mapping[str, float]) -> float:
-        """Selection score of an episode with these scores; larger is better."""
-        if self.best not in scores:
-            return -math.inf
-        return -scores[self.best] if self.least else scores[self.best]
+It receives a list of labels ``[n]``, a list of log-probabilities ``[n, N(+1)]`` whose last class is
+the unknown class, and ``classification_multi``.
+"""
 
 
 def scores_of(
@@ -73,7 +30,7 @@ def scores_of(
     task: ShiftTask,
     scores: Tensor,
     label: Tensor,
-    extra: ExtraScores = ExtraScores(),
+    metrics: Mapping[str, Metric] = {},
 ) -> dict[str, float]:
     """All scores of a method's predictions; empty if there are no nodes.
 
@@ -82,7 +39,10 @@ def scores_of(
         task: the scenario.
         scores: scores of the method, ``[n, N(+1)]``.
         label: true classes, ``[n]``.
-        extra: user-defined scores.
+        metrics: the user's own scores by name; values that are not finite are left out.
+
+    Raises:
+        InputError: one of ``metrics`` fails.
     """
     if not len(label):
         return {}
@@ -90,7 +50,21 @@ def scores_of(
     if task.open_set:
         sure, named = method.confidence(scores), scores[:, : task.num_known].argmax(1)
         found |= detection_scores(sure, label == task.num_known, named == label)
-    return found | extra.of(method, scores, label)
+    for name, metric in metrics.items():
+        log_p = method.posterior(scores).clamp(min=1e-30).log().float().cpu()
+        try:
+            value = float(metric([label.cpu()], [log_p], "classification_multi"))
+        except Exception as error:  # a foreign function may raise any exception
+            cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            raise InputError.plain(
+                "custom_metrics",
+                f"the metric {name} failed ({cause})",
+                "It is called with [labels], [log-probabilities] and 'classification_multi' "
+                "and must return a number",
+            ) from error
+        if math.isfinite(value):
+            found.setdefault(name, value)
+    return found
 
 
 def confusion_matrix(prediction: Tensor, label: Tensor, num_outputs: int) -> Tensor:

@@ -8,7 +8,7 @@ import json
 import math
 import time
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, Callable, Protocol, Sequence
+from typing import Annotated, Any, Callable, Mapping, Protocol, Sequence
 
 import torch
 from torch import Tensor
@@ -21,8 +21,8 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import random_state, set_random_state
 from graphgym_srnc.train import source_first
-from graphgym_srnc.train.metrics import ExtraScores, scores_of
-from graphgym_srnc.train.selection import SELECTIONS, Seen, check
+from graphgym_srnc.train.metrics import Metric, scores_of
+from graphgym_srnc.train.selection import SELECTIONS, check, score_by_modularity, score_on_source
 
 
 @dataclass
@@ -135,7 +135,8 @@ def fit(
     min_agreement: Share = 0.6,
     callbacks: Sequence[Callback] = (),
     checkpoint: Checkpoint | None = None,
-    extra: ExtraScores = ExtraScores(),
+    metrics: Mapping[str, Metric] = {},
+    best: str = "micro_f1",
 ) -> RunRecord:
     """Train a method on a task and load the weights of the selected episode into it.
 
@@ -161,7 +162,9 @@ def fit(
         checkpoint: storage of the state of the run after each episode. If it contains a state,
             training resumes from there. The resulting weights and record are identical to those of
             an uninterrupted run, except for times. ``method`` must be new.
-        extra: user-defined scores, and the score that selects an episode.
+        metrics: the user's own scores, by name.
+        best: score that ``target_val`` and ``source_val`` use, of ``metrics`` or of
+            :func:`graphgym_srnc.train.metrics.classification_scores`.
 
     Returns:
         The record of the run.
@@ -195,6 +198,8 @@ def fit(
         alone = source_first.source_alone(task)
         fit(method, alone, seed=None, max_episodes=max_episodes, selection="last")
         on_source = method.decide(method.predict(alone.source))
+        method.warnings = [f"On the source alone: {text}" for text in method.warnings]
+        method.reported = []
         seconds_on_source = time.perf_counter() - begin
     if on_source is not None and (on_source == task.num_known).any():
         blind = source_first.with_found_class(blind, on_source)
@@ -230,12 +235,19 @@ def fit(
                 raise FloatingPointError(f"{name}, episode {number}: {term} is {value}")
 
         train, val, test, classes = evaluate(
-            method, task, blind, extra, selection == "target_modularity"
+            method, task, blind, metrics, selection == "target_modularity"
         )
         record.first = first = classes if record.first is None else record.first
-        seen = Seen(method, task, blind, val, classes[0], first[0], min_agreement, extra)
-        score, figures = SELECTIONS[selection](seen)
-        episode = Episode(number, losses | figures, val, test, seconds, train)
+        score = val.get(best, -math.inf)
+        if selection == "source_val":
+            score = score_on_source(method, task, blind, metrics, best)
+        elif selection == "target_modularity":
+            agreed = classes[0], first[0], min_agreement
+            score, figures = score_by_modularity(method, task, blind, *agreed)
+            losses |= figures
+        elif selection == "last":
+            score = math.inf
+        episode = Episode(number, losses, val, test, seconds, train)
         record.history.append(episode)
         if selection == "last" or score > best_score or not best_state:
             best_score, record.best = score, number
@@ -265,7 +277,11 @@ def fit(
 
 
 def evaluate(
-    method: Method, task: ShiftTask, blind: ShiftTask, extra: ExtraScores, reads_all: bool
+    method: Method,
+    task: ShiftTask,
+    blind: ShiftTask,
+    metrics: Mapping[str, Metric],
+    reads_all: bool,
 ) -> tuple[dict[str, float], dict[str, float], dict[str, float], Tensor]:
     """Set the unknown-class threshold on validation nodes and score the method after an episode.
 
@@ -284,8 +300,8 @@ def evaluate(
 
     right = method.decide(on_train) == blind.source.y[blind.train]
     train = {"micro_f1": float(right.float().mean())}
-    val = scores_of(method, task, on_val, label, extra)
-    test = scores_of(method, task, on_test, task.target.y[task.test], extra)
+    val = scores_of(method, task, on_val, label, metrics)
+    test = scores_of(method, task, on_test, task.target.y[task.test], metrics)
     classes = torch.full((2, task.target.num_nodes), HIDDEN, device=task.device)
     classes[0, nodes] = method.decide(on_target)
     classes[1, nodes] = on_target[:, : task.num_known].argmax(1)
