@@ -149,7 +149,7 @@ def test_selection_goes_on(selection, patience):
 # ---- the file ----
 
 
-class Lines(list, runs.Quiet):
+class Lines(list):
     """Messages for the user."""
 
     def say(self, line: str) -> None:
@@ -190,7 +190,7 @@ def test_damaged_files_are_not_used(experiment):
     whole = kept.path.read_bytes()
     flipped = bytearray(whole)
     flipped[len(whole) // 2] ^= 1
-    foreign = tensors.dump({"key": kept._key(), "state": {"dict": [["a", 1]]}}, {})
+    foreign = tensors.dump({"key": kept.key(), "state": {"dict": [["a", 1]]}}, {})
     for content in (b"", b"nothing", bytes(flipped), whole[:-1], foreign):
         kept.path.write_bytes(content)
         again = recorder(experiment)

@@ -13,12 +13,13 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg as global_cfg
 from torch_geometric.graphgym.config import set_cfg
-from torch_geometric.graphgym.logger import Logger, create_logger
+from torch_geometric.graphgym.logger import Logger
 from torch_geometric.graphgym.model_builder import GraphGymModule
 from torch_geometric.graphgym.train import GraphGymDataModule
 from torch_geometric.graphgym.train import train as graphgym_train
 
 from graphgym_srnc import methods, shifts
+from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import run
@@ -87,14 +88,10 @@ def train(
     The model of ``main.py`` is not trained by a method.
     """
     mode = global_cfg.train.mode
-    if mode == "standard":
-        graphgym_train(model, datamodule, logger, trainer_config)
-    elif mode in methods.names():
+    if mode in methods.names():
         train_method(mode, [], datamodule.loaders)
-    else:  # a loop of another plug-in gets GraphGPS's arguments
-        loop, loggers = register.train_dict[mode], create_logger() if logger else []
-        (optimizer,), (scheduler,) = model.configure_optimizers()
-        loop(loggers, datamodule.loaders, model, optimizer, scheduler)
+    else:
+        graphgym_train(model, datamodule, logger, trainer_config)
 
 
 def train_method(
@@ -107,9 +104,8 @@ def train_method(
 ) -> Result:
     """Train a method with the arguments that GraphGPS gives to a training loop.
 
-    It writes into ``cfg.run_dir``, which ``set_run_dir`` has made, the files of
-    ``graphgym-srnc run``: ``result.json``, the model, statistics and events. GraphGym's
-    ``agg_runs`` and ``agg_batch`` read that folder, and so do ``compare`` and ``report``.
+    It writes the files of ``graphgym-srnc run`` into ``cfg.run_dir``, which ``set_run_dir`` has
+    made.
 
     Args:
         mode: the method, which makes its own model, optimiser and logger.
@@ -117,10 +113,9 @@ def train_method(
         loaders: GraphGym's loaders; the data set of the first one holds the task.
 
     Raises:
-        InputError: the loaders are not of one of our shifts, a key is set that no method reads, or
-            the name of the folder is not a seed.
+        InputError: see :func:`own_config`, or the name of the folder is not a seed.
     """
-    before, place, watch = global_cfg.clone(), Path(global_cfg.run_dir).absolute(), Logged()
+    before, place, watch = global_cfg.clone(), Path(global_cfg.run_dir).absolute(), Logged(1)
     cfg = own_config(mode, loaders)
     if not place.name.isdecimal():
         message = f"a method stores its run in the folder of a seed, and this one is {place}"
@@ -150,25 +145,20 @@ def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
     """
     if not isinstance(getattr(loaders[0].dataset, "task", None), ShiftTask):
         message = f"{global_cfg.dataset.format!r} is not a shift, and train.mode {mode} needs one"
-        raise InputError.plain(
-            "dataset.format", message, "`graphgym-srnc options` lists the shifts"
-        )
-    given, stock, default = global_cfg.clone(), CfgNode(), load_config()
+        hint = "`graphgym-srnc options` lists the shifts"
+        raise InputError.plain("dataset.format", message, hint)
+    given, stock = global_cfg.clone(), CfgNode()
     add_options(given)
     set_cfg(stock)
     given.train.mode = mode
     # What its assert_cfg, its main.py and our loader write is nobody's wish.
     written = {"gnn.head": stock.dataset.task, "devices": None, "model.type": UNUSED}
-    theirs = flatten(stock)
-    words = [
-        word
-        for key, value in flatten(given).items()
-        if key != "params"
-        and (reads(given, key) or value not in (theirs.get(key), written.get(key)))
-        for word in (key, value)
-    ]
+    words, theirs = [], flatten(stock)
+    for key, value in flatten(given).items():
+        wanted = reads(given, key) or value not in (theirs.get(key), written.get(key))
+        words += [key, value] if wanted and key != "params" else []
     cfg = load_config(None, words)
-    if keys := not_read([cfg], flatten(default)):
+    if keys := not_read([cfg], flatten(load_config())):
         logging.warning("train.mode %s does not read %s", mode, ", ".join(keys))
     return cfg
 
@@ -184,7 +174,7 @@ def register_main() -> None:
         register.train_dict.setdefault(name, partial(train_method, name))
 
 
-class Logged(run.Quiet):
+class Logged(RunProgress):
     """Shows how far a run is where GraphGym shows its epochs: on the terminal and in its log."""
 
     def doing(self, status: str, until: float = 0.0) -> None:
