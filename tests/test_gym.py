@@ -74,10 +74,10 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
         ("metric_best", "unknown_recall", "micro_f1"),
         ("custom_metrics", "[nope]", "allowed"),
         ("metric_agg", "max", "does not read this key"),
-        ("optim.max_epoch", "7", "set it to 200; train.max_episodes"),
-        ("train.batch_size", "8", "the method's own batch_size"),
+        ("optim.max_epoch", "7", "set it to 200"),
+        ("train.batch_size", "8", "does not read this key"),
         ("gnn.head", "edge", "does not read this key"),
-        ("device", "cuda:1", "accelerator"),
+        ("device", "cuda:1", "does not read this key"),
     ],
 )
 def test_bad_value_names_its_key(gym, key, value, words):

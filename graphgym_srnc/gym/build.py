@@ -42,11 +42,7 @@ def shift_options(cfg: CfgNode, seed: int) -> dict[str, Any]:
 
 
 def build_method(cfg: CfgNode) -> Method:
-    """The method of a config, with its encoder and optimiser; the config becomes GraphGym's own.
-
-    Args:
-        cfg: a config whose ``train.mode`` is a method.
-    """
+    """The method of a config, with its encoder and optimiser; the config becomes GraphGym's own."""
     activate(cfg)  # GraphGym's own layers read it
     method, optim = methods.find(cfg.train.mode), cfg.optim
     # Our Adam makes the steps of GraphGym's, and is faster.
@@ -60,11 +56,7 @@ def build_method(cfg: CfgNode) -> Method:
 
 
 def visible_task(method: Method | type[Method], task: ShiftTask) -> ShiftTask:
-    """The task that a method is trained on: the one where every class is visible for an oracle.
-
-    Raises:
-        InputError: the method needs the labels of all classes, and the task lacks them.
-    """
+    """The task that a method is trained on: the one where every class is visible for an oracle."""
     if not method.oracle:
         return task
     if task.oracle is None:
@@ -102,7 +94,6 @@ def fit(
 
 
 def stored_config(result: models.Result) -> CfgNode:
-    """The config of a finished run, with its seed, from the record of the run."""
     words = [word for pair in flatten(result["config"]).items() for word in pair]
     cfg = load_config(None, words, stored=True)
     cfg.seed, cfg.dataset.dir = result["seed"], data_root(cfg.dataset.dir)
@@ -110,14 +101,11 @@ def stored_config(result: models.Result) -> CfgNode:
 
 
 def load_model(path: str | Path) -> TrainedModel:
-    """The model of a finished run or of a file, see :func:`graphgym_srnc.train.model.load`.
-
-    The config of its run becomes GraphGym's own if layers registered with GraphGym read it.
-    """
+    """The model of a finished run or of a file, see :func:`graphgym_srnc.train.model.load`."""
 
     def encoder(result: models.Result) -> EncoderSpec:
         cfg = stored_config(result)
-        activate(cfg)
+        activate(cfg)  # layers registered with GraphGym read it
         return encoder_spec(cfg)
 
     with renamed({"path": "RUN"}):

@@ -20,9 +20,8 @@ from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.training import adam
 from graphgym_srnc.train import trainer
 
-TRAINING = [
-    option for option in options_of(trainer.fit) if option.key not in ("seed", "callbacks", "best")
-]
+NOT_KEYS = ("seed", "callbacks", "best")
+TRAINING = [option for option in options_of(trainer.fit) if option.key not in NOT_KEYS]
 """The settings of the trainer, which are keys of the block ``train``."""
 
 
@@ -120,15 +119,6 @@ HARMLESS = {
 """Keys of what GraphGym shows and where, and those that it or a run writes into a config: a method
 does not read them, and they do no harm."""
 
-INSTEAD = {
-    "optim.max_epoch": "train.max_episodes and the steps of the method bound its training",
-    "train.batch_size": "the method's own batch_size is its batch",
-    "train.auto_resume": "use the option --resume",
-    "train.enable_ckpt": "use train.checkpoint and train.save_model",
-    "device": "use accelerator",
-}
-"""What does the work of a key that is not read."""
-
 
 @functools.cache
 def stock_keys() -> frozenset[str]:
@@ -164,27 +154,26 @@ def not_read(configs: Sequence[CfgNode], defaults: Mapping[str, Any]) -> list[st
 
 
 def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
-    """Check a whole config, which sets what differs from the flat defaults.
-
-    Raises:
-        InputError: a value is not allowed, or a key is set that the method does not read; names all
-            keys at fault.
-    """
+    """Refuse values that are not allowed, and keys that are set and not read, all at once."""
     wrong, allowed = Collected(), limits(cfg)
     for key, value in flatten(cfg).items():
         unread = key in stock_keys() and key not in HARMLESS and not reads(cfg, key)
         if unread and value != defaults.get(key):
             message = f"train.mode {cfg.train.mode} does not read this key, set to {value!r}"
-            hint = f"Remove it, or set it to {defaults.get(key)!r}"
-            hint += f"; {INSTEAD[key]}" if key in INSTEAD else ""
-            wrong.errors.append(InputError.plain(key, message, hint))
+            wrong.errors.append(
+                InputError.plain(key, message, f"Remove it, or set it to {defaults.get(key)!r}")
+            )
         elif key in allowed and not allowed[key].allows(value):
             wrong.errors.append(InputError(key, value, str(allowed[key])))
     wrong.check()
 
 
+MEASURED = "auto", "accuracy", "micro_f1", "macro_f1", "macro_recall"
+"""Scores of every run; others exist only where nodes are unknown."""
+
+
 def limits(cfg: CfgNode) -> dict[str, Allowed]:
-    """What the keys of a config may be, by our options and by what a method's loop can do."""
+    """What the keys of a config may be."""
     blocks, mode = schema(), cfg.train.mode
     own = {
         f"{block}.{option.key}": option.allowed
@@ -206,10 +195,7 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
         "round": Range(0, 17),
         "num_threads": Range(1, MAX_THREADS, word=AUTO),
         "accelerator": OneOf("auto", "cpu", "cuda"),
-        # Other scores exist only where nodes are unknown.
-        "metric_best": OneOf(
-            *("auto", "accuracy", "micro_f1", "macro_f1", "macro_recall", *cfg.custom_metrics)
-        ),
+        "metric_best": OneOf(*MEASURED, *cfg.custom_metrics),
         "custom_metrics": OneOf(*sorted(register.metric_dict)),
         "dataset.format": OneOf(*shifts.names()),
         "train.mode": OneOf(*methods.names()),
