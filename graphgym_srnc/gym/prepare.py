@@ -62,9 +62,8 @@ def prepare(configs: Sequence[tuple[CfgNode, str]]) -> dict[str, str]:
             fingerprints[data_key(cfg)] = build_task(cfg).fingerprint()
         except Exception as error:
             message = f"{cfg.dataset.name!r} cannot be read ({type(error).__name__}: {error})"
-            known = isinstance(error, InputError)
-            found = error if known else InputError.plain("dataset.name", message)
-            raise found.noted(where) from error
+            known = error if isinstance(error, InputError) else None
+            raise (known or InputError.plain("dataset.name", message)).noted(where) from error
     return fingerprints
 
 
