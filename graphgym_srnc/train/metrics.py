@@ -117,17 +117,16 @@ def classification_scores(
     if not open_set:
         return scores
 
-    num_unknown, known = true[num_known], true[:num_known]
-    if num_unknown > 0:
-        scores["unknown_recall"] = float(recall[num_known])
+    known, found = true[:num_known], recall[num_known]
+    if true[num_known] > 0:
+        scores["unknown_recall"] = float(found)
         scores["unknown_precision"] = float(hit[num_known] / predicted[num_known].clamp(min=1))
     if known.sum() > 0:
         accuracy = hit[:num_known].sum() / known.sum()
         scores["known_accuracy"] = float(accuracy)
         scores["known_recall"] = float(recall[:num_known].sum() / (known > 0).sum())
-    if num_unknown > 0 and known.sum() > 0:
-        both = accuracy + recall[num_known]
-        scores["hs"] = float(2 * accuracy * recall[num_known] / both) if both > 0 else 0.0
+        if true[num_known] > 0:
+            scores["hs"] = float(2 * accuracy * found / (accuracy + found).clamp(min=1e-300))
     return scores
 
 
@@ -164,13 +163,17 @@ def detection_scores(confidence: Tensor, unknown: Tensor, right: Tensor) -> dict
     x, y = missed[corner] / missed[-1], found[corner] / found[-1]
     share, precision = found[1:] / found[-1], found[1:] / (found[1:] + missed[1:])
     let_through, kept = _counts(sure, ~is_unknown)
-    named = sure[~is_unknown & right.cpu().numpy()]
+    # Pairs of a known and an unknown node with the known one correct and more confident. Ties count
+    # half, which corresponds to the trapezoidal rule.
+    named, unsure = sure[~is_unknown & right.cpu().numpy()], np.sort(sure[is_unknown])
+    below, up_to = (np.searchsorted(unsure, named, side) for side in ("left", "right"))
+    oscr = float((below + up_to).sum() / (2 * (~is_unknown).sum() * len(unsure)))
     # Rounding may give values just above 1, which the record's validation would reject.
     return {
         "unknown_auroc": min(1.0, float((np.diff(x) * (y[1:] + y[:-1]) / 2).sum())),
         "unknown_aupr": min(1.0, float((np.diff(share, prepend=0) * precision)[::-1].sum())),
         "unknown_fpr95": float((let_through / let_through[-1])[kept / kept[-1] >= 0.95].min()),
-        "oscr": _oscr(named, sure[is_unknown], int((~is_unknown).sum())),
+        "oscr": oscr,
     }
 
 
@@ -182,25 +185,12 @@ def _counts(score: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.nda
     return np.r_[0, 1 + ends - hits], np.r_[0, hits]
 
 
-def _oscr(right: np.ndarray, unknown: np.ndarray, num_known: int) -> float:
-    """Share of pairs of a known and an unknown node with the known one correct and more confident.
-
-    Ties count half, which corresponds to the trapezoidal rule.
-    """
-    unknown = np.sort(unknown)
-    below, up_to = (np.searchsorted(unknown, right, side) for side in ("left", "right"))
-    return float((below + up_to).sum() / (2 * num_known * len(unknown)))
-
-
 def clustering_scores(cluster: Tensor, label: Tensor) -> dict[str, float]:
-    """Clustering accuracy (best one-to-one map of clusters to classes) and NMI.
+    """Clustering accuracy ``acc`` (best one-to-one map of clusters to classes) and ``nmi``.
 
     Args:
         cluster: cluster of each node, ``[n]``.
         label: true classes, ``[n]``.
-
-    Returns:
-        ``acc`` and ``nmi``.
     """
     from sklearn import metrics as scikit
 

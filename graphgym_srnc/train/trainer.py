@@ -79,13 +79,9 @@ class RunRecord:
 
     def __repr__(self) -> str:
         scores = self.test or self.val if self.history else {}
-        shown = ", ".join(
-            f"{name} {scores[name]:.3f}" for name in ("micro_f1", "macro_f1") if name in scores
-        )
-        return (
-            f"RunRecord({self.task}: episode {self.best} of {len(self.history) - 1} by"
-            f" {self.selection}{', ' * bool(shown)}{shown})"
-        )
+        shown = [f", {name} {scores[name]:.3f}" for name in ("micro_f1", "macro_f1") if scores]
+        about = f"episode {self.best} of {len(self.history) - 1} by {self.selection}"
+        return f"RunRecord({self.task}: {about}{''.join(shown)})"
 
     @property
     def val(self) -> dict[str, float]:
@@ -107,19 +103,13 @@ Callback = Callable[[Episode, Method, ShiftTask], None]
 
 
 class Checkpoint(Protocol):
-    """Storage of the state of a run between two episodes.
-
-    A state consists of tensors and plain values in dictionaries, lists and tuples.
-    """
+    """Storage of the state of a run between two episodes: tensors and plain values."""
 
     def read(self) -> dict[str, Any] | None:
         """Last state of the same run, or None; the same in all processes."""
 
     def write(self, state: Callable[[], dict[str, Any]]) -> None:
-        """Store the state after an episode that is not the last.
-
-        ``state()`` returns the state; the next episode modifies its tensors.
-        """
+        """Store ``state()`` at once, since the next episode modifies its tensors."""
 
 
 @checked
@@ -159,9 +149,8 @@ def fit(
             0. It is the share of equal predictions among target nodes that neither predicts as
             unknown.
         callbacks: functions called after each episode with the episode, the method and the task.
-        checkpoint: storage of the state of the run after each episode. If it contains a state,
-            training resumes from there. The resulting weights and record are identical to those of
-            an uninterrupted run, except for times. ``method`` must be new.
+        checkpoint: storage of the state of the run after each episode. A new ``method`` continues
+            from the state that it contains, with the numbers of an uninterrupted run.
         metrics: the user's own scores, by name.
         best: score that ``target_val`` and ``source_val`` use, of ``metrics`` or of
             :func:`graphgym_srnc.train.metrics.classification_scores`.
@@ -178,8 +167,8 @@ def fit(
     allowed = "1 or more, since several processes train together and share batches"
     right = method.batch_size > 0 or parallel.count() == 1
     method.require("batch_size", method.batch_size, right, allowed)
-    held_out = bool((task.validation.y[task.val] < task.num_known).any())
     for option, needs in (("correction", "bbse"), ("cut", "share")):
+        held_out = (task.validation.y[task.val] < task.num_known).any()
         if getattr(method, option) == needs and not held_out:
             message = f"{needs} needs validation nodes of known classes, and the task has none"
             raise InputError.plain(f"{method.key()}.{option}", message, "Use another value")
@@ -206,9 +195,8 @@ def fit(
     if found is not None:
         method.restore(blind, found["method"])
         record = RunRecord.of(json.loads(found["record"]))
-        best_score, best_state, record.first = (
-            found[name] for name in ("best_score", "best_state", "first")
-        )
+        best_score, best_state = found["best_score"], found["best_state"]
+        record.first = found["first"]
         set_random_state(found["random"], task.device)
 
     def state() -> dict[str, Any]:
@@ -285,10 +273,8 @@ def evaluate(
 ) -> tuple[dict[str, float], dict[str, float], dict[str, float], Tensor]:
     """Set the unknown-class threshold on validation nodes and score the method after an episode.
 
-    Returns:
-        Scores on training, validation and test nodes, and predictions ``[2, V]`` as in
-        ``RunRecord.first``. Unless ``reads_all``, only the nodes of :func:`predict_sets` are
-        scored.
+    Returns scores on training, validation and test nodes, and predictions ``[2, V]`` as in
+    ``RunRecord.first`` of the nodes of :func:`predict_sets`.
     """
     label = task.validation.y[task.val]
     if len(label) and method.correction == "bbse":
