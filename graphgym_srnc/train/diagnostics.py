@@ -29,10 +29,7 @@ UNKNOWN_SHARE, UNKNOWN_RATIO = 0.9, 3.0
 """
 
 AGREEMENT = 0.6
-"""Minimum agreement with episode 0 among target nodes predicted as known.
-
-A node agrees if its class was the most probable known class in episode 0.
-"""
+"""Minimum share of target nodes predicted as known whose class led the known ones in episode 0."""
 
 LOCALITY, CLASS_LOCALITY = 1.3, 2.0
 """Maxima of the two lower bounds of :func:`label_locality`, which are below 1 for random labels."""
@@ -45,10 +42,9 @@ class Verdict(NamedTuple):
     """Diagnostics of a run.
 
     Args:
-        figures: figures by name; figures that the task or the method does not provide are absent.
+        figures: figures by name, of those that the task and the method provide.
         sentences: sentences on figures beyond their bounds, by topic.
-        reliability: reliability curves on ``val`` and ``test`` nodes, see
-            :func:`graphgym_srnc.train.metrics.reliability`.
+        reliability: reliability curves on ``val`` and ``test`` nodes.
     """
 
     figures: dict[str, float]
@@ -63,12 +59,7 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdi
     Args:
         method: the method, with the weights of the selected episode.
         task: the task it was trained on, with its labels.
-        first: predictions ``[2, V]`` in episode 0, see ``RunRecord.first`` of
-            :class:`graphgym_srnc.train.trainer.RunRecord`.
-
-    Returns:
-        The diagnostics. Figures of the target use the nodes of
-        :func:`graphgym_srnc.train.trainer.predict_sets`.
+        first: predictions ``[2, V]`` in episode 0, see ``RunRecord.first``.
     """
     seen = getattr(method, "task", task)
     _, on_val, on_test, on_target, nodes = predict_sets(method, seen)
@@ -188,20 +179,14 @@ def _percent(share: float) -> str:
 
 
 def homophily(task: ShiftTask) -> tuple[float, int]:
-    """Edge homophily of labelled nodes of known classes, and the number of their edges.
-
-    It covers the graphs with labels of training, held-out source and validation nodes.
-    """
+    """Edge homophily of labelled nodes of known classes, and the number of their edges."""
     same = edges = 0
-    graphs = [(task.source, [task.train, task.source_val])]
+    parts = [(task.source, torch.cat([task.train, task.source_val])), (task.validation, task.val)]
     if task.validation is task.source:
-        graphs[0][1].append(task.val)
-    else:
-        graphs.append((task.validation, [task.val]))
-    for graph, parts in graphs:
+        parts = [(task.source, torch.cat([task.train, task.source_val, task.val]))]
+    for graph, nodes in parts:
         label = torch.full((graph.num_nodes,), HIDDEN, device=graph.y.device)
-        for nodes in parts:
-            label[nodes] = graph.y[nodes]
+        label[nodes] = graph.y[nodes]
         label[label == task.num_known] = HIDDEN
         labelled = label >= 0
         for pairs in graph.edge_index.split(2**20, 1):
