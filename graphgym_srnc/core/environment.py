@@ -17,20 +17,13 @@ from typing import Any, Iterator
 
 from graphgym_srnc import __version__
 
-AUTO = "auto"
-"""Value of ``num_threads`` that chooses a number."""
-
-MAX_THREADS = 1024
-"""Upper bound of ``num_threads``. With many more threads the process dies without a message."""
-
-SECOND_THREAD = 1_000_000
-"""Directed edges from which a second thread pays, see docs/performance.md."""
+AUTO = "auto"  # value of num_threads that chooses a number
+MAX_THREADS = 1024  # with many more threads the process dies without a message
+SECOND_THREAD = 1_000_000  # directed edges from which a second thread pays, docs/performance.md
+KEPT_BYTES = 2**30  # size up to which the memory of a freed tensor stays with the process
 
 owned = False
 """Whether the process is a command or worker of this package, in which no other code trains."""
-
-KEPT_BYTES = 2**30
-"""Size up to which the memory of a freed tensor stays with the process."""
 
 
 def facts() -> dict[str, Any]:
@@ -40,9 +33,7 @@ def facts() -> dict[str, Any]:
 
 def cores() -> int:
     """Number of cores that this process may use."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def threads(wanted: int | str, edges: int = 0) -> int:

@@ -17,11 +17,8 @@ from typing import Annotated, Any, Callable, Mapping, NamedTuple, Union
 
 from graphgym_srnc.errors import InputError
 
-SHARED = ("name", "root")
-"""Keywords of a shift that are set by ``dataset.name`` and ``dataset.dir``."""
-
-PLAIN = (bool, int, float, str, list, tuple)
-"""Types of options."""
+SHARED = ("name", "root")  # keywords of a shift that dataset.name and dataset.dir set
+PLAIN = (bool, int, float, str, list, tuple)  # types of options
 
 
 def finite(value: Any) -> bool:

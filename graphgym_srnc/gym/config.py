@@ -23,13 +23,6 @@ from graphgym_srnc.io import config_files
 from graphgym_srnc.io.settings import flatten, plain_yaml
 
 
-def register_options() -> None:
-    """Add our keys to GraphGym's registry, and to its global config."""
-    register.config_dict.setdefault("graphgym_srnc", add_options)
-    # GraphGym called set_cfg before this package could register.
-    add_options(global_cfg)
-
-
 def load_config(
     source: str | os.PathLike | config_files.Settings | None = None,
     overrides: Sequence[Any] = (),

@@ -20,9 +20,8 @@ from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.training import adam
 from graphgym_srnc.train import trainer
 
-NOT_KEYS = ("seed", "callbacks", "best")
-TRAINING = [option for option in options_of(trainer.fit) if option.key not in NOT_KEYS]
-"""The settings of the trainer, which are keys of the block ``train``."""
+NO_KEYS = ("seed", "callbacks", "best")  # of the block train
+TRAINING = [option for option in options_of(trainer.fit) if option.key not in NO_KEYS]
 
 
 def train_keys(
@@ -102,8 +101,11 @@ READ = {
     *("dataset.format", "dataset.name", "dataset.dir", "gnn.batchnorm", "gnn.l2norm"),
     *("optim.optimizer", "optim.base_lr", "optim.weight_decay", "optim.scheduler"),
     *SPEC_KEYS.values(),
+    *("print", "cfg_dest", "tensorboard_each_run", "tensorboard_agg", "view_emb", "gpu_mem"),
+    *("benchmark", "share.dim_in", "share.dim_out", "share.num_splits"),
 }
-"""Keys of GraphGym that a method, its encoder or its run reads."""
+"""Keys of GraphGym that a method, its encoder or its run reads, or that do no harm: what GraphGym
+shows and where, and what it writes into a config."""
 
 LAYERS_READ = {
     *("gnn.agg", "gnn.normalize_adj", "gnn.msg_direction", "gnn.self_msg", "gnn.keep_edge"),
@@ -112,28 +114,21 @@ LAYERS_READ = {
 }
 """Keys that GraphGym's own layers read, and ours do not."""
 
-HARMLESS = {
-    *("print", "cfg_dest", "tensorboard_each_run", "tensorboard_agg"),
-    *("view_emb", "gpu_mem", "benchmark", "share.dim_in", "share.dim_out", "share.num_splits"),
-}
-"""Keys of what GraphGym shows and where, and those that it or a run writes into a config: a method
-does not read them, and they do no harm."""
-
 
 @functools.cache
 def stock_keys() -> frozenset[str]:
-    """The keys of GraphGym without any plug-in, and those that it or a run adds later."""
+    """The keys of GraphGym without any plug-in."""
     stock, plugins = CfgNode(), dict(register.config_dict)
     register.config_dict.clear()
     try:
         set_cfg(stock)
     finally:
         register.config_dict.update(plugins)
-    return frozenset({*flatten(stock), *HARMLESS, "device"} - {"run_dir"})
+    return frozenset({*flatten(stock), "device"} - {"run_dir"})
 
 
 def reads(cfg: CfgNode, key: str) -> bool:
-    """Whether a run of a config reads a key of GraphGym; other keys are not GraphGym's."""
+    """Whether a run of a config may set a key; those of other packages it may."""
     if key in LAYERS_READ:
         normal = key.startswith("bn.") and cfg.gnn.batchnorm
         return normal or cfg.gnn.layer_type not in BACKBONES
@@ -157,8 +152,7 @@ def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
     """Refuse values that are not allowed, and keys that are set and not read, all at once."""
     wrong, allowed = Collected(), limits(cfg)
     for key, value in flatten(cfg).items():
-        unread = key in stock_keys() and key not in HARMLESS and not reads(cfg, key)
-        if unread and value != defaults.get(key):
+        if not reads(cfg, key) and value != defaults.get(key):
             message = f"train.mode {cfg.train.mode} does not read this key, set to {value!r}"
             wrong.errors.append(
                 InputError.plain(key, message, f"Remove it, or set it to {defaults.get(key)!r}")

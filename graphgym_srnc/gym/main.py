@@ -33,14 +33,11 @@ UNUSED = "not_trained"
 """Network that ``main.py`` makes if a method trains, which makes its own."""
 
 
-class TaskDataset(torch.utils.data.Dataset):
-    """A :class:`ShiftTask` as a data set of GraphGym's loaders, which pass it to a method.
-
-    Args:
-        task: the scenario; also in ``.task``.
-    """
+class TaskDataset(list[Data]):
+    """A :class:`ShiftTask` as a data set of GraphGym's loaders, which pass it to a method."""
 
     def __init__(self, task: ShiftTask) -> None:
+        super().__init__([task.target])
         self.task = task
         # GraphGym counts features, labels and masks here to know its inputs, outputs and loaders.
         self._data = Data(
@@ -49,12 +46,6 @@ class TaskDataset(torch.utils.data.Dataset):
             val_mask=torch.empty(0),
             test_mask=torch.empty(0),
         )
-
-    def __len__(self) -> int:
-        return 1
-
-    def __getitem__(self, index: int) -> Data:
-        return [self.task.target][index]
 
 
 def load_shift(format: str, name: str, dataset_dir: str) -> TaskDataset | None:

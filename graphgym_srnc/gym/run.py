@@ -34,6 +34,8 @@ from graphgym_srnc.train.diagnostics import judge
 from graphgym_srnc.train.model import FILE, UNKNOWN, TrainedModel, original_labels
 from graphgym_srnc.train.trainer import Episode
 
+RECORDED = "fingerprint selection score stopped warnings verdict val test".split()
+
 
 class Extras(NamedTuple):
     """What a run leaves behind beside its record; none of it changes a number.
@@ -53,7 +55,7 @@ class Extras(NamedTuple):
     varied: tuple[tuple[str, Any], ...] = ()
 
     def settings(self, cfg: CfgNode) -> dict[str, Any]:
-        """What tells a run of a config from others in TensorBoard, by config key."""
+        """Settings of a run to show in TensorBoard, by config key."""
         known, default = flatten(cfg), flatten(load_config())
         # A grid file says words, of which the config knows the types.
         shown = {key: known.get(key, value) for key, value in self.varied}
@@ -274,7 +276,6 @@ def _train(
             "method": cfg.train.mode,
             "backbone": cfg.gnn.layer_type,
             "task": task.name,
-            "fingerprint": record.fingerprint,
             "split": recorder.split,
             "info": dict(task.info),
             "lr": cfg.optim.base_lr,
@@ -282,14 +283,8 @@ def _train(
             "processes": parallel.count(),
             "seconds": recorder.seconds(),
             "peak_memory_mib": environment.peak_memory(),
-            "selection": record.selection,
+            **{name: getattr(record, name) for name in RECORDED},
             "selected": record.best,
-            "score": record.score,
-            "stopped": record.stopped,
-            "warnings": record.warnings,
-            "verdict": record.verdict,
-            "val": record.val,
-            "test": record.test,
             "history": [vars(episode) for episode in record.history],
             "params": sum(parameter.numel() for parameter in model.parameters()),
             "labels": label_counts(task),

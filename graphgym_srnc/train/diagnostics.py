@@ -18,24 +18,13 @@ from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train.metrics import expected_calibration_error, reliability
 from graphgym_srnc.train.trainer import predict_sets
 
-HOMOPHILY, EDGES = 0.5, 30
-"""Minimum edge homophily, and the minimum number of edges needed to estimate it."""
-
-BALANCE = 0.2
-"""Maximum total variation distance of predicted known classes, validation against target nodes."""
-
-UNKNOWN_SHARE, UNKNOWN_RATIO = 0.9, 3.0
-"""Maximum share of target nodes predicted as unknown, and its maximum ratio to validation labels.
-"""
-
-AGREEMENT = 0.6
-"""Minimum share of target nodes predicted as known whose class led the known ones in episode 0."""
-
-LOCALITY, CLASS_LOCALITY = 1.3, 2.0
-"""Maxima of the two lower bounds of :func:`label_locality`, which are below 1 for random labels."""
-
-OVERCONFIDENCE = 0.15
-"""Maximum excess of the mean probability over the accuracy on validation nodes."""
+HOMOPHILY, EDGES = 0.5, 30  # minimum edge homophily, and number of edges needed to estimate it
+LOCALITY, CLASS_LOCALITY = 1.3, 2.0  # maxima of label_locality, which is below 1 for random labels
+BALANCE = 0.2  # maximum total variation of predicted known classes, validation against target
+UNKNOWN_SHARE = 0.9  # maximum share of target nodes predicted as unknown
+UNKNOWN_RATIO = 3.0  # its maximum ratio to the share of validation labels, and that to it
+AGREEMENT = 0.6  # minimum share of nodes predicted as known whose class led those in episode 0
+OVERCONFIDENCE = 0.15  # maximum excess of the mean probability over the accuracy on validation
 
 
 class Verdict(NamedTuple):

@@ -23,16 +23,11 @@ from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records, tensors
 from graphgym_srnc.methods.shared.base import Method
 
-FILE = "model.safetensors"
-"""Name of the model file in the folder of a run."""
-
-FORMAT = 1
-"""Format of model files; no other one is read."""
+FILE = "model.safetensors"  # in the folder of a run
+FORMAT = 1  # of model files; no other one is read
+UNKNOWN = "unknown"  # name of the unknown class
 
 Result = dict[str, Any]
-
-UNKNOWN = "unknown"
-"""Name of the unknown class."""
 
 
 class Prediction(NamedTuple):
