@@ -26,11 +26,7 @@ from graphgym_srnc.train.model import TrainedModel
 
 @renamed(KEYS)
 def build_task(cfg: CfgNode) -> ShiftTask:
-    """The scenario ``dataset.format`` on the data set ``dataset.name``.
-
-    Raises:
-        InputError: the shift cannot be made with these options.
-    """
+    """The scenario ``dataset.format`` on the data set ``dataset.name``."""
     build = shifts.find(cfg.dataset.format)
     return build(name=cfg.dataset.name, root=cfg.dataset.dir, **shift_options(cfg, cfg.seed))
 
@@ -113,11 +109,7 @@ def load_model(path: str | Path) -> TrainedModel:
 
 
 def task_of(model: TrainedModel) -> ShiftTask:
-    """The task of the run of a model, made again from its config.
-
-    Raises:
-        InputError: there is no run, its data cannot be read, or they are no longer the same.
-    """
+    """The task of the run of a model, made again from its config and still the same."""
     if not model.config:
         message = "a model saved by an estimator does not contain its training graph"
         raise InputError.plain("--graph", message, "Give a graph with --graph")

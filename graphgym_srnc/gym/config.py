@@ -108,11 +108,7 @@ TYPES = {bool: "true or false", int: "an integer", float: "a number", str: "text
 
 
 def coerce(key: str, value: Any, default: Any) -> Any:
-    """A text as a value of the type of its key's default; a list as it is, or as YAML.
-
-    Raises:
-        InputError: it cannot be converted to that type.
-    """
+    """A text as a value of the type of its key's default; a list as it is, or as YAML."""
     if isinstance(default, (list, tuple)):
         with contextlib.suppress(ValueError):
             value = plain_yaml(value) if isinstance(value, str) else value

@@ -49,11 +49,7 @@ class TaskDataset(list[Data]):
 
 
 def load_shift(format: str, name: str, dataset_dir: str) -> TaskDataset | None:
-    """GraphGym's loader of our shifts; returns None for other formats, which other loaders read.
-
-    Raises:
-        InputError: ``train.mode`` is no method, or the shift cannot be made.
-    """
+    """GraphGym's loader of our shifts; returns None for other formats, which other loaders read."""
     if format not in shifts.names():
         return None
     if global_cfg.train.mode not in methods.names():
@@ -74,10 +70,7 @@ def train(
     logger: bool = True,
     trainer_config: dict[str, Any] | None = None,
 ) -> None:
-    """GraphGym's ``train`` by ``train.mode``: :func:`train_method`, or GraphGym's own training.
-
-    The model of ``main.py`` is not trained by a method.
-    """
+    """GraphGym's ``train`` by ``train.mode``: :func:`train_method`, or GraphGym's own training."""
     mode = global_cfg.train.mode
     if mode in methods.names():
         train_method(mode, [], datamodule.loaders)
@@ -129,11 +122,7 @@ def train_method(
 
 
 def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
-    """A copy of GraphGym's global config for a method; keys without effect are logged.
-
-    Raises:
-        InputError: the loaders are not of one of our shifts, or a key is set that no method reads.
-    """
+    """A copy of GraphGym's global config for a method; useless keys are logged or refused."""
     if not isinstance(getattr(loaders[0].dataset, "task", None), ShiftTask):
         message = f"{global_cfg.dataset.format!r} is not a shift, and train.mode {mode} needs one"
         hint = "`graphgym-srnc options` lists the shifts"

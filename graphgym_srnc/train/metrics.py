@@ -88,17 +88,14 @@ def classification_scores(
     - ``hs``: harmonic mean of ``known_accuracy`` and ``unknown_recall``, as in the code of UAGA.
 
     Classes with neither a true nor a predicted node are excluded, as in scikit-learn. The unknown
-    class is also excluded if no node is unknown. A known node predicted as unknown is an error. A
-    score is absent if it needs known or unknown nodes and there are none.
+    class is also excluded if no node is unknown. A score is absent if it needs nodes that are not
+    there.
 
     Args:
         prediction: predicted classes, ``[n]``, in ``0 .. num_known`` (``num_known`` = unknown).
         label: true classes, ``[n]``.
         num_known: :math:`N`.
         open_set: whether there is an unknown class to score.
-
-    Returns:
-        Scores by name.
 
     References:
         Shen et al. (AAAI 2025), UAGA.
@@ -131,7 +128,7 @@ def classification_scores(
 
 
 def detection_scores(confidence: Tensor, unknown: Tensor, right: Tensor) -> dict[str, float]:
-    """Threshold-free scores of how well the confidence separates known from unknown nodes.
+    """Threshold-free scores of how well the confidence separates known from unknown nodes, if any.
 
     - ``unknown_auroc``: probability that an unknown node is less confident than a known node.
     - ``unknown_aupr``: average precision with the unknown class as positive.
@@ -146,9 +143,6 @@ def detection_scores(confidence: Tensor, unknown: Tensor, right: Tensor) -> dict
         unknown: whether the node is of the unknown class, ``[n]``.
         right: whether the most probable known class is the true one, ``[n]``; only known nodes
             count.
-
-    Returns:
-        Scores by name; empty if all nodes are known or all are unknown.
 
     References:
         Dhamija et al. (NeurIPS 2018) for the OSCR.
@@ -204,7 +198,7 @@ def clustering_scores(cluster: Tensor, label: Tensor) -> dict[str, float]:
 
 
 def reliability(probability: Tensor, correct: Tensor, bins: int = 15) -> list[list[float]]:
-    r"""Reliability curve of predicted probabilities.
+    r"""Mean probability, accuracy and number of nodes in each bin of predicted probabilities.
 
     The bins are :math:`(\frac{m-1}{M}, \frac mM]`; empty bins are omitted.
 
@@ -212,9 +206,6 @@ def reliability(probability: Tensor, correct: Tensor, bins: int = 15) -> list[li
         probability: probability of the predicted class, ``[n]``.
         correct: whether the predicted class is the true one, ``[n]``.
         bins: :math:`M`.
-
-    Returns:
-        For each bin the mean probability, the accuracy and the number of nodes.
 
     References:
         Guo et al. (ICML 2017).
@@ -232,9 +223,6 @@ def expected_calibration_error(curve: list[list[float]]) -> float:
     r"""Expected calibration error (ECE) of a reliability curve.
 
     .. math:: \sum_m \frac{n_m}{n} |\text{acc}_m - \text{conf}_m|
-
-    Args:
-        curve: the result of :func:`reliability`.
     """
     total = sum(count for _, _, count in curve)
     return sum(count * abs(accuracy - sure) for sure, accuracy, count in curve) / total

@@ -30,11 +30,7 @@ NEEDS = {
 
 
 def check(selection: str, task: ShiftTask) -> None:
-    """Refuse a criterion for which the task lacks nodes.
-
-    Raises:
-        InputError: names another criterion.
-    """
+    """Refuse a criterion for which the task lacks nodes, and name another one."""
     nodes, needs, instead = NEEDS.get(selection, ("", "", ""))
     if nodes and not len(getattr(task, nodes)):
         message = f"the rule {selection} needs {needs}, and the task has none"

@@ -58,8 +58,7 @@ class RunRecord:
         score: its selection score; None if it is not finite.
         stopped: reason for the end of training.
         warnings: warnings of the method.
-        verdict: result of :func:`graphgym_srnc.train.diagnostics.judge`, which the caller computes
-            with the final threshold.
+        verdict: result of :func:`graphgym_srnc.train.diagnostics.judge`, which the caller sets.
     """
 
     task: str
@@ -73,8 +72,8 @@ class RunRecord:
     verdict: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # Predictions [2, V] of the target nodes in episode 0, which are not stored. Row 0 is the
-        # predicted class, row 1 the most probable known class; HIDDEN if a node was not scored.
+        # Predicted and most probable known class [2, V] of the target nodes in episode 0, which are
+        # not stored; HIDDEN if a node was not scored.
         self.first: Tensor | None = None
 
     def __repr__(self) -> str:
@@ -130,9 +129,8 @@ def fit(
 ) -> RunRecord:
     """Train a method on a task and load the weights of the selected episode into it.
 
-    Several processes of a ``torch.distributed`` group can train together in batches. Each calls
-    this function with the same method, task and settings, and obtains the same weights. Only the
-    first process calls the callbacks and writes checkpoints.
+    Several processes of a ``torch.distributed`` group can train together in batches if each calls
+    this function alike. Only the first process calls the callbacks and writes checkpoints.
 
     Args:
         method: the method to train; it receives ``task.blind()``.
@@ -154,9 +152,6 @@ def fit(
         metrics: the user's own scores, by name.
         best: score that ``target_val`` and ``source_val`` use, of ``metrics`` or of
             :func:`graphgym_srnc.train.metrics.classification_scores`.
-
-    Returns:
-        The record of the run.
 
     Raises:
         InputError: ``selection`` is unknown, or the task lacks what the criterion or method needs.
@@ -230,8 +225,9 @@ def fit(
         if selection == "source_val":
             score = score_on_source(method, task, blind, metrics, best)
         elif selection == "target_modularity":
-            agreed = classes[0], first[0], min_agreement
-            score, figures = score_by_modularity(method, task, blind, *agreed)
+            score, figures = score_by_modularity(
+                method, task, blind, classes[0], first[0], min_agreement
+            )
             losses |= figures
         elif selection == "last":
             score = math.inf
