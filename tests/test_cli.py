@@ -255,9 +255,9 @@ def test_other_errors_take_one_line_and_finished_runs_stay(tmp_path, monkeypatch
 
 
 def test_a_key_that_the_method_does_not_read_is_told(tmp_path, capsys):
-    assert erm(tmp_path, "print", "file", "srnc.rounds", "3") == 0
+    assert erm(tmp_path, "srnc.rounds", "3") == 0
     assert capsys.readouterr().err == (
-        "note: train.mode erm does not read print, srnc.rounds; the value has no effect\n"
+        "note: train.mode erm does not read srnc.rounds; the value has no effect\n"
     )
 
 

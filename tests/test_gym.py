@@ -87,13 +87,6 @@ def test_bad_value_names_its_key(gym, key, value, words):
     assert error.value.key == key and words in error.value.message
 
 
-def test_all_errors_are_told_at_once_and_each_key_once(gym):
-    words = ["train.mode", "erm", "optim.max_epoch", "-7", "optim.scheduler", "cos"]
-    with pytest.raises(InputError) as error:
-        gym.load_config(None, words)
-    assert [one.key for one in error.value.errors] == ["optim.scheduler", "optim.max_epoch"]
-
-
 def test_one_head_is_what_graphgym_gives(gym):
     """With batch normalisation the layer is GraphGym's own, which has one head."""
     words = ["gnn.layer_type", "gatconv", "gnn.batchnorm", "True"]
@@ -152,11 +145,8 @@ def test_yaml_is_a_difference_and_overrides_win(gym, tmp_path):
 
 def test_dumped_config_loads_again(gym, tmp_path):
     cfg = gym.load_config("testing/erm", ["seed", "3", "out_dir", "elsewhere"])
-    cfg.run_dir = "elsewhere/erm/3"
     (tmp_path / "config.yaml").write_text(dump_config(cfg))
     again = gym.load_config(tmp_path / "config.yaml")
-    assert again.run_dir == "elsewhere"
-    again.run_dir = cfg.run_dir
     assert again == cfg and yaml.safe_load(cfg.dump())["seed"] == 3
 
 
@@ -201,13 +191,9 @@ def test_build_method_takes_every_key(gym):
 def test_optimizers_are_graphgyms(gym):
     from torch_geometric.graphgym.optim import create_optimizer
 
-    register.register_optimizer(
-        "plain", lambda params, base_lr: torch.optim.SGD(params, lr=base_lr)
-    )
-    for name in ("sgd", "plain"):
-        method = gym.build_method(gym.load_config("testing/erm", ["optim.optimizer", name]))
-        optimizer = method.make_optimizer(torch.nn.Linear(1, 1).parameters())
-        assert isinstance(optimizer, torch.optim.SGD)
+    method = gym.build_method(gym.load_config("testing/erm", ["optim.optimizer", "sgd"]))
+    optimizer = method.make_optimizer(torch.nn.Linear(1, 1).parameters())
+    assert isinstance(optimizer, torch.optim.SGD)
     cfg, weights = gym.load_config("testing/erm"), []
     for make in (gym.build_method(cfg).make_optimizer, partial(create_optimizer, cfg=cfg.optim)):
         weight = torch.nn.Parameter(torch.ones(3))

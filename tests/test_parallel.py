@@ -22,7 +22,6 @@ from test_methods import make, toy
 from torch import multiprocessing
 
 from graphgym_srnc.backbones import EncoderSpec
-from graphgym_srnc.core import parallel
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.train import trainer
 
@@ -80,17 +79,6 @@ def test_two_processes_are_one(tmp_path):
         if name not in DRAWN:
             assert one["test"] == pytest.approx(alone["test"], abs=0.02), name
             assert torch.allclose(one["scores"], alone["scores"], atol=1e-3), name
-
-
-def test_one_process_shares_with_nobody():
-    drawn, state = torch.arange(5), torch.get_rng_state()
-    with parallel.together(), parallel.own_draws():
-        assert parallel.world() == 1 and parallel.rank() == 0
-        assert torch.equal(parallel.share(lambda _: drawn), drawn)
-        assert parallel.gather(drawn) is drawn
-        assert parallel.mean({"loss": 0.1}) == {"loss": 0.1}
-        assert parallel.from_first(lambda: b"x") == b"x"
-    assert torch.equal(state, torch.get_rng_state())
 
 
 # ---- torchrun, as a user types it ----
