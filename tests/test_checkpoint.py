@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from pathlib import Path
 from typing import Any, Callable
 
 import pytest
@@ -240,41 +239,31 @@ def test_a_grid_tries_a_run_again_from_its_checkpoint(tmp_path, monkeypatch):
     from graphgym_srnc.sweep.worker import execute
 
     cfg = load_config(None, [*WORDS[2:], "srnc.rounds", "2", "srnc.steps", "2"])
-    jobs, srnc = [], methods.find("srnc")
-    for name in ("whole", "cut"):
-        jobs.append(Job(str(tmp_path), name, 0, cfg, {"tensorboard": False}))
-    execute(jobs[0])
+    whole, cut = (Job(str(tmp_path), name, 0, cfg, {"tensorboard": False}) for name in ("a", "b"))
+    execute(whole)
+    srnc, calls = methods.find("srnc"), []
+    update = srnc.update_classifier
+
+    def second_fails(*args: Any) -> Any:
+        calls.append(args)
+        return update(*args) if len(calls) == 1 else 1 / 0
+
     with monkeypatch.context() as patch:
-        patch.setattr(srnc, "update_classifier", raise_after(srnc.update_classifier, 1))
-        with pytest.raises(MemoryError):
-            execute(jobs[1])
-    whole, cut = tmp_path / "whole" / "0", tmp_path / "cut" / "0"
-    atomic.write_text(cut / "error.txt", "why")
-    (cut / f".{records.CHECKPOINT}.1.tmp").touch()
+        patch.setattr(srnc, "update_classifier", second_fails)
+        with pytest.raises(ZeroDivisionError):
+            execute(cut)
+    places = tmp_path / "a" / "0", tmp_path / "b" / "0"
+    atomic.write_text(places[1] / "error.txt", "why")
+    (places[1] / f".{records.CHECKPOINT}.1.tmp").touch()
     with monkeypatch.context() as patch:
         patch.setattr(srnc, "start", None)
-        execute(jobs[1])
-    assert record(cut) == record(whole)
-    assert {path.name for path in cut.iterdir()} == {path.name for path in whole.iterdir()}
-
-
-def raise_after(function: Callable, calls: int) -> Callable:
-    """The function, which fails after so many calls."""
-    left = iter(range(calls))
-
-    def wrapped(*args: Any) -> Any:
-        if next(left, None) is None:
-            raise MemoryError
-        return function(*args)
-
-    return wrapped
-
-
-def record(run: Path) -> dict[str, Any]:
-    """The result of a run without where it is and what it took."""
-    result = json.loads((run / "result.json").read_text(encoding="utf-8"))
-    for episode in result["history"]:
-        del episode["seconds"]
-    for key in ("seconds", "peak_memory_mib", "config"):
-        del result[key]
-    return result
+        execute(cut)
+    found = [json.loads((place / "result.json").read_text(encoding="utf-8")) for place in places]
+    for result in found:
+        for episode in result["history"]:
+            del episode["seconds"]
+        for key in ("seconds", "peak_memory_mib", "config"):
+            del result[key]
+    assert found[0] == found[1]
+    files = [{path.name for path in place.iterdir()} for place in places]
+    assert files[0] == files[1]

@@ -145,11 +145,8 @@ def test_data_list_says_which_raw_files_are_here(published, capsys):
     for name, place in (
         ("Planetoid/Cora", "planetoid/Cora/raw"),
         ("OGB/ogbn-arxiv", "ogb/ogbn_arxiv/raw"),
-        ("Amazon/Photo", "amazon/Photo/raw"),
-        ("Airports/USA", "airports/usa/raw"),
         ("EllipticBitcoinDataset", "ellipticbitcoindataset/raw"),
         ("cross_graph: acmv9", "citation/acmv9.mat"),
-        ("ocnnc: dblp-v4", "ocnnc/dblp-v4.mat"),
     ):
         assert found[name] == ["yes", str(published / place)]
     assert found["WikiCS"] == ["no", str(published / "wikics/raw")]

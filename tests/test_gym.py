@@ -226,17 +226,7 @@ class EdgeMean(torch.nn.Module):
         return batch
 
 
-class Cube(torch.nn.Module):
-    """A user's own activation."""
-
-    def __init__(self, **kwargs):
-        super().__init__()
-
-    def forward(self, h):
-        return h**3
-
-
-@pytest.mark.parametrize("mode", ["pgl", "srnc_plus", "openwgl"])
+@pytest.mark.parametrize("mode", ["srnc_plus", "openwgl"])
 def test_a_registered_layer_trains_with_each_method(gym, task, mode):
     register.register_layer("edgemean", EdgeMean)
     method, record = gym.fit(
@@ -250,13 +240,12 @@ def test_a_registered_layer_trains_with_each_method(gym, task, mode):
     ("words", "fast", "kind"),
     [
         ("gnn.layer_type generalconv", False, "ReLU"),
-        ("gnn.layer_type sageconv gnn.batchnorm True gnn.act cube", False, "Cube"),
+        ("gnn.layer_type sageconv gnn.batchnorm True", False, "BatchNorm1d"),
         ("gnn.layer_type gcnconv gnn.act prelu", False, "PReLU"),
         ("gnn.layer_type gcnconv gnn.act swish", True, ""),
     ],
 )
 def test_graphgyms_layers_serve_where_ours_do_not(gym, task, words, fast, kind):
-    register.act_dict["cube"] = Cube
     method, _ = gym.fit(gym.load_config("testing/erm", words.split()), task)
     assert isinstance(method.classifier, GymEncoder) != fast
     assert kind in {"", *(type(module).__name__ for module in method.modules())}
@@ -313,10 +302,8 @@ print("RESULT" + json.dumps([cfg, sorted(register.layer_dict), sorted(register.a
 def test_graphgym_is_unchanged():
     results = []
     for plugin in ("", "1"):
-        command, env = (
-            [sys.executable, "-W", "ignore", "-c", STOCK],
-            os.environ | {"PLUGIN": plugin},
-        )
+        command = [sys.executable, "-W", "ignore", "-c", STOCK]
+        env = os.environ | {"PLUGIN": plugin}
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env)
         assert done.returncode == 0, done.stderr
         results.append(json.loads(done.stdout.split("RESULT")[1]))

@@ -85,11 +85,7 @@ CHANGES = {
     "no edge": {"graph": graph(edge_index=EDGES[:, :0])},
     "a feature": {"graph": graph(x=torch.tensor([*range(7), 7.0001, *range(8, 12)]).reshape(6, 2))},
     "the shape of features": {"graph": graph(x=torch.arange(12.0).reshape(6, 2).repeat(1, 2))},
-    "train": {
-        "train": torch.tensor([0, 3]),
-        "test": torch.tensor([5]),
-        "pool": torch.tensor([1, 4, 5]),
-    },
+    "train": {"train": torch.tensor([0, 3]), "test": torch.tensor([5]), "pool": torch.tensor([1])},
     "val": {"val": torch.tensor([1])},
     "test": {"test": torch.tensor([3])},
     "pool": {"pool": torch.tensor([1, 3, 4])},
