@@ -367,6 +367,10 @@ def test_progress_never_goes_back(monkeypatch, capsys):
     assert "run 1 of 2, seed 7: pre-training, step 1 of 2" in told
     assert "run 2 of 2, seed 8: episode 1 of 2 done, step 18 of 18, validation 90.0 %" in told
     shares = [*map(int, re.findall(r"(\d+) % in", told))]
+    assert not [
+        line for line in told.splitlines() if "seed 7: pre-training" in line and " left" in line
+    ]
+    assert "seed 7: episode 0 of 2 done" in told and " left" in told
     assert shares == sorted(shares) and shares[0] == 0 and 50 in shares and shares[-1] > 80
     counts = [*map(int, re.findall(r"seed 7.*step (\d+)", told))]
     assert counts == sorted(counts) and counts[-1] == 18

@@ -99,13 +99,17 @@ def test_source_val_looks_at_source_nodes(task):
     assert trainer.fit(Scripted(task, nodes=task.source_val), task).best == 0
 
 
-def test_validation_graph_of_its_own():
+def validated_on_source():
+    """A task of two graphs whose validation nodes are on the source."""
     task = make_task(two_graphs=True)
     val = torch.arange(90)[~torch.isin(torch.arange(90), task.train)][:10]
-    task = dataclasses.replace(
+    return dataclasses.replace(
         task, val_graph=task.source, val=val, source_val=torch.tensor([], dtype=torch.long)
     )
-    graphs = []
+
+
+def test_validation_graph_of_its_own():
+    task, graphs = validated_on_source(), []
 
     class Spy(Scripted):
         def predict(self, graph, role="target") -> Tensor:
@@ -117,6 +121,24 @@ def test_validation_graph_of_its_own():
     blind = method.seen[0]
     assert [role for graph, role in graphs if graph is blind.target] == ["target"]
     assert [role for graph, role in graphs if graph is blind.validation] == ["source"]
+
+
+def test_warnings_of_the_source_stage_say_so(monkeypatch):
+    class Warns(Scripted):
+        def start(self, task) -> dict[str, float]:
+            self.warnings.append("few labels")
+            self.reported.append("homophily")
+            return super().start(task)
+
+    monkeypatch.setattr(
+        trainer.source_first, "applies", lambda task: task.source is not task.target
+    )
+    task = validated_on_source()
+    method = Warns(task, curve=(1.0,))
+    method.source_first = True
+    warnings = trainer.fit(method, task).warnings
+    assert warnings == ["On the source alone: few labels", "few labels"]
+    assert method.reported == ["homophily"]
 
 
 @pytest.mark.parametrize("number, value", [(0, math.nan), (3, -math.inf)])
