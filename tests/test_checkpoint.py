@@ -38,7 +38,6 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     *(("srnc", kind, {}) for kind in ("gatconv", "sgconv")),
     *((name, "dgi", {}) for name in ("srnc", "pgl", "srnc_plus")),
     ("srnc", "gcnconv", {"cluster_init": "source", "alpha": 0.5, "smoothing": 2}),
-    ("srnc", "gcnconv", {"pseudo_labels": "classifier"}),
     ("srnc_plus", "gcnconv", {"spare": 3, "resolution": 1.0, "doubt": 0.0, "rounds": 3}),
     ("srnc", "sageconv", IN_BATCHES),
     ("dann", "gcnconv", IN_BATCHES),

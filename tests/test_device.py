@@ -1,8 +1,4 @@
-"""Training beside the CPU, on a pretended device, and on CUDA where there is one.
-
-A whole run on the pretended device has to give the CPU's numbers bit for bit, never mix tensors of
-two devices, and never wait for the device within a gradient step.
-"""
+"""Training on a pretended device, with the CPU's numbers bit for bit, and on CUDA."""
 
 from __future__ import annotations
 
@@ -55,8 +51,7 @@ def quick(monkeypatch):
 def watched(monkeypatch) -> Callable[[Pretend], None]:
     """A function that tells which device is to note what its program waits for in gradient steps.
 
-    That is from the start of their losses to the end of their update, but for the first step of
-    each call, which may make what the others find made.
+    The first step of each call may make what the others find made.
     """
     modes: list[Pretend] = []
     original = training.minimise

@@ -50,7 +50,6 @@ def test_blocks_are_the_signatures_and_take_no_key_of_graphgym(gym):
         ("gnn.batchnorm", "true", True),
         ("dataset.name", "007", "007"),
         ("synthetic.unseen", "[1, 2]", [1, 2]),
-        ("synthetic.unseen", [1, 0], [1, 0]),
         ("custom_metrics", "[]", []),
     ],
 )
@@ -65,7 +64,6 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
         ("erm.stepz", "3", "erm.steps"),
         ("optim.base_lr", "nan", "a number"),
         ("gnn.batchnorm", "1", "true or false"),
-        ("optim.steps", "[a]", "an integer"),
         ("train.mode", "standard", "a2gnn"),
         ("gnn.dropout", "1", "in [0, 1)"),
         ("num_threads", "0", "auto, or in [1, 1024]"),
@@ -75,7 +73,6 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
         ("custom_metrics", "[nope]", "allowed"),
         ("metric_agg", "max", "does not read this key"),
         ("optim.max_epoch", "7", "set it to 200"),
-        ("train.batch_size", "8", "does not read this key"),
         ("gnn.head", "edge", "does not read this key"),
         ("device", "cuda:1", "does not read this key"),
     ],
@@ -102,8 +99,6 @@ def test_one_head_is_what_graphgym_gives(gym):
         ("", []),
         ("print file view_emb True", []),
         ("open_set.num_unseen 1 synthetic.num_classes 4", ["open_set.num_unseen"]),
-        ("gnn.agg max gnn.layer_type generalconv", []),
-        ("bn.mom 0.2 gnn.batchnorm True", []),
         ("optim.momentum 0.5 optim.optimizer sgd", []),
     ],
 )
@@ -138,7 +133,6 @@ def test_yaml_is_a_difference_and_overrides_win(gym, tmp_path):
     cfg = gym.load_config(path, ["seed", "9"])
     assert (cfg.seed, cfg.gnn.dim_inner, cfg.dataset.name, cfg.train.mode) == (9, 8, "1e5", "erm")
     assert cfg.gnn.dropout == gym.load_config().gnn.dropout == 0.5
-    assert gym.load_config(str(path.with_suffix(""))).seed == 7
     with pytest.raises(InputError, match="paper/open_set/cora-srnc"):
         gym.load_config("paper/open_set/cora-srcn")
 
@@ -241,7 +235,6 @@ def test_a_registered_layer_trains_with_each_method(gym, task, mode):
     [
         ("gnn.layer_type generalconv", False, "ReLU"),
         ("gnn.layer_type sageconv gnn.batchnorm True", False, "BatchNorm1d"),
-        ("gnn.layer_type gcnconv gnn.act prelu", False, "PReLU"),
         ("gnn.layer_type gcnconv gnn.act swish", True, ""),
     ],
 )

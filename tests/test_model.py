@@ -17,6 +17,8 @@ from torch_geometric.data import Data
 import graphgym_srnc
 from graphgym_srnc import methods
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym import build
+from graphgym_srnc.gym import run as runs
 from graphgym_srnc.io import records, tensors
 from graphgym_srnc.train import model as models
 from graphgym_srnc.train.metrics import scores_of
@@ -30,9 +32,6 @@ train.max_episodes 1 srnc.pretrain_steps 10 srnc.steps 5""".split()
 
 def trained(gym, tmp_path: Path, *words: str):
     """The method of a run, its task, and the model that the run left, read back."""
-    from graphgym_srnc.gym import build
-    from graphgym_srnc.gym import run as runs
-
     cfg, methods_of = gym.load_config(None, [*SMALL, "out_dir", str(tmp_path), *words]), []
 
     def fit(*args):
@@ -106,8 +105,6 @@ def test_a_layer_of_ones_own(gym, tmp_path):
     method, task, loaded = trained(gym, tmp_path, "train.mode", "erm", "gnn.layer_type", "noisy")
     check_bits(method, task, loaded)
     del register.layer_dict["noisy"]
-    from graphgym_srnc.gym import build
-
     with pytest.raises(InputError, match="gnn.layer_type: the layer 'noisy' failed"):
         build.load_model(tmp_path / "one")
 
@@ -187,9 +184,6 @@ def test_a_pickle_is_refused(tmp_path, monkeypatch, write):
 
 
 def test_scores_of_a_run_can_be_had_again(gym, tmp_path):
-    from graphgym_srnc.gym import build
-    from graphgym_srnc.gym import run as runs
-
     words = [*SMALL, "out_dir", str(tmp_path), "train.max_episodes", "0"]
     cfg = gym.load_config(None, words)
     place = runs.experiment(cfg, "kept")
@@ -209,8 +203,6 @@ def test_scores_of_a_run_can_be_had_again(gym, tmp_path):
 
 
 def test_what_is_refused(gym, tmp_path):
-    from graphgym_srnc.gym import build
-
     method, task, loaded = trained(gym, tmp_path, "train.mode", "erm", "erm.steps", "2")
     with pytest.raises(InputError, match="41 features, and training had 40"):
         loaded.predict(Data(x=torch.ones(3, 41), edge_index=torch.tensor([[0], [1]])))

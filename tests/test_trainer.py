@@ -78,9 +78,7 @@ def test_keeps_the_first_best_episode(task):
     "options, episodes, best, stopped",
     [
         ({"patience": 2}, 4, 1, "no better score by target_val for 2 episode(s)"),
-        ({"patience": 3}, 6, 4, "all 5 episode(s) done"),
         ({"max_episodes": 0}, 1, 0, "all 0 episode(s) done"),
-        ({"max_episodes": 99}, 6, 4, "all 5 episode(s) done"),
     ],
 )
 def test_when_training_stops(task, options, episodes, best, stopped):
@@ -258,7 +256,7 @@ def test_in_batches_no_more_than_the_labelled_sets_is_scored(name, option, monke
     assert found.reliability == judge(whole, task, again.first).reliability
 
 
-@pytest.mark.parametrize("option", [{"smoothing": 2}, {"correction": "mean"}, {"cut": "share"}])
+@pytest.mark.parametrize("option", [{"smoothing": 2}, {"cut": "share"}])
 def test_what_reads_other_nodes_scores_all(option):
     task, method = make_task(), methods.find("erm")(steps=3, batch_size=16, **option)
     record = trainer.fit(method, task, max_episodes=0)
