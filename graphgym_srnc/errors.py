@@ -31,9 +31,8 @@ class InputError(ValueError):
 
         Args:
             key: Config key, file or argument at fault.
-            message: What is wrong, a sentence that begins in lower case, without its full stop.
-            hint: What to do, one or more sentences that begin in upper case, the last without its
-                full stop.
+            message: What is wrong, a sentence in lower case without its full stop.
+            hint: What to do, sentences in upper case, the last without its full stop.
         """
         error = cls(key, None, hint)
         sentences = (text if text[-1] in ".?!" else f"{text}." for text in (message, hint) if text)

@@ -32,9 +32,7 @@ INDEXING = {"index", "index_put", "_index_put_impl"}
 
 
 class Backend(backend_registration._DummyBackendModule):
-    """What torch asks of the module of a device; ``restored`` is what its generator was set to."""
-
-    restored: list[Tensor] = []
+    """What torch asks of the module of a device."""
 
     def is_available(self) -> bool:
         return False
@@ -43,7 +41,7 @@ class Backend(backend_registration._DummyBackendModule):
         return torch.tensor([1, 2, 3], dtype=torch.uint8)
 
     def set_rng_state(self, state: Tensor, device: torch.device) -> None:
-        self.restored.append(state)
+        pass
 
 
 class Hook(backend_registration._DummyPrivateUse1Hook):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from pathlib import Path
 from typing import Any, Callable
 
 import pytest
@@ -39,7 +38,6 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     *(("srnc", kind, {}) for kind in ("gatconv", "sgconv")),
     *((name, "dgi", {}) for name in ("srnc", "pgl", "srnc_plus")),
     ("srnc", "gcnconv", {"cluster_init": "source", "alpha": 0.5, "smoothing": 2}),
-    ("srnc", "gcnconv", {"pseudo_labels": "classifier"}),
     ("srnc_plus", "gcnconv", {"spare": 3, "resolution": 1.0, "doubt": 0.0, "rounds": 3}),
     ("srnc", "sageconv", IN_BATCHES),
     ("dann", "gcnconv", IN_BATCHES),
@@ -136,20 +134,10 @@ def test_cut_off_after_any_episode(monkeypatch, number, name, kind, options):
         assert method.episodes == whole.episodes
 
 
-@pytest.mark.parametrize("selection, patience", [("last", 0), ("target_val", 2)])
-def test_selection_goes_on(selection, patience):
-    options = some(methods.find("srnc"), TINY | {"rounds": 6})
-    task, kept, chosen = make_task(), Kept(), {"selection": selection, "patience": patience}
-    record, _ = go(make("srnc", hidden=4, **options), task, kept, **chosen)
-    for state in kept.states:
-        resumed, _ = go(make("srnc", hidden=4, **options), task, Kept(state), **chosen)
-        assert bare(resumed) == bare(record)
-
-
 # ---- the file ----
 
 
-class Lines(list, runs.Quiet):
+class Lines(list):
     """Messages for the user."""
 
     def say(self, line: str) -> None:
@@ -163,12 +151,8 @@ def experiment(tmp_path) -> store.Experiment:
     return experiment
 
 
-def recorder(
-    experiment: store.Experiment, *, seed: int = 0, split: str = "s", share: float = 1.0
-) -> runs.Recorder:
-    made = runs.Recorder(seed, share, experiment, Lines(), runs.Extras(), True)
-    made.split = split
-    return made
+def recorder(experiment: store.Experiment, split: str = "s", share: float = 1.0) -> runs.Recorder:
+    return runs.Recorder(0, share, experiment, Lines(), runs.Extras(), True, split)
 
 
 def test_file(experiment):
@@ -190,7 +174,7 @@ def test_damaged_files_are_not_used(experiment):
     whole = kept.path.read_bytes()
     flipped = bytearray(whole)
     flipped[len(whole) // 2] ^= 1
-    foreign = tensors.dump({"key": kept._key(), "state": {"dict": [["a", 1]]}}, {})
+    foreign = tensors.dump({"key": kept.key(), "state": {"dict": [["a", 1]]}}, {})
     for content in (b"", b"nothing", bytes(flipped), whole[:-1], foreign):
         kept.path.write_bytes(content)
         again = recorder(experiment)
@@ -202,29 +186,22 @@ def test_damaged_files_are_not_used(experiment):
 @pytest.mark.parametrize("change", ["config", "split", "seed", "versions"])
 def test_files_of_other_runs_are_not_used(experiment, monkeypatch, change):
     recorder(experiment).write(lambda: {})
-    options = {}
+    again = recorder(experiment, split="another" if change == "split" else "s")
     if change == "config":
         experiment.digest = "another"
-    elif change == "split":
-        options["split"] = "another"
     elif change == "seed":
-        (experiment.path / "1").mkdir()
-        file = experiment.path / "0" / records.CHECKPOINT
-        file.rename(experiment.path / "1" / records.CHECKPOINT)
-        options["seed"] = 1
-    else:
+        again.seed = 1
+    elif change == "versions":
         versions = environment.versions() | {"torch": "9.9"}
         monkeypatch.setattr(environment, "versions", lambda: versions)
-    again = recorder(experiment, **options)
     assert again.read() is None and f"different {change})" in again.watch[0]
 
 
-@pytest.mark.parametrize("share, least, most", [(0.25, 40, 60), (0.0, 0, 0)])
-def test_writing_takes_a_share_of_the_time(experiment, monkeypatch, share, least, most):
+def test_writing_takes_a_share_of_the_time(experiment, monkeypatch):
     """By a clock that an episode moves by one second and a write by half of one."""
     now, writes = [0.0], []
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    kept = recorder(experiment, share=share)
+    kept = recorder(experiment, share=0.25)
 
     def state() -> dict[str, Any]:
         writes.append(now[0])
@@ -234,8 +211,7 @@ def test_writing_takes_a_share_of_the_time(experiment, monkeypatch, share, least
     for _ in range(100):
         now[0] += 1
         kept.write(state)
-    assert least <= len(writes) <= most
-    assert share == 1 or len(writes) * 0.5 <= share * now[0] + 0.5
+    assert 40 <= len(writes) <= 60
 
 
 def test_a_full_disk_stops_no_run(experiment, monkeypatch):
@@ -262,42 +238,31 @@ def test_a_grid_tries_a_run_again_from_its_checkpoint(tmp_path, monkeypatch):
     from graphgym_srnc.sweep.worker import execute
 
     cfg = load_config(None, [*WORDS[2:], "srnc.rounds", "2", "srnc.steps", "2"])
-    jobs, srnc = [], methods.find("srnc")
-    for name in ("whole", "cut"):
-        jobs.append(Job(str(tmp_path), name, 0, cfg, {"tensorboard": False}))
-    execute(jobs[0])
+    whole, cut = (Job(str(tmp_path), name, 0, cfg, {"tensorboard": False}) for name in ("a", "b"))
+    execute(whole)
+    srnc, calls = methods.find("srnc"), []
+    update = srnc.update_classifier
+
+    def second_fails(*args: Any) -> Any:
+        calls.append(args)
+        return update(*args) if len(calls) == 1 else 1 / 0
+
     with monkeypatch.context() as patch:
-        patch.setattr(srnc, "update_classifier", raise_after(srnc.update_classifier, 1))
-        with pytest.raises(MemoryError):
-            execute(jobs[1])
-    whole, cut = tmp_path / "whole" / "0", tmp_path / "cut" / "0"
-    atomic.write_text(cut / "error.txt", "why")
-    (cut / f".{records.CHECKPOINT}.1.tmp").touch()
+        patch.setattr(srnc, "update_classifier", second_fails)
+        with pytest.raises(ZeroDivisionError):
+            execute(cut)
+    places = tmp_path / "a" / "0", tmp_path / "b" / "0"
+    atomic.write_text(places[1] / "error.txt", "why")
+    (places[1] / f".{records.CHECKPOINT}.1.tmp").touch()
     with monkeypatch.context() as patch:
         patch.setattr(srnc, "start", None)
-        execute(jobs[1])
-    assert record(cut) == record(whole)
-    assert {path.name for path in cut.iterdir()} == {path.name for path in whole.iterdir()}
-    assert execute(jobs[1]._replace(overwrite=True)) and record(cut) == record(whole)
-
-
-def raise_after(function: Callable, calls: int) -> Callable:
-    """The function, which fails after so many calls."""
-    left = iter(range(calls))
-
-    def wrapped(*args: Any) -> Any:
-        if next(left, None) is None:
-            raise MemoryError
-        return function(*args)
-
-    return wrapped
-
-
-def record(run: Path) -> dict[str, Any]:
-    """The result of a run without where it is and what it took."""
-    result = json.loads((run / "result.json").read_text(encoding="utf-8"))
-    for episode in result["history"]:
-        del episode["seconds"]
-    for key in ("seconds", "peak_memory_mib", "config"):
-        del result[key]
-    return result
+        execute(cut)
+    found = [json.loads((place / "result.json").read_text(encoding="utf-8")) for place in places]
+    for result in found:
+        for episode in result["history"]:
+            del episode["seconds"]
+        for key in ("seconds", "peak_memory_mib", "config"):
+            del result[key]
+    assert found[0] == found[1]
+    files = [{path.name for path in place.iterdir()} for place in places]
+    assert files[0] == files[1]

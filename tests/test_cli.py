@@ -256,9 +256,9 @@ def test_other_errors_take_one_line_and_finished_runs_stay(tmp_path, monkeypatch
 
 
 def test_a_key_that_the_method_does_not_read_is_told(tmp_path, capsys):
-    assert erm(tmp_path, "print", "file", "srnc.rounds", "3") == 0
+    assert erm(tmp_path, "srnc.rounds", "3") == 0
     assert capsys.readouterr().err == (
-        "note: train.mode erm does not read print, srnc.rounds; the value has no effect\n"
+        "note: train.mode erm does not read srnc.rounds; the value has no effect\n"
     )
 
 
@@ -368,6 +368,10 @@ def test_progress_never_goes_back(monkeypatch, capsys):
     assert "run 1 of 2, seed 7: pre-training, step 1 of 2" in told
     assert "run 2 of 2, seed 8: episode 1 of 2 done, step 18 of 18, validation 90.0 %" in told
     shares = [*map(int, re.findall(r"(\d+) % in", told))]
+    assert not [
+        line for line in told.splitlines() if "seed 7: pre-training" in line and " left" in line
+    ]
+    assert "seed 7: episode 0 of 2 done" in told and " left" in told
     assert shares == sorted(shares) and shares[0] == 0 and 50 in shares and shares[-1] > 80
     counts = [*map(int, re.findall(r"seed 7.*step (\d+)", told))]
     assert counts == sorted(counts) and counts[-1] == 18

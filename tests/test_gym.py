@@ -50,8 +50,7 @@ def test_blocks_are_the_signatures_and_take_no_key_of_graphgym(gym):
         ("gnn.batchnorm", "true", True),
         ("dataset.name", "007", "007"),
         ("synthetic.unseen", "[1, 2]", [1, 2]),
-        ("synthetic.unseen", [1, 0], [1, 0]),
-        ("custom_metrics", "[micro_f1]", ["micro_f1"]),
+        ("custom_metrics", "[]", []),
     ],
 )
 def test_override_takes_the_type_of_its_key(gym, key, value, want):
@@ -65,18 +64,17 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
         ("erm.stepz", "3", "erm.steps"),
         ("optim.base_lr", "nan", "a number"),
         ("gnn.batchnorm", "1", "true or false"),
-        ("optim.steps", "[a]", "an integer"),
         ("train.mode", "standard", "a2gnn"),
         ("gnn.dropout", "1", "in [0, 1)"),
         ("num_threads", "0", "auto, or in [1, 1024]"),
         ("gnn.stage_type", "skipsum", "set it to 'stack'"),
         ("accelerator", "mps", "auto, cpu, cuda"),
         ("metric_best", "unknown_recall", "micro_f1"),
-        ("custom_metrics", "[micro_f1, nope]", "macro_f1"),
-        ("optim.max_epoch", "7", "set it to 200; train.max_episodes"),
-        ("train.batch_size", "8", "the method's own batch_size"),
-        ("gnn.head", "node", "does not read this key"),
-        ("device", "cuda:1", "accelerator"),
+        ("custom_metrics", "[nope]", "allowed"),
+        ("metric_agg", "max", "does not read this key"),
+        ("optim.max_epoch", "7", "set it to 200"),
+        ("gnn.head", "edge", "does not read this key"),
+        ("device", "cuda:1", "does not read this key"),
     ],
 )
 def test_bad_value_names_its_key(gym, key, value, words):
@@ -84,13 +82,6 @@ def test_bad_value_names_its_key(gym, key, value, words):
     with pytest.raises(InputError) as error:
         gym.load_config(None, [*mode, key, value])
     assert error.value.key == key and words in error.value.message
-
-
-def test_all_errors_are_told_at_once_and_each_key_once(gym):
-    words = ["train.mode", "erm", "optim.max_epoch", "-7", "optim.scheduler", "cos"]
-    with pytest.raises(InputError) as error:
-        gym.load_config(None, words)
-    assert [one.key for one in error.value.errors] == ["optim.scheduler", "optim.max_epoch"]
 
 
 def test_one_head_is_what_graphgym_gives(gym):
@@ -106,10 +97,8 @@ def test_one_head_is_what_graphgym_gives(gym):
     ("words", "found"),
     [
         ("", []),
-        ("print file view_emb True", ["print", "view_emb"]),
+        ("print file view_emb True", []),
         ("open_set.num_unseen 1 synthetic.num_classes 4", ["open_set.num_unseen"]),
-        ("gnn.agg max gnn.layer_type generalconv", []),
-        ("bn.mom 0.2 gnn.batchnorm True", []),
         ("optim.momentum 0.5 optim.optimizer sgd", []),
     ],
 )
@@ -144,18 +133,14 @@ def test_yaml_is_a_difference_and_overrides_win(gym, tmp_path):
     cfg = gym.load_config(path, ["seed", "9"])
     assert (cfg.seed, cfg.gnn.dim_inner, cfg.dataset.name, cfg.train.mode) == (9, 8, "1e5", "erm")
     assert cfg.gnn.dropout == gym.load_config().gnn.dropout == 0.5
-    assert gym.load_config(str(path.with_suffix(""))).seed == 7
     with pytest.raises(InputError, match="paper/open_set/cora-srnc"):
         gym.load_config("paper/open_set/cora-srcn")
 
 
 def test_dumped_config_loads_again(gym, tmp_path):
     cfg = gym.load_config("testing/erm", ["seed", "3", "out_dir", "elsewhere"])
-    cfg.run_dir = "elsewhere/erm/3"
     (tmp_path / "config.yaml").write_text(dump_config(cfg))
     again = gym.load_config(tmp_path / "config.yaml")
-    assert again.run_dir == "elsewhere"
-    again.run_dir = cfg.run_dir
     assert again == cfg and yaml.safe_load(cfg.dump())["seed"] == 3
 
 
@@ -200,13 +185,9 @@ def test_build_method_takes_every_key(gym):
 def test_optimizers_are_graphgyms(gym):
     from torch_geometric.graphgym.optim import create_optimizer
 
-    register.register_optimizer(
-        "plain", lambda params, base_lr: torch.optim.SGD(params, lr=base_lr)
-    )
-    for name in ("sgd", "plain"):
-        method = gym.build_method(gym.load_config("testing/erm", ["optim.optimizer", name]))
-        optimizer = method.make_optimizer(torch.nn.Linear(1, 1).parameters())
-        assert isinstance(optimizer, torch.optim.SGD)
+    method = gym.build_method(gym.load_config("testing/erm", ["optim.optimizer", "sgd"]))
+    optimizer = method.make_optimizer(torch.nn.Linear(1, 1).parameters())
+    assert isinstance(optimizer, torch.optim.SGD)
     cfg, weights = gym.load_config("testing/erm"), []
     for make in (gym.build_method(cfg).make_optimizer, partial(create_optimizer, cfg=cfg.optim)):
         weight = torch.nn.Parameter(torch.ones(3))
@@ -239,17 +220,7 @@ class EdgeMean(torch.nn.Module):
         return batch
 
 
-class Cube(torch.nn.Module):
-    """A user's own activation."""
-
-    def __init__(self, **kwargs):
-        super().__init__()
-
-    def forward(self, h):
-        return h**3
-
-
-@pytest.mark.parametrize("mode", ["pgl", "srnc_plus", "openwgl"])
+@pytest.mark.parametrize("mode", ["srnc_plus", "openwgl"])
 def test_a_registered_layer_trains_with_each_method(gym, task, mode):
     register.register_layer("edgemean", EdgeMean)
     method, record = gym.fit(
@@ -263,13 +234,11 @@ def test_a_registered_layer_trains_with_each_method(gym, task, mode):
     ("words", "fast", "kind"),
     [
         ("gnn.layer_type generalconv", False, "ReLU"),
-        ("gnn.layer_type sageconv gnn.batchnorm True gnn.act cube", False, "Cube"),
-        ("gnn.layer_type gcnconv gnn.act prelu", False, "PReLU"),
+        ("gnn.layer_type sageconv gnn.batchnorm True", False, "BatchNorm1d"),
         ("gnn.layer_type gcnconv gnn.act swish", True, ""),
     ],
 )
 def test_graphgyms_layers_serve_where_ours_do_not(gym, task, words, fast, kind):
-    register.act_dict["cube"] = Cube
     method, _ = gym.fit(gym.load_config("testing/erm", words.split()), task)
     assert isinstance(method.classifier, GymEncoder) != fast
     assert kind in {"", *(type(module).__name__ for module in method.modules())}
@@ -326,10 +295,8 @@ print("RESULT" + json.dumps([cfg, sorted(register.layer_dict), sorted(register.a
 def test_graphgym_is_unchanged():
     results = []
     for plugin in ("", "1"):
-        command, env = (
-            [sys.executable, "-W", "ignore", "-c", STOCK],
-            os.environ | {"PLUGIN": plugin},
-        )
+        command = [sys.executable, "-W", "ignore", "-c", STOCK]
+        env = os.environ | {"PLUGIN": plugin}
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env)
         assert done.returncode == 0, done.stderr
         results.append(json.loads(done.stdout.split("RESULT")[1]))

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import run
 from graphgym_srnc.io import records
 from graphgym_srnc.io.stats import read_lines
@@ -101,15 +100,3 @@ def test_its_folder_is_that_of_the_command_line(gym, main_py, capsys, tmp_path):
     again = run.run(cfg, 1, run.experiment(cfg, "again"))
     assert again["test"] == found[1]["test"] and again["digest"] == found[1]["digest"]
     assert main(["predict", str(home), "--out", str(tmp_path / "p.csv")]) == 0
-
-
-def test_keys_that_the_method_does_not_read_are_refused_at_once(main_py, tmp_path):
-    wrong = CONFIG.replace("{scheduler: none}", "{max_epoch: 7, scheduler: cos}")
-    with pytest.raises(InputError) as error:
-        main_py(wrong.replace("patience: 1", "batch_size: 128"))
-    assert [one.key for one in error.value.errors] == [
-        "train.batch_size",
-        "optim.scheduler",
-        "optim.max_epoch",
-    ]
-    assert not list(tmp_path.rglob("result.json"))

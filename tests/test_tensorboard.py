@@ -17,10 +17,12 @@ from tensorboard.backend.event_processing.data_provider import MultiplexerDataPr
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
 from tensorboard.plugins.base_plugin import TBContext
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 from tensorboard.plugins.projector.projector_plugin import ProjectorPlugin
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.gym import run as gym_run
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.plots import events
 from graphgym_srnc.plots.tensorboard import TensorBoard
@@ -95,11 +97,11 @@ def fit(callbacks=()) -> tuple[trainer.RunRecord, Noisy]:
     return trainer.fit(method, toy_task(), seed=3, callbacks=callbacks), method
 
 
-def watch(directory: Path, **options) -> trainer.RunRecord:
-    board = TensorBoard(directory, **options)
+def watch(directory: Path, settings: dict | None = None, **options) -> trainer.RunRecord:
+    board = TensorBoard(directory, **{"full": True} | options)
     record, method = fit([board])
     record.verdict = judge(method, toy_task(), record.first)._asdict()
-    board.finish(record, method, toy_task())
+    board.finish(record, method, toy_task(), settings or {})
     return record
 
 
@@ -139,6 +141,30 @@ def test_event_accumulator_reads_back_everything(tmp_path):
     assert {file.name for file in (tmp_path / "figures").iterdir()} == {
         f"{stem}.{kind}" for stem in stems for kind in ("png", "pdf")
     }
+
+
+def test_hparams_have_the_settings_and_final_scores_of_a_run(tmp_path, gym):
+    words = ["train.mode", "srnc", "srnc.rounds", "2", "gnn.dim_inner", "16", "seed", "4"]
+    settings = gym_run.settings(gym.load_config(overrides=words))
+    assert settings == {
+        "method": "srnc",
+        "data": "synthetic/synthetic",
+        "seed": 4,
+        "srnc.rounds": 2,
+        "gnn.dim_inner": 16,
+    }
+    record = watch(tmp_path / "0", settings=settings, figures=False)
+    events = EventAccumulator(str(tmp_path / "0"))
+    events.Reload()
+    (content,) = (
+        HParamsPluginData.FromString(value.plugin_data.content).session_start_info
+        for tag, value in events.summary_metadata.items()
+        if tag == "_hparams_/session_start_info"
+    )
+    assert content.hparams["srnc.rounds"].number_value == 2
+    (final,) = events.Scalars("final/test_micro_f1")
+    assert final.step == record.best
+    assert final.value == pytest.approx(record.history[record.best].test["micro_f1"])
 
 
 def test_projector_serves_each_run(tmp_path):

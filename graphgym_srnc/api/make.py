@@ -44,7 +44,7 @@ def load(path: str | os.PathLike) -> Estimator:
     """
     trained = model.load(path)
     with model.refused(path):
-        loaded = estimator(trained.name)(**parameters.of_model(trained))
+        loaded = estimator(trained.method.key())(**parameters.of_model(trained))
         parameters.checked(loaded)
         record = trained.facts.get("record")
         loaded._become(trained, record and trainer.RunRecord.of(record))

@@ -87,7 +87,9 @@ def _run_all(
     with RunProgress(len(missing)) as progress:
         for seed in missing:
             figures = seed == cfg.seed if args.figures is None else args.figures
-            extras = run.Extras(not args.no_tensorboard, figures, args.map, args.pdf)
+            extras = run.Extras(
+                not args.no_tensorboard, figures, bool(args.figures), args.map, args.pdf
+            )
             progress.start(f"seed {seed}", "starting")
             options = extras, args.resume, args.overwrite
             result = run.run(cfg, seed, experiment, progress, *options)

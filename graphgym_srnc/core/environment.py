@@ -17,20 +17,13 @@ from typing import Any, Iterator
 
 from graphgym_srnc import __version__
 
-AUTO = "auto"
-"""Value of ``num_threads`` that chooses a number."""
-
-MAX_THREADS = 1024
-"""Upper bound of ``num_threads``. With many more threads the process dies without a message."""
-
-SECOND_THREAD = 1_000_000
-"""Directed edges from which a second thread pays, see docs/performance.md."""
+AUTO = "auto"  # value of num_threads that chooses a number
+MAX_THREADS = 1024  # with many more threads the process dies without a message
+SECOND_THREAD = 1_000_000  # directed edges from which a second thread pays, docs/performance.md
+KEPT_BYTES = 2**30  # size up to which the memory of a freed tensor stays with the process
 
 owned = False
 """Whether the process is a command or worker of this package, in which no other code trains."""
-
-KEPT_BYTES = 2**30
-"""Size up to which the memory of a freed tensor stays with the process."""
 
 
 def facts() -> dict[str, Any]:
@@ -40,18 +33,11 @@ def facts() -> dict[str, Any]:
 
 def cores() -> int:
     """Number of cores that this process may use."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def threads(wanted: int | str, edges: int = 0) -> int:
-    """Number of threads to compute with. ``auto`` is two for large graphs, else one.
-
-    Args:
-        wanted: ``num_threads`` of a config.
-        edges: Columns of ``edge_index`` of the largest graph.
-    """
+    """Number of threads for ``num_threads``, where ``auto`` is two for large graphs, else one."""
     if wanted != AUTO:
         return int(wanted)
     return 2 if edges >= SECOND_THREAD and cores() > 1 else 1
@@ -60,8 +46,8 @@ def threads(wanted: int | str, edges: int = 0) -> int:
 @functools.cache
 def versions() -> dict[str, str | None]:
     """Versions of Python and of the packages that compute; None for one that is not installed."""
-    found: dict[str, str | None] = {"python": platform.python_version()}
-    found["graphgym-srnc"] = __version__
+    found: dict[str, str | None] = {"graphgym-srnc": __version__}
+    found["python"] = platform.python_version()
     for package in ("torch", "torch-geometric", "numpy", "scipy", "scikit-learn"):
         try:
             found[package] = metadata.version(package)
@@ -74,14 +60,13 @@ def versions() -> dict[str, str | None]:
 def commit() -> str | None:
     """The git commit of this package, with ``-dirty`` after changes; None outside a repository."""
     file = Path(__file__)
-
-    def git(*words: str) -> str:
-        quiet: dict[str, Any] = {"stderr": subprocess.DEVNULL, "text": True, "timeout": 10}
-        return subprocess.check_output(["git", *words], cwd=file.parent, **quiet)
-
+    quiet: dict[str, Any] = {"stderr": subprocess.DEVNULL, "text": True, "timeout": 10}
+    quiet["cwd"] = file.parent
+    describe = "git describe --always --dirty --abbrev=40 --exclude=*".split()
     try:
-        git("ls-files", "--error-unmatch", file.name)  # fails inside another repository
-        return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*").strip()
+        # The first command fails inside another repository.
+        subprocess.check_output(["git", "ls-files", "--error-unmatch", file.name], **quiet)
+        return subprocess.check_output(describe, **quiet).strip()
     except (OSError, subprocess.SubprocessError):
         return None
 

@@ -17,11 +17,8 @@ from typing import Annotated, Any, Callable, Mapping, NamedTuple, Union
 
 from graphgym_srnc.errors import InputError
 
-SHARED = ("name", "root")
-"""Keywords of a shift that are set by ``dataset.name`` and ``dataset.dir``."""
-
-PLAIN = (bool, int, float, str, list, tuple)
-"""Types of options."""
+SHARED = ("name", "root")  # keywords of a shift that dataset.name and dataset.dir set
+PLAIN = (bool, int, float, str, list, tuple)  # types of options
 
 
 def finite(value: Any) -> bool:
@@ -52,14 +49,12 @@ class Range(NamedTuple):
             return all(map(self.allows, value))
         if isinstance(value, str) or value is None or not finite(value):
             return isinstance(value, str) and value == self.word
-        ends = [self.low] * self._includes("left") + [self.high] * self._includes("right")
-        return self.low < value < self.high or value in ends
-
-    def _includes(self, end: str) -> bool:
-        return self.closed in ("both", end)
+        at_low = value == self.low and self.closed in ("both", "left")
+        at_high = value == self.high and self.closed in ("both", "right")
+        return self.low < value < self.high or at_low or at_high
 
     def __str__(self) -> str:
-        left, right = self._includes("left"), self._includes("right")
+        left, right = self.closed in ("both", "left"), self.closed in ("both", "right")
         word = f"{self.word}, or " if self.word else ""
         if self.high == math.inf:
             return word + (f"{self.low:g} or more" if left else f"above {self.low:g}")
@@ -93,13 +88,7 @@ Share = Annotated[float, Range(0, 1)]
 
 
 class Option(NamedTuple):
-    """One configurable option.
-
-    Args:
-        key, type, default: its name, the type of its values, and the default value.
-        doc: its description in the docstring.
-        allowed: allowed values; None = any.
-    """
+    """One configurable option, described by ``doc``; ``allowed`` None = any value."""
 
     key: str
     type: type
@@ -108,16 +97,11 @@ class Option(NamedTuple):
     allowed: Allowed | None = None
 
 
-def options(function: Callable) -> list[Option]:
+def _options(function: Any) -> list[Option]:
     """Options of a function or class, with a class's own options before inherited ones.
 
     Options are the keyword-only parameters with a default of a plain type.
     """
-    return _options(function)
-
-
-@functools.cache
-def _options(function: Any) -> list[Option]:
     found: dict[str, Option] = {}
     classes = function.__mro__ if isinstance(function, type) else ()
     for owner in [cls for cls in classes if "__init__" in vars(cls)] or [function]:
@@ -134,26 +118,25 @@ def _options(function: Any) -> list[Option]:
     return list(found.values())
 
 
+options: Callable[[Any], list[Option]] = functools.cache(_options)
+
+
 def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> None:
     """Validate option values against the annotations of a function or class.
 
-    NaN and infinity are never valid.
-
-    Args:
-        function: the function or class.
-        values: values to validate, by option; other keys are ignored.
-        prefix: text before the option's name in error messages.
+    NaN and infinity are never valid. Keys that are no options are ignored.
 
     Raises:
-        InputError: a value is invalid; the error names the option.
+        InputError: a value is invalid; names the option after the ``prefix``.
     """
     for option in options(function):
-        if option.key in values:
-            key, value = f"{prefix}{option.key}", values[option.key]
-            if option.allowed is not None and not option.allowed.allows(value):
-                raise InputError(key, value, str(option.allowed))
-            if not finite(value):
-                raise InputError(key, value, "finite numbers")
+        if option.key not in values:
+            continue
+        key, value = f"{prefix}{option.key}", values[option.key]
+        if option.allowed is not None and not option.allowed.allows(value):
+            raise InputError(key, value, str(option.allowed))
+        if not finite(value):
+            raise InputError(key, value, "finite numbers")
 
 
 def checked(function: Callable, prefix: str = "") -> Callable:

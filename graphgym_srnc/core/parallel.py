@@ -43,11 +43,7 @@ def world() -> int:
 
 @contextlib.contextmanager
 def processes() -> Iterator[None]:
-    """Join the processes that ``torchrun`` started; without ``torchrun`` do nothing.
-
-    Raises:
-        ProcessLost: the processes did not find each other.
-    """
+    """Join the processes that ``torchrun`` started; without ``torchrun`` do nothing."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "TORCHELASTIC_RUN_ID" not in os.environ:
         yield
         return
@@ -98,11 +94,10 @@ def own_draws() -> Iterator[None]:
 def share(draw: Callable[[torch.Generator | None], Tensor]) -> Tensor:
     """This process's part of a draw ``[..., n]`` that is equal in all: each ``world``-th item.
 
-    If there are fewer items than processes, each process takes all of them. ``draw`` takes a
-    generator; None = torch's own.
+    ``draw`` takes a generator; None = torch's own.
     """
     drawn = draw(_common)
-    return drawn[..., rank() :: world()] if drawn.size(-1) >= world() else drawn
+    return drawn[..., rank() :: world()] if drawn.size(-1) >= world() else drawn  # if too few, all
 
 
 def average(parameters: Iterable[Tensor]) -> None:
@@ -123,8 +118,7 @@ def mean(values: dict[str, float]) -> dict[str, float]:
 def gather(own: Tensor) -> Tensor:
     """Rows ``[n, K]`` of all processes, for a loss that is not a mean over rows.
 
-    Gradients reach the rows of this process, multiplied by the number of processes. After
-    :func:`average` they are the gradient of the loss of all rows.
+    Gradients reach the rows of this process, times the number of processes, for :func:`average`.
     """
     if world() == 1:
         return own
@@ -146,25 +140,18 @@ def exchange(rows: Tensor, cuts: Sequence[int]) -> None:
 
 def from_first(make: Callable[[], bytes]) -> bytes:
     """Result of ``make()`` in the first process, in all processes."""
-    content = make() if rank() == 0 else b""
-    return content if count() == 1 else _each(_as_tensor(content))[0].numpy().tobytes()
+    if count() == 1:
+        return make()
+    content = bytearray(make() if rank() == 0 else b"") + b"."  # torch takes no empty buffer
+    return _each(torch.frombuffer(content, dtype=torch.uint8))[0].numpy().tobytes()[:-1]
 
 
 def check_alike(what: str, text: str) -> None:
-    """Check that a text is the same in all processes.
-
-    Raises:
-        InputError: it is not; raised in every process.
-    """
-    own = _as_tensor(text.encode())
+    """Refuse a text that is not the same in all processes, in every one of them."""
+    own = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
     if count() > 1 and not all(torch.equal(own, other) for other in _each(own)):
         message = f"it is not the same in all processes (here {text})"
         raise InputError.plain(what, message, "Give each process the same data, config and code")
-
-
-def _as_tensor(content: bytes) -> Tensor:
-    none = torch.zeros(0, dtype=torch.uint8)
-    return torch.frombuffer(bytearray(content), dtype=torch.uint8) if content else none
 
 
 def _mean(values: Tensor) -> Tensor:

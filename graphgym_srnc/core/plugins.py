@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 
 @functools.cache
 def entries(kind: str) -> dict[str, EntryPoint]:
-    """Entry points of one kind by name, without importing them.
-
-    Args:
-        kind: ``methods``, ``shifts``, ``backbones`` or ``register``.
-    """
+    """Entry points of one kind by name, without importing them."""
     from importlib.metadata import entry_points  # slow import, not needed for --help
 
     return {entry.name: entry for entry in entry_points(group=f"graphgym_srnc.{kind}")}
@@ -39,11 +35,7 @@ def unknown(kind: str, name: str, names: Sequence[str]) -> InputError:
 
 
 def load(kind: str, name: str) -> Any:
-    """Import the object that an entry point refers to.
-
-    Raises:
-        InputError: it cannot be imported.
-    """
+    """Import the object that an entry point refers to."""
     entry = entries(kind)[name]
     try:
         return entry.load()

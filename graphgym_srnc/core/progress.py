@@ -87,9 +87,10 @@ class _Display:
 
     @property
     def clock(self) -> str:
-        """Share, time and estimated time left."""
+        """Share and time, and the estimated time left once an episode or a run is done."""
         elapsed, share = time.monotonic() - self.begin, self.share
-        left = f", {_time(elapsed / share - elapsed)} left" if 0.02 < share < 1 else ""
+        known = self.done or getattr(self, "part", "") == "episodes"
+        left = f", {_time(elapsed / share - elapsed)} left" if known and share < 1 else ""
         return f"{100 * share:.0f} % in {_time(elapsed)}{left}"
 
     def say(self, line: str) -> None:

@@ -41,14 +41,7 @@ class LabelSpace:
 
 @dataclass(frozen=True)
 class Sizes(LabelSpace):
-    """Sizes that a trained method needs to predict without the task's graphs.
-
-    Args:
-        num_features: :math:`F`.
-        num_known: :math:`N`.
-        open_set: whether the target may contain an unknown class without labels.
-        unknown_found: see :class:`ShiftTask`.
-    """
+    """Sizes that a trained method needs to predict without the task's graphs; see ShiftTask."""
 
     num_features: int
     num_known: int
@@ -56,7 +49,6 @@ class Sizes(LabelSpace):
     unknown_found: bool = False
 
     source = target = None
-    """There are no graphs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +118,12 @@ class ShiftTask(LabelSpace):
         for key, graph in owners.items():
             nodes = getattr(self, key)
             if key not in may_be_empty and not len(nodes):
-                raise _no_node(key, len(self.train), self.num_known)
+                purpose = {"val": "validation", "test": "testing"}.get(key, "training")
+                message = f"no labelled node is left for {purpose} ({len(self.train)} training "
+                message += f"nodes, {self.num_known} known classes)"
+                message = "the target has no node to predict" if key == "pool" else message
+                hint = "Label at least two nodes per class, or lower labels_per_class"
+                raise InputError.plain(key, message, hint)
             _check_range(key, nodes, graph.num_nodes)
             if len(nodes.unique()) < len(nodes):
                 raise InputError.plain(key, "a node occurs twice", "List each node once")
@@ -178,11 +175,7 @@ class ShiftTask(LabelSpace):
         return graphs
 
     def role_of(self, graph: Data) -> str:
-        """Role in which a graph is predicted: ``source`` or ``target``.
-
-        The role is ``source`` only for the labelled graph of a task with two graphs. All other
-        graphs, such as the target and a separate validation graph, have the role ``target``.
-        """
+        """``source`` for the labelled graph of a task with two graphs, else ``target``."""
         return "source" if graph is self.source and graph is not self.target else "target"
 
     @property
@@ -198,9 +191,9 @@ class ShiftTask(LabelSpace):
         moved: dict[int, Any] = {}
 
         def move(value: Any) -> Any:
-            new: Any
-            if id(value) in moved:
-                return moved[id(value)]
+            new: Any = moved.get(id(value))
+            if new is not None:
+                return new
             if isinstance(value, Tensor):
                 new = value.to(device)
                 new = new.clone() if new.is_inference() else new
@@ -252,7 +245,11 @@ class ShiftTask(LabelSpace):
         tensors = [self.train, self.val, self.test, self.pool, self.source_val]
         for graph in graphs.values():
             tensors += [graph.edge_index, graph.y]
-            digest.update(_features_digest(graph.x))
+            features, x = hashlib.sha256(), graph.x
+            coo = x if x.layout == torch.strided else x.to_sparse_coo().coalesce()
+            for part in (x,) if coo is x else (coo.indices(), coo.values()):
+                _hash(features, part)
+            digest.update(features.digest())
         for tensor in tensors:
             _hash(digest, tensor)
         return digest.hexdigest()
@@ -264,27 +261,9 @@ def all_finite(x: Tensor) -> bool:
     return math.isfinite(float(x.detach().sum())) or bool(torch.isfinite(x).all())
 
 
-def _features_digest(x: Tensor) -> bytes:
-    """SHA-256 of a feature matrix."""
-    digest, coo = hashlib.sha256(), x if x.layout == torch.strided else x.to_sparse_coo().coalesce()
-    for part in (x,) if coo is x else (coo.indices(), coo.values()):
-        _hash(digest, part)
-    return digest.digest()
-
-
 def _hash(digest: Any, tensor: Tensor) -> None:
     digest.update(f"{tuple(tensor.shape)},{tensor.dtype}".encode())
     digest.update(tensor.detach().cpu().contiguous().numpy())  # by its buffer, without a copy
-
-
-def _no_node(key: str, num_train: int, num_known: int) -> InputError:
-    if key == "pool":
-        return InputError.plain(key, "the target has no node to predict")
-    purpose = {"train": "training", "val": "validation", "test": "testing"}[key]
-    message = f"no labelled node is left for {purpose} "
-    message += f"({num_train} training nodes, {num_known} known classes)"
-    hint = "Label at least two nodes per class, or lower labels_per_class"
-    return InputError.plain(key, message, hint)
 
 
 def _check_range(key: str, nodes: Tensor, num_nodes: int) -> None:

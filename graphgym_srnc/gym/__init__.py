@@ -1,7 +1,6 @@
 """The GraphGym adapter, the only importer of GraphGym.
 
-``import graphgym_srnc.gym`` registers configs, loader, network, head, loss and metrics with
-GraphGym.
+``import graphgym_srnc.gym`` registers configs, loader and methods with GraphGym.
 """
 
 from __future__ import annotations
@@ -10,14 +9,13 @@ from graphgym_srnc.core import environment, plugins
 
 with environment.lean_imports("lightning", "pytorch_lightning"):
     # Our commands do not train with Lightning, whose import takes a quarter of all imports.
-    import torch_geometric.graphgym  # noqa: F401
+    import torch_geometric.graphgym
 
 from graphgym_srnc.core.options import Option
 from graphgym_srnc.gym.build import build_method, build_task, fit
-from graphgym_srnc.gym.config import activate, load_config, register_options
-from graphgym_srnc.gym.keys import schema
-from graphgym_srnc.gym.main import register_train, train
-from graphgym_srnc.gym.modules import TaskDataset, register_modules
+from graphgym_srnc.gym.config import activate, global_cfg, load_config
+from graphgym_srnc.gym.keys import add_options, schema
+from graphgym_srnc.gym.main import TaskDataset, register_main, train
 from graphgym_srnc.io.config_files import config_names
 from graphgym_srnc.io.settings import config_root
 
@@ -35,8 +33,8 @@ __all__ = [
     "train",
 ]
 
-register_options()
+torch_geometric.graphgym.register.config_dict.setdefault("graphgym_srnc", add_options)
+add_options(global_cfg)  # GraphGym called set_cfg before this package could register
 for name in plugins.entries("register"):  # before ours, since GraphGym refuses a name twice
     plugins.load("register", name)
-register_modules()
-register_train()
+register_main()

@@ -15,23 +15,18 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config
 from graphgym_srnc.gym.encoder import encoder_spec
-from graphgym_srnc.gym.keys import KEYS, TRAINING, own_metrics, values
+from graphgym_srnc.gym.keys import KEYS, TRAINING, values
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import MakeOptimizer, adam
 from graphgym_srnc.train import model as models
 from graphgym_srnc.train import trainer
-from graphgym_srnc.train.metrics import ExtraScores
 from graphgym_srnc.train.model import TrainedModel
 
 
 @renamed(KEYS)
 def build_task(cfg: CfgNode) -> ShiftTask:
-    """The scenario ``dataset.format`` on the data set ``dataset.name``.
-
-    Raises:
-        InputError: the shift cannot be made with these options.
-    """
+    """The scenario ``dataset.format`` on the data set ``dataset.name``."""
     build = shifts.find(cfg.dataset.format)
     return build(name=cfg.dataset.name, root=cfg.dataset.dir, **shift_options(cfg, cfg.seed))
 
@@ -43,11 +38,7 @@ def shift_options(cfg: CfgNode, seed: int) -> dict[str, Any]:
 
 
 def build_method(cfg: CfgNode) -> Method:
-    """The method of a config, with its encoder and optimiser; the config becomes GraphGym's own.
-
-    Args:
-        cfg: a config whose ``train.mode`` is a method.
-    """
+    """The method of a config, with its encoder and optimiser; the config becomes GraphGym's own."""
     activate(cfg)  # GraphGym's own layers read it
     method, optim = methods.find(cfg.train.mode), cfg.optim
     # Our Adam makes the steps of GraphGym's, and is faster.
@@ -61,11 +52,7 @@ def build_method(cfg: CfgNode) -> Method:
 
 
 def visible_task(method: Method | type[Method], task: ShiftTask) -> ShiftTask:
-    """The task that a method is trained on: the one where every class is visible for an oracle.
-
-    Raises:
-        InputError: the method needs the labels of all classes, and the task lacks them.
-    """
+    """The task that a method is trained on: the one where every class is visible for an oracle."""
     if not method.oracle:
         return task
     if task.oracle is None:
@@ -89,7 +76,6 @@ def fit(
     """
     method = build_method(cfg)
     best = "micro_f1" if cfg.metric_best in ("auto", "accuracy") else cfg.metric_best
-    metrics = {name: register.metric_dict[name] for name in own_metrics(cfg.custom_metrics)}
     settings: dict[str, Any] = {option.key: cfg.train[option.key] for option in TRAINING}
     return method, trainer.fit(
         method,
@@ -97,13 +83,13 @@ def fit(
         seed=cfg.seed,
         callbacks=callbacks,
         checkpoint=checkpoint,
-        extra=ExtraScores(metrics, best, cfg.metric_agg == "argmin"),
+        metrics={name: register.metric_dict[name] for name in cfg.custom_metrics},
+        best=best,
         **settings,
     )
 
 
 def stored_config(result: models.Result) -> CfgNode:
-    """The config of a finished run, with its seed, from the record of the run."""
     words = [word for pair in flatten(result["config"]).items() for word in pair]
     cfg = load_config(None, words, stored=True)
     cfg.seed, cfg.dataset.dir = result["seed"], data_root(cfg.dataset.dir)
@@ -111,14 +97,11 @@ def stored_config(result: models.Result) -> CfgNode:
 
 
 def load_model(path: str | Path) -> TrainedModel:
-    """The model of a finished run or of a file, see :func:`graphgym_srnc.train.model.load`.
-
-    The config of its run becomes GraphGym's own if layers registered with GraphGym read it.
-    """
+    """The model of a finished run or of a file, see :func:`graphgym_srnc.train.model.load`."""
 
     def encoder(result: models.Result) -> EncoderSpec:
         cfg = stored_config(result)
-        activate(cfg)
+        activate(cfg)  # layers registered with GraphGym read it
         return encoder_spec(cfg)
 
     with renamed({"path": "RUN"}):
@@ -126,11 +109,7 @@ def load_model(path: str | Path) -> TrainedModel:
 
 
 def task_of(model: TrainedModel) -> ShiftTask:
-    """The task of the run of a model, made again from its config.
-
-    Raises:
-        InputError: there is no run, its data cannot be read, or they are no longer the same.
-    """
+    """The task of the run of a model, made again from its config and still the same."""
     if not model.config:
         message = "a model saved by an estimator does not contain its training graph"
         raise InputError.plain("--graph", message, "Give a graph with --graph")

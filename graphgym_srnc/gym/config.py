@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import functools
-import math
 import os
 from typing import Any, Callable, Iterable, Sequence
 
@@ -17,20 +16,11 @@ from yacs.config import CfgNode
 
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.core.environment import AUTO
+from graphgym_srnc.core.options import finite
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.keys import add_options, check
 from graphgym_srnc.io import config_files
 from graphgym_srnc.io.settings import flatten, plain_yaml
-
-# libyaml's dumper is several times as fast.
-DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-
-
-def register_options() -> None:
-    """Add our keys to GraphGym's registry, and to its global config."""
-    register.config_dict.setdefault("graphgym_srnc", add_options)
-    # GraphGym called set_cfg before this package could register.
-    add_options(global_cfg)
 
 
 def load_config(
@@ -42,8 +32,7 @@ def load_config(
 
     Args:
         source: a YAML file, or the name of one that ships with the package, for example
-            ``paper/open_set/cora-srnc``, or what :func:`~graphgym_srnc.io.config_files.read` has
-            read; None = our defaults.
+            ``paper/open_set/cora-srnc``, or its settings; None = our defaults.
         overrides: keys and values, alternately, for example ``["gnn.dim_inner", "64"]``.
         stored: whether it is the config of a finished run, which was checked when it began.
 
@@ -51,6 +40,7 @@ def load_config(
         InputError: there is no such file, a key is unknown, a value has a wrong type or is out of
             range, or the method does not read a key that is set.
     """
+    # Methods, shifts and plug-ins may be added at any time.
     names = *methods.names(), *shifts.names()
     default = _default_config(names, *register.config_dict.values())
     cfg = default.clone()
@@ -67,7 +57,6 @@ def load_config(
 
 @functools.cache
 def _default_config(names: tuple[str, ...], *plugins: Callable) -> CfgNode:
-    """The config before any setting, with the keys of these methods, shifts and plug-ins."""
     cfg = CfgNode()
     set_cfg(cfg)
     # Once more, since another plug-in may have made a block with one of our names.
@@ -78,15 +67,19 @@ def _default_config(names: tuple[str, ...], *plugins: Callable) -> CfgNode:
 
 def dump_config(cfg: CfgNode) -> str:
     """A whole config as YAML, as ``cfg.dump()`` writes it."""
-    return yaml.dump(_plain(cfg), Dumper=DUMPER)
+
+    def plain(tree: Any) -> Any:
+        return {k: plain(v) for k, v in tree.items()} if isinstance(tree, dict) else tree
+
+    return yaml.dump(plain(cfg), Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
 
 
 def activate(cfg: CfgNode) -> None:
     """Make a copy of a config GraphGym's global one, which its layers and loggers read."""
-    nodes = cfg.clone()
+    copied = cfg.clone()  # first, since the config may be the global one
     global_cfg.defrost()
     global_cfg.clear()
-    global_cfg.update(nodes)
+    global_cfg.update(copied)
 
 
 def data_root(default: str) -> str:
@@ -94,14 +87,9 @@ def data_root(default: str) -> str:
     return os.environ.get("GRAPHGYM_SRNC_DATA") or default
 
 
-def _plain(tree: Any) -> Any:
-    return {k: _plain(v) for k, v in tree.items()} if isinstance(tree, dict) else tree
-
-
 def _assign(cfg: CfgNode, settings: Iterable[tuple[str, Any]]) -> None:
     """Set keys to texts, which are converted by the type of the present value."""
     for key, value in settings:
-        value = value if isinstance(value, list) else str(value)
         *blocks, last = key.split(".")
         node: Any = cfg
         for block in blocks:
@@ -113,42 +101,31 @@ def _assign(cfg: CfgNode, settings: Iterable[tuple[str, Any]]) -> None:
             near = ", ".join(difflib.get_close_matches(key, list(flatten(cfg)), 3))
             hint = f"Did you mean {near}?" if near else "`graphgym-srnc options` lists all keys"
             raise InputError.plain(key, "there is no such config key", hint)
-        node[last] = coerce(key, value, default)
+        node[last] = coerce(key, value if isinstance(value, list) else str(value), default)
 
 
-PARSERS: dict[type, tuple[str, Callable[[str], Any]]] = {
-    bool: ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
-    int: ("an integer", int),
-    float: ("a number", float),
-    str: ("text", str),
-}
+TYPES = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 
 
 def coerce(key: str, value: Any, default: Any) -> Any:
-    """A text as a value of the type of its key's default; a list as it is, or as YAML.
-
-    Raises:
-        InputError: it cannot be converted to that type.
-    """
+    """A text as a value of the type of its key's default; a list as it is, or as YAML."""
     if isinstance(default, (list, tuple)):
         with contextlib.suppress(ValueError):
             value = plain_yaml(value) if isinstance(value, str) else value
         if not isinstance(value, list):
             raise InputError(key, value, "a list, e.g. [1, 2]")
-        texts = map(str, value)
-        return [coerce(key, text, default[0] if default else _guess(text)) for text in texts]
+        return [coerce(key, item, default[0]) if default else _guess(str(item)) for item in value]
     if key == "num_threads":
         # A number or a word, whichever the config has so far.
         if value == AUTO:
             return AUTO
         default = 1
-    words, parse = PARSERS[type(default)]
-    try:
-        parsed = parse(value) if isinstance(value, str) else None
-    except (KeyError, ValueError):
-        parsed = None
-    if parsed is None or isinstance(parsed, float) and not math.isfinite(parsed):
-        raise InputError(key, value, words)
+    kind, parsed, text = type(default), None, str(value)
+    if not isinstance(value, list):
+        with contextlib.suppress(KeyError, ValueError):
+            parsed = {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
+    if parsed is None or not finite(parsed):
+        raise InputError(key, value, TYPES[kind])
     return parsed
 
 

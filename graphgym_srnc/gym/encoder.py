@@ -27,6 +27,7 @@ from graphgym_srnc.backbones import (
     dense,
 )
 from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.io.settings import flatten
 
 SPEC_KEYS = {
     "kind": "gnn.layer_type",
@@ -43,8 +44,8 @@ SPEC_KEYS = {
 @renamed(SPEC_KEYS)
 def encoder_spec(cfg: CfgNode) -> EncoderSpec:
     """The specification of the encoders of a config."""
-    parts = {field: key.split(".") for field, key in SPEC_KEYS.items()}
-    fields = {field: cfg[block][key] for field, (block, key) in parts.items()}
+    settings = flatten(cfg)
+    fields = {field: settings[key] for field, key in SPEC_KEYS.items()}
     return EncoderSpec(**fields, make=make_encoder)
 
 
@@ -69,11 +70,6 @@ def make_encoder(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
     return encoder(spec, in_dim, out_dim)
 
 
-def edge_index(graph: Graph) -> Tensor:
-    """The edges of a graph in both directions and without self-loops, ``[2, E]``."""
-    return from_scipy_sparse_matrix(graph.adjacency("raw").matrix)[0].to(graph.device)
-
-
 @dataclass
 class GymBlock(Block):
     """Input of one of GraphGym's layers: the whole graph; ``outputs`` ``[n]`` are returned."""
@@ -83,14 +79,13 @@ class GymBlock(Block):
 
 @contextlib.contextmanager
 def _layer_errors(kind: str) -> Iterator[None]:
-    """Report any error of a registered layer, which may be of another package, as one of its key.
-
-    Raises:
-        InputError: the layer cannot be made, or needs more than features and edges.
-    """
+    """Report any error of a registered layer but a lack of memory as one of its key."""
     try:
         yield
     except Exception as error:
+        no_memory = isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError))
+        if no_memory or "can't allocate memory" in str(error):
+            raise
         cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         message = f"the layer {kind!r} failed ({cause})"
         hint = "Register a layer that is made from a LayerConfig and maps batch.x [V, F] and "
@@ -102,9 +97,6 @@ class GymLayer(nn.Module):
     """GraphGym's ``GeneralLayer``: layer, batch norm, dropout, activation, l2 norm.
 
     The last one of a stack is the bare layer and a bias.
-
-    Raises:
-        InputError: the layer cannot be made or run.
     """
 
     def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
@@ -140,9 +132,8 @@ class GymEncoder(Encoder):
 
     def view(self, graph: Graph, nodes: Tensor | None = None) -> View:
         """The whole graph, whatever the nodes ``[n]`` of the logits."""
-        data = Data(x=dense(graph.x), edge_index=edge_index(graph), num_nodes=graph.num_nodes)
-        last = len(self.layers) - 1
-        blocks: list[Block] = [
-            GymBlock(data=data, outputs=nodes if i == last else None) for i in range(last + 1)
-        ]
-        return View(data.x, blocks)
+        # Edges in both directions and without self-loops.
+        edges = from_scipy_sparse_matrix(graph.adjacency("raw").matrix)[0].to(graph.device)
+        data = Data(x=dense(graph.x), edge_index=edges, num_nodes=graph.num_nodes)
+        inner: list[Block] = [GymBlock(data=data) for _ in self.layers[:-1]]
+        return View(data.x, [*inner, GymBlock(data=data, outputs=nodes)])

@@ -20,8 +20,8 @@ from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.training import adam
 from graphgym_srnc.train import trainer
 
-TRAINING = [option for option in options_of(trainer.fit) if option.key not in ("seed", "callbacks")]
-"""The settings of the trainer, which are keys of the block ``train``."""
+NO_KEYS = ("seed", "callbacks", "best")  # of the block train
+TRAINING = [option for option in options_of(trainer.fit) if option.key not in NO_KEYS]
 
 
 def train_keys(
@@ -30,7 +30,7 @@ def train_keys(
     """Keys of the block ``train`` beside the settings of the trainer.
 
     Args:
-        mode: method to train; standard = GraphGym's own training, in a main.py alone.
+        mode: method to train; standard = GraphGym's own training, on its own data in a main.py.
         checkpoint: maximum share of the run time spent on writing checkpoints, from which --resume
             continues; 1 = after every episode, 0 = never.
         save_model: whether to save the trained model in the folder of the run; grid and tune set it
@@ -97,13 +97,15 @@ def values(cfg: CfgNode, block: str, function: Callable) -> dict[str, Any]:
 
 
 READ = {
-    *("accelerator", "out_dir", "seed", "round", "num_threads", "optim.scheduler"),
-    *("custom_metrics", "metric_best", "metric_agg"),
+    *("accelerator", "out_dir", "seed", "round", "num_threads", "custom_metrics", "metric_best"),
     *("dataset.format", "dataset.name", "dataset.dir", "gnn.batchnorm", "gnn.l2norm"),
-    *("optim.optimizer", "optim.base_lr", "optim.weight_decay"),
+    *("optim.optimizer", "optim.base_lr", "optim.weight_decay", "optim.scheduler"),
     *SPEC_KEYS.values(),
+    *("print", "cfg_dest", "tensorboard_each_run", "tensorboard_agg", "view_emb", "gpu_mem"),
+    *("benchmark", "share.dim_in", "share.dim_out", "share.num_splits"),
 }
-"""Keys of GraphGym that a method, its encoder or its run reads."""
+"""Keys of GraphGym that a method, its encoder or its run reads, or that do no harm: what GraphGym
+shows and where, and what it writes into a config."""
 
 LAYERS_READ = {
     *("gnn.agg", "gnn.normalize_adj", "gnn.msg_direction", "gnn.self_msg", "gnn.keep_edge"),
@@ -112,100 +114,60 @@ LAYERS_READ = {
 }
 """Keys that GraphGym's own layers read, and ours do not."""
 
-HARMLESS = {
-    *("print", "cfg_dest", "tensorboard_each_run", "tensorboard_agg"),
-    *("view_emb", "gpu_mem", "benchmark", "share.dim_in", "share.dim_out", "share.num_splits"),
-}
-"""Keys of what GraphGym shows and where, and those that it or a run writes into a config: a method
-does not read them, and they do no harm."""
-
-INSTEAD = {
-    "optim.max_epoch": "train.max_episodes and the steps of the method bound its training",
-    "train.batch_size": "the method's own batch_size is its batch",
-    "train.auto_resume": "use the option --resume",
-    "train.enable_ckpt": "use train.checkpoint and train.save_model",
-    "device": "use accelerator",
-}
-"""What does the work of a key that is not read."""
-
-SCORES = (
-    *("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision"),
-    *("known_accuracy", "known_recall", "hs"),
-)
-"""Scores of every method, which ``custom_metrics`` need not name."""
-
-
-def own_metrics(names: Sequence[str]) -> list[str]:
-    """The metrics of ``custom_metrics`` that are not scores of every method: your own ones."""
-    return [name for name in names if name not in SCORES]
-
 
 @functools.cache
 def stock_keys() -> frozenset[str]:
-    """The keys of GraphGym without any plug-in, and those that it or a run adds later."""
+    """The keys of GraphGym without any plug-in."""
     stock, plugins = CfgNode(), dict(register.config_dict)
     register.config_dict.clear()
     try:
         set_cfg(stock)
     finally:
         register.config_dict.update(plugins)
-    return frozenset({*flatten(stock), *HARMLESS, "device"} - {"run_dir"})
+    return frozenset({*flatten(stock), "device"} - {"run_dir"})
 
 
 def reads(cfg: CfgNode, key: str) -> bool:
-    """Whether a run of a config reads a key of GraphGym or of ours."""
+    """Whether a run of a config may set a key; those of other packages it may."""
     if key in LAYERS_READ:
         normal = key.startswith("bn.") and cfg.gnn.batchnorm
         return normal or cfg.gnn.layer_type not in BACKBONES
     if key == "optim.momentum":
         return cfg.optim.optimizer != "adam"
-    if key in READ or key in stock_keys():
-        return key in READ
-    block = key.split(".")[0]
-    others = {*methods.names(), *shifts.names()} - {cfg.train.mode, cfg.dataset.format}
-    return block not in others
+    return key in READ or key not in stock_keys()
 
 
 def not_read(configs: Sequence[CfgNode], defaults: Mapping[str, Any]) -> list[str]:
-    """Keys that some configs set, against flat defaults, that none reads, and that do no harm."""
-    blocks = {*methods.names(), *shifts.names()}
-    flats = [flatten(cfg) for cfg in configs]
+    """Keys of methods and shifts that some configs set, against flat defaults, and none uses."""
+    used = {name for cfg in configs for name in (cfg.train.mode, cfg.dataset.format)}
+    others, flats = {*methods.names(), *shifts.names()} - used, list(map(flatten, configs))
     return [
         key
         for key, default in defaults.items()
-        if (key in HARMLESS or key.split(".")[0] in blocks)
-        and any(flat.get(key) != default for flat in flats)
-        and not any(reads(cfg, key) for cfg in configs)
+        if key.split(".")[0] in others and any(flat.get(key) != default for flat in flats)
     ]
 
 
 def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
-    """Check a whole config, which sets what differs from the flat defaults.
-
-    Raises:
-        InputError: a value is not allowed, or a key is set that the method does not read; names all
-            keys at fault.
-    """
+    """Refuse values that are not allowed, and keys that are set and not read, all at once."""
     wrong, allowed = Collected(), limits(cfg)
     for key, value in flatten(cfg).items():
-        unread = key in stock_keys() and key not in HARMLESS and not reads(cfg, key)
-        if unread and value != defaults.get(key):
+        if not reads(cfg, key) and value != defaults.get(key):
             message = f"train.mode {cfg.train.mode} does not read this key, set to {value!r}"
-            hint = f"Remove it, or set it to {defaults.get(key)!r}"
-            hint += f"; {INSTEAD[key]}" if key in INSTEAD else ""
-            wrong.errors.append(InputError.plain(key, message, hint))
+            wrong.errors.append(
+                InputError.plain(key, message, f"Remove it, or set it to {defaults.get(key)!r}")
+            )
         elif key in allowed and not allowed[key].allows(value):
             wrong.errors.append(InputError(key, value, str(allowed[key])))
     wrong.check()
 
 
-ALWAYS = ("auto", "accuracy", "micro_f1", "macro_f1", "macro_recall")
-"""What ``metric_best`` may be beside your own metrics. Other scores exist only where nodes are
-unknown."""
+MEASURED = "auto", "accuracy", "micro_f1", "macro_f1", "macro_recall"
+"""Scores of every run; others exist only where nodes are unknown."""
 
 
 def limits(cfg: CfgNode) -> dict[str, Allowed]:
-    """What the keys of a config may be, by our options and by what a method's loop can do."""
+    """What the keys of a config may be."""
     blocks, mode = schema(), cfg.train.mode
     own = {
         f"{block}.{option.key}": option.allowed
@@ -227,8 +189,7 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
         "round": Range(0, 17),
         "num_threads": Range(1, MAX_THREADS, word=AUTO),
         "accelerator": OneOf("auto", "cpu", "cuda"),
-        "metric_agg": OneOf("argmax", "argmin"),
-        "metric_best": OneOf(*ALWAYS, *own_metrics(cfg.custom_metrics)),
+        "metric_best": OneOf(*MEASURED, *cfg.custom_metrics),
         "custom_metrics": OneOf(*sorted(register.metric_dict)),
         "dataset.format": OneOf(*shifts.names()),
         "train.mode": OneOf(*methods.names()),

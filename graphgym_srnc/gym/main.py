@@ -1,4 +1,4 @@
-"""``train`` for a GraphGym ``main.py``, and our methods in GraphGym's ``train_dict``."""
+"""Our methods in a GraphGym ``main.py``: a loader of shifts, ``train``, and ``train_dict``."""
 
 from __future__ import annotations
 
@@ -7,22 +7,61 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Sequence
 
+import torch
+from torch import nn
+from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg as global_cfg
 from torch_geometric.graphgym.config import set_cfg
-from torch_geometric.graphgym.logger import Logger, create_logger
+from torch_geometric.graphgym.logger import Logger
 from torch_geometric.graphgym.model_builder import GraphGymModule
 from torch_geometric.graphgym.train import GraphGymDataModule
 from torch_geometric.graphgym.train import train as graphgym_train
 
-from graphgym_srnc import methods
+from graphgym_srnc import methods, shifts
+from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import run
-from graphgym_srnc.gym.config import CfgNode, activate, load_config
+from graphgym_srnc.gym.build import build_task
+from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config
 from graphgym_srnc.gym.keys import add_options, not_read, reads
 from graphgym_srnc.io.records import Result
 from graphgym_srnc.io.settings import flatten
+
+UNUSED = "not_trained"
+"""Network that ``main.py`` makes if a method trains, which makes its own."""
+
+
+class TaskDataset(list[Data]):
+    """A :class:`ShiftTask` as a data set of GraphGym's loaders, which pass it to a method."""
+
+    def __init__(self, task: ShiftTask) -> None:
+        super().__init__([task.target])
+        self.task = task
+        # GraphGym counts features, labels and masks here to know its inputs, outputs and loaders.
+        self._data = Data(
+            x=torch.empty(0, task.num_features),
+            y=torch.arange(task.num_outputs),
+            val_mask=torch.empty(0),
+            test_mask=torch.empty(0),
+        )
+
+
+def load_shift(format: str, name: str, dataset_dir: str) -> TaskDataset | None:
+    """GraphGym's loader of our shifts; returns None for other formats, which other loaders read."""
+    if format not in shifts.names():
+        return None
+    if global_cfg.train.mode not in methods.names():
+        message = f"{global_cfg.train.mode} cannot train on the shift {format}"
+        hint = "Set it to a method, for example erm; `graphgym-srnc options` lists all"
+        raise InputError.plain("train.mode", message, hint)
+    if global_cfg.model.type == "gnn":
+        global_cfg.model.type = UNUSED
+    task_cfg = global_cfg.clone()
+    default = dataset_dir == "./datasets"
+    task_cfg.dataset.dir = data_root(dataset_dir) if default else dataset_dir
+    return TaskDataset(build_task(task_cfg))
 
 
 def train(
@@ -31,21 +70,12 @@ def train(
     logger: bool = True,
     trainer_config: dict[str, Any] | None = None,
 ) -> None:
-    """GraphGym's ``train`` by ``train.mode``: GraphGym's own training, or :func:`train_method`.
-
-    The model of ``main.py`` is not trained by a method.
-    """
+    """GraphGym's ``train`` by ``train.mode``: :func:`train_method`, or GraphGym's own training."""
     mode = global_cfg.train.mode
-    if mode == "standard":
-        # Lightning's sanity check would write a record of the untrained model as epoch 0.
-        own = {"num_sanity_val_steps": 0, **(trainer_config or {})}
-        graphgym_train(model, datamodule, logger, own)
-    elif mode in methods.names():
+    if mode in methods.names():
         train_method(mode, [], datamodule.loaders)
-    else:  # a loop of another plug-in gets GraphGPS's arguments
-        loop, loggers = register.train_dict[mode], create_logger() if logger else []
-        (optimizer,), (scheduler,) = model.configure_optimizers()
-        loop(loggers, datamodule.loaders, model, optimizer, scheduler)
+    else:
+        graphgym_train(model, datamodule, logger, trainer_config)
 
 
 def train_method(
@@ -58,9 +88,8 @@ def train_method(
 ) -> Result:
     """Train a method with the arguments that GraphGPS gives to a training loop.
 
-    It writes into ``cfg.run_dir``, which ``set_run_dir`` has made, the files of
-    ``graphgym-srnc run``: ``result.json``, the model, statistics and events. GraphGym's
-    ``agg_runs`` and ``agg_batch`` read that folder, and so do ``compare`` and ``report``.
+    It writes the files of ``graphgym-srnc run`` into ``cfg.run_dir``, which ``set_run_dir`` has
+    made.
 
     Args:
         mode: the method, which makes its own model, optimiser and logger.
@@ -68,10 +97,9 @@ def train_method(
         loaders: GraphGym's loaders; the data set of the first one holds the task.
 
     Raises:
-        InputError: the loaders are not of one of our shifts, a key is set that no method reads, or
-            the name of the folder is not a seed.
+        InputError: see :func:`own_config`, or the name of the folder is not a seed.
     """
-    before, place, watch = global_cfg.clone(), Path(global_cfg.run_dir).absolute(), Logged()
+    before, place, watch = global_cfg.clone(), Path(global_cfg.run_dir).absolute(), Logged(1)
     cfg = own_config(mode, loaders)
     if not place.name.isdecimal():
         message = f"a method stores its run in the folder of a seed, and this one is {place}"
@@ -94,43 +122,39 @@ def train_method(
 
 
 def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
-    """A copy of GraphGym's global config for a method; keys without effect are logged.
-
-    Raises:
-        InputError: the loaders are not of one of our shifts, or a key is set that no method reads.
-    """
+    """A copy of GraphGym's global config for a method; useless keys are logged or refused."""
     if not isinstance(getattr(loaders[0].dataset, "task", None), ShiftTask):
         message = f"{global_cfg.dataset.format!r} is not a shift, and train.mode {mode} needs one"
-        raise InputError.plain(
-            "dataset.format", message, "`graphgym-srnc options` lists the shifts"
-        )
-    given, stock, default = global_cfg.clone(), CfgNode(), load_config()
+        hint = "`graphgym-srnc options` lists the shifts"
+        raise InputError.plain("dataset.format", message, hint)
+    given, stock = global_cfg.clone(), CfgNode()
     add_options(given)
     set_cfg(stock)
     given.train.mode = mode
-    # What its assert_cfg and main.py write is nobody's wish.
-    written = {"gnn.head": stock.dataset.task, "devices": None}
-    theirs = flatten(stock)
-    words = [
-        word
-        for key, value in flatten(given).items()
-        if key != "params"
-        and (reads(given, key) or value not in (theirs.get(key), written.get(key)))
-        for word in (key, value)
-    ]
+    # What its assert_cfg, its main.py and our loader write is nobody's wish.
+    written = {"gnn.head": stock.dataset.task, "devices": None, "model.type": UNUSED}
+    words, theirs = [], flatten(stock)
+    for key, value in flatten(given).items():
+        wanted = reads(given, key) or value not in (theirs.get(key), written.get(key))
+        words += [key, value] if wanted and key != "params" else []
     cfg = load_config(None, words)
-    if keys := not_read([cfg], flatten(default)):
+    if keys := not_read([cfg], flatten(load_config())):
         logging.warning("train.mode %s does not read %s", mode, ", ".join(keys))
     return cfg
 
 
-def register_train() -> None:
-    """Enter every method into ``train_dict``, unless its name is taken."""
+def register_main() -> None:
+    """Register the loader and all methods with GraphGym; a name that is taken keeps its owner."""
+    others = dict(register.loader_dict)
+    register.loader_dict.clear()
+    # Ours is first, since another loader may raise an error for an unknown format.
+    register.loader_dict.update({"graphgym_srnc": load_shift} | others)
+    register.network_dict.setdefault(UNUSED, lambda dim_in, dim_out: nn.Linear(1, 1))
     for name in methods.names():
         register.train_dict.setdefault(name, partial(train_method, name))
 
 
-class Logged(run.Quiet):
+class Logged(RunProgress):
     """Shows how far a run is where GraphGym shows its epochs: on the terminal and in its log."""
 
     def doing(self, status: str, until: float = 0.0) -> None:

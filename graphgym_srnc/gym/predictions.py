@@ -28,14 +28,7 @@ def table(
     given: Sequence[str] | None = None,
     probabilities: bool = False,
 ) -> dict[str, list[Any]]:
-    """Columns by name, with one value per node.
-
-    Args:
-        model, prediction: the model, and what it predicts.
-        ids: ids of the nodes.
-        given: result of :func:`given_labels`; None = the labels are not known.
-        probabilities: whether to add a column for each class.
-    """
+    """Columns by name, with one value per node; ``given`` is of :func:`given_labels`."""
     label, posterior = prediction.label, prediction.posterior
     columns: dict[str, list[Any]] = {"node": list(range(len(label)))}
     if ids is not None:
@@ -61,10 +54,7 @@ def disagreements(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
 
 
 def encode(file: str, columns: dict[str, list[Any]], raw: bool = False) -> bytes:
-    """Content of a ``.csv`` or ``.parquet`` file with these columns, by the suffix of its name.
-
-    A ``.parquet`` file holds text as it is; for ``raw`` see :func:`graphgym_srnc.core.text.to_csv`.
-    """
+    """Content of a ``.csv`` or ``.parquet`` file with these columns, by the suffix of its name."""
     if file.lower().endswith(".parquet"):
         return pandas.DataFrame(columns).to_parquet(None, engine="pyarrow", index=False)
     return to_csv([columns, *zip(*columns.values())], raw).encode()

@@ -19,14 +19,9 @@ that draw neighbours."""
 
 
 def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
-    """Have a run on a large graph folder of the user learn from batches.
+    """Change the config of a run on a user's own large graph, so that it learns from batches.
 
-    Args:
-        cfg: its config, which is changed.
-        given: the keys that its file or the command line sets, which are left as they are.
-
-    Returns:
-        What was done, in words; empty = nothing.
+    Keys that are ``given`` stay. Returns what was done, in words; empty = nothing.
     """
     mode, key = cfg.train.mode, f"{cfg.train.mode}.batch_size"
     block = cfg.get(mode, {})
@@ -49,14 +44,11 @@ def prepare(configs: Sequence[tuple[CfgNode, str]]) -> dict[str, str]:
     """Make one task of each distinct data set, so that one process downloads and processes it.
 
     Args:
-        configs: the configs of all runs to come, and what errors call them. Configs that differ
-            only in the seed of the split have the same data; the first of them is tried.
+        configs: the configs of all runs to come, and what errors call them. Of configs that differ
+            only in the seed of the split, the first one is tried.
 
     Returns:
         The fingerprint of each task that was made, by its :func:`data_key`.
-
-    Raises:
-        InputError: a task cannot be made; names the data set and the config.
     """
     fingerprints: dict[str, str] = {}
     tried = set()
@@ -68,30 +60,20 @@ def prepare(configs: Sequence[tuple[CfgNode, str]]) -> dict[str, str]:
         where = f"{cfg.dataset.format}/{cfg.dataset.name}, config {name}"
         try:
             fingerprints[data_key(cfg)] = build_task(cfg).fingerprint()
-        except InputError as error:
-            raise error.noted(where) from error
         except Exception as error:
             message = f"{cfg.dataset.name!r} cannot be read ({type(error).__name__}: {error})"
-            raise InputError.plain("dataset.name", message).noted(where) from error
+            known = error if isinstance(error, InputError) else None
+            raise (known or InputError.plain("dataset.name", message)).noted(where) from error
     return fingerprints
 
 
 def check_data(
     cfg: CfgNode, experiment: Experiment, missing: Collection[int], fingerprints: dict[str, str]
 ) -> None:
-    """Refuse to add runs to finished ones that were made of other data.
+    """Refuse to add runs of the ``missing`` seeds to finished ones that were made of other data.
 
-    The task of one finished run is made again; its fingerprint covers the graph, and the split of
-    all runs whose data are made from the same settings.
-
-    Args:
-        cfg: the config of the experiment.
-        experiment: has the finished runs.
-        missing: the seeds to run.
-        fingerprints: fingerprints of tasks by their :func:`data_key`; grows.
-
-    Raises:
-        InputError: a finished run is of other data, or the data cannot be read.
+    The task of one finished run is made again. ``fingerprints`` of tasks by their :func:`data_key`
+    grow.
     """
     kept = {
         seed: result
@@ -114,10 +96,7 @@ def check_data(
 def data_key(cfg: CfgNode, seed: int | None = None, **changes: Any) -> str:
     """All settings that a task is made of but its folder, which may differ between machines.
 
-    Args:
-        cfg: the config.
-        seed: replaces the seed of the config.
-        changes: replace options of the shift.
+    ``seed`` replaces the seed of the config, and ``changes`` replace options of the shift.
     """
     options = shift_options(cfg, cfg.seed if seed is None else seed) | changes
     return json.dumps([cfg.dataset.format, cfg.dataset.name, options])

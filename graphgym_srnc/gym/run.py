@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import time
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
 import torch
@@ -18,22 +21,19 @@ from graphgym_srnc.data.describe import label_counts
 from graphgym_srnc.data.names import of_folder
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task, fit, visible_task
-from graphgym_srnc.gym.config import CfgNode, dump_config
+from graphgym_srnc.gym.config import CfgNode, dump_config, load_config
 from graphgym_srnc.gym.keys import schema, values
 from graphgym_srnc.io import tensors
 from graphgym_srnc.io.records import CHECKPOINT, Result
+from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.io.store import Experiment
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.plots.tensorboard import TensorBoard
 from graphgym_srnc.train.diagnostics import judge
 from graphgym_srnc.train.model import FILE, UNKNOWN, TrainedModel, original_labels
-from graphgym_srnc.train.trainer import Episode, RunRecord
-
-FIRST_COST = 0.02
-"""Seconds that the first checkpoint is taken to cost, before there is one to measure."""
+from graphgym_srnc.train.trainer import Episode
 
 RECORDED = "fingerprint selection score stopped warnings verdict val test".split()
-"""What a result takes from the record of the training as it is."""
 
 
 class Extras(NamedTuple):
@@ -41,31 +41,17 @@ class Extras(NamedTuple):
 
     Args:
         tensorboard: write events.
-        figures, how, pdf: see :class:`graphgym_srnc.plots.tensorboard.TensorBoard`.
+        figures, full, how, pdf: see :class:`graphgym_srnc.plots.tensorboard.TensorBoard`.
     """
 
     tensorboard: bool = True
     figures: bool = False
+    full: bool = False
     how: str = "auto"
     pdf: bool = False
 
 
-class Quiet:
-    """Shows nothing of a run; has the methods of :class:`RunProgress` that a run calls."""
-
-    def doing(self, status: str, until: float = 0.0) -> None:
-        """What the run does now, and the share of the run that is done after that."""
-
-    def episode(self, number: int, most: int, text: str) -> None:
-        """An episode is done, of at most ``most`` after episode 0."""
-
-    def say(self, line: str) -> None:
-        """Something that the user should know."""
-
-
-Watch = Quiet | RunProgress
-
-
+@dataclass(eq=False)
 class Recorder:
     """What a run writes after each episode: events, and a checkpoint for ``--resume``.
 
@@ -78,45 +64,46 @@ class Recorder:
         watch: receives the progress after each episode.
         extras: what is written beside the record.
         resume: whether to read a checkpoint that is there.
+        split: fingerprint of the task.
     """
 
-    def __init__(
-        self,
-        seed: int,
-        share: float,
-        experiment: Experiment,
-        watch: Watch,
-        extras: Extras,
-        resume: bool,
-    ) -> None:
-        self.seed, self.experiment, self.watch, self.extras = seed, experiment, watch, extras
-        self.path = experiment.path / str(seed) / CHECKPOINT
-        self.resume, self.share = resume, share
-        self.split = ""  # fingerprint of the task
-        self.begin = time.perf_counter()
-        self.last_write, self.cost = time.monotonic(), FIRST_COST
-        self.board: TensorBoard | None = None
+    seed: int
+    share: float
+    experiment: Experiment
+    watch: RunProgress
+    extras: Extras
+    resume: bool
+    split: str = ""
+    board: TensorBoard | None = None
+    cost: float = 0.02  # of a checkpoint in seconds, before there is one to measure
+
+    def __post_init__(self) -> None:
+        self.path = self.experiment.path / str(self.seed) / CHECKPOINT
+        self.begin, self.last_write = time.perf_counter(), time.monotonic()
         self.before: dict[str, Any] = {"seconds": 0.0}  # of an interrupted run
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
         if self.board is None:
             # Only now, since a method may still refuse its task when it starts.
-            begin = episode.number
-            directory = self.experiment.begin(self.seed, anew=not begin)
-            self.board = TensorBoard(directory, *self.extras, start=begin)
+            directory = self.experiment.begin(self.seed, anew=not episode.number)
+            self.board = TensorBoard(directory, *self.extras, start=episode.number)
         self.board(episode, method, task)
         done = f"validation {100 * episode.val['micro_f1']:.1f} %"
         self.watch.episode(episode.number, method.planned, done)
 
-    def finish(self, record: RunRecord, method: Method, task: ShiftTask) -> None:
-        """Draw the selected episode of a trained method."""
-        self.watch.doing("drawing figures" if self.extras.figures else "writing files", 1.0)
-        if self.board is not None:
-            self.board.finish(record, method, task)
-
     def seconds(self) -> float:
         """What the run has taken so far, with the time before a checkpoint that it went on from."""
         return time.perf_counter() - self.begin + self.before["seconds"]
+
+    def key(self) -> dict[str, Any]:
+        """What a checkpoint must have in common with the run."""
+        return {
+            "config": self.experiment.digest,
+            "seed": self.seed,
+            "split": self.split,
+            "versions": environment.versions(),
+            "processes": parallel.count(),
+        }
 
     def read(self) -> dict[str, Any] | None:
         """The trainer's state in the checkpoint of the run; None = there is none that can be used.
@@ -124,14 +111,19 @@ class Recorder:
         A file is used only if it is whole and of just this config, seed, split and versions, since
         anything else would make other numbers. No code in it is run.
         """
-        content = parallel.from_first(self._content)
-        if not content:
+
+        def content() -> bytes:  # nothing where there is no file, so that an empty one is damaged
+            there = self.resume and self.path.is_file()
+            return self.path.read_bytes() or b"empty" if there else b""
+
+        if not (found := parallel.from_first(content)):
             return None
         try:
-            about, values = tensors.parse(content)
-            wrong = [name for name, value in self._key().items() if about["key"][name] != value]
+            about, values = tensors.parse(found)
+            wrong = [name for name, value in self.key().items() if about["key"][name] != value]
             state = tensors.join(about["state"], values)
-            found, before = state["trainer"], {key: state[key] for key in self.before}
+            before = {key: state[key] for key in self.before}
+            trained = state["trainer"]
         except Exception:  # whatever is wrong with a file, the run is made again
             wrong = ["file: it is damaged"]
         if wrong:
@@ -142,7 +134,7 @@ class Recorder:
             return None
         self.before = before
         self.watch.say(f"seed {self.seed} continues from its checkpoint")
-        return found
+        return trained
 
     def write(self, state: Callable[[], dict[str, Any]]) -> None:
         """Keep a state, unless the last one was kept too short a time ago for what it took."""
@@ -150,11 +142,8 @@ class Recorder:
         if self.share < 1 and (begin - self.last_write) * self.share < self.cost:
             return
         values: dict[str, torch.Tensor] = {}
-        whole = {
-            "trainer": state(),
-            "seconds": self.seconds(),
-        }
-        about = {"key": self._key(), "state": tensors.split(whole, values)}
+        whole = {"trainer": state(), "seconds": self.seconds()}
+        about = {"key": self.key(), "state": tensors.split(whole, values)}
         try:
             tensors.write(self.path, about, values)
         except OSError as error:
@@ -165,20 +154,6 @@ class Recorder:
             )
         self.last_write = time.monotonic()
         self.cost = self.last_write - begin
-
-    def _key(self) -> dict[str, Any]:
-        """What a checkpoint must have in common with the run."""
-        return {
-            "config": self.experiment.digest,
-            "seed": self.seed,
-            "split": self.split,
-            "versions": environment.versions(),
-            "processes": parallel.count(),
-        }
-
-    def _content(self) -> bytes:
-        """The file; nothing where there is none, so that an empty one is damaged."""
-        return self.path.read_bytes() or b"empty" if self.resume and self.path.is_file() else b""
 
 
 def experiment(cfg: CfgNode, name: str) -> Experiment:
@@ -196,8 +171,8 @@ def run(
     base: CfgNode,
     seed: int,
     experiment: Experiment,
-    watch: Watch | None = None,
-    extras: Extras | None = None,
+    watch: RunProgress | None = None,
+    extras: Extras = Extras(),
     resume: bool = False,
     overwrite: bool = False,
 ) -> Result:
@@ -213,16 +188,17 @@ def run(
         overwrite: whether to replace a finished run.
 
     Returns:
-        The stored result. If several processes train together, the first one stores and returns it,
-        and the others return an empty dictionary.
+        The stored result; an empty dictionary in processes other than the first that train with it.
 
     Raises:
         Busy: another process holds the run.
         InputError: the task cannot be made with these options, or does not suit the method.
         FloatingPointError: a loss term is NaN or infinite.
     """
-    watch = watch or Quiet()
-    given = base, seed, experiment, watch, extras or Extras(), resume
+    watch = watch or RunProgress(1, io.StringIO())
+    cfg = base.clone()
+    cfg.seed, cfg.run_dir = seed, str(experiment.path / str(seed))
+    given = cfg, experiment, watch, extras, resume
     if parallel.rank():
         return _train(*given) if parallel.from_first(bytes) else {}
     with experiment.claim(seed, overwrite) as found:
@@ -234,11 +210,8 @@ def run(
 
 
 def _train(
-    base: CfgNode, seed: int, experiment: Experiment, watch: Watch, extras: Extras, resume: bool
+    cfg: CfgNode, experiment: Experiment, watch: RunProgress, extras: Extras, resume: bool
 ) -> Result:
-    directory = experiment.path / str(seed)
-    cfg = base.clone()
-    cfg.seed, cfg.run_dir = seed, str(directory)
     where = device(cfg.accelerator)
     torch.set_num_threads(environment.threads(cfg.num_threads))
     environment.keep_memory()
@@ -247,7 +220,7 @@ def _train(
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     seed_everything(cfg.seed)
 
-    recorder = Recorder(seed, cfg.train.checkpoint, experiment, watch, extras, resume)
+    recorder = Recorder(cfg.seed, cfg.train.checkpoint, experiment, watch, extras, resume)
     environment.reset_peak_memory()
     watch.doing("reading data", 0.05)
     task = build_task(cfg)
@@ -261,17 +234,19 @@ def _train(
     record.verdict = judge(model, seen, record.first)._asdict()
     if parallel.rank():
         return {}
-    recorder.finish(record, model, seen)
+    watch.doing("drawing figures" if extras.figures else "writing files", 1.0)
+    if recorder.board is not None:
+        recorder.board.finish(record, model, seen, settings(cfg))
     if cfg.train.save_model:
-        facts = {"digest": experiment.digest, "split": task.fingerprint()}
-        _saved(cfg, model, seen, facts).save(directory / FILE)
+        facts = {"digest": experiment.digest, "split": recorder.split}
+        _saved(cfg, model, seen, facts).save(Path(cfg.run_dir, FILE))
     return experiment.finish(
-        seed,
+        cfg.seed,
         {
             "method": cfg.train.mode,
             "backbone": cfg.gnn.layer_type,
             "task": task.name,
-            "split": task.fingerprint(),
+            "split": recorder.split,
             "info": dict(task.info),
             "lr": cfg.optim.base_lr,
             "threads": threads,
@@ -287,21 +262,29 @@ def _train(
     )
 
 
+def settings(cfg: CfgNode) -> dict[str, Any]:
+    """The method, the seed, and settings other than the default that TensorBoard shows, by key."""
+    default, blocks = flatten(load_config()), (cfg.dataset.format, cfg.train.mode, "gnn", "optim")
+    changed = {
+        key: value
+        for key, value in flatten(cfg).items()
+        if key.split(".")[0] in blocks and value != default.get(key)
+    }
+    data = f"{cfg.dataset.format}/{cfg.dataset.name}"
+    return {"method": cfg.train.mode, "data": data, "seed": cfg.seed, **changed}
+
+
 def device(accelerator: str) -> torch.device:
     """Where a method trains: on the CPU, or with ``accelerator cuda`` on a GPU.
 
     ``auto`` is the CPU, so that the numbers of a config do not depend on the machine.
-
-    Raises:
-        InputError: torch finds no CUDA device.
     """
     if accelerator != "cuda":
         return torch.device("cpu")
-    if parallel.count() > 1:
-        message = "several processes can train together on the CPU only"
-        raise InputError.plain("accelerator", message, "Set accelerator to cpu")
-    if not torch.cuda.is_available():
+    several = parallel.count() > 1
+    if several or not torch.cuda.is_available():
         message = "torch finds no CUDA device on this machine"
+        message = "several processes can train together on the CPU only" if several else message
         raise InputError.plain("accelerator", message, "Set accelerator to cpu")
     # Without it cuBLAS has no deterministic algorithms; it is read when cuBLAS starts.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -311,16 +294,16 @@ def device(accelerator: str) -> torch.device:
 def _saved(cfg: CfgNode, method: Method, task: ShiftTask, facts: dict[str, Any]) -> TrainedModel:
     """The model of a run, with the parameters of an estimator that would train it."""
     names = list(task.class_names)
-    classes: list[int] | list[str] = original_labels(task)
-    if names:
-        unknown = UNKNOWN if UNKNOWN not in names else f"{UNKNOWN} class"
-        classes = names + [unknown] * task.open_set
-    rules = ("selection", "min_agreement", "max_episodes", "patience")
+    unknown = UNKNOWN if UNKNOWN not in names else f"{UNKNOWN} class"
+    classes = names + [unknown] * task.open_set if names else original_labels(task)
     facts["params"] = {
         "lr": cfg.optim.base_lr,
         "weight_decay": cfg.optim.weight_decay,
         "random_state": cfg.seed,
-        **{name: cfg.train[name] for name in rules},
+        **{
+            name: cfg.train[name]
+            for name in ("selection", "min_agreement", "max_episodes", "patience")
+        },
     }
     if cfg.dataset.format == "file":
         place = files.locate(cfg.file.path or cfg.dataset.name, cfg.dataset.dir, "file.path")

@@ -181,7 +181,6 @@ class SRNC(ClusterMethod):
         classes, used = int(common.sum()) + int(self.task.open_set), figures["used_clusters"]
         about = f"resolution {self.resolution:g}: the cluster GNN"
         if used < classes:
-            self.reported.append("collapse")
             text = f"collapsed: it uses {used} clusters for {classes} classes"
             self.warnings.append(f"{about} {text}")
         if figures["modularity"] < 0.05:

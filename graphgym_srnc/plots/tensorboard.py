@@ -37,8 +37,9 @@ class TensorBoard:
     Args:
         directory: directory of the run. Events are written there, and figures also to ``figures/``.
         events: whether to write TensorBoard events.
-        figures: whether to draw figures of the selected episode: confusion matrix, a map of each
-            embedding, reliability.
+        figures: whether to draw the confusion matrix and the map of the classifier in the selected
+            episode.
+        full: whether to draw a map of each embedding and the reliability too.
         how: projection of embeddings, ``pca``, ``tsne``, or ``auto`` by the number of classes.
         pdf: whether to write figures as PDF too.
         start: first episode that will be recorded. Existing events of this episode and later ones,
@@ -50,11 +51,13 @@ class TensorBoard:
         directory: Path,
         events: bool = True,
         figures: bool = True,
+        full: bool = False,
         how: str = "auto",
         pdf: bool = False,
         start: int = 0,
     ) -> None:
-        self.directory, self.figures, self.how, self.pdf = Path(directory), figures, how, pdf
+        self.directory, self.figures, self.full = Path(directory), figures, full
+        self.how, self.pdf = how, pdf
         self.writer = Events(self.directory, start) if events else None
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
@@ -69,20 +72,37 @@ class TensorBoard:
                 summaries.append(scalar(f"{block}/{name}", value))
         self._write([(summary, episode.number) for summary in summaries])
 
-    def finish(self, record: RunRecord, method: Method, task: ShiftTask) -> None:
-        """Draw the selected episode, and write warnings, the verdict and embeddings.
+    def finish(
+        self, record: RunRecord, method: Method, task: ShiftTask, settings: Mapping[str, Any]
+    ) -> None:
+        """Draw the selected episode, and write settings, final scores, warnings and embeddings.
 
         Args:
             record: record of the run.
             method: the trained method.
             task: the task on which the method is scored.
+            settings: settings of the run by config key, for the dashboard HParams.
         """
         if self.figures:
             self._draw(record, method, task)
         if self.writer is None:
             return
-        from torch.utils.tensorboard.summary import text
+        from torch.utils.tensorboard.summary import hparams, scalar, text
 
+        final = record.history[record.best]
+        scores = {
+            f"final/{split}_{name}": value
+            for split in ("val", "test")
+            for name, value in getattr(final, split).items()
+        }
+        shown = {
+            key: value if isinstance(value, (bool, int, float)) else str(value)
+            for key, value in settings.items()
+        }
+        # The first summary of hparams lists the keys of all runs, which one run does not know.
+        _, begin, end = hparams(shown, scores)
+        self._write([(begin, 0), (end, 0)])
+        self._write([(scalar(tag, value), final.number) for tag, value in scores.items()])
         sentences = record.verdict.get("sentences", {}).values()
         for tag, texts in (("warnings", record.warnings), ("verdict", sentences)):
             self._write([(text(tag, one), number) for number, one in enumerate(texts)])
@@ -107,7 +127,8 @@ class TensorBoard:
         figure = charts.confusion_figure(counts, outputs, f"{task.name}, test nodes, {about}")
         self._picture("confusion-selected", figure, record.best)
         curves = record.verdict.get("reliability", {})
-        if curves := {part: curve for part, curve in curves.items() if curve}:
+        curves = {part: curve for part, curve in curves.items() if curve}
+        if self.full and curves:
             figure = charts.reliability_figure(curves, f"{task.name}, {about}")
             self._picture("reliability", figure, record.best)
 
@@ -123,7 +144,8 @@ class TensorBoard:
             "predicted": [outputs[index] for index in decision[nodes]],
         }
         axes: dict[str, np.ndarray] = {}
-        for name, view in method.views().items():
+        views = method.views()
+        for name, view in views.items() if self.full else [("classifier", views["classifier"])]:
             vectors, group = (part.cpu().numpy() for part in view(target))
             vectors = vectors.astype(np.float64)
             axes[name] = embedding.principal(vectors[nodes], MAX_AXES)

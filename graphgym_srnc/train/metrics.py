@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Callable, Mapping, NamedTuple
+from typing import TYPE_CHECKING, Callable, Mapping
 
 import numpy as np
 import torch
@@ -17,55 +17,12 @@ if TYPE_CHECKING:
     from graphgym_srnc.methods.shared.base import Method
 
 
-class ExtraScores(NamedTuple):
-    """User-defined scores, and the score that selects an episode.
+Metric = Callable[[list[Tensor], list[Tensor], str], float]
+"""A user's own score, with the signature of metrics registered with GraphGym.
 
-    Args:
-        functions: metrics by name, with the signature of metrics registered with GraphGym. They
-            receive a list of labels ``[n]``, a list of log-probabilities ``[n, N(+1)]``, and
-            ``classification_multi``. The unknown class is last, and the most probable class is the
-            predicted one.
-        best: score on validation nodes that ``target_val`` and ``source_val`` use.
-        least: whether a smaller score is better.
-    """
-
-    functions: Mapping[str, Callable[[list[Tensor], list[Tensor], str], float]] = {}
-    best: str = "micro_f1"
-    least: bool = False
-
-    def of(self, method: Method, scores: Tensor, label: Tensor) -> dict[str, float]:
-        """Finite scores of all functions, by name.
-
-        Args:
-            method: the method, which converts scores to probabilities.
-            scores: scores of the method, ``[n, K]``.
-            label: true classes, ``[n]``.
-
-        Raises:
-            InputError: a function fails.
-        """
-        if not self.functions:
-            return {}
-        log_p = method.posterior(scores).clamp(min=1e-30).log().float().cpu()
-        found = {}
-        for name, function in self.functions.items():
-            try:
-                found[name] = float(function([label.cpu()], [log_p], "classification_multi"))
-            except Exception as error:  # a foreign function may raise any exception
-                cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-                raise InputError.plain(
-                    "custom_metrics",
-                    f"the metric {name} failed ({cause})",
-                    "It is called with [labels], [log-probabilities] and 'classification_multi' "
-                    "and must return a number",
-                ) from error
-        return {name: value for name, value in found.items() if math.isfinite(value)}
-
-    def value(self, scores: Mapping[str, float]) -> float:
-        """Selection score of an episode with these scores; larger is better."""
-        if self.best not in scores:
-            return -math.inf
-        return -scores[self.best] if self.least else scores[self.best]
+It receives a list of labels ``[n]``, a list of log-probabilities ``[n, N(+1)]`` whose last class is
+the unknown class, and ``classification_multi``.
+"""
 
 
 def scores_of(
@@ -73,7 +30,7 @@ def scores_of(
     task: ShiftTask,
     scores: Tensor,
     label: Tensor,
-    extra: ExtraScores = ExtraScores(),
+    metrics: Mapping[str, Metric] = {},
 ) -> dict[str, float]:
     """All scores of a method's predictions; empty if there are no nodes.
 
@@ -82,7 +39,10 @@ def scores_of(
         task: the scenario.
         scores: scores of the method, ``[n, N(+1)]``.
         label: true classes, ``[n]``.
-        extra: user-defined scores.
+        metrics: the user's own scores by name; values that are not finite are left out.
+
+    Raises:
+        InputError: one of ``metrics`` fails.
     """
     if not len(label):
         return {}
@@ -90,7 +50,21 @@ def scores_of(
     if task.open_set:
         sure, named = method.confidence(scores), scores[:, : task.num_known].argmax(1)
         found |= detection_scores(sure, label == task.num_known, named == label)
-    return found | extra.of(method, scores, label)
+    for name, metric in metrics.items():
+        log_p = method.posterior(scores).clamp(min=1e-30).log().float().cpu()
+        try:
+            value = float(metric([label.cpu()], [log_p], "classification_multi"))
+        except Exception as error:  # a foreign function may raise any exception
+            cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            raise InputError.plain(
+                "custom_metrics",
+                f"the metric {name} failed ({cause})",
+                "It is called with [labels], [log-probabilities] and 'classification_multi' "
+                "and must return a number",
+            ) from error
+        if math.isfinite(value):
+            found.setdefault(name, value)
+    return found
 
 
 def confusion_matrix(prediction: Tensor, label: Tensor, num_outputs: int) -> Tensor:
@@ -114,17 +88,14 @@ def classification_scores(
     - ``hs``: harmonic mean of ``known_accuracy`` and ``unknown_recall``, as in the code of UAGA.
 
     Classes with neither a true nor a predicted node are excluded, as in scikit-learn. The unknown
-    class is also excluded if no node is unknown. A known node predicted as unknown is an error. A
-    score is absent if it needs known or unknown nodes and there are none.
+    class is also excluded if no node is unknown. A score is absent if it needs nodes that are not
+    there.
 
     Args:
         prediction: predicted classes, ``[n]``, in ``0 .. num_known`` (``num_known`` = unknown).
         label: true classes, ``[n]``.
         num_known: :math:`N`.
         open_set: whether there is an unknown class to score.
-
-    Returns:
-        Scores by name.
 
     References:
         Shen et al. (AAAI 2025), UAGA.
@@ -143,22 +114,21 @@ def classification_scores(
     if not open_set:
         return scores
 
-    num_unknown, known = true[num_known], true[:num_known]
-    if num_unknown > 0:
-        scores["unknown_recall"] = float(recall[num_known])
+    known, found = true[:num_known], recall[num_known]
+    if true[num_known] > 0:
+        scores["unknown_recall"] = float(found)
         scores["unknown_precision"] = float(hit[num_known] / predicted[num_known].clamp(min=1))
     if known.sum() > 0:
         accuracy = hit[:num_known].sum() / known.sum()
         scores["known_accuracy"] = float(accuracy)
         scores["known_recall"] = float(recall[:num_known].sum() / (known > 0).sum())
-    if num_unknown > 0 and known.sum() > 0:
-        both = accuracy + recall[num_known]
-        scores["hs"] = float(2 * accuracy * recall[num_known] / both) if both > 0 else 0.0
+        if true[num_known] > 0:
+            scores["hs"] = float(2 * accuracy * found / (accuracy + found).clamp(min=1e-300))
     return scores
 
 
 def detection_scores(confidence: Tensor, unknown: Tensor, right: Tensor) -> dict[str, float]:
-    """Threshold-free scores of how well the confidence separates known from unknown nodes.
+    """Threshold-free scores of how well the confidence separates known from unknown nodes, if any.
 
     - ``unknown_auroc``: probability that an unknown node is less confident than a known node.
     - ``unknown_aupr``: average precision with the unknown class as positive.
@@ -174,9 +144,6 @@ def detection_scores(confidence: Tensor, unknown: Tensor, right: Tensor) -> dict
         right: whether the most probable known class is the true one, ``[n]``; only known nodes
             count.
 
-    Returns:
-        Scores by name; empty if all nodes are known or all are unknown.
-
     References:
         Dhamija et al. (NeurIPS 2018) for the OSCR.
     """
@@ -190,13 +157,17 @@ def detection_scores(confidence: Tensor, unknown: Tensor, right: Tensor) -> dict
     x, y = missed[corner] / missed[-1], found[corner] / found[-1]
     share, precision = found[1:] / found[-1], found[1:] / (found[1:] + missed[1:])
     let_through, kept = _counts(sure, ~is_unknown)
-    named = sure[~is_unknown & right.cpu().numpy()]
+    # Pairs of a known and an unknown node with the known one correct and more confident. Ties count
+    # half, which corresponds to the trapezoidal rule.
+    named, unsure = sure[~is_unknown & right.cpu().numpy()], np.sort(sure[is_unknown])
+    below, up_to = (np.searchsorted(unsure, named, side) for side in ("left", "right"))
+    oscr = float((below + up_to).sum() / (2 * (~is_unknown).sum() * len(unsure)))
     # Rounding may give values just above 1, which the record's validation would reject.
     return {
         "unknown_auroc": min(1.0, float((np.diff(x) * (y[1:] + y[:-1]) / 2).sum())),
         "unknown_aupr": min(1.0, float((np.diff(share, prepend=0) * precision)[::-1].sum())),
         "unknown_fpr95": float((let_through / let_through[-1])[kept / kept[-1] >= 0.95].min()),
-        "oscr": _oscr(named, sure[is_unknown], int((~is_unknown).sum())),
+        "oscr": oscr,
     }
 
 
@@ -208,25 +179,12 @@ def _counts(score: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.nda
     return np.r_[0, 1 + ends - hits], np.r_[0, hits]
 
 
-def _oscr(right: np.ndarray, unknown: np.ndarray, num_known: int) -> float:
-    """Share of pairs of a known and an unknown node with the known one correct and more confident.
-
-    Ties count half, which corresponds to the trapezoidal rule.
-    """
-    unknown = np.sort(unknown)
-    below, up_to = (np.searchsorted(unknown, right, side) for side in ("left", "right"))
-    return float((below + up_to).sum() / (2 * num_known * len(unknown)))
-
-
 def clustering_scores(cluster: Tensor, label: Tensor) -> dict[str, float]:
-    """Clustering accuracy (best one-to-one map of clusters to classes) and NMI.
+    """Clustering accuracy ``acc`` (best one-to-one map of clusters to classes) and ``nmi``.
 
     Args:
         cluster: cluster of each node, ``[n]``.
         label: true classes, ``[n]``.
-
-    Returns:
-        ``acc`` and ``nmi``.
     """
     from sklearn import metrics as scikit
 
@@ -240,7 +198,7 @@ def clustering_scores(cluster: Tensor, label: Tensor) -> dict[str, float]:
 
 
 def reliability(probability: Tensor, correct: Tensor, bins: int = 15) -> list[list[float]]:
-    r"""Reliability curve of predicted probabilities.
+    r"""Mean probability, accuracy and number of nodes in each bin of predicted probabilities.
 
     The bins are :math:`(\frac{m-1}{M}, \frac mM]`; empty bins are omitted.
 
@@ -248,9 +206,6 @@ def reliability(probability: Tensor, correct: Tensor, bins: int = 15) -> list[li
         probability: probability of the predicted class, ``[n]``.
         correct: whether the predicted class is the true one, ``[n]``.
         bins: :math:`M`.
-
-    Returns:
-        For each bin the mean probability, the accuracy and the number of nodes.
 
     References:
         Guo et al. (ICML 2017).
@@ -268,9 +223,6 @@ def expected_calibration_error(curve: list[list[float]]) -> float:
     r"""Expected calibration error (ECE) of a reliability curve.
 
     .. math:: \sum_m \frac{n_m}{n} |\text{acc}_m - \text{conf}_m|
-
-    Args:
-        curve: the result of :func:`reliability`.
     """
     total = sum(count for _, _, count in curve)
     return sum(count * abs(accuracy - sure) for sure, accuracy, count in curve) / total

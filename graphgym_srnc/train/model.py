@@ -24,16 +24,11 @@ from graphgym_srnc.io import records, tensors
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.shifts.given import unlabelled
 
-FILE = "model.safetensors"
-"""Name of the model file in the folder of a run."""
-
-FORMAT = 1
-"""Format of model files; no other one is read."""
+FILE = "model.safetensors"  # in the folder of a run
+FORMAT = 1  # of model files; no other one is read
+UNKNOWN = "unknown"  # name of the unknown class
 
 Result = dict[str, Any]
-
-UNKNOWN = "unknown"
-"""Name of the unknown class."""
 
 
 class Prediction(NamedTuple):
@@ -65,8 +60,7 @@ class TrainedModel:
         method, options: the method with the modules needed for prediction, and its options.
         classes: label of each class in the order of the posterior, an integer or a string. In
             open-set shift the last one is the unknown class, -1 or a string.
-        dense: whether the target graph in training had dense features. Features of all other graphs
-            are scaled in the same way.
+        dense: whether features of all graphs are scaled as dense ones, as in training.
         facts: additional plain values to store with the model.
         result: the record of its run, or of the training of an estimator.
     """
@@ -92,11 +86,6 @@ class TrainedModel:
         dense = is_dense(task.target, encoder.features)
         predictor = _rebuilt(type(method), encoder, options, method.task.sizes, state)
         return cls(predictor, options, classes, dense, facts)
-
-    @property
-    def name(self) -> str:
-        """Name of the method for :func:`graphgym_srnc.methods.find`."""
-        return self.method.key()
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -135,8 +124,7 @@ class TrainedModel:
         """Validated features and edges of a graph to predict, on the device of the method.
 
         Raises:
-            InputError: features or edges are invalid, or the number or names of the features
-                differ from training.
+            InputError: they are invalid, or the features differ from training.
         """
         given = getattr(graph, "feature_names", None)
         graph, expected = unlabelled(graph), self.method.task.num_features
@@ -172,7 +160,7 @@ class TrainedModel:
         )
 
     def save(self, path: str | os.PathLike) -> None:
-        """Save the model to one file. The file is written completely or not at all.
+        """Save the model to one file, completely or not at all.
 
         Raises:
             InputError: the file cannot be written.
@@ -182,7 +170,7 @@ class TrainedModel:
         about = {
             "format": FORMAT,
             "version": __version__,
-            "method": self.name,
+            "method": self.method.key(),
             "options": self.options,
             "encoder": {name: value for name, value in spec if name not in ("make", "base")},
             "registered": any(module.registered for module in encoders),
@@ -212,7 +200,7 @@ def load(
         path: a file saved by :meth:`TrainedModel.save`, the folder of a finished run that kept its
             model, or that of an experiment, whose finished run with the lowest seed is taken.
         encoder: makes the encoder specification from the record of a run whose layers are
-            registered with GraphGym, since the file does not contain them.
+            registered with GraphGym.
 
     Raises:
         InputError: there is no model, it is damaged or of another kind or run, or needs
@@ -222,7 +210,11 @@ def load(
     if path.name == FILE and (path.parent / "result.json").is_file():
         path = path.parent
     if path.is_dir():
-        path, result = _finished(path)
+        path, result = records.finished_run(path)
+        if not (path / FILE).is_file():
+            hint = "Train with train.save_model true; `grid` and `tune` set it to false by default"
+            raise InputError.plain("RUN", f"{path} contains no saved model {FILE}", hint)
+        path /= FILE
     with refused(path):
         about, state = tensors.read(path)
         if about["format"] != FORMAT:
@@ -249,15 +241,6 @@ def load(
         return TrainedModel(method, options, classes, about["dense"] is True, facts, result)
 
 
-def _finished(path: Path) -> tuple[Path, Result]:
-    """The model file of a finished run, and its record."""
-    path, result = records.finished_run(path)
-    if not (path / FILE).is_file():
-        hint = "Train with train.save_model true; `grid` and `tune` set it to false by default"
-        raise InputError.plain("RUN", f"{path} contains no saved model {FILE}", hint)
-    return path / FILE, result
-
-
 @contextlib.contextmanager
 def refused(path: str | os.PathLike) -> Iterator[None]:
     """Convert any exception raised in the context to an ``InputError`` about a model file."""
@@ -275,11 +258,8 @@ def refused(path: str | os.PathLike) -> Iterator[None]:
 
 def original_labels(task: ShiftTask) -> list[int]:
     """Original class number of each known class, and -1 for the unknown class."""
-    y, y_true = (
-        labels[task.train]
-        for labels in (task.source.y, getattr(task.source, "y_true", task.source.y))
-    )
-    known = [int(y_true[y == label][0]) for label in range(task.num_known)]
+    y, y_true = task.source.y[task.train], getattr(task.source, "y_true", task.source.y)
+    known = [int(y_true[task.train][y == label][0]) for label in range(task.num_known)]
     return known + [HIDDEN] * task.open_set
 
 
@@ -290,11 +270,7 @@ def _rebuilt(
     sizes: Sizes,
     state: Mapping[str, Tensor],
 ) -> Method:
-    """Method with the given weights, ready to predict.
-
-    Raises:
-        ValueError: a weight is missing or has the wrong shape.
-    """
+    """Method with the given weights, ready to predict."""
     method = kind(encoder=encoder, **options)
     # Meta tensors draw no random numbers, so training in another thread is not affected. Layers of
     # other packages may not support them.

@@ -17,25 +17,20 @@ from graphgym_srnc.core.task import HIDDEN, ShiftTask
 
 def applies(task: ShiftTask) -> bool:
     """Whether the unknown class can be found on the source of a task."""
-    held_out, source = task.val, task.source
-    return (
-        task.open_set
-        and source is not task.target
-        and task.validation is source
-        and bool((source.y[held_out] == task.num_known).any())
-        and len(task.train) + len(held_out) < source.num_nodes
-    )
+    source = task.source
+    unknown_held_out = bool((task.validation.y[task.val] == task.num_known).any())
+    more_nodes = len(task.train) + len(task.val) < source.num_nodes
+    own_nodes = task.target is not source and task.validation is source
+    return task.open_set and own_nodes and unknown_held_out and more_nodes
 
 
 def source_alone(task: ShiftTask) -> ShiftTask:
-    """The source as a task of its own: open-set shift on one graph, with the same held-out nodes.
-
-    All unlabelled nodes may receive pseudo-labels. No node is a test node.
-    """
+    """The source as a task of its own: open-set shift on one graph, without test nodes."""
     y = task.blind().source.y
     y[task.val] = task.source.y[task.val]
     source = Data(x=task.source.x, edge_index=task.source.edge_index, y=y)
-    pool = (~_marked(source, task.train)).nonzero().ravel()
+    unlabelled = torch.ones_like(y, dtype=torch.bool).index_fill(0, task.train, False)
+    pool = unlabelled.nonzero().ravel()
     return replace(
         task,
         source=source,
@@ -52,28 +47,18 @@ def source_alone(task: ShiftTask) -> ShiftTask:
 def with_found_class(task: ShiftTask, predicted: Tensor) -> ShiftTask:
     """Close-set shift of :math:`N + 1` classes, whose last one is the unknown class.
 
-    Args:
-        task: the task as a method sees it.
-        predicted: predicted classes of the source nodes, ``[V]``. Those of unlabelled nodes become
-            training labels, except on held-out nodes.
+    Predicted classes of the source ``[V]`` become training labels, except on held-out nodes.
     """
-    held_out = _marked(task.source, torch.cat([task.val, task.source_val]))
-    y = predicted.masked_fill(held_out, HIDDEN)
+    held_out = torch.cat([task.val, task.source_val])
+    y = predicted.index_fill(0, held_out, HIDDEN)
     y[task.train] = task.source.y[task.train]
     source = Data(x=task.source.x, edge_index=task.source.edge_index, y=y)
     return replace(
         task,
         source=source,
         val_graph=source,
-        train=(~held_out).nonzero().ravel(),
+        train=(y != HIDDEN).nonzero().ravel(),
         num_known=task.num_known + 1,
         open_set=False,
         unknown_found=True,
-    )
-
-
-def _marked(graph: Data, nodes: Tensor) -> Tensor:
-    """True for the given nodes ``[n]`` among all nodes ``[V]``."""
-    return torch.zeros(graph.num_nodes, dtype=torch.bool, device=nodes.device).index_fill(
-        0, nodes, True
     )

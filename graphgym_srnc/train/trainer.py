@@ -8,7 +8,7 @@ import json
 import math
 import time
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, Callable, Protocol, Sequence
+from typing import Annotated, Any, Callable, Mapping, Protocol, Sequence
 
 import torch
 from torch import Tensor
@@ -21,8 +21,8 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import random_state, set_random_state
 from graphgym_srnc.train import source_first
-from graphgym_srnc.train.metrics import ExtraScores, scores_of
-from graphgym_srnc.train.selection import SELECTIONS, Seen, check
+from graphgym_srnc.train.metrics import Metric, scores_of
+from graphgym_srnc.train.selection import SELECTIONS, check, score_by_modularity, score_on_source
 
 
 @dataclass
@@ -58,8 +58,7 @@ class RunRecord:
         score: its selection score; None if it is not finite.
         stopped: reason for the end of training.
         warnings: warnings of the method.
-        verdict: result of :func:`graphgym_srnc.train.diagnostics.judge`, which the caller computes
-            with the final threshold.
+        verdict: result of :func:`graphgym_srnc.train.diagnostics.judge`, which the caller sets.
     """
 
     task: str
@@ -73,19 +72,15 @@ class RunRecord:
     verdict: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # Predictions [2, V] of the target nodes in episode 0, which are not stored. Row 0 is the
-        # predicted class, row 1 the most probable known class.
+        # Predicted and most probable known class [2, V] of the target nodes in episode 0, which are
+        # not stored.
         self.first: Tensor | None = None
 
     def __repr__(self) -> str:
         scores = self.test or self.val if self.history else {}
-        shown = ", ".join(
-            f"{name} {scores[name]:.3f}" for name in ("micro_f1", "macro_f1") if name in scores
-        )
-        return (
-            f"RunRecord({self.task}: episode {self.best} of {len(self.history) - 1} by"
-            f" {self.selection}{', ' * bool(shown)}{shown})"
-        )
+        shown = [f", {name} {scores[name]:.3f}" for name in ("micro_f1", "macro_f1") if scores]
+        about = f"episode {self.best} of {len(self.history) - 1} by {self.selection}"
+        return f"RunRecord({self.task}: {about}{''.join(shown)})"
 
     @property
     def val(self) -> dict[str, float]:
@@ -107,19 +102,13 @@ Callback = Callable[[Episode, Method, ShiftTask], None]
 
 
 class Checkpoint(Protocol):
-    """Storage of the state of a run between two episodes.
-
-    A state consists of tensors and plain values in dictionaries, lists and tuples.
-    """
+    """Storage of the state of a run between two episodes: tensors and plain values."""
 
     def read(self) -> dict[str, Any] | None:
         """Last state of the same run, or None; the same in all processes."""
 
     def write(self, state: Callable[[], dict[str, Any]]) -> None:
-        """Store the state after an episode that is not the last.
-
-        ``state()`` returns the state; the next episode modifies its tensors.
-        """
+        """Store ``state()`` at once, since the next episode modifies its tensors."""
 
 
 @checked
@@ -135,13 +124,13 @@ def fit(
     min_agreement: Share = 0.6,
     callbacks: Sequence[Callback] = (),
     checkpoint: Checkpoint | None = None,
-    extra: ExtraScores = ExtraScores(),
+    metrics: Mapping[str, Metric] = {},
+    best: str = "micro_f1",
 ) -> RunRecord:
     """Train a method on a task and load the weights of the selected episode into it.
 
-    Several processes of a ``torch.distributed`` group can train together in batches. Each calls
-    this function with the same method, task and settings, and obtains the same weights. Only the
-    first process calls the callbacks and writes checkpoints.
+    Several processes of a ``torch.distributed`` group can train together in batches if each calls
+    this function alike. Only the first process calls the callbacks and writes checkpoints.
 
     Args:
         method: the method to train; it receives ``task.blind()``.
@@ -158,13 +147,11 @@ def fit(
             0. It is the share of equal predictions among target nodes that neither predicts as
             unknown.
         callbacks: functions called after each episode with the episode, the method and the task.
-        checkpoint: storage of the state of the run after each episode. If it contains a state,
-            training resumes from there. The resulting weights and record are identical to those of
-            an uninterrupted run, except for times. ``method`` must be new.
-        extra: user-defined scores, and the score that selects an episode.
-
-    Returns:
-        The record of the run.
+        checkpoint: storage of the state of the run after each episode. A new ``method`` continues
+            from the state that it contains, with the numbers of an uninterrupted run.
+        metrics: the user's own scores, by name.
+        best: score that ``target_val`` and ``source_val`` use, of ``metrics`` or of
+            :func:`graphgym_srnc.train.metrics.classification_scores`.
 
     Raises:
         InputError: ``selection`` is unknown, or the task lacks what the criterion or method needs.
@@ -175,8 +162,8 @@ def fit(
     allowed = "1 or more, since several processes train together and share batches"
     right = method.batch_size > 0 or parallel.count() == 1
     method.require("batch_size", method.batch_size, right, allowed)
-    held_out = bool((task.validation.y[task.val] < task.num_known).any())
     for option, needs in (("correction", "bbse"), ("cut", "share")):
+        held_out = (task.validation.y[task.val] < task.num_known).any()
         if getattr(method, option) == needs and not held_out:
             message = f"{needs} needs validation nodes of known classes, and the task has none"
             raise InputError.plain(f"{method.key()}.{option}", message, "Use another value")
@@ -195,15 +182,16 @@ def fit(
         alone = source_first.source_alone(task)
         fit(method, alone, seed=None, max_episodes=max_episodes, selection="last")
         on_source = method.decide(method.predict(alone.source))
+        method.warnings = [f"On the source alone: {text}" for text in method.warnings]
+        method.reported = []
         seconds_on_source = time.perf_counter() - begin
     if on_source is not None and (on_source == task.num_known).any():
         blind = source_first.with_found_class(blind, on_source)
     if found is not None:
         method.restore(blind, found["method"])
         record = RunRecord.of(json.loads(found["record"]))
-        best_score, best_state, record.first = (
-            found[name] for name in ("best_score", "best_state", "first")
-        )
+        best_score, best_state = found["best_score"], found["best_state"]
+        record.first = found["first"]
         set_random_state(found["random"], task.device)
 
     def state() -> dict[str, Any]:
@@ -229,11 +217,19 @@ def fit(
                 name = type(method).__name__
                 raise FloatingPointError(f"{name}, episode {number}: {term} is {value}")
 
-        train, val, test, classes = evaluate(method, task, blind, extra)
+        train, val, test, classes = evaluate(method, task, blind, metrics)
         record.first = first = classes if record.first is None else record.first
-        seen = Seen(method, task, blind, val, classes[0], first[0], min_agreement, extra)
-        score, figures = SELECTIONS[selection](seen)
-        episode = Episode(number, losses | figures, val, test, seconds, train)
+        score = val.get(best, -math.inf)
+        if selection == "source_val":
+            score = score_on_source(method, task, blind, metrics, best)
+        elif selection == "target_modularity":
+            score, figures = score_by_modularity(
+                method, task, blind, classes[0], first[0], min_agreement
+            )
+            losses |= figures
+        elif selection == "last":
+            score = math.inf
+        episode = Episode(number, losses, val, test, seconds, train)
         record.history.append(episode)
         if selection == "last" or score > best_score or not best_state:
             best_score, record.best = score, number
@@ -263,13 +259,12 @@ def fit(
 
 
 def evaluate(
-    method: Method, task: ShiftTask, blind: ShiftTask, extra: ExtraScores
+    method: Method, task: ShiftTask, blind: ShiftTask, metrics: Mapping[str, Metric]
 ) -> tuple[dict[str, float], dict[str, float], dict[str, float], Tensor]:
     """Set the unknown-class threshold on validation nodes and score the method after an episode.
 
-    Returns:
-        Scores on training, validation and test nodes, and predictions ``[2, V]`` as in
-        ``RunRecord.first``.
+    Returns scores on training, validation and test nodes, and predictions ``[2, V]`` as in
+    ``RunRecord.first``.
     """
     label = task.validation.y[task.val]
     if len(label) and method.correction == "bbse":
@@ -281,8 +276,8 @@ def evaluate(
 
     right = method.decide(on_train) == blind.source.y[blind.train]
     train = {"micro_f1": float(right.float().mean())}
-    val = scores_of(method, task, on_val, label, extra)
-    test = scores_of(method, task, on_test, task.target.y[task.test], extra)
+    val = scores_of(method, task, on_val, label, metrics)
+    test = scores_of(method, task, on_test, task.target.y[task.test], metrics)
     classes = [method.decide(on_target), on_target[:, : task.num_known].argmax(1)]
     return train, val, test, torch.stack(classes)
 
