@@ -154,7 +154,7 @@ def test_features_on_disk_have_no_limit(tmp_path, monkeypatch):
 
 def told(path: Path) -> list[str]:
     task = shifts.find("file")(path=str(path), **SIZES)
-    return [text for text in describe(task)["warnings"] if text.startswith("not read: ")]
+    return [text for text in describe(task)["notes"] if text.startswith("not read: ")]
 
 
 IDS = {"train": torch.arange(20), "valid": torch.arange(20, 30), "test": torch.arange(30, 50)}
@@ -219,7 +219,7 @@ def test_other_objects_are_refused_with_a_way_out(tmp_path):
     hetero["paper"].x = GRAPH.x
     for content, words in (
         (nested, "no x and no edge_index and no y; it has graph .edge_index and node_feat"),
-        (hetero, "a HeteroData. Convert it with data make a.pt --node TYPE"),
+        (hetero, "a HeteroData. Join nodes of one type by torch_geometric.*AddMetaPaths"),
         ((Data(**FIELDS), None), "contains a tuple"),
     ):
         torch.save(content, tmp_path / "a.pt")

@@ -297,17 +297,15 @@ def test_describe_counts_and_warns(tmp_path, capsys):
         "1": {"source": 1, "target": 3},
         "unseen 2": {"source": 0, "target": 3},
     }
-    text = " ".join(summary["warnings"])
-    for part in (
-        "8 of 12 nodes have no edge",
-        "2 of 12 nodes have no label",
-        "1 self-loops",
-        "1 repeated",
-        "only 0 % of edges join",
-    ):
-        assert part in text
     show_shift(summary)
-    assert "unseen 2" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    for part in (
+        "unseen 2",
+        "\n1 self-loops",
+        "\n1 repeated",
+        "\nwarning: source: only 0 % of edges",
+    ):
+        assert part in told
 
 
 # ---- localized ----

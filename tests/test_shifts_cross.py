@@ -155,7 +155,7 @@ def test_close_set_without_target_labels(home):
     assert not overlap(task.train, task.val)
     told = {"source": "acmv9", "target": "dblpv7", "split_seed": 3, "unseen": []}
     assert task.info | told == task.info
-    assert describe(task)["splits"]["val"] == 20 and task.class_names == ()
+    assert describe(task)["splits"]["validation nodes"] == 20 and task.class_names == ()
 
 
 @pytest.mark.parametrize(

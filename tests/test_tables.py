@@ -24,12 +24,12 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import build_parser, main
+from graphgym_srnc.cli.make import make_graph
 from graphgym_srnc.data import features, folder, read
 from graphgym_srnc.data import files as data_files
 from graphgym_srnc.data import names as _names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own import example
-from graphgym_srnc.own.tables import homogeneous
 
 TITLES = ['Graph networks, "quoted"', "Graph mining and networks", "<b>Query</b> plans & graphs"]
 TITLES += ["Query plans\nin two lines", "Größe der Graphen", "plans", "networks", ""]
@@ -109,7 +109,7 @@ def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_pa
     array = np.random.default_rng(0).normal(size=(8, 3))
     np.save(tmp_path / "own.npy", array)
     chosen = {"numbers": ["size", "year"], "categories": ["land"]}
-    made, told = homogeneous.make_graph(*split_free, embeddings=tmp_path / "own.npy", **chosen)
+    made, told = make_graph(*split_free, embeddings=str(tmp_path / "own.npy"), **chosen)
     size = np.array([1, 2.5, np.nan, -4, 100, 0, 3, 3])
     size = np.nan_to_num((size - np.nanmean(size)) / np.nanstd(size))
     year = (np.arange(8) - 3.5) / np.std(np.arange(8))
@@ -120,7 +120,7 @@ def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_pa
     assert made.words[:5] == ["size", "year", "land=<i>", "land=DE", "land=FR"]
     assert made.words[5:] == ["embedding 0", "embedding 1", "embedding 2"]
     assert "label: 1 cell read as no label: '-1'" in told
-    everything, _ = homogeneous.make_graph(*split_free, numbers=["*"])
+    everything, _ = make_graph(*split_free, numbers=["*"])
     assert everything.words == ["size", "year"]
     np.testing.assert_allclose(everything.features.toarray(), blocks[0], atol=1e-12)
 
@@ -128,7 +128,7 @@ def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_pa
 def test_counts_and_stop_words_are_scikit_learns(split_free):
     texts = ["\n".join(filter(None, pair)) for pair in zip(TITLES, LANDS)]
     options = features.TextOptions(counts=True, max_words=4, min_nodes=2, stop_words="english")
-    made, _ = homogeneous.make_graph(*split_free, text=["title", "land"], words=options)
+    made, _ = make_graph(*split_free, text=["title", "land"], words=options)
     oracle = CountVectorizer(max_features=4, min_df=2, stop_words="english")
     assert (made.features.toarray() == oracle.fit_transform(texts).toarray()).all()
     assert made.words == oracle.get_feature_names_out().tolist() and made.texts == texts
@@ -155,7 +155,7 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
 
 
 def test_spectral_features_are_eigenvectors(split_free):
-    made, _ = homogeneous.make_graph(*split_free, spectral=3)
+    made, _ = make_graph(*split_free, spectral=3)
     adjacency = networkx.to_numpy_array(networkx.Graph(EDGES), nodelist=IDS[:7])
     degree = adjacency.sum(1)
     normalised = adjacency / np.sqrt(degree[:, None] * degree)
@@ -163,7 +163,7 @@ def test_spectral_features_are_eigenvectors(split_free):
     assert (x[7] == 0).all() and x[:7].T @ x[:7] == pytest.approx(np.eye(3), abs=1e-8)
     expected = x[:7] * np.linalg.eigvalsh(normalised)[:-4:-1]
     np.testing.assert_allclose(normalised @ x[:7], expected, atol=1e-8)
-    assert (homogeneous.make_graph(*split_free, spectral=3)[0].features != made.features).nnz == 0
+    assert (make_graph(*split_free, spectral=3)[0].features != made.features).nnz == 0
 
 
 BAD = """
@@ -243,7 +243,7 @@ def test_what_is_there_is_replaced_only_on_demand(files, tmp_path, capsys):
     words = ("make", *files, "--numbers", "size", "--out", out)
     assert run(*words) == 2 and "--overwrite" in capsys.readouterr().err
     with pytest.raises(TypeError):  # a write that fails
-        made, _ = homogeneous.make_graph(*files, numbers=["size"])
+        made, _ = make_graph(*files, numbers=["size"])
         folder.write(made._replace(recipe={"no": object()}), out, True)
     assert contents(out) == before and not list(tmp_path.glob(".*"))
     assert run(*words, "--overwrite") == 0
@@ -329,8 +329,8 @@ def killed(number: int, replace: Callable) -> bool:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_killed_replacement_leaves_the_old_folder_or_the_new_one(files, tmp_path):
     out, start = tmp_path / "graph", tmp_path / "start"
-    old, _ = homogeneous.make_graph(*files, numbers=["size"])
-    new, _ = homogeneous.make_graph(*files, text=["title"])
+    old, _ = make_graph(*files, numbers=["size"])
+    new, _ = make_graph(*files, text=["title"])
     folder.write(new, out, False)
     after = contents(out)
     folder.write(old, out, True)
@@ -417,7 +417,7 @@ def test_what_a_person_would_correct_is_corrected_and_told(messy, tmp_path, caps
     sizes = {"labels_per_class": 1, "num_val": 2, "num_test": 2}
     task = shifts.find("file")(path=str(tmp_path / "graph"), **sizes)
     assert task.class_names == ("art", "law") and task.target.num_nodes == 20
-    made, _ = homogeneous.make_graph(*messy, numbers=["price"])
+    made, _ = make_graph(*messy, numbers=["price"])
     values = np.array([19.99, np.nan, 7, 1234.5] * 5)
     expected = np.nan_to_num((values - np.nanmean(values)) / np.nanstd(values))
     np.testing.assert_allclose(made.features.toarray()[:, 0], expected)
@@ -443,7 +443,7 @@ def test_similar_classes_are_told(messy):
     header, *rows = rows_of(messy[0])
     rows[0][3] = "Art"
     write(messy[0], header, rows)
-    _, told = homogeneous.make_graph(*messy, text=["title"])
+    _, told = make_graph(*messy, text=["title"])
     assert any("'Art' and 'art'" in note for note in told)
 
 

@@ -24,8 +24,6 @@ def main(args: argparse.Namespace) -> None:
             cannot be written.
     """
     form = args.format or render.SUFFIXES.get(Path(args.out or "").suffix.lower(), "text")
-    if form not in render.FORMATS:
-        raise InputError("--format", form, ", ".join(render.FORMATS))
     arguments.check_out("--figure", args.figure, args.overwrite, (".png", ".pdf", ".svg"))
     arguments.check_out("--out", args.out, args.overwrite, tuple(render.SUFFIXES))
     found = collect(args.folders, records=False)
@@ -38,7 +36,7 @@ def main(args: argparse.Namespace) -> None:
     if form == "text" and not args.out:
         render.show_comparison(table, sys.stdout)
         return
-    text = render.to_csv(table, args.raw) if form == "csv" else render.FORMATS[form](table)
+    text = render.FORMATS[form](table)
     if args.out:
         with arguments.writing("--out", args.out):
             write_text(Path(args.out), text)

@@ -32,7 +32,6 @@ def main(args: argparse.Namespace) -> None:
     with RunProgress(1, sys.stderr) as progress:
         progress.name = "discover"
         _discover(args, outs, progress.doing)
-        tell(progress.times, sys.stderr)
 
 
 def _discover(
@@ -126,9 +125,9 @@ def _discover(
         write(Path(args.figures) / f"{name}.png", "--figures", png)
     begin("writing tables", 1.0)
     if args.csv:
-        write(Path(args.csv), "--csv", table.to_csv(rows, args.raw).encode())
+        write(Path(args.csv), "--csv", table.to_csv(rows).encode())
     if args.nodes:
-        content = predictions.encode(args.nodes, table.of_nodes(found, names), args.raw)
+        content = predictions.encode(args.nodes, table.of_nodes(found, names))
         write(Path(args.nodes), "--nodes", content)
     if "naming" in commands and not args.labels_out:
         print(f"next, after you name the clusters: {commands['naming']}")

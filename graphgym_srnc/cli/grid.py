@@ -7,7 +7,7 @@ import contextlib
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Iterator, Sequence
+from typing import Iterator, Sequence
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import environment
@@ -22,9 +22,6 @@ from graphgym_srnc.report.frame import collect
 from graphgym_srnc.sweep import execute, local, plan, space, worker
 from graphgym_srnc.sweep.jobs import Executor, Limits
 
-if TYPE_CHECKING:
-    from yacs.config import CfgNode
-
 
 def main(args: argparse.Namespace) -> int:
     """Run all missing runs; return 1 if a run failed.
@@ -34,12 +31,9 @@ def main(args: argparse.Namespace) -> int:
             no run has started then.
         KeyboardInterrupt: Ctrl-C; what is finished is kept.
     """
-    arguments.check_least(
-        args, sample=0, jobs=0, time_limit=0, memory_limit=0, retries=0, ray_cpus=0, ray_gpus=0
-    )
-    arguments.check_present(args)
+    arguments.check_least(args, jobs=0, time_limit=0, retries=0, ray_cpus=0, ray_gpus=0)
     file = space.find(args.grid)
-    settings = space.settings(space.read(file), args.sample, args.sample_seed)
+    settings = space.settings(space.read(file))
     # A grid would keep a thousand models; a user who wants them overrides this.
     overrides = ["train.save_model", "false", *args.overrides]
     base_cfg = load_config(args.settings, overrides)
@@ -66,13 +60,17 @@ def main(args: argparse.Namespace) -> int:
     print(f"{out_dir}: {len(cells)} settings, {total} runs{done}; {missing} to run, {where}")
     for text in [text for cell in cells for text in cell.experiment.warnings]:
         print(f"warning: {text}")
+    arguments.remark([cell.cfg for cell in cells])
     if args.dry_run:
-        _list(cells, base_cfg)
+        for cell in cells:
+            changed = difference(base_cfg, cell.cfg).items()
+            changes = ", ".join(f"{key} {new}" for key, (_, new) in changed) or "the base config"
+            name, runs = cell.experiment.name, f"{seeds(cell.seeds)}, {len(cell.missing)} to run"
+            print(f"{name}: {changes}; {runs}")
         return 0
 
-    if args.executor == "local" and any(cell.missing for cell in cells):
+    if args.executor == "local" and missing:
         execute.prepare_data(cells)
-    arguments.remark([cell.cfg for cell in cells])
     tensorboard = not args.no_tensorboard
     try:
         with _executor(args, workers, cells) as executor, GridProgress(missing) as progress:
@@ -89,7 +87,12 @@ def main(args: argparse.Namespace) -> int:
     finally:
         finished = execute.aggregate(cells, tensorboard)
     if finished:
-        _show(out_dir)
+        runs = collect([out_dir], records=False).runs
+        render.show_comparison(compare.table(runs), sys.stdout)
+        print(
+            f"more: graphgym-srnc compare {out_dir}; graphgym-srnc report {out_dir}; "
+            f"tensorboard --logdir {out_dir}"
+        )
     if failures:
         print(
             f"{len(failures)} runs failed. See error.txt in their folders; --resume tries them "
@@ -99,21 +102,11 @@ def main(args: argparse.Namespace) -> int:
     return min(len(failures), 1)
 
 
-def _list(cells: Sequence[plan.Cell], base: CfgNode) -> None:
-    """Print each experiment of a grid and how it differs from the base config."""
-    for cell in cells:
-        changed = difference(base, cell.cfg).items()
-        changes = ", ".join(f"{key} {new}" for key, (_, new) in changed) or "the base config"
-        name, missing = cell.experiment.name, len(cell.missing)
-        print(f"{name}: {changes}; {seeds(cell.seeds)}, {missing} to run")
-    arguments.remark([cell.cfg for cell in cells])
-
-
 @contextlib.contextmanager
 def _executor(
     args: argparse.Namespace, workers: int, cells: Sequence[plan.Cell]
 ) -> Iterator[Executor]:
-    limits = Limits(args.time_limit, args.memory_limit, args.retries)
+    limits = Limits(args.time_limit, retries=args.retries)
     if args.executor == "local":
         with local.warm(worker.execute, limits, workers) as executor:
             yield executor
@@ -130,13 +123,4 @@ def _executor(
         gpus=args.ray_gpus,
         data_of=worker.data_of,
         known=plan.known_data(cells),
-    )
-
-
-def _show(out_dir: Path) -> None:
-    """Print the table of all results, with settings chosen on validation."""
-    render.show_comparison(compare.table(collect([out_dir], records=False).runs), sys.stdout)
-    print(
-        f"more: graphgym-srnc compare {out_dir}; graphgym-srnc report {out_dir}; "
-        f"tensorboard --logdir {out_dir}"
     )

@@ -23,7 +23,7 @@ def main(args: argparse.Namespace) -> None:
     arguments.check_folder("--figures", args.figures, args.overwrite)
 
     found = collect(args.folders)
-    text = page.render(found, args.metric, args.against, args.title or "", args.paper)
+    text = page.render(found, args.metric, args.against, args.paper)
     with arguments.writing("--out", out):
         write_text(Path(out), text)
     print(f"wrote {out} ({len(text.encode()) / 2**20:.1f} MiB)")

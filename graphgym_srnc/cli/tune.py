@@ -35,7 +35,7 @@ def main(args: argparse.Namespace) -> int:
             is not installed. No run has started then.
         KeyboardInterrupt: Ctrl-C. Finished runs are kept.
     """
-    arguments.check_least(args, trials=1, jobs=0, time_limit=0, memory_limit=0, retries=0)
+    arguments.check_least(args, trials=1, jobs=0, time_limit=0, retries=0)
     study, sampler = _study(args), f"{args.sampler}, optuna {optuna.__version__}"
     chosen.check_place(study)
     search.check(study.arms, study.blocks, study.seeds[0])
@@ -52,7 +52,7 @@ def main(args: argparse.Namespace) -> int:
     if args.dry_run:
         return 0
 
-    limits = Limits(args.time_limit, args.memory_limit, args.retries)
+    limits = Limits(args.time_limit, retries=args.retries)
     try:
         with (
             arguments.writing("out_dir", str(study.folder)),

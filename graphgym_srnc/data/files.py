@@ -22,6 +22,10 @@ GRAPH = ("x", "edge_index", "y")
 READ = (*GRAPH, *MASKS)
 IDS = {"train_idx": MASKS[0], "valid_idx": MASKS[1], "val_idx": MASKS[1], "test_idx": MASKS[2]}
 TEXT = (".csv", ".tsv", ".txt")  # suffixes of text tables
+METAPATHS = (
+    "Join nodes of one type by torch_geometric.transforms.AddMetaPaths, and save the homogeneous "
+    "Data of that type"
+)
 Fields = dict[str, Any]
 
 
@@ -138,8 +142,7 @@ def tensors(
 def _load_pt(source: Path) -> Fields:
     saved = untrusted.load(source)
     if not isinstance(saved, (Data, dict)):
-        convert = f"Convert it with data make {source.name} --node TYPE"
-        hint = convert if isinstance(saved, HeteroData) else "Save a Data or a dict of tensors"
+        hint = METAPATHS if isinstance(saved, HeteroData) else "Save a Data or a dict of tensors"
         message = f"{source.name} contains a {type(saved).__name__}"
         raise InputError.plain("path", message, hint)
     fields = {name: value for name, value in saved.items() if value is not None}

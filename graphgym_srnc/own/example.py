@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
-from typing import Iterable, Sequence
 
 import numpy as np
+import pandas
 
 from graphgym_srnc.data import block_model
 from graphgym_srnc.data.cleaning import clean
@@ -28,7 +27,6 @@ SHARED_WORDS, TOPIC_WORDS = len(SHARED), 40
 
 def write(
     out: Path,
-    *,
     num_nodes: int = 20_000,
     labelled: float = 0.05,
     seed: int = 0,
@@ -70,18 +68,21 @@ def write(
     for number in range(len(TOPICS) - UNLABELLED):
         shown[np.flatnonzero(topic == number)[:5]] = True  # a small graph keeps a few of each
 
-    ids = [f"doc-{number:06d}" for number in rng.permutation(num_nodes)]
+    ids = np.array([f"doc-{number:06d}" for number in rng.permutation(num_nodes)])
     titles = [
         " ".join(rng.permutation(words[row.nonzero()[0]])).capitalize()
         for row in graph.x.bool().numpy()
     ]
-    answers = [TOPICS[number] for number in topic]
-    labels = [answer if seen else "" for answer, seen in zip(answers, shown)]
-    links = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]].T.tolist()
+    answers = np.array(TOPICS)[topic]
+    labels = np.where(shown, answers, "")
+    a, b = ids[graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]].numpy()]
     with whole(out, overwrite) as folder:
-        _write(folder / "nodes.csv", "id,title,year,label", zip(ids, titles, year.tolist(), labels))
-        _write(folder / "edges.csv", "from,to", ((ids[a], ids[b]) for a, b in links))
-        _write(folder / "answers.csv", "id,topic", zip(ids, answers))
+        for name, columns in {
+            "nodes": {"id": ids, "title": titles, "year": year, "label": labels},
+            "edges": {"from": a, "to": b},
+            "answers": {"id": ids, "topic": answers},
+        }.items():
+            pandas.DataFrame(columns).to_csv(folder / f"{name}.csv", index=False)
 
 
 def _word_shares() -> np.ndarray:
@@ -93,9 +94,3 @@ def _word_shares() -> np.ndarray:
         first = SHARED_WORDS + TOPIC_WORDS * topic
         row[first : first + TOPIC_WORDS] = 0.45 * (zipf[:TOPIC_WORDS] / zipf[:TOPIC_WORDS].sum())
     return shares
-
-
-def _write(path: Path, header: str, rows: Iterable[Sequence]) -> None:
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        file.write(f"{header}\n")
-        csv.writer(file, lineterminator="\n").writerows(rows)

@@ -24,7 +24,6 @@ def render(
     found: Collection,
     metrics: Sequence[str] = (),
     against: str | None = None,
-    title: str = "",
     paper: str | None = None,
 ) -> str:
     """The page of all finished runs.
@@ -34,7 +33,6 @@ def render(
         metrics: scores to compare; default: those of ``DEFAULT`` that exist.
         against: the row that the others are tested against; default: the one with the best mean
             rank.
-        title: title of the page; default: the names of the folders.
         paper: one of ``paper.TABLES`` to show beside ours.
 
     Raises:
@@ -50,7 +48,7 @@ def render(
     return html.fill(
         Path(__file__).with_name("page.html"),
         **pictures.galleries(table, found),
-        title=plain(title or f"Node classification under shift: {', '.join(names)}"),
+        title=plain(f"Node classification under shift: {', '.join(names)}"),
         tables=tables,
         summary=summary,
         table=table,

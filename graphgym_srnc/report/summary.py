@@ -170,8 +170,11 @@ def show(rows: Sequence[Row], out: TextIO) -> None:
 
 def show_shift(summary: Mapping[str, Any], out: TextIO | None = None) -> None:
     """Print the description of a task that ``data.describe.describe`` returns."""
-    facts = {key: value for key, value in summary["info"].items() if key != "cleaned"}
-    facts = {"task": summary["name"], **facts, "fingerprint": summary["fingerprint"][:16]}
+    facts = {"task": summary["name"]} | {
+        key.replace("_", " "): value
+        for key, value in summary["info"].items()
+        if key not in ("cleaned", "unread") and value != []
+    }
     graphs, labels = summary["graphs"], summary["labels"]
     sizes = [
         boxes(key.replace("_", " "), *(_size(graph[key]) for graph in graphs.values()))
@@ -189,7 +192,8 @@ def show_shift(summary: Mapping[str, Any], out: TextIO | None = None) -> None:
         Grid("split", [], [boxes(*split) for split in summary["splits"].items()]),
         Grid("labels", ["class", "train", "%", "target", "%"], classes),
     ]
-    render.show(grids, [f"! {warning}" for warning in summary["warnings"]], out or sys.stdout)
+    lines = [*summary["notes"], *(f"warning: {text}" for text in summary["warnings"])]
+    render.show(grids, lines, out or sys.stdout)
 
 
 def _size(value: float) -> str:
