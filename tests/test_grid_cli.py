@@ -272,8 +272,6 @@ def test_dry_run_lists_each_difference_and_writes_nothing(tmp_path, filled, caps
     assert main(words(filled, "--dry-run", "--resume", "--repeat", "5")) == 0
     assert "30 runs, 10 of them finished; 20 to run" in capsys.readouterr().out
     assert tree(filled) == before
-    assert main(words(tmp_path, "--dry-run", "--sample", "3")) == 0
-    assert "3 settings, " in capsys.readouterr().out
     assert not (tmp_path / "results").exists()
 
 
@@ -288,9 +286,9 @@ def test_limits_and_jobs_reach_the_executor(tmp_path, monkeypatch):
         return contextlib.nullcontext(run)
 
     monkeypatch.setattr(local, "warm", warm)
-    more = "--time-limit 5 --memory-limit 900 --retries 3 --jobs 2".split()
+    more = "--time-limit 5 --retries 3 --jobs 2".split()
     assert main(words(tmp_path, *more, text="gnn.dim_inner d [8]")) == 1
-    assert told == [(Limits(5.0, 900.0, 3), 2)]
+    assert told == [(Limits(5.0, retries=3), 2)]
     error = (tmp_path / "results" / "g" / "erm-d=8" / "1" / "error.txt").read_text()
     assert error == "try 4: out of time: more than 5 s\n"
 
@@ -310,7 +308,6 @@ ONE = "gnn.dim_inner x [8]"
         (ONE, ["--grid", "no/such"], "--grid"),
         (ONE, ["--name", "../up"], "plain file name"),
         (ONE, ["--time-limit", "nan"], "--time-limit"),
-        (ONE, ["--sample", "-1"], "--sample"),
     ],
 )
 def test_bad_input_is_one_line_before_the_first_run(tmp_path, capsys, inline, text, more, told):

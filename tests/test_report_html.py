@@ -164,7 +164,7 @@ def test_text_of_strangers_stays_text(tmp_path, undrawn):
         keep(tmp_path, "x", scores, method, task, warnings=(EVIL,), record=record)
         (tmp_path / "x").rename(tmp_path / (name + method[:3]))
     fail(tmp_path, name + "erm", 5, f"{EVIL}\n")
-    text = rendered([tmp_path], title=EVIL)
+    text = rendered([tmp_path])
     found, shown = Page(text), EVIL.replace("\u202e", "?")
     assert not found.all("script")
     assert all(tag["src"].startswith("data:") for tag in found.all("img"))
@@ -213,7 +213,7 @@ def test_a_config_of_the_page_can_be_run_again(gym, tmp_path):
 def test_the_command_writes_the_page(results, tmp_path, capsys, monkeypatch):
     shutil.copytree(results / "cora-erm", tmp_path / "results" / "erm")
     monkeypatch.chdir(tmp_path)
-    words = ["report", "results", "--title", "Ours & theirs", "--metric", "micro_f1"]
+    words = ["report", "results", "--metric", "micro_f1"]
     assert main([*words, "--figures", "drawn"]) == 0
     figures = sorted(path.name for path in (tmp_path / "drawn").glob("*.p*"))
     assert [name.rpartition(".")[2] for name in figures] == ["pdf", "png"] * (len(figures) // 2)
@@ -222,7 +222,7 @@ def test_the_command_writes_the_page(results, tmp_path, capsys, monkeypatch):
     told = rf"wrote results.html \(0\.\d MiB\)\nwrote {len(figures)} figures to drawn\n"
     assert re.fullmatch(told, out) and not error
     found = Page((tmp_path / "results.html").read_text(encoding="utf-8"))
-    assert "Ours & theirs" in found.text
+    assert "Node classification under shift: results" in found.text
     assert [path.name for path in (tmp_path / "results").iterdir()] == ["erm"]
     monkeypatch.setattr(pages, "render", lambda *words: "new")
     assert main(words) == 2 and (tmp_path / "results.html").read_text() != "new"

@@ -60,6 +60,8 @@ def main(args: argparse.Namespace) -> int:
     print(f"{out_dir}: {len(cells)} settings, {total} runs{done}; {missing} to run, {where}")
     for text in [text for cell in cells for text in cell.experiment.warnings]:
         print(f"warning: {text}")
+    if not args.dry_run and args.executor == "local" and missing:
+        execute.prepare_data(cells)
     arguments.remark([cell.cfg for cell in cells])
     if args.dry_run:
         for cell in cells:
@@ -69,8 +71,6 @@ def main(args: argparse.Namespace) -> int:
             print(f"{name}: {changes}; {runs}")
         return 0
 
-    if args.executor == "local" and missing:
-        execute.prepare_data(cells)
     tensorboard = not args.no_tensorboard
     try:
         with _executor(args, workers, cells) as executor, GridProgress(missing) as progress:

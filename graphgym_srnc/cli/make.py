@@ -85,6 +85,9 @@ def make_graph(
     with found.problems.step():
         if found.rows == 0 and links is not None:  # the links cannot be read either, perhaps
             read.table(links, ids=())
+    # Options first, then the node table, then the links.
+    place = lambda error: (not error.key.startswith("--"), error.key != nodes.name)  # noqa: E731
+    found.problems.errors.sort(key=place)
     found.problems.check()
     array: np.ndarray | None = None
     if embeddings:
