@@ -107,7 +107,6 @@ def test_a_graph_with_new_nodes_in_every_form(out):
         ["--graph", out / "new.pt"],
         ["--graph", out / "new.npz"],
         ["--graph", folder],
-        ["--graph", folder / "edges.csv", "--features", folder / "features.npy"],
     ):
         words = [*words, "--out", out / "new.csv", "--overwrite"]
         assert here("predict", out / "one" / "0", *words) == 0
@@ -149,7 +148,6 @@ def test_a_model_of_an_estimator(out, capsys):
     [
         (["nothing"], "RUN: nothing contains no"),
         (["one", "--graph", "nothing.pt"], "--graph: 'nothing.pt' does not exist"),
-        (["one", "--features", "x.npy"], "no effect without --graph"),
         (["one/0/result.json"], "damaged"),
         (["one", "--graph", "wide.npz"], "7 features"),
         (["one", "--graph", "bare.npz"], "graph: x"),

@@ -205,11 +205,8 @@ def default_name(cfg_file: str | None, words: Sequence[str], shift: str) -> str:
     """Default name of a folder of results: the config, then the settings of data, shift and method
     on the command line, as in ``citation-srnc-plus-source=dblpv7-target=acmv9``.
 
-    Args:
-        cfg_file: as :func:`graphgym_srnc.gym.load_config` takes it; of a shipped config the folder
-            counts as well.
-        words: keys and values, alternately.
-        shift: the value of ``dataset.format``, whose block is that of the shift.
+    Of a shipped config the folder counts as well. ``words`` are keys and values, alternately, and
+    ``shift`` is the value of ``dataset.format``, whose block is that of the shift.
     """
     name = base_name(cfg_file)
     folder = config_files.find(cfg_file).resolve().parent if cfg_file else None

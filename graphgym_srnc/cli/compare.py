@@ -32,7 +32,15 @@ def main(args: argparse.Namespace) -> None:
     words = "metric split by columns select against test paper alpha intervals".split()
     table = compare.table(found.runs, *(getattr(args, word) for word in words))
     if args.figure:
-        _draw(table, args.figure)
+        ranking = table.rankings.get(table.metrics[0])
+        if ranking is None or len(ranking.ranks) < 3:
+            found = "a critical-difference diagram needs three rows with common splits and seeds"
+            raise InputError.plain("--figure", found)
+        title = f"{name(table.metrics[0])} on {table.split}, {ranking.blocks} splits"
+        figure = critical_difference_figure(ranking.ranks, ranking.difference, title)
+        with arguments.writing("--figure", args.figure):
+            save(figure, Path(args.figure))
+        print(f"wrote {args.figure}")
     if form == "text" and not args.out:
         render.show_comparison(table, sys.stdout)
         return
@@ -43,17 +51,3 @@ def main(args: argparse.Namespace) -> None:
         print(f"wrote {args.out}")
     else:
         print(text, end="")
-
-
-def _draw(table: compare.Table, file: str) -> None:
-    """Draw the critical-difference diagram of the first metric."""
-    metric = table.metrics[0]
-    ranking = table.rankings.get(metric)
-    if ranking is None or len(ranking.ranks) < 3:
-        message = "a critical-difference diagram needs three rows or more with common splits and"
-        raise InputError.plain("--figure", f"{message} seeds")
-    title = f"{name(metric)} on {table.split}, {ranking.blocks} splits"
-    figure = critical_difference_figure(ranking.ranks, ranking.difference, title)
-    with arguments.writing("--figure", file):
-        save(figure, Path(file))
-    print(f"wrote {file}")

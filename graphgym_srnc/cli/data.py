@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-
-from graphgym_srnc.cli import arguments
 
 
 def main(args: argparse.Namespace) -> None:
-    """Run the action."""
+    """Run the action; its slow imports come first now."""
     if args.action == "list":
         list_data(args.root or "")
     elif args.action == "show":
-        show(args)
+        from graphgym_srnc.data.describe import describe
+        from graphgym_srnc.gym import build_task, load_config
+        from graphgym_srnc.report.summary import show_shift
+
+        show_shift(describe(build_task(load_config(args.settings, args.overrides))))
     else:
         from graphgym_srnc.cli import make
 
@@ -46,23 +47,3 @@ def list_data(root: str) -> None:
         "synthetic, and temporal with dataset.name arxiv_like, need no files. file reads your "
         "own graph, and\ncross_graph any two of your own graphs."
     )
-
-
-def show(args: argparse.Namespace) -> None:
-    """Print the shift that a config describes, and draw it to ``--out``.
-
-    Raises:
-        InputError: a bad config, bad data, or a file that cannot be written.
-    """
-    from graphgym_srnc.data.describe import describe
-    from graphgym_srnc.gym import build_task, load_config
-    from graphgym_srnc.plots import charts, style
-    from graphgym_srnc.report.summary import show_shift
-
-    arguments.check_out("--out", args.out, args.overwrite, (".png", ".pdf", ".svg"))
-    summary = describe(build_task(load_config(args.settings, args.overrides)))
-    show_shift(summary)
-    if args.out:
-        with arguments.writing("--out", args.out):
-            style.save(charts.shift_figure(summary), Path(args.out))
-        print(f"wrote {args.out}")

@@ -89,16 +89,11 @@ def main(args: argparse.Namespace) -> int:
     if finished:
         runs = collect([out_dir], records=False).runs
         render.show_comparison(compare.table(runs), sys.stdout)
-        print(
-            f"more: graphgym-srnc compare {out_dir}; graphgym-srnc report {out_dir}; "
-            f"tensorboard --logdir {out_dir}"
-        )
+        commands = "graphgym-srnc compare", "graphgym-srnc report", "tensorboard --logdir"
+        print("more: " + "; ".join(f"{command} {out_dir}" for command in commands))
     if failures:
-        print(
-            f"{len(failures)} runs failed. See error.txt in their folders; --resume tries them "
-            "again.",
-            file=sys.stderr,
-        )
+        hint = "See error.txt in their folders; --resume tries them again."
+        print(f"{len(failures)} runs failed. {hint}", file=sys.stderr)
     return min(len(failures), 1)
 
 

@@ -21,9 +21,6 @@ from graphgym_srnc.io import config_files, records
 INPUT, FAILED = 2, 1
 """Exit status after bad input, and after any other error; 128 and its number after a signal."""
 
-SIGPIPE = 13
-"""The signal that ends a Unix command whose output nobody reads."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return 0, 2 for bad input, 1 for another error, each printed as one line on
@@ -49,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _print_error(": ".join(["interrupted", *map(str, error.args)]))
         return 128 + (received or [signal.SIGINT])[0]
     except BrokenPipeError:  # who reads has read enough
-        return 128 + SIGPIPE
+        return 128 + 13  # SIGPIPE, which Windows does not have
     except Exception as error:
         if "--debug" in words:
             raise

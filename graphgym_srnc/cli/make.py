@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.cli.parser import INPUTS
 from graphgym_srnc.core.progress import tell
 from graphgym_srnc.core.text import plain
 from graphgym_srnc.data import features, folder, frames, read
@@ -34,8 +33,8 @@ def make(args: argparse.Namespace) -> None:
     if args.like:
         folder.tell_changes(Path(args.like))
     if inputs[-1].is_dir() or len(inputs) > 2:
-        found = f"{' '.join(args.inputs)!r} is not a graph"
-        raise InputError.plain("data make", found, f"Give {INPUTS}")
+        hint = "Give a node table and a list of links, or one file with both"
+        raise InputError.plain("data make", f"{' '.join(args.inputs)!r} is not a graph", hint)
     if inputs[0].suffix == ".pt":
         from graphgym_srnc.data import files
 

@@ -23,15 +23,12 @@ COMMANDS = {
     "run": f"""
 Train and evaluate a config over several seeds.
 
---cfg FILE|NAME  read this yaml file, or a shipped config such as paper/open_set/cora-srnc (default:
-    the package's default config)
+--cfg FILE|NAME  read this yaml file or shipped config (default: the package's default config)
 --repeat R=1  run R seeds, counted from `seed` of the config
---resume  run only the seeds without a finished result; continue an interrupted one from its
-    checkpoint
+--resume  run the seeds without a finished result; an interrupted one continues where it was
 --overwrite  run all seeds again and replace their results
 --out-dir DIR  write results below DIR (default: out_dir of the config)
---name NAME  name the folder of this experiment (default: the config's name, plus the settings of
-    data, shift and method given on the command line)
+--name NAME  name the folder of this experiment (default: config, data, shift and method)
 --[no-]figures  draw all figures for every seed, or none (default: the confusion matrix and the
     embedding of the selected episode, for the first seed only)
 --pdf  also write the figures as PDF
@@ -71,8 +68,7 @@ the command with --resume to run the others.
 
 {LIMITS}
 --executor local|ray=local  run on this machine, or on a Ray cluster
---ray-address ADDRESS=auto  connect to the Ray cluster at ADDRESS; auto = the one this machine
-    belongs to
+--ray-address ADDRESS=auto  connect to the Ray cluster at ADDRESS; auto = that of this machine
 --ray-cpus C=1.0  reserve C CPUs of the cluster for each run
 --ray-gpus G=0.0  reserve G GPUs of the cluster for each run
 """,
@@ -84,12 +80,10 @@ choose the settings. Needs Optuna: pip install 'graphgym-srnc[tune]'.
 --methods A,B  tune these methods (default: the method of the config)
 --trials N=20  try N settings per method, including the config as it is
 --seeds A-B=100-102  run each trial on these seeds; do not report results on them
---selection RULE  select episodes and settings with this rule, see train.selection (default: that of
-    --cfg)
+--selection RULE  select episodes and settings by this rule (default: train.selection of --cfg)
 --sampler tpe|random=tpe  propose settings with Optuna's TPE or at random
 --search-seed S=0  seed the sampler
---no-pruning  run all seeds of every trial (default: stop a trial whose first seed scores less than
-    the median of the completed trials)
+--no-pruning  run all seeds of every trial (default: stop a trial that begins below the median)
 --dry-run  list the search space of each method, then stop
 --overwrite  run all trials again and replace their results
 --out-dir DIR  write results below DIR (default: out_dir of the config)
@@ -142,14 +136,11 @@ Write results as one HTML page with tables, tests and figures. It needs no
 network.
 
 {FOLDERS}
---out FILE  write the page to FILE (default: the name of the first DIR with .html, in the current
-    directory)
+--out FILE  write the page to FILE (default: the name of the first DIR with .html)
 --metric NAME+  compare these scores; the first one chooses the settings (default: Micro-F1, macro
     recall and scores of the unknown class)
 --against ROW  test every row against ROW (default: the row with the best mean rank)
---figures FOLDER  also write each figure to FOLDER as PNG and PDF
---paper TABLE  show the paper's numbers beside yours: open_set, close_set or clustering (default:
-    none)
+--paper TABLE  show the paper's numbers beside yours: open_set, close_set or clustering
 {OVERWRITE}
 """,
     "check": """
@@ -163,12 +154,9 @@ folder DIR  check this folder of an experiment, of experiments or of a graph
 Predict the class of every node with a trained run.
 
 run RUN  use the model in this folder of a run or an experiment, or this model file
---graph FILE  read another graph, in a format of the shift `file`; its labels are not read (default:
-    the target graph of the run)
---features FILE  read the features of --graph from FILE if the graph is a list of edges
+--graph FILE  predict another graph, without its labels (default: the target graph of the run)
 --out FILE!  write the predictions to FILE, .csv or .parquet
---disagreements FILE  write the nodes whose class is not their given label to FILE, the most
-    probable first; check them: some may be label errors
+--disagreements FILE  write the nodes with another given label; check them: some may be label errors
 --probabilities  add a column with the probability of each class
 {OVERWRITE}
 {TRUST}
@@ -216,10 +204,6 @@ block BLOCK?  list one block only: a method, a shift, train or dataset (default:
 }
 """What each command does, its arguments, examples, and groups of arguments with their titles."""
 
-INPUTS = (
-    "a node table and a list of links, or one .graphml, .gexf, .gml, .net or .json file with both"
-)
-
 DATA_COMMANDS = {
     "list": """
 List data sets and whether their files are present.
@@ -230,23 +214,21 @@ List data sets and whether their files are present.
 Show graphs, splits, label distributions and warnings before training.
 
 --cfg FILE|NAME  read this yaml file or shipped config (default: the package's default config)
---out FILE  draw the label distributions to a .png, .pdf or .svg file (default: print only)
-{OVERWRITE}
 {TRUST}
 
 Give config keys and their values last, such as open_set.num_unseen 2.
 """,
-    "make": f"""
+    "make": """
 Make a graph folder from your own tables.
 
-inputs FILE+  read {INPUTS}
+inputs FILE+  read a node table and a list of links, or one .graphml, .gexf, .gml, .net or .json
+    file with both
 --out FOLDER!  write the graph folder to FOLDER
 --overwrite  replace a graph folder that this program made
 
   data make nodes.csv edges.csv --text title --out FOLDER
   data make graph.graphml --text title --out FOLDER
 Repeat an option to name several columns, or separate them by commas.
-docs/tutorials/own-graph.md shows an example of each.
 
 columns and features:
 --id COLUMN  read node ids from this column (default: id, or one whose cells links have)
@@ -299,7 +281,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"graphgym-srnc {__version__}")
     add_options(parser, "--debug  show the traceback of internal errors")
-    commands = _add_commands(parser, "command", COMMANDS, "data")
+    commands = _add_commands(parser, "command", COMMANDS)
     what = "list data sets, show a shift before training, or make a graph from your own files"
     data = commands.add_parser("data", help=what, description=f"{what.capitalize()}.")
     _add_commands(data, "action", DATA_COMMANDS)
@@ -307,10 +289,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_commands(
-    parser: argparse.ArgumentParser, dest: str, texts: dict[str, str], *others: str
+    parser: argparse.ArgumentParser, dest: str, texts: dict[str, str]
 ) -> argparse._SubParsersAction:
-    metavar = "{" + ",".join([*texts, *others]) + "}"
-    commands = parser.add_subparsers(dest=dest, required=True, metavar=metavar)
+    commands = parser.add_subparsers(dest=dest, required=True)
     for name, text in texts.items():
         description, options, *blocks = text.strip("\n").split("\n\n")
         # The first sentence is the line in the list of commands.

@@ -26,16 +26,14 @@ def main(args: argparse.Namespace) -> None:
     outs = {"--out": args.out, "--disagreements": args.disagreements}
     for option, file in outs.items():
         check_table(option, file, args.overwrite)
-    if args.features and not args.graph:
-        raise InputError.plain("--features", "it has no effect without --graph", "Add --graph")
     if args.disagreements and args.graph:
         message = "the labels of --graph are not read, so no prediction disagrees with them"
         raise InputError.plain("--disagreements", message, "Leave out one of the two")
-    arguments.check_inputs(outs, [args.run, args.graph, args.features])
+    arguments.check_inputs(outs, [args.run, args.graph])
     model = build.load_model(args.run)
     folder, given = None, None
     if args.graph:
-        graph, folder = model.read(args.graph, args.features)
+        graph, folder = model.read(args.graph, "")
     else:
         arguments.check_inputs(outs, model.inputs())
         task, folder = build.task_of(model), model.folder()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.io.atomic import write_text
-from graphgym_srnc.report import page, pictures
+from graphgym_srnc.report import page
 from graphgym_srnc.report.frame import collect
 
 
@@ -20,14 +21,10 @@ def main(args: argparse.Namespace) -> None:
     # Not in DIR: GraphGym's agg_batch takes whatever lies there for an experiment.
     out = args.out or f"{Path(args.folders[0]).resolve().name or 'report'}.html"
     arguments.check_out("--out", out, args.overwrite, (".html", ".htm"))
-    arguments.check_folder("--figures", args.figures, args.overwrite)
-
     found = collect(args.folders)
     text = page.render(found, args.metric, args.against, args.paper)
+    for remark in found.remarks():
+        print(f"note: {remark}", file=sys.stderr)
     with arguments.writing("--out", out):
         write_text(Path(out), text)
     print(f"wrote {out} ({len(text.encode()) / 2**20:.1f} MiB)")
-    if args.figures:
-        with arguments.writing("--figures", args.figures):
-            paths = pictures.draw_all(found, args.figures, *args.metric[:1])
-        print(f"wrote {len(paths)} figures to {args.figures}")

@@ -98,11 +98,9 @@ def _run_all(
     with RunProgress(len(missing)) as progress:
         for seed in missing:
             figures = seed == cfg.seed if args.figures is None else args.figures
-            full = bool(args.figures)
-            extras = run.Extras(not args.no_tensorboard, figures, full, pdf=args.pdf)
+            extras = run.Extras(not args.no_tensorboard, figures, bool(args.figures), pdf=args.pdf)
             progress.start(f"seed {seed}", "starting")
-            options = extras, args.resume, args.overwrite
-            result = run.run(cfg, seed, experiment, progress, *options)
+            result = run.run(cfg, seed, experiment, progress, extras, args.resume, args.overwrite)
             progress.finish(summary.line(result))
             for warning in result["warnings"]:
                 progress.say(f"warning: seed {seed}: {warning}")

@@ -21,9 +21,6 @@ TOPICS = tuple(line.partition(": ")[0] for line in _LINES[1:])
 UNLABELLED = 2
 """So many of the last topics have no label."""
 
-WORDS = [*SHARED, *(word for words in OWN for word in words)]
-SHARED_WORDS, TOPIC_WORDS = len(SHARED), 40
-
 
 def write(
     out: Path,
@@ -36,14 +33,8 @@ def write(
     (id, topic), which training does not read.
 
     Links and words follow :func:`graphgym_srnc.data.block_model.dcsbm`: 80 % of the links are
-    within topics, 45 % of a title's words are its topic's own.
-
-    Args:
-        out: the folder.
-        num_nodes: number of documents.
-        labelled: share of the documents of labelled topics that have a label.
-        seed: decides everything.
-        overwrite: replace a folder that this program made.
+    within topics, 45 % of a title's words are its topic's own. ``labelled`` is the share of the
+    documents of the other topics that have a label.
 
     Raises:
         InputError: a value out of its range, or the folder cannot be written.
@@ -54,15 +45,19 @@ def write(
     if not 0 < labelled <= 1:
         raise InputError("--labelled", labelled, "above 0 and at most 1")
     rng = splits.generator(seed, "example")
-    word_shares = _word_shares()
+    # By Zipf's law each topic takes 45 % of its words from its own.
+    common, own = len(SHARED), len(OWN[0])
+    zipf = 1 / (np.arange(common) + 10.0)
+    word_shares = np.zeros((len(TOPICS), common + own * len(TOPICS)))  # [C, F]
+    word_shares[:, :common] = 0.55 * zipf / zipf.sum()
+    for number, row in enumerate(word_shares):
+        first = common + own * number
+        row[first : first + own] = 0.45 * (zipf[:own] / zipf[:own].sum())
     shares = block_model.class_shares(len(TOPICS), 3.0, rng)
-    graph = clean(
-        block_model.dcsbm(
-            num_nodes=num_nodes, shares=shares, topics=word_shares, rng=rng, avg_degree=6.0
-        ),
-        "example",
+    made = block_model.dcsbm(
+        num_nodes=num_nodes, shares=shares, topics=word_shares, rng=rng, avg_degree=6.0
     )
-    words = np.array(WORDS)
+    graph, words = clean(made, "example"), np.array(sum(OWN, SHARED))
     topic, year = graph.y.numpy(), rng.randint(1990, 2025, num_nodes)
     shown = (rng.random_sample(num_nodes) < labelled) & (topic < len(TOPICS) - UNLABELLED)
     for number in range(len(TOPICS) - UNLABELLED):
@@ -83,14 +78,3 @@ def write(
             "answers": {"id": ids, "topic": answers},
         }.items():
             pandas.DataFrame(columns).to_csv(folder / f"{name}.csv", index=False)
-
-
-def _word_shares() -> np.ndarray:
-    """How often each topic uses each word, ``[C, F]``: by Zipf's law, 45 % of its own words."""
-    zipf = 1 / (np.arange(SHARED_WORDS) + 10.0)
-    shares = np.zeros((len(TOPICS), SHARED_WORDS + TOPIC_WORDS * len(TOPICS)))
-    shares[:, :SHARED_WORDS] = 0.55 * zipf / zipf.sum()
-    for topic, row in enumerate(shares):
-        first = SHARED_WORDS + TOPIC_WORDS * topic
-        row[first : first + TOPIC_WORDS] = 0.45 * (zipf[:TOPIC_WORDS] / zipf[:TOPIC_WORDS].sum())
-    return shares
