@@ -437,23 +437,3 @@ def test_a_later_table_that_drifts_is_told_with_counts(tmp_path, capsys):
         assert make(tmp_path, nodes, tmp_path / "links.csv", "--like", tmp_path / "base")[0] == 0
         output = capsys.readouterr().out
         assert told in output and (told or "category of" not in output), output
-
-
-# Nothing is written that the next command refuses.
-
-
-@pytest.mark.parametrize(
-    "labels, split, told",
-    [
-        ([team if i % 8 == 0 else "" for i, team in enumerate(TEAMS)], "", "cannot be used"),
-        (TEAMS, "", "next: graphgym-srnc run"),
-        (TEAMS, "train", "cannot be used"),
-        ([""] + TEAMS[1:], "train", "1 of its nodes have no label"),
-    ],
-)
-def test_the_proposed_command_works(labels, split, told, tmp_path, capsys):
-    status, out = make_links(tmp_path, LINES, label=labels, split=[split] * V)
-    output = capsys.readouterr().out
-    assert status == 0 and told in output, output
-    if "next:" in output:
-        assert main(["data", "show", "--cfg", "own", "dataset.name", str(out)]) == 0

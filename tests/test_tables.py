@@ -495,17 +495,3 @@ def test_a_sheet_of_a_workbook_is_chosen_by_its_name(tmp_path, capsys):
     assert len(table_of(out / "edges.csv")["from"]) == len(EDGES)
     assert run("make", f"{book}#Node", f"{book}#Links", *words, "--overwrite") == 2
     assert "no sheet 'Node'. Its sheets are Nodes, Read me and Links" in capsys.readouterr().err
-
-
-def test_large_graphs_of_ones_own_are_learnt_from_batches(files, tmp_path, gym, monkeypatch):
-    from graphgym_srnc.gym import prepare
-
-    monkeypatch.setattr(prepare, "BATCH", 64)
-    place = str(tmp_path / "graph")
-    assert run("make", *files, "--text", "title", "--out", place) == 0
-    for large, words, chosen in ((8, "", 64), (9, "", 0), (8, "srnc_plus.batch_size 9", 9)):
-        monkeypatch.setattr(prepare, "LARGE", large)
-        overrides = ["dataset.name", place, *words.split()]
-        cfg = gym.load_config("own", overrides)
-        told = prepare.choose_batches(cfg, overrides)
-        assert cfg[cfg.train.mode].batch_size == chosen and bool(told) == (chosen == 64)

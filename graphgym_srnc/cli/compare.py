@@ -34,8 +34,8 @@ def main(args: argparse.Namespace) -> None:
     if args.figure:
         ranking = table.rankings.get(table.metrics[0])
         if ranking is None or len(ranking.ranks) < 3:
-            found = "a critical-difference diagram needs three rows with common splits and seeds"
-            raise InputError.plain("--figure", found)
+            few = "a critical-difference diagram needs three rows with common splits and seeds"
+            raise InputError.plain("--figure", few)
         title = f"{name(table.metrics[0])} on {table.split}, {ranking.blocks} splits"
         figure = critical_difference_figure(ranking.ranks, ranking.difference, title)
         with arguments.writing("--figure", args.figure):
