@@ -210,15 +210,6 @@ def test_no_output_replaces_results_or_other_files(home, monkeypatch, capsys, wo
         Path("g/words.txt").unlink()
 
 
-@pytest.mark.parametrize("folder", ["results/e/0", "results/e", "results/e/agg", "g"])
-def test_figures_are_not_drawn_into_results(home, monkeypatch, capsys, folder):
-    monkeypatch.chdir(home)
-    before = contents(home)
-    assert main(["discover", "results/e", "--figures", folder, "--overwrite"]) == 2
-    assert capsys.readouterr().err.startswith("error: --figures: ")
-    assert contents(home) == before
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_a_saved_model_and_its_card_replace_no_results(home, tmp_path):
     from graphgym_srnc import ERM

@@ -113,24 +113,6 @@ def check_inputs(outs: Mapping[str, str | None], inputs: Iterable[str | None]) -
             raise InputError.plain(option, message, "Name another file")
 
 
-def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
-    """Check, before any work, that a folder for new files replaces nothing by accident.
-
-    Raises:
-        InputError: names the option.
-    """
-    path = Path(folder or os.curdir).absolute()
-    if not (path.is_dir() or not path.exists() and path.parent.is_dir()):
-        problem = "cannot be made. Name a new folder in one that exists"
-    elif folder and path.is_dir() and store.is_part(path.resolve()):
-        problem = "belongs to results or a graph. Name another folder"
-    elif folder and path.is_dir() and any(path.iterdir()) and not overwrite:
-        problem = "is not empty. Name another folder, or add --overwrite to replace files"
-    else:
-        return
-    raise InputError.plain(option, f"the folder {folder!r} {problem}")
-
-
 @contextlib.contextmanager
 def writing(option: str, path: str | Path) -> Iterator[None]:
     """Report an error of the system as an error of the option that names the path.

@@ -182,7 +182,6 @@ run RUN  use the model in this folder of an open-set run, or of an experiment (i
 --csv FILE  also write the table of clusters
 --nodes FILE  also write a table of all nodes, .csv or .parquet
 --before FILE  keep the cluster names of FILE, an earlier table of --nodes
---figures FOLDER  also write the figures as PNG
 --labels-out FOLDER  write the graph with the named clusters as classes
 --clusters K=0  set the number of clusters, known classes included; 0 = the most stable number
 --top N=10  show N words and N nodes per cluster
