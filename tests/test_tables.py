@@ -22,7 +22,7 @@ import pandas
 import pytest
 import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
-from torch_geometric.data import HeteroData
+from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import build_parser, main
@@ -213,6 +213,19 @@ def test_a_bad_file_is_one_line_and_leaves_nothing(case, tmp_path, capsys):
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and told in error
     assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.csv", "nodes.csv"]
+
+
+def test_inputs_that_are_no_tables(tmp_path, capsys):
+    torch.save(HeteroData({"paper": {"x": torch.ones(2, 1)}}), tmp_path / "hetero.pt")
+    torch.save(Data(x=torch.ones(2, 1)), tmp_path / "data.pt")
+    for name, told in {
+        "": "is not a graph",
+        "hetero.pt": "AddMetaPaths",
+        "data.pt": "Set file.path to",
+    }.items():
+        assert run("make", tmp_path / name, "--out", tmp_path / "made") == 2
+        error = capsys.readouterr().err
+        assert told in error and error.count("\n") == 1 and not (tmp_path / "made").exists()
 
 
 # What a folder may replace.

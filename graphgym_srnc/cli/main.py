@@ -109,7 +109,7 @@ def _take_signals(received: list[int]) -> None:
 def _flush() -> None:
     """Write what is left; if that fails, Python shall not try again at its end."""
     try:
-        sys.stdout.flush()
+        print(end="", flush=True)
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
