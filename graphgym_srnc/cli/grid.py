@@ -67,8 +67,8 @@ def main(args: argparse.Namespace) -> int:
         for cell in cells:
             changed = difference(base_cfg, cell.cfg).items()
             changes = ", ".join(f"{key} {new}" for key, (_, new) in changed) or "the base config"
-            name, runs = cell.experiment.name, f"{seeds(cell.seeds)}, {len(cell.missing)} to run"
-            print(f"{name}: {changes}; {runs}")
+            name, left = cell.experiment.name, len(cell.missing)
+            print(f"{name}: {changes}; {seeds(cell.seeds)}, {left} to run")
         return 0
 
     tensorboard = not args.no_tensorboard
@@ -87,8 +87,8 @@ def main(args: argparse.Namespace) -> int:
     finally:
         finished = execute.aggregate(cells, tensorboard)
     if finished:
-        runs = collect([out_dir], records=False).runs
-        render.show_comparison(compare.table(runs), sys.stdout)
+        found = collect([out_dir], records=False)
+        render.show_comparison(compare.table(found.runs), sys.stdout)
         commands = "graphgym-srnc compare", "graphgym-srnc report", "tensorboard --logdir"
         print("more: " + "; ".join(f"{command} {out_dir}" for command in commands))
     if failures:
