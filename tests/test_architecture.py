@@ -162,7 +162,7 @@ def test_the_command_line_imports_nothing_slow():
         "io/settings",
         "methods/__init__",
         "shifts/__init__",
-        *(f"cli/{name}" for name in ("main", "parser", "arguments", "data", "make")),
+        *(f"cli/{name}" for name in ("main", "parser", "arguments", "data")),
     )
     for path in (PACKAGE / f"{name}.py" for name in light):
         assert not {name.split(".")[0] for name in imports(path, top_level=True)} & SLOW, path

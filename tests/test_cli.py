@@ -139,14 +139,15 @@ def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys):
         ("--name ../up", "name"),
         ("seed 4294967295 --repeat 2", "seed"),
         ("synthetic.num_unseen 6", "num_unseen"),
+        ("dataset.format file dataset.name nowhere", "dataset.name: 'nowhere' does not exist"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, words, key):
     out = str(tmp_path / "deep" / "results")
     assert main([*NAMED, "--out-dir", out, *ERM, *words.split()]) == 2
-    err = capsys.readouterr().err
+    out, err = capsys.readouterr()
     assert err.count("\n") == 1 and err.startswith("error: ") and key in err
-    assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.iterdir()) and (not out or key == "num_unseen")
 
 
 def test_two_commands_at_one_name(tmp_path, capsys, monkeypatch):
@@ -220,16 +221,17 @@ def test_an_unwritable_place_is_told_before_any_work(tmp_path, capsys, monkeypat
 
 
 def test_unknown_options_and_stray_words_are_refused(capsys):
-    for words in (
-        ["run", "--no-such"],
-        ["run", "--rep", "3"],
-        ["options", "train", "stray"],
-        [],
+    for words, told in (
+        ("run --no-such", "unrecognized arguments: --no-such"),
+        ("run --repat 3", "Did you mean --repeat?"),
+        ("runn", "Did you mean run?"),
+        ("data mak", "Did you mean make?"),
+        ("options train stray", "unrecognized arguments: stray"),
+        ("", "required"),
     ):
         with pytest.raises(SystemExit) as stop:
-            main(words)
-        assert stop.value.code == 2
-    assert "unrecognized arguments: --no-such" in capsys.readouterr().err
+            main(words.split())
+        assert stop.value.code == 2 and told in capsys.readouterr().err
     assert main(["run", "--resume", "--overwrite"]) == 2
     assert capsys.readouterr().err.startswith("error: --resume")
 
@@ -362,19 +364,16 @@ def test_progress_never_goes_back(monkeypatch, capsys):
                     list(steps)
                 display.episode(number, 2, "validation 90.0 %")
             display.finish("done")
-        assert display.times.startswith("time: ")
     told = capsys.readouterr().out
     assert "run 1 of 2, seed 7: reading data, 0 % in 0 s\n" in told
     assert "run 1 of 2, seed 7: pre-training, step 1 of 2" in told
-    assert "run 2 of 2, seed 8: episode 1 of 2 done, step 18 of 18, validation 90.0 %" in told
+    assert "run 2 of 2, seed 8: episode 1 of 2 done, validation 90.0 %, step 4 of 4" in told
     shares = [*map(int, re.findall(r"(\d+) % in", told))]
     assert not [
         line for line in told.splitlines() if "seed 7: pre-training" in line and " left" in line
     ]
     assert "seed 7: episode 0 of 2 done" in told and " left" in told
     assert shares == sorted(shares) and shares[0] == 0 and 50 in shares and shares[-1] > 80
-    counts = [*map(int, re.findall(r"seed 7.*step (\d+)", told))]
-    assert counts == sorted(counts) and counts[-1] == 18
 
 
 def test_a_terminal_gets_lines_of_80_columns():

@@ -337,7 +337,7 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     (run / "words.txt").write_text("".join(f"word{i}\n" for i in range(100)))
     words = (
         "discover results/one --texts texts.txt --words words.txt --clusters 5 --evaluate"
-        " --out page.html --csv table.csv --figures pictures --labels-out labels"
+        " --out page.html --csv table.csv --labels-out labels"
         " --nodes-per-class 6 --name"
     )
     assert main([*words.split(), "1=new things"]) == 0
@@ -351,7 +351,6 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     assert all(text in out for text in (*shown, "word", NASTY)) and "Warning" not in err
     html = (run / "page.html").read_text()
     assert "word" in html and "new things" in html
-    assert {path.name for path in (run / "pictures").iterdir()} == {"map.png", "evidence.png"}
     assert len(list(csv.reader((run / "table.csv").open()))) == 3
     task = shifts.find("file")(path=str(run / "labels"))
     assert "new things" in task.class_names and task.num_known == 4 and task.open_set
@@ -400,7 +399,6 @@ def test_bad_input_in_one_line(run, capsys, monkeypatch, unchanged_globals):
         ("results/one --out nowhere/page.html", "--out"),
         ("results/one --top 0", "--top"),
         ("results/one --name 99=a --labels-out new", "--name"),
-        ("results/one --figures words.txt", "--figures"),
     ):
         assert main(["discover", *words.split()]) == 2
         error = capsys.readouterr().err

@@ -83,13 +83,14 @@ def test_names_of_strangers_steer_nothing(tmp_path, unchanged_globals, monkeypat
     ).split()
     data = ("dataset.format", "file", "dataset.name", "graph", *sizes)
     assert main(["run", "--name", "=<b>", "--out-dir", "out", *data]) == 2
+    out = "out{{7*7}}"
     for words in (
-        ["run", "--no-figures", "--no-tensorboard", "--name", "=b", "--out-dir", "out", *data],
-        ["compare", "out", "--out", "a.tex"],
-        ["compare", "out", "--out", "a.csv"],
-        ["compare", "out", "--out", "a.md"],
-        ["report", "out", "--out", "a.html"],
-        ["predict", "out/=b", "--out", "predicted.csv", "--probabilities"],
+        ["run", "--no-figures", "--no-tensorboard", "--name", "=b", "--out-dir", out, *data],
+        ["compare", out, "--out", "a.tex"],
+        ["compare", out, "--out", "a.csv"],
+        ["compare", out, "--out", "a.md"],
+        ["report", out, "--out", "a.html"],
+        ["predict", f"{out}/=b", "--out", "predicted.csv", "--probabilities"],
         ["data", "show", *data],
     ):
         assert main(words) == 0

@@ -256,14 +256,12 @@ def test_formulas_are_disarmed(text, safe):
 def test_a_join_on_id_finds_all_rows(home, monkeypatch, capsys):
     monkeypatch.chdir(home)
     words = ["discover", "results/e", "--clusters", "4", "--name", "1=new", "--nodes", "ids.csv"]
-    for raw in (["--raw"], []):
-        assert main(["predict", "results/e", "--out", "ids.csv", "--overwrite", *raw]) == 0
-        ids = [row["id"] for row in rows("ids.csv")]
-        kept = [id for id in IDS if raw or id[0] != "=" and "|" not in id]
-        assert [id for id in ids if id in IDS] == kept
-        assert [id.replace("'", "") for id in ids] == IDS
-        told = re.findall(r"(\d+) cells would be formulas.*--raw", capsys.readouterr().err)
-        assert told == ([] if raw else [str(sum(id not in IDS for id in ids))])
+    assert main(["predict", "results/e", "--out", "ids.csv", "--overwrite"]) == 0
+    ids = [row["id"] for row in rows("ids.csv")]
+    assert [id for id in ids if id in IDS] == [id for id in IDS if id[0] != "=" and "|" not in id]
+    assert [id.replace("'", "") for id in ids] == IDS
+    told = re.findall(r"(\d+) cells would be formulas", capsys.readouterr().err)
+    assert told == [str(sum(id not in IDS for id in ids))]
     # The table of discover is read again, though its ids were changed.
     assert main([*words, "--overwrite"]) == 0
     first = rows("ids.csv")
@@ -280,7 +278,6 @@ QUICK = (
     ["run", "--name", "t", "--overwrite", *FAST],
 )
 SHELLS = {
-    "closed": '"$@" <&- >&- 2>&-',
     "full disk": '"$@" >/dev/full',
     "no reader": 'set -o pipefail; "$@" | true',
     "ascii": 'LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 PYTHONIOENCODING=ascii "$@"',

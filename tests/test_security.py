@@ -44,8 +44,7 @@ CLAIMS = {
     "trust::test_processed_files_in_the_data_folder_are_not_read",
     "can switch this protection off": "trust::test_a_config_cannot_loosen_trust "
     "trust::test_a_stored_run_cannot_loosen_trust",
-    "are read as tensors, arrays": "bad_input_data::test_pickled_code_is_never_run "
-    "hetero::test_a_pt_file_that_contains_something_else",
+    "are read as tensors, arrays": "bad_input_data::test_pickled_code_is_never_run",
     "are safetensors files": "model::test_other_values_are_refused model::test_a_pickle_is_refused "
     "checkpoint::test_damaged_files_are_not_used "
     "security::test_a_pickled_estimator_is_refused",

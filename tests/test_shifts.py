@@ -287,7 +287,14 @@ def test_describe_counts_and_warns(tmp_path, capsys):
     for part in (f"8 {nodes} edge", f"2 {nodes} label", "1 self-loops", "1 repeated", "only 0 %"):
         assert part in text
     show_shift(summary)
-    assert "unseen 2" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    for part in (
+        "unseen 2",
+        "\n1 self-loops",
+        "\n1 repeated",
+        "\nwarning: source: only 0 % of edges",
+    ):
+        assert part in told
 
 
 # ---- localized ----

@@ -18,17 +18,19 @@ import networkx
 import numpy as np
 import pandas
 import pytest
+import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
+from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import build_parser, main
+from graphgym_srnc.cli.make import make_graph
 from graphgym_srnc.data import files as data_files
 from graphgym_srnc.data import folder, read
 from graphgym_srnc.data import names as _names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums
 from graphgym_srnc.own import example
-from graphgym_srnc.own.tables import homogeneous
 
 TITLES = ['Graph networks, "quoted"', "Graph mining and networks", "<b>Query</b> plans & graphs"]
 TITLES += ["Query plans\nin two lines", "Größe der Graphen", "plans", "networks", ""]
@@ -109,7 +111,7 @@ def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_pa
     array = np.random.default_rng(0).normal(size=(8, 3))
     np.save(tmp_path / "own.npy", array)
     chosen = {"numbers": ["size", "year"], "categories": ["land"]}
-    made, told = homogeneous.make_graph(*split_free, embeddings=tmp_path / "own.npy", **chosen)
+    made, told = make_graph(*split_free, embeddings=str(tmp_path / "own.npy"), **chosen)
     size = np.array([1, 2.5, np.nan, -4, 100, 0, 3, 3])
     size = np.nan_to_num((size - np.nanmean(size)) / np.nanstd(size))
     year = (np.arange(8) - 3.5) / np.std(np.arange(8))
@@ -120,7 +122,7 @@ def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_pa
     assert made.words[:5] == ["size", "year", "land=<i>", "land=DE", "land=FR"]
     assert made.words[5:] == ["embedding 0", "embedding 1", "embedding 2"]
     assert "label: 1 cell read as no label: '-1'" in told
-    everything, _ = homogeneous.make_graph(*split_free, numbers=["*"])
+    everything, _ = make_graph(*split_free, numbers=["*"])
     assert everything.words == ["size", "year"]
     np.testing.assert_allclose(everything.features.toarray(), blocks[0], atol=1e-12)
 
@@ -146,7 +148,7 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
 
 
 def test_spectral_features_are_eigenvectors(split_free):
-    made, _ = homogeneous.make_graph(*split_free, spectral=3)
+    made, _ = make_graph(*split_free, spectral=3)
     adjacency = networkx.to_numpy_array(networkx.Graph(EDGES), nodelist=IDS[:7])
     degree = adjacency.sum(1)
     normalised = adjacency / np.sqrt(degree[:, None] * degree)
@@ -154,7 +156,7 @@ def test_spectral_features_are_eigenvectors(split_free):
     assert (x[7] == 0).all() and x[:7].T @ x[:7] == pytest.approx(np.eye(3), abs=1e-8)
     expected = x[:7] * np.linalg.eigvalsh(normalised)[:-4:-1]
     np.testing.assert_allclose(normalised @ x[:7], expected, atol=1e-8)
-    assert (homogeneous.make_graph(*split_free, spectral=3)[0].features != made.features).nnz == 0
+    assert (make_graph(*split_free, spectral=3)[0].features != made.features).nnz == 0
 
 
 BAD = """
@@ -168,7 +170,6 @@ BAD = """
 --text title --like nowhere          | --like: nowhere is not a folder with a recipe of data make
 --spectral 99                        | --spectral
 --text title --max-words 0           | --max-words
---text title --node paper            | --node: it has no effect with a node table
 --text title --ends a b              | edges.csv
 """
 
@@ -213,6 +214,19 @@ def test_a_bad_file_is_one_line_and_leaves_nothing(case, tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.csv", "nodes.csv"]
 
 
+def test_inputs_that_are_no_tables(tmp_path, capsys):
+    torch.save(HeteroData({"paper": {"x": torch.ones(2, 1)}}), tmp_path / "hetero.pt")
+    torch.save(Data(x=torch.ones(2, 1)), tmp_path / "data.pt")
+    for name, told in {
+        "": "is not a graph",
+        "hetero.pt": "AddMetaPaths",
+        "data.pt": "Set file.path to",
+    }.items():
+        assert run("make", tmp_path / name, "--out", tmp_path / "made") == 2
+        error = capsys.readouterr().err
+        assert told in error and error.count("\n") == 1 and not (tmp_path / "made").exists()
+
+
 # What a folder may replace.
 
 
@@ -231,7 +245,7 @@ def test_what_is_there_is_replaced_only_on_demand(files, tmp_path, capsys):
     words = ("make", *files, "--numbers", "size", "--out", out)
     assert run(*words) == 2 and "--overwrite" in capsys.readouterr().err
     with pytest.raises(TypeError):  # a write that fails
-        made, _ = homogeneous.make_graph(*files, numbers=["size"])
+        made, _ = make_graph(*files, numbers=["size"])
         folder.write(made._replace(recipe={"no": object()}), out, True)
     assert contents(out) == before and not list(tmp_path.glob(".*"))
     assert run(*words, "--overwrite") == 0
@@ -317,8 +331,8 @@ def killed(number: int, replace: Callable) -> bool:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_killed_replacement_leaves_the_old_folder_or_the_new_one(files, tmp_path):
     out, start = tmp_path / "graph", tmp_path / "start"
-    old, _ = homogeneous.make_graph(*files, numbers=["size"])
-    new, _ = homogeneous.make_graph(*files, text=["title"])
+    old, _ = make_graph(*files, numbers=["size"])
+    new, _ = make_graph(*files, text=["title"])
     folder.write(new, out, False)
     after = contents(out)
     folder.write(old, out, True)
@@ -358,8 +372,16 @@ def test_the_page_of_the_manual_does_what_it_says(tmp_path, monkeypatch):
     for name, copy in (("nodes.csv", "new.csv"), ("edges.csv", "links.csv")):
         for target in (name, copy):
             shutil.copy(tmp_path / "demo" / name, tmp_path / target)
-    (hetero,) = re.findall(r"^```python\n([^`]*HeteroData.*?)^```$", page, re.M | re.S)
-    exec(hetero, {})
+    data = HeteroData()
+    data["paper"].x, data["paper"].y = torch.rand(6, 4), torch.tensor([0, 1, -1, 0, 1, -1])
+    data["author"].num_nodes = 3
+    ends = torch.tensor([[0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 3, 4]])
+    data["author", "writes", "paper"].edge_index = ends
+    (metapaths,) = re.findall(r"^```python\n([^`]*AddMetaPaths.*?)^```$", page, re.M | re.S)
+    exec(metapaths, {"torch": torch, "hetero": data})
+    made = data_files.as_data(data_files.load(tmp_path / "papers.pt")[0], "papers.pt")
+    assert made.edge_index.T.tolist() == [[0, 1], [1, 0], [1, 2], [2, 1], [3, 4], [4, 3]]
+    assert made.y.tolist() == [0, 1, -1, 0, 1, -1]
     blocks = re.findall(r"^```(?:bash|console)\n(.*?)^```$", page.replace("\\\n", " "), re.M | re.S)
     lines = [line.partition("#")[0] for block in blocks for line in block.splitlines()]
     for command in (shlex.split(line)[1:] for line in lines):
@@ -403,7 +425,7 @@ def test_what_a_person_would_correct_is_corrected_and_told(messy, tmp_path, caps
     sizes = {"labels_per_class": 1, "num_val": 2, "num_test": 2}
     task = shifts.find("file")(path=str(tmp_path / "graph"), **sizes)
     assert task.class_names == ("art", "law") and task.target.num_nodes == 20
-    made, _ = homogeneous.make_graph(*messy, numbers=["price"])
+    made, _ = make_graph(*messy, numbers=["price"])
     values = np.array([19.99, np.nan, 7, 1234.5] * 5)
     expected = np.nan_to_num((values - np.nanmean(values)) / np.nanstd(values))
     np.testing.assert_allclose(made.features.toarray()[:, 0], expected)
@@ -412,19 +434,19 @@ def test_what_a_person_would_correct_is_corrected_and_told(messy, tmp_path, caps
 def test_all_that_is_wrong_is_told_at_once(messy, tmp_path, capsys):
     for file, line in zip(messy, ("07,another text,1,art\n", "1,07,99\n")):
         file.write_text(file.read_text() + line)
-    words = ("make", *messy, "--out")
-    assert run(*words, tmp_path / "graph", "--text", "titel", "--numbers", "title") == 2
-    told = capsys.readouterr().err
-    for text in ("id '07' occurs", "table: '99'", "'titel'", "--numbers title"):
-        assert text in told, text
-    assert told.count("\n") == told.count("error: ") == 4 and not (tmp_path / "graph").exists()
+    chosen = ("--text", "titel", "--numbers", "title", "--out", tmp_path / "graph")
+    assert run("make", *messy, *chosen) == 2
+    told = capsys.readouterr().err.splitlines()
+    expected = ("'titel'", "--numbers title", "id '07' occurs", "table: '99'")
+    assert len(told) == 4 and all(map(str.__contains__, told, expected)), told
+    assert all(line.startswith("error: ") for line in told) and not (tmp_path / "graph").exists()
 
 
 def test_similar_classes_are_told(messy):
     header, *rows = rows_of(messy[0])
     rows[0][3] = "Art"
     write(messy[0], header, rows)
-    _, told = homogeneous.make_graph(*messy, text=["title"])
+    _, told = make_graph(*messy, text=["title"])
     assert any("'Art' and 'art'" in note for note in told)
 
 

@@ -61,7 +61,8 @@ def add_options(group: argparse._ActionsContainer, text: str) -> None:
         else:
             settings["metavar"] = metavar
         if default:
-            value = _typed(default)
+            number = float if "." in default else int if default.isdigit() else str
+            value = number(default)
             settings |= {"default": [value] if nargs else value, "type": type(value)}
             settings["help"] += f" (default: {default.removesuffix('.0')})"
         if nargs == "!":
@@ -75,29 +76,15 @@ def add_options(group: argparse._ActionsContainer, text: str) -> None:
         group.add_argument(name.replace("[no-]", ""), **settings)
 
 
-def _typed(text: str) -> int | float | str:
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(text)
-    return text
-
-
 def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence[str] = ()) -> None:
-    """Check, before any work, that an output file can be written and replaces nothing by accident.
-
-    Args:
-        option: option that names the file.
-        file: the file, or None.
-        overwrite: whether an existing file may be replaced.
-        suffixes: allowed suffixes; empty = any.
+    """Check, before any work, that a file can be written and replaces nothing by accident.
 
     Raises:
         InputError: names the option.
     """
     if file is None:
         return
-    path = Path(os.path.abspath(file))
-    problem, hint = "", "Name another file; --overwrite does not replace this one"
+    path, hint = Path(os.path.abspath(file)), "Name another file"
     if suffixes and path.suffix.lower() not in suffixes:
         problem, hint = "has the wrong file type", f"Use the suffix {' or '.join(suffixes)}"
     elif not file or path.is_dir() or not os.access(path.parent, os.W_OK):
@@ -108,8 +95,9 @@ def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence
         problem = "belongs to results or a graph"
     elif path.exists() and not overwrite:
         problem, hint = "exists", "Name another file, or add --overwrite to replace it"
-    if problem:
-        raise InputError.plain(option, f"{file!r} {problem}", hint)
+    else:
+        return
+    raise InputError.plain(option, f"{file!r} {problem}", hint)
 
 
 def check_inputs(outs: Mapping[str, str | None], inputs: Iterable[str | None]) -> None:
@@ -125,26 +113,6 @@ def check_inputs(outs: Mapping[str, str | None], inputs: Iterable[str | None]) -
             raise InputError.plain(option, message, "Name another file")
 
 
-def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
-    """Check, before any work, that a folder for new files replaces nothing by accident.
-
-    Raises:
-        InputError: names the option.
-    """
-    if folder is None:
-        return
-    path = Path(folder).absolute()
-    if not (path.is_dir() or not path.exists() and path.parent.is_dir()):
-        problem, hint = "cannot be made", "Name a folder, or a new one in a folder that exists"
-    elif path.is_dir() and records.is_part(path.resolve()):
-        problem, hint = "belongs to results or a graph", "Name another folder"
-    elif path.is_dir() and any(path.iterdir()) and not overwrite:
-        problem, hint = "is not empty", "Name another folder, or add --overwrite to replace files"
-    else:
-        return
-    raise InputError.plain(option, f"the folder {folder!r} {problem}", hint)
-
-
 @contextlib.contextmanager
 def writing(option: str, path: str | Path) -> Iterator[None]:
     """Report an error of the system as an error of the option that names the path.
@@ -156,12 +124,6 @@ def writing(option: str, path: str | Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError.plain(option, f"{path} cannot be written ({error.strerror})") from error
-
-
-def check_present(args: argparse.Namespace) -> None:
-    """Refuse ``--resume`` beside ``--overwrite``."""
-    if args.resume and args.overwrite:
-        raise InputError.plain("--resume", "it cannot stand beside --overwrite", "Leave one out")
 
 
 def check_least(args: argparse.Namespace, **least: int) -> None:
@@ -176,11 +138,8 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
 
 
 def check_names(settings: config_files.Settings, words: Sequence[str]) -> None:
-    """Check the names of a method and a shift before slow imports.
-
-    Args:
-        settings: those of the config file.
-        words: keys and values of the command line.
+    """Check the names of a method and a shift, of a config file and the words after it, before
+    slow imports.
 
     Raises:
         InputError: a method or shift does not exist.
@@ -192,10 +151,7 @@ def check_names(settings: config_files.Settings, words: Sequence[str]) -> None:
 
 
 def check_finished(args: argparse.Namespace) -> None:
-    """Refuse to run finished runs again, before slow imports.
-
-    Args:
-        args: the arguments of ``run``.
+    """Refuse to run finished runs again by ``run``, before slow imports.
 
     Raises:
         InputError: some of the runs are finished, and no option says what to do with them.
@@ -233,11 +189,8 @@ def default_name(cfg_file: str | None, words: Sequence[str], shift: str) -> str:
     """Default name of a folder of results: the config, then the settings of data, shift and method
     on the command line, as in ``citation-srnc-plus-source=dblpv7-target=acmv9``.
 
-    Args:
-        cfg_file: as :func:`graphgym_srnc.gym.load_config` takes it; of a shipped config the folder
-            counts as well.
-        words: keys and values, alternately.
-        shift: the value of ``dataset.format``, whose block is that of the shift.
+    Of a shipped config the folder counts as well. ``words`` are keys and values, alternately, and
+    ``shift`` is the value of ``dataset.format``, whose block is that of the shift.
     """
     name = base_name(cfg_file)
     folder = config_files.find(cfg_file).resolve().parent if cfg_file else None

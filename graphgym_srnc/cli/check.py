@@ -12,12 +12,6 @@ from graphgym_srnc.core.text import clean, counted
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums, records, tensors
 
-KINDS = ("damaged", "unfinished")
-"""What may be wrong with a file or folder, see ``docs/reference/results-folder.md``."""
-
-Finding = tuple[Path, str, str]
-"""A file or a folder, which of ``KINDS`` it is, and why."""
-
 
 def main(args: argparse.Namespace) -> int:
     """Print a line for each finding, and a summary; 1 if anything is damaged.
@@ -33,15 +27,15 @@ def main(args: argparse.Namespace) -> int:
         kinds[kind] += 1
         print(clean(f"{kind}: {path} {reason}"))
     if not seen.total():
-        message = f"{args.folder} contains no experiment (<seed>/run.json) and no folder of data"
-        raise InputError.plain("DIR", f"{message} make")
+        found = f"{args.folder} contains no experiment (<seed>/run.json) and no graph folder"
+        raise InputError.plain("DIR", found)
     looked_at = ", ".join(counted(number, noun) for noun, number in seen.items())
-    print(f"{looked_at}: " + ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS))
+    print(f"{looked_at}: {kinds['damaged']} damaged, {kinds['unfinished']} unfinished")
     return int(kinds["damaged"] > 0)
 
 
-def _findings(root: str, seen: Counter[str]) -> Iterator[Finding]:
-    """All findings in and below a folder; ``seen`` counts what was looked at, by noun."""
+def _findings(root: str, seen: Counter[str]) -> Iterator[tuple[Path, str, str]]:
+    """Files and folders, whether damaged or unfinished, and why; ``seen`` counts what was read."""
     unlisted: list[OSError] = []
     experiments = set()
     for place, below, files in os.walk(root, onerror=unlisted.append):
@@ -61,11 +55,11 @@ def _findings(root: str, seen: Counter[str]) -> Iterator[Finding]:
     for home in sorted(experiments):
         seen["experiment"] += 1
         if not (home / checksums.FILE).exists():
-            reason = "has no checksums yet: its runs were stopped or are still running. --resume"
-            yield home, "unfinished", f"{reason} completes it"
+            reason = "has no checksums yet: its runs were stopped or are still running"
+            yield home, "unfinished", f"{reason}. --resume completes it"
 
 
-def _run(run: Path, files: Sequence[str]) -> Iterator[Finding]:
+def _run(run: Path, files: Sequence[str]) -> Iterator[tuple[Path, str, str]]:
     """What is wrong with a run, its checksums apart."""
     try:
         records.load_result(run)

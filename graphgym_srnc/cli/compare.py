@@ -23,8 +23,6 @@ def main(args: argparse.Namespace) -> None:
             cannot be written.
     """
     form = args.format or render.SUFFIXES.get(Path(args.out or "").suffix.lower(), "text")
-    if form not in render.FORMATS:
-        raise InputError("--format", form, ", ".join(render.FORMATS))
     arguments.check_out("--figure", args.figure, args.overwrite, (".png", ".pdf", ".svg"))
     arguments.check_out("--out", args.out, args.overwrite, tuple(render.SUFFIXES))
     found = collect(args.folders, records=False)
@@ -33,28 +31,22 @@ def main(args: argparse.Namespace) -> None:
     words = "metric split by columns select against test paper alpha intervals".split()
     table = compare.table(found.runs, *(getattr(args, word) for word in words))
     if args.figure:
-        _draw(table, args.figure)
+        ranking = table.rankings.get(table.metrics[0])
+        if ranking is None or len(ranking.ranks) < 3:
+            few = "a critical-difference diagram needs three rows with common splits and seeds"
+            raise InputError.plain("--figure", few)
+        title = f"{tables.name(table.metrics[0])} on {table.split}, {ranking.blocks} splits"
+        figure = critical_difference_figure(ranking.ranks, ranking.difference, title)
+        with arguments.writing("--figure", args.figure):
+            save(figure, Path(args.figure))
+        print(f"wrote {args.figure}")
     if form == "text" and not args.out:
         render.show(tables.grids(table), tables.remarks(table), sys.stdout)
         return
-    text = render.to_csv(table, args.raw) if form == "csv" else render.FORMATS[form](table)
+    text = render.FORMATS[form](table)
     if args.out:
         with arguments.writing("--out", args.out):
             write_text(Path(args.out), text)
         print(f"wrote {args.out}")
     else:
         print(text, end="")
-
-
-def _draw(table: compare.Table, file: str) -> None:
-    """Draw the critical-difference diagram of the first metric."""
-    metric = table.metrics[0]
-    ranking = table.rankings.get(metric)
-    if ranking is None or len(ranking.ranks) < 3:
-        message = "a critical-difference diagram needs three rows or more with common splits and"
-        raise InputError.plain("--figure", f"{message} seeds")
-    title = f"{tables.name(metric)} on {table.split}, {ranking.blocks} splits"
-    figure = critical_difference_figure(ranking.ranks, ranking.difference, title)
-    with arguments.writing("--figure", file):
-        save(figure, Path(file))
-    print(f"wrote {file}")

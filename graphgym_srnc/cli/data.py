@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import Any
-
-from graphgym_srnc.cli import arguments, make
 
 
 def main(args: argparse.Namespace) -> None:
-    """Run the action."""
+    """Run the action; its slow imports come first now."""
     if args.action == "list":
         list_data(args.root or "")
     elif args.action == "show":
-        show(args.cfg, args.overrides, args.out, args.overwrite)
+        from graphgym_srnc.data.describe import describe
+        from graphgym_srnc.gym import build_task, load_config
+        from graphgym_srnc.report.summary import show_shift
+
+        show_shift(describe(build_task(load_config(args.settings, args.overrides))))
     else:
-        {"make": make.make, "example": make.example}[args.action](args)
+        from graphgym_srnc.cli import make
+
+        {"make": make.make, "example": make.write_example}[args.action](args)
 
 
 def list_data(root: str) -> None:
@@ -27,13 +29,10 @@ def list_data(root: str) -> None:
     from graphgym_srnc.shifts import names
 
     places = {name: (resolve(name)[0], raw_folder(*resolve(name))) for name in known_names()}
-    places |= {
-        f"cross_graph: {name}": ("citation", f"{name}.mat")
-        for name in ("acmv9", "citationv1", "dblpv7")
-    }
-    places |= {
-        f"ocnnc: {name}": ("ocnnc", f"{name}.mat") for name in ("citation-v1", "dblp-v4", "acm-v8")
-    }
+    for name in ("acmv9", "citationv1", "dblpv7"):
+        places[f"cross_graph: {name}"] = "citation", f"{name}.mat"
+    for name in ("citation-v1", "dblp-v4", "acm-v8"):
+        places[f"ocnnc: {name}"] = "ocnnc", f"{name}.mat"
     rows = [("dataset.name", "here", "raw files")]
     for name, (family, place) in places.items():
         path = folder_of(family, root) / place
@@ -47,47 +46,4 @@ def list_data(root: str) -> None:
         f"dataset.format is one of {', '.join(names())}.\n"
         "synthetic, and temporal with dataset.name arxiv_like, need no files. file reads your "
         "own graph, and\ncross_graph any two of your own graphs."
-    )
-
-
-def show(cfg: str | None, overrides: list[str], out: str | None, overwrite: bool = False) -> None:
-    """Print the shift that a config describes, and write it to the page or picture ``out``.
-
-    Raises:
-        InputError: a bad config, bad data, or a file that cannot be written.
-    """
-    from graphgym_srnc.data.describe import describe
-    from graphgym_srnc.gym import build_task, load_config
-    from graphgym_srnc.io.atomic import write_text
-    from graphgym_srnc.plots import charts, style
-    from graphgym_srnc.report.summary import show_shift
-
-    arguments.check_out("--out", out, overwrite, (".html", ".png", ".pdf", ".svg"))
-    summary = describe(build_task(load_config(cfg, overrides)))
-    show_shift(summary)
-    if out:
-        with arguments.writing("--out", out):
-            if out.lower().endswith(".html"):
-                write_text(Path(out), _page(summary))
-            else:
-                style.save(charts.shift_figure(summary), Path(out))
-        print(f"wrote {out}")
-
-
-def _page(summary: dict[str, Any]) -> str:
-    """The result of ``describe`` as HTML, with bars on the scale of the largest class."""
-    from graphgym_srnc import own
-    from graphgym_srnc.report.html import fill
-
-    labels, graphs = summary["labels"], summary["graphs"]
-    sides = ("source", "target")
-    return fill(
-        Path(own.__file__).with_name("shift.html"),
-        title=f"Data of {summary['name']}",
-        largest={side: max(1, *(count[side] for count in labels.values())) for side in sides},
-        facts=[*next(iter(graphs.values()))],
-        labels=labels,
-        graphs=graphs,
-        splits=summary["splits"],
-        warnings=summary["warnings"],
     )

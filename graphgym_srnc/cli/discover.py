@@ -32,7 +32,6 @@ def main(args: argparse.Namespace) -> None:
     with RunProgress(1, sys.stderr) as progress:
         progress.name = "discover"
         _discover(args, outs, progress.doing)
-        tell(progress.times, sys.stderr)
 
 
 def _discover(
@@ -106,7 +105,7 @@ def _discover(
         named = [f"--name={new.number}={new.name or 'NAME'}" for new in found.new]
         commands["merge"] = shlex.join(words)
         commands["naming"] = shlex.join([*words, *named, "--labels-out", "NEXT"])
-    drawn = page.pictures(found, curves) if args.out or args.figures else {}
+    drawn = page.pictures(found, curves) if args.out else {}
     if args.out:
         data = Path(args.graph).name if task is None else task.name.removeprefix("file/")
         spoken = [row.words if names.words else [] for row in rows if row.cluster.number]
@@ -122,13 +121,11 @@ def _discover(
             warning,
         )
         write(Path(args.out), "--out", html.encode())
-    for name, png in drawn.items() if args.figures else ():
-        write(Path(args.figures) / f"{name}.png", "--figures", png)
     begin("writing tables", 1.0)
     if args.csv:
-        write(Path(args.csv), "--csv", table.to_csv(rows, args.raw).encode())
+        write(Path(args.csv), "--csv", table.to_csv(rows).encode())
     if args.nodes:
-        content = predictions.encode(args.nodes, table.of_nodes(found, names), args.raw)
+        content = predictions.encode(args.nodes, table.of_nodes(found, names))
         write(Path(args.nodes), "--nodes", content)
     if "naming" in commands and not args.labels_out:
         print(f"next, after you name the clusters: {commands['naming']}")
@@ -140,7 +137,6 @@ def _check(args: argparse.Namespace) -> dict[str, str | None]:
     arguments.check_out("--out", args.out, args.overwrite, (".html",))
     arguments.check_out("--csv", args.csv, args.overwrite, (".csv",))
     check_table("--nodes", args.nodes, args.overwrite)
-    arguments.check_folder("--figures", args.figures, args.overwrite)
     if args.labels_out:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out")
     outs = {"--out": args.out, "--csv": args.csv, "--nodes": args.nodes}

@@ -7,7 +7,7 @@ import contextlib
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Iterator, Sequence
+from typing import Iterator
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import environment
@@ -22,9 +22,6 @@ from graphgym_srnc.report.frame import collect
 from graphgym_srnc.sweep import local, runs, space, worker
 from graphgym_srnc.sweep.jobs import Executor, Limits
 
-if TYPE_CHECKING:
-    from yacs.config import CfgNode
-
 
 def main(args: argparse.Namespace) -> int:
     """Run all missing runs; return 1 if a run failed.
@@ -35,7 +32,6 @@ def main(args: argparse.Namespace) -> int:
         KeyboardInterrupt: Ctrl-C; what is finished is kept.
     """
     arguments.check_least(args, jobs=0, time_limit=0, retries=0, ray_cpus=0, ray_gpus=0)
-    arguments.check_present(args)
     file = config_files.find(args.grid, "--grid", ".txt")
     settings = space.settings(space.read(file))
     # A grid would keep a thousand models; a user who wants them overrides this.
@@ -64,13 +60,17 @@ def main(args: argparse.Namespace) -> int:
     print(f"{out_dir}: {len(cells)} settings, {total} runs{done}; {missing} to run, {where}")
     for text in [text for cell in cells for text in cell.experiment.warnings]:
         print(f"warning: {text}")
-    if args.dry_run:
-        _list(cells, base_cfg)
-        return 0
-
-    if any(cell.missing for cell in cells):
+    if not args.dry_run and missing:
         runs.prepare_data(cells)
     arguments.remark([cell.cfg for cell in cells])
+    if args.dry_run:
+        for cell in cells:
+            changed = difference(base_cfg, cell.cfg).items()
+            changes = ", ".join(f"{key} {new}" for key, (_, new) in changed) or "the base config"
+            name, left = cell.experiment.name, len(cell.missing)
+            print(f"{name}: {changes}; {seeds(cell.seeds)}, {left} to run")
+        return 0
+
     tensorboard = not args.no_tensorboard
     try:
         with _executor(args, workers) as executor, GridProgress(missing) as progress:
@@ -87,24 +87,14 @@ def main(args: argparse.Namespace) -> int:
     finally:
         finished = runs.aggregate(cells, tensorboard)
     if finished:
-        _show(out_dir)
+        table = compare.table(collect([out_dir], records=False).runs)
+        render.show(tables.grids(table), tables.remarks(table), sys.stdout)
+        commands = "graphgym-srnc compare", "graphgym-srnc report", "tensorboard --logdir"
+        print("more: " + "; ".join(f"{command} {out_dir}" for command in commands))
     if failures:
-        print(
-            f"{len(failures)} runs failed. See error.txt in their folders; --resume tries them "
-            "again.",
-            file=sys.stderr,
-        )
+        hint = "See error.txt in their folders; --resume tries them again."
+        print(f"{len(failures)} runs failed. {hint}", file=sys.stderr)
     return min(len(failures), 1)
-
-
-def _list(cells: Sequence[runs.Cell], base: CfgNode) -> None:
-    """Print each experiment of a grid and how it differs from the base config."""
-    for cell in cells:
-        changed = difference(base, cell.cfg).items()
-        changes = ", ".join(f"{key} {new}" for key, (_, new) in changed) or "the base config"
-        name, missing = cell.experiment.name, len(cell.missing)
-        print(f"{name}: {changes}; {seeds(cell.seeds)}, {missing} to run")
-    arguments.remark([cell.cfg for cell in cells])
 
 
 @contextlib.contextmanager
@@ -124,14 +114,4 @@ def _executor(args: argparse.Namespace, workers: int) -> Iterator[Executor]:
         address=args.ray_address,
         cpus=args.ray_cpus,
         gpus=args.ray_gpus,
-    )
-
-
-def _show(out_dir: Path) -> None:
-    """Print the table of all results, with settings chosen on validation."""
-    table = compare.table(collect([out_dir], records=False).runs)
-    render.show(tables.grids(table), tables.remarks(table), sys.stdout)
-    print(
-        f"more: graphgym-srnc compare {out_dir}; graphgym-srnc report {out_dir}; "
-        f"tensorboard --logdir {out_dir}"
     )

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
-from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
+
+import numpy as np
 
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.cli.parser import INPUTS
+from graphgym_srnc.core.progress import tell
 from graphgym_srnc.core.text import plain
-
-if TYPE_CHECKING:
-    from graphgym_srnc.data.features import TextOptions
-    from graphgym_srnc.data.folder import Graph
+from graphgym_srnc.data import features, folder, frames, read
+from graphgym_srnc.errors import InputError, reading
+from graphgym_srnc.io.atomic import regular
 
 COLUMNS = ("text", "numbers", "categories")
-TABLES = "id label split ends embeddings spectral like skip_missing".split() + [*COLUMNS]
-HETERO = "node metapath bag top min_count max_degree".split()
-"""Arguments of one kind of input."""
+GIVEN = "id label split ends spectral embeddings like skip_missing".split()
 
 
 def make(args: argparse.Namespace) -> None:
@@ -28,94 +27,96 @@ def make(args: argparse.Namespace) -> None:
     Raises:
         InputError: an input or an option is not what it should be; nothing was written then.
     """
-    from graphgym_srnc.core.progress import tell
-    from graphgym_srnc.data import folder
-    from graphgym_srnc.errors import InputError
-
     inputs, out = [*map(Path, args.inputs)], Path(args.out)
-    read = [*inputs, *map(Path, filter(None, (args.embeddings, args.like)))]
-    folder.check_place(out, args.overwrite, inputs=read)
+    used = [*inputs, *map(Path, filter(None, (args.embeddings, args.like)))]
+    folder.check_place(out, args.overwrite, inputs=used)
     if args.like:
         folder.tell_changes(Path(args.like))
-    is_hetero = len(inputs) == 1 and inputs[0].suffix == ".pt"
     if inputs[-1].is_dir() or len(inputs) > 2:
-        found = f"{' '.join(args.inputs)!r} is not a graph"
-        raise InputError.plain("data make", found, f"Give {INPUTS}")
-    arguments.check_least(args, max_words=1, min_nodes=1, top=0, min_count=0, max_degree=0)
-    for name in TABLES if is_hetero else HETERO:
-        if getattr(args, name):
-            kind = "a heterogeneous graph" if is_hetero else "a node table"
-            option = f"--{name.replace('_', '-')}"
-            raise InputError.plain(option, f"it has no effect with {kind}", "Leave it out")
-    graph, notes = (_of_hetero if is_hetero else _of_tables)(inputs, args)
+        hint = "Give a node table and a list of links, or one file with both"
+        raise InputError.plain("data make", f"{' '.join(args.inputs)!r} is not a graph", hint)
+    if inputs[0].suffix == ".pt":
+        from graphgym_srnc.data import files
+
+        files.load(inputs[0])  # refuses a HeteroData
+        found = f"{inputs[0].name} needs no conversion"
+        raise InputError.plain("data make", found, f"Set file.path to {inputs[0]}")
+    arguments.check_least(args, max_words=1, min_nodes=1)
+    given = {name: value for name in GIVEN if (value := getattr(args, name))}
+    for name in COLUMNS:
+        given[name] = [one.strip() for names in getattr(args, name) for one in names.split(",")]
+    given["words"] = features.TextOptions(max_words=args.max_words, min_nodes=args.min_nodes)
+    graph, notes = make_graph(*inputs, **given)
     folder.write(graph, out, args.overwrite)
     for line in [*map(plain, notes), *folder.summary(graph), f"wrote {out}"]:
         tell(line)
     if args.like:
         command = f"graphgym-srnc predict RUN --graph {shlex.quote(args.out)} --out predictions.csv"
         print(f"next: {command}  # RUN: a run on {plain(args.like)}")
-    elif refusal := _refusal(graph, out):
-        tell(f"! this graph cannot be used for training yet: {plain(refusal)}")
     else:
         print(f"next: graphgym-srnc run --cfg own dataset.name {shlex.quote(args.out)}")
 
 
-def example(args: argparse.Namespace) -> None:
+def make_graph(
+    nodes: Path, links: Path | None = None, *, embeddings: str = "", like: str = "", **given: Any
+) -> tuple[folder.Graph, list[str]]:
+    """A graph, and notes on what was chosen, corrected and left out; all errors come at once.
+
+    Args:
+        nodes: the node table, or a file of nodes and links.
+        links: the list of links; None = ``nodes`` holds both.
+        embeddings: an ``.npy`` ``[V, D]`` in the order of the table.
+        like: the folder of an earlier graph, whose features are made again.
+        given: other fields of :class:`frames.Options`.
+    """
+    if like:
+        with reading(Path(like), "a folder with a recipe of data make", "--like"):
+            given["like"] = {**json.loads(regular(Path(like, folder.RECIPE)).read_bytes())}
+    found = frames.Look((nodes.name, (links or nodes).name), frames.Options(**given))
+    with found.problems.step():
+        if links is None:
+            table, pairs = read.graph(nodes, found.notes)
+            frames.look(found, table, lambda ids: pairs, bool(embeddings))
+        else:
+            table = read.table(nodes, found.notes)
+            with_ids = lambda ids: read.table(links, found.notes, ids)  # noqa: E731
+            frames.look(found, table, with_ids, bool(embeddings))
+    with found.problems.step():
+        if found.rows == 0 and links is not None:  # the links cannot be read either, perhaps
+            read.table(links, ids=())
+    # Options first, then the node table, then the links.
+    place = lambda error: (not error.key.startswith("--"), error.key != nodes.name)  # noqa: E731
+    found.problems.errors.sort(key=place)
+    found.problems.check()
+    array: np.ndarray | None = None
+    if embeddings:
+        from graphgym_srnc.data import untrusted  # imports torch, which tables do without
+
+        with reading(Path(embeddings), "a readable .npy of plain numbers", "--embeddings"):
+            array = untrusted.array(Path(embeddings))
+        fits = array.ndim == 2 and len(array) == found.rows and array.dtype.kind in "fiu"
+        if not fits or not np.isfinite(array).all():
+            message = f"{embeddings} holds {array.dtype} {array.shape}"
+            hint = f"Give finite numbers, one row for each of the {found.rows} nodes"
+            raise InputError.plain("--embeddings", message, hint)
+        array = array.astype(float)
+    return frames.graph(found, array), [*found.chosen, *found.notes]
+
+
+def write_example(args: argparse.Namespace) -> None:
     """Write the example and print the next command.
 
     Raises:
         InputError: a value out of its range, or the folder cannot be written.
     """
-    from graphgym_srnc.own import example
+    from graphgym_srnc.own import example  # imports torch
 
-    given = {name: getattr(args, name) for name in ("labelled", "seed", "overwrite")}
-    example.write(Path(args.out), num_nodes=args.nodes, **given)
-    files = ("nodes.csv", "edges.csv", "graph")
-    nodes, edges, out = (shlex.quote(str(Path(args.out, name))) for name in files)
+    out = Path(args.out)
+    example.write(out, args.nodes, args.labelled, args.seed, args.overwrite)
+    names = ("nodes.csv", "edges.csv", "graph")
+    nodes, edges, graph = (shlex.quote(str(out / name)) for name in names)
     print(
         f"wrote {nodes}, {edges} and answers.csv: {args.nodes:,} documents of "
         f"{len(example.TOPICS)} topics; {example.UNLABELLED} topics have no labels\n"
-        f"next: graphgym-srnc data make {nodes} {edges} --text title --out {out}"
+        f"next: graphgym-srnc data make {nodes} {edges} --text title --out {graph}"
     )
-
-
-def _refusal(graph: Graph, out: Path) -> str:
-    """Why ``run --cfg own`` would refuse a graph folder; empty if it would not."""
-    sizes = Counter(filter(None, graph.labels or ()))
-    if len(sizes) < 2:
-        return "it has labels of fewer than two classes"
-    if sizes.total() >= 10 * len(sizes) and not any(graph.split or ()):
-        return ""  # enough for any split
-    from graphgym_srnc.errors import InputError
-    from graphgym_srnc.gym import build_task, load_config  # imports torch
-
-    try:
-        build_task(load_config("own", ["dataset.name", str(out)]))
-    except InputError as error:
-        return str(error)
-    return ""
-
-
-def _of_tables(inputs: list[Path], args: argparse.Namespace) -> tuple[Graph, list[str]]:
-    from graphgym_srnc.own.tables import homogeneous
-
-    given = {name: value for name in TABLES if (value := getattr(args, name))}
-    for files in {"embeddings", "like"} & {*given}:
-        given[files] = Path(given[files])
-    for columns in {*COLUMNS} & {*given}:
-        given[columns] = [name.strip() for names in given[columns] for name in names.split(",")]
-    return homogeneous.make_graph(*inputs, **given, words=_text_options(args))
-
-
-def _of_hetero(inputs: list[Path], args: argparse.Namespace) -> tuple[Graph, list[str]]:
-    from graphgym_srnc.own.tables import hetero
-
-    limits = hetero.Limits(args.top, args.min_count, args.max_degree)
-    data, options = hetero.read_pt(inputs[0]), _text_options(args)
-    return hetero.make_graph(data, args.node, args.metapath, limits, args.bag, options)
-
-
-def _text_options(args: argparse.Namespace) -> TextOptions:
-    from graphgym_srnc.data.features import TextOptions
-
-    return TextOptions(args.max_words, args.min_nodes)

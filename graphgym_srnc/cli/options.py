@@ -12,11 +12,7 @@ from graphgym_srnc.gym import config_names, schema
 
 
 def main(args: argparse.Namespace) -> None:
-    """Print the lists and the table of keys.
-
-    Raises:
-        InputError: there is no such block.
-    """
+    """Print the lists and the table of keys; an InputError names a block that does not exist."""
     blocks = schema()
     if args.block is None:
         layers = ", ".join([*backbones.BACKBONES, "any layer registered with GraphGym"])
@@ -36,7 +32,6 @@ def main(args: argparse.Namespace) -> None:
     rows = [("key", "type", "default", "allowed", "meaning")]
     for block, options in blocks.items():
         for key, kind, default, doc, allowed in options:
-            meaning = readable(doc)
-            of_key = f"{block}.{key}", kind.__name__, repr(default), str(allowed or ""), meaning
-            rows.append(of_key)
+            value = kind.__name__, repr(default), str(allowed or "")
+            rows.append((f"{block}.{key}", *value, readable(doc)))
     print(aligned(rows), end="")

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
-from itertools import chain, groupby
+import difflib
+import re
+from typing import NoReturn
 
 from graphgym_srnc import __version__
 from graphgym_srnc.cli.arguments import OVERWRITE, TRUST, add_options
 
 FOLDERS = """\
 folders DIR+  read this folder of an experiment, or all experiments at any depth in this folder"""
-
-RAW = """\
---raw  write text to .csv files unchanged (default: put a ' before what a spreadsheet would take
-    for a formula)"""
 
 LIMITS = """\
 where to run:
@@ -26,28 +23,24 @@ COMMANDS = {
     "run": f"""
 Train and evaluate a config over several seeds.
 
---cfg FILE|NAME  read this yaml file, or a shipped config such as paper/open_set/cora-srnc (default:
-    the package's default config)
+--cfg FILE|NAME  read this yaml file or shipped config (default: the package's default config)
 --repeat R=1  run R seeds, counted from `seed` of the config
---resume  run only the seeds without a finished result; continue an interrupted one from its
-    checkpoint
+--resume  run the seeds without a finished result; an interrupted one continues where it was
 --overwrite  run all seeds again and replace their results
 --out-dir DIR  write results below DIR (default: out_dir of the config)
---name NAME  name the folder of this experiment (default: the config's name, plus the settings of
-    data, shift and method given on the command line)
---[no-]figures  draw the confusion matrix, the embeddings and the reliability for every seed, or
-    for none (default: for the first seed)
---map auto|pca|tsne=auto  project embeddings to two dimensions with this method; auto = PCA for at
-    most eight classes, else t-SNE
+--name NAME  name the folder of this experiment (default: config, data, shift and method)
+--[no-]figures  draw all figures for every seed, or none (default: the confusion matrix and the
+    embedding of the selected episode, for the first seed only)
 --pdf  also write the figures as PDF
 --no-tensorboard  write no TensorBoard event files
 {TRUST}
 
 Give config keys and their values last:
     graphgym-srnc run --cfg paper/open_set/cora-srnc --repeat 10 gnn.dim_inner 64 train.patience 1
-Results are written to <out-dir>/<name>/. Finished runs are kept unless you give --overwrite.
-After Ctrl-C or a crash, repeat the command with --resume: an interrupted run continues from its
-checkpoint. `graphgym-srnc options` lists every config key.
+Results are written to <out-dir>/<name>/. Finished runs are kept unless you give
+--overwrite. After Ctrl-C or a crash, repeat the command with --resume: an
+interrupted run continues from its checkpoint. `graphgym-srnc options` lists
+every config key.
 """,
     "grid": f"""
 Run all combinations of settings in a grid file, in parallel.
@@ -64,18 +57,18 @@ Run all combinations of settings in a grid file, in parallel.
 --no-tensorboard  write no TensorBoard event files
 {TRUST}
 
-Each line of the grid file holds a config key, a short alias and a list of values. An empty line
-starts a second search space:
+Each line of the grid file holds a config key, a short alias and a list of
+values. An empty line starts a second search space:
     gnn.layer_type  l  ['gcnconv','sageconv']
     srnc.rounds     T  [2,3]
-The key `cfg` varies the base config itself. Results are written to <out-dir>/<base>_grid_<grid>/,
-one folder per experiment. Give settings for all runs last, as config keys and their values.
-Ctrl-C keeps finished runs; repeat the command with --resume to run the others.
+The key `cfg` varies the base config itself. Results are written to
+<out-dir>/<base>_grid_<grid>/, one folder per experiment. Give settings for all
+runs last, as config keys and their values. Ctrl-C keeps finished runs; repeat
+the command with --resume to run the others.
 
 {LIMITS}
 --executor local|ray=local  run on this machine, or on a Ray cluster
---ray-address ADDRESS=auto  connect to the Ray cluster at ADDRESS; auto = the one this machine
-    belongs to
+--ray-address ADDRESS=auto  connect to the Ray cluster at ADDRESS; auto = that of this machine
 --ray-cpus C=1.0  reserve C CPUs of the cluster for each run
 --ray-gpus G=0.0  reserve G GPUs of the cluster for each run
 """,
@@ -87,10 +80,8 @@ choose the settings. Needs Optuna: pip install 'graphgym-srnc[tune]'.
 --methods A,B  tune these methods (default: the method of the config)
 --trials N=20  try N settings per method, including the config as it is
 --seeds A-B=100-102  run each trial on these seeds; do not report results on them
---selection RULE  select episodes and settings with this rule, see train.selection (default: that of
-    --cfg)
---no-pruning  run all seeds of every trial (default: stop a trial whose first seed scores less than
-    the median of the completed trials)
+--selection RULE  select episodes and settings by this rule (default: train.selection of --cfg)
+--no-pruning  run all seeds of every trial (default: stop a trial that begins below the median)
 --dry-run  list the search space of each method, then stop
 --overwrite  run all trials again and replace their results
 --out-dir DIR  write results below DIR (default: out_dir of the config)
@@ -99,16 +90,17 @@ choose the settings. Needs Optuna: pip install 'graphgym-srnc[tune]'.
     scores over several tasks (default: the task of --cfg)
 {TRUST}
 
-Each method starts from its own config if one lies beside --cfg: paper/close_set/citation/cmd lies
-beside .../erm. Trial 0 is that config, unchanged. Keys that you set at the end of the command are
-not searched. After Ctrl-C or a crash, repeat the command to continue; raise --trials to add trials:
+Each method starts from its own config if one lies beside --cfg:
+paper/close_set/citation/cmd lies beside .../erm. Trial 0 is that config,
+unchanged. Keys that you set at the end of the command are not searched. After
+Ctrl-C or a crash, repeat the command to continue; raise --trials to add trials:
     graphgym-srnc tune --cfg paper/close_set/citation/erm --methods erm,cmd,a2gnn --trials 20
     graphgym-srnc grid --grid results/citation-erm_tune/tuned.txt --repeat 10
 
 {LIMITS}
 """,
     "compare": f"""
-Compare finished runs in one table with paired tests, ranks and the paper's numbers.
+Compare finished runs in one table with tests, ranks and the paper's numbers.
 
 {FOLDERS}
 --metric NAME+  show these scores; seconds, peak_memory_mib and params are possible too. The first
@@ -123,32 +115,30 @@ Compare finished runs in one table with paired tests, ranks and the paper's numb
 --alpha A=0.05  set the significance level of tests and intervals
 --intervals  show a bootstrap confidence interval for each mean
 --paper TABLE  show the paper's numbers beside yours: open_set, close_set or clustering
---format FORMAT  print text, markdown, csv or latex (default: by the suffix of --out, else text)
+--format text|markdown|csv|latex  print this format (default: by the suffix of --out, else text)
 --out FILE  write the table to FILE, such as table.md, table.csv or table.tex (default: print it)
 --figure FILE  draw the critical-difference diagram of the first score to a .png, .pdf or .svg file
-{RAW}
 {OVERWRITE}
 
-KEY is a config key, or one of method, backbone and task; with --paper also `paper`, the matching
-row of the paper's table.
+KEY is a config key, or one of method, backbone and task; with --paper also
+`paper`, the matching row of the paper's table.
     graphgym-srnc compare results --metric micro_f1 macro_recall --against erm
     graphgym-srnc compare results/open_set/report --paper open_set --out table.tex
     graphgym-srnc compare results/my_grid --by gnn.layer_type --columns dataset.name \\
         --figure ranks.pdf
-Validation scores alone choose the setting that a cell shows. Two runs form a pair if they have the
-same split and the same seed.
+Validation scores alone choose the setting that a cell shows. Two runs form a
+pair if they have the same split and the same seed.
 """,
     "report": f"""
-Write results as one HTML page with tables, tests and figures. It needs no network.
+Write results as one HTML page with tables, tests and figures. It needs no
+network.
 
 {FOLDERS}
---out FILE  write the page to FILE (default: the name of the first DIR with .html, in the current
-    directory)
+--out FILE  write the page to FILE (default: the name of the first DIR with .html)
 --metric NAME+  compare these scores; the first one chooses the settings (default: Micro-F1, macro
     recall and scores of the unknown class)
 --against ROW  test every row against ROW (default: the row with the best mean rank)
---paper TABLE  show the paper's numbers beside yours: open_set, close_set or clustering (default:
-    none)
+--paper TABLE  show the paper's numbers beside yours: open_set, close_set or clustering
 {OVERWRITE}
 """,
     "check": """
@@ -162,22 +152,21 @@ folder DIR  check this folder of an experiment, of experiments or of a graph
 Predict the class of every node with a trained run.
 
 run RUN  use the model in this folder of a run or an experiment, or this model file
---graph FILE  read another graph, in a format of the shift `file`; its labels are not read (default:
-    the target graph of the run)
+--graph FILE  predict another graph, without its labels (default: the target graph of the run)
 --out FILE!  write the predictions to FILE, .csv or .parquet
---disagreements FILE  write the nodes whose class is not their given label to FILE, the most
-    probable first; they are often label errors
+--disagreements FILE  write the nodes with another given label; check them: some may be label errors
 --probabilities  add a column with the probability of each class
-{RAW}
 {OVERWRITE}
 {TRUST}
 
-RUN is the folder of a run, <out-dir>/<name>/<seed>; the folder of an experiment, of which the
-finished run with the lowest seed is read; or a model file of a run or of an estimator's save().
-Give --graph the whole graph, old and new nodes together: a GNN needs the neighbours of a node.
+RUN is the folder of a run, <out-dir>/<name>/<seed>; the folder of an
+experiment, of which the finished run with the lowest seed is read; or a model
+file of a run or of an estimator's save(). Give --graph the whole graph, old and
+new nodes together: a GNN needs the neighbours of a node.
 """,
     "discover": f"""
-Cluster the nodes that a trained run predicts as unknown, and describe each cluster.
+Cluster the nodes that a trained run predicts as unknown, and describe each
+cluster.
 
 run RUN  use the model in this folder of an open-set run, or of an experiment (its lowest seed)
 --graph FILE  read another graph, in a format of the shift `file` (default: the target graph of the
@@ -190,14 +179,12 @@ run RUN  use the model in this folder of an open-set run, or of an experiment (i
 --csv FILE  also write the table of clusters
 --nodes FILE  also write a table of all nodes, .csv or .parquet
 --before FILE  keep the cluster names of FILE, an earlier table of --nodes
---figures FOLDER  also write the figures as PNG
 --labels-out FOLDER  write the graph with the named clusters as classes
 --clusters K=0  set the number of clusters, known classes included; 0 = the most stable number
 --top N=10  show N words and N nodes per cluster
 --nodes-per-class N=20  take N training nodes from each named cluster
 --evaluate  score the ranking and the clusters against the true classes
 --name CLUSTER&  name a cluster, as in 1=biology; repeat it to name several
-{RAW}
 {OVERWRITE}
 {TRUST}
 
@@ -213,11 +200,6 @@ block BLOCK?  list one block only: a method, a shift, train or dataset (default:
 }
 """What each command does, its arguments, examples, and groups of arguments with their titles."""
 
-INPUTS = (
-    "a node table and a list of links; one .graphml, .gexf, .gml or .json file with both; "
-    "or a .pt file"
-)
-
 DATA_COMMANDS = {
     "list": """
 List data sets and whether their files are present.
@@ -228,50 +210,36 @@ List data sets and whether their files are present.
 Show graphs, splits, label distributions and warnings before training.
 
 --cfg FILE|NAME  read this yaml file or shipped config (default: the package's default config)
---out FILE  write the label distributions and warnings to a page.html, or draw the distributions to
-    a .png, .pdf or .svg file (default: print only)
-{OVERWRITE}
 {TRUST}
 
 Give config keys and their values last, such as open_set.num_unseen 2.
 """,
-    "make": f"""
-Make a graph folder from your own tables, texts or heterogeneous graph.
+    "make": """
+Make a graph folder from your own tables.
 
-inputs FILE+  read {INPUTS}
+inputs FILE+  read a node table and a list of links, or one .graphml, .gexf, .gml, .net or .json
+    file with both
 --out FOLDER!  write the graph folder to FOLDER
 --overwrite  replace a graph folder that this program made
 
   data make nodes.csv edges.csv --text title --out FOLDER
   data make graph.graphml --text title --out FOLDER
-  data make hetero.pt --node paper --metapath paper-author-paper --out FOLDER
 Repeat an option to name several columns, or separate them by commas.
-docs/tutorials/own-graph.md shows an example of each.
 
-tables, or a .graphml, .gexf, .gml or .json file:
+columns and features:
 --id COLUMN  read node ids from this column (default: id, or one whose cells links have)
 --label COLUMN  read classes from this column, or `none` (default: label, class, ...)
 --split COLUMN  read train, val, test or nothing from this column (default: split)
 --ends COLUMN#  read node ids of links from these columns (default: source and target, ...)
---text COLUMN&  turn this text column into a bag of words
+--text COLUMN&  turn this text column into TF-IDF features
+--max-words N=2000  keep the N most frequent words
+--min-nodes N=2  drop words in fewer than N nodes
 --numbers COLUMN&  use this column of numbers as a feature; '*' = all others
 --categories COLUMN&  make one feature for each value of this column
 --embeddings FILE  add your own features, an .npy array [V, D] in the order of the nodes
 --spectral N=0  add N spectral features of the links
 --like FOLDER  make the same features as in this graph folder, so that its model fits
 --skip-missing  leave out links to unknown ids (default: they are an error)
-
-a heterogeneous graph:
---node TYPE  keep the nodes of this type
---metapath PATH&  link two nodes by this path of types, such as paper-author-paper
---bag PATH  count the nodes at the end of this path as features (default: own features)
---top N=0  keep the N strongest neighbours of each node; 0 = all
---min-count N=0  drop links that fewer than N paths support
---max-degree N=0  skip intermediate nodes with more than N links; 0 = no limit
-
-text features (scikit-learn's TfidfVectorizer):
---max-words N=2000  keep the N most frequent words
---min-nodes N=2  drop words in fewer than N nodes
 """,
     "example": """
 Write an example node table and list of links, with two unlabelled topics.
@@ -286,21 +254,22 @@ out FOLDER  write the tables to FOLDER
 """The actions of the command ``data``."""
 
 
-class Help(argparse.HelpFormatter):
-    """Help whose indented lines, which are examples, stay as they are."""
+class Parser(argparse.ArgumentParser):
+    """A parser that proposes a command or an option for one that does not exist."""
 
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        parts = groupby(text.splitlines(), key=lambda line: line.startswith("  "))
-        lines = (
-            block if is_example else textwrap.wrap(" ".join(block), width)
-            for is_example, block in parts
-        )
-        return "\n".join(chain.from_iterable(lines))
+    def error(self, message: str) -> NoReturn:
+        """Print a message and the most similar name, and exit with status 2."""
+        known = [*self._option_string_actions]
+        known += [name for action in self._actions for name in action.choices or ()]
+        if wrong := re.search(r"(?:invalid choice: '|unrecognized arguments: )([\w-]+)", message):
+            for name in difflib.get_close_matches(wrong[1], known, 1):
+                message += f". Did you mean {name}?"
+        super().error(message)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all subcommands."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="graphgym-srnc",
         allow_abbrev=False,
         description="Train graph neural networks for node classification under distribution shift,"
@@ -308,7 +277,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"graphgym-srnc {__version__}")
     add_options(parser, "--debug  show the traceback of internal errors")
-    commands = _add_commands(parser, "command", COMMANDS, "data")
+    commands = _add_commands(parser, "command", COMMANDS)
     what = "list data sets, show a shift before training, or make a graph from your own files"
     data = commands.add_parser("data", help=what, description=f"{what.capitalize()}.")
     _add_commands(data, "action", DATA_COMMANDS)
@@ -316,10 +285,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_commands(
-    parser: argparse.ArgumentParser, dest: str, texts: dict[str, str], *others: str
+    parser: argparse.ArgumentParser, dest: str, texts: dict[str, str]
 ) -> argparse._SubParsersAction:
-    metavar = "{" + ",".join([*texts, *others]) + "}"
-    commands = parser.add_subparsers(dest=dest, required=True, metavar=metavar)
+    commands = parser.add_subparsers(dest=dest, required=True)
     for name, text in texts.items():
         description, options, *blocks = text.strip("\n").split("\n\n")
         # The first sentence is the line in the list of commands.
@@ -329,7 +297,7 @@ def _add_commands(
             help=summary[0].lower() + summary[1:],
             description=description,
             allow_abbrev=False,
-            formatter_class=Help,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         add_options(own, options)
         for block in blocks:
@@ -338,6 +306,7 @@ def _add_commands(
                 add_options(own.add_argument_group(title), below)
             else:
                 own.epilog = block
+        own.set_defaults(parser=own)
         if "--cfg" in options:
             own.usage = f"{own.prog} [options] [key value ...]"
             own.set_defaults(overrides=[])

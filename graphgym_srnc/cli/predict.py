@@ -54,13 +54,13 @@ def main(args: argparse.Namespace) -> None:
         hint = " --disagreements FILE lists them." * (count > 0 and not args.disagreements)
         tell(
             f"The model disagrees with {count:,} of {labelled:,} given labels "
-            f"({100 * count / labelled:.1f} %). The surest of them are often label errors.{hint}"
+            f"({100 * count / labelled:.1f} %). Check them: some may be label errors.{hint}"
         )
-    write(Path(args.out), "--out", predictions.encode(args.out, columns, args.raw))
+    write(Path(args.out), "--out", predictions.encode(args.out, columns))
     if args.disagreements:
         if found.texts:
             other["text"] = [found.texts[node] for node in other["node"]]
-        content = predictions.encode(args.disagreements, other, args.raw)
+        content = predictions.encode(args.disagreements, other)
         write(Path(args.disagreements), "--disagreements", content)
 
 

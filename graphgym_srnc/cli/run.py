@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Sequence
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import parallel, text
 from graphgym_srnc.core.progress import RunProgress, tell
+from graphgym_srnc.data import files
 from graphgym_srnc.gym import load_config, run
+from graphgym_srnc.gym.config import data_root
 from graphgym_srnc.gym.prepare import check_data, choose_batches
 from graphgym_srnc.io import store
 from graphgym_srnc.io.store import Experiment
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from yacs.config import CfgNode
 
 
+@parallel.processes()
 def main(args: argparse.Namespace) -> None:
     """Run the missing seeds, store the results and print the table.
 
@@ -31,12 +34,6 @@ def main(args: argparse.Namespace) -> None:
         KeyboardInterrupt: Ctrl-C; the finished runs and their table are kept.
         ProcessLost: another of the processes that ``torchrun`` started has ended.
     """
-    arguments.check_present(args)
-    with parallel.processes():
-        _main(args)
-
-
-def _main(args: argparse.Namespace) -> None:
     cfg = load_config(args.settings, args.overrides)
     batches = choose_batches(cfg, [*args.settings, *args.overrides[::2]])
     seeds = store.seeds(cfg.seed, args.repeat)
@@ -44,8 +41,12 @@ def _main(args: argparse.Namespace) -> None:
     experiment = run.experiment(
         cfg, args.name or arguments.default_name(args.cfg, args.overrides, cfg.dataset.format)
     )
+    data = cfg.dataset.format == "file" and cfg.file.path or cfg.dataset.name
 
     def plan() -> bytes:
+        if cfg.dataset.format == "file":
+            key = "file.path" if cfg.file.path else "dataset.name"
+            files.locate(data, data_root(cfg.dataset.dir), key)
         missing = experiment.plan(seeds, args.resume, args.overwrite)
         if missing:
             check_data(cfg, experiment, missing, {})
@@ -62,7 +63,6 @@ def _main(args: argparse.Namespace) -> None:
     for warning in experiment.warnings:
         tell(f"warning: {warning}")
     done = len(seeds) - len(missing)
-    data = cfg.dataset.format == "file" and cfg.file.path or cfg.dataset.name
     print(
         f"{experiment.path}: {text.method_name(cfg.train.mode, cfg.gnn.layer_type)} on "
         f"{text.clean(f'{cfg.dataset.format}/{data}'.rstrip('/'))}, {text.seeds(seeds)}"
@@ -75,46 +75,32 @@ def _main(args: argparse.Namespace) -> None:
         kept = "finished runs are kept; --resume runs the others"
         raise KeyboardInterrupt(kept) from error
     finally:
-        _show_table(experiment, cfg, args.no_tensorboard)
-    _show_next(experiment, cfg)
+        if results := experiment.aggregate(cfg.round):
+            if not args.no_tensorboard:
+                events.write_aggregate(experiment.path, results)
+            rows = [summary.summarise(experiment.name, results)]
+            summary.write(experiment.path, rows)
+            render.show([summary.grid(rows)], summary.notes(rows), sys.stdout)
+
+    # Commands for the next steps.
+    place, folder = (shlex.quote(str(path)) for path in (experiment.path, experiment.out_dir))
+    print(f"next:\n  graphgym-srnc report {folder}  # all tables and figures as one page")
+    if cfg.train.save_model and cfg.train.mode != "iid":
+        print(f"  graphgym-srnc predict {place} --out predictions.csv  # class of each node")
+        found = [result.get("verdict") or {} for result in results.values()]
+        if any(verdict.get("figures", {}).get("unknown_share") for verdict in found):
+            print(f"  graphgym-srnc discover {place} --out discovery.html  # the unknown nodes")
 
 
 def _run_all(
     args: argparse.Namespace, cfg: CfgNode, experiment: Experiment, missing: Sequence[int]
 ) -> None:
-    if not missing:
-        return
     with RunProgress(len(missing)) as progress:
         for seed in missing:
             figures = seed == cfg.seed if args.figures is None else args.figures
-            extras = run.Extras(
-                not args.no_tensorboard, figures, bool(args.figures), args.map, args.pdf
-            )
+            extras = run.Extras(not args.no_tensorboard, figures, bool(args.figures), pdf=args.pdf)
             progress.start(f"seed {seed}", "starting")
-            options = extras, args.resume, args.overwrite
-            result = run.run(cfg, seed, experiment, progress, *options)
+            result = run.run(cfg, seed, experiment, progress, extras, args.resume, args.overwrite)
             progress.finish(summary.line(result))
             for warning in result["warnings"]:
                 progress.say(f"warning: seed {seed}: {warning}")
-        progress.say(progress.times)
-
-
-def _show_next(experiment: Experiment, cfg: CfgNode) -> None:
-    """Print commands for the next steps."""
-    place, folder = (shlex.quote(str(path)) for path in (experiment.path, experiment.out_dir))
-    print(f"next:\n  graphgym-srnc report {folder}  # all tables and figures as one page")
-    if cfg.train.save_model and cfg.train.mode != "iid":
-        print(f"  graphgym-srnc predict {place} --out predictions.csv  # class of each node")
-        found = [result.get("verdict") or {} for result in experiment.results().values()]
-        if any(verdict.get("figures", {}).get("unknown_share") for verdict in found):
-            print(f"  graphgym-srnc discover {place} --out discovery.html  # the unknown nodes")
-
-
-def _show_table(experiment: Experiment, cfg: CfgNode, no_tensorboard: bool) -> None:
-    results = experiment.aggregate(cfg.round)
-    if results:
-        if not no_tensorboard:
-            events.write_aggregate(experiment.path, results)
-        rows = [summary.summarise(experiment.name, results)]
-        summary.write(experiment.path, rows)
-        render.show([summary.grid(rows)], summary.notes(rows), sys.stdout)

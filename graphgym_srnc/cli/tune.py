@@ -69,11 +69,8 @@ def main(args: argparse.Namespace) -> int:
         print(f"next, on other seeds: graphgym-srnc grid --grid {grid} --repeat 10")
     lost = [row[0] for row in rows[1:] if row[-1] == "-"]
     if lost:
-        print(
-            f"Every trial failed for {', '.join(lost)}. See error.txt in the folders of their "
-            "runs.",
-            file=sys.stderr,
-        )
+        hint = "See error.txt in the folders of their runs."
+        print(f"Every trial failed for {', '.join(lost)}. {hint}", file=sys.stderr)
     return min(len(lost), 1)
 
 

@@ -46,14 +46,14 @@ def width() -> int:
 
 
 class _Display:
-    """Context manager that shows lines of text, and a bar if the output is a terminal.
-
-    ``str()`` of it is the current state on one line; the bar reads it at each refresh.
+    """Context manager that shows its ``str()``, and a bar if the output is a terminal.
 
     Args:
         total: number of runs.
         out: where to write (default: stdout).
     """
+
+    part = 0.0  # share of the current run that is done
 
     def __init__(self, total: int, out: TextIO | None = None) -> None:
         self.total, self.out, self.done = total, out or sys.stdout, 0
@@ -82,8 +82,8 @@ class _Display:
 
     @property
     def share(self) -> float:
-        """Share of the work that is done."""
-        return self.done / max(self.total, 1)
+        """Share of all runs that is done."""
+        return min((self.done + self.part) / max(self.total, 1), 1.0)
 
     @property
     def clock(self) -> str:
@@ -101,7 +101,7 @@ class _Display:
             self.bar.console.print(line, markup=False, highlight=False)
 
     def step(self, number: int, count: int) -> None:
-        """Take note of a step of a phase, and print the state now and then."""
+        """Take note of a step of a phase."""
         self.tick()
 
     def tick(self) -> None:
@@ -115,78 +115,43 @@ class _Display:
 
 
 class RunProgress(_Display):
-    """Progress of runs one after another, and of their parts and episodes.
+    """Progress of runs one after another, and of their parts and episodes; it never goes back."""
 
-    Neither the share that is done nor the count of gradient steps ever falls during a run.
-    """
-
-    name = status = part = ""
-    low = high = within = 0.0
-    taken = known = 0
-
-    def __init__(self, total: int, out: TextIO | None = None) -> None:
-        super().__init__(total, out)
-        self.spent: dict[str, float] = {}
-        self.since = self.begin
+    name = status = at = ""
+    low = high = 0.0  # shares of the run at the begin and the end of its current part
 
     def __str__(self) -> str:
         run = f"run {self.done + 1} of {self.total}, " * (self.total > 1)
-        step = f", step {self.taken} of {self.known}" * (self.within > 0)
-        status, comma, score = self.status.partition(", ")  # a narrow terminal cuts off the score
-        return f"{run}{self.name}: {status}{step}{comma}{score}" if status else ""
-
-    @property
-    def share(self) -> float:
-        """Share of all runs that is done."""
-        return min((self.done + self._own) / max(self.total, 1), 1.0)
-
-    @property
-    def _own(self) -> float:
-        return self.low + (self.high - self.low) * self.within
-
-    @property
-    def times(self) -> str:
-        """How long the parts of all runs took."""
-        seconds = {part: round(time, 1) for part, time in self.spent.items() if round(time, 1)}
-        parts = ", ".join(f"{part} {time:.1f}" for part, time in seconds.items())
-        return f"time: {sum(seconds.values()):.1f} s ({parts})"
+        return f"{run}{self.name}: {self.status}{self.at}" if self.status else ""
 
     def start(self, name: str, status: str) -> None:
         """Begin a run."""
-        self.name, self.taken, self.known = name, 0, 0
+        self.name = name
         self.doing(status)
 
     def doing(self, status: str, until: float = 0.0) -> None:
         """Begin a part of the run, at whose end the share ``until`` of the run is done."""
-        self._begin(status, status, until)
+        self.status, self.at = status, ""
+        self.low = self.part = self.high
+        self.high = max(self.low, until)
+        self.tick()
 
     def step(self, number: int, count: int) -> None:
-        """Count a step; ``known`` is how many there are in the phases that have begun."""
-        self.taken += 1
-        self.known = max(self.known, self.taken + count - number - 1)
-        self.within += (1 - self.within) / (2 * count)  # other phases may follow in this part
+        """Count a step; of several phases in a part the first one moves the bar."""
+        self.at = f", step {number + 1} of {count}"
+        self.part = max(self.part, self.low + (self.high - self.low) * number / count)
         self.tick()
 
     def episode(self, number: int, most: int, text: str) -> None:
         """End an episode, of at most ``most`` after episode 0."""
-        self.high = max(self._own, (number + 1) / (most + 2))
-        status = f"episode {number} of {most} done, {text}"
-        self._begin("episodes", status, (number + 2) / (most + 2))
+        self.high = max(self.part, (number + 1) / (most + 2))
+        self.doing(f"episode {number} of {most} done, {text}", (number + 2) / (most + 2))
 
     def finish(self, line: str) -> None:
         """End the run; its line stays on the screen."""
-        self._begin("", "", 0.0)
-        self.done, self.low, self.high = self.done + 1, 0.0, 0.0
+        self.done, self.status = self.done + 1, ""
+        self.low = self.high = self.part = 0.0
         self.say(line)
-
-    def _begin(self, part: str, status: str, until: float) -> None:
-        now = time.monotonic()
-        if self.part:
-            self.spent[self.part] = self.spent.get(self.part, 0.0) + now - self.since
-        self.part, self.since, self.status = part, now, status
-        self.low, self.within = self.high, 0.0
-        self.high = max(self.low, until)
-        self.tick()
 
 
 class GridProgress(_Display):

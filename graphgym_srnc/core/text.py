@@ -80,14 +80,10 @@ def guarded(value: str) -> str:
     return value if HARMLESS.fullmatch(value) else FORMULA.sub(r"\1'", value)
 
 
-def to_csv(lines: Iterable[Iterable[Any]], raw: bool | None = None) -> str:
-    """Lines of cells as CSV, with numbers in full precision and NaN empty.
+def to_csv(lines: Iterable[Iterable[Any]]) -> str:
+    """Lines of cells as CSV, the head first, with numbers in full precision and NaN empty.
 
     Text is :func:`guarded`, and a note on stderr states how many cells changed.
-
-    Args:
-        lines: the head first.
-        raw: whether to write text unchanged; None = the command has no option ``--raw``.
     """
     changed = 0
 
@@ -95,7 +91,7 @@ def to_csv(lines: Iterable[Iterable[Any]], raw: bool | None = None) -> str:
         nonlocal changed
         if not isinstance(value, str):
             return None if value is None or math.isnan(value) else value
-        safe = value if raw else guarded(value)
+        safe = guarded(value)
         changed += safe != value
         return safe
 
@@ -103,8 +99,7 @@ def to_csv(lines: Iterable[Iterable[Any]], raw: bool | None = None) -> str:
     csv.writer(out, lineterminator="\n").writerows(map(cell, line) for line in lines)
     if changed:
         note = f"note: {counted(changed, 'cell')} would be formulas in a spreadsheet, so a ' was"
-        keep = "" if raw is None else " --raw writes text unchanged."
-        print(f"{note} added to each.{keep}", file=sys.stderr)
+        print(f"{note} added to each.", file=sys.stderr)
     return out.getvalue()
 
 

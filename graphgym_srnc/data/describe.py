@@ -11,23 +11,33 @@ from torch_geometric.utils import degree
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import clean, listed
 
+PARTS = {
+    "train": "training nodes",
+    "source_val": "held-out source nodes",
+    "val": "validation nodes",
+    "test": "test nodes",
+    "pool": "nodes to predict",
+}
+"""Index sets of a task, in words."""
+
 FEW = 5
 """Number of training labels below which a class gives a warning."""
 
 
 def describe(task: ShiftTask) -> dict[str, Any]:
-    """Graphs (by role), splits (sizes by index set), label counts, info and warnings of a task."""
+    """Graphs (by role), sizes of the split, label counts, info, notes and warnings of a task."""
     graphs = {role: _describe_graph(graph) for role, graph in task.graphs().items()}
-    labels, sets = label_counts(task), ("train", "source_val", "val", "test", "pool")
+    labels = label_counts(task)
+    sizes = {words: len(getattr(task, part)) for part, words in PARTS.items()}
     return {
         "name": task.name,
-        "fingerprint": task.fingerprint(),
         "known_classes": task.num_known,
         "open_set": task.open_set,
         "graphs": graphs,
-        "splits": {key: len(getattr(task, key)) for key in sets},
+        "splits": {words: size for words, size in sizes.items() if size},
         "labels": labels,
         "info": dict(task.info),
+        "notes": _notes(task),
         "warnings": _warnings(task, graphs, labels),
     }
 
@@ -86,37 +96,35 @@ def _describe_graph(graph: Data) -> dict[str, Any]:
     }
 
 
-def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -> list[str]:
-    warnings = []
-    for role, graph in graphs.items():
-        for key, text in (("isolated", "edge"), ("featureless", "feature")):
-            if graph[key]:
-                warnings.append(f"{role}: {graph[key]} of {graph['nodes']} nodes have no {text}")
-        if unlabelled := graph["nodes"] - graph["labelled"]:
-            warnings.append(f"{role}: {unlabelled} of {graph['nodes']} nodes have no label")
-        if graph["homophily"] < 0.4:
-            warnings.append(
-                f"{role}: only {100 * graph['homophily']:.0f} % of edges join nodes of"
-                " the same class. Methods that smooth over neighbours often lose."
-            )
-    if unread := task.info.get("unread"):
-        more = "; edge weights are not used" * ("edge" in unread)
-        warnings.append(f"not read: {unread}{more}")
+def _notes(task: ShiftTask) -> list[str]:
+    """What was read or changed in the data."""
     cleaned = {
         "self_loops": "self-loops were removed",
         "duplicates": "repeated edges were merged",
         "one_way": "directed edges were made undirected",
     }
-    counts = task.info.get("cleaned", {})
-    warnings += [f"{counts[key]} {text}" for key, text in cleaned.items() if counts.get(key)]
-    for part, graph in (("val", task.validation), ("test", task.target)):
-        present = set(graph.y[getattr(task, part)].tolist())
-        absent = [name for i, name in enumerate(known_names(task)) if i not in present]
-        if absent:
-            warnings.append(f"{part}: no node belongs to class {', '.join(absent)}")
-    if few := few_labels(labels):
-        warnings.append(few)
-    return warnings
+    counts, unread = task.info.get("cleaned", {}), task.info.get("unread", "")
+    notes = [f"not read: {unread}" + "; edge weights are not used" * ("edge" in unread)]
+    return notes * bool(unread) + [
+        f"{counts[key]} {text}" for key, text in cleaned.items() if counts.get(key)
+    ]
+
+
+def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -> list[str]:
+    """What may spoil the training or its scores."""
+    warnings = [
+        f"{role}: only {100 * graph['homophily']:.0f} % of edges join nodes of the same class. "
+        "Methods that smooth over neighbours often lose."
+        for role, graph in graphs.items()
+        if graph["homophily"] < 0.4
+    ]
+    names = known_names(task)[: task.num_known]
+    parts = ("validation", task.validation, task.val), ("test", task.target, task.test)
+    for part, graph, nodes in parts:
+        present = set(graph.y[nodes].tolist())
+        if absent := [name for i, name in enumerate(names) if i not in present]:
+            warnings.append(f"no {part} node is of class {listed(absent)}")
+    return warnings + list(filter(None, [few_labels(labels)]))
 
 
 def few_labels(labels: Mapping[str, Mapping[str, int]]) -> str:

@@ -53,11 +53,11 @@ def disagreements(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     return other.sort_values("probability", ascending=False, kind="stable").to_dict("list")
 
 
-def encode(file: str, columns: dict[str, list[Any]], raw: bool = False) -> bytes:
+def encode(file: str, columns: dict[str, list[Any]]) -> bytes:
     """Content of a ``.csv`` or ``.parquet`` file with these columns, by the suffix of its name."""
     if file.lower().endswith(".parquet"):
         return pandas.DataFrame(columns).to_parquet(None, engine="pyarrow", index=False)
-    return to_csv([columns, *zip(*columns.values())], raw).encode()
+    return to_csv([columns, *zip(*columns.values())]).encode()
 
 
 def summary(model: TrainedModel, prediction: Prediction) -> str:

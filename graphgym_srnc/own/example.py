@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
-from typing import Iterable, Sequence
 
 import numpy as np
+import pandas
 
 from graphgym_srnc.data import block_model
 from graphgym_srnc.data.cleaning import clean
@@ -22,13 +21,9 @@ TOPICS = tuple(line.partition(": ")[0] for line in _LINES[1:])
 UNLABELLED = 2
 """So many of the last topics have no label."""
 
-WORDS = [*SHARED, *(word for words in OWN for word in words)]
-SHARED_WORDS, TOPIC_WORDS = len(SHARED), 40
-
 
 def write(
     out: Path,
-    *,
     num_nodes: int = 20_000,
     labelled: float = 0.05,
     seed: int = 0,
@@ -38,14 +33,8 @@ def write(
     (id, topic), which training does not read.
 
     Links and words follow :func:`graphgym_srnc.data.block_model.dcsbm`: 80 % of the links are
-    within topics, 45 % of a title's words are its topic's own.
-
-    Args:
-        out: the folder.
-        num_nodes: number of documents.
-        labelled: share of the documents of labelled topics that have a label.
-        seed: decides everything.
-        overwrite: replace a folder that this program made.
+    within topics, 45 % of a title's words are its topic's own. ``labelled`` is the share of the
+    documents of the other topics that have a label.
 
     Raises:
         InputError: a value out of its range, or the folder cannot be written.
@@ -56,46 +45,36 @@ def write(
     if not 0 < labelled <= 1:
         raise InputError("--labelled", labelled, "above 0 and at most 1")
     rng = splits.generator(seed, "example")
-    word_shares = _word_shares()
+    # By Zipf's law each topic takes 45 % of its words from its own.
+    common, own = len(SHARED), len(OWN[0])
+    zipf = 1 / (np.arange(common) + 10.0)
+    word_shares = np.zeros((len(TOPICS), common + own * len(TOPICS)))  # [C, F]
+    word_shares[:, :common] = 0.55 * zipf / zipf.sum()
+    for number, row in enumerate(word_shares):
+        first = common + own * number
+        row[first : first + own] = 0.45 * (zipf[:own] / zipf[:own].sum())
     shares = block_model.class_shares(len(TOPICS), 3.0, rng)
-    graph = clean(
-        block_model.dcsbm(
-            num_nodes=num_nodes, shares=shares, topics=word_shares, rng=rng, avg_degree=6.0
-        ),
-        "example",
+    made = block_model.dcsbm(
+        num_nodes=num_nodes, shares=shares, topics=word_shares, rng=rng, avg_degree=6.0
     )
-    words = np.array(WORDS)
+    graph, words = clean(made, "example"), np.array(sum(OWN, SHARED))
     topic, year = graph.y.numpy(), rng.randint(1990, 2025, num_nodes)
     shown = (rng.random_sample(num_nodes) < labelled) & (topic < len(TOPICS) - UNLABELLED)
     for number in range(len(TOPICS) - UNLABELLED):
         shown[np.flatnonzero(topic == number)[:5]] = True  # a small graph keeps a few of each
 
-    ids = [f"doc-{number:06d}" for number in rng.permutation(num_nodes)]
+    ids = np.array([f"doc-{number:06d}" for number in rng.permutation(num_nodes)])
     titles = [
         " ".join(rng.permutation(words[row.nonzero()[0]])).capitalize()
         for row in graph.x.bool().numpy()
     ]
-    answers = [TOPICS[number] for number in topic]
-    labels = [answer if seen else "" for answer, seen in zip(answers, shown)]
-    links = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]].T.tolist()
+    answers = np.array(TOPICS)[topic]
+    labels = np.where(shown, answers, "")
+    a, b = ids[graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]].numpy()]
     with whole(out, overwrite) as folder:
-        _write(folder / "nodes.csv", "id,title,year,label", zip(ids, titles, year.tolist(), labels))
-        _write(folder / "edges.csv", "from,to", ((ids[a], ids[b]) for a, b in links))
-        _write(folder / "answers.csv", "id,topic", zip(ids, answers))
-
-
-def _word_shares() -> np.ndarray:
-    """How often each topic uses each word, ``[C, F]``: by Zipf's law, 45 % of its own words."""
-    zipf = 1 / (np.arange(SHARED_WORDS) + 10.0)
-    shares = np.zeros((len(TOPICS), SHARED_WORDS + TOPIC_WORDS * len(TOPICS)))
-    shares[:, :SHARED_WORDS] = 0.55 * zipf / zipf.sum()
-    for topic, row in enumerate(shares):
-        first = SHARED_WORDS + TOPIC_WORDS * topic
-        row[first : first + TOPIC_WORDS] = 0.45 * (zipf[:TOPIC_WORDS] / zipf[:TOPIC_WORDS].sum())
-    return shares
-
-
-def _write(path: Path, header: str, rows: Iterable[Sequence]) -> None:
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        file.write(f"{header}\n")
-        csv.writer(file, lineterminator="\n").writerows(rows)
+        for name, columns in {
+            "nodes": {"id": ids, "title": titles, "year": year, "label": labels},
+            "edges": {"from": a, "to": b},
+            "answers": {"id": ids, "topic": answers},
+        }.items():
+            pandas.DataFrame(columns).to_csv(folder / f"{name}.csv", index=False)

@@ -115,15 +115,10 @@ def to_latex(table: Table) -> str:
     return needs + "".join(f"% {note}\n" for note in notes) + "".join(tables)
 
 
-def to_csv(table: Table, raw: bool = False) -> str:
-    """A line per metric, row and column, in full precision; scores are fractions.
-
-    Args:
-        table: the comparison.
-        raw: see :func:`graphgym_srnc.core.text.to_csv`.
-    """
+def to_csv(table: Table) -> str:
+    """A line per metric, row and column, in full precision; scores are fractions."""
     present = table.cells[table.cells[["runs", "pairs"]].notna().any(axis=1)]
-    return csv_of([CELL, *present.itertuples(index=False)], raw)
+    return csv_of([CELL, *present.itertuples(index=False)])
 
 
 FORMATS: dict[str, Callable[[Table], str]] = {

@@ -132,8 +132,11 @@ def write(path: Path, rows: Sequence[Row]) -> None:
 
 def show_shift(summary: Mapping[str, Any]) -> None:
     """Print the description of a task that ``data.describe.describe`` returns."""
-    facts = {key: value for key, value in summary["info"].items() if key != "cleaned"}
-    facts = {"task": summary["name"], **facts, "fingerprint": summary["fingerprint"][:16]}
+    facts = {"task": summary["name"]} | {
+        key.replace("_", " "): value
+        for key, value in summary["info"].items()
+        if key not in ("cleaned", "unread") and value != []
+    }
     graphs = DataFrame(summary["graphs"], dtype=object)
     sizes = [boxes(key.replace("_", " "), *map(_size, own)) for key, *own in graphs.itertuples()]
     labels = DataFrame(summary["labels"]).T
@@ -146,7 +149,8 @@ def show_shift(summary: Mapping[str, Any]) -> None:
         Grid("split", [], [boxes(*split) for split in summary["splits"].items()]),
         Grid("labels", ["class", "train", "%", "target", "%"], classes),
     ]
-    render.show(grids, [f"! {warning}" for warning in summary["warnings"]], sys.stdout)
+    lines = [*summary["notes"], *(f"warning: {text}" for text in summary["warnings"])]
+    render.show(grids, lines, sys.stdout)
 
 
 def _size(value: float) -> str:

@@ -123,8 +123,8 @@ def to_text(rows: Sequence[Row]) -> str:
     return "\n".join([text.aligned([HEADS, *lines]).rstrip("\n"), *details])
 
 
-def to_csv(rows: Sequence[Row], raw: bool = False) -> str:
-    """A line per new cluster, with figures in full precision; ``raw`` writes text unchanged."""
+def to_csv(rows: Sequence[Row]) -> str:
+    """A line per new cluster, with figures in full precision."""
     head = ["cluster", "nodes", *FIGURES, "nearest_known_classes", "words", "typical_nodes", "name"]
     lines = []
     for row in (row for row in rows if row.cluster.number):
@@ -132,7 +132,7 @@ def to_csv(rows: Sequence[Row], raw: bool = False) -> str:
         lists = " | ".join(row.words), " | ".join(row.nodes)
         size = len(row.cluster.nodes)
         lines.append([row.cluster.number, size, *values, row.nearest, *lists, row.cluster.name])
-    return text.to_csv([head, *lines], raw)
+    return text.to_csv([head, *lines])
 
 
 def of_nodes(discovery: Discovery, names: Names) -> dict[str, list[Any]]:
