@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ import pytest
 import torch
 
 from graphgym_srnc.data.names import Names
-from graphgym_srnc.own.discover import evidence, page
+from graphgym_srnc.own.discover import page
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery
+from graphgym_srnc.own.discover.table import Row
 from tests import browser
 
 HOSTILE = "</script><script>document.title = 'run'</script><img src=x onerror=alert(1)> & 'quotes'"
@@ -24,17 +26,17 @@ CLASSES = ["lamps", HOSTILE, "phones"]
 NEEDS_BROWSER = pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium on this machine")
 
 
-def generated(count: int) -> tuple[Discovery, np.ndarray]:
-    """Five clusters of nodes, three of them of known classes; and a place for each node."""
+def generated(count: int, new: int = 2) -> tuple[Discovery, np.ndarray]:
+    """Three clusters of known classes and ``new`` others; and a place for each node."""
     rng = np.random.default_rng(0)
-    group = torch.from_numpy(rng.integers(0, 5, count))
-    places = rng.normal(size=(5, 2))[group] * 20 + rng.normal(size=(count, 2)) * (4, 1)
+    group = torch.from_numpy(rng.integers(0, 3 + new, count))
+    places = rng.normal(size=(3 + new, 2))[group] * 20 + rng.normal(size=(count, 2)) * (4, 1)
     posterior = torch.full((count, 4), 0.1, dtype=torch.double)
     posterior.scatter_(1, group.clamp(max=3)[:, None], 0.7)
-    figures = 0.7, 1.0, 0.1, 0.2, 0.5, ((0, 0.6), (1, 0.3), (2, 0.1))
+    figures = 1.0, 1.0, 0.1, 0.2, 0.5, ((0, 0.6), (1, 0.3), (2, 0.1))
     every = [
         Cluster(name, max(k - 2, 0), (group == k).nonzero().view(-1), 0.9 - k / 10, *figures)
-        for k, name in enumerate([*CLASSES, "", "new art"])
+        for k, name in enumerate([*CLASSES, *[""] * (new - 1), "new art"])
     ]
     state = torch.from_numpy(places)
     return Discovery(state, posterior, group, torch.ones(count), every[:3], every[3:]), places
@@ -42,20 +44,21 @@ def generated(count: int) -> tuple[Discovery, np.ndarray]:
 
 def made(
     count: int, monkeypatch: pytest.MonkeyPatch, most: int = 10**6
-) -> tuple[dict[str, Any], Discovery, np.ndarray]:
+) -> tuple[dict[str, Any], Discovery, Names, np.ndarray]:
+    """The data of a map of so many nodes, and what it is made of."""
     found, places = generated(count)
     monkeypatch.setattr(page, "layout", lambda discovery: places)
     monkeypatch.setattr(page, "MOST_NODES", most)
     texts = [f"a text of node {k}, {HOSTILE}" for k in range(count)]
-    names = Names([f"P{k}" for k in range(count)], texts, None)
-    return page.map_data(found, names, WORDS), found, places
+    names = Names([f"P{k}" for k in range(count)], texts, ["a word"])
+    return page.map_data(found, names, WORDS), found, names, places
 
 
-def written(data: dict[str, Any], found: Discovery, file: Path) -> str:
+def written(found: Discovery, names: Names, file: Path) -> str:
     """The page with this map."""
-    curves = evidence.Evidence(*[evidence.Curve("curve", [4, 5], [0.1, 0.2], [0, 0], 5)] * 2)
-    images = dict.fromkeys(("map", "evidence"), page.encode(page.evidence_figure(curves, 5)))
-    html = page.render(HOSTILE, [], found, curves, images, data, {"again": "a", "naming": "b"})
+    rows = [Row(cluster, "lamps 0.60", ["vase", "bowl"], ["P1"], []) for cluster in found.every]
+    commands = {"again": "a", "naming": "b"}
+    html = page.render(HOSTILE, rows, found, names, {4: 0.1, 5: 0.2}, commands)
     file.write_text(html)
     return html
 
@@ -65,7 +68,7 @@ def unpacked(text: str) -> np.ndarray:
 
 
 def test_every_node_has_its_place_and_its_groups(monkeypatch):
-    data, found, places = made(500, monkeypatch)
+    data, found, _, places = made(500, monkeypatch)
     x, y = unpacked(data["x"]), page.SIDE - unpacked(data["y"])
     unit = max(np.ptp(places, axis=0)) / page.SIDE
     back = np.stack([x, y], 1) * unit
@@ -84,13 +87,24 @@ def test_every_node_has_its_place_and_its_groups(monkeypatch):
     assert chance == pytest.approx(np.where(found.label == 3, 0.7, 0.1), abs=1e-4)
     assert unpacked(by_chance["of"]).tolist() == np.where(found.label == 3, 3, 0).tolist()
     assert data["ids"][7] == "P7" and data["texts"][7].startswith("a text of node 7, </script>")
-    assert [text for _, _, text in data["marks"]] == ["1: vase, bowl", "2: new art"]
+    sizes = found.cluster.bincount()
+    marks = sorted([(3, "1: vase, bowl"), (4, "2: new art")], key=lambda mark: -sizes[mark[0]])
+    assert [(group, text) for _, _, group, text in data["marks"]] == marks
     assert data["newness"] == [0.9, 0.8, 0.7, 0.6, 0.5]
 
 
-def test_a_map_of_one_place_and_without_names(monkeypatch):
+def test_a_large_graph_is_sampled_and_a_map_may_be_one_place(monkeypatch, tmp_path):
+    data, found, names, _ = made(3000, monkeypatch, most=1000)
+    assert len(unpacked(data["x"])) == len(data["ids"]) == len(data["texts"]) == 1000
+    nodes = [int(name[1:]) for name in data["ids"]]
+    assert unpacked(data["colourings"][0]["of"]).tolist() == found.cluster[nodes].tolist()
+    assert all(len(text) <= page.LONGEST_TEXT for text in data["texts"])
+    html = written(found, names, tmp_path / "page.html")
+    assert re.search(r"A random sample of 1,000 of 3,000\s+nodes is shown", html)
+
     found, places = generated(300)
     monkeypatch.setattr(page, "layout", lambda discovery: np.zeros_like(places))
+    assert "A random sample" not in written(found, Names(), tmp_path / "small.html")
     monkeypatch.setattr(page, "MOST_NODES", 50)
     data = page.map_data(found, Names(), WORDS)
     shown = page.embedding.sample(300, 50).tolist()
@@ -98,21 +112,9 @@ def test_a_map_of_one_place_and_without_names(monkeypatch):
     assert max(shown) >= 50 and data["ids"] == [f"node {k}" for k in shown]
 
 
-def test_a_page_of_a_large_graph_is_bounded_and_says_so(monkeypatch, tmp_path):
-    data, found, _ = made(3000, monkeypatch, most=1000)
-    assert len(unpacked(data["x"])) == len(data["ids"]) == len(data["texts"]) == 1000
-    nodes = [int(name[1:]) for name in data["ids"]]
-    assert unpacked(data["colourings"][0]["of"]).tolist() == found.cluster[nodes].tolist()
-    assert all(len(text) <= page.LONGEST_TEXT for text in data["texts"])
-    html = written(data, found, tmp_path / "page.html")
-    assert "A random sample of 1,000 of 3,000 nodes is shown." in html
-    small = written(made(90, monkeypatch)[0], generated(90)[0], tmp_path / "small.html")
-    assert "A random sample" not in small
-
-
 def test_a_page_runs_its_own_script_and_nothing_else(monkeypatch, tmp_path):
-    data, found, _ = made(200, monkeypatch)
-    html = written(data, found, tmp_path / "page.html")
+    data, found, names, _ = made(200, monkeypatch)
+    html = written(found, names, tmp_path / "page.html")
     opened = re.findall(r"<script[^>]*>", html)
     assert opened == ['<script type="application/json" id="map-data">', "<script>"]
     policy = re.search(r'Content-Security-Policy"\s+content="([^"]*)"', html)[1]
@@ -128,30 +130,56 @@ def test_a_page_runs_its_own_script_and_nothing_else(monkeypatch, tmp_path):
     assert not re.search(r"innerHTML|eval\(|import |fetch\(|url\(|Function\(", script)
 
 
+CANVAS = "document.getElementById('map-canvas')"
+RECORD = """
+window.drawn = [];
+const draw = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+  window.drawn.push([text, x, y, this.measureText(text).width]);
+  draw.call(this, text, x, y);
+};"""
+"""Remembers the labels of the map with their places and widths."""
+
+
+def pixels(colour: str = "") -> str:
+    """A script that counts the pixels of the map with a colour; of any without one."""
+    red, green, blue = (int(colour[k : k + 2] or "0", 16) for k in (1, 3, 5))
+    return f"""(c => {{
+      const all = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+      let count = 0;
+      for (let i = 0; i < all.length; i += 4) {{
+        const far = Math.abs(all[i] - {red}) + Math.abs(all[i + 1] - {green})
+          + Math.abs(all[i + 2] - {blue});
+        count += all[i + 3] > 0 && ({str(not colour).lower()} || far < 12);
+      }}
+      return count;
+    }})({CANVAS})"""
+
+
 @NEEDS_BROWSER
 @pytest.mark.slow
-def test_a_browser_draws_moves_and_finds(monkeypatch, tmp_path):
-    data, found, _ = made(2000, monkeypatch)
-    written(data, found, tmp_path / "page.html")
+def test_a_browser_shows_the_map(monkeypatch, tmp_path):
+    data, found, names, _ = made(2000, monkeypatch)
+    written(found, names, tmp_path / "page.html")
     legend = "[...document.querySelectorAll('#map-legend button')]"
     tip = "document.getElementById('map-tip').innerText"
+    whole = "document.getElementById('map-whole').click()"
     with browser.tab() as tab:
+        tab.call("Page.addScriptToEvaluateOnNewDocument", source=RECORD)
         tab.go(tmp_path / "page.html")
-        tab.until("document.getElementById('map-canvas')?.dataset.drawn == '2000'")
+        tab.until(f"{CANVAS}?.dataset.drawn == '2000'")
         shown = tab.value(f"{legend}.map(b => b.innerText).join('|')")
         assert shown.startswith("known: lamps (") and "new 2: new art (" in shown
         assert HOSTILE in shown  # as text
-        tab.value("document.getElementById('map-canvas').scrollIntoView()")
+        tab.value(f"{CANVAS}.scrollIntoView()")
         left, top, width, height = tab.value(
-            "(b => [b.left, b.top, b.width, b.height])"
-            "(document.getElementById('map-canvas').getBoundingClientRect())"
+            f"(b => [b.left, b.top, b.width, b.height])({CANVAS}.getBoundingClientRect())"
         )
         x, y = left + width / 2, top + height / 2
-        coloured = (
-            "(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data"
-            ".reduce((sum, v) => sum + (v > 0), 0))(document.getElementById('map-canvas'))"
-        )
-        assert (before := tab.value(coloured)) > 2000
+
+        # Both new clusters have their colour, and known classes are grey.
+        for colour in {*data["colourings"][0]["colours"]}:
+            assert tab.value(pixels(colour)) > 1000, colour
 
         # The first hit is told, in text, and drawn in the middle; other hits are one key away.
         tab.value(
@@ -165,10 +193,7 @@ def test_a_browser_draws_moves_and_finds(monkeypatch, tmp_path):
         group = data["colourings"][0]["names"][found.cluster[77]]
         assert f"cluster: {group[:7]}" in told and "P(unknown): 0." in told and "newness: " in told
 
-        tab.value(
-            "document.getElementById('map-whole').click();"
-            "document.getElementById('map-canvas').focus()"
-        )
+        tab.value(f"{whole}; {CANVAS}.focus()")
         tab.press("Escape")
         tab.until("document.getElementById('map-tip').hidden")
         tab.press("+")
@@ -181,22 +206,56 @@ def test_a_browser_draws_moves_and_finds(monkeypatch, tmp_path):
         tab.press("ArrowRight")
         tab.until(f"{tip} != {json.dumps(near)}")
 
-        whole = "document.getElementById('map-canvas').toDataURL()"
-        moved = tab.value(f"{whole}.length")
-        tab.value("document.getElementById('map-whole').click()")
-        tab.until(f"{whole}.length != {moved}")
-        before_pinch = tab.value(f"{whole}.length")
+        picture = f"{CANVAS}.toDataURL().length"
+        moved = tab.value(picture)
+        tab.value(whole)
+        tab.until(f"{picture} != {moved}")
+        before_pinch = tab.value(picture)
         for kind, far in (("touchStart", 20), ("touchMove", 60), ("touchEnd", None)):
             touches = [{"x": x + side * far, "y": y, "id": side + 1} for side in (-1, 1) if far]
             tab.call("Input.dispatchTouchEvent", type=kind, touchPoints=touches)
-        tab.until(f"{whole}.length != {before_pinch}")
+        tab.until(f"{picture} != {before_pinch}")
 
-        tab.value(f"document.getElementById('map-whole').click(); {legend}.at(-1).click()")
+        tab.value(f"{whole}; {legend}.at(-1).click()")
         assert tab.value(f"{legend}.filter(b => b.ariaPressed == 'false').length") == 5
-        tab.until(f"{coloured} < {before / 3}")  # but for the words on clusters
+        tab.until(f"{pixels()} == 0")  # no dot and no label is left
         tab.value(
             "(s => { s.selectedIndex = 1; s.dispatchEvent(new Event('change'));"
             " })(document.getElementById('map-by'))"
         )
         tab.until(f"{legend}.some(b => b.innerText.startsWith('unknown ('))")
         assert tab.value("document.title") == HOSTILE and not tab.errors
+
+
+@NEEDS_BROWSER
+@pytest.mark.slow
+def test_a_browser_shows_labels_apart_and_a_straight_table(monkeypatch, tmp_path):
+    found, places = generated(900, new=12)
+    monkeypatch.setattr(page, "layout", lambda discovery: places)
+    found = found.named({number: f"a class {number}" for number in range(1, 13)})
+    written(found, Names(), tmp_path / "page.html")
+    with browser.tab(500) as tab:
+        tab.call("Page.addScriptToEvaluateOnNewDocument", source=RECORD)
+        tab.go(tmp_path / "page.html")
+        tab.until(f"{CANVAS}?.dataset.drawn == '900'")
+        tab.value("drawn = []; document.getElementById('map-whole').click()")
+        tab.until("drawn.length > 0")
+        labels = tab.value("drawn")
+        largest = max(found.new, key=lambda cluster: len(cluster.nodes))
+        assert labels[0][0] == f"{largest.number}: {largest.name}" and 3 < len(labels) <= 12
+        for (_, x, y, wide), (_, x2, y2, wide2) in combinations(labels, 2):
+            assert abs(x - x2) >= (wide + wide2) / 2 or abs(y - y2) >= 16, labels
+
+        cells = tab.value(
+            "[...document.querySelectorAll('#new tr')].map(row => [...row.children].map(cell =>"
+            " [cell.innerText, cell.getBoundingClientRect().left, cell.offsetWidth]))"
+        )
+        head, *lines = cells
+        assert [text for text, *_ in head] == ["cluster", "words", "nodes", "P(unknown)"]
+        assert [line[0][0] for line in lines] == [f"{k}, a class {k}" for k in range(1, 13)]
+        assert [line[2][0] for line in lines] == [str(len(new.nodes)) for new in found.new]
+        assert all(line[3][0].strip() == "1.00" for line in lines)
+        for line in lines:  # each cell lies below its head, and all are in sight
+            assert [part[1:] for part in line] == [part[1:] for part in head]
+        assert all(part[2] > 20 for part in head) and head[-1][1] + head[-1][2] <= 500
+        assert tab.value("document.documentElement.scrollWidth <= innerWidth") and not tab.errors
