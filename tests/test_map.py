@@ -130,101 +130,107 @@ def test_a_page_runs_its_own_script_and_nothing_else(monkeypatch, tmp_path):
     assert not re.search(r"innerHTML|eval\(|import |fetch\(|url\(|Function\(", script)
 
 
-CANVAS = "document.getElementById('map-canvas')"
-RECORD = """
-window.drawn = [];
+SCRIPT = """
+const at = name => document.getElementById("map-" + name), canvas = at("canvas");
+const legend = () => [...document.querySelectorAll("#map-legend button")];
+const picture = () => canvas.toDataURL();
+const set = (field, values, event) => {
+  Object.assign(at(field), values);
+  at(field).dispatchEvent(new Event(event));
+};
+const press = key => canvas.dispatchEvent(new KeyboardEvent("keydown", {key}));
+const pixels = colour => {
+  const wanted = [1, 3, 5].map(k => parseInt(colour.slice(k, k + 2), 16));
+  const all = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  let count = 0;
+  for (let i = 0; i < all.length; i += 4) {
+    const far = wanted.reduce((sum, v, k) => sum + Math.abs(all[i + k] - v), 0);
+    if (all[i + 3] && (far < 12 || !colour)) count++;
+  }
+  return count;
+};
+const place = x => {
+  const box = canvas.getBoundingClientRect();
+  return {clientX: box.x + x, clientY: box.y + box.height / 2, cancelable: true};
+};
+const point = (kind, x, pointerId = 1) => canvas.dispatchEvent(
+  new PointerEvent("pointer" + kind, {...place(x), pointerId, pointerType: "mouse"}));
+canvas.setPointerCapture = () => {};  // made-up pointers cannot be captured
+let labels = [];
 const draw = CanvasRenderingContext2D.prototype.fillText;
 CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
-  window.drawn.push([text, x, y, this.measureText(text).width]);
+  labels.push([text, x, y, this.measureText(text).width]);
   draw.call(this, text, x, y);
-};"""
-"""Remembers the labels of the map with their places and widths."""
-
-
-def pixels(colour: str = "") -> str:
-    """A script that counts the pixels of the map with a colour; of any without one."""
-    red, green, blue = (int(colour[k : k + 2] or "0", 16) for k in (1, 3, 5))
-    return f"""(c => {{
-      const all = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
-      let count = 0;
-      for (let i = 0; i < all.length; i += 4) {{
-        const far = Math.abs(all[i] - {red}) + Math.abs(all[i + 1] - {green})
-          + Math.abs(all[i + 2] - {blue});
-        count += all[i + 3] > 0 && ({str(not colour).lower()} || far < 12);
-      }}
-      return count;
-    }})({CANVAS})"""
+};
+"""
+"""What tests need to use a map and to see it."""
 
 
 @NEEDS_BROWSER
 @pytest.mark.slow
 def test_a_browser_shows_the_map(monkeypatch, tmp_path):
     data, found, names, _ = made(2000, monkeypatch)
-    written(found, names, tmp_path / "page.html")
-    legend = "[...document.querySelectorAll('#map-legend button')]"
-    tip = "document.getElementById('map-tip').innerText"
-    whole = "document.getElementById('map-whole').click()"
-    with browser.tab() as tab:
-        tab.call("Page.addScriptToEvaluateOnNewDocument", source=RECORD)
-        tab.go(tmp_path / "page.html")
-        tab.until(f"{CANVAS}?.dataset.drawn == '2000'")
-        shown = tab.value(f"{legend}.map(b => b.innerText).join('|')")
-        assert shown.startswith("known: lamps (") and "new 2: new art (" in shown
-        assert HOSTILE in shown  # as text
-        tab.value(f"{CANVAS}.scrollIntoView()")
-        left, top, width, height = tab.value(
-            f"(b => [b.left, b.top, b.width, b.height])({CANVAS}.getBoundingClientRect())"
-        )
-        x, y = left + width / 2, top + height / 2
+    html = written(found, names, tmp_path / "page.html")
+    seen = browser.look(
+        html,
+        f"""{SCRIPT}
+        await pause();
+        const out = {{
+          drawn: canvas.dataset.drawn,
+          legend: legend().map(b => b.innerText).join("|"),
+          colours: {json.dumps(data["colourings"][0]["colours"])}.map(pixels),
+          title: document.title,
+        }};
+        set("find", {{value: "OF NODE 77,"}}, "input");  // the match is described as text
+        at("next").click();
+        await pause();
+        out.found = at("found").innerText;
+        out.told = at("tip").innerText;
 
-        # Both new clusters have their colour, and known classes are grey.
-        for colour in {*data["colourings"][0]["colours"]}:
-            assert tab.value(pixels(colour)) > 1000, colour
-
-        # The first hit is told, in text, and drawn in the middle; other hits are one key away.
-        tab.value(
-            "(f => { f.value = 'OF NODE 77,'; f.dispatchEvent(new Event('input'));"
-            " })(document.getElementById('map-find'))"
-        )
-        assert tab.value("document.getElementById('map-found').innerText") == "1 found"
-        tab.value("document.getElementById('map-next').click()")
-        tab.until(f"{tip}.startsWith('P77\\na text of node 77, </script>')")
-        told = tab.value(tip)
-        group = data["colourings"][0]["names"][found.cluster[77]]
-        assert f"cluster: {group[:7]}" in told and "P(unknown): 0." in told and "newness: " in told
-
-        tab.value(f"{whole}; {CANVAS}.focus()")
-        tab.press("Escape")
-        tab.until("document.getElementById('map-tip').hidden")
-        tab.press("+")
-        tab.press("ArrowLeft")
-        tab.until(f"{tip} != ''")
-        near = tab.value(tip)
-        tab.mouse("mouseWheel", x + 50, y, deltaX=0, deltaY=-900)
-        for kind, right in (("mousePressed", 0), ("mouseMoved", 200), ("mouseReleased", 200)):
-            tab.mouse(kind, x + right, y, button="left", buttons=1, clickCount=1)
-        tab.press("ArrowRight")
-        tab.until(f"{tip} != {json.dumps(near)}")
-
-        picture = f"{CANVAS}.toDataURL().length"
-        moved = tab.value(picture)
-        tab.value(whole)
-        tab.until(f"{picture} != {moved}")
-        before_pinch = tab.value(picture)
-        for kind, far in (("touchStart", 20), ("touchMove", 60), ("touchEnd", None)):
-            touches = [{"x": x + side * far, "y": y, "id": side + 1} for side in (-1, 1) if far]
-            tab.call("Input.dispatchTouchEvent", type=kind, touchPoints=touches)
-        tab.until(f"{picture} != {before_pinch}")
-
-        tab.value(f"{whole}; {legend}.at(-1).click()")
-        assert tab.value(f"{legend}.filter(b => b.ariaPressed == 'false').length") == 5
-        tab.until(f"{pixels()} == 0")  # no dot and no label is left
-        tab.value(
-            "(s => { s.selectedIndex = 1; s.dispatchEvent(new Event('change'));"
-            " })(document.getElementById('map-by'))"
-        )
-        tab.until(f"{legend}.some(b => b.innerText.startsWith('unknown ('))")
-        assert tab.value("document.title") == HOSTILE and not tab.errors
+        set("find", {{value: ""}}, "input");
+        press("Escape");
+        await pause();
+        out.hidden = at("tip").hidden;
+        out.changed = [];  // each of these must change the picture
+        const turn = {{...place(600), deltaY: -200}}, changes = {{
+          whole: () => at("whole").click(),
+          key: () => {{ press("+"); press("ArrowLeft"); }},
+          wheel: () => canvas.dispatchEvent(new WheelEvent("wheel", turn)),
+          drag: () => {{ point("down", 300); point("move", 420); point("up", 420); }},
+          again: () => at("whole").click(),
+          pinch: () => {{
+            point("down", 300, 1); point("down", 340, 2); point("move", 500, 2);
+            point("up", 300, 1); point("up", 500, 2);
+          }},
+        }};
+        for (const [name, change] of Object.entries(changes)) {{
+          const before = picture();
+          change();
+          await pause();
+          if (picture() !== before) out.changed.push(name);
+          if (name === "key") out.near = at("tip").innerText;
+        }}
+        at("whole").click();
+        legend().at(-1).click();
+        await pause();
+        out.left = pixels("");  // no dot and no label
+        out.struck = legend().filter(b => b.ariaPressed === "false").length;
+        set("by", {{selectedIndex: 1}}, "change");
+        await pause();
+        out.classes = legend().map(b => b.innerText).join("|");
+        return out;
+        """,
+        tmp_path,
+    )
+    assert seen["drawn"] == "2000" and min(seen["colours"]) > 1000
+    assert seen["legend"].startswith("known: lamps (") and "new 2: new art (" in seen["legend"]
+    assert HOSTILE in seen["legend"] and seen["title"] == HOSTILE  # as text
+    assert seen["found"] == "1 found" and seen["hidden"]
+    assert seen["told"].startswith("P77\na text of node 77, </script>")
+    group = data["colourings"][0]["names"][found.cluster[77]]
+    assert f"cluster: {group[:7]}" in seen["told"] and "newness: 0." in seen["told"]
+    assert seen["changed"] == ["whole", "key", "wheel", "drag", "again", "pinch"] and seen["near"]
+    assert (seen["left"], seen["struck"]) == (0, 5) and "unknown (" in seen["classes"]
 
 
 @NEEDS_BROWSER
@@ -233,29 +239,32 @@ def test_a_browser_shows_labels_apart_and_a_straight_table(monkeypatch, tmp_path
     found, places = generated(900, new=12)
     monkeypatch.setattr(page, "layout", lambda discovery: places)
     found = found.named({number: f"a class {number}" for number in range(1, 13)})
-    written(found, Names(), tmp_path / "page.html")
-    with browser.tab(500) as tab:
-        tab.call("Page.addScriptToEvaluateOnNewDocument", source=RECORD)
-        tab.go(tmp_path / "page.html")
-        tab.until(f"{CANVAS}?.dataset.drawn == '900'")
-        tab.value("drawn = []; document.getElementById('map-whole').click()")
-        tab.until("drawn.length > 0")
-        labels = tab.value("drawn")
-        largest = max(found.new, key=lambda cluster: len(cluster.nodes))
-        assert labels[0][0] == f"{largest.number}: {largest.name}" and 3 < len(labels) <= 12
-        for (_, x, y, wide), (_, x2, y2, wide2) in combinations(labels, 2):
-            assert abs(x - x2) >= (wide + wide2) / 2 or abs(y - y2) >= 16, labels
+    html = written(found, Names(), tmp_path / "page.html")
+    labels, table, is_narrow = browser.look(
+        html,
+        f"""{SCRIPT}
+        await pause();
+        labels = [];
+        at("whole").click();
+        await pause();
+        const box = cell => [cell.innerText, cell.getBoundingClientRect().x, cell.offsetWidth];
+        const lines = [...document.querySelectorAll("#new tr")];
+        const table = lines.map(line => [...line.children].map(box));
+        return [labels, table, document.documentElement.scrollWidth <= innerWidth];
+        """,
+        tmp_path,
+        width=500,
+    )
+    largest = max(found.new, key=lambda cluster: len(cluster.nodes))
+    assert labels[0][0] == f"{largest.number}: {largest.name}" and 3 < len(labels) <= 12
+    for (_, x, y, wide), (_, x2, y2, wide2) in combinations(labels, 2):
+        assert abs(x - x2) >= (wide + wide2) / 2 or abs(y - y2) >= 16, labels
 
-        cells = tab.value(
-            "[...document.querySelectorAll('#new tr')].map(row => [...row.children].map(cell =>"
-            " [cell.innerText, cell.getBoundingClientRect().left, cell.offsetWidth]))"
-        )
-        head, *lines = cells
-        assert [text for text, *_ in head] == ["cluster", "words", "nodes", "P(unknown)"]
-        assert [line[0][0] for line in lines] == [f"{k}, a class {k}" for k in range(1, 13)]
-        assert [line[2][0] for line in lines] == [str(len(new.nodes)) for new in found.new]
-        assert all(line[3][0].strip() == "1.00" for line in lines)
-        for line in lines:  # each cell lies below its head, and all are in sight
-            assert [part[1:] for part in line] == [part[1:] for part in head]
-        assert all(part[2] > 20 for part in head) and head[-1][1] + head[-1][2] <= 500
-        assert tab.value("document.documentElement.scrollWidth <= innerWidth") and not tab.errors
+    head, *lines = table
+    assert [text for text, *_ in head] == ["cluster", "words", "nodes", "P(unknown)"]
+    assert [line[0][0] for line in lines] == [f"{k}, a class {k}" for k in range(1, 13)]
+    assert [line[2][0] for line in lines] == [str(len(new.nodes)) for new in found.new]
+    assert all(line[3][0].strip() == "1.00" for line in lines)
+    for line in lines:  # each cell lies below its head
+        assert [part[1:] for part in line] == [part[1:] for part in head]
+    assert is_narrow and all(wide > 20 for *_, wide in head) and head[-1][1] + head[-1][2] <= 500
