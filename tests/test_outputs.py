@@ -182,7 +182,6 @@ def test_a_file_and_a_folder_are_replaced_through_no_link(tmp_path):
         ("predict results/e --overwrite --out", "g/nodes.csv"),
         ("predict results/e --overwrite --out", "link.csv"),
         ("discover results/e --overwrite --csv", "g/features.csv"),
-        ("discover results/e --before mine.csv --overwrite --nodes", "mine.csv"),
         ("discover results/e --csv both.csv --nodes", "both.csv"),
         ("compare results/e --out", "mine.tex"),
         ("report results/e --out", "mine.html"),
@@ -215,9 +214,9 @@ def test_no_output_replaces_results_or_other_files(home, monkeypatch, capsys, wo
 def test_figures_are_not_drawn_into_results(home, monkeypatch, capsys, folder):
     monkeypatch.chdir(home)
     before = contents(home)
-    for words in (["report", "results/e", "--out", "new.html"], ["discover", "results/e"]):
-        assert main([*words, "--figures", folder, "--overwrite"]) == 2
-        assert capsys.readouterr().err.startswith("error: --figures: ")
+    words = ["report", "results/e", "--out", "new.html"]
+    assert main([*words, "--figures", folder, "--overwrite"]) == 2
+    assert capsys.readouterr().err.startswith("error: --figures: ")
     assert contents(home) == before
 
 
@@ -301,13 +300,9 @@ def test_a_join_on_id_finds_all_rows(home, monkeypatch, capsys):
         assert [id.replace("'", "") for id in ids] == IDS
         told = re.findall(r"(\d+) cells would be formulas.*--raw", capsys.readouterr().err)
         assert told == ([] if raw else [str(sum(id not in IDS for id in ids))])
-    # The table of discover is read again, though its ids were changed.
     assert main([*words, "--overwrite"]) == 0
-    first = rows("ids.csv")
-    assert [row["id"] for row in first] == ids
-    words = "discover results/e --clusters 4 --before ids.csv --nodes again.csv --overwrite"
-    assert main(words.split()) == 0
-    assert rows("again.csv") == first and {row["cluster_name"] for row in first} >= {"new"}
+    assert [row["id"] for row in rows("ids.csv")] == ids
+    assert {row["cluster_name"] for row in rows("ids.csv")} >= {"new"}
 
 
 # The terminal.

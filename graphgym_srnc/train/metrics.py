@@ -1,4 +1,4 @@
-"""Scores of predictions: F1, recall, detection of the unknown class, clustering and calibration."""
+"""Scores of predictions: F1, recall, detection of the unknown class and calibration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Callable, Mapping, NamedTuple
 
 import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from graphgym_srnc.errors import InputError
@@ -216,27 +215,6 @@ def _oscr(right: np.ndarray, unknown: np.ndarray, num_known: int) -> float:
     unknown = np.sort(unknown)
     below, up_to = (np.searchsorted(unknown, right, side) for side in ("left", "right"))
     return float((below + up_to).sum() / (2 * num_known * len(unknown)))
-
-
-def clustering_scores(cluster: Tensor, label: Tensor) -> dict[str, float]:
-    """Clustering accuracy (best one-to-one map of clusters to classes) and NMI.
-
-    Args:
-        cluster: cluster of each node, ``[n]``.
-        label: true classes, ``[n]``.
-
-    Returns:
-        ``acc`` and ``nmi``.
-    """
-    from sklearn import metrics as scikit
-
-    classes, clusters = (np.unique(part, return_inverse=True)[1] for part in (label, cluster))
-    table = scikit.confusion_matrix(classes, clusters)
-    rows, columns = linear_sum_assignment(-table)
-    return {
-        "acc": float(table[rows, columns].sum() / table.sum()),
-        "nmi": min(1.0, float(scikit.normalized_mutual_info_score(label, cluster))),
-    }
 
 
 def reliability(probability: Tensor, correct: Tensor, bins: int = 15) -> list[list[float]]:
