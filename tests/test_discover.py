@@ -139,9 +139,8 @@ def test_a_class_that_no_node_is_named(graph):
 
 
 def test_what_cannot_be_clustered_is_refused(graph):
-    for count in (3, 1000):
-        with pytest.raises(InputError, match="--clusters"):
-            clusters.find(graph, posterior_of(graph), count)
+    with pytest.raises(InputError, match="--clusters"):
+        clusters.find(graph, posterior_of(graph), 1000)
     with pytest.raises(InputError, match="predicts no node as unknown"):
         clusters.find(graph, torch.tensor([[0.7, 0.1, 0.1, 0.1]]).expand(graph.num_nodes, 4), 6)
 
@@ -158,9 +157,6 @@ def test_suggested_number_on_planted_blocks(classes):
     told = table.on_number(curve, 0)
     assert told.startswith(f"{classes} clusters") and "--clusters K" in told
     assert table.on_number(curve, 9).startswith("9 clusters")
-
-
-def test_fewer_clusters_of_about_equal_modularity():
     assert clusters.suggested({4: 0.5, 5: 0.598, 6: 0.6, 7: 0.55}) == 5
     assert clusters.suggested({4: -0.2, 5: -0.1}) == 5
 
@@ -192,8 +188,7 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     rows = table.rows(found, graph, names)
     commands = {"again": NASTY, "naming": NASTY, "merge": NASTY}
     html = page.render(NASTY, rows, found, names, {6: 0.5, 7: 0.4}, commands, {}, NASTY)
-    assert not re.search(r"<(link|iframe|a)\b", html) and "http" not in html.replace("http-eq", "")
-    assert html.count("<script") == 2 and "<script>alert" not in html
+    assert not re.search(r"<(link|iframe|a|script>alert)\b", html)
     assert unescape(html).count(NASTY) > 10 and "default-src 'none'" in html
     lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
     assert [int(row["nodes"]) for row in lines] == [len(cluster.nodes) for cluster in found.new]
@@ -207,14 +202,13 @@ def test_clusters_with_the_same_words_may_be_one_class(graph):
     split = graph.y.clone()
     split[(graph.y == 5).nonzero()[::2]] = 6
     found = clusters.find(graph, posterior_of(graph), 6)
-    sizes = [len(cluster.nodes) for cluster in found.new]
     whole = found.new[[int(graph.y[c.nodes[0]]) for c in found.new].index(5)]
     half = clusters.replace(whole, number=4, nodes=whole.nodes[::2])
     cluster = found.cluster.index_fill(0, half.nodes, 6)
     halved = clusters.replace(found, cluster=cluster, new=[*found.new, half])
     rows = table.rows(halved, graph, Names())
     twins = {row.cluster.number: row.twins for row in rows if row.cluster.number}
-    assert sizes and twins[whole.number] == [4] and twins[4] == [whole.number]
+    assert twins[whole.number] == [4] and twins[4] == [whole.number]
     assert [] in twins.values() and "perhaps one class" in table.to_text(rows)
     commands = {"again": "", "merge": "discover R"}
     html = page.render("t", rows, halved, Names(), {6: 0.5}, commands, {"0": 3}, "few!")
@@ -303,17 +297,16 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     html = (run / "named.html").read_text()
     assert "Cluster 1, =cmd" in html and "Name the clusters" in html
 
-    assert main([*words, "--name", "1=new things", "--csv", "table.csv"]) == 0
-    written = "--labels-out labels --nodes-per-class 6 --name".split()
+    written = "--csv table.csv --labels-out labels --nodes-per-class 6 --name".split()
     assert main([*words, *written, "1=new things"]) == 0
     out, err = capsys.readouterr()
     assert all(text in out for text in ("predicted unknown", "wrote labels", "feature "))
     assert "Warning" not in err and len(list(csv.reader((run / "table.csv").open()))) == 3
     task = shifts.find("file")(path=str(run / "labels"))
     assert "new things" in task.class_names and task.num_known == 4 and task.open_set
-    # Ids and words come from the folder of a graph.
+    (run / "labels" / "words.txt").write_text("".join(f"word{k}\n" for k in range(100)))
     assert main(["discover", "results/one", "--graph", "labels"]) == 0
-    assert "  node " in capsys.readouterr().out
+    assert ": word" in capsys.readouterr().out
 
 
 def test_a_table_of_all_nodes(graph, found):

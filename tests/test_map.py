@@ -6,8 +6,8 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,8 @@ CLASSES = ["lamps", HOSTILE, "phones"]
 NEEDS_BROWSER = pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium on this machine")
 
 
-def generated(count: int, new: int = 2) -> tuple[Discovery, np.ndarray]:
-    """Three clusters of known classes and ``new`` others; and a place for each node."""
+def generated(count: int, new: int = 2) -> Discovery:
+    """Three clusters of known classes and ``new`` others; states are places on the map."""
     rng = np.random.default_rng(0)
     group = torch.from_numpy(rng.integers(0, 3 + new, count))
     places = rng.normal(size=(3 + new, 2))[group] * 20 + rng.normal(size=(count, 2)) * (4, 1)
@@ -39,36 +39,36 @@ def generated(count: int, new: int = 2) -> tuple[Discovery, np.ndarray]:
         for k, name in enumerate([*CLASSES, *[""] * (new - 1), "new art"])
     ]
     state = torch.from_numpy(places)
-    return Discovery(state, posterior, group, torch.ones(count), every[:3], every[3:]), places
+    return Discovery(state, posterior, group, torch.ones(count), every[:3], every[3:])
 
 
-def made(
-    count: int, monkeypatch: pytest.MonkeyPatch, most: int = 10**6
-) -> tuple[dict[str, Any], Discovery, Names, np.ndarray]:
+@pytest.fixture(autouse=True)
+def places(monkeypatch):
+    monkeypatch.setattr(page, "layout", lambda discovery: discovery.state.numpy())
+
+
+def made(count: int) -> tuple[dict[str, Any], Discovery, Names]:
     """The data of a map of so many nodes, and what it is made of."""
-    found, places = generated(count)
-    monkeypatch.setattr(page, "layout", lambda discovery: places)
-    monkeypatch.setattr(page, "MOST_NODES", most)
+    found = generated(count)
     texts = [f"a text of node {k}, {HOSTILE}" for k in range(count)]
     names = Names([f"P{k}" for k in range(count)], texts, ["a word"])
-    return page.map_data(found, names, WORDS), found, names, places
+    return page.map_data(found, names, WORDS), found, names
 
 
-def written(found: Discovery, names: Names, file: Path) -> str:
+def written(found: Discovery, names: Names) -> str:
     """The page with this map."""
     rows = [Row(cluster, "lamps 0.60", ["vase", "bowl"], ["P1"], []) for cluster in found.every]
     commands = {"again": "a", "naming": "b"}
-    html = page.render(HOSTILE, rows, found, names, {4: 0.1, 5: 0.2}, commands)
-    file.write_text(html)
-    return html
+    return page.render(HOSTILE, rows, found, names, {4: 0.1, 5: 0.2}, commands)
 
 
 def unpacked(text: str) -> np.ndarray:
     return np.frombuffer(base64.b64decode(text), dtype="<u2").astype(int)
 
 
-def test_every_node_has_its_place_and_its_groups(monkeypatch):
-    data, found, _, places = made(500, monkeypatch)
+def test_every_node_has_its_place_and_its_groups():
+    data, found, _ = made(500)
+    places = found.state.numpy()
     x, y = unpacked(data["x"]), page.SIDE - unpacked(data["y"])
     unit = max(np.ptp(places, axis=0)) / page.SIDE
     back = np.stack([x, y], 1) * unit
@@ -93,18 +93,18 @@ def test_every_node_has_its_place_and_its_groups(monkeypatch):
     assert data["newness"] == [0.9, 0.8, 0.7, 0.6, 0.5]
 
 
-def test_a_large_graph_is_sampled_and_a_map_may_be_one_place(monkeypatch, tmp_path):
-    data, found, names, _ = made(3000, monkeypatch, most=1000)
+def test_a_large_graph_is_sampled_and_a_map_may_be_one_place(monkeypatch):
+    monkeypatch.setattr(page, "MOST_NODES", 1000)
+    data, found, names = made(3000)
     assert len(unpacked(data["x"])) == len(data["ids"]) == len(data["texts"]) == 1000
     nodes = [int(name[1:]) for name in data["ids"]]
     assert unpacked(data["colourings"][0]["of"]).tolist() == found.cluster[nodes].tolist()
     assert all(len(text) <= page.LONGEST_TEXT for text in data["texts"])
-    html = written(found, names, tmp_path / "page.html")
+    html = written(found, names)
     assert re.search(r"A random sample of 1,000 of 3,000\s+nodes is shown", html)
 
-    found, places = generated(300)
-    monkeypatch.setattr(page, "layout", lambda discovery: np.zeros_like(places))
-    assert "A random sample" not in written(found, Names(), tmp_path / "small.html")
+    found = replace(generated(300), state=torch.zeros(300, 2))
+    assert "A random sample" not in written(found, Names())
     monkeypatch.setattr(page, "MOST_NODES", 50)
     data = page.map_data(found, Names(), WORDS)
     shown = page.embedding.sample(300, 50).tolist()
@@ -112,9 +112,9 @@ def test_a_large_graph_is_sampled_and_a_map_may_be_one_place(monkeypatch, tmp_pa
     assert max(shown) >= 50 and data["ids"] == [f"node {k}" for k in shown]
 
 
-def test_a_page_runs_its_own_script_and_nothing_else(monkeypatch, tmp_path):
-    data, found, names, _ = made(200, monkeypatch)
-    html = written(found, names, tmp_path / "page.html")
+def test_a_page_runs_its_own_script_and_nothing_else():
+    data, found, names = made(200)
+    html = written(found, names)
     opened = re.findall(r"<script[^>]*>", html)
     assert opened == ['<script type="application/json" id="map-data">', "<script>"]
     policy = re.search(r'Content-Security-Policy"\s+content="([^"]*)"', html)[1]
@@ -168,11 +168,10 @@ CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
 
 @NEEDS_BROWSER
 @pytest.mark.slow
-def test_a_browser_shows_the_map(monkeypatch, tmp_path):
-    data, found, names, _ = made(2000, monkeypatch)
-    html = written(found, names, tmp_path / "page.html")
+def test_a_browser_shows_the_map(tmp_path):
+    data, found, names = made(2000)
     seen = browser.look(
-        html,
+        written(found, names),
         f"""{SCRIPT}
         await pause();
         const out = {{
@@ -235,13 +234,10 @@ def test_a_browser_shows_the_map(monkeypatch, tmp_path):
 
 @NEEDS_BROWSER
 @pytest.mark.slow
-def test_a_browser_shows_labels_apart_and_a_straight_table(monkeypatch, tmp_path):
-    found, places = generated(900, new=12)
-    monkeypatch.setattr(page, "layout", lambda discovery: places)
-    found = found.named({number: f"a class {number}" for number in range(1, 13)})
-    html = written(found, Names(), tmp_path / "page.html")
+def test_a_browser_shows_labels_apart_and_a_straight_table(tmp_path):
+    found = generated(900, new=12).named({number: f"a class {number}" for number in range(1, 13)})
     labels, table, is_narrow = browser.look(
-        html,
+        written(found, Names()),
         f"""{SCRIPT}
         await pause();
         labels = [];
