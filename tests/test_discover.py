@@ -12,17 +12,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from sklearn.metrics import average_precision_score, silhouette_samples
+from sklearn.metrics import silhouette_samples
 from torch_geometric.data import Data
 
 from graphgym_srnc import shifts
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.discover import clusters, evidence, feedback, page, table
-from graphgym_srnc.own.discover.table import column_name, node_name, read_names
+from graphgym_srnc.own.discover import clusters, feedback, page, table
+from graphgym_srnc.own.discover.table import column_name, node_name
 
 NASTY = "<script>alert('x')</script> & \"quotes\""
 
@@ -113,14 +112,9 @@ def test_odd_features(x):
     p = torch.full((40, 4), 0.1, dtype=torch.double)
     p = p.scatter(1, (torch.arange(40) % 4)[:, None], 0.7)
     found = clusters.find(graph, p, 5)
-    curves = evidence.gather(graph, p, found.state)
-    assert (
-        torch.isfinite(found.state).all()
-        and found.new
-        and min(curve.suggestion for curve in curves) >= 4
-    )
+    assert torch.isfinite(found.state).all() and found.new
+    assert clusters.suggested(clusters.modularities(graph, p, found.state)) >= 4
     assert table.rows(found, graph, Names())
-    assert page.evidence_figure(curves, 5)
 
 
 def test_clusters_find_planted_classes(graph, found):
@@ -145,27 +139,26 @@ def test_a_class_that_no_node_is_named(graph):
 
 
 def test_what_cannot_be_clustered_is_refused(graph):
-    for count in (3, 1000):
-        with pytest.raises(InputError, match="--clusters"):
-            clusters.find(graph, posterior_of(graph), count)
+    with pytest.raises(InputError, match="--clusters"):
+        clusters.find(graph, posterior_of(graph), 1000)
     with pytest.raises(InputError, match="predicts no node as unknown"):
         clusters.find(graph, torch.tensor([[0.7, 0.1, 0.1, 0.1]]).expand(graph.num_nodes, 4), 6)
 
 
 @pytest.mark.parametrize("classes", [6, 5, 4])
-def test_evidence_on_planted_blocks(classes):
+def test_suggested_number_on_planted_blocks(classes):
     graph = planted(classes, 60)
     p = posterior_of(graph)
-    curves = evidence.gather(graph, p, clusters.states(graph, p))
-    assert [curve.suggestion for curve in curves] == [classes, classes]
-    for curve in curves:
-        value, error = np.array(curve.values), np.array(curve.errors)
-        assert curve.counts[0] == 4 and len(value) == len(error) == len(curve.counts)
-        first = np.flatnonzero(value >= np.nanmax(value) * (1 - evidence.FLAT))[0]
-        assert curve.suggestion == curve.counts[first] or classes == 4
-        assert (error[1:] >= 0).all()
-    assert np.isnan(curves.stability.values[0])
-    assert all(-1 <= value <= 1 for value in curves.stability.values[1:])
+    curve = clusters.modularities(graph, p, clusters.states(graph, p))
+    assert [*curve] == [*range(4, 14)] and clusters.suggested(curve) == classes
+    found = clusters.find(graph, p, classes)
+    total = sum(cluster.modularity for cluster in found.every)
+    assert curve[classes] == pytest.approx(total, abs=0.01)
+    told = table.on_number(curve, 0)
+    assert told.startswith(f"{classes} clusters") and "--clusters K" in told
+    assert table.on_number(curve, 9).startswith("9 clusters")
+    assert clusters.suggested({4: 0.5, 5: 0.598, 6: 0.6, 7: 0.55}) == 5
+    assert clusters.suggested({4: -0.2, 5: -0.1}) == 5
 
 
 def test_log_odds_by_hand():
@@ -188,44 +181,20 @@ def test_words_that_set_blocks_apart(graph):
     assert columns[1] == [] and columns[0], "a group without nodes has no words"
 
 
-def test_scores_by_hand(graph, found):
-    nodes = torch.arange(graph.num_nodes)
-    shown = Data(x=graph.x, edge_index=graph.edge_index, y=graph.y.clamp(max=3), y_true=graph.y)
-    train, rest = nodes[[0, 50, 100]], nodes[~torch.isin(nodes, torch.tensor([0, 50, 100]))]
-    task = ShiftTask("toy", shown, shown, train, rest[::2], rest[1::2], rest, 3, True)
-    rated = evidence.rate(found, task)
-    newness = [found.every[k].newness for k in found.cluster[rest].tolist()]
-    wanted = average_precision_score((graph.y >= 3)[rest], newness)
-    assert rated["average precision of the ranking"] == pytest.approx(wanted)
-    assert rated["average precision by chance"] == pytest.approx(150 / 297)
-    assert rated["ACC of all nodes"] > 0.85 and rated["NMI of nodes of unseen classes"] > 0.6
-    with pytest.raises(InputError, match="--evaluate"):
-        evidence.rate(found, None)
-
-
 def test_page_and_tables_are_whole_and_escaped(graph):
     texts, words = [f"{NASTY} {i}" for i in range(300)], [f"={NASTY}{i}" for i in range(60)]
     names, p = Names(None, texts, words), posterior_of(graph)
     found = clusters.find(graph, p, 6, [f"={NASTY}"] * 3).named({1: NASTY})
-    rows = table.rows(found, graph, names, 4)
-    curves = evidence.gather(graph, p, found.state)
-    drawn, every_node = (
-        page.pictures(found, curves),
-        page.map_data(found, names, [row.words for row in rows[3:]]),
-    )
+    rows = table.rows(found, graph, names)
     commands = {"again": NASTY, "naming": NASTY, "merge": NASTY}
-    html = page.render(NASTY, rows, found, curves, drawn, every_node, commands, {}, NASTY)
-    assert not re.search(r"<(link|iframe|a)\b", html) and "http" not in html.replace("http-eq", "")
-    assert html.count("<script") == 2 and "<script>alert" not in html
+    html = page.render(NASTY, rows, found, names, {6: 0.5, 7: 0.4}, commands, {}, NASTY)
+    assert not re.search(r"<(link|iframe|a|script>alert)\b", html)
     assert unescape(html).count(NASTY) > 10 and "default-src 'none'" in html
-    assert html.count('<img src="data:image/png;base64,') == 2 == html.count("<img")
     lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
     assert [int(row["nodes"]) for row in lines] == [len(cluster.nodes) for cluster in found.new]
     assert all(line[key][0] == "'" for line in lines for key in ("words", "nearest_known_classes"))
     assert "cluster 1, <script>" in table.to_text(rows)
-    assert "within 2 % of the highest" in html and "one standard error" in html
-    assert html.index("<details>") < html.index("conductance")
-    assert "an estimate, not the true" in evidence.summary(curves)
+    assert "Modularity suggests 6" in html and html.index("<details>") < html.index("conductance")
 
 
 def test_clusters_with_the_same_words_may_be_one_class(graph):
@@ -233,22 +202,27 @@ def test_clusters_with_the_same_words_may_be_one_class(graph):
     split = graph.y.clone()
     split[(graph.y == 5).nonzero()[::2]] = 6
     found = clusters.find(graph, posterior_of(graph), 6)
-    sizes = [len(cluster.nodes) for cluster in found.new]
     whole = found.new[[int(graph.y[c.nodes[0]]) for c in found.new].index(5)]
     half = clusters.replace(whole, number=4, nodes=whole.nodes[::2])
     cluster = found.cluster.index_fill(0, half.nodes, 6)
     halved = clusters.replace(found, cluster=cluster, new=[*found.new, half])
     rows = table.rows(halved, graph, Names())
     twins = {row.cluster.number: row.twins for row in rows if row.cluster.number}
-    assert sizes and twins[whole.number] == [4] and twins[4] == [whole.number]
+    assert twins[whole.number] == [4] and twins[4] == [whole.number]
     assert [] in twins.values() and "perhaps one class" in table.to_text(rows)
-    curves = evidence.Evidence(*[evidence.Curve("curve", [4, 5], [0.1, 0.2], [0, 0], 5)] * 2)
-    images, commands = dict.fromkeys(("map", "evidence"), b""), {"again": "", "merge": "discover R"}
-    every_node = page.map_data(halved, Names(), [row.words for row in rows if row.cluster.number])
-    html = page.render("t", rows, halved, curves, images, every_node, commands, {"0": 3}, "few!")
+    commands = {"again": "", "merge": "discover R"}
+    html = page.render("t", rows, halved, Names(), {6: 0.5}, commands, {"0": 3}, "few!")
     merge = f"discover R --name={whole.number}=NAME --name=4=NAME --labels-out NEXT"
     assert merge in html and "few!</p>" in html and "too few</strong>" in html
-    assert every_node["marks"][-1][2].startswith("4: feature 5")
+
+
+def test_names_of_nodes_and_columns():
+    names = Names(["a", "b 1"], ["one, and\nmore", "b 1: title"], ["x", "y", "z"])
+    assert node_name(names, 0) == "a: one, and more" and node_name(names, 1) == "b 1: title"
+    assert column_name(names, 2) == "z" and column_name(Names(), 2) == "feature 2"
+    assert node_name(Names(), 1) == "node 1"
+    assert node_name(Names(None, ["word " * 99]), 0).endswith(" word w…")
+    assert node_name(Names(None, ["\x1b[31mred"]), 0) == "node 0: ?[31mred"
 
 
 def test_bad_names():
@@ -266,14 +240,14 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     parts = {"train": train, "val": rest[:60], "test": rest[60:140]}
     names = feedback.parse_names(["1=graph, theory", " 2 = biology"], 3)
     made = feedback.labels(found.named(names), parts, y, per_class=8)
-    assert {node for node, part in made.part.items() if part == "train"} >= set(train.tolist())
-    first = [node for node, name in made.label.items() if name == "graph, theory"]
-    assert sum(made.part[node] == "train" for node in first) == 8
-    assert sum(made.part[node] == "val" for node in first) == 4
+    label, split = map(np.array, made)
+    assert (split[train] == "train").all()
+    first = np.flatnonzero(label == "graph, theory")
+    assert (split[first] == "train").sum() == 8 and (split[first] == "val").sum() == 4
     assert all(int(found.label[node]) == 3 and int(found.cluster[node]) == 3 for node in first)
     # Unknown nodes that the user knows of stay unknown, but for those inside a named cluster.
-    unknown = [node for node, name in made.label.items() if name == "unknown"]
-    assert unknown
+    unknown = np.flatnonzero(label == "unknown")
+    assert len(unknown)
     assert all(int(found.cluster[node]) not in (3, 4) and int(y[node]) == 3 for node in unknown)
 
     folder = tmp_path / "next"
@@ -287,33 +261,13 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     assert task.open_set
     assert torch.equal(task.target.x, graph.x)
     assert torch.bincount(task.source.y[task.train]).tolist() == [5, 5, 8, 5, 8]
-    assert set(task.test.tolist()) == {node for node, part in made.part.items() if part == "test"}
+    assert set(task.test.tolist()) == set(np.flatnonzero(split == "test").tolist())
     for taken in (folder, tmp_path / "none" / "below"):
         with pytest.raises(InputError, match="--labels-out"):
             feedback.write(taken, graph, made)
     (tmp_path / "recipe.json").write_text("{")
     with pytest.raises(InputError, match="recipe.json is not a readable recipe"):
         feedback.write(tmp_path / "other", graph, made, named, source=tmp_path)
-
-
-def test_names_of_files(tmp_path):
-    graph = Data(x=torch.zeros(2, 3), edge_index=torch.empty(2, 0, dtype=torch.long))
-    (tmp_path / "nodes.csv").write_text('id,text\na,"one, and\nmore"\nb,two\n')
-    (tmp_path / "words.txt").write_text("x\ny\nz\n")
-    of_folder = read_names(None, None, tmp_path, graph)
-    of_file = read_names(str(tmp_path / "nodes.csv"), None, None, graph)
-    assert of_folder.words == ["x", "y", "z"] and of_file.words is None
-    assert node_name(of_file, 0) == node_name(of_folder, 0) == "a: one, and more"
-    assert column_name(of_file, 2) == "feature 2"
-    assert node_name(Names(), 1) == "node 1"
-    assert node_name(Names(None, ["word " * 99], None), 0).endswith(" word w…")
-    assert node_name(Names(None, ["\x1b[31mred"], None), 0) == "node 0: ?[31mred"
-    assert node_name(Names(["a 1"], ["a 1: title"]), 0) == "a 1: title"
-    (tmp_path / "other.csv").write_text("text\none\n")
-    for texts, words_file in (("other.csv", None), (None, "nodes.csv"), ("nothing.txt", None)):
-        with pytest.raises(InputError, match="--texts|--words|nothing.txt"):
-            texts, words_file = (name and str(tmp_path / name) for name in (texts, words_file))
-            read_names(texts, words_file, None, graph)
 
 
 @pytest.fixture(scope="module")
@@ -333,27 +287,26 @@ def run(tmp_path_factory) -> Path:
 
 def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys):
     monkeypatch.chdir(run)
-    (run / "texts.txt").write_text("".join(f"{NASTY} {i}\n" for i in range(400)))
-    (run / "words.txt").write_text("".join(f"word{i}\n" for i in range(100)))
-    words = (
-        "discover results/one --texts texts.txt --words words.txt --clusters 5 --evaluate"
-        " --out page.html --csv table.csv --labels-out labels"
-        " --nodes-per-class 6 --name"
-    )
-    assert main([*words.split(), "1=new things"]) == 0
+    words = ["discover", "results/one", "--clusters", "5"]
+    assert main([*words, "--name", "1==cmd", "--nodes", "nodes.csv", "--out", "named.html"]) == 0
+    told = capsys.readouterr().out
+    assert "cluster 1, =cmd:" in told and "--name=1==cmd" in told and "--labels-out NEXT" in told
+    assert "5 clusters, known classes included, by --clusters" in told
+    nodes = list(csv.DictReader(open("nodes.csv")))
+    assert {row["cluster_name"] for row in nodes if row["cluster"] == "1"} == {"'=cmd"}
+    html = (run / "named.html").read_text()
+    assert "Cluster 1, =cmd" in html and "Name the clusters" in html
+
+    written = "--csv table.csv --labels-out labels --nodes-per-class 6 --name".split()
+    assert main([*words, *written, "1=new things"]) == 0
     out, err = capsys.readouterr()
-    shown = (
-        "predicted unknown",
-        "suggested number",
-        "average precision of the ranking: ",
-        "wrote labels",
-    )
-    assert all(text in out for text in (*shown, "word", NASTY)) and "Warning" not in err
-    html = (run / "page.html").read_text()
-    assert "word" in html and "new things" in html
-    assert len(list(csv.reader((run / "table.csv").open()))) == 3
+    assert all(text in out for text in ("predicted unknown", "wrote labels", "feature "))
+    assert "Warning" not in err and len(list(csv.reader((run / "table.csv").open()))) == 3
     task = shifts.find("file")(path=str(run / "labels"))
     assert "new things" in task.class_names and task.num_known == 4 and task.open_set
+    (run / "labels" / "words.txt").write_text("".join(f"word{k}\n" for k in range(100)))
+    assert main(["discover", "results/one", "--graph", "labels"]) == 0
+    assert ": word" in capsys.readouterr().out
 
 
 def test_a_table_of_all_nodes(graph, found):
@@ -370,34 +323,15 @@ def test_a_table_of_all_nodes(graph, found):
     assert columns["p_unknown"] == found.posterior[:, -1].tolist()
 
 
-def test_names_of_clusters_stay(run, monkeypatch, unchanged_globals, capsys):
-    monkeypatch.chdir(run)
-    words = ["discover", "results/one", "--clusters", "5"]
-    assert main([*words, "--name", "2==cmd", "--nodes", "first.csv"]) == 0
-    told = capsys.readouterr().out
-    assert "cluster 2, =cmd:" in told and "--name=1=NAME" in told and "--labels-out NEXT" in told
-    again = ["--before", "first.csv", "--nodes", "second.csv", "--out", "named.html"]
-    assert main([*words, *again]) == 0
-    first, second = (list(csv.DictReader(open(name))) for name in ("first.csv", "second.csv"))
-    assert first == second
-    assert {row["cluster_name"] for row in first if row["cluster"] == "2"} == {"'=cmd"}
-    html = (run / "named.html").read_text()
-    assert "Cluster 2, &#39;=cmd" in html and "Name the clusters" in html
-
-
 def test_bad_input_in_one_line(run, capsys, monkeypatch, unchanged_globals):
     monkeypatch.chdir(run)
-    (run / "words.txt").write_text("word\n" * 100)
     before = set(run.rglob("*"))
     for words, named in (
         ("nowhere", "RUN"),
         ("results/one --clusters 2", "--clusters"),
-        ("results/one --texts words.txt", "--texts"),
         ("results/one --labels-out new", "--labels-out"),
         ("results/one --nodes nodes.txt", "--nodes"),
-        ("results/one --before words.txt", "--before"),
         ("results/one --out nowhere/page.html", "--out"),
-        ("results/one --top 0", "--top"),
         ("results/one --name 99=a --labels-out new", "--name"),
     ):
         assert main(["discover", *words.split()]) == 2

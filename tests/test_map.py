@@ -6,7 +6,8 @@ import base64
 import hashlib
 import json
 import re
-from pathlib import Path
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ import pytest
 import torch
 
 from graphgym_srnc.data.names import Names
-from graphgym_srnc.own.discover import evidence, page
+from graphgym_srnc.own.discover import page
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery
+from graphgym_srnc.own.discover.table import Row
 from tests import browser
 
 HOSTILE = "</script><script>document.title = 'run'</script><img src=x onerror=alert(1)> & 'quotes'"
@@ -24,48 +26,49 @@ CLASSES = ["lamps", HOSTILE, "phones"]
 NEEDS_BROWSER = pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium on this machine")
 
 
-def generated(count: int) -> tuple[Discovery, np.ndarray]:
-    """Five clusters of nodes, three of them of known classes; and a place for each node."""
+def generated(count: int, new: int = 2) -> Discovery:
+    """Three clusters of known classes and ``new`` others; states are places on the map."""
     rng = np.random.default_rng(0)
-    group = torch.from_numpy(rng.integers(0, 5, count))
-    places = rng.normal(size=(5, 2))[group] * 20 + rng.normal(size=(count, 2)) * (4, 1)
+    group = torch.from_numpy(rng.integers(0, 3 + new, count))
+    places = rng.normal(size=(3 + new, 2))[group] * 20 + rng.normal(size=(count, 2)) * (4, 1)
     posterior = torch.full((count, 4), 0.1, dtype=torch.double)
     posterior.scatter_(1, group.clamp(max=3)[:, None], 0.7)
-    figures = 0.7, 1.0, 0.1, 0.2, 0.5, ((0, 0.6), (1, 0.3), (2, 0.1))
+    figures = 1.0, 1.0, 0.1, 0.2, 0.5, ((0, 0.6), (1, 0.3), (2, 0.1))
     every = [
         Cluster(name, max(k - 2, 0), (group == k).nonzero().view(-1), 0.9 - k / 10, *figures)
-        for k, name in enumerate([*CLASSES, "", "new art"])
+        for k, name in enumerate([*CLASSES, *[""] * (new - 1), "new art"])
     ]
     state = torch.from_numpy(places)
-    return Discovery(state, posterior, group, torch.ones(count), every[:3], every[3:]), places
+    return Discovery(state, posterior, group, torch.ones(count), every[:3], every[3:])
 
 
-def made(
-    count: int, monkeypatch: pytest.MonkeyPatch, most: int = 10**6
-) -> tuple[dict[str, Any], Discovery, np.ndarray]:
-    found, places = generated(count)
-    monkeypatch.setattr(page, "layout", lambda discovery: places)
-    monkeypatch.setattr(page, "MOST_NODES", most)
+@pytest.fixture(autouse=True)
+def places(monkeypatch):
+    monkeypatch.setattr(page, "layout", lambda discovery: discovery.state.numpy())
+
+
+def made(count: int) -> tuple[dict[str, Any], Discovery, Names]:
+    """The data of a map of so many nodes, and what it is made of."""
+    found = generated(count)
     texts = [f"a text of node {k}, {HOSTILE}" for k in range(count)]
-    names = Names([f"P{k}" for k in range(count)], texts, None)
-    return page.map_data(found, names, WORDS), found, places
+    names = Names([f"P{k}" for k in range(count)], texts, ["a word"])
+    return page.map_data(found, names, WORDS), found, names
 
 
-def written(data: dict[str, Any], found: Discovery, file: Path) -> str:
+def written(found: Discovery, names: Names) -> str:
     """The page with this map."""
-    curves = evidence.Evidence(*[evidence.Curve("curve", [4, 5], [0.1, 0.2], [0, 0], 5)] * 2)
-    images = dict.fromkeys(("map", "evidence"), page.encode(page.evidence_figure(curves, 5)))
-    html = page.render(HOSTILE, [], found, curves, images, data, {"again": "a", "naming": "b"})
-    file.write_text(html)
-    return html
+    rows = [Row(cluster, "lamps 0.60", ["vase", "bowl"], ["P1"], []) for cluster in found.every]
+    commands = {"again": "a", "naming": "b"}
+    return page.render(HOSTILE, rows, found, names, {4: 0.1, 5: 0.2}, commands)
 
 
 def unpacked(text: str) -> np.ndarray:
     return np.frombuffer(base64.b64decode(text), dtype="<u2").astype(int)
 
 
-def test_every_node_has_its_place_and_its_groups(monkeypatch):
-    data, found, places = made(500, monkeypatch)
+def test_every_node_has_its_place_and_its_groups():
+    data, found, _ = made(500)
+    places = found.state.numpy()
     x, y = unpacked(data["x"]), page.SIDE - unpacked(data["y"])
     unit = max(np.ptp(places, axis=0)) / page.SIDE
     back = np.stack([x, y], 1) * unit
@@ -84,13 +87,24 @@ def test_every_node_has_its_place_and_its_groups(monkeypatch):
     assert chance == pytest.approx(np.where(found.label == 3, 0.7, 0.1), abs=1e-4)
     assert unpacked(by_chance["of"]).tolist() == np.where(found.label == 3, 3, 0).tolist()
     assert data["ids"][7] == "P7" and data["texts"][7].startswith("a text of node 7, </script>")
-    assert [text for _, _, text in data["marks"]] == ["1: vase, bowl", "2: new art"]
+    sizes = found.cluster.bincount()
+    marks = sorted([(3, "1: vase, bowl"), (4, "2: new art")], key=lambda mark: -sizes[mark[0]])
+    assert [(group, text) for _, _, group, text in data["marks"]] == marks
     assert data["newness"] == [0.9, 0.8, 0.7, 0.6, 0.5]
 
 
-def test_a_map_of_one_place_and_without_names(monkeypatch):
-    found, places = generated(300)
-    monkeypatch.setattr(page, "layout", lambda discovery: np.zeros_like(places))
+def test_a_large_graph_is_sampled_and_a_map_may_be_one_place(monkeypatch):
+    monkeypatch.setattr(page, "MOST_NODES", 1000)
+    data, found, names = made(3000)
+    assert len(unpacked(data["x"])) == len(data["ids"]) == len(data["texts"]) == 1000
+    nodes = [int(name[1:]) for name in data["ids"]]
+    assert unpacked(data["colourings"][0]["of"]).tolist() == found.cluster[nodes].tolist()
+    assert all(len(text) <= page.LONGEST_TEXT for text in data["texts"])
+    html = written(found, names)
+    assert re.search(r"A random sample of 1,000 of 3,000\s+nodes is shown", html)
+
+    found = replace(generated(300), state=torch.zeros(300, 2))
+    assert "A random sample" not in written(found, Names())
     monkeypatch.setattr(page, "MOST_NODES", 50)
     data = page.map_data(found, Names(), WORDS)
     shown = page.embedding.sample(300, 50).tolist()
@@ -98,21 +112,9 @@ def test_a_map_of_one_place_and_without_names(monkeypatch):
     assert max(shown) >= 50 and data["ids"] == [f"node {k}" for k in shown]
 
 
-def test_a_page_of_a_large_graph_is_bounded_and_says_so(monkeypatch, tmp_path):
-    data, found, _ = made(3000, monkeypatch, most=1000)
-    assert len(unpacked(data["x"])) == len(data["ids"]) == len(data["texts"]) == 1000
-    nodes = [int(name[1:]) for name in data["ids"]]
-    assert unpacked(data["colourings"][0]["of"]).tolist() == found.cluster[nodes].tolist()
-    assert all(len(text) <= page.LONGEST_TEXT for text in data["texts"])
-    html = written(data, found, tmp_path / "page.html")
-    assert "A random sample of 1,000 of 3,000 nodes is shown." in html
-    small = written(made(90, monkeypatch)[0], generated(90)[0], tmp_path / "small.html")
-    assert "A random sample" not in small
-
-
-def test_a_page_runs_its_own_script_and_nothing_else(monkeypatch, tmp_path):
-    data, found, _ = made(200, monkeypatch)
-    html = written(data, found, tmp_path / "page.html")
+def test_a_page_runs_its_own_script_and_nothing_else():
+    data, found, names = made(200)
+    html = written(found, names)
     opened = re.findall(r"<script[^>]*>", html)
     assert opened == ['<script type="application/json" id="map-data">', "<script>"]
     policy = re.search(r'Content-Security-Policy"\s+content="([^"]*)"', html)[1]
@@ -128,75 +130,137 @@ def test_a_page_runs_its_own_script_and_nothing_else(monkeypatch, tmp_path):
     assert not re.search(r"innerHTML|eval\(|import |fetch\(|url\(|Function\(", script)
 
 
+SCRIPT = """
+const at = name => document.getElementById("map-" + name), canvas = at("canvas");
+const legend = () => [...document.querySelectorAll("#map-legend button")];
+const picture = () => canvas.toDataURL();
+const set = (field, values, event) => {
+  Object.assign(at(field), values);
+  at(field).dispatchEvent(new Event(event));
+};
+const press = key => canvas.dispatchEvent(new KeyboardEvent("keydown", {key}));
+const pixels = colour => {
+  const wanted = [1, 3, 5].map(k => parseInt(colour.slice(k, k + 2), 16));
+  const all = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  let count = 0;
+  for (let i = 0; i < all.length; i += 4) {
+    const far = wanted.reduce((sum, v, k) => sum + Math.abs(all[i + k] - v), 0);
+    if (all[i + 3] && (far < 12 || !colour)) count++;
+  }
+  return count;
+};
+const place = x => {
+  const box = canvas.getBoundingClientRect();
+  return {clientX: box.x + x, clientY: box.y + box.height / 2, cancelable: true};
+};
+const point = (kind, x, pointerId = 1) => canvas.dispatchEvent(
+  new PointerEvent("pointer" + kind, {...place(x), pointerId, pointerType: "mouse"}));
+canvas.setPointerCapture = () => {};  // made-up pointers cannot be captured
+let labels = [];
+const draw = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+  labels.push([text, x, y, this.measureText(text).width]);
+  draw.call(this, text, x, y);
+};
+"""
+"""What tests need to use a map and to see it."""
+
+
 @NEEDS_BROWSER
 @pytest.mark.slow
-def test_a_browser_draws_moves_and_finds(monkeypatch, tmp_path):
-    data, found, _ = made(2000, monkeypatch)
-    written(data, found, tmp_path / "page.html")
-    legend = "[...document.querySelectorAll('#map-legend button')]"
-    tip = "document.getElementById('map-tip').innerText"
-    with browser.tab() as tab:
-        tab.go(tmp_path / "page.html")
-        tab.until("document.getElementById('map-canvas')?.dataset.drawn == '2000'")
-        shown = tab.value(f"{legend}.map(b => b.innerText).join('|')")
-        assert shown.startswith("known: lamps (") and "new 2: new art (" in shown
-        assert HOSTILE in shown  # as text
-        tab.value("document.getElementById('map-canvas').scrollIntoView()")
-        left, top, width, height = tab.value(
-            "(b => [b.left, b.top, b.width, b.height])"
-            "(document.getElementById('map-canvas').getBoundingClientRect())"
-        )
-        x, y = left + width / 2, top + height / 2
-        coloured = (
-            "(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data"
-            ".reduce((sum, v) => sum + (v > 0), 0))(document.getElementById('map-canvas'))"
-        )
-        assert (before := tab.value(coloured)) > 2000
+def test_a_browser_shows_the_map(tmp_path):
+    data, found, names = made(2000)
+    seen = browser.look(
+        written(found, names),
+        f"""{SCRIPT}
+        await pause();
+        const out = {{
+          drawn: canvas.dataset.drawn,
+          legend: legend().map(b => b.innerText).join("|"),
+          colours: {json.dumps(data["colourings"][0]["colours"])}.map(pixels),
+          title: document.title,
+        }};
+        set("find", {{value: "OF NODE 77,"}}, "input");  // the match is described as text
+        at("next").click();
+        await pause();
+        out.found = at("found").innerText;
+        out.told = at("tip").innerText;
 
-        # The first hit is told, in text, and drawn in the middle; other hits are one key away.
-        tab.value(
-            "(f => { f.value = 'OF NODE 77,'; f.dispatchEvent(new Event('input'));"
-            " })(document.getElementById('map-find'))"
-        )
-        assert tab.value("document.getElementById('map-found').innerText") == "1 found"
-        tab.value("document.getElementById('map-next').click()")
-        tab.until(f"{tip}.startsWith('P77\\na text of node 77, </script>')")
-        told = tab.value(tip)
-        group = data["colourings"][0]["names"][found.cluster[77]]
-        assert f"cluster: {group[:7]}" in told and "P(unknown): 0." in told and "newness: " in told
+        set("find", {{value: ""}}, "input");
+        press("Escape");
+        await pause();
+        out.hidden = at("tip").hidden;
+        out.changed = [];  // each of these must change the picture
+        const turn = {{...place(600), deltaY: -200}}, changes = {{
+          whole: () => at("whole").click(),
+          key: () => {{ press("+"); press("ArrowLeft"); }},
+          wheel: () => canvas.dispatchEvent(new WheelEvent("wheel", turn)),
+          drag: () => {{ point("down", 300); point("move", 420); point("up", 420); }},
+          again: () => at("whole").click(),
+          pinch: () => {{
+            point("down", 300, 1); point("down", 340, 2); point("move", 500, 2);
+            point("up", 300, 1); point("up", 500, 2);
+          }},
+        }};
+        for (const [name, change] of Object.entries(changes)) {{
+          const before = picture();
+          change();
+          await pause();
+          if (picture() !== before) out.changed.push(name);
+          if (name === "key") out.near = at("tip").innerText;
+        }}
+        at("whole").click();
+        legend().at(-1).click();
+        await pause();
+        out.left = pixels("");  // no dot and no label
+        out.struck = legend().filter(b => b.ariaPressed === "false").length;
+        set("by", {{selectedIndex: 1}}, "change");
+        await pause();
+        out.classes = legend().map(b => b.innerText).join("|");
+        return out;
+        """,
+        tmp_path,
+    )
+    assert seen["drawn"] == "2000" and min(seen["colours"]) > 1000
+    assert seen["legend"].startswith("known: lamps (") and "new 2: new art (" in seen["legend"]
+    assert HOSTILE in seen["legend"] and seen["title"] == HOSTILE  # as text
+    assert seen["found"] == "1 found" and seen["hidden"]
+    assert seen["told"].startswith("P77\na text of node 77, </script>")
+    group = data["colourings"][0]["names"][found.cluster[77]]
+    assert f"cluster: {group[:7]}" in seen["told"] and "newness: 0." in seen["told"]
+    assert seen["changed"] == ["whole", "key", "wheel", "drag", "again", "pinch"] and seen["near"]
+    assert (seen["left"], seen["struck"]) == (0, 5) and "unknown (" in seen["classes"]
 
-        tab.value(
-            "document.getElementById('map-whole').click();"
-            "document.getElementById('map-canvas').focus()"
-        )
-        tab.press("Escape")
-        tab.until("document.getElementById('map-tip').hidden")
-        tab.press("+")
-        tab.press("ArrowLeft")
-        tab.until(f"{tip} != ''")
-        near = tab.value(tip)
-        tab.mouse("mouseWheel", x + 50, y, deltaX=0, deltaY=-900)
-        for kind, right in (("mousePressed", 0), ("mouseMoved", 200), ("mouseReleased", 200)):
-            tab.mouse(kind, x + right, y, button="left", buttons=1, clickCount=1)
-        tab.press("ArrowRight")
-        tab.until(f"{tip} != {json.dumps(near)}")
 
-        whole = "document.getElementById('map-canvas').toDataURL()"
-        moved = tab.value(f"{whole}.length")
-        tab.value("document.getElementById('map-whole').click()")
-        tab.until(f"{whole}.length != {moved}")
-        before_pinch = tab.value(f"{whole}.length")
-        for kind, far in (("touchStart", 20), ("touchMove", 60), ("touchEnd", None)):
-            touches = [{"x": x + side * far, "y": y, "id": side + 1} for side in (-1, 1) if far]
-            tab.call("Input.dispatchTouchEvent", type=kind, touchPoints=touches)
-        tab.until(f"{whole}.length != {before_pinch}")
+@NEEDS_BROWSER
+@pytest.mark.slow
+def test_a_browser_shows_labels_apart_and_a_straight_table(tmp_path):
+    found = generated(900, new=12).named({number: f"a class {number}" for number in range(1, 13)})
+    labels, table, is_narrow = browser.look(
+        written(found, Names()),
+        f"""{SCRIPT}
+        await pause();
+        labels = [];
+        at("whole").click();
+        await pause();
+        const box = cell => [cell.innerText, cell.getBoundingClientRect().x, cell.offsetWidth];
+        const lines = [...document.querySelectorAll("#new tr")];
+        const table = lines.map(line => [...line.children].map(box));
+        return [labels, table, document.documentElement.scrollWidth <= innerWidth];
+        """,
+        tmp_path,
+        width=500,
+    )
+    largest = max(found.new, key=lambda cluster: len(cluster.nodes))
+    assert labels[0][0] == f"{largest.number}: {largest.name}" and 3 < len(labels) <= 12
+    for (_, x, y, wide), (_, x2, y2, wide2) in combinations(labels, 2):
+        assert abs(x - x2) >= (wide + wide2) / 2 or abs(y - y2) >= 16, labels
 
-        tab.value(f"document.getElementById('map-whole').click(); {legend}.at(-1).click()")
-        assert tab.value(f"{legend}.filter(b => b.ariaPressed == 'false').length") == 5
-        tab.until(f"{coloured} < {before / 3}")  # but for the words on clusters
-        tab.value(
-            "(s => { s.selectedIndex = 1; s.dispatchEvent(new Event('change'));"
-            " })(document.getElementById('map-by'))"
-        )
-        tab.until(f"{legend}.some(b => b.innerText.startsWith('unknown ('))")
-        assert tab.value("document.title") == HOSTILE and not tab.errors
+    head, *lines = table
+    assert [text for text, *_ in head] == ["cluster", "words", "nodes", "P(unknown)"]
+    assert [line[0][0] for line in lines] == [f"{k}, a class {k}" for k in range(1, 13)]
+    assert [line[2][0] for line in lines] == [str(len(new.nodes)) for new in found.new]
+    assert all(line[3][0].strip() == "1.00" for line in lines)
+    for line in lines:  # each cell lies below its head
+        assert [part[1:] for part in line] == [part[1:] for part in head]
+    assert is_narrow and all(wide > 20 for *_, wide in head) and head[-1][1] + head[-1][2] <= 500

@@ -25,7 +25,7 @@ from graphgym_srnc.core.progress import tell
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import store
+from graphgym_srnc.io import records
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.shifts.given import from_data
 from graphgym_srnc.train import trainer
@@ -166,7 +166,7 @@ class Estimator(BaseEstimator):
         check_is_fitted(self, "method_")
         if not Path(path).name:
             raise InputError.plain("path", f"{str(path)!r} is no file", "Name a file")
-        if os.path.exists(path) and store.is_part(Path(path).resolve()):
+        if os.path.exists(path) and records.is_part(Path(path).resolve()):
             message = f"{path} belongs to results or a graph"
             raise InputError.plain("path", message, "Name another file")
         self._model.save(path)

@@ -16,9 +16,10 @@ from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import RunProgress, tell
 from graphgym_srnc.data.describe import few_labels
 from graphgym_srnc.data.folder import check_place
+from graphgym_srnc.data.names import Names, of_folder
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
-from graphgym_srnc.own.discover import clusters, evidence, feedback, page, table
+from graphgym_srnc.own.discover import clusters, feedback, page, table
 
 
 def main(args: argparse.Namespace) -> None:
@@ -28,7 +29,14 @@ def main(args: argparse.Namespace) -> None:
         InputError: the run, the graph, a file or an option is not what it must be; nothing was
             written then.
     """
-    outs = _check(args)
+    arguments.check_least(args, clusters=0, nodes_per_class=1)
+    arguments.check_out("--out", args.out, args.overwrite, (".html",))
+    arguments.check_out("--csv", args.csv, args.overwrite, (".csv",))
+    check_table("--nodes", args.nodes, args.overwrite)
+    if args.labels_out:
+        check_place(Path(args.labels_out), args.overwrite, "--labels-out")
+    outs = {"--out": args.out, "--csv": args.csv, "--nodes": args.nodes}
+    arguments.check_inputs(outs, [args.run, args.graph])
     with RunProgress(1, sys.stderr) as progress:
         progress.name = "discover"
         _discover(args, outs, progress.doing)
@@ -40,7 +48,6 @@ def _discover(
     """Body of ``main``; ``begin`` is called at each part with its name, and with the share of the
     time of a usual command that is over after it."""
     begin("reading the graph", 0.1)
-    before = feedback.earlier(Path(args.before)) if args.before else None
     model = build.load_model(args.run)
     arguments.check_inputs(outs, [str(model.folder() or "")])
     if model.method.task.unknown is None:
@@ -62,7 +69,7 @@ def _discover(
     if args.labels_out and folder is not None:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out", [folder])
     torch.set_num_threads(environment.threads(wanted, graph.edge_index.size(1)))
-    names = table.read_names(args.texts, args.words, folder, graph)
+    names = of_folder(folder, graph.num_nodes, graph.num_features) if folder else Names()
     classes = [feedback.in_words(name) for name in model.class_names[:-1]]
 
     begin("predicting", 0.2)
@@ -70,56 +77,40 @@ def _discover(
     clusters.check(posterior, args.clusters or len(classes) + 1)
     begin("computing node representations", 0.4)
     state = clusters.states(graph, posterior)
-    begin("estimating the number of clusters", 0.6)
-    curves = evidence.gather(graph, posterior, state)
-    count = args.clusters or curves.stability.suggestion
+    begin("estimating the number of clusters", 0.5)
+    modularity = clusters.modularities(graph, posterior, state)
+    count = args.clusters or clusters.suggested(modularity)
     found = clusters.find(graph, posterior, count, classes, state)
-    cluster_names = {} if before is None else feedback.carried(found, before, names.ids)
-    cluster_names |= feedback.parse_names(args.name, len(found.new))
+    cluster_names = feedback.parse_names(args.name, len(found.new))
     if args.labels_out and not cluster_names:
-        hint = "Name a cluster with --name, or give a table of --nodes with --before"
-        raise InputError.plain("--labels-out", "no cluster has a name", hint)
+        raise InputError.plain("--labels-out", "no cluster has a name", "Name one with --name")
     found = found.named(cluster_names)
-    rows = table.rows(found, graph, names, args.top)
+    rows = table.rows(found, graph, names)
     counts = model.result.get("labels", {})
     labels = {feedback.in_words(name): count["source"] for name, count in counts.items()}
     warning = few_labels(counts)
-    lines = [*table.to_text(rows).splitlines(), "", evidence.summary(curves)]
+    lines = [*table.to_text(rows).splitlines(), "", table.on_number(modularity, args.clusters)]
     for line in [*lines, *[f"warning: {warning}"] * bool(warning)]:
         tell(line)
-    if args.evaluate:
-        for score, value in evidence.rate(found, task).items():
-            print(f"{score}: {value:.3f}")
     if args.labels_out:
-        parts = {part: getattr(task, part) for part in feedback.PARTS}
+        parts = {part: getattr(task, part) for part in ("train", "val", "test")}
         made = feedback.labels(found, parts, graph.y, args.nodes_per_class)
         feedback.write(Path(args.labels_out), graph, made, names, args.overwrite, folder)
         run = ["--cfg", "own", "--name", Path(args.labels_out).name]
         run += ["dataset.name", args.labels_out]
         print(f"wrote {args.labels_out}\nnext: graphgym-srnc run {shlex.join(run)}")
 
-    begin("drawing figures and the map", 0.95)
+    begin("drawing the map", 0.95)
     commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]])}
     if one_graph:
         words = ["graphgym-srnc", "discover", args.run, "--clusters", str(count)]
         named = [f"--name={new.number}={new.name or 'NAME'}" for new in found.new]
         commands["merge"] = shlex.join(words)
         commands["naming"] = shlex.join([*words, *named, "--labels-out", "NEXT"])
-    drawn = page.pictures(found, curves) if args.out else {}
     if args.out:
         data = Path(args.graph).name if task is None else task.name.removeprefix("file/")
-        spoken = [row.words if names.words else [] for row in rows if row.cluster.number]
-        html = page.render(
-            f"New classes in {data}",
-            rows,
-            found,
-            curves,
-            drawn,
-            page.map_data(found, names, spoken),
-            commands,
-            labels,
-            warning,
-        )
+        title = f"New classes in {data}"
+        html = page.render(title, rows, found, names, modularity, commands, labels, warning)
         write(Path(args.out), "--out", html.encode())
     begin("writing tables", 1.0)
     if args.csv:
@@ -129,17 +120,3 @@ def _discover(
         write(Path(args.nodes), "--nodes", content)
     if "naming" in commands and not args.labels_out:
         print(f"next, after you name the clusters: {commands['naming']}")
-
-
-def _check(args: argparse.Namespace) -> dict[str, str | None]:
-    """Check options and output files before any work; the output files by option."""
-    arguments.check_least(args, clusters=0, top=1, nodes_per_class=1)
-    arguments.check_out("--out", args.out, args.overwrite, (".html",))
-    arguments.check_out("--csv", args.csv, args.overwrite, (".csv",))
-    check_table("--nodes", args.nodes, args.overwrite)
-    if args.labels_out:
-        check_place(Path(args.labels_out), args.overwrite, "--labels-out")
-    outs = {"--out": args.out, "--csv": args.csv, "--nodes": args.nodes}
-    inputs = [args.run, args.graph, args.texts, args.words, args.before]
-    arguments.check_inputs(outs, inputs)
-    return outs

@@ -171,19 +171,13 @@ cluster.
 run RUN  use the model in this folder of an open-set run, or of an experiment (its lowest seed)
 --graph FILE  read another graph, in a format of the shift `file` (default: the target graph of the
     run)
---texts FILE  read one text per node: one line each, or a .csv with the columns id and text
-    (default: nodes.csv in the folder of the graph)
---words FILE  read the names of features, one line each (default: words.txt in the folder of the
-    graph)
---out PAGE.html  also write an HTML page with figures
+--out PAGE.html  also write an HTML page with a map
 --csv FILE  also write the table of clusters
 --nodes FILE  also write a table of all nodes, .csv or .parquet
---before FILE  keep the cluster names of FILE, an earlier table of --nodes
 --labels-out FOLDER  write the graph with the named clusters as classes
---clusters K=0  set the number of clusters, known classes included; 0 = the most stable number
---top N=10  show N words and N nodes per cluster
+--clusters K=0  set the number of clusters, known classes included; 0 = the smallest number with
+    about the highest modularity
 --nodes-per-class N=20  take N training nodes from each named cluster
---evaluate  score the ranking and the clusters against the true classes
 --name CLUSTER&  name a cluster, as in 1=biology; repeat it to name several
 {OVERWRITE}
 {TRUST}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Callable, Mapping
 
 import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from graphgym_srnc.errors import InputError
@@ -177,24 +176,6 @@ def _counts(score: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.nda
     ends = np.r_[np.flatnonzero(np.diff(score[order])), len(score) - 1]
     hits = np.cumsum(positive[order])[ends]
     return np.r_[0, 1 + ends - hits], np.r_[0, hits]
-
-
-def clustering_scores(cluster: Tensor, label: Tensor) -> dict[str, float]:
-    """Clustering accuracy ``acc`` (best one-to-one map of clusters to classes) and ``nmi``.
-
-    Args:
-        cluster: cluster of each node, ``[n]``.
-        label: true classes, ``[n]``.
-    """
-    from sklearn import metrics as scikit
-
-    classes, clusters = (np.unique(part, return_inverse=True)[1] for part in (label, cluster))
-    table = scikit.confusion_matrix(classes, clusters)
-    rows, columns = linear_sum_assignment(-table)
-    return {
-        "acc": float(table[rows, columns].sum() / table.sum()),
-        "nmi": min(1.0, float(scikit.normalized_mutual_info_score(label, cluster))),
-    }
 
 
 def reliability(probability: Tensor, correct: Tensor, bins: int = 15) -> list[list[float]]:

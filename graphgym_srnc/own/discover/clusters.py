@@ -36,6 +36,12 @@ ANCHORS = 1000
 OVERSAMPLING, POWERS = 10, 6
 """Additional columns and number of power iterations of the randomised SVD."""
 
+BEYOND, SAMPLE = 10, 2000
+"""Maximum number of new clusters tried, and of nodes that k-means then learns from."""
+
+FLAT = 0.005
+"""Relative difference of modularity below which fewer clusters are preferred."""
+
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
@@ -129,18 +135,33 @@ def find(
         InputError: see :func:`check`.
     """
     check(posterior, num_clusters)
-    split, num_known = posterior.argmax(1), posterior.size(1) - 1
+    label, num_known = posterior.argmax(1), posterior.size(1) - 1
     state = states(graph, posterior) if state is None else state
-    unknown = split == num_known
-    split[unknown] += kmeans(state[unknown], num_clusters - num_known)
-    cluster, typical = nearest(state, centres(state, split, num_clusters))
+    unknown = (label == num_known).nonzero().view(-1)
+    cluster, typical = _assign(state, label, num_known, unknown, num_clusters)
     adjacency = prepare(graph, "auto").adjacency("raw").matrix
-    separate = np.stack(separation(adjacency, cluster.numpy(), num_clusters), 1).tolist()
+    modularity, conductance = separation(adjacency, cluster.numpy(), num_clusters)
     names = [*(classes or map(str, range(num_known))), *[""] * (num_clusters - num_known)]
-    every = [
-        _measure(name, (cluster == k).nonzero().view(-1), typical, posterior, *separate[k])
-        for k, name in enumerate(names)
-    ]
+    every = []
+    for k, name in enumerate(names):
+        nodes = (cluster == k).nonzero().view(-1)
+        size, inside = max(len(nodes), 1), posterior[nodes].double()
+        p_unknown = float(inside[:, -1].sum()) / size
+        known = inside[:, :-1].sum(0)
+        shares, order = known / known.sum().clamp(min=1e-12), (-known).argsort(stable=True)
+        made = Cluster(
+            name,
+            number=0,
+            nodes=nodes[typical[nodes].argsort(descending=True, stable=True)],
+            newness=p_unknown * (1 - float(conductance[k]) / 2),
+            p_unknown=p_unknown,
+            predicted_unknown=float((inside.argmax(1) == num_known).sum()) / size,
+            modularity=float(modularity[k]),
+            conductance=float(conductance[k]),
+            silhouette=float(typical[nodes].sum()) / size,
+            nearest=tuple((c, float(shares[c])) for c in order.tolist()),
+        )
+        every.append(made)
 
     # The last step may leave a new cluster without nodes.
     new = [k for k in range(num_known, num_clusters) if len(every[k].nodes)]
@@ -171,31 +192,44 @@ def check(posterior: Tensor, num_clusters: int) -> None:
         raise InputError("--clusters", num_clusters, allowed)
 
 
-def _measure(
-    name: str,
-    nodes: Tensor,
-    typical: Tensor,
-    posterior: Tensor,
-    modularity: float,
-    conductance: float,
-) -> Cluster:
-    """The figures of the cluster of some nodes, without its rank."""
-    size, inside = max(len(nodes), 1), posterior[nodes].double()
-    p_unknown = float(inside[:, -1].sum()) / size
-    known = inside[:, :-1].sum(0)
-    shares, order = known / known.sum().clamp(min=1e-12), (-known).argsort(stable=True)
-    return Cluster(
-        name,
-        number=0,
-        nodes=nodes[typical[nodes].argsort(descending=True, stable=True)],
-        newness=p_unknown * (1 - conductance / 2),
-        p_unknown=p_unknown,
-        predicted_unknown=float((inside.argmax(1) == len(known)).sum()) / size,
-        modularity=modularity,
-        conductance=conductance,
-        silhouette=float(typical[nodes].sum()) / size,
-        nearest=tuple((c, float(shares[c])) for c in order.tolist()),
-    )
+def modularities(graph: Data, posterior: Tensor, state: Tensor) -> dict[int, float]:
+    """Newman's modularity of the clustered graph by number of clusters, known classes included.
+
+    K-means learns from at most ``SAMPLE`` of the unknown nodes. The arguments are those of
+    :func:`find`.
+    """
+    adjacency = prepare(graph, "auto").adjacency("raw").matrix
+    label, num_known = posterior.argmax(1), posterior.size(1) - 1
+    unknown = (label == num_known).nonzero().view(-1)
+    drawn = unknown[torch.from_numpy(embedding.sample(len(unknown), SAMPLE))]
+    result = {}
+    for number in progress.steps(max(1, min(BEYOND, len(drawn) // 5))):
+        count = num_known + number + 1
+        cluster, _ = _assign(state, label, num_known, drawn, count, restarts=3)
+        result[count] = float(separation(adjacency, cluster.numpy(), count)[0].sum())
+    return result
+
+
+def suggested(modularity: Mapping[int, float]) -> int:
+    """The smallest number of clusters whose modularity is within ``FLAT`` of the largest."""
+    best = max(modularity.values())
+    return min(count for count, value in modularity.items() if value >= best - FLAT * abs(best))
+
+
+def _assign(
+    state: Tensor, label: Tensor, num_known: int, drawn: Tensor, count: int, restarts: int = 10
+) -> tuple[Tensor, Tensor]:
+    """The nearest of ``count`` centres and the silhouette of each node; see :func:`nearest`.
+
+    Centres of new clusters are those of k-means by the cosine of the ``drawn`` nodes.
+    """
+    means = KMeans(count - num_known, n_init=restarts, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # points that coincide
+        group = means.fit_predict(F.normalize(state[drawn], dim=1).numpy())
+    known = centres(state, label, num_known + 1)[:num_known]
+    new = centres(state[drawn], torch.from_numpy(group).long(), count - num_known)
+    return nearest(state, torch.cat([known, new]))
 
 
 def centres(state: Tensor, group: Tensor, count: int) -> Tensor:
@@ -324,12 +358,3 @@ def layout(discovery: Discovery) -> np.ndarray:
         near = points[shown][nearest.indices.numpy()]
         points[part] = (near * (weight / weight.sum(1, keepdims=True))[:, :, None]).sum(1)
     return points
-
-
-def kmeans(x: Tensor, num_clusters: int, restarts: int = 10, seed: int = 0) -> Tensor:
-    """K-means by the cosine: the cluster ``[V]`` of each point ``[V, D]``; some may be empty."""
-    points, means = F.normalize(x.detach().cpu(), dim=1), KMeans(num_clusters, n_init=restarts)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # points that coincide
-        cluster = means.set_params(random_state=seed).fit_predict(points.numpy())
-    return torch.from_numpy(cluster).long()

@@ -4,7 +4,7 @@
 const at = name => document.getElementById("map-" + name);
 const data = JSON.parse(at("data").textContent);
 const canvas = at("canvas"), pen = canvas.getContext("2d"), tip = at("tip"), legend = at("legend");
-const SIDE = 65535, CLOSEST = 1000, ROUND = 20000, REACH = 24, STRIDE = 1000003;
+const SIDE = 65535, CLOSEST = 1000, ROUND = 20000, REACH = 24, STRIDE = 1000003, LINE = 20;
 
 const numbers = text => new Uint16Array(Uint8Array.from(atob(text), c => c.charCodeAt(0)).buffer);
 const x = numbers(data.x), y = numbers(data.y), p = numbers(data.p), count = x.length;
@@ -41,16 +41,7 @@ function draw() {
   pen.strokeStyle = ink;
   dots(found, size + 1.5, true);
 
-  pen.font = "600 13px system-ui, sans-serif";
-  pen.textAlign = "center";
-  pen.lineWidth = 4;
-  pen.lineJoin = "round";
-  for (const [mapX, mapY, text] of colouring === cluster ? data.marks : []) {
-    pen.strokeStyle = paper;
-    pen.fillStyle = ink;
-    pen.strokeText(text, ...toScreen(mapX, mapY));
-    pen.fillText(text, ...toScreen(mapX, mapY));
-  }
+  if (colouring === cluster) labels(ink, paper);
   if (told >= 0) {
     pen.strokeStyle = ink;
     pen.lineWidth = 2;
@@ -60,6 +51,29 @@ function draw() {
   }
   place();
   canvas.dataset.drawn = count;
+}
+
+// Names of new clusters, the largest first. A label that would cover another one moves up or down,
+// and is left out if that does not help.
+function labels(ink, paper) {
+  pen.font = "600 13px system-ui, sans-serif";
+  pen.textAlign = "center";
+  pen.lineWidth = 4;
+  pen.lineJoin = "round";
+  pen.strokeStyle = paper;
+  pen.fillStyle = ink;
+  const placed = [];
+  for (const [mapX, mapY, group, text] of data.marks) {
+    const [middle, top] = toScreen(mapX, mapY), half = pen.measureText(text).width / 2 + 4;
+    if (hidden.has(group) || middle < 0 || middle > width || top < 0 || top > height) continue;
+    const left = Math.max(half, Math.min(width - half, middle));
+    const free = [0, -LINE, LINE, -2 * LINE, 2 * LINE].map(down => top + down).find(y =>
+      placed.every(other => Math.abs(left - other.left) >= half + other.half || Math.abs(y - other.y) >= LINE));
+    if (free === undefined) continue;
+    placed.push({left, half, y: free});
+    pen.strokeText(text, left, free);
+    pen.fillText(text, left, free);
+  }
 }
 
 // Squares, which are drawn faster, where there are many.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, NamedTuple, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,20 +11,19 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.core import text
 from graphgym_srnc.core.text import plain
-from graphgym_srnc.data import read
-from graphgym_srnc.data.names import Names, of_folder
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover.clusters import (
     Cluster,
     Discovery,
     are_words,
     features,
     layout,
+    suggested,
 )
 
-LONGEST, SHARED = 160, 0.3
-"""Maximum length of a node's line, and the share of common words from which two clusters may be one
-class."""
+LONGEST, SHARED, TOP = 160, 0.3, 10
+"""Maximum length of a node's line, the share of common words from which two clusters may be one
+class, and the number of words and nodes shown for a cluster."""
 
 PRIOR = 0.1
 """Weight of the whole graph's counts as a prior; the larger, the more often a word must occur."""
@@ -79,17 +77,16 @@ class Row(NamedTuple):
         }
 
 
-def rows(discovery: Discovery, graph: Data, names: Names, top: int = 10) -> list[Row]:
+def rows(discovery: Discovery, graph: Data, names: Names) -> list[Row]:
     """All clusters in words: those of known classes, then the likeliest new class first.
 
     Args:
         discovery: the clusters.
         graph: with ``x`` ``[V, F]``.
         names: of nodes and feature columns.
-        top: number of nodes and words of each cluster.
     """
     groups = discovery.cluster.numpy()
-    words = distinguishing(features(prepare(graph, "none").x), groups, len(discovery.every), top)
+    words = distinguishing(features(prepare(graph, "none").x), groups, len(discovery.every))
     result = []
     for cluster, own in zip(discovery.every, words):
         (best, share), *_ = cluster.nearest
@@ -100,7 +97,7 @@ def rows(discovery: Discovery, graph: Data, names: Names, top: int = 10) -> list
             and len({*own} & {*theirs}) >= max(SHARED * min(len(own), len(theirs)), 1)
         ]
         nearest = f"{plain(discovery.classes[best])} {share:.2f}"
-        nodes = [node_name(names, node) for node in cluster.nodes[:top].tolist()]
+        nodes = [node_name(names, node) for node in cluster.nodes[:TOP].tolist()]
         result.append(Row(cluster, nearest, [column_name(names, w) for w in own], nodes, twins))
     return result
 
@@ -121,6 +118,20 @@ def to_text(rows: Sequence[Row]) -> str:
             others = text.listed([*map(str, row.twins)])
             details.append(f"  shares words with cluster {others}: perhaps one class")
     return "\n".join([text.aligned([HEADS, *lines]).rstrip("\n"), *details])
+
+
+def on_number(modularity: Mapping[int, float], chosen: int) -> str:
+    """How the number of clusters was chosen; ``chosen`` is that of the user, 0 = none."""
+    best = suggested(modularity)
+    if chosen:
+        return (
+            f"{chosen} clusters, known classes included, by --clusters; modularity suggests {best}."
+        )
+    return (
+        f"{best} clusters, known classes included: the smallest number with about the highest "
+        f"modularity ({modularity[best]:.3f}). This is an estimate; choose another number with "
+        "--clusters K."
+    )
 
 
 def to_csv(rows: Sequence[Row]) -> str:
@@ -153,43 +164,6 @@ def of_nodes(discovery: Discovery, names: Names) -> dict[str, list[Any]]:
     }
 
 
-# Names of nodes and feature columns.
-
-
-def read_names(texts: str | None, words: str | None, folder: Path | None, graph: Data) -> Names:
-    """Names of the nodes and feature columns of a graph.
-
-    Args:
-        texts: a file with the text of a node on each line, or a ``.csv`` with a column ``text`` and
-            optionally ``id``.
-        words: a file with the name of a feature column on each line.
-        folder: folder of the graph, for names that no file gives; None = there is none.
-        graph: with ``x`` ``[V, F]``.
-
-    Raises:
-        InputError: a file cannot be read, or has another number of lines than the graph has nodes
-            or features.
-    """
-    names = of_folder(folder, graph.num_nodes, graph.num_features) if folder else Names()
-    if texts:
-        is_table = texts.endswith(".csv")
-        columns = read.table(Path(texts)).to_dict("list") if is_table else {"text": _lines(texts)}
-        if "text" not in columns:
-            message = f"{texts} has the columns {', '.join(columns)}"
-            raise InputError.plain("--texts", message, "Add a column text")
-        names = names._replace(ids=columns.get("id"), texts=columns["text"])
-    if words:
-        names = names._replace(words=_lines(words))
-    for option, file, lines, count, what in (
-        ("--texts", texts, names.texts, graph.num_nodes, "nodes"),
-        ("--words", words, names.words, graph.num_features, "features"),
-    ):
-        if file and lines is not None and len(lines) != count:
-            message = f"{file} has {len(lines)} lines for {count} {what}"
-            raise InputError.plain(option, message, "Write one line for each")
-    return names
-
-
 def node_name(names: Names, node: int) -> str:
     """The id and the text of a node on one line."""
     id = names.ids[node] if names.ids is not None else f"node {node}"
@@ -202,15 +176,8 @@ def column_name(names: Names, column: int) -> str:
     return plain(names.words[column])[:40] if names.words is not None else f"feature {column}"
 
 
-def _lines(file: str) -> list[str]:
-    return read.text(Path(file)).removesuffix("\n").split("\n")
-
-
-# Words that are typical of a cluster.
-
-
 def distinguishing(
-    x: sp.csr_array | np.ndarray, group: np.ndarray, num_groups: int, most: int = 10
+    x: sp.csr_array | np.ndarray, group: np.ndarray, num_groups: int, most: int = TOP
 ) -> list[list[int]]:
     """The typical columns of each group, those with :math:`z` above 2, the largest first.
 
