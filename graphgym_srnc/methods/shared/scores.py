@@ -18,167 +18,8 @@ from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses import openness
 from graphgym_srnc.methods.shared.supervised import Supervised
 
-
-class Score(nn.Module):
-    r"""Confidence ``[V]`` that nodes are of a known class; larger values mean more likely known.
-
-    Args:
-        num_known: number of known classes :math:`N`.
-        temperature: temperature :math:`T` that divides logits; 0 = the default of the score.
-        perturbation: step :math:`\epsilon` of scores that perturb the input.
-    """
-
-    learns: bool = False
-    """Whether :meth:`fit` learns anything."""
-
-    own_temperature: float = 1.0
-    """The temperature of the score's authors."""
-
-    def __init__(self, num_known: int, temperature: float, perturbation: float) -> None:
-        super().__init__()
-        self.temperature = temperature or self.own_temperature
-        self.perturbation = perturbation
-
-    def fit(self, logits: Tensor, labels: Tensor, graph: Graph, train: Tensor) -> None:
-        """Learn from the training nodes ``train`` ``[n]`` of a graph, their logits and labels."""
-
-    def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
-        """Confidence from the classifier's logits ``[V, N]`` on a graph."""
-        raise NotImplementedError
-
-
-class MaxLogit(Score):
-    """The largest logit (Hendrycks et al., ICML 2022)."""
-
-    def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
-        return openness.max_logit(logits)
-
-
-class Entropy(Score):
-    """The negative entropy of the softmax."""
-
-    def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
-        return openness.neg_entropy(logits)
-
-
-class Energy(Score):
-    """The negative energy (Liu et al., NeurIPS 2020)."""
-
-    def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
-        return openness.energy(logits, self.temperature)
-
-
-class GNNSafe(Energy):
-    """The negative energy propagated over the graph (Wu et al., ICLR 2023)."""
-
-    def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
-        energy = super().forward(logits, graph, classifier)
-        return openness.propagate(energy, graph.adjacency("mean"))
-
-
-class GRASP(Energy):
-    """The negative energy propagated with added edges (Ma et al., NeurIPS 2024).
-
-    The edges join training nodes, which are identified by their graph. On another graph no edge is
-    added.
-    """
-
-    learns = True
-    train_nodes: Tensor
-    checksum: Tensor
-
-    def __init__(self, num_known: int, temperature: float, perturbation: float) -> None:
-        super().__init__(num_known, temperature, perturbation)
-        self.register_buffer("train_nodes", torch.empty(0, dtype=torch.long))
-        self.register_buffer("checksum", torch.tensor(-1))
-
-    def fit(self, logits: Tensor, labels: Tensor, graph: Graph, train: Tensor) -> None:
-        self.train_nodes = train.clone()
-        self.checksum.fill_(_checksum(graph))
-
-    def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
-        energy, adjacency = super().forward(logits, graph, classifier), graph.adjacency("raw")
-        there = _checksum(graph) == int(self.checksum)
-        train = self.train_nodes if there else self.train_nodes[:0]
-        confidence = openness.max_softmax(logits.double()).to(logits.dtype)
-        anchor = openness.anchors(confidence, adjacency, train)
-        return openness.propagate_with_anchors(energy, adjacency, anchor)
-
-    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
-        # The number of training nodes does not follow from the sizes of the task.
-        self.train_nodes = self.train_nodes.new_empty(state[f"{prefix}train_nodes"].shape)
-        super()._load_from_state_dict(state, prefix, *rest)
-
-
-class ODIN(Score):
-    r"""The largest softmax of :math:`f(\tilde x) / T` at a perturbed input (ODIN, ICLR 2018).
-
-    .. math:: \tilde x = x - \epsilon \bar x \, \text{sign} \nabla_x \text{CE}(f(x) / T, \hat y)
-
-    :math:`x` is the input of the encoder's first layer, for example the smoothed features of SGC.
-    :math:`\bar x` is the root mean square of its entries, which is about 1 for the authors' images.
-    """
-
-    own_temperature = 1000.0
-
-    def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
-        view = classifier.view(graph)
-        if isinstance(view.x, Mapped):
-            view.x.refuse()
-        x = dense(view.x).detach()
-        blocks = [copy.copy(block) for block in view.blocks]
-        for block in blocks:
-            block.product = None  # made from the unperturbed features
-
-        with torch.enable_grad():
-            scaled = classifier(View(x.requires_grad_(), blocks)) / self.temperature
-            loss = F.cross_entropy(scaled, scaled.detach().argmax(1), reduction="sum")
-            (gradient,) = torch.autograd.grad(loss, x)
-        step = self.perturbation * x.detach().square().mean().sqrt()
-        moved = View(x.detach() - step * gradient.sign(), blocks)
-        return openness.max_softmax(classifier(moved) / self.temperature)
-
-
-class OpenMax(Score):
-    """The largest share that OpenMax leaves to a known class (Bendale and Boult, CVPR 2016).
-
-    A node is rejected below a threshold, or if the unknown class has a larger share (their
-    Algorithm 2).
-    """
-
-    learns = True
-
-    def __init__(self, num_known: int, temperature: float, perturbation: float) -> None:
-        super().__init__(num_known, temperature, perturbation)
-        self.register_buffer("centre", torch.ones(num_known, num_known))
-        self.register_buffer("shape", torch.ones(num_known))
-        self.register_buffer("scale", torch.ones(num_known))
-        self.register_buffer("shift", torch.zeros(num_known))
-
-    def fit(self, logits: Tensor, labels: Tensor, graph: Graph, train: Tensor) -> None:
-        for name, value in openness.fit_openmax(logits, labels).items():
-            getattr(self, name).copy_(value)
-
-    def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
-        return openness.openmax(logits, dict(self.named_buffers()))[:, :-1].amax(1)
-
-
-SCORES: dict[str, type[Score]] = {
-    "max_logit": MaxLogit,
-    "entropy": Entropy,
-    "energy": Energy,
-    "gnnsafe": GNNSafe,
-    "grasp": GRASP,
-    "odin": ODIN,
-    "openmax": OpenMax,
-}
+SCORES = ("max_logit", "entropy", "energy", "gnnsafe", "grasp", "odin", "openmax")
 """Scores beside the largest softmax (Hendrycks and Gimpel, ICLR 2017)."""
-
-
-def _checksum(graph: Graph) -> int:
-    """Checksum that identifies the edges of a graph."""
-    matrix = graph.adjacency("raw").matrix
-    return zlib.crc32(matrix.indices, zlib.crc32(matrix.indptr))
 
 
 class Scored(Supervised):
@@ -195,6 +36,8 @@ class Scored(Supervised):
             units of the root mean square of that input.
     """
 
+    scorer: GRASP | OpenMax | None
+
     def __init__(
         self,
         *,
@@ -206,13 +49,16 @@ class Scored(Supervised):
         super().__init__(**base)
         self.score, self.temperature, self.perturbation = score, temperature, perturbation
 
-    scorer: Score | None
+    @property
+    def scores_apart(self) -> bool:
+        """Whether the confidence is a score of its own instead of the largest softmax."""
+        return self.task.open_set and self.score != "max_softmax"
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
         self.scorer = None
-        if task.open_set and self.score != "max_softmax":
-            self.scorer = SCORES[self.score](task.num_known, self.temperature, self.perturbation)
+        if self.scores_apart and self.score in ("grasp", "openmax"):
+            self.scorer = GRASP() if self.score == "grasp" else OpenMax(task.num_known)
 
     @property
     def by_node(self) -> bool:
@@ -225,23 +71,127 @@ class Scored(Supervised):
 
     @torch.no_grad()
     def remember(self) -> None:
-        if self.scorer is not None and self.scorer.learns:
+        if self.scorer is not None:
             logits = self.logits(self.task.source, self.task.role_of(self.task.source))
-            train = self.task.train
-            self.scorer.fit(logits[train], self.labels, self.source, train)
+            self.scorer.fit(logits[self.task.train], self.labels, self.source, self.task.train)
 
     @torch.no_grad()
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Scores ``[V, N]``; scores other than max_softmax add a column: minus the confidence."""
         logits = self.logits(graph, role)
         scores = self.smoothed(logits, graph)
-        if self.scorer is None:
+        if not self.scores_apart:
             return scores
-        confidence = self.scorer(logits, self.prepared(graph), self.classifier)
+        confidence = self.post_hoc(logits, self.prepared(graph))
         return torch.cat([scores, -confidence[:, None]], 1)
 
+    def post_hoc(self, logits: Tensor, graph: Graph) -> Tensor:
+        """The confidence ``[V]`` by ``score`` from the logits ``[V, N]`` on a graph."""
+        temperature = self.temperature or (1000.0 if self.score == "odin" else 1.0)
+        match self.score:
+            case "max_logit":
+                return openness.max_logit(logits)
+            case "entropy":
+                return openness.neg_entropy(logits)
+            case "odin":
+                return odin(self.classifier, graph, temperature, self.perturbation)
+        energy = openness.energy(logits, temperature)
+        if self.score == "gnnsafe":
+            return openness.propagate(energy, graph.adjacency("mean"))
+        return energy if self.scorer is None else self.scorer(logits, energy, graph)
+
     def confidence(self, scores: Tensor) -> Tensor:
-        return super().confidence(scores) if self.scorer is None else -scores[:, -1]
+        return -scores[:, -1] if self.scores_apart else super().confidence(scores)
 
     def log_odds(self, confidence: Tensor) -> Tensor:
-        return super().log_odds(confidence) if self.scorer is None else confidence
+        return confidence if self.scores_apart else super().log_odds(confidence)
+
+
+class GRASP(nn.Module):
+    """The negative energy propagated with added edges (Ma et al., NeurIPS 2024).
+
+    The edges join training nodes, which are identified by their graph. On another graph no edge is
+    added.
+    """
+
+    train_nodes: Tensor
+    checksum: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("train_nodes", torch.empty(0, dtype=torch.long))
+        self.register_buffer("checksum", torch.tensor(-1))
+
+    def fit(self, logits: Tensor, labels: Tensor, graph: Graph, train: Tensor) -> None:
+        """Store the training nodes ``[n]`` of a graph."""
+        self.train_nodes = train.clone()
+        self.checksum.fill_(_checksum(graph))
+
+    def forward(self, logits: Tensor, energy: Tensor, graph: Graph) -> Tensor:
+        """Confidence ``[V]`` from logits ``[V, N]`` and their negative energy ``[V]``."""
+        there, adjacency = _checksum(graph) == int(self.checksum), graph.adjacency("raw")
+        train = self.train_nodes if there else self.train_nodes[:0]
+        confidence = openness.max_softmax(logits.double()).to(logits.dtype)
+        anchor = openness.anchors(confidence, adjacency, train)
+        return openness.propagate_with_anchors(energy, adjacency, anchor)
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+        # The number of training nodes does not follow from the sizes of the task.
+        self.train_nodes = self.train_nodes.new_empty(state[f"{prefix}train_nodes"].shape)
+        super()._load_from_state_dict(state, prefix, *rest)
+
+
+def _checksum(graph: Graph) -> int:
+    """Checksum that identifies the edges of a graph."""
+    matrix = graph.adjacency("raw").matrix
+    return zlib.crc32(matrix.indices, zlib.crc32(matrix.indptr))
+
+
+class OpenMax(nn.Module):
+    """The largest share that OpenMax leaves to a known class (Bendale and Boult, CVPR 2016).
+
+    A node is rejected below a threshold, or if the unknown class has a larger share (their
+    Algorithm 2).
+    """
+
+    def __init__(self, num_known: int) -> None:
+        super().__init__()
+        self.register_buffer("centre", torch.ones(num_known, num_known))
+        self.register_buffer("shape", torch.ones(num_known))
+        self.register_buffer("scale", torch.ones(num_known))
+        self.register_buffer("shift", torch.zeros(num_known))
+
+    def fit(self, logits: Tensor, labels: Tensor, graph: Graph, train: Tensor) -> None:
+        """Fit :func:`openness.fit_openmax` to logits ``[n, N]`` and labels of training nodes."""
+        for name, value in openness.fit_openmax(logits, labels).items():
+            getattr(self, name).copy_(value)
+
+    def forward(self, logits: Tensor, energy: Tensor, graph: Graph) -> Tensor:
+        """Confidence ``[V]`` from logits ``[V, N]``."""
+        return openness.openmax(logits, dict(self.named_buffers()))[:, :-1].amax(1)
+
+
+def odin(classifier: Encoder, graph: Graph, temperature: float, perturbation: float) -> Tensor:
+    r"""The largest softmax of :math:`f(\tilde x) / T` at a perturbed input, ``[V]``.
+
+    .. math:: \tilde x = x - \epsilon \bar x \, \text{sign} \nabla_x \text{CE}(f(x) / T, \hat y)
+
+    :math:`x` is the input of the encoder's first layer, for example the smoothed features of SGC.
+    :math:`\bar x` is the root mean square of its entries, which is about 1 for the authors' images
+    (Liang et al., ICLR 2018).
+    """
+    view = classifier.view(graph)
+    if isinstance(view.x, Mapped):
+        view.x.refuse()
+    x = dense(view.x).detach()
+    blocks = [copy.copy(block) for block in view.blocks]
+    for block in blocks:
+        block.product = None  # made from the unperturbed features
+
+    with torch.enable_grad():
+        scaled = classifier(View(x.requires_grad_(), blocks)) / temperature
+        loss = F.cross_entropy(scaled, scaled.detach().argmax(1), reduction="sum")
+        (gradient,) = torch.autograd.grad(loss, x)
+    step = perturbation * x.detach().square().mean().sqrt()
+    moved = View(x.detach() - step * gradient.sign(), blocks)
+    return openness.max_softmax(classifier(moved) / temperature)
