@@ -24,7 +24,7 @@ def reverse_gradient(h: Tensor, weight: float | Tensor) -> Tensor:
 
 
 def ganin_schedule(progress: float) -> float:
-    r"""Weight of the reversed gradient at the share :math:`p` of training (Ganin et al., JMLR 2016).
+    r"""Weight of the reversed gradient at the share :math:`p` of training (Ganin et al., 2016).
 
     .. math:: \lambda_p = \frac{2}{1 + e^{-10 p}} - 1
 

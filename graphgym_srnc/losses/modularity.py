@@ -15,13 +15,12 @@ def modularity_loss(q: Tensor, adjacency: Any, degree: Tensor, resolution: float
     .. math:: -\frac{1}{2m} \left( \sum_{ik} Q_{ik} (AQ)_{ik}
         - \gamma \frac{\lVert Q^\top d \rVert^2}{2m} \right), \quad 2m = \sum_i d_i
 
-    Eq. 6 omits the factor :math:`1/2m` of the degree term. This function uses Newman's definition
-    (Eq. 5), with :math:`\gamma = 1`. Time is :math:`O(EC + VC)` and memory :math:`O(VC)`.
+    Eq. 6 omits the factor :math:`1/2m` of the degree term; this is Newman's definition (Eq. 5) at
+    :math:`\gamma = 1`. Time is :math:`O(EC + VC)` and memory :math:`O(VC)`.
 
     Args:
         q: cluster posteriors :math:`Q`, ``[V, C]``; rows sum to one.
-        adjacency: symmetric :math:`A` ``[V, V]`` without self-loops, which supports ``@`` with
-            ``[V, C]``.
+        adjacency: symmetric :math:`A` ``[V, V]`` without self-loops, which supports ``@``.
         degree: :math:`d`, ``[V]``.
         resolution: :math:`\gamma`; larger values favour more and smaller clusters.
 
@@ -42,16 +41,13 @@ def sampled_modularity_loss(first: Tensor, second: Tensor, resolution: float = 1
         \quad u_e = \tfrac12 (q_{i_e} + q_{j_e})
 
     An end of a sampled edge is node i with probability :math:`d_i / 2m`, so
-    :math:`\mathbb E u_e = Q^\top d / 2m`. The estimate uses products of different edges, because
-    the square of a mean is biased by its variance. The gradient is unbiased too.
+    :math:`\mathbb E u_e = Q^\top d / 2m`. Products of different edges make the estimate and its
+    gradient unbiased (U-statistic, Hoeffding, Ann. Math. Stat. 1948).
 
     Args:
         first, second: posteriors of the two ends of each edge, ``[B, C]``; :math:`B \ge 2`, or 0
             for a graph without edges.
         resolution: :math:`\gamma`.
-
-    References:
-        Hoeffding (Ann. Math. Stat. 1948), U-statistic.
     """
     if not len(first):
         return first.sum()
@@ -90,8 +86,8 @@ def assortativity(p: Tensor, adjacency: Any, degree: Tensor, reliability: float 
         \sum_i \frac{d_i}{2m} \lVert P_i \rVert^2 - \lVert \mu \rVert^2 \right)}, \quad
         \mu = \frac{P^\top d}{2m}
 
-    It is 1 if all edges join nodes of the same class, 0 if edges are independent of classes, and
-    negative if they prefer different classes. The classifier must not use the edges.
+    It is 1 if all edges join nodes of the same class, 0 if edges are independent of classes or the
+    posterior is constant, else negative. The classifier must not use the edges.
 
     Args:
         p: posteriors :math:`P`, ``[V, N]``; rows sum to one.
@@ -99,12 +95,9 @@ def assortativity(p: Tensor, adjacency: Any, degree: Tensor, reliability: float 
         reliability: :math:`\rho`, correlation of the posterior with the true class, see
             :func:`graphgym_srnc.losses.prior.posterior_correlation`.
 
-    Returns:
-        The estimate; 0 if the posterior is the same for all nodes.
-
     References:
-        Newman (Phys. Rev. E 2003) for assortativity; Spearman (Am. J. Psychol. 1904) for the
-        correction for attenuation.
+        Newman (Phys. Rev. E 2003); Spearman (Am. J. Psychol. 1904) for the division by
+        :math:`\rho^2`.
     """
     weight = degree / degree.sum().clamp(min=1)
     spread = weight @ p.square().sum(1) - (weight @ p).square().sum()
@@ -115,22 +108,18 @@ def assortativity(p: Tensor, adjacency: Any, degree: Tensor, reliability: float 
 def label_assortativity(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: Tensor) -> float:
     """Assortativity of the edges between labelled nodes; 0 if there are fewer than two.
 
-    Args:
-        edge_index: edges, ``[2, E]``.
-        degree: node degrees, ``[V]``.
-        nodes, label: labelled nodes and their classes, both ``[n]``.
+    The arguments are those of :func:`newman_resolution`.
     """
     inside, expected, count = _inside(edge_index, degree, nodes, label)
     return (inside - expected) / (1 - expected) if count >= 2 and expected < 1 else 0.0
 
 
 def collapse_loss(q: Tensor) -> Tensor:
-    r"""Collapse regulariser of DMoN.
+    r"""Collapse regulariser of DMoN on cluster posteriors ``[V, C]`` (Tsitsulin et al., JMLR 2023).
 
     .. math:: \frac{\sqrt C}{V} \lVert \sum_i q_i \rVert_2 - 1
 
-    It is 0 if all clusters have the same size, and :math:`\sqrt C - 1` if one cluster holds all
-    nodes. ``q`` are cluster posteriors, ``[V, C]`` (Tsitsulin et al., JMLR 2023).
+    It is 0 for clusters of the same size, and :math:`\sqrt C - 1` if one cluster holds all nodes.
     """
     return q.size(1) ** 0.5 / q.size(0) * q.sum(0).norm() - 1
 
