@@ -1,7 +1,6 @@
 """Cost against the number of edges.
 
     python benchmarks/scale.py --figure docs/images/scale.png
-    python benchmarks/scale.py --sets       # scores of some nodes instead of all, 172 classes
 
 Each size runs in a process of its own, on a synthetic graph whose number of nodes is a tenth of
 that of its edges. Full batch keeps everything in memory; batches of 1,024 nodes read features from
@@ -262,15 +261,6 @@ def run(
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def sets(args: argparse.Namespace) -> str:
-    """What scores of a share of the nodes cost."""
-    rows = [row for share in SETS if (row := run(args, "--share", share))]
-    cells = [
-        [f"{100 * row['share']:g} %", f"{row['cpu']:.2f}", f"{row['mib']:,.0f}"] for row in rows
-    ]
-    return table(["share of the nodes", "CPU s", "MiB"], cells)
-
-
 def sizes(args: argparse.Namespace) -> list[dict[str, Any]]:
     """All measurements, those that are missing measured now."""
     lines = args.keep.read_text().splitlines() if args.keep.exists() else []
@@ -304,8 +294,6 @@ def main() -> None:
     option("--scratch", type=Path, help="folder for features and states (default: the system's)")
     option("--keep", type=Path, default=Path("results/scale.jsonl"), help="what was measured")
     option("--figure", type=Path, metavar="FILE", help="also draw this figure")
-    option("--sets", action="store_true", help="measure scores of some nodes instead")
-    option("--share", type=float, help=argparse.SUPPRESS)
     option("--one", nargs=3, metavar=("METHOD", "MODE", "EDGES"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
@@ -315,10 +303,6 @@ def main() -> None:
             figures = measure(args, *args.one)
             if not parallel.rank():
                 print(json.dumps(figures))
-    elif args.share:
-        print(json.dumps(measure_share(args)))
-    elif args.sets:
-        print(sets(args))
     else:
         rows = sizes(args)
         print(tables(rows))

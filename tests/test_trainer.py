@@ -12,16 +12,11 @@ from conftest import make_graph, make_task
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc import methods
-from graphgym_srnc.backbones import infer, prepare
-from graphgym_srnc.core.task import HIDDEN
+from graphgym_srnc.backbones import prepare
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.modularity import modularity
-from graphgym_srnc.methods.shared import training
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.methods.shared.scores import Scored
 from graphgym_srnc.train import trainer
-from graphgym_srnc.train.diagnostics import judge
 
 CURVE = (0.2, 0.4, 0.4, 0.12, 0.8, 0.0)
 """Share of right answers on the nodes that selection looks at, by episode."""
@@ -212,41 +207,3 @@ def test_target_modularity_selects_by_edges_alone():
     wrong.source.y[task.val] = (wrong.source.y[task.val] + 1) % 3
     wrong = dataclasses.replace(wrong, target=wrong.source)
     assert trainer.fit(Labellings(task, *labels), wrong, selection="target_modularity").best == 1
-
-
-@pytest.mark.parametrize("name, option", [("coral", {}), ("erm", {"correction": "labels"})])
-def test_in_batches_no_more_than_the_labelled_sets_is_scored(name, option, monkeypatch):
-    task = make_task(two_graphs=name == "coral", oracle=False)
-    asked = []
-    monkeypatch.setattr(
-        training,
-        "infer",
-        lambda model, graph, nodes=None, **_: asked.append(nodes) or infer(model, graph, nodes),
-    )
-
-    def trained() -> tuple[Method, trainer.RunRecord]:
-        asked.clear()
-        method = methods.find(name)(steps=3, batch_size=16, fanout=3, **option)
-        return method, trainer.fit(method, task)
-
-    method, record = trained()
-    found = judge(method, task, record.first)
-    assert method.by_node and asked and not any(nodes is None for nodes in asked)
-    scored = torch.zeros(task.target.num_nodes, dtype=torch.bool)
-    scored[task.test] = True
-    assert torch.equal(record.first[0] != HIDDEN, scored)
-
-    # The same method, asked for every node.
-    monkeypatch.setattr(Scored, "by_node", False)
-    whole, again = trained()
-    assert asked and all(nodes is None for nodes in asked) and (again.first >= 0).all()
-    assert record.val == pytest.approx(again.val) and record.test == pytest.approx(again.test)
-    assert torch.equal(record.first[:, task.test], again.first[:, task.test])
-    assert found.reliability == judge(whole, task, again.first).reliability
-
-
-@pytest.mark.parametrize("option", [{"smoothing": 2}, {"correction": "mean"}, {"cut": "share"}])
-def test_what_reads_other_nodes_scores_all(option):
-    task, method = make_task(), methods.find("erm")(steps=3, batch_size=16, **option)
-    record = trainer.fit(method, task, max_episodes=0)
-    assert not method.by_node and (record.first >= 0).all()

@@ -120,8 +120,8 @@ class G2Pxy(Supervised):
         self.outer = boundary_nodes(confidence, self.named, BOUNDARY)
 
     @torch.no_grad()
-    def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:
-        logits = self.head(super().logits(graph, role, nodes))
+    def logits(self, graph: Data, role: str = "target") -> Tensor:
+        logits = self.head(super().logits(graph, role))
         # The last logit is untrained before there are proxies.
         return logits[:, : self.task.num_known] if self.number == 0 else logits
 

@@ -99,9 +99,9 @@ class OpenWGL(Supervised):
         return mean, log_sigma, mean + torch.randn_like(mean) * log_sigma.exp()
 
     @torch.no_grad()
-    def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:
+    def logits(self, graph: Data, role: str = "target") -> Tensor:
         """Logarithm of the class probabilities, averaged over samples, ``[V, N]``."""
-        mean, log_sigma = self._normal(super().logits(graph, role, nodes))
+        mean, log_sigma = self._normal(super().logits(graph, role))
         generator = torch.Generator().manual_seed(0)
         noise = torch.randn(SAMPLES, LATENT, generator=generator).to(mean)
         each = (self.head(mean + eps * log_sigma.exp()).softmax(1) for eps in noise)

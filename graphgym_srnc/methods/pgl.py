@@ -91,10 +91,10 @@ class PGL(Method):
         return [self.classifier, *self.others]
 
     @torch.no_grad()
-    def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:
+    def logits(self, graph: Data, role: str = "target") -> Tensor:
         """Logits ``[V, N(+1)]``; of several members the logarithm of their mean posterior."""
         prepared = self.prepared(graph)
-        made = [all_logits(member, prepared, self.batch_size, nodes) for member in self.networks]
+        made = [all_logits(member, prepared, self.batch_size) for member in self.networks]
         # The extra logit is untrained before there are pseudo-unknown nodes.
         made = [z[:, : self.task.num_known] if self.number == 0 else z for z in made]
         if len(made) == 1:

@@ -119,7 +119,7 @@ class SRNC(ClusterMethod):
         right = task.num_known <= self.size <= task.target.num_nodes
         self.require("num_clusters", self.size, right, allowed)
         self.one_hot = F.one_hot(self.labels, task.num_known).float()
-        self.build_correction(task.num_known)
+        super().build(task)
         self.learn_prior(self.labels)
         self.classifier = self.new_classifier(task.num_outputs)
         self.to(task.device)
@@ -222,7 +222,7 @@ class SRNC(ClusterMethod):
             return 0.0
         train = self.task.train
         log_q = self.cluster_posterior(self.clusters.source)[train].clamp(min=1e-12).log()
-        log_p = self.logits(self.task.source, nodes=train).log_softmax(1)
+        log_p = self.logits(self.task.source)[train].log_softmax(1)
         return float(evidence_lower_bound(log_q, log_p))
 
     def new_cluster_gnn(self) -> ClusterGNN:

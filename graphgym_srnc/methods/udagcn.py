@@ -87,7 +87,7 @@ class UDAGCN(Scored):
         return (both * self.attention(both).softmax(1)).sum(1)
 
     @torch.no_grad()
-    def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:
+    def logits(self, graph: Data, role: str = "target") -> Tensor:
         self.eval()
         return self.head(self.embed(self._views(self.prepared(graph))))
 

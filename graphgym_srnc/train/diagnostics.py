@@ -78,11 +78,10 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdi
             :class:`graphgym_srnc.train.trainer.RunRecord`.
 
     Returns:
-        The diagnostics. Figures of the target use the nodes of
-        :func:`graphgym_srnc.train.trainer.predict_sets`.
+        The diagnostics.
     """
     seen = getattr(method, "task", task)
-    _, on_val, on_test, on_target, nodes = predict_sets(method, seen)
+    _, on_val, on_test, on_target = predict_sets(method, seen)
     parts = (
         ("val", on_val, task.validation.y[task.val]),
         ("test", on_test, task.target.y[task.test]),
@@ -95,7 +94,7 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdi
     if edges >= EDGES:
         figures |= {"homophily": same, "labelled_edges": edges}
     figures |= cluster_figures(method, seen)
-    if task.source is task.target and isinstance(nodes, slice):
+    if task.source is task.target:
         figures["label_locality"] = label_locality(task, predicted)
     if len(task.val):
         # Known classes only, since the share of unknown nodes has its own sentence.
@@ -112,7 +111,7 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdi
             figures["val_unknown_share"] = float(unknown.double().mean())
     known = predicted < task.num_known
     if first is not None and known.any():
-        figures["agreement"] = float((first[1, nodes] == predicted)[known].double().mean())
+        figures["agreement"] = float((first[1] == predicted)[known].double().mean())
     figures |= {f"{name}_ece": expected_calibration_error(c) for name, c in curves.items()}
 
     found = sentences(figures)

@@ -23,8 +23,7 @@ class Seen(NamedTuple):
         task: the scenario, with its labels.
         blind: the task as the method sees it.
         val: scores on validation nodes.
-        prediction, first: predicted classes of the target nodes now and in episode 0, ``[V]``;
-            ``HIDDEN`` for nodes that were not scored.
+        prediction, first: predicted classes of the target nodes now and in episode 0, ``[V]``.
         min_agreement: see :func:`target_modularity`.
         extra: user-defined scores and the score to use.
     """
@@ -51,7 +50,7 @@ def target_val(seen: Seen) -> Score:
 def source_val(seen: Seen) -> Score:
     """The same score on held-out source nodes."""
     blind, nodes = seen.blind, seen.task.source_val
-    scores = seen.method.predict_at(blind.source, nodes, blind.role_of(blind.source))
+    scores = seen.method.predict(blind.source, blind.role_of(blind.source))[nodes]
     label = seen.task.source.y[nodes]
     return seen.extra.value(scores_of(seen.method, seen.task, scores, label, seen.extra)), {}
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core import parallel
 from graphgym_srnc.core.options import Natural, OneOf, Range, Share, checked
-from graphgym_srnc.core.task import HIDDEN, ShiftTask
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import random_state, set_random_state
@@ -74,7 +74,7 @@ class RunRecord:
 
     def __post_init__(self) -> None:
         # Predictions [2, V] of the target nodes in episode 0, which are not stored. Row 0 is the
-        # predicted class, row 1 the most probable known class; HIDDEN if a node was not scored.
+        # predicted class, row 1 the most probable known class.
         self.first: Tensor | None = None
 
     def __repr__(self) -> str:
@@ -229,9 +229,7 @@ def fit(
                 name = type(method).__name__
                 raise FloatingPointError(f"{name}, episode {number}: {term} is {value}")
 
-        train, val, test, classes = evaluate(
-            method, task, blind, extra, selection == "target_modularity"
-        )
+        train, val, test, classes = evaluate(method, task, blind, extra)
         record.first = first = classes if record.first is None else record.first
         seen = Seen(method, task, blind, val, classes[0], first[0], min_agreement, extra)
         score, figures = SELECTIONS[selection](seen)
@@ -265,20 +263,19 @@ def fit(
 
 
 def evaluate(
-    method: Method, task: ShiftTask, blind: ShiftTask, extra: ExtraScores, reads_all: bool
+    method: Method, task: ShiftTask, blind: ShiftTask, extra: ExtraScores
 ) -> tuple[dict[str, float], dict[str, float], dict[str, float], Tensor]:
     """Set the unknown-class threshold on validation nodes and score the method after an episode.
 
     Returns:
         Scores on training, validation and test nodes, and predictions ``[2, V]`` as in
-        ``RunRecord.first``. Unless ``reads_all``, only the nodes of :func:`predict_sets` are
-        scored.
+        ``RunRecord.first``.
     """
     label = task.validation.y[task.val]
     if len(label) and method.correction == "bbse":
         held_out = blind.validation, blind.role_of(blind.validation)
         method.learn_confusion(method.uncorrected(*held_out)[task.val], label)
-    on_train, on_val, on_test, on_target, nodes = predict_sets(method, blind, reads_all)
+    on_train, on_val, on_test, on_target = predict_sets(method, blind)
     if len(label):
         method.calibrate(on_val, label, on_target)
 
@@ -286,31 +283,17 @@ def evaluate(
     train = {"micro_f1": float(right.float().mean())}
     val = scores_of(method, task, on_val, label, extra)
     test = scores_of(method, task, on_test, task.target.y[task.test], extra)
-    classes = torch.full((2, task.target.num_nodes), HIDDEN, device=task.device)
-    classes[0, nodes] = method.decide(on_target)
-    classes[1, nodes] = on_target[:, : task.num_known].argmax(1)
-    return train, val, test, classes
+    named = on_target[:, : task.num_known].argmax(1)
+    return train, val, test, torch.stack([method.decide(on_target), named])
 
 
-def predict_sets(
-    method: Method, task: ShiftTask, reads_all: bool = False
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | slice]:
-    """Scores ``[n, K]`` of training, validation, test and target nodes, and the target nodes' ids.
+def predict_sets(method: Method, task: ShiftTask) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Scores ``[n, K]`` of training, validation, test and all target nodes.
 
-    The target nodes are all nodes if ``reads_all``, or if scoring a subset is not cheaper;
-    otherwise the test nodes. ``task`` is the task as the method sees it.
+    ``task`` is the task as the method sees it.
     """
     source, validation, target = task.source, task.validation, task.target
-    if method.by_node and not reads_all and len(task.test):
-        on_train = method.predict_at(source, task.train, task.role_of(source))
-        if validation is target:
-            both = method.predict_at(target, torch.cat([task.val, task.test]))
-            on_val, on_test = both.split([len(task.val), len(task.test)])
-        else:
-            on_val = method.predict_at(validation, task.val, task.role_of(validation))
-            on_test = method.predict_at(target, task.test)
-        return on_train, on_val, on_test, on_test, task.test
     graphs = task.graphs().values()
     whole = {id(graph): method.predict(graph, task.role_of(graph)) for graph in graphs}
     on_source, on_val, on_target = (whole[id(graph)] for graph in (source, validation, target))
-    return on_source[task.train], on_val[task.val], on_target[task.test], on_target, slice(None)
+    return on_source[task.train], on_val[task.val], on_target[task.test], on_target

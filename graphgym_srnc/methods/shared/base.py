@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Callable, Mapping, Sequence, cast
+from typing import Annotated, Any, Callable, Mapping, Sequence, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc import backbones
 from graphgym_srnc.backbones import Batches, Encoder, EncoderSpec, Graph, prepare
 from graphgym_srnc.core import options
-from graphgym_srnc.core.options import Natural, Weight
+from graphgym_srnc.core.options import Natural, OneOf, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods.shared.correction import Correction, PriorCorrection
-from graphgym_srnc.methods.shared.threshold import Cut, Threshold
+from graphgym_srnc.losses.prior import black_box_weights, em_prior
+from graphgym_srnc.methods.shared.threshold import best_threshold, threshold_by_share
 from graphgym_srnc.methods.shared.training import (
     MakeOptimizer,
     adam,
@@ -28,8 +29,14 @@ from graphgym_srnc.methods.shared.training import (
     set_random_state,
 )
 
+Correction = Annotated[str, OneOf("none", "mean", "em", "bbse", "labels")]
+Cut = Annotated[str, OneOf("validation", "share")]
 
-class Method(Threshold, PriorCorrection):
+KEPT = 0.95
+"""Share of known validation nodes to predict as known if no validation node is unknown."""
+
+
+class Method(nn.Module):
     r"""A way to classify the nodes of a target graph under distribution shift.
 
     The keyword-only arguments of a subclass and its bases are its config keys. Their annotations
@@ -66,6 +73,9 @@ class Method(Threshold, PriorCorrection):
     source: Graph
     target: Graph
     labels: Tensor
+    threshold: Tensor
+    source_prior: Tensor
+    confusion: Tensor
     draws: tuple[Tensor, ...]
 
     kept: tuple[str, ...] = ("warnings", "reported", "episodes", "draws")
@@ -83,14 +93,20 @@ class Method(Threshold, PriorCorrection):
     in_batches: bool = True
     """Whether mini-batches are supported; False if the losses need every node of a graph."""
 
+    prior: float | None = None
+    """Threshold if no validation node is unknown; None = the one that :data:`KEPT` gives."""
+
+    calibrated: bool = True
+    """Whether the threshold is set on validation nodes."""
+
+    explicit_unknown: bool = False
+    """Whether the last of ``N + 1`` scores is the score of the unknown class."""
+
     encoder_defaults: Mapping[str, Any] = {}
     """Encoder settings that the method was tuned with, if they differ from the defaults."""
 
     search: Mapping[str, Sequence[Any]] = {}
-    """Values of the method's options that a search tries, by option.
-
-    An empty list removes an option that a search tries for every method.
-    """
+    """Values of the method's options that a search tries; an empty list tries none."""
 
     search_open: Mapping[str, Sequence[Any]] = {}
     """Values of options that have an effect in open-set shift only."""
@@ -129,9 +145,9 @@ class Method(Threshold, PriorCorrection):
         return self.episodes if self.limit < 0 else min(self.limit, self.episodes)
 
     @property
-    def by_node(self) -> bool:
-        """Whether scoring a subset of nodes is cheaper than scoring the whole graph."""
-        return False
+    def prior_correction(self) -> tuple[str, float]:
+        """Name and power of the correction."""
+        return self.correction, self.correction_power
 
     @classmethod
     def key(cls) -> str:
@@ -158,13 +174,16 @@ class Method(Threshold, PriorCorrection):
         A trained model is loaded into them, so what predictions use must be a weight or a buffer.
         """
         self.task = cast(ShiftTask, task)
-        self.build_correction(task.num_known)
+        correction, known = self.prior_correction[0], task.num_known
+        if correction in ("em", "labels"):
+            self.register_buffer("source_prior", torch.full((known,), 1 / known))
+        if correction == "bbse":
+            self.register_buffer("confusion", torch.eye(known) / known)
 
     def setup(self, task: ShiftTask) -> None:
         """Prepare what every ``start`` needs: both graphs, the labels and a pretrained encoder."""
         self.task, self.labels = task, task.source.y[task.train]
-        features = self.encoder.features
-        self.source, self.target = prepare(task.source, features), prepare(task.target, features)
+        self.source, self.target = self.prepared(task.source), self.prepared(task.target)
         self.to(task.device)
         self.encoder = backbones.pretrained(self.encoder, self.target)
         self.draws = random_state(task.device)
@@ -174,6 +193,12 @@ class Method(Threshold, PriorCorrection):
         self.build(self.task)
         self.learn_prior(self.labels)
         self.to(self.task.device)
+
+    def learn_prior(self, labels: Tensor) -> None:
+        """Store the class prior of training labels ``[n]``, if the correction reads it."""
+        if self.prior_correction[0] in ("em", "labels"):
+            counts = torch.bincount(labels, minlength=self.task.num_known)
+            self.source_prior.copy_(counts / counts.sum())
 
     def checkpoint(self) -> dict[str, Any]:
         """Everything that the next episode depends on, except torch's random state."""
@@ -209,28 +234,6 @@ class Method(Threshold, PriorCorrection):
         """An untrained encoder with ``num_outputs`` logits."""
         return backbones.build(self.encoder, self.task.num_features, num_outputs)
 
-    @torch.no_grad()
-    def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:
-        """Logits ``[V, N(+1)]`` of any graph with the same features, or of some ``nodes`` ``[n]``.
-
-        ``role`` is ``source`` for the source of two graphs, else ``target``.
-        """
-        return all_logits(self.classifier, self.prepared(graph), self.batch_size, nodes)
-
-    def predict(self, graph: Data, role: str = "target") -> Tensor:
-        """Scores ``[V, K]`` that decisions use; the first ``N`` are those of known classes."""
-        return self.corrected(self.uncorrected(graph, role))
-
-    def predict_at(self, graph: Data, nodes: Tensor, role: str = "target") -> Tensor:
-        """Scores ``[n, K]`` of some nodes; with ``by_node`` the other nodes are not scored."""
-        if self.by_node:
-            return self.corrected(self.logits(graph, role, nodes))
-        return self.predict(graph, role)[nodes]
-
-    def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
-        """Scores before prior correction: logits, or logarithms of a smoothed posterior."""
-        return self.smoothed(self.logits(graph, role), graph)
-
     def prepared(self, graph: Data) -> Graph:
         """A graph with features scaled as the encoder reads them."""
         return prepare(graph, self.encoder.features)
@@ -246,3 +249,153 @@ class Method(Threshold, PriorCorrection):
     def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
         """Functions that return an embedding ``[V, H]`` and a group ``[V]``, by name."""
         return {"classifier": partial(hidden_and_group, self.classifier, self.encoder.features)}
+
+    # ---- prediction ----
+
+    def predict(self, graph: Data, role: str = "target") -> Tensor:
+        """Scores ``[V, K]`` that decisions use; the first ``N`` are those of known classes.
+
+        ``role`` is ``source`` for the source of two graphs, else ``target``.
+        """
+        return self.corrected(self.uncorrected(graph, role))
+
+    def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
+        """Scores before prior correction: logits, or logarithms of a smoothed posterior."""
+        return self.smoothed(self.logits(graph, role), graph)
+
+    @torch.no_grad()
+    def logits(self, graph: Data, role: str = "target") -> Tensor:
+        """Logits ``[V, N(+1)]`` of any graph with the same features."""
+        return all_logits(self.classifier, self.prepared(graph), self.batch_size)
+
+    def smoothed(self, logits: Tensor, graph: Data) -> Tensor:
+        """Logits ``[V, K]``, or with ``smoothing`` the logarithm of their smoothed softmax."""
+        if not self.smoothing:
+            return logits
+        return self.smooth(logits.softmax(1), graph, self.smoothing).clamp(min=1e-12).log()
+
+    @torch.no_grad()
+    def smooth(self, p: Tensor, graph: Data, steps: int) -> Tensor:
+        r"""Personalised PageRank over a posterior ``[V, K]``, whose rows then sum to 1.
+
+        .. math:: P \leftarrow 0.9 \hat A P + 0.1 P_0
+        """
+        result, prepared = p, self.prepared(graph)
+        for _ in range(steps):
+            result = 0.9 * (prepared.adjacency("gcn") @ result) + 0.1 * p
+        return F.normalize(result, p=1, dim=1)
+
+    def learn_confusion(self, scores: Tensor, label: Tensor) -> None:
+        """Store the confusion matrix of uncorrected scores ``[n, K]`` of held-out nodes.
+
+        Nodes of the unknown class, by their labels ``[n]``, are ignored.
+        """
+        size = self.task.num_known
+        known = label < size
+        named = scores[known, :size].argmax(1)
+        counts = torch.bincount(named * size + label[known], minlength=size**2)
+        self.confusion.copy_(counts.view(size, size) / counts.sum())
+
+    @torch.no_grad()
+    def corrected(self, scores: Tensor) -> Tensor:
+        r"""Scores ``[V, K]`` of all nodes of a graph, corrected for the class prior of that graph.
+
+        .. math:: \tilde p_{ic} \propto p_{ic} \, w_c^\tau
+
+        The weights :math:`w` are estimated on the whole graph without its labels. Known-class
+        probabilities are renormalised to their previous total, so the unknown class keeps its
+        share.
+        """
+        correction, power = self.prior_correction
+        if correction == "none":
+            return scores
+        known = self.task.num_known
+        total = scores[:, :known].logsumexp(1, keepdim=True)
+        log_p = (scores[:, :known] - total).double()
+        p = log_p.exp()
+        if correction == "mean":
+            weight = 1 / p.mean(0).clamp(min=1e-12)
+        elif correction == "labels":
+            weight = 1 / self.source_prior.to(p)
+        elif correction == "em":
+            weight = em_prior(p, self.source_prior) / self.source_prior
+        else:
+            predicted = torch.bincount(p.argmax(1), minlength=known).double()
+            weight = black_box_weights(self.confusion, predicted / predicted.sum())
+        corrected = (log_p + power * weight.clamp(min=1e-12).log()).log_softmax(1).to(scores)
+        return torch.cat([corrected + total, scores[:, known:]], 1)
+
+    def confidence(self, scores: Tensor) -> Tensor:
+        """Confidence ``[n]`` that a node is of a known class, from scores ``[n, N(+1)]``.
+
+        It is the largest softmax of a known class. If the unknown class has a score, it is the
+        difference between the largest score of a known class and that score. The threshold and the
+        AUROC of the unknown class refer to it.
+        """
+        unknown = self.task.unknown
+        learned = self.explicit_unknown or self.task.unknown_found
+        if unknown is not None and learned and scores.size(1) > unknown:
+            return scores[:, :unknown].amax(1) - scores[:, unknown]
+        return scores.softmax(1)[:, : self.task.num_known].amax(1)
+
+    def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
+        """Set the threshold.
+
+        If no validation node is unknown, the best Micro-F1 would predict none as unknown. The
+        threshold is then ``prior``, or predicts :data:`KEPT` of them as known.
+
+        Args:
+            scores, label: scores ``[n, K]`` and labels ``[n]`` of the validation nodes.
+            on_target: scores of the target nodes, ``[V, K]``.
+        """
+        if not self.task.open_set:
+            return
+        unknown = label == self.task.num_known
+        confidence = self.confidence(scores)
+        if self.cut == "share":
+            cut = threshold_by_share(confidence[~unknown], self.confidence(on_target))
+        elif not self.calibrated:
+            return
+        elif unknown.any():
+            known = scores[:, : self.task.num_known].argmax(1)
+            cut = best_threshold(confidence, known, label, self.task.num_known)
+        elif self.prior is None:
+            cut = float(confidence.quantile(1 - KEPT))
+            self.warnings.append(
+                "No validation node belongs to an unknown class. The unknown-class threshold is set"
+                f" so that {100 * KEPT:.0f} % of the validation nodes are predicted as known."
+            )
+        else:
+            cut = self.prior
+        self.threshold.fill_(cut)
+
+    def decide(self, scores: Tensor) -> Tensor:
+        """Classes ``[n]``: the most probable known class, or unknown below the threshold."""
+        known = scores[:, : self.task.num_known].argmax(1)
+        if not self.task.open_set:
+            return known
+        return torch.where(self.confidence(scores) < self.threshold, self.task.num_known, known)
+
+    def posterior(self, scores: Tensor) -> Tensor:
+        r"""Probabilities ``[n, N(+1)]``, whose maximum is the class of :meth:`decide`.
+
+        .. math:: \log p_u - \max_c \log p_c = \ell(t) - \ell(s)
+
+        The softmax of the known scores gives the ratios between known classes. The ratio of the
+        unknown class :math:`u` follows from the threshold :math:`t`, the confidence :math:`s` and
+        :meth:`log_odds` :math:`\ell`.
+        """
+        log_p = scores[:, : self.task.num_known].double().log_softmax(1)
+        if not self.task.open_set:
+            return log_p.exp()
+
+        sure = self.confidence(scores)
+        lead = self.log_odds(self.threshold.double()) - self.log_odds(sure.double())
+        lead = lead.clamp(-50, 50)
+        # The decision counts at a tie, also if rounding causes it.
+        lead = torch.where(sure < self.threshold, lead.clamp(min=1e-9), lead.clamp(max=0))
+        return torch.cat([log_p, (log_p.amax(1) + lead)[:, None]], 1).softmax(1)
+
+    def log_odds(self, confidence: Tensor) -> Tensor:
+        r"""Log-odds of a confidence: :math:`\log \frac{s}{1 - s}` of a probability :math:`s`."""
+        return confidence if self.explicit_unknown else confidence.logit(eps=1e-12)

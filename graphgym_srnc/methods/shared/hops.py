@@ -82,7 +82,7 @@ class HopMethod(Scored):
         return self.classifier.embed(self.on_target)[1][self.task.pool]
 
     @torch.no_grad()
-    def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:
+    def logits(self, graph: Data, role: str = "target") -> Tensor:
         """Logits after the hops of the source on a source graph, and of the target on any other."""
         hops = self.source_hops if role == "source" else self.target_hops
         return self.classifier.eval()(self.classifier.view(self.prepared(graph), hops=hops))

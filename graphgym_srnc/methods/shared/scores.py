@@ -60,15 +60,6 @@ class Scored(Supervised):
         if self.scores_apart and self.score in ("grasp", "openmax"):
             self.scorer = GRASP() if self.score == "grasp" else OpenMax(task.num_known)
 
-    @property
-    def by_node(self) -> bool:
-        """Whether a node's scores are its own logits, computed layer by layer."""
-        # A subclass with scores of its own may read other nodes.
-        names = ("logits", "uncorrected", "corrected", "predict")
-        own = all(getattr(type(self), name) is getattr(Scored, name) for name in names)
-        plain = self.score == "max_softmax" and not self.smoothing and self.cut != "share"
-        return own and plain and self.correction in ("none", "labels") and self.batch_size > 0
-
     @torch.no_grad()
     def remember(self) -> None:
         if self.scorer is not None:

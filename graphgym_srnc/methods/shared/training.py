@@ -148,16 +148,13 @@ def fit_parts(
 
 
 @torch.no_grad()
-def all_logits(
-    model: Encoder, graph: Graph, batch_size: int, nodes: Tensor | None = None
-) -> Tensor:
-    """Logits ``[V, K]`` of all nodes of a graph, or of some; with batches one layer at a time."""
+def all_logits(model: Encoder, graph: Graph, batch_size: int) -> Tensor:
+    """Logits ``[V, K]`` of all nodes of a graph; with batches one layer at a time."""
     if batch_size:
         world = parallel.world()
         rank = parallel.rank() if world > 1 else 0
-        return infer(model, graph, nodes, rank=rank, world=world, exchange=parallel.exchange)
-    logits = model.eval()(model.view(graph))
-    return logits if nodes is None else logits[nodes]
+        return infer(model, graph, rank=rank, world=world, exchange=parallel.exchange)
+    return model.eval()(model.view(graph))
 
 
 @torch.no_grad()
