@@ -45,13 +45,6 @@ ENVIRONMENT = {
 """Full batch keeps the memory that it frees: the system would clear it again, page by page, for
 each tensor above 32 MiB."""
 
-SETS = (1.0, 0.15, 0.02, 0.002)
-"""Shares of the nodes to score."""
-
-SETS_EDGES, SETS_CLASSES = 10**7, 172
-"""Size of the graph and number of scores of a node that they are measured with, the latter that of
-ogbn-papers100M."""
-
 
 def make(edges: int, folder: Path, mapped: bool):
     """A task on a planted partition with heavy-tailed degrees; written and drawn piece by piece, so
@@ -146,32 +139,6 @@ def measure(args: argparse.Namespace, name: str, mode: str, edges: str) -> dict[
             **making,
             "mib": environment.peak_memory(),
             "micro_f1": record.test["micro_f1"],
-        }
-
-
-def measure_share(args: argparse.Namespace) -> dict[str, float]:
-    """Time and memory of the scores of a share of the nodes, from features on disk."""
-    import torch
-
-    from graphgym_srnc.backbones import EncoderSpec, build, infer, prepare
-    from graphgym_srnc.backbones.sampling import neighbourhoods
-    from graphgym_srnc.core import environment
-
-    torch.set_num_threads(args.threads)
-    tempfile.tempdir = args.scratch and str(args.scratch)
-    with tempfile.TemporaryDirectory() as folder:
-        graph = prepare(make(SETS_EDGES, Path(folder), True).target, "l2")
-        neighbourhoods(graph, 0)
-        encoder = build(EncoderSpec(hidden=WIDTH, features="l2"), FEATURES, SETS_CLASSES)
-        order = torch.randperm(graph.num_nodes)
-        nodes = None if args.share == 1 else order[: int(args.share * graph.num_nodes)]
-        environment.reset_peak_memory()
-        before, begin = environment.peak_memory(), time.process_time()
-        infer(encoder, graph, nodes)
-        return {
-            "share": args.share,
-            "cpu": time.process_time() - begin,
-            "mib": environment.peak_memory() - before,
         }
 
 

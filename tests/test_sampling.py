@@ -144,15 +144,6 @@ def test_inference_by_layers_is_exact(kind, monkeypatch, data=SPARSE):
     assert torch.allclose(infer(model, graph), whole, atol=1e-5)
 
 
-@pytest.mark.parametrize("nodes", [[80, 3, 3, 0], []], ids=["few", "none"])
-@pytest.mark.parametrize("kind", EDGED)
-def test_scores_of_some_nodes_are_those_of_all(kind, nodes, monkeypatch, data=DENSE, chunk=16):
-    graph, model = Graph(data, "none"), encoder(kind, layers=3, skip=kind != "dgi")
-    whole, nodes = infer(model, graph), torch.tensor(nodes, dtype=torch.long)
-    monkeypatch.setattr(inference, "CHUNK", chunk)
-    assert torch.allclose(infer(model, graph, nodes), whole[nodes], atol=1e-5)
-
-
 # ---- modularity ----
 
 
@@ -232,7 +223,6 @@ def test_features_on_disk_are_the_same_features(folder, features):
         model = encoder(kind).__class__(encoder(kind).spec, 30, 3)
         exact = infer(model, Graph(plain.target, features))
         assert torch.allclose(infer(model, graph), exact, atol=1e-5)
-        assert torch.allclose(infer(model, graph, nodes), exact[nodes], atol=1e-5)
         assert torch.allclose(model(model.sample(graph, nodes, 0)), exact[nodes], atol=1e-5)
 
 
