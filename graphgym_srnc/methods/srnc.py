@@ -56,7 +56,6 @@ class SRNC(ClusterMethod):
         cluster_init: how the cluster GNN starts: from ``modularity`` alone (the paper's order),
             from the ``source`` labels, or ``auto``, which is ``source`` in close-set shift.
         cluster_lr: learning rate of the cluster GNN.
-        resolution: weight :math:`\gamma` of modularity's degree term; 1 = the paper.
         collapse: weight of DMoN's collapse term.
 
     References:
@@ -87,7 +86,6 @@ class SRNC(ClusterMethod):
         unknown_share: Annotated[float, Range(0, 1, closed="left")] = 0.5,
         cluster_init: Annotated[str, OneOf("auto", "modularity", "source")] = "auto",
         cluster_lr: Positive = 0.01,
-        resolution: Positive = 1.0,
         collapse: Weight = 1.0,
         **base: Any,
     ) -> None:
@@ -96,9 +94,8 @@ class SRNC(ClusterMethod):
         self.cluster_steps, self.source_batch, self.steps = cluster_steps, source_batch, steps
         self.alpha, self.source_regularizer = alpha, source_regularizer
         self.pseudo_labels, self.unknown_share = pseudo_labels, unknown_share
-        self.cluster_init, self.cluster_lr = cluster_init, cluster_lr
-        self.resolution, self.collapse = resolution, collapse
-        self.rounds = self.episodes = rounds
+        self.cluster_init, self.cluster_lr, self.collapse = cluster_init, cluster_lr, collapse
+        self.episodes = rounds
         self.register_buffer("knows_unknown", torch.tensor(False))
 
     @property
@@ -126,7 +123,7 @@ class SRNC(ClusterMethod):
         self.optimizer = self.make_optimizer(self.classifier.parameters())
 
     def start(self, task: ShiftTask) -> dict[str, float]:
-        """Episode 0: pre-train the classifier on the source, and then the cluster GNN."""
+        """Episode 0 (lines 1 and 2): pre-train the classifier, and then the cluster GNN."""
         self.setup(task)
         self.ready()
         part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
@@ -135,43 +132,48 @@ class SRNC(ClusterMethod):
             self.classifier.output_bias[task.num_known :] = 0
         self.optimizer = self.make_optimizer(self.classifier.parameters())
         self.knows_unknown.fill_(False)
-        self.clusters = None
-        return figures | self.pretrain_clusters()
 
-    def pretrain_clusters(self) -> dict[str, float]:
-        """Pre-train the cluster GNN on modularity, or on the source labels."""
+        self.clusters = None
         if self.pseudo_labels != "cluster":
-            return {}
-        self.clusters = self.new_cluster_gnn()
-        auto = self.cluster_init == "auto" and not self.task.open_set
-        if auto or self.cluster_init == "source":
-            train = self.task.train
-            self.clusters.pretrain_on_source(train, self.labels, SOURCE_STEPS, self.make_optimizer)
+            return figures
+        self.clusters, init = self.new_cluster_gnn(), self.cluster_init
+        if init == "source" or init == "auto" and not task.open_set:
+            labels = task.train, self.labels
+            self.clusters.pretrain_on_source(*labels, SOURCE_STEPS, self.make_optimizer)
         else:
             self.clusters.pretrain(PRETRAIN_STEPS)
-        return self.assign()
+        return figures | self.assign()
 
     def episode(self) -> dict[str, float]:
-        """One iteration of the outer while loop of Algorithm 1."""
-        figures: dict[str, float] = {}
+        """One iteration of the outer while loop of Algorithm 1 (lines 3 to 15)."""
+        task, figures = self.task, dict[str, float]()
         if self.clusters:
-            figures |= self.align() | self.update_clusters()
-        nodes, labels = self.draw_target(self.pseudo_posterior())
-        figures |= self.update_classifier(nodes, labels)
+            # Eq. 7: map clusters to classes on the labelled source nodes.
+            log_q = self.log_q[self.clusters.source][task.train]
+            figures["alignment_cost"] = self.clusters.align(log_q, self.one_hot)
+            # Lines 5 to 8: T steps of the cluster GNN, each on B nodes of the source.
+            nodes, p = self.source_posterior()
+            figures |= self.clusters.update(nodes, p, self.cluster_steps, self.source_batch)
+            figures |= self.assign()
+            self.check_clusters(figures)
+
+        # Lines 10 and 11: as many target nodes as source labels, with labels drawn from Q.
+        q, pool = self.pseudo_posterior(), task.pool
+        nodes = pool[torch.randperm(len(pool), device=pool.device)[: len(task.train)]]
+        labels = torch.multinomial(q[nodes], 1).view(-1)
+        # Lines 12 and 13: the classifier on labels and pseudo-labels (Eq. 9).
+        parts = [
+            Part("classifier_source", self.source, task.train, self.labels),
+            Part("classifier_target", self.target, nodes, labels),
+        ]
+        if self.alpha and self.clusters:
+            drawn = self.draw_source()
+            parts.append(Part("classifier_unlabelled", self.source, *drawn, self.alpha))
+        figures |= self.fit(parts, self.steps)
+        self.knows_unknown.fill_(task.open_set)
+        if task.open_set:
+            figures["pseudo_unknown_share"] = float((labels == task.num_known).float().mean())
         return figures | {"bound": self.bound()}
-
-    def align(self) -> dict[str, float]:
-        """Map clusters to classes on the labelled source nodes (Eq. 7)."""
-        log_q = self.log_q[self.clusters.source][self.task.train]
-        return {"alignment_cost": self.clusters.align(log_q, self.one_hot)}
-
-    def update_clusters(self) -> dict[str, float]:
-        r"""Update :math:`\Phi` for :math:`T` steps, each on :math:`B` nodes of the source."""
-        nodes, p = self.source_posterior()
-        figures = self.clusters.update(nodes, p, self.cluster_steps, self.source_batch)
-        figures |= self.assign()
-        self.check_clusters(figures)
-        return figures
 
     def check_clusters(self, figures: dict[str, float]) -> None:
         """Warn of clusters that do not match the classes, by :meth:`ClusterGNN.figures`."""
@@ -179,41 +181,18 @@ class SRNC(ClusterMethod):
         # minimum share count.
         common = self.labels.bincount() >= 2 * USED_SHARE * len(self.labels)
         classes, used = int(common.sum()) + int(self.task.open_set), figures["used_clusters"]
-        about = f"resolution {self.resolution:g}: the cluster GNN"
         if used < classes:
             self.reported.append("collapse")
             text = f"collapsed: it uses {used} clusters for {classes} classes"
-            self.warnings.append(f"{about} {text}")
+            self.warnings.append(f"The cluster GNN {text}")
         if figures["modularity"] < 0.05:
             text = f"found no communities (modularity {figures['modularity']:.3f})"
-            self.warnings.append(f"{about} {text}")
-
-    def draw_target(self, q: Tensor) -> tuple[Tensor, Tensor]:
-        """Sample :math:`|D^s|` target nodes, and their pseudo-labels from ``q`` ``[V, N(+1)]``."""
-        pool = self.task.pool
-        nodes = pool[torch.randperm(len(pool), device=pool.device)[: len(self.task.train)]]
-        return nodes, torch.multinomial(q[nodes], 1).view(-1)
-
-    def update_classifier(self, nodes: Tensor, labels: Tensor) -> dict[str, float]:
-        r"""Update :math:`\theta` on labels and on pseudo-labels ``[n]`` of target nodes (Eq. 9)."""
-        parts = [
-            Part("classifier_source", self.source, self.task.train, self.labels),
-            Part("classifier_target", self.target, nodes, labels),
-        ]
-        if self.alpha and self.clusters:
-            drawn = self.draw_source()
-            parts.append(Part("classifier_unlabelled", self.source, *drawn, self.alpha))
-        figures = self.fit(parts, self.steps)
-        self.knows_unknown.fill_(self.task.open_set)
-        if self.task.open_set:
-            figures["pseudo_unknown_share"] = float((labels == self.task.num_known).float().mean())
-        return figures
+            self.warnings.append(f"The cluster GNN {text}")
 
     def fit(self, parts: list[Part], steps: int) -> dict[str, float]:
         """Train the classifier on cross-entropies, and return their last values by name."""
-        return fit_parts(
-            self.classifier, self.optimizer, parts, steps, self.batch_size, self.fanout
-        )
+        batches = self.batch_size, self.fanout
+        return fit_parts(self.classifier, self.optimizer, parts, steps, *batches)
 
     @torch.no_grad()
     def bound(self) -> float:
@@ -227,9 +206,8 @@ class SRNC(ClusterMethod):
 
     def new_cluster_gnn(self) -> ClusterGNN:
         """An untrained cluster GNN."""
-        weights = {"resolution": self.resolution, "collapse": self.collapse}
-        weights |= {"modularity_weight": 1.0, "lr": self.cluster_lr}
-        return self.untrained(self.size, self.cluster_spec, **weights)
+        weights = {"resolution": 1.0, "collapse": self.collapse, "modularity_weight": 1.0}
+        return self.untrained(self.size, self.cluster_spec, lr=self.cluster_lr, **weights)
 
     def assign(self) -> dict[str, float]:
         """Compute the clusters of both graphs and return :meth:`ClusterGNN.figures`."""

@@ -90,7 +90,7 @@ NO_PHI = _method("srnc", "gcnconv") | {
     "srnc.source_regularizer": True,
     "train.max_episodes": -1,
 }
-SRNC = NO_PHI | {"srnc.pseudo_labels": "cluster", "srnc.resolution": 1.0}
+SRNC = NO_PHI | {"srnc.pseudo_labels": "cluster"}
 
 EPISODE_1 = {"train.max_episodes": 1}
 ORDER = {"srnc.cluster_init": "modularity"}
