@@ -21,8 +21,8 @@ class ADAlign(HopMethod):
         (|\phi_S| |\phi_T| - \text{Re}\, \phi_S \overline{\phi_T})}
 
     The encoder is that of ``a2gnn``, with equal hops on both graphs. :math:`\phi` are
-    characteristic functions at the frequencies :math:`g_\psi(z_k)`, where a perceptron
-    :math:`g_\psi` of three layers reads normal noise :math:`z_k`.
+    characteristic functions at the frequencies :math:`g_\psi(z_k)`, where a perceptron of three
+    layers reads normal noise :math:`z_k`.
 
     Differences from the authors' code: both players learn in one step by a reversed gradient; they
     alternate. They choose the epoch and the settings of each direction by the target's labels. The

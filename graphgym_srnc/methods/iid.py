@@ -10,8 +10,7 @@ class IID(Scored):
 
     The network and the loss are those of ``erm``. The oracle task labels the masked classes, or
     nodes of the target, which no other method sees. In close-set shift the oracle is scored on the
-    target nodes that it is not trained on. ``compare --against iid``
-    shows the distance of each method to it.
+    other target nodes. ``compare --against iid`` shows the distance of each method to it.
 
     When to use: to measure how much of the score is lost to the shift.
     """

@@ -1,4 +1,4 @@
-"""The base class of methods. ``erm.py`` is the shortest example of a method."""
+"""The base class of methods. ``coral.py`` is a short example of a method."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Supervised(Method):
         self.optimizer = self.make_optimizer(p for p in self.parameters() if p.requires_grad)
 
     def begin(self) -> None:
-        """Prepare what the losses need; modules created here are trained with the classifier."""
+        """Prepare what the losses need; modules made here are trained with the classifier."""
 
     def losses(self) -> dict[str, Tensor]:
         """Terms of the objective by name; by default the cross-entropy on the source.
