@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch_geometric.utils import scatter
 
 
 def max_softmax(logits: Tensor) -> Tensor:
@@ -30,9 +31,9 @@ def neg_entropy(logits: Tensor) -> Tensor:
     return (log_p.exp() * log_p).nan_to_num(nan=0.0).sum(1)
 
 
-def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
-    r"""Negative free energy, :math:`T \log \sum_c e^{f_c/T}` (Liu et al., NeurIPS 2020)."""
-    return temperature * (logits / temperature).logsumexp(1)
+def energy(logits: Tensor) -> Tensor:
+    r"""Negative free energy, :math:`\log \sum_c e^{f_c}` (Liu et al., NeurIPS 2020)."""
+    return logits.logsumexp(1)
 
 
 def propagate(score: Tensor, mean_adjacency: Any) -> Tensor:
@@ -175,11 +176,9 @@ def doc_thresholds(prob: Tensor, label: Tensor) -> Tensor:
     The mean is over the training nodes of class c, whose probabilities are rows of ``[n, N]``. A
     class without nodes has a threshold of 0.5 (Shu et al., EMNLP 2017).
     """
-    own = prob.gather(1, label[:, None])[:, 0]
-    zero = prob.new_zeros(prob.size(1))
-    count = zero.index_add(0, label, torch.ones_like(own))
-    deviation = (zero.index_add(0, label, (own - 1).square()) / count.clamp(min=1)).sqrt()
-    return torch.where(count > 0, 1 - 3 * deviation, zero).clamp(min=0.5)
+    own, size = prob.gather(1, label[:, None])[:, 0], prob.size(1)
+    deviation = scatter((own - 1).square(), label, dim_size=size, reduce="mean").sqrt()
+    return (1 - 3 * deviation).clamp(min=0.5).where(label.bincount(minlength=size) > 0, 0.5)
 
 
 def _distance(logits: Tensor, centre: Tensor) -> Tensor:

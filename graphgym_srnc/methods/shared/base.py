@@ -42,8 +42,7 @@ class Method(nn.Module):
     The keyword-only arguments of a subclass and its bases are its config keys. Their annotations
     define the allowed values, which are checked here. The trainer calls :meth:`start` once (the
     paper's episode 0), then :meth:`episode` repeatedly, and between them :meth:`predict`,
-    :meth:`calibrate` and :meth:`decide`. A method sees ``task.blind()`` only, which hides test
-    labels.
+    :meth:`calibrate` and :meth:`decide`. A method sees ``task.blind()`` only.
 
     Args:
         encoder: backbone that :meth:`new_classifier` builds encoders from.
@@ -63,11 +62,23 @@ class Method(nn.Module):
         batch_size: number of nodes that each part of a loss draws per gradient step; 0 = full
             batch. With batches, the logits of a whole graph are computed one layer at a time.
         fanout: number of neighbours drawn per node and layer with batches; 0 = all.
+
+    Attributes:
+        task: the blind task; a loaded model has its :class:`Sizes` instead.
+        kept: tensors and plain values of a checkpoint that :meth:`ready` cannot build again.
+        episodes: number of episodes after episode 0 that the method asks for, see :attr:`planned`.
+        limit: maximum number of episodes after episode 0, which the trainer sets; -1 = none.
+        oracle: whether the method receives ``task.oracle``, with every class visible.
+        in_batches: whether mini-batches are supported; False if losses need every node of a graph.
+        prior: threshold if no validation node is unknown; None = the one that :data:`KEPT` gives.
+        calibrated: whether the threshold is set on validation nodes.
+        explicit_unknown: whether the last of ``N + 1`` scores is that of the unknown class.
+        encoder_defaults: encoder settings that the method was tuned with, if they differ.
+        search: values of options that a search tries; an empty list tries none.
+        search_open: values of options that have an effect in open-set shift only.
     """
 
     task: ShiftTask
-    """The blind task; a loaded model has its :class:`Sizes` instead."""
-
     classifier: Encoder
     optimizer: torch.optim.Optimizer
     source: Graph
@@ -77,39 +88,17 @@ class Method(nn.Module):
     source_prior: Tensor
     confusion: Tensor
     draws: tuple[Tensor, ...]
-
     kept: tuple[str, ...] = ("warnings", "reported", "episodes", "draws")
-    """Tensors and plain values of a checkpoint that :meth:`ready` cannot build again."""
-
     episodes: int = 0
-    """Number of episodes after episode 0 that the method asks for; callers use :attr:`planned`."""
-
     limit: int = -1
-    """Maximum number of episodes after episode 0, which the trainer sets; -1 = no limit."""
-
     oracle: bool = False
-    """Whether the method receives ``task.oracle``, the task with every class visible."""
-
     in_batches: bool = True
-    """Whether mini-batches are supported; False if the losses need every node of a graph."""
-
     prior: float | None = None
-    """Threshold if no validation node is unknown; None = the one that :data:`KEPT` gives."""
-
     calibrated: bool = True
-    """Whether the threshold is set on validation nodes."""
-
     explicit_unknown: bool = False
-    """Whether the last of ``N + 1`` scores is the score of the unknown class."""
-
     encoder_defaults: Mapping[str, Any] = {}
-    """Encoder settings that the method was tuned with, if they differ from the defaults."""
-
     search: Mapping[str, Sequence[Any]] = {}
-    """Values of the method's options that a search tries; an empty list tries none."""
-
     search_open: Mapping[str, Sequence[Any]] = {}
-    """Values of options that have an effect in open-set shift only."""
 
     def __new__(cls, *_: Any, **given: Any) -> Method:
         options.check(cls, given, f"{cls.key()}.")
@@ -222,7 +211,7 @@ class Method(nn.Module):
         self.load(state)
 
     def load(self, state: dict[str, Any]) -> None:
-        """The part of :meth:`restore` that comes after :meth:`ready`."""
+        """Load a checkpoint into modules that :meth:`ready` has built."""
         for name in self.kept:
             if name in state:
                 setattr(self, name, state[name])
@@ -328,9 +317,9 @@ class Method(nn.Module):
     def confidence(self, scores: Tensor) -> Tensor:
         """Confidence ``[n]`` that a node is of a known class, from scores ``[n, N(+1)]``.
 
-        It is the largest softmax of a known class. If the unknown class has a score, it is the
-        difference between the largest score of a known class and that score. The threshold and the
-        AUROC of the unknown class refer to it.
+        It is the largest softmax of a known class, or the difference between the largest score of a
+        known class and that of the unknown class, if there is one. The threshold and the AUROC of
+        the unknown class refer to it.
         """
         unknown = self.task.unknown
         learned = self.explicit_unknown or self.task.unknown_found
@@ -350,8 +339,7 @@ class Method(nn.Module):
         """
         if not self.task.open_set:
             return
-        unknown = label == self.task.num_known
-        confidence = self.confidence(scores)
+        unknown, confidence = label == self.task.num_known, self.confidence(scores)
         if self.cut == "share":
             cut = threshold_by_share(confidence[~unknown], self.confidence(on_target))
         elif not self.calibrated:

@@ -13,13 +13,16 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, Graph, View, dense
 from graphgym_srnc.backbones.features import Mapped
-from graphgym_srnc.core.options import OneOf, Weight
+from graphgym_srnc.core.options import OneOf
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses import openness
 from graphgym_srnc.methods.shared.supervised import Supervised
 
 SCORES = ("max_logit", "entropy", "energy", "gnnsafe", "grasp", "odin", "openmax")
 """Scores beside the largest softmax (Hendrycks and Gimpel, ICLR 2017)."""
+
+TEMPERATURE, PERTURBATION = 1000.0, 0.0014
+"""Temperature of ODIN, and its step in units of the root mean square of the encoder's input."""
 
 
 class Scored(Supervised):
@@ -30,24 +33,15 @@ class Scored(Supervised):
             ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy propagated over the graph),
             ``grasp`` (with added edges between training nodes), ``odin`` or ``openmax``. Only
             ``max_softmax`` uses ``smoothing``; the others read the raw logits.
-        temperature: temperature of ``energy``, ``gnnsafe``, ``grasp`` and ``odin``; 0 = the default
-            of the score, which is 1, or 1000 for ``odin``.
-        perturbation: step of ``odin`` along the sign of the gradient of the encoder's input, in
-            units of the root mean square of that input.
     """
 
     scorer: GRASP | OpenMax | None
 
     def __init__(
-        self,
-        *,
-        score: Annotated[str, OneOf("max_softmax", *SCORES)] = "max_softmax",
-        temperature: Weight = 0.0,
-        perturbation: Weight = 0.0014,
-        **base,
+        self, *, score: Annotated[str, OneOf("max_softmax", *SCORES)] = "max_softmax", **base
     ) -> None:
         super().__init__(**base)
-        self.score, self.temperature, self.perturbation = score, temperature, perturbation
+        self.score = score
 
     @property
     def scores_apart(self) -> bool:
@@ -78,15 +72,14 @@ class Scored(Supervised):
 
     def post_hoc(self, logits: Tensor, graph: Graph) -> Tensor:
         """The confidence ``[V]`` by ``score`` from the logits ``[V, N]`` on a graph."""
-        temperature = self.temperature or (1000.0 if self.score == "odin" else 1.0)
         match self.score:
             case "max_logit":
                 return openness.max_logit(logits)
             case "entropy":
                 return openness.neg_entropy(logits)
             case "odin":
-                return odin(self.classifier, graph, temperature, self.perturbation)
-        energy = openness.energy(logits, temperature)
+                return odin(self.classifier, graph)
+        energy = openness.energy(logits)
         if self.score == "gnnsafe":
             return openness.propagate(energy, graph.adjacency("mean"))
         return energy if self.scorer is None else self.scorer(logits, energy, graph)
@@ -162,7 +155,7 @@ class OpenMax(nn.Module):
         return openness.openmax(logits, dict(self.named_buffers()))[:, :-1].amax(1)
 
 
-def odin(classifier: Encoder, graph: Graph, temperature: float, perturbation: float) -> Tensor:
+def odin(classifier: Encoder, graph: Graph) -> Tensor:
     r"""The largest softmax of :math:`f(\tilde x) / T` at a perturbed input, ``[V]``.
 
     .. math:: \tilde x = x - \epsilon \bar x \, \text{sign} \nabla_x \text{CE}(f(x) / T, \hat y)
@@ -180,9 +173,9 @@ def odin(classifier: Encoder, graph: Graph, temperature: float, perturbation: fl
         block.product = None  # made from the unperturbed features
 
     with torch.enable_grad():
-        scaled = classifier(View(x.requires_grad_(), blocks)) / temperature
+        scaled = classifier(View(x.requires_grad_(), blocks)) / TEMPERATURE
         loss = F.cross_entropy(scaled, scaled.detach().argmax(1), reduction="sum")
         (gradient,) = torch.autograd.grad(loss, x)
-    step = perturbation * x.detach().square().mean().sqrt()
+    step = PERTURBATION * x.detach().square().mean().sqrt()
     moved = View(x.detach() - step * gradient.sign(), blocks)
-    return openness.max_softmax(classifier(moved) / temperature)
+    return openness.max_softmax(classifier(moved) / TEMPERATURE)
