@@ -227,7 +227,7 @@ def test_pairalign_weighs_edges_and_labels():
     share = true.mean(0)
     ratio = shift_weights(said.T @ true / len(true), other.mean(0), share, 0.001)
     gamma = conditional_ratio(ratio.reshape(3, 3), share.reshape(3, 3), 1e-4)
-    weight = method._edge_weights(p, q, np.eye(known)[y])
+    weight = method.edge_weights(p, q, np.eye(known)[y])
     assert np.allclose(weight, gamma[y[row], y[column]], atol=1e-5) and np.ptp(weight) > 0.01
     logits = method.classifier.eval()(method.on_source).detach()
     each = F.cross_entropy(logits, method.labels, reduction="none").numpy()

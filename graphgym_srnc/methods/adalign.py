@@ -24,9 +24,9 @@ class ADAlign(HopMethod):
     characteristic functions at the frequencies :math:`g_\psi(z_k)`, where a perceptron of three
     layers reads normal noise :math:`z_k`.
 
-    Differences from the authors' code: both players learn in one step by a reversed gradient; they
-    alternate. They choose the epoch and the settings of each direction by the target's labels. The
-    defaults are the values that most of their citation files share.
+    Differences from the authors' code: both players learn in one step by a reversed gradient
+    instead of in turns. The authors choose epoch and settings of each direction by the target's
+    labels; the defaults are the values that most of their citation files share.
 
     Args:
         weight: weight :math:`w` of the discrepancy.

@@ -18,8 +18,7 @@ class CMD(Scored):
         + \sum_{k=2}^5 \lVert c_k(h_S) - c_k(h_T) \rVert_2
 
     :math:`c_k` are central moments of each coordinate. CMD is a metric on a bounded interval only,
-    so set ``gnn.act tanh``, as the shipped configs do. After another activation, or on a backbone
-    without a hidden layer, a tanh is applied before the discrepancy.
+    so set ``gnn.act tanh``, as the shipped configs do. Otherwise a tanh is applied before it.
 
     When to use: graphs that differ in their features. The cost is linear in the number of nodes.
 

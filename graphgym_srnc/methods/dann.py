@@ -19,8 +19,8 @@ class DANN(Scored):
     :math:`R_\lambda` reverses the gradient on its way into the encoder. :math:`\lambda =
     2/(1+e^{-10p}) - 1` rises from 0 to 1 with the share :math:`p` of all gradient steps.
 
-    Differences from the authors' code: the domain classifier :math:`d` is a perceptron with one
-    hidden layer of the encoder's width. The learning rate of Adam stays constant; Ganin's falls.
+    Differences from the authors' code: :math:`d` is a perceptron with one hidden layer of the
+    encoder's width. The learning rate of Adam stays constant; Ganin's falls.
 
     When to use: as the standard baseline of domain adaptation.
 

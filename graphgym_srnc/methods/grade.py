@@ -21,13 +21,11 @@ class GRADE(Scored):
     be separated by :math:`[h, f]` bound the graph subtree discrepancy. :math:`\lambda` follows the
     schedule of ``dann``.
 
-    Differences from the authors' code: they concatenate the states of all layers, which is the same
-    for two layers. Here features have no dropout, and a layer of the backbone gives the logits
-    instead of a linear one.
+    Differences from the authors' code: they concatenate the states of all layers. Here features
+    have no dropout, and a layer of the backbone gives the logits instead of a linear one.
 
     Args:
-        weight: weight :math:`w`. The authors use 0.01 of the mean over both graphs, half of this
-            sum.
+        weight: weight :math:`w`. The authors' is 0.01 of the mean over both graphs.
 
     References:
         Wu, He and Ainsworth, "Non-IID Transfer Learning on Graphs", AAAI 2023.

@@ -22,8 +22,8 @@ class MMD(Scored):
     The biased estimate has five Gaussian kernels, whose squared widths are 1/4 to 4 times the mean
     squared distance of all pairs.
 
-    Differences from the authors' code: :math:`w(p)` rises from 0 by the schedule of ``dann``,
-    because a full weight from the start would shrink the states before they are informative.
+    Differences from the authors' code: :math:`w(p)` rises from 0 by the schedule of ``dann``, since
+    states would shrink before they are informative.
 
     When to use: distributions that differ in more than their moments.
 
