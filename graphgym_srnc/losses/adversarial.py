@@ -10,12 +10,11 @@ from torch.nn import functional as F
 
 
 def reverse_gradient(h: Tensor, weight: float | Tensor) -> Tensor:
-    r"""Identity function whose gradient is reversed, for adversarial training of the encoder.
+    r"""Identity function with a reversed gradient into the encoder (Ganin et al., JMLR 2016).
 
     .. math:: R(h) = h, \quad \frac{\partial R}{\partial h} = -\lambda I
 
-    The ``weight`` :math:`\lambda` scales only the gradient of the encoder, not that of the domain
-    classifier (Ganin et al., JMLR 2016).
+    The ``weight`` :math:`\lambda` does not scale the gradient of the domain classifier.
     """
     reversed_ = h.view_as(h)
     if reversed_.requires_grad:

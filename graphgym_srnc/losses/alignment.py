@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
@@ -32,9 +33,9 @@ def align(cost: Tensor) -> tuple[Tensor, float]:
         are left over map to :math:`N`, the unknown class.
     """
     clusters, classes = linear_sum_assignment(cost.cpu().numpy())
-    mapping = torch.full((cost.size(0),), cost.size(1), dtype=torch.long, device=cost.device)
-    mapping[torch.from_numpy(clusters).to(cost.device)] = torch.from_numpy(classes).to(cost.device)
-    return mapping, float(cost[clusters, classes].mean())
+    mapping = np.full(cost.size(0), cost.size(1))
+    mapping[clusters] = classes
+    return torch.from_numpy(mapping).to(cost.device), float(cost[clusters, classes].mean())
 
 
 def map_clusters(log_q: Tensor, mapping: Tensor | list[Tensor], num_outputs: int) -> Tensor:

@@ -52,7 +52,7 @@ def mmd(x: Tensor, y: Tensor, widest: float = 4.0) -> Tensor:
     :math:`O((n + m)^2)` per kernel, so sample about 2,000 nodes (Gretton et al., JMLR 2012; Long
     et al., ICML 2015, for several kernels).
     """
-    # Centring leaves distances unchanged and keeps the expansion below precise.
+    # Centring leaves distances unchanged and keeps their expansion precise.
     centre = torch.cat([x, y]).detach().mean(0)
     x, y = x - centre, y - centre
     # The mean squared distance of all pairs is twice the mean squared distance to the centre.

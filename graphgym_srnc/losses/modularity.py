@@ -24,9 +24,6 @@ def modularity_loss(q: Tensor, adjacency: Any, degree: Tensor, resolution: float
         degree: :math:`d`, ``[V]``.
         resolution: :math:`\gamma`; larger values favour more and smaller clusters.
 
-    Returns:
-        The loss, between -1 and :math:`\gamma`; 0 for a graph without edges.
-
     References:
         Newman (PNAS 2006); Tsitsulin et al. (JMLR 2023) for the soft form.
     """
@@ -131,7 +128,7 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: 
         w_\text{in} = h / e, \quad w_\text{out} = (1 - h) / (1 - e)
 
     :math:`h` is the share of same-class edges among labelled nodes, and :math:`e` the share
-    expected at random, given the degrees.
+    expected at random, given the degrees (Newman, Phys. Rev. E 94, 052315, 2016).
 
     Args:
         edge_index, degree: edges ``[2, E]`` and node degrees ``[V]``.
@@ -139,9 +136,6 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: 
 
     Returns:
         :math:`\gamma`, or 1 if labelled nodes share fewer than two edges or show no homophily.
-
-    References:
-        Newman, Phys. Rev. E 94, 052315 (2016).
     """
     inside, expected, count = _inside(edge_index, degree, nodes, label)
     if count < 2 or not expected < inside < 1:

@@ -5,7 +5,6 @@ Logits are ``[n, N]``. Scores are ``[n]`` and larger for nodes of known classes.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ def propagate(score: Tensor, mean_adjacency: Any) -> Tensor:
 
     .. math:: e \leftarrow \tfrac12 e + \tfrac12 D^{-1} A e
 
-    :math:`A` ``[V, V]`` has no self-loops. A node without neighbours keeps its score.
+    A node without neighbours keeps its score.
     """
     score = score[:, None]
     missing = 1 - mean_adjacency @ torch.ones_like(score)
@@ -114,10 +113,9 @@ def fit_openmax(logits: Tensor, label: Tensor) -> dict[str, Tensor]:
         d_c(x) = \frac{\lVert f(x) - \mu_c \rVert_2}{200} + 1 - \cos(f(x), \mu_c)
 
     Both use the correctly classified nodes of the class, or all of its nodes if none is correct.
-    The Weibull distribution is fitted to the :math:`\min(20, n_c / 2)` largest distances, at
-    least three. They are shifted by :math:`\tau_c` so that the smallest one is 1, as in libMR. A
-    class without a fit uses the pooled fit of all classes; without one, OpenMax leaves its logits
-    unchanged.
+    The Weibull distribution is fitted to the :math:`\min(20, n_c / 2)` largest distances, at least
+    three, shifted by :math:`\tau_c` so that the smallest one is 1, as in libMR. A class without a
+    fit uses the pooled fit of all classes; without one, OpenMax leaves its logits unchanged.
 
     Args:
         logits, label: logits ``[n, N]`` and classes ``[n]`` of the training nodes.
@@ -192,15 +190,13 @@ def _fit_tail(distance: Tensor) -> tuple[float, float, float] | None:
     """Shape, scale and shift of a Weibull distribution of the largest distances, or None."""
     from scipy.stats import weibull_min  # slow import, needed by one method only
 
-    size = min(20, max(len(distance) // 2, 3))
-    tops = distance.double().sort(descending=True).values[:size]
+    size = min(20, max(len(distance) // 2, 3), len(distance))
+    tops = distance.double().topk(size).values
     largest = tops[tops > 1e-9].cpu().numpy()
     # For equal distances the likelihood grows with the shape without bound.
     if len(largest) < 3 or largest.max() - largest.min() < 1e-6 * largest.max():
         return None
     shift = 1 - largest.min()
-    with warnings.catch_warnings():
-        # The search tries shapes whose likelihood overflows, and recovers.
-        warnings.simplefilter("ignore", RuntimeWarning)
+    with np.errstate(all="ignore"):  # the search tries shapes whose likelihood overflows
         shape, _, scale = weibull_min.fit(largest + shift, floc=0)
     return float(shape), float(scale), float(shift)
