@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch_geometric.utils import scatter
 
-from graphgym_srnc.backbones import Graph, dense
+from graphgym_srnc.backbones import Graph
 from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses import discrepancy
 from graphgym_srnc.losses.kmm import kmm_weights
@@ -63,14 +64,13 @@ class SRGNN(Scored):
     @torch.no_grad()
     def node_weights(self) -> Tensor:
         r""":math:`\beta`, ``[|D^s|]``, with a mean of one over each class."""
-        train, pool = self.task.train, self.task.pool
-        width, projection = self.source.num_features, None
+        train, pool, width = self.task.train, self.task.pool, self.source.num_features
+        projection = torch.eye(width, device=train.device)
         if width > KERNEL_DIM:
             projection = torch.randn(width, KERNEL_DIM, device=train.device) / KERNEL_DIM**0.5
 
         def features(graph: Graph, nodes: Tensor) -> Tensor:
-            x = graph.propagated("gcn", 2)[nodes]
-            return dense(x) if projection is None else x @ projection
+            return graph.propagated("gcn", 2)[nodes] @ projection
 
         z, count = features(self.source, train), len(train)
         kept = torch.arange(count, device=train.device)
@@ -85,6 +85,5 @@ class SRGNN(Scored):
             nearest = [torch.cdist(rows, z[kept]).argmin(1) for rows in z.split(1024)]
             beta = beta[torch.cat(nearest)]
 
-        size = torch.bincount(self.labels).to(z.dtype)
-        total = torch.zeros_like(size).index_add_(0, self.labels, beta)
+        size, total = self.labels.bincount(), scatter(beta, self.labels)
         return beta * (size / total.clamp(min=1e-12))[self.labels]
