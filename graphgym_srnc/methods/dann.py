@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from graphgym_srnc.backbones import View
 from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
 from graphgym_srnc.methods.shared.scores import Scored
@@ -42,10 +43,14 @@ class DANN(Scored):
         width = self.classifier.hidden_dim
         self.domain = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
 
+    def embed(self, view: View) -> tuple[Tensor, Tensor]:
+        """Logits and states ``[n, H]`` that the domain classifier reads."""
+        return self.classifier.embed(view)
+
     def losses(self) -> dict[str, Tensor]:
         strength = ganin_schedule(self.progress)
-        logits, source = self.classifier.embed(self.on_source)
-        target = self.classifier.embed(self.on_target)[1]
+        logits, source = self.embed(self.on_source)
+        target = self.embed(self.on_target)[1]
         domains = [self.domain(reverse_gradient(h, strength)).view(-1) for h in (source, target)]
         return {
             "source": F.cross_entropy(logits, self.labels),

@@ -8,16 +8,14 @@ from torch.nn import functional as F
 from torch_geometric.utils import scatter
 
 from graphgym_srnc.backbones import Graph
-from graphgym_srnc.core.options import Weight
-from graphgym_srnc.losses import discrepancy
 from graphgym_srnc.losses.kmm import kmm_weights
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.cmd import CMD
 
 KERNEL_DIM = 128  # wide features are projected to this dimension at random
 KERNEL_NODES = 2000  # weights are solved for; other training nodes take that of the nearest one
 
 
-class SRGNN(Scored):
+class SRGNN(CMD):
     r"""Train a plain GNN on reweighted labelled nodes, with the CMD of its hidden states.
 
     .. math:: \mathcal L = \frac{1}{M} \sum_i \beta_i \, \text{CE}(y_i, f(x_i))
@@ -35,9 +33,6 @@ class SRGNN(Scored):
     When to use: labelled nodes that are a biased sample of the same graph
     (``dataset.format localized``).
 
-    Args:
-        weight: weight :math:`w` of CMD.
-
     References:
         Zhu et al., "Shift-Robust GNNs: Overcoming the Limitations of Localized Graph Training
         Data", NeurIPS 2021.
@@ -45,21 +40,13 @@ class SRGNN(Scored):
 
     search = {"weight": (0.1, 0.5, 1.0)}
 
-    def __init__(self, *, weight: Weight = 1.0, **base) -> None:
-        super().__init__(**base)
-        self.weight = weight
-
     def begin(self) -> None:
-        self.on_target = self.target_view()
+        super().begin()
         self.beta = self.node_weights()
 
-    def losses(self) -> dict[str, Tensor]:
-        logits, source, target = self.hidden_states(bounded=True)
+    def source_loss(self, logits: Tensor) -> Tensor:
         each = F.cross_entropy(logits, self.labels, reduction="none")
-        return {
-            "source": (self.beta[self.drawn] * each).mean(),
-            "cmd": self.weight * discrepancy.cmd(source, target),
-        }
+        return (self.beta[self.drawn] * each).mean()
 
     @torch.no_grad()
     def node_weights(self) -> Tensor:

@@ -11,7 +11,7 @@ from graphgym_srnc.backbones import Batches, Graph, View
 from graphgym_srnc.core.options import Count, Natural
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.methods.shared.training import gather, minimise
+from graphgym_srnc.methods.shared.training import minimise
 
 
 class Supervised(Method):
@@ -100,14 +100,3 @@ class Supervised(Method):
         # A view of the whole graph is faster than one of a list of all its nodes.
         every = len(pool) == self.target.num_nodes
         return self.classifier.view(self.target, None if every else pool)
-
-    def hidden_states(self, bounded: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits of this step's source nodes, and hidden states ``[n, H]`` of source and target.
-
-        ``bounded`` applies a tanh to hidden states that no tanh bounds already.
-        """
-        logits, source = self.classifier.embed(self.on_source)
-        source, target = gather(source), gather(self.classifier.embed(self.on_target)[1])
-        if bounded and (self.encoder.act != "tanh" or len(self.classifier.layers) == 1):
-            source, target = source.tanh(), target.tanh()
-        return logits, source, target

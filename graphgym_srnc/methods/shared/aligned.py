@@ -1,0 +1,51 @@
+"""Methods that draw hidden states of source and target together by one term of the loss."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from graphgym_srnc.core.options import Weight
+from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.training import gather
+
+
+class Aligned(Scored):
+    """A plain GNN with a discrepancy between its hidden states on source and target.
+
+    Args:
+        weight: weight of the discrepancy.
+    """
+
+    term: str  # name of the discrepancy
+    bounded = False  # whether a tanh is applied to states that no tanh bounds already
+
+    def __init__(self, *, weight: Weight = 1.0, **base) -> None:
+        super().__init__(**base)
+        self.weight = weight
+
+    def begin(self) -> None:
+        self.on_target = self.target_view()
+
+    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
+        """Discrepancy of hidden states ``[n, H]`` of all processes."""
+        raise NotImplementedError
+
+    @property
+    def strength(self) -> float:
+        """Weight of the discrepancy at this step."""
+        return self.weight
+
+    def losses(self) -> dict[str, Tensor]:
+        logits, source = self.classifier.embed(self.on_source)
+        source, target = gather(source), gather(self.classifier.embed(self.on_target)[1])
+        if self.bounded and (self.encoder.act != "tanh" or len(self.classifier.layers) == 1):
+            source, target = source.tanh(), target.tanh()
+        return {
+            "source": self.source_loss(logits),
+            self.term: self.strength * self.discrepancy(source, target),
+        }
+
+    def source_loss(self, logits: Tensor) -> Tensor:
+        """Cross-entropy of this step's source nodes, by their logits ``[n, N]``."""
+        return F.cross_entropy(logits, self.labels)
