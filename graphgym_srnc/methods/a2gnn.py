@@ -39,20 +39,17 @@ class A2GNN(HopMethod):
         Liu et al., "Rethinking Propagation for Unsupervised Graph Domain Adaptation", AAAI 2024.
     """
 
+    term = "mmd"
     encoder_defaults = {"kind": "mlp", "features": "none", "hidden": 128, "dropout": 0.0}
     search = {"weight": (0.1, 1.0, 5.0, 25.0), "target_hops": (2, 5, 10, 15, 30)}
 
     def __init__(
         self, *, weight: Weight = 25.0, source_hops: Natural = 0, target_hops: Natural = 10, **base
     ) -> None:
-        super().__init__(**base)
-        self.weight, self.source_hops, self.target_hops = weight, source_hops, target_hops
+        super().__init__(weight=weight, **base)
+        self.source_hops, self.target_hops = source_hops, target_hops
 
-    def losses(self) -> dict[str, Tensor]:
-        loss, source = self.supervised()
-        terms = {"source": loss}
-        if self.weight:
-            states = source, self.target_states()
-            x, y = (h[torch.randperm(len(h), device=h.device)[:SAMPLE]] for h in states)
-            terms["mmd"] = self.weight * mmd(x, y, WIDEST)
-        return terms
+    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
+        states = source, target
+        x, y = (h[torch.randperm(len(h), device=h.device)[:SAMPLE]] for h in states)
+        return mmd(x, y, WIDEST)

@@ -37,6 +37,7 @@ class ADAlign(HopMethod):
         ADAlign, ICLR 2026.
     """
 
+    term = "discrepancy"
     encoder_defaults = {
         "kind": "mlp",
         "features": "none",
@@ -60,8 +61,8 @@ class ADAlign(HopMethod):
         target_hops: Natural = 10,
         **base,
     ) -> None:
-        super().__init__(**base)
-        self.weight, self.amplitude = weight, amplitude
+        super().__init__(weight=weight, **base)
+        self.amplitude = amplitude
         self.source_hops, self.target_hops = source_hops, target_hops
 
     def begin(self) -> None:
@@ -71,9 +72,7 @@ class ADAlign(HopMethod):
             layers += [nn.Linear(width, width), nn.BatchNorm1d(width), act]
         self.seeker = nn.Sequential(*layers)
 
-    def losses(self) -> dict[str, Tensor]:
-        (loss, source), target = self.supervised(), self.target_states()
+    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
         noise = torch.randn(FREQUENCIES, source.size(1), device=source.device)
         sought = reverse_gradient(self.seeker(noise), 1.0)
-        discrepancy = characteristic_discrepancy(source, target, sought, self.amplitude)
-        return {"source": loss, "discrepancy": self.weight * discrepancy}
+        return characteristic_discrepancy(source, target, sought, self.amplitude)

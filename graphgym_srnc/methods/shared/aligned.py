@@ -36,15 +36,23 @@ class Aligned(Scored):
         """Weight of the discrepancy at this step."""
         return self.weight
 
+    def source_states(self) -> tuple[Tensor, Tensor]:
+        """Logits ``[n, N]`` and hidden states ``[n, H]`` of this step's source nodes."""
+        return self.classifier.embed(self.on_source)
+
+    def target_states(self) -> Tensor:
+        """Hidden states ``[n, H]`` of this step's target nodes."""
+        return self.classifier.embed(self.on_target)[1]
+
     def losses(self) -> dict[str, Tensor]:
-        logits, source = self.classifier.embed(self.on_source)
-        source, target = gather(source), gather(self.classifier.embed(self.on_target)[1])
-        if self.bounded and (self.encoder.act != "tanh" or len(self.classifier.layers) == 1):
-            source, target = source.tanh(), target.tanh()
-        return {
-            "source": self.source_loss(logits),
-            self.term: self.strength * self.discrepancy(source, target),
-        }
+        logits, source = self.source_states()
+        terms = {"source": self.source_loss(logits)}
+        if self.weight:
+            source, target = gather(source), gather(self.target_states())
+            if self.bounded and (self.encoder.act != "tanh" or len(self.classifier.layers) == 1):
+                source, target = source.tanh(), target.tanh()
+            terms[self.term] = self.strength * self.discrepancy(source, target)
+        return terms
 
     def source_loss(self, logits: Tensor) -> Tensor:
         """Cross-entropy of this step's source nodes, by their logits ``[n, N]``."""
