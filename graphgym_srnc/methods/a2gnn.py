@@ -20,15 +20,14 @@ class A2GNN(HopMethod):
         \mathcal L = \text{CE}(f_S) + w \, \text{MMD}^2(h_S, h_T), \quad k_S = s, \; k_T = t
 
     The authors' form is ``gnn.layer_type mlp``, ``gnn.layers_mp 2`` and ``dataset.normalize none``.
-    With more layers each hidden layer has its hops. In open-set shift on one graph all predictions
-    have the hops of the target.
+    With more layers each hidden layer has its hops. On one graph all predictions have the hops of
+    the target.
 
     Differences from the authors' code: they average five samples per step. The shipped config has
     learning rate 0.01 and 10 hops, because ACMv9 is not learnt as a source with their 0.005 and 30.
-    If rows of features have length 1, or features are dense, use a smaller weight.
 
-    When to use: a homophilous target. With ``weight`` 0 and equal hops it is a deep GCN without
-    alignment, a control.
+    When to use: a homophilous target. If rows of features have length 1, or features are dense, use
+    a smaller weight. With ``weight`` 0 and equal hops it is a deep GCN without alignment.
 
     Args:
         weight: constant weight :math:`w`. The authors sum five kernels where this takes the mean,
@@ -40,7 +39,7 @@ class A2GNN(HopMethod):
     """
 
     term = "mmd"
-    encoder_defaults = {"kind": "mlp", "features": "none", "hidden": 128, "dropout": 0.0}
+    encoder_defaults = HopMethod.encoder_defaults | {"dropout": 0.0}
     search = {"weight": (0.1, 1.0, 5.0, 25.0), "target_hops": (2, 5, 10, 15, 30)}
 
     def __init__(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch import Tensor, nn
 
@@ -38,13 +40,7 @@ class ADAlign(HopMethod):
     """
 
     term = "discrepancy"
-    encoder_defaults = {
-        "kind": "mlp",
-        "features": "none",
-        "hidden": 128,
-        "layers": 3,
-        "dropout": 0.25,
-    }
+    encoder_defaults = HopMethod.encoder_defaults | {"layers": 3, "dropout": 0.25}
     search = {
         "weight": (0.2, 0.4, 0.6, 0.8, 1.0),
         "amplitude": (0.2, 0.4, 0.6, 0.8, 1.0),
@@ -67,10 +63,9 @@ class ADAlign(HopMethod):
 
     def begin(self) -> None:
         super().begin()
-        width, layers = self.classifier.hidden_dim, []
-        for act in (nn.LeakyReLU(0.2), nn.LeakyReLU(0.2), nn.Tanh()):
-            layers += [nn.Linear(width, width), nn.BatchNorm1d(width), act]
-        self.seeker = nn.Sequential(*layers)
+        width, acts = self.classifier.hidden_dim, (nn.LeakyReLU(0.2), nn.LeakyReLU(0.2), nn.Tanh())
+        layers = ((nn.Linear(width, width), nn.BatchNorm1d(width), act) for act in acts)
+        self.seeker = nn.Sequential(*itertools.chain(*layers))
 
     def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
         noise = torch.randn(FREQUENCIES, source.size(1), device=source.device)

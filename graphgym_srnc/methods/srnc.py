@@ -32,10 +32,9 @@ class SRNC(ClusterMethod):
     clusters from the source labels. The classifier minimises cross-entropy on labels and
     pseudo-labels.
 
-    Differences from the paper: where the paper gives no detail, the cluster GNN follows DMoN, with
-    its collapse term. In close-set shift it learns the source labels first, because the paper's
-    order of pre-training often leaves clusters that do not match the classes. No code of the
-    authors was found.
+    Differences from the paper, whose code was not found: where it gives no detail, the cluster GNN
+    follows DMoN, with its collapse term. In close-set shift it learns the source labels first,
+    because the paper's order of pre-training often leaves clusters that do not match the classes.
 
     When to use: to compare with the paper. Only one cluster per class counts as known, so too many
     nodes become unknown if a class has several communities, as between two graphs.
@@ -167,8 +166,12 @@ class SRNC(ClusterMethod):
             Part("classifier_target", self.target, nodes, labels),
         ]
         if self.alpha and self.clusters:
-            drawn = self.draw_source()
-            parts.append(Part("classifier_unlabelled", self.source, *drawn, self.alpha))
+            # As many unlabelled source nodes as labelled ones.
+            drawn = torch.randperm(self.source.num_nodes, device=pool.device)
+            drawn = drawn[~torch.isin(drawn, task.train)][: len(task.train)]
+            q = self.cluster_posterior(self.clusters.source)[drawn]
+            named = torch.multinomial(q, 1).view(-1)
+            parts.append(Part("classifier_unlabelled", self.source, drawn, named, self.alpha))
         figures |= self.fit(parts, self.steps)
         self.knows_unknown.fill_(task.open_set)
         if task.open_set:
@@ -177,17 +180,16 @@ class SRNC(ClusterMethod):
 
     def check_clusters(self, figures: dict[str, float]) -> None:
         """Warn of clusters that do not match the classes, by :meth:`ClusterGNN.figures`."""
-        # Classes with few labels may be even rarer in the target, so only classes with twice the
-        # minimum share count.
+        # Classes with few labels may be even rarer in the target, so they do not count.
         common = self.labels.bincount() >= 2 * USED_SHARE * len(self.labels)
         classes, used = int(common.sum()) + int(self.task.open_set), figures["used_clusters"]
         if used < classes:
             self.reported.append("collapse")
-            text = f"collapsed: it uses {used} clusters for {classes} classes"
-            self.warnings.append(f"The cluster GNN {text}")
-        if figures["modularity"] < 0.05:
-            text = f"found no communities (modularity {figures['modularity']:.3f})"
-            self.warnings.append(f"The cluster GNN {text}")
+            text = f"The cluster GNN collapsed: it uses {used} clusters for {classes} classes."
+            self.warnings.append(text)
+        if (found := figures["modularity"]) < 0.05:
+            text = f"The cluster GNN found no communities (modularity {found:.3f})."
+            self.warnings.append(text)
 
     def fit(self, parts: list[Part], steps: int) -> dict[str, float]:
         """Train the classifier on cross-entropies, and return their last values by name."""
@@ -228,7 +230,7 @@ class SRNC(ClusterMethod):
         confidence, named = self.class_posterior(task.target)[:, : task.num_known].max(1)
         if task.open_set:
             threshold = confidence[task.pool].quantile(self.unknown_share)
-            named = named.masked_fill(confidence < threshold, task.num_known)
+            named[confidence < threshold] = task.num_known
         return F.one_hot(named, task.num_outputs).float()
 
     def cluster_posterior(self, graph: Graph) -> Tensor:
@@ -245,13 +247,6 @@ class SRNC(ClusterMethod):
         p = self.class_posterior(self.task.source)
         p[train] = F.pad(self.one_hot, (0, p.size(1) - self.one_hot.size(1)))
         return torch.arange(len(p), device=p.device), p
-
-    def draw_source(self) -> tuple[Tensor, Tensor]:
-        """Sample as many unlabelled source nodes as labelled ones, and their pseudo-labels."""
-        drawn = torch.randperm(self.source.num_nodes, device=self.labels.device)
-        drawn = drawn[~torch.isin(drawn, self.task.train)][: len(self.task.train)]
-        q = self.cluster_posterior(self.clusters.source)[drawn]
-        return drawn, torch.multinomial(q, 1).view(-1)
 
     @torch.no_grad()
     def class_posterior(self, graph: Data) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Callable
+from typing import Any, Callable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -61,6 +61,7 @@ class HopMethod(Aligned):
     source_hops: int
     target_hops: int
     in_batches = False
+    encoder_defaults: Mapping[str, Any] = {"kind": "mlp", "features": "none", "hidden": 128}
 
     def new_classifier(self, num_outputs: int) -> HopEncoder:
         return HopEncoder(self.encoder, self.task.num_features, num_outputs, self.target_hops)
