@@ -15,17 +15,15 @@ FLOOR = 1e-12  # added before a square root, whose gradient is infinite at 0
 def cmd(x: Tensor, y: Tensor, order: int = 5) -> Tensor:
     r"""Central moment discrepancy of two samples, with moments up to ``order`` :math:`K`.
 
-    .. math:: \lVert \mathbb E X - \mathbb E Y \rVert_2
-        + \sum_{k=2}^{K} \lVert c_k(X) - c_k(Y) \rVert_2,
-        \quad c_k(X) = \mathbb E (X - \mathbb E X)^k
+    .. math:: \lVert \mathbb E X - \mathbb E Y \rVert_2 + \sum_{k=2}^{K}
+        \lVert c_k(X) - c_k(Y) \rVert_2, \quad c_k(X) = \mathbb E (X - \mathbb E X)^k
 
     CMD is a metric only on a bounded interval, whose width counts as 1, as in the code of
     Zellinger et al. (ICLR 2017, Definition 2) and of SRGNN (Zhu et al., NeurIPS 2021).
     """
     mean_x, mean_y = x.mean(0), y.mean(0)
-    centred_x, centred_y = x - mean_x, y - mean_y
     total = _norm(mean_x - mean_y)
-    power_x, power_y = centred_x, centred_y
+    power_x, power_y = centred_x, centred_y = x - mean_x, y - mean_y
     for _ in range(2, order + 1):
         power_x, power_y = power_x * centred_x, power_y * centred_y
         total = total + _norm(power_x.mean(0) - power_y.mean(0))

@@ -14,7 +14,7 @@ _MAX_STEPS, _TOLERANCE = 2000, 1e-7  # the solver stops at this relative change 
 
 @torch.no_grad()
 def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float = 0.2) -> Tensor:
-    r"""Importance weights of labelled source nodes by kernel mean matching.
+    r"""Importance weights :math:`\beta` ``[M]`` of source nodes by kernel mean matching, mean 1.
 
     .. math:: \min_\beta \tfrac12 \beta^\top K \beta + f^\top \beta \quad \text{s.t.} \quad
         \beta_i \ge b_\text{min}, \quad \sum_{i \in c} \beta_i = |c|
@@ -29,9 +29,6 @@ def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float 
         z_source, z_target: features of the labelled nodes ``[M, d]`` and of the target ``[M', d]``.
         label: classes, ``[M]``; any integers.
         b_min: smallest weight, at least 0 and below 1.
-
-    Returns:
-        :math:`\beta`, ``[M]``, with mean 1 and the dtype of ``z_source``.
 
     References:
         Huang et al. (NeurIPS 2006). Kernel, bound and class totals: Zhu et al. (NeurIPS 2021).

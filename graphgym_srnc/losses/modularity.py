@@ -15,17 +15,15 @@ def modularity_loss(q: Tensor, adjacency: Any, degree: Tensor, resolution: float
     .. math:: -\frac{1}{2m} \left( \sum_{ik} Q_{ik} (AQ)_{ik}
         - \gamma \frac{\lVert Q^\top d \rVert^2}{2m} \right), \quad 2m = \sum_i d_i
 
-    Eq. 6 omits the factor :math:`1/2m` of the degree term; this is Newman's definition (Eq. 5) at
-    :math:`\gamma = 1`. Time is :math:`O(EC + VC)` and memory :math:`O(VC)`.
+    Eq. 6 omits the factor :math:`1/2m` of the degree term; this is Newman's definition (Eq. 5,
+    PNAS 2006) in the soft form of DMoN (Tsitsulin et al., JMLR 2023). Time is :math:`O(EC + VC)`
+    and memory :math:`O(VC)`.
 
     Args:
         q: cluster posteriors :math:`Q`, ``[V, C]``; rows sum to one.
         adjacency: symmetric :math:`A` ``[V, V]`` without self-loops, which supports ``@``.
         degree: :math:`d`, ``[V]``.
         resolution: :math:`\gamma`; larger values favour more and smaller clusters.
-
-    References:
-        Newman (PNAS 2006); Tsitsulin et al. (JMLR 2023) for the soft form.
     """
     return _Modularity.apply(q, adjacency, degree, resolution)
 
@@ -84,17 +82,14 @@ def assortativity(p: Tensor, adjacency: Any, degree: Tensor, reliability: float 
         \mu = \frac{P^\top d}{2m}
 
     It is 1 if all edges join nodes of the same class, 0 if edges are independent of classes or the
-    posterior is constant, else negative. The classifier must not use the edges.
+    posterior is constant, else negative (Newman, Phys. Rev. E 2003; Spearman, Am. J. Psychol.
+    1904, for the division by :math:`\rho^2`). The classifier must not use the edges.
 
     Args:
         p: posteriors :math:`P`, ``[V, N]``; rows sum to one.
         adjacency, degree: the graph, as in :func:`modularity_loss`.
-        reliability: :math:`\rho`, correlation of the posterior with the true class, see
-            :func:`graphgym_srnc.losses.prior.posterior_correlation`.
-
-    References:
-        Newman (Phys. Rev. E 2003); Spearman (Am. J. Psychol. 1904) for the division by
-        :math:`\rho^2`.
+        reliability: :math:`\rho`, the
+            :func:`~graphgym_srnc.losses.prior.posterior_correlation`.
     """
     weight = degree / degree.sum().clamp(min=1)
     spread = weight @ p.square().sum(1) - (weight @ p).square().sum()
@@ -147,7 +142,7 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: 
 def _inside(
     edge_index: Tensor, degree: Tensor, nodes: Tensor, label: Tensor
 ) -> tuple[float, float, int]:
-    """Share of same-class edges between labelled nodes, the expected share, and their number."""
+    """Share of same-class edges between labelled nodes, the expected one, and number of edges."""
     classes = label.new_full((degree.numel(),), -1)
     classes[nodes] = label
     ends = classes[edge_index[:, edge_index[0] != edge_index[1]]]

@@ -65,19 +65,12 @@ def logit_spread(logits: Tensor) -> Tensor:
 
 
 def anchors(confidence: Tensor, adjacency: Any, train: Tensor) -> Tensor:
-    r"""Half of the training nodes, which GRASP connects with additional edges, as sorted ids.
+    r"""The half of the ``train`` nodes ``[n]`` that GRASP joins (Ma et al., NeurIPS 2024), sorted.
 
-    They maximise the ratio, where :math:`S` are the most and least confident 5 % of other nodes,
+    .. math:: \max |N(i) \cap S_\text{known}| \,/\, (|N(i) \cap S_\text{unknown}| + 1)
 
-    .. math:: |N(i) \cap S_\text{known}| \,/\, (|N(i) \cap S_\text{unknown}| + 1)
-
-    Args:
-        confidence: scores ``[V]``, larger for known classes.
-        adjacency: :math:`A` ``[V, V]``, which supports ``@``.
-        train: ids of the training nodes, ``[n]``.
-
-    References:
-        Ma et al. (NeurIPS 2024), GRASP.
+    The sets :math:`S` are the 5 % of the other nodes with the largest and the smallest
+    ``confidence`` ``[V]``.
     """
     other = torch.ones_like(confidence, dtype=torch.bool).index_fill(0, train, False)
     values = confidence[other].cpu().numpy()
@@ -89,13 +82,12 @@ def anchors(confidence: Tensor, adjacency: Any, train: Tensor) -> Tensor:
 
 
 def propagate_with_anchors(score: Tensor, adjacency: Any, anchor: Tensor) -> Tensor:
-    r"""Scores after eight averages over a graph where all anchors are connected to each other.
+    r"""Scores after eight averages over a graph whose anchors are all linked (GRASP).
 
     .. math:: e_i \leftarrow \frac{\sum_{j \in N(i)} e_j + 1.02 [i \in G] \sum_{j \in G} e_j}
         {|N(i)| + [i \in G] |G|}
 
-    A node without neighbours keeps its score :math:`e` ``[V]``. :math:`G` are the :func:`anchors`
-    of the graph with that ``adjacency`` (GRASP).
+    A node without neighbours keeps its score :math:`e` ``[V]``. :math:`G` are the anchors.
     """
     score = score[:, None]
     linked = torch.zeros_like(score).index_fill(0, anchor, 1.0)
@@ -117,14 +109,11 @@ def fit_openmax(logits: Tensor, label: Tensor) -> dict[str, Tensor]:
     three, shifted by :math:`\tau_c` so that the smallest one is 1, as in libMR. A class without a
     fit uses the pooled fit of all classes; without one, OpenMax leaves its logits unchanged.
 
-    Args:
-        logits, label: logits ``[n, N]`` and classes ``[n]`` of the training nodes.
+    The arguments are the logits ``[n, N]`` and classes ``[n]`` of the training nodes (Bendale and
+    Boult, CVPR 2016, Algorithm 1; Scheirer et al., TPAMI 2011, for libMR).
 
     Returns:
         ``centre`` ``[N, N]``, ``shape``, ``scale`` and ``shift`` (:math:`\tau`) ``[N]``, detached.
-
-    References:
-        Bendale and Boult (CVPR 2016), Algorithm 1; Scheirer et al. (TPAMI 2011) for libMR.
     """
     logits = logits.detach()
     correct = logits.argmax(1) == label

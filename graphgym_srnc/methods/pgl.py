@@ -25,9 +25,8 @@ class PGL(Method):
     confident of the unlabelled nodes :math:`U`, with the class that the last model predicts.
     :math:`R` holds the :math:`m\alpha(1-\beta)|U|` least confident ones, the pseudo-unknown nodes.
 
-    Differences from the authors' code: PGL adapts one set of images to another; here there is one
-    graph, so the edge network and the adversarial alignment are dropped. All pseudo-labels come
-    from the newest model.
+    Differences from the authors' code: PGL adapts one set of images to another; on one graph there
+    is no edge network and no adversarial alignment. All pseudo-labels come from the newest model.
 
     When to use: open-set shift with validation nodes of the unknown class. It is the paper's
     strongest baseline.

@@ -27,8 +27,7 @@ class SRGNN(CMD):
     features :math:`\hat A^2 X`.
 
     Differences from the authors' code: they compare rows of the adjacency or of personalised
-    PageRank, which have no columns in common between two graphs. Their GCN on small graphs has CMD
-    alone; here every backbone has both parts.
+    PageRank, which two graphs do not share. Their GCN on small graphs has CMD alone.
 
     When to use: labelled nodes that are a biased sample of the same graph
     (``dataset.format localized``).
@@ -64,7 +63,7 @@ class SRGNN(CMD):
         if count > KERNEL_NODES:
             kept = torch.randperm(count, device=train.device)[:KERNEL_NODES].sort().values
 
-        # As many target nodes as training nodes, as the authors take.
+        # As many target nodes as training nodes, as in the authors' code.
         drawn = pool[torch.randperm(len(pool), device=pool.device)[: len(kept)]]
         z_target = features(self.target, drawn)
         beta = kmm_weights(z[kept], z_target, self.labels[kept]).to(z.dtype)

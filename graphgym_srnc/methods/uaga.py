@@ -86,7 +86,7 @@ class UAGA(Supervised):
         return super().episode() | shares
 
     def first_losses(self) -> dict[str, Tensor]:
-        """The terms of episode 0."""
+        """Terms of episode 0."""
         terms = {"source": F.cross_entropy(self.classifier(self.on_source), self.labels)}
         if self.task.open_set:
             logits, _ = self.classifier.embed(self.on_target, lambda h: reverse_gradient(h, 1.0))

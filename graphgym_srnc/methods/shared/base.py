@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc import backbones
-from graphgym_srnc.backbones import Batches, Encoder, EncoderSpec, Graph, prepare
+from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph, prepare
 from graphgym_srnc.core import options
 from graphgym_srnc.core.options import Natural, OneOf, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
@@ -23,7 +23,6 @@ from graphgym_srnc.methods.shared.training import (
     MakeOptimizer,
     adam,
     all_logits,
-    batches,
     hidden_and_group,
     random_state,
     set_random_state,
@@ -226,10 +225,6 @@ class Method(nn.Module):
     def prepared(self, graph: Data) -> Graph:
         """A graph with features scaled as the encoder reads them."""
         return prepare(graph, self.encoder.features)
-
-    def batches(self, graph: Graph, *parts: Tensor) -> Batches:
-        """Views of parts of nodes ``[n_i]`` for the classifier, one for each gradient step."""
-        return batches(self.classifier, graph, parts, self.batch_size, self.fanout)
 
     def log_cluster_posterior(self, graph: Data) -> Tensor | None:
         """Log posteriors over clusters ``[M, V, C]`` of M cluster GNNs, or None."""

@@ -92,10 +92,9 @@ class Scored(Supervised):
 
 
 class GRASP(nn.Module):
-    """The negative energy propagated with added edges (Ma et al., NeurIPS 2024).
+    """The negative energy propagated with added edges between training nodes.
 
-    The edges join training nodes, which are identified by their graph. On another graph no edge is
-    added.
+    No edge is added on another graph than theirs (Ma et al., NeurIPS 2024).
     """
 
     train_nodes: Tensor
@@ -132,37 +131,30 @@ def _checksum(graph: Graph) -> int:
 
 
 class OpenMax(nn.Module):
-    """The largest share that OpenMax leaves to a known class (Bendale and Boult, CVPR 2016).
-
-    A node is rejected below a threshold, or if the unknown class has a larger share (their
-    Algorithm 2).
-    """
+    """The largest share that OpenMax leaves to a known class (Bendale and Boult, CVPR 2016)."""
 
     def __init__(self, num_known: int) -> None:
         super().__init__()
         self.register_buffer("centre", torch.ones(num_known, num_known))
-        self.register_buffer("shape", torch.ones(num_known))
-        self.register_buffer("scale", torch.ones(num_known))
-        self.register_buffer("shift", torch.zeros(num_known))
+        for name in ("shape", "scale", "shift"):
+            self.register_buffer(name, torch.ones(num_known))
 
     def fit(self, logits: Tensor, labels: Tensor, graph: Graph, train: Tensor) -> None:
-        """Fit :func:`openness.fit_openmax` to logits ``[n, N]`` and labels of training nodes."""
-        for name, value in openness.fit_openmax(logits, labels).items():
-            getattr(self, name).copy_(value)
+        """Learn from logits ``[n, N]`` and labels of training nodes."""
+        self.load_state_dict(openness.fit_openmax(logits, labels))
 
     def forward(self, logits: Tensor, energy: Tensor, graph: Graph) -> Tensor:
         """Confidence ``[V]`` from logits ``[V, N]``."""
-        return openness.openmax(logits, dict(self.named_buffers()))[:, :-1].amax(1)
+        return openness.openmax(logits, self.state_dict())[:, :-1].amax(1)
 
 
 def odin(classifier: Encoder, graph: Graph) -> Tensor:
-    r"""The largest softmax of :math:`f(\tilde x) / T` at a perturbed input, ``[V]``.
+    r"""The largest softmax of :math:`f(\tilde x) / T`, ``[V]`` (Liang et al., ICLR 2018).
 
     .. math:: \tilde x = x - \epsilon \bar x \, \text{sign} \nabla_x \text{CE}(f(x) / T, \hat y)
 
-    :math:`x` is the input of the encoder's first layer, for example the smoothed features of SGC.
-    :math:`\bar x` is the root mean square of its entries, which is about 1 for the authors' images
-    (Liang et al., ICLR 2018).
+    :math:`x` is the input of the encoder's first layer, and :math:`\bar x` the root mean square of
+    its entries, which is about 1 for the authors' images.
     """
     view = classifier.view(graph)
     if isinstance(view.x, Mapped):

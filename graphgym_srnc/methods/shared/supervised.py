@@ -11,7 +11,7 @@ from graphgym_srnc.backbones import Batches, Graph, View
 from graphgym_srnc.core.options import Count, Natural
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.methods.shared.training import minimise
+from graphgym_srnc.methods.shared.training import batches, minimise
 
 
 class Supervised(Method):
@@ -88,14 +88,16 @@ class Supervised(Method):
 
     def read_source(self, graph: Graph) -> None:
         """Train on this graph: the source, or the source with other edge weights."""
-        self.source_batches = self.batches(graph, self.task.train)
+        parts, sizes = [self.task.train], (self.batch_size, self.fanout)
+        self.source_batches = batches(self.classifier, graph, parts, *sizes)
         self.on_source = self.source_batches.whole
 
     def target_view(self) -> View:
         """View of the target's pool, to be stored as ``on_target``, which batches replace."""
         pool = self.task.pool
         if self.batch_size:
-            self.target_batches = self.batches(self.target, pool)
+            sizes = self.batch_size, self.fanout
+            self.target_batches = batches(self.classifier, self.target, [pool], *sizes)
             return self.target_batches.whole
         # A view of the whole graph is faster than one of a list of all its nodes.
         every = len(pool) == self.target.num_nodes
