@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from graphgym_srnc.core.options import Natural, Share, Weight
 from graphgym_srnc.losses.adversarial import reverse_gradient
 from graphgym_srnc.losses.discrepancy import characteristic_discrepancy
-from graphgym_srnc.methods.shared.hops import HopMethod
+from graphgym_srnc.methods.a2gnn import A2GNN
 
 FREQUENCIES = 128  # per step; the authors' 2048 are 128, each repeated 16 times
 
 
-class ADAlign(HopMethod):
+class ADAlign(A2GNN):
     r"""Align the characteristic functions of hidden states at frequencies where they differ most.
 
     .. math:: \min_\theta \max_\psi \; \text{CE}(f_S) + \frac{w}{K} \sum_k
@@ -33,14 +33,13 @@ class ADAlign(HopMethod):
     Args:
         weight: weight :math:`w` of the discrepancy.
         amplitude: weight :math:`\alpha` of amplitudes; phases have the rest.
-        source_hops, target_hops: propagation steps of each hidden layer on either graph.
 
     References:
         ADAlign, ICLR 2026.
     """
 
     term = "discrepancy"
-    encoder_defaults = HopMethod.encoder_defaults | {"layers": 3, "dropout": 0.25}
+    encoder_defaults = A2GNN.encoder_defaults | {"layers": 3, "dropout": 0.25}
     search = {
         "weight": (0.2, 0.4, 0.6, 0.8, 1.0),
         "amplitude": (0.2, 0.4, 0.6, 0.8, 1.0),
@@ -57,9 +56,8 @@ class ADAlign(HopMethod):
         target_hops: Natural = 10,
         **base,
     ) -> None:
-        super().__init__(weight=weight, **base)
+        super().__init__(weight=weight, source_hops=source_hops, target_hops=target_hops, **base)
         self.amplitude = amplitude
-        self.source_hops, self.target_hops = source_hops, target_hops
 
     def begin(self) -> None:
         super().begin()
