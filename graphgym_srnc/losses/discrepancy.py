@@ -47,8 +47,7 @@ def mmd(x: Tensor, y: Tensor, widest: float = 4.0) -> Tensor:
         \sigma_u^2 = 2^{-u} \, \text{widest} \cdot \overline{\lVert a - b \rVert^2}
 
     The bandwidth is the mean over all pairs of the joint sample and has no gradient. Memory is
-    :math:`O((n + m)^2)` per kernel, so sample about 2,000 nodes (Gretton et al., JMLR 2012; Long
-    et al., ICML 2015, for several kernels).
+    :math:`O((n + m)^2)` (Gretton et al., JMLR 2012; Long et al., ICML 2015).
     """
     # Centring leaves distances unchanged and keeps their expansion precise.
     centre = torch.cat([x, y]).detach().mean(0)

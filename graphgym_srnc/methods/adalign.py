@@ -48,15 +48,9 @@ class ADAlign(A2GNN):
     }
 
     def __init__(
-        self,
-        *,
-        weight: Weight = 0.6,
-        amplitude: Share = 0.8,
-        source_hops: Natural = 10,
-        target_hops: Natural = 10,
-        **base,
+        self, *, weight: Weight = 0.6, amplitude: Share = 0.8, source_hops: Natural = 10, **base
     ) -> None:
-        super().__init__(weight=weight, source_hops=source_hops, target_hops=target_hops, **base)
+        super().__init__(weight=weight, source_hops=source_hops, **base)
         self.amplitude = amplitude
 
     def begin(self) -> None:

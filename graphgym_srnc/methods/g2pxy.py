@@ -31,9 +31,8 @@ class G2Pxy(Supervised):
     is a plain GNN.
 
     Differences from the authors' code: their external proxies are :math:`z_b - c_k`. Unlabelled
-    nodes here take the class that episode 0 predicts, while the authors see training nodes alone.
-    All labelled nodes give losses; theirs are split between proxies and losses. Proxies do not
-    enter the graph.
+    nodes here take the class that episode 0 predicts; the authors see training nodes alone, split
+    between proxies and losses. Proxies do not enter the graph.
 
     When to use: open-set shift if the unlabelled target must not be read in training.
 
@@ -128,10 +127,7 @@ class G2Pxy(Supervised):
 
 
 def masked_cross_entropy(logits: Tensor, label: Tensor) -> Tensor:
-    """Cross-entropy of the last class without the logit of a node's own class.
-
-    ``logits`` are ``[n, N + 1]`` and labels ``[n]``.
-    """
+    """Cross-entropy of the last class of ``[n, N + 1]`` without the logit of the true class."""
     true_class = F.one_hot(label, logits.size(1)).bool()
     return unknown_cross_entropy(logits.masked_fill(true_class, float("-inf")))
 

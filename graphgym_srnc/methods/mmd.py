@@ -26,9 +26,6 @@ class MMD(Aligned):
 
     When to use: distributions that differ in more than their moments.
 
-    Args:
-        weight: weight :math:`w` at the end of training.
-
     References:
         Long et al., "Learning Transferable Features with Deep Adaptation Networks", ICML 2015.
         Gretton et al., "A Kernel Two-Sample Test", JMLR 2012.

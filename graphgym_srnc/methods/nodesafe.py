@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphgym_srnc.core.options import OneOf, Weight
+from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses import openness
-from graphgym_srnc.methods.shared.scores import SCORES, Scored
+from graphgym_srnc.methods.shared.scores import Scored, ScoreName
 from graphgym_srnc.methods.shared.training import gather
 
 WARMUP = 20  # gradient steps without the penalty
@@ -40,13 +38,7 @@ class NODESafe(Scored):
 
     search = {"weight": (0.1, 1.0, 5.0, 12.0)}
 
-    def __init__(
-        self,
-        *,
-        weight: Weight = 1.0,
-        score: Annotated[str, OneOf("max_softmax", *SCORES)] = "gnnsafe",
-        **base,
-    ) -> None:
+    def __init__(self, *, weight: Weight = 1.0, score: ScoreName = "gnnsafe", **base) -> None:
         super().__init__(score=score, **base)
         self.weight = weight
 

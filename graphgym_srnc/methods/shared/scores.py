@@ -21,6 +21,8 @@ from graphgym_srnc.methods.shared.supervised import Supervised
 SCORES = ("max_logit", "entropy", "energy", "gnnsafe", "grasp", "odin", "openmax")
 """Scores beside the largest softmax (Hendrycks and Gimpel, ICLR 2017)."""
 
+ScoreName = Annotated[str, OneOf("max_softmax", *SCORES)]
+
 TEMPERATURE, PERTURBATION = 1000.0, 0.0014
 """Temperature of ODIN, and its step in units of the root mean square of the encoder's input."""
 
@@ -37,9 +39,7 @@ class Scored(Supervised):
 
     scorer: GRASP | OpenMax | None
 
-    def __init__(
-        self, *, score: Annotated[str, OneOf("max_softmax", *SCORES)] = "max_softmax", **base
-    ) -> None:
+    def __init__(self, *, score: ScoreName = "max_softmax", **base) -> None:
         super().__init__(**base)
         self.score = score
 

@@ -83,7 +83,7 @@ class Supervised(Method):
 
     @property
     def progress(self) -> float:
-        """Share of all gradient steps that are done, 0 at the first one."""
+        """Share of all gradient steps that are done."""
         return (self.taken - 1) / (self.steps * (self.episodes + 1))
 
     def read_source(self, graph: Graph) -> None:

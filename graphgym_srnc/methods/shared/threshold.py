@@ -13,8 +13,8 @@ def threshold_by_share(held_out: Tensor, on_target: Tensor) -> float:
     """Threshold that predicts the estimated share of unknown target nodes as unknown.
 
     Args:
-        held_out: confidence of nodes of known classes without those of training, ``[n]``.
-        on_target: confidence of all target nodes, ``[V]``.
+        held_out, on_target: confidence of held-out nodes of known classes ``[n]``, and of all
+            target nodes ``[V]``.
     """
     ordered = on_target.sort().values
     unknown = round((1 - known_share(held_out, on_target)) * len(ordered))
@@ -25,9 +25,8 @@ def best_threshold(confidence: Tensor, prediction: Tensor, label: Tensor, unknow
     """Threshold with the largest validation Micro-F1 of all thresholds, in O(n log n).
 
     Args:
-        confidence: confidence that a node is of a known class, ``[n]``.
-        prediction: the most probable known class, ``[n]``.
-        label: true classes, ``[n]``.
+        confidence, prediction, label: confidence that a node is of a known class, its most probable
+            known class, and its true class, all ``[n]``.
         unknown: label of the unknown class.
     """
     confidence, order = confidence.sort()

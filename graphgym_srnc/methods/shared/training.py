@@ -40,13 +40,8 @@ def minimise(
     """Take gradient steps on the sum of the terms of ``losses()``, and return the last terms.
 
     Processes that train together average their gradients. A loss that is not a mean over nodes must
-    read the rows of all processes, see :func:`gather`.
-
-    Args:
-        model, optimizer: the module, and the optimiser of its parameters.
-        losses: returns the terms of the next step by name.
-        steps: maximum number of steps.
-        until_converged: whether to stop when the loss has :func:`converged`.
+    read the rows of all processes, see :func:`gather`. There are ``steps`` at most;
+    ``until_converged`` stops when the loss has :func:`converged`.
     """
     terms: dict[str, Tensor] = {}
     history: list[Tensor] = []
@@ -83,7 +78,7 @@ def converged(losses: Sequence[Tensor]) -> bool:
 def batches(
     model: Encoder, graph: Graph, parts: Sequence[Tensor], batch_size: int, fanout: int
 ) -> Batches:
-    """Views of parts of nodes ``[n_i]``, one for each gradient step, divided among processes."""
+    """Views of parts of nodes ``[n_i]`` for each gradient step, divided among processes."""
     share = parallel.share if parallel.world() > 1 else None
     return Batches(model, graph, parts, batch_size, fanout, share)
 
