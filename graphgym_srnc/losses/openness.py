@@ -160,8 +160,8 @@ def doc_thresholds(prob: Tensor, label: Tensor) -> Tensor:
 
     .. math:: t_c = \max(0.5, 1 - 3 \sigma_c), \quad \sigma_c^2 = \overline{(p_c(x_i) - 1)^2}
 
-    The mean is over the training nodes of class c, whose probabilities are rows of ``[n, N]``. A
-    class without nodes has a threshold of 0.5 (Shu et al., EMNLP 2017).
+    The mean is over the training nodes of class c, of probabilities ``[n, N]``; without nodes
+    :math:`t_c` is 0.5 (Shu et al., EMNLP 2017).
     """
     own, size = prob.gather(1, label[:, None])[:, 0], prob.size(1)
     deviation = scatter((own - 1).square(), label, dim_size=size, reduce="mean").sqrt()

@@ -17,8 +17,8 @@ class DANN(Scored):
     .. math:: \mathcal L = \text{CE}_S
         + w \, (\text{BCE}(d(R_\lambda(h_S)), 1) + \text{BCE}(d(R_\lambda(h_T)), 0))
 
-    :math:`R_\lambda` reverses the gradient on its way into the encoder. :math:`\lambda =
-    2/(1+e^{-10p}) - 1` rises from 0 to 1 with the share :math:`p` of all gradient steps.
+    :math:`R_\lambda` reverses the gradient into the encoder. :math:`\lambda = 2/(1+e^{-10p}) - 1`
+    rises from 0 to 1 with the share :math:`p` of all gradient steps.
 
     Differences from the authors' code: :math:`d` is a perceptron with one hidden layer of the
     encoder's width. The learning rate of Adam stays constant; Ganin's falls.

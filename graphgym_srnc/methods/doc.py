@@ -27,8 +27,7 @@ class DOC(Supervised):
     of each sigmoid are smoothed. There is no ``correction``, because sigmoids give no distribution
     over classes.
 
-    Differences from the authors' code: their rule is a threshold of 0 on the confidence; here
-    validation then moves that threshold, as in every method.
+    Differences from the authors' code: validation moves their threshold of 0 on the confidence.
 
     When to use: many classes that should not compete for a node.
 
@@ -88,7 +87,7 @@ class DOC(Supervised):
 
 
 def one_against_rest(logits: Tensor, label: Tensor, balanced: bool) -> Tensor:
-    """Binary cross-entropy of sigmoids with logits ``[n, N]``: sum over classes, mean over nodes.
+    """Binary cross-entropy of logits ``[n, N]``: sum over classes, mean over nodes.
 
     ``balanced`` weights positive nodes by the ratio of negative to positive ones.
     """

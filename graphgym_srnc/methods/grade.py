@@ -17,8 +17,7 @@ class GRADE(DANN):
         + \text{BCE}(d(R_\lambda([h_T, f_T])), 0))
 
     A node after :math:`l` layers represents its subtree of depth :math:`l`, so domains that cannot
-    be separated by :math:`[h, f]` bound the graph subtree discrepancy. :math:`\lambda` follows the
-    schedule of ``dann``.
+    be separated by :math:`[h, f]` bound the graph subtree discrepancy.
 
     Differences from the authors' code: they concatenate the states of all layers. Here features
     have no dropout, and a layer of the backbone gives the logits instead of a linear one.

@@ -73,25 +73,16 @@ class PairAlign(Scored):
         beta = shift_weights(confusion, on_target, shares, self.label_ridge)
         self.class_weight = torch.from_numpy(beta).float().to(task.device)
 
-        weight = self.edge_weights(p, q, truth)
+        predicted, true = pairs(self.source, p), pairs(self.source, truth)
+        other, weight = pairs(self.target, q), np.ones(len(true), dtype=np.float32)
+        if len(true) and len(other):
+            shares, confusion = true.mean(0), predicted.T @ true / len(true)
+            ratio = shift_weights(confusion, other.mean(0), shares, self.edge_ridge)
+            square = task.num_known, task.num_known
+            gamma = conditional_ratio(ratio.reshape(square), shares.reshape(square), FLOOR)
+            weight = (true @ gamma.ravel()).astype(np.float32)
         self.read_source(self.source.reweighted(weight))
         return {"mean_edge_weight": float(weight.mean()) if len(weight) else 1.0}
-
-    def edge_weights(self, p: np.ndarray, q: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        """Weight of each entry of the source's adjacency.
-
-        ``p`` and ``q`` are posteriors of both graphs, ``truth`` one-hot classes of the source.
-        """
-        predicted, true = (pairs(self.source, h) for h in (p, truth))
-        other = pairs(self.target, q)
-        if not len(predicted) or not len(other):
-            return np.ones(len(predicted), dtype=np.float32)
-
-        share = true.mean(0)
-        ratio = shift_weights(predicted.T @ true / len(true), other.mean(0), share, self.edge_ridge)
-        classes = truth.shape[1]
-        gamma = conditional_ratio(ratio.reshape(classes, -1), share.reshape(classes, -1), FLOOR)
-        return (true @ gamma.ravel()).astype(np.float32)
 
 
 def pairs(graph: Graph, h: np.ndarray) -> np.ndarray:

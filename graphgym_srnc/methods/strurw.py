@@ -24,7 +24,7 @@ class StruRW(Scored):
     episodes. A pair of classes without edges keeps weight 1.
 
     Differences from the authors' code: this is their StruRW-ERM, without adversarial training or
-    mixup. On a backbone that reads no edge weights it equals ``erm``.
+    mixup.
 
     When to use: graphs whose classes are linked differently.
 

@@ -26,10 +26,10 @@ class UAGA(Supervised):
 
     Episode 0 is open-set back-propagation: the class layer predicts unknown with probability one
     half on target nodes, and reversed gradients make the layers below disagree. Each later episode
-    clusters the target by k-means, with one centre per known class and one for the unknown. A node
-    whose cluster equals its predicted class gets it as pseudo-label :math:`\tilde y`. The gradient
-    is reversed (:math:`\lambda = 1`) except for pseudo-unknown nodes (:math:`\lambda = -1`). The
-    likeliest of the :math:`N + 1` classes is predicted; validation moves nothing.
+    clusters the target by k-means with a centre per class. A node whose cluster equals its
+    predicted class gets it as pseudo-label :math:`\tilde y`. The gradient is reversed
+    (:math:`\lambda = 1`) except for pseudo-unknown nodes (:math:`\lambda = -1`). The likeliest of
+    the :math:`N + 1` classes is predicted; validation moves nothing.
 
     Differences from the authors' code: full batches, and one clustering per 20 steps instead of 5.
     After episode 0 it may predict no unknown node for dozens of episodes, so use all steps and
@@ -109,7 +109,7 @@ class UAGA(Supervised):
 
     @torch.no_grad()
     def pseudo_labels(self) -> Tensor:
-        """A class for each node of the pool, ``[n]``, ``HIDDEN`` where it has none."""
+        """The class of each node of the pool, ``[n]``, ``HIDDEN`` where it has none."""
         self.classifier.eval()
         source = self.classifier.embed(self.on_source)[1]
         logits, target = self.classifier.embed(self.on_target)

@@ -33,9 +33,8 @@ class UDAGCN(Scored):
     :math:`z`, and the weight :math:`w_e` of the mean entropy :math:`H` rises linearly.
 
     Differences from the authors' code: negative information is 0, the information of a node on
-    itself is replaced by a self-loop of 1, and the mean of all weights is not part of the loss. The
-    authors' learning rate 0.003 is unstable, and the published figures are not reached.
-    ``gatconv``, ``gatdrop`` and ``mlp`` read no weights of the PPMI graph.
+    itself is a self-loop of 1, and the mean of all weights is not part of the loss. The published
+    figures are not reached. ``gatconv``, ``gatdrop`` and ``mlp`` read no weights of the PPMI graph.
 
     Args:
         strength: maximum :math:`\lambda`; before it is reached, :math:`\lambda` is the share of
@@ -104,8 +103,7 @@ def ppmi(adjacency: sp.csr_array, walks: int = 40, length: int = 10) -> sp.csr_a
 
     :math:`p_{ab}` is the share of the visits of walks from :math:`a` that are to node :math:`b`.
     The length of a walk is uniform in 1 to :math:`L`, which is ``length``.
-    There are ``walks`` walks from each node, the same at each call. Weights of the ``adjacency``
-    ``[V, V]`` are ignored.
+    There are ``walks`` walks from each node, the same at each call.
     """
     rng, num_nodes = np.random.default_rng(0), adjacency.shape[0]
     first, degree = adjacency.indptr.astype(np.int64), np.diff(adjacency.indptr)

@@ -1,4 +1,4 @@
-"""Methods that draw hidden states of source and target together by one term of the loss."""
+"""Methods with a discrepancy between hidden states of source and target."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Aligned(Scored):
     """A plain GNN with a discrepancy between its hidden states on source and target.
 
     Args:
-        weight: weight of the discrepancy.
+        weight: weight :math:`w` of the discrepancy.
     """
 
     term: str  # name of the discrepancy

@@ -55,9 +55,9 @@ class Method(nn.Module):
         cut: how to choose the unknown-class threshold: the best Micro-F1 on ``validation``, or the
             estimated ``share`` of unknown target nodes, which needs validation nodes of known
             classes alone.
-        source_first: whether to find the unknown class on the source of two graphs first. Its
-            nodes then teach the class, see :mod:`graphgym_srnc.train.source_first`. It needs
-            held-out source nodes of unknown classes, and has no effect without them.
+        source_first: whether to find the unknown class on the source of two graphs first, see
+            :mod:`graphgym_srnc.train.source_first`. It needs held-out source nodes of unknown
+            classes, and has no effect without them.
         batch_size: number of nodes that each part of a loss draws per gradient step; 0 = full
             batch. With batches, the logits of a whole graph are computed one layer at a time.
         fanout: number of neighbours drawn per node and layer with batches; 0 = all.
@@ -157,7 +157,7 @@ class Method(nn.Module):
         raise NotImplementedError
 
     def build(self, task: ShiftTask | Sizes) -> None:
-        """Build the untrained modules needed for prediction, given a task or only its sizes.
+        """Build the untrained modules that predictions need, given a task or only its sizes.
 
         A trained model is loaded into them, so what predictions use must be a weight or a buffer.
         """
@@ -270,10 +270,7 @@ class Method(nn.Module):
         return F.normalize(result, p=1, dim=1)
 
     def learn_confusion(self, scores: Tensor, label: Tensor) -> None:
-        """Store the confusion matrix of uncorrected scores ``[n, K]`` of held-out nodes.
-
-        Nodes of the unknown class, by their labels ``[n]``, are ignored.
-        """
+        """Store the confusion matrix of uncorrected scores ``[n, K]`` of held-out known nodes."""
         size = self.task.num_known
         known = label < size
         named = scores[known, :size].argmax(1)
