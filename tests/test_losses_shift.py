@@ -208,17 +208,6 @@ def random_graph(nodes: int, seed: int = 0) -> np.ndarray:
     return a
 
 
-def test_propagate_is_dense():
-    a, score = random_graph(12), normal(12)
-    degree, expected = a.sum(1), score.numpy()
-    mean = a / np.maximum(degree, 1)[:, None]
-    for _ in range(2):
-        expected = np.where(degree > 0, (expected + mean @ expected) / 2, expected)
-    for adjacency in (torch.from_numpy(mean), torch.from_numpy(mean).to_sparse()):
-        found = openness.propagate(score, adjacency).numpy()
-        assert found == pytest.approx(expected) and found[3] == pytest.approx(float(score[3]))
-
-
 def test_logit_spread_is_numpys(bounded=0.999):
     logits = (2 * normal(30, 4) - 0.5).requires_grad_()
     f = logits.detach().numpy()

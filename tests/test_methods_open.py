@@ -84,19 +84,6 @@ def test_openwgl_uncertainty_is_brute_force(rng):
     assert float(openwgl.uncertainty_loss(torch.randn(50, 2))) == 0
 
 
-def test_openwgl_averages_over_shared_draws():
-    task = toy()
-    method = started("openwgl", task)
-    p = method.predict(task.target).exp().numpy()
-    assert np.allclose(p.sum(1), 1, atol=1e-5)
-    out = method.classifier(method.on_target).detach().double().numpy()
-    weight, bias = (p.detach().double().numpy() for p in method.head.parameters())
-    mean, sigma = out[:, :16], np.exp(out[:, 16:] + openwgl.START)
-    noise = torch.randn(100, 16, generator=torch.Generator().manual_seed(0)).numpy()
-    wanted = np.mean([softmax((mean + eps * sigma) @ weight.T + bias, 1) for eps in noise], 0)
-    assert np.allclose(p, wanted, atol=1e-5)
-
-
 # ---- G2Pxy ----
 
 

@@ -78,7 +78,7 @@ class A2GNN(Aligned):
     Args:
         weight: constant weight :math:`w`. The authors sum five kernels where this takes the mean,
             so 25 is their 5.
-        source_hops, target_hops: propagation steps :math:`s` and :math:`t` on either graph.
+        source_hops, target_hops: propagation steps :math:`s` on the source, :math:`t` on the target.
 
     References:
         Liu et al., "Rethinking Propagation for Unsupervised Graph Domain Adaptation", AAAI 2024.

@@ -32,6 +32,7 @@ class DANN(Scored):
         Ganin et al., "Domain-Adversarial Training of Neural Networks", JMLR 2016.
     """
 
+    domain: nn.Module
     search = {"weight": (0.01, 0.1, 1.0)}
 
     def __init__(self, *, weight: Weight = 0.1, **base) -> None:

@@ -43,5 +43,5 @@ class MMD(Aligned):
 
     def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
         states = source, target
-        drawn = (h[torch.randperm(len(h), device=h.device)[:SAMPLE]] for h in states)
-        return discrepancy.mmd(*drawn)
+        x, y = (h[torch.randperm(len(h), device=h.device)[:SAMPLE]] for h in states)
+        return discrepancy.mmd(x, y)
