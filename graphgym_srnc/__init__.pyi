@@ -33,8 +33,7 @@ class A2GNN(Estimator):
     Args:
         weight: constant weight :math:`w`. The authors sum five kernels where this takes the mean,
             so 25 is their 5.
-        source_hops: propagation steps :math:`s` on the source, :math:`t` on the target.
-        target_hops: propagation steps :math:`s` on the source, :math:`t` on the target.
+        source_hops:
 
     Other estimators have the same further parameters, which ``help(A2GNN)`` explains.
     """
@@ -81,7 +80,7 @@ class ADAlign(Estimator):
     Args:
         weight: weight :math:`w` of the discrepancy.
         amplitude: weight :math:`\alpha` of amplitudes; phases have the rest.
-        source_hops: propagation steps :math:`s` on the source, :math:`t` on the target.
+        source_hops:
 
     Other estimators have the same further parameters, which ``help(ADAlign)`` explains.
     """
@@ -213,7 +212,7 @@ class DANN(Estimator):
     r"""Train a plain GNN against a domain classifier whose gradient is reversed.
 
     Args:
-        weight: weight :math:`w` of the domain loss.
+        weight:
 
     Other estimators have the same further parameters, which ``help(DANN)`` explains.
     """

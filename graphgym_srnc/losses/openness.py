@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch_geometric.utils import scatter
 
 
 def max_softmax(logits: Tensor) -> Tensor:
@@ -163,9 +162,10 @@ def doc_thresholds(prob: Tensor, label: Tensor) -> Tensor:
     The mean is over the training nodes of class c, of probabilities ``[n, N]``; without nodes
     :math:`t_c` is 0.5 (Shu et al., EMNLP 2017).
     """
-    own, size = prob.gather(1, label[:, None])[:, 0], prob.size(1)
-    deviation = scatter((own - 1).square(), label, dim_size=size, reduce="mean").sqrt()
-    return (1 - 3 * deviation).clamp(min=0.5).where(label.bincount(minlength=size) > 0, 0.5)
+    own, count = prob.gather(1, label[:, None])[:, 0], label.bincount(minlength=prob.size(1))
+    total = prob.new_zeros(prob.size(1)).index_add(0, label, (own - 1).square())
+    deviation = (total / count.clamp(min=1)).sqrt()
+    return (1 - 3 * deviation).clamp(min=0.5).where(count > 0, 0.5)
 
 
 def _distance(logits: Tensor, centre: Tensor) -> Tensor:

@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from graphgym_srnc.core.options import Natural, Share, Weight
 from graphgym_srnc.losses.adversarial import reverse_gradient
 from graphgym_srnc.losses.discrepancy import characteristic_discrepancy
-from graphgym_srnc.methods.a2gnn import A2GNN
+from graphgym_srnc.methods.shared.hops import HopMethod
 
 FREQUENCIES = 128  # per step; the authors' 2048 are 128, each repeated 16 times
 
 
-class ADAlign(A2GNN):
+class ADAlign(HopMethod):
     r"""Align the characteristic functions of hidden states at frequencies where they differ most.
 
     .. math:: \min_\theta \max_\psi \; \text{CE}(f_S) + \frac{w}{K} \sum_k
@@ -39,7 +39,7 @@ class ADAlign(A2GNN):
     """
 
     term = "discrepancy"
-    encoder_defaults = A2GNN.encoder_defaults | {"layers": 3, "dropout": 0.25}
+    encoder_defaults = HopMethod.encoder_defaults | {"layers": 3, "dropout": 0.25}
     search = {
         "weight": (0.2, 0.4, 0.6, 0.8, 1.0),
         "amplitude": (0.2, 0.4, 0.6, 0.8, 1.0),

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import nn
 
-from graphgym_srnc.backbones import View
 from graphgym_srnc.core.options import Weight
-from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.aligned import Adversarial
 
 
-class DANN(Scored):
+class DANN(Adversarial):
     r"""Train a plain GNN against a domain classifier whose gradient is reversed.
 
     .. math:: \mathcal L = \text{CE}_S
@@ -25,35 +22,16 @@ class DANN(Scored):
 
     When to use: as the standard baseline of domain adaptation.
 
-    Args:
-        weight: weight :math:`w` of the domain loss.
-
     References:
         Ganin et al., "Domain-Adversarial Training of Neural Networks", JMLR 2016.
     """
 
-    domain: nn.Module
     search = {"weight": (0.01, 0.1, 1.0)}
 
     def __init__(self, *, weight: Weight = 0.1, **base) -> None:
-        super().__init__(**base)
-        self.weight = weight
+        super().__init__(weight=weight, **base)
 
     def begin(self) -> None:
         self.on_target = self.target_view()
         width = self.classifier.hidden_dim
         self.domain = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
-
-    def embed(self, view: View) -> tuple[Tensor, Tensor]:
-        """Logits and states ``[n, H]`` that the domain classifier reads."""
-        return self.classifier.embed(view)
-
-    def losses(self) -> dict[str, Tensor]:
-        strength = ganin_schedule(self.progress)
-        logits, source = self.embed(self.on_source)
-        target = self.embed(self.on_target)[1]
-        domains = [self.domain(reverse_gradient(h, strength)).view(-1) for h in (source, target)]
-        return {
-            "source": F.cross_entropy(logits, self.labels),
-            "domain": self.weight * domain_loss(*domains),
-        }

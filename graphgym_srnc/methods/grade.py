@@ -7,10 +7,10 @@ from torch import Tensor, nn
 
 from graphgym_srnc.backbones import View
 from graphgym_srnc.core.options import Weight
-from graphgym_srnc.methods.dann import DANN
+from graphgym_srnc.methods.shared.aligned import Adversarial
 
 
-class GRADE(DANN):
+class GRADE(Adversarial):
     r"""Train a plain GNN against a linear domain classifier on hidden states and logits.
 
     .. math:: \mathcal L = \text{CE}_S + w \, (\text{BCE}(d(R_\lambda([h_S, f_S])), 1)

@@ -8,14 +8,15 @@ from torch.nn import functional as F
 from torch_geometric.utils import scatter
 
 from graphgym_srnc.backbones import Graph
+from graphgym_srnc.losses import discrepancy
 from graphgym_srnc.losses.kmm import kmm_weights
-from graphgym_srnc.methods.cmd import CMD
+from graphgym_srnc.methods.shared.aligned import Aligned
 
 KERNEL_DIM = 128  # wide features are projected to this dimension at random
 KERNEL_NODES = 2000  # weights are solved for; other training nodes take that of the nearest one
 
 
-class SRGNN(CMD):
+class SRGNN(Aligned):
     r"""Train a plain GNN on reweighted labelled nodes, with the CMD of its hidden states.
 
     .. math:: \mathcal L = \frac{1}{M} \sum_i \beta_i \, \text{CE}(y_i, f(x_i))
@@ -37,11 +38,15 @@ class SRGNN(CMD):
         Data", NeurIPS 2021.
     """
 
+    term, bounded = "cmd", True
     search = {"weight": (0.1, 0.5, 1.0)}
 
     def begin(self) -> None:
         super().begin()
         self.beta = self.node_weights()
+
+    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
+        return discrepancy.cmd(source, target)
 
     def source_loss(self, logits: Tensor) -> Tensor:
         each = F.cross_entropy(logits, self.labels, reduction="none")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from sklearn.cluster import KMeans
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -119,10 +118,21 @@ class UAGA(Supervised):
             likeliest = logits.softmax(1)[:, -1].topk(count).indices
             centres.append(target[likeliest].mean(0))
 
-        start, named = torch.stack(centres).cpu().numpy(), logits.argmax(1)
-        k_means = KMeans(len(start), init=start, n_init=1, tol=0)
-        cluster = torch.from_numpy(k_means.fit_predict(target.cpu().numpy())).to(named)
+        cluster, named = k_means(target, torch.stack(centres)), logits.argmax(1)
         label = named.masked_fill(cluster != named, HIDDEN)
         if self.task.open_set:
             label[likeliest[label[likeliest] == HIDDEN]] = self.task.num_known
         return label
+
+
+def k_means(points: Tensor, centres: Tensor) -> Tensor:
+    """Clusters ``[n]`` of points ``[n, H]`` by Lloyd's algorithm from given centres ``[K, H]``."""
+    cluster = torch.cdist(points, centres).argmin(1)
+    for _ in range(100):
+        # A cluster without points keeps its centre.
+        index = cluster[:, None].expand_as(points)
+        centres = centres.scatter_reduce(0, index, points, "mean", include_self=False)
+        before, cluster = cluster, torch.cdist(points, centres).argmin(1)
+        if torch.equal(before, cluster):
+            break
+    return cluster

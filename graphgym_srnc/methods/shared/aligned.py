@@ -1,11 +1,13 @@
-"""Methods with a discrepancy between hidden states of source and target."""
+"""Methods that align hidden states of source and target by one more term of the loss."""
 
 from __future__ import annotations
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
+from graphgym_srnc.backbones import View
 from graphgym_srnc.core.options import Weight
+from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
 from graphgym_srnc.methods.shared.scores import Scored
 from graphgym_srnc.methods.shared.training import gather
 
@@ -57,3 +59,31 @@ class Aligned(Scored):
     def source_loss(self, logits: Tensor) -> Tensor:
         """Cross-entropy of this step's source nodes, by their logits ``[n, N]``."""
         return F.cross_entropy(logits, self.labels)
+
+
+class Adversarial(Scored):
+    """A plain GNN with a domain classifier, whose gradient is reversed.
+
+    Args:
+        weight: weight :math:`w` of the domain loss.
+    """
+
+    domain: nn.Module
+
+    def __init__(self, *, weight: Weight, **base) -> None:
+        super().__init__(**base)
+        self.weight = weight
+
+    def embed(self, view: View) -> tuple[Tensor, Tensor]:
+        """Logits and states ``[n, H]`` that the domain classifier reads."""
+        return self.classifier.embed(view)
+
+    def losses(self) -> dict[str, Tensor]:
+        strength = ganin_schedule(self.progress)
+        logits, source = self.embed(self.on_source)
+        target = self.embed(self.on_target)[1]
+        domains = [self.domain(reverse_gradient(h, strength)).view(-1) for h in (source, target)]
+        return {
+            "source": F.cross_entropy(logits, self.labels),
+            "domain": self.weight * domain_loss(*domains),
+        }
