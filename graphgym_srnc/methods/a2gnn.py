@@ -38,7 +38,7 @@ class A2GNN(HopMethod):
     """
 
     term = "mmd"
-    encoder_defaults = HopMethod.encoder_defaults | {"dropout": 0.0}
+    encoder_defaults = {**HopMethod.encoder_defaults, "dropout": 0.0}
     search = {"weight": (0.1, 1.0, 5.0, 25.0), "target_hops": (2, 5, 10, 15, 30)}
 
     def __init__(self, *, weight: Weight = 25.0, source_hops: Natural = 0, **base) -> None:

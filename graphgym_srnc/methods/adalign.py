@@ -39,7 +39,7 @@ class ADAlign(HopMethod):
     """
 
     term = "discrepancy"
-    encoder_defaults = HopMethod.encoder_defaults | {"layers": 3, "dropout": 0.25}
+    encoder_defaults = {**HopMethod.encoder_defaults, "layers": 3, "dropout": 0.25}
     search = {
         "weight": (0.2, 0.4, 0.6, 0.8, 1.0),
         "amplitude": (0.2, 0.4, 0.6, 0.8, 1.0),

@@ -176,7 +176,12 @@ class SRNC(ClusterMethod):
         self.knows_unknown.fill_(task.open_set)
         if task.open_set:
             figures["pseudo_unknown_share"] = float((labels == task.num_known).float().mean())
-        return figures | {"bound": self.bound()}
+        figures["bound"] = 0.0
+        if self.clusters:  # Eq. 11, on labelled source nodes
+            q = self.cluster_posterior(self.clusters.source)[task.train]
+            log_p = self.logits(task.source)[task.train].log_softmax(1)
+            figures["bound"] = float(evidence_lower_bound(q.clamp(min=1e-12).log(), log_p))
+        return figures
 
     def check_clusters(self, figures: dict[str, float]) -> None:
         """Warn of clusters that do not match the classes, by :meth:`ClusterGNN.figures`."""
@@ -195,16 +200,6 @@ class SRNC(ClusterMethod):
         """Train the classifier on cross-entropies, and return their last values by name."""
         batches = self.batch_size, self.fanout
         return fit_parts(self.classifier, self.optimizer, parts, steps, *batches)
-
-    @torch.no_grad()
-    def bound(self) -> float:
-        """Evidence lower bound on labelled source nodes (Eq. 11); 0 without a cluster GNN."""
-        if not self.clusters:
-            return 0.0
-        train = self.task.train
-        log_q = self.cluster_posterior(self.clusters.source)[train].clamp(min=1e-12).log()
-        log_p = self.logits(self.task.source)[train].log_softmax(1)
-        return float(evidence_lower_bound(log_q, log_p))
 
     def new_cluster_gnn(self) -> ClusterGNN:
         """An untrained cluster GNN."""

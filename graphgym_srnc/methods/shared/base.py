@@ -320,10 +320,7 @@ class Method(nn.Module):
         return scores.softmax(1)[:, : self.task.num_known].amax(1)
 
     def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
-        """Set the threshold.
-
-        If no validation node is unknown, the best Micro-F1 would predict none as unknown. The
-        threshold is then ``prior``, or predicts :data:`KEPT` of them as known.
+        """Set the threshold; ``prior`` or :data:`KEPT` give it if no validation node is unknown.
 
         Args:
             scores, label: scores ``[n, K]`` and labels ``[n]`` of the validation nodes.
@@ -361,9 +358,8 @@ class Method(nn.Module):
 
         .. math:: \log p_u - \max_c \log p_c = \ell(t) - \ell(s)
 
-        The softmax of the known scores gives the ratios between known classes. The ratio of the
-        unknown class :math:`u` follows from the threshold :math:`t`, the confidence :math:`s` and
-        :meth:`log_odds` :math:`\ell`.
+        The softmax of the known scores gives the ratios between known classes, the threshold
+        :math:`t`, the confidence :math:`s` and :meth:`log_odds` :math:`\ell` that of the unknown.
         """
         log_p = scores[:, : self.task.num_known].double().log_softmax(1)
         if not self.task.open_set:

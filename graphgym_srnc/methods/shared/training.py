@@ -125,15 +125,10 @@ def part_losses(
 
 
 def fit_parts(
-    model: Encoder,
-    optimizer: torch.optim.Optimizer,
-    parts: Sequence[Part],
-    steps: int,
-    batch_size: int = 0,
-    fanout: int = 0,
+    model: Encoder, optimizer: torch.optim.Optimizer, parts: Sequence[Part], steps: int, *sizes: int
 ) -> dict[str, float]:
-    """Minimise the sum of :func:`part_losses` and return the last terms by name."""
-    return minimise(model, optimizer, part_losses(model, parts, batch_size, fanout), steps)
+    """Minimise :func:`part_losses` with batch ``sizes``, and return the last terms by name."""
+    return minimise(model, optimizer, part_losses(model, parts, *sizes), steps)
 
 
 @torch.no_grad()
