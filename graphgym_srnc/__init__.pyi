@@ -33,8 +33,7 @@ class A2GNN(Estimator):
     Args:
         weight: constant weight :math:`w`. The authors sum five kernels where this takes the mean,
             so 25 is their 5.
-        source_hops: propagation steps :math:`s` on the source.
-        target_hops: propagation steps :math:`t` on the target.
+        source_hops:
 
     Other estimators have the same further parameters, which ``help(A2GNN)`` explains.
     """
@@ -46,8 +45,6 @@ class A2GNN(Estimator):
         source_hops: int = 0,
         target_hops: int = 10,
         score: Score = "max_softmax",
-        temperature: float = 0.0,
-        perturbation: float = 0.0014,
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -83,8 +80,7 @@ class ADAlign(Estimator):
     Args:
         weight: weight :math:`w` of the discrepancy.
         amplitude: weight :math:`\alpha` of amplitudes; phases have the rest.
-        source_hops: propagation steps of each hidden layer on either graph.
-        target_hops: propagation steps of each hidden layer on either graph.
+        source_hops:
 
     Other estimators have the same further parameters, which ``help(ADAlign)`` explains.
     """
@@ -97,8 +93,6 @@ class ADAlign(Estimator):
         source_hops: int = 10,
         target_hops: int = 10,
         score: Score = "max_softmax",
-        temperature: float = 0.0,
-        perturbation: float = 0.0014,
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -142,8 +136,6 @@ class CMD(Estimator):
         *,
         weight: float = 1.0,
         score: Score = "max_softmax",
-        temperature: float = 0.0,
-        perturbation: float = 0.0014,
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -187,8 +179,6 @@ class CORAL(Estimator):
         *,
         weight: float = 100.0,
         score: Score = "max_softmax",
-        temperature: float = 0.0,
-        perturbation: float = 0.0014,
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -222,7 +212,7 @@ class DANN(Estimator):
     r"""Train a plain GNN against a domain classifier whose gradient is reversed.
 
     Args:
-        weight: weight :math:`w` of the domain loss.
+        weight:
 
     Other estimators have the same further parameters, which ``help(DANN)`` explains.
     """
@@ -232,8 +222,6 @@ class DANN(Estimator):
         *,
         weight: float = 0.1,
         score: Score = "max_softmax",
-        temperature: float = 0.0,
-        perturbation: float = 0.0014,
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -268,7 +256,7 @@ class DOC(Estimator):
 
     Args:
         balanced: whether the positive nodes of a class weigh as much as its negative ones, as in
-            gDOC of Open-World-LGL. The authors' value is False.
+            gDOC of Open-World-LGL; False = DOC.
         correction: correction of the posterior by the class prior of the predicted graph: ``none``,
             ``mean`` (divide by the mean posterior), ``em`` or ``bbse`` (multiply by the estimated
             ratio of class shares to training), or ``labels`` (divide by the shares of the training
@@ -319,10 +307,6 @@ class ERM(Estimator):
             ``grasp`` (with added edges between training nodes), ``odin`` or ``openmax``. Only
             ``max_softmax`` uses ``smoothing``; the others read the raw logits. Allowed:
             max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin, openmax.
-        temperature: temperature of ``energy``, ``gnnsafe``, ``grasp`` and ``odin``; 0 = the default
-            of the score, which is 1, or 1000 for ``odin``.
-        perturbation: step of ``odin`` along the sign of the gradient of the encoder's input, in
-            units of the root mean square of that input.
 
     Other estimators have the same further parameters, which ``help(ERM)`` explains.
     """
@@ -331,8 +315,6 @@ class ERM(Estimator):
         self,
         *,
         score: Score = "max_softmax",
-        temperature: float = 0.0,
-        perturbation: float = 0.0014,
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -366,8 +348,8 @@ class G2Pxy(Estimator):
     r"""Learn the unknown class from mixtures of hidden states, called proxies (a variant of G2Pxy).
 
     Args:
-        inter_weight: weight :math:`w_1`.
-        external_weight: weight :math:`w_2`.
+        inter_weight: weights :math:`w_1` and :math:`w_2`.
+        external_weight: weights :math:`w_1` and :math:`w_2`.
 
     Other estimators have the same further parameters, which ``help(G2Pxy)`` explains.
     """
@@ -410,8 +392,7 @@ class GRADE(Estimator):
     r"""Train a plain GNN against a linear domain classifier on hidden states and logits.
 
     Args:
-        weight: weight :math:`w`. The authors use 0.01 of the mean over both graphs, half of this
-            sum.
+        weight: weight :math:`w`. The authors' is 0.01 of the mean over both graphs.
 
     Other estimators have the same further parameters, which ``help(GRADE)`` explains.
     """
@@ -421,8 +402,6 @@ class GRADE(Estimator):
         *,
         weight: float = 0.005,
         score: Score = "max_softmax",
-        temperature: float = 0.0,
-        perturbation: float = 0.0014,
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -461,10 +440,6 @@ class IID(Estimator):
             ``grasp`` (with added edges between training nodes), ``odin`` or ``openmax``. Only
             ``max_softmax`` uses ``smoothing``; the others read the raw logits. Allowed:
             max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin, openmax.
-        temperature: temperature of ``energy``, ``gnnsafe``, ``grasp`` and ``odin``; 0 = the default
-            of the score, which is 1, or 1000 for ``odin``.
-        perturbation: step of ``odin`` along the sign of the gradient of the encoder's input, in
-            units of the root mean square of that input.
 
     Other estimators have the same further parameters, which ``help(IID)`` explains.
     """
@@ -473,8 +448,6 @@ class IID(Estimator):
         self,
         *,
         score: Score = "max_softmax",
-        temperature: float = 0.0,
-        perturbation: float = 0.0014,
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -508,7 +481,7 @@ class MMD(Estimator):
     r"""Train a plain GNN with the maximum mean discrepancy (MMD) between source and target states.
 
     Args:
-        weight: weight :math:`w` at the end of training.
+        weight: weight :math:`w` of the discrepancy.
 
     Other estimators have the same further parameters, which ``help(MMD)`` explains.
     """
@@ -518,8 +491,6 @@ class MMD(Estimator):
         *,
         weight: float = 0.1,
         score: Score = "max_softmax",
-        temperature: float = 0.0,
-        perturbation: float = 0.0014,
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -568,8 +539,6 @@ class NODESafe(Estimator):
         *,
         weight: float = 1.0,
         score: Score = "gnnsafe",
-        temperature: float = 0.0,
-        perturbation: float = 0.0014,
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -603,9 +572,9 @@ class OpenWGL(Estimator):
     r"""Train a variational graph autoencoder whose classifier is uncertain on unlabelled nodes.
 
     Args:
-        kl_weight: weights :math:`w_1`, :math:`w_2` and :math:`w_3`.
-        edge_weight: weights :math:`w_1`, :math:`w_2` and :math:`w_3`.
-        uncertainty_weight: weights :math:`w_1`, :math:`w_2` and :math:`w_3`.
+        kl_weight: weights :math:`w_1, w_2, w_3`.
+        edge_weight: weights :math:`w_1, w_2, w_3`.
+        uncertainty_weight: weights :math:`w_1, w_2, w_3`.
 
     Other estimators have the same further parameters, which ``help(OpenWGL)`` explains.
     """
@@ -661,8 +630,6 @@ class PairAlign(Estimator):
         edge_ridge: float = 3.0,
         label_ridge: float = 0.01,
         score: Score = "max_softmax",
-        temperature: float = 0.0,
-        perturbation: float = 0.0014,
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -742,7 +709,7 @@ class SRGNN(Estimator):
     r"""Train a plain GNN on reweighted labelled nodes, with the CMD of its hidden states.
 
     Args:
-        weight: weight :math:`w` of CMD.
+        weight: weight :math:`w` of the discrepancy.
 
     Other estimators have the same further parameters, which ``help(SRGNN)`` explains.
     """
@@ -752,8 +719,6 @@ class SRGNN(Estimator):
         *,
         weight: float = 1.0,
         score: Score = "max_softmax",
-        temperature: float = 0.0,
-        perturbation: float = 0.0014,
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -803,7 +768,6 @@ class SRNC(Estimator):
             from the ``source`` labels, or ``auto``, which is ``source`` in close-set shift.
             Allowed: auto, modularity, source.
         cluster_lr: learning rate of the cluster GNN.
-        resolution: weight :math:`\gamma` of modularity's degree term; 1 = the paper.
         collapse: weight of DMoN's collapse term.
 
     Other estimators have the same further parameters, which ``help(SRNC)`` explains.
@@ -824,7 +788,6 @@ class SRNC(Estimator):
         unknown_share: float = 0.5,
         cluster_init: Literal["auto", "modularity", "source"] = "auto",
         cluster_lr: float = 0.01,
-        resolution: float = 1.0,
         collapse: float = 1.0,
         smoothing: int = 0,
         correction: Correction = "none",
@@ -876,9 +839,9 @@ class SRNCPlus(Estimator):
             nodes of the same class.
         correction: as in every method. ``auto`` is ``mean`` with power 0.75 in close-set shift,
             else ``labels`` with power 0.5. Allowed: auto, none, mean, em, bbse, labels.
-        source_first: whether to find the unknown class on the source of two graphs first. Its nodes
-            then teach the class, see :mod:`graphgym_srnc.train.source_first`. It needs held-out
-            source nodes of unknown classes, and has no effect without them.
+        source_first: whether to find the unknown class on the source of two graphs first, see
+            :mod:`graphgym_srnc.train.source_first`. It needs held-out source nodes of unknown
+            classes, and has no effect without them.
 
     Other estimators have the same further parameters, which ``help(SRNCPlus)`` explains.
     """
@@ -937,8 +900,6 @@ class StruRW(Estimator):
         *,
         strength: float = 0.8,
         score: Score = "max_softmax",
-        temperature: float = 0.0,
-        perturbation: float = 0.0014,
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -1018,8 +979,8 @@ class UDAGCN(Estimator):
     r"""Combine the graph and its PPMI graph by attention, with an adversary and an entropy loss.
 
     Args:
-        strength: factor :math:`\lambda` of the reversed gradient, after the first twentieth of the
-            training.
+        strength: maximum :math:`\lambda`; before it is reached, :math:`\lambda` is the share of
+            training that is done.
         entropy_weight: weight :math:`w_e` at the end.
 
     Other estimators have the same further parameters, which ``help(UDAGCN)`` explains.
@@ -1031,8 +992,6 @@ class UDAGCN(Estimator):
         strength: float = 0.05,
         entropy_weight: float = 0.01,
         score: Score = "max_softmax",
-        temperature: float = 0.0,
-        perturbation: float = 0.0014,
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,

@@ -33,11 +33,7 @@ from graphgym_srnc.train import trainer
 
 SMALL = {"labels_per_class": 5, "num_val": 20, "num_test": 30, "num_nodes": 90}
 SMALL |= {"num_classes": 3, "num_features": 12, "num_unseen": 1, "scale": 0.002}
-"""What makes a task small: each shift has those of these options that it knows, or its default
-where that is smaller still."""
-
 FILES = {"path": "given.npz", "source": "a.npz", "target": "b.npz"}
-"""Values of options that name graphs in files."""
 
 VARIANTS = {
     "synthetic": {"open": {"mode": "open_set"}, "close": {"mode": "close_set"}},
@@ -45,7 +41,6 @@ VARIANTS = {
     "ocnnc": {"open": {"source": "citation-v1", "target": "dblp-v4"}},
     "temporal": {"close": {"name": "arxiv_like"}},
 }
-"""Options of the toy tasks of a shift, where small options alone are not all there is to try."""
 
 TOYS = {
     f"{shift}-{variant}": (shift, changes)
@@ -55,16 +50,13 @@ TOYS = {
 """Each toy task: its shift, and the options that it has beside the small ones."""
 
 TINY = {"steps": 2, "pretrain_steps": 2, "cluster_steps": 1, "num_clusters": 40}
-"""Options that make a method quick, where it has them, beside those of ``make``."""
-
-
 CASES = [
     *zip(methods.names(), itertools.cycle(reversed(TOYS)), itertools.cycle(backbones.BACKBONES))
 ]
 
 
 def small_options(shift: str) -> dict:
-    """Options of a shift that make its task small and read the files of the fixture."""
+    """Options of a shift that make its task small, or its default where that is smaller still."""
     defaults = {option.key: option.default for option in options(shifts.find(shift))}
     small = {key: min(value, defaults[key]) for key, value in SMALL.items() if key in defaults}
     return small | {key: file for key, file in FILES.items() if key in defaults}
@@ -130,7 +122,9 @@ def test_contract(toys, started, name, toy, kind):
     assert all(part.source is part.target is blind.source for part in parts)
     assert record.fingerprint == task.fingerprint() and torch.equal(blind.train, task.train)
     assert (blind.num_known, blind.open_set) == (task.num_known, task.open_set)
-    check_record(record, method)
+    assert len(record.history) == min(2, method.episodes) + 1 > 1
+    for episode in record.history:
+        assert episode.losses and all(map(math.isfinite, episode.losses.values()))
 
     scores = method.predict(task.target)
     assert torch.equal(scores, kept[record.best][1])
@@ -161,13 +155,6 @@ def check_blind(blind: ShiftTask, full: ShiftTask) -> None:
             allowed[full.train] = full.source.y[full.train]
         assert torch.equal(graph.y, allowed), role
         assert set(graph.keys()) == {"x", "edge_index", "y", "num_nodes"}, role
-
-
-def check_record(record: trainer.RunRecord, method: Method) -> None:
-    """Every episode is there and has finite losses."""
-    assert len(record.history) == min(2, method.episodes) + 1 > 1
-    for episode in record.history:
-        assert episode.losses and all(map(math.isfinite, episode.losses.values()))
 
 
 def check_prediction(method: Method, task: ShiftTask, graph: Data) -> None:

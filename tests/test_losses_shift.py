@@ -131,12 +131,8 @@ def test_reversed_gradient(weight=0.3):
     assert torch.allclose(h.grad, -weight * plain[0]) and torch.equal(head.grad, plain[1])
 
 
-def test_ganin_schedule():
-    assert ganin_schedule(0) == 0 and ganin_schedule(1) == pytest.approx(0.99990920)
-    assert ganin_schedule(0.2) == pytest.approx(np.tanh(1))
-
-
 def test_domain_loss_is_sklearns():
+    assert ganin_schedule(0) == 0 and ganin_schedule(0.2) == pytest.approx(np.tanh(1))
     source, target = normal(7), 2 * normal(11, seed=1)
     p, q = special.expit(source.numpy()), special.expit(target.numpy())
     expected = log_loss(np.ones(7), p, labels=[0, 1]) + log_loss(np.zeros(11), q, labels=[0, 1])
@@ -164,12 +160,7 @@ def test_kmm_is_scipys_minimum(b_min, classes, monkeypatch):
     kernel, f = quadratic(z_source.numpy(), z_target.numpy())
     members = [(label == c).numpy() for c in label.unique()]
     totals = [
-        {
-            "type": "eq",
-            "fun": lambda b, mine=mine: b[mine].sum() - mine.sum(),
-            "jac": lambda b, mine=mine: mine * 1.0,
-        }
-        for mine in members
+        {"type": "eq", "fun": lambda b, mine=mine: b[mine].sum() - mine.sum()} for mine in members
     ]
     scipys = optimize.minimize(
         lambda b: b @ kernel @ b / 2 + f @ b,
@@ -180,9 +171,7 @@ def test_kmm_is_scipys_minimum(b_min, classes, monkeypatch):
         options={"ftol": 1e-13, "maxiter": 1000},
         constraints=totals,
     )
-    value = ours @ kernel @ ours / 2 + f @ ours
-    assert value <= scipys.fun + 1e-6 * abs(scipys.fun)
-    assert value == pytest.approx(scipys.fun, rel=1e-6)
+    assert ours @ kernel @ ours / 2 + f @ ours == pytest.approx(scipys.fun, rel=1e-6)
     assert ours == pytest.approx(scipys.x, abs=2e-2)
     assert ours.min() >= b_min
     for mine in members:
@@ -196,11 +185,8 @@ def test_kmm_in_blocks_is_the_same(monkeypatch):
     assert torch.allclose(kmm_weights(X, z_target, label), whole, atol=1e-9)
     order = torch.randperm(30, generator=torch.Generator().manual_seed(0))
     assert torch.allclose(kmm_weights(X[order], z_target, label[order]), whole[order], atol=1e-3)
-
-
-def test_kmm_of_features_all_alike_is_uniform():
-    b = kmm_weights(torch.full((40, 3), 0.1), normal(30, 3).float(), torch.arange(40) % 2)
-    assert torch.allclose(b, torch.ones(40), atol=1e-3)
+    alike = kmm_weights(torch.full((30, 4), 0.1), z_target.float(), label)
+    assert torch.allclose(alike, torch.ones(30), atol=1e-3)
 
 
 def test_scores_of_logits():
@@ -209,9 +195,8 @@ def test_scores_of_logits():
     assert openness.max_softmax(logits).numpy() == pytest.approx(p.max(1))
     assert openness.max_logit(logits).numpy() == pytest.approx(logits.numpy().max(1))
     assert openness.neg_entropy(logits).numpy() == pytest.approx(-stats.entropy(p, axis=1))
-    for t in (1.0, 0.5, 10.0):
-        wanted = t * special.logsumexp(logits.numpy() / t, axis=1)
-        assert openness.energy(logits, t).numpy() == pytest.approx(wanted)
+    wanted = special.logsumexp(logits.numpy(), axis=1)
+    assert openness.energy(logits).numpy() == pytest.approx(wanted)
     assert float(openness.neg_entropy(torch.tensor([[0.0, -torch.inf]]))) == 0
 
 
@@ -223,24 +208,13 @@ def random_graph(nodes: int, seed: int = 0) -> np.ndarray:
     return a
 
 
-def test_propagate_is_dense():
-    a, score = random_graph(12), normal(12)
-    degree, expected = a.sum(1), score.numpy()
-    mean = a / np.maximum(degree, 1)[:, None]
-    for _ in range(2):
-        expected = np.where(degree > 0, (expected + mean @ expected) / 2, expected)
-    for adjacency in (torch.from_numpy(mean), torch.from_numpy(mean).to_sparse()):
-        found = openness.propagate(score, adjacency).numpy()
-        assert found == pytest.approx(expected) and found[3] == pytest.approx(float(score[3]))
-
-
-def test_logit_spread_is_numpys(bounded=0.7):
+def test_logit_spread_is_numpys(bounded=0.999):
     logits = (2 * normal(30, 4) - 0.5).requires_grad_()
     f = logits.detach().numpy()
     length, total = np.sqrt((f**2).sum(1)), f.sum(1)
     spreads = length.var() / length.mean(), total.var() / abs(total.mean())
     expected = bounded * spreads[0] + (1 - bounded) * spreads[1]
-    spread = openness.logit_spread(logits, bounded)
+    spread = openness.logit_spread(logits)
     assert spread.item() == pytest.approx(expected)
     # The means have no gradient.
     (gradient,) = torch.autograd.grad(spread, logits)

@@ -84,19 +84,6 @@ def test_openwgl_uncertainty_is_brute_force(rng):
     assert float(openwgl.uncertainty_loss(torch.randn(50, 2))) == 0
 
 
-def test_openwgl_averages_over_shared_draws():
-    task = toy()
-    method = started("openwgl", task)
-    p = method.predict(task.target).exp().numpy()
-    assert np.allclose(p.sum(1), 1, atol=1e-5)
-    out = method.classifier(method.on_target).detach().double().numpy()
-    weight, bias = (p.detach().double().numpy() for p in method.head.parameters())
-    mean, sigma = out[:, :16], np.exp(out[:, 16:] + openwgl.START)
-    noise = torch.randn(100, 16, generator=torch.Generator().manual_seed(0)).numpy()
-    wanted = np.mean([softmax((mean + eps * sigma) @ weight.T + bias, 1) for eps in noise], 0)
-    assert np.allclose(p, wanted, atol=1e-5)
-
-
 # ---- G2Pxy ----
 
 
@@ -110,18 +97,3 @@ def test_g2pxy_losses_are_brute_force(rng):
     assert float(found) == pytest.approx(np.mean(masked))
     expected = -np.log(softmax(logits, 1)[:, 3]).mean()
     assert float(g2pxy.unknown_cross_entropy(torch.tensor(logits))) == pytest.approx(expected)
-
-
-def test_g2pxy_centres_and_boundary_are_brute_force(rng):
-    label = np.concatenate([[0, 1, 2], rng.randint(3, size=40)])
-    z, confidence = rng.randn(43, 5), rng.rand(43)
-    centres = g2pxy.class_centres(torch.tensor(z), torch.tensor(label), 3)
-    assert np.allclose(centres, [z[label == c].mean(0) for c in range(3)])
-    expected = set()
-    for c in range(3):
-        mine = np.flatnonzero(label == c)
-        # One rounding, as the method's: single precision, upwards.
-        count = math.ceil(np.float32(len(mine)) * np.float32(0.3))
-        expected |= set(mine[confidence[mine].argsort()][:count].tolist())
-    found = g2pxy.boundary_nodes(torch.tensor(confidence), torch.tensor(label), 0.3)
-    assert set(found.tolist()) == expected

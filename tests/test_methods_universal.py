@@ -14,7 +14,7 @@ from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.openness import half_unknown
 from graphgym_srnc.methods.shared.training import adam
-from graphgym_srnc.methods.uaga import UAGA, k_means
+from graphgym_srnc.methods.uaga import UAGA
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import trainer
 
@@ -45,14 +45,6 @@ def test_half_unknown_is_its_formula():
     even = torch.tensor([[0.0, 0.0, np.log(2)]])
     assert float(half_unknown(even)) == pytest.approx(np.log(2))
     assert torch.isfinite(half_unknown(torch.tensor([[90.0, 0.0, -90.0], [-90.0, 0.0, 90.0]])))
-
-
-def test_k_means_is_scikit_learns():
-    rng = np.random.RandomState(0)
-    points, centres = rng.randn(80, 5), rng.randn(4, 5)
-    wanted = KMeans(4, init=centres, n_init=1, tol=0).fit(points).labels_
-    found = k_means(torch.from_numpy(points), torch.from_numpy(centres))
-    assert found.tolist() == wanted.tolist()
 
 
 def test_pseudo_labels_are_as_documented():

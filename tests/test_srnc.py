@@ -6,7 +6,6 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from scipy.stats import entropy
 from sklearn.metrics import normalized_mutual_info_score
 from test_methods import EASY, MODES, make, started, toy
 
@@ -49,55 +48,27 @@ def test_cluster_gnn_finds_planted_blocks():
     figures = cluster.figures(log_q)
     assert figures == {"modularity": pytest.approx(wanted, abs=1e-5), "used_clusters": 4}
     # The alignment names the blocks of the three known classes.
-    mean = cluster.align(log_q[task.train], torch.eye(3)[task.source.y[task.train]])
-    assert sorted(cluster.mapping.tolist()) == [0, 1, 2, 3] and mean >= 0
+    cluster.align(log_q[task.train], torch.eye(3)[task.source.y[task.train]])
     known = task.target.y < 3
     right = cluster.log_class_posterior(log_q).argmax(1) == task.target.y
     assert float(right[known].float().mean()) > 0.6
 
 
-def test_source_regularizer_pulls_clusters_to_classes(monkeypatch):
-    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 30)
-    task, right = toy("close_set", homophily=0.55, signal=0.5), {}
-    options = {"cluster_init": "modularity", "source_batch": 0, "cluster_steps": 60}
-    for regularized in (True, False):
-        method = started("srnc", task, source_regularizer=regularized, hidden=32, **options)
-        method.episode()
-        decided = method.cluster_posterior(method.clusters.source)[task.train].argmax(1)
-        right[regularized] = float((decided == task.source.y[task.train]).float().mean())
-    assert right[True] > right[False] + 0.2
-
-
 # ---- SRNC ----
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"pseudo_labels": "classifier"},
-        {"cluster_init": "modularity", "alpha": 1.0, "smoothing": 2},
-        {"cluster_init": "source", "source_regularizer": False, "correction": "em"},
-        {"source_batch": 0, "correction": "bbse", "collapse": 0.0},
-        {"pretrain_steps": 1, "cluster_steps": 0},
-    ],
-    ids=str,
-)
-def test_every_option_runs(options):
-    record = trainer.fit(method := make("srnc", **options), toy(), selection="last")
-    assert torch.isfinite(method.predict(toy().target)).all() and len(record.history) == 3
-    assert all(episode.losses["bound"] <= 1e-6 for episode in record.history[1:])
 
 
 def test_terms_follow_the_options():
     def terms(**options):
-        record = trainer.fit(make("srnc", **options), toy(), max_episodes=1)
+        record = trainer.fit(method := make("srnc", **options), toy(), max_episodes=1)
+        assert torch.isfinite(method.predict(toy().target)).all()
         return record.history[1].losses.keys()
 
     faithful = terms()
     assert {"classifier_source", "classifier_target", "alignment_cost", "bound"} <= faithful
     assert {"cluster_target", "cluster_source"} <= faithful
-    assert terms(alpha=1.0) - faithful == {"classifier_unlabelled"}
-    assert faithful - terms(source_regularizer=False) == {"cluster_source"}
+    literal = terms(cluster_init="modularity", alpha=1.0, collapse=0.0)
+    assert literal - faithful == {"classifier_unlabelled"}
+    assert faithful - terms(cluster_init="source", source_regularizer=False) == {"cluster_source"}
     assert {"cluster_target", "alignment_cost"}.isdisjoint(terms(pseudo_labels="classifier"))
 
 
@@ -118,7 +89,7 @@ def test_source_posteriors(mode):
     label = task.source.y[task.train]
     nodes, p = started("srnc", task).source_posterior()
     assert torch.equal(nodes, task.train) and torch.equal(p, torch.eye(task.num_known)[label])
-    # Of a semi-supervised source the classifier says what the labels do not.
+    # The classifier completes the labels of a semi-supervised source.
     method = started("srnc", task, alpha=0.5)
     nodes, p = method.source_posterior()
     labelled = torch.isin(nodes, task.train)
@@ -126,15 +97,6 @@ def test_source_posteriors(mode):
     assert torch.equal(p[task.train], torch.eye(task.num_outputs)[label])
     assert torch.equal(p[~labelled], method.class_posterior(task.source)[~labelled])
     assert started("srnc", task, source_regularizer=False).source_posterior()[0].numel() == 0
-
-
-def test_bound_is_of_the_labelled_source():
-    task, method = toy(), started("srnc", toy(), steps=10)
-    figures = method.episode()
-    q = method.cluster_posterior(method.clusters.source)[task.train].double().numpy()
-    p = method.class_posterior(task.source)[task.train].double().numpy()
-    wanted = -np.mean([entropy(a, b) for a, b in zip(q, p)])
-    assert figures["bound"] == pytest.approx(wanted, rel=1e-3)
 
 
 def test_validation_does_not_move_the_cut():

@@ -10,34 +10,24 @@ from torch.nn import functional as F
 
 
 def reverse_gradient(h: Tensor, weight: float | Tensor) -> Tensor:
-    r"""Identity function whose gradient is reversed, for adversarial training of the encoder.
+    r"""Identity function with a reversed gradient into the encoder (Ganin et al., JMLR 2016).
 
     .. math:: R(h) = h, \quad \frac{\partial R}{\partial h} = -\lambda I
 
-    The ``weight`` :math:`\lambda` scales only the gradient of the encoder, not that of the domain
-    classifier (Ganin et al., JMLR 2016).
+    The ``weight`` :math:`\lambda` does not scale the gradient of the domain classifier.
     """
-    return _Reverse.apply(h, weight)
-
-
-class _Reverse(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, h: Tensor, weight: float | Tensor) -> Tensor:
-        ctx.weight = weight
-        return h.view_as(h)
-
-    @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
-        return -ctx.weight * gradient, None
+    reversed_ = h.view_as(h)
+    if reversed_.requires_grad:
+        reversed_.register_hook(lambda gradient: -weight * gradient)
+    return reversed_
 
 
 def ganin_schedule(progress: float) -> float:
-    r"""Weight of the reversed gradient, which increases from 0 to nearly 1 during training.
+    r"""Weight of the reversed gradient at the share :math:`p` of training (Ganin et al., 2016).
 
     .. math:: \lambda_p = \frac{2}{1 + e^{-10 p}} - 1
 
-    The weight is small at first because the gradient of an untrained domain classifier is noise.
-    :math:`p` is the share of training that is done (Ganin et al., JMLR 2016).
+    It is small at first because the gradient of an untrained domain classifier is noise.
     """
     return 2 / (1 + math.exp(-10 * progress)) - 1
 

@@ -15,20 +15,15 @@ FLOOR = 1e-12  # added before a square root, whose gradient is infinite at 0
 def cmd(x: Tensor, y: Tensor, order: int = 5) -> Tensor:
     r"""Central moment discrepancy of two samples, with moments up to ``order`` :math:`K`.
 
-    .. math:: \lVert \mathbb E X - \mathbb E Y \rVert_2
-        + \sum_{k=2}^{K} \lVert c_k(X) - c_k(Y) \rVert_2,
-        \quad c_k(X) = \mathbb E (X - \mathbb E X)^k
+    .. math:: \lVert \mathbb E X - \mathbb E Y \rVert_2 + \sum_{k=2}^{K}
+        \lVert c_k(X) - c_k(Y) \rVert_2, \quad c_k(X) = \mathbb E (X - \mathbb E X)^k
 
-    CMD is a metric only on a bounded interval. The powers of the interval's width by which the
-    paper divides are 1, as in the code of Zellinger et al. and of SRGNN.
-
-    References:
-        Zellinger et al. (ICLR 2017), Definition 2; Zhu et al. (NeurIPS 2021) on graphs.
+    CMD is a metric only on a bounded interval, whose width counts as 1, as in the code of
+    Zellinger et al. (ICLR 2017, Definition 2) and of SRGNN (Zhu et al., NeurIPS 2021).
     """
     mean_x, mean_y = x.mean(0), y.mean(0)
-    centred_x, centred_y = x - mean_x, y - mean_y
     total = _norm(mean_x - mean_y)
-    power_x, power_y = centred_x, centred_y
+    power_x, power_y = centred_x, centred_y = x - mean_x, y - mean_y
     for _ in range(2, order + 1):
         power_x, power_y = power_x * centred_x, power_y * centred_y
         total = total + _norm(power_x.mean(0) - power_y.mean(0))
@@ -36,15 +31,12 @@ def cmd(x: Tensor, y: Tensor, order: int = 5) -> Tensor:
 
 
 def coral(x: Tensor, y: Tensor) -> Tensor:
-    r"""DeepCORAL loss: squared distance of the two covariance matrices.
+    r"""Squared distance of covariances, DeepCORAL (Sun and Saenko, ECCV Workshops 2016).
 
     .. math:: \frac{1}{4 d^2} \lVert C_S - C_T \rVert_F^2, \quad
         C_S = \frac{1}{n - 1} \sum_i (x_i - \bar x)(x_i - \bar x)^\top
-
-    References:
-        Sun and Saenko (ECCV Workshops 2016).
     """
-    return (_covariance(x) - _covariance(y)).square().sum() / (4 * x.size(1) ** 2)
+    return (x.T.cov() - y.T.cov()).square().sum() / (4 * x.size(1) ** 2)
 
 
 def mmd(x: Tensor, y: Tensor, widest: float = 4.0) -> Tensor:
@@ -54,17 +46,10 @@ def mmd(x: Tensor, y: Tensor, widest: float = 4.0) -> Tensor:
         k(a, b) = \frac{1}{U} \sum_{u=0}^{U-1} e^{-\lVert a - b \rVert^2 / 2 \sigma_u^2}, \quad
         \sigma_u^2 = 2^{-u} \, \text{widest} \cdot \overline{\lVert a - b \rVert^2}
 
-    The bandwidth is the mean over all pairs of the joint sample and has no gradient. Time is
-    :math:`O((n + m)^2 d)` and memory :math:`O((n + m)^2)` per kernel, so sample about 2,000 nodes.
-
-    Args:
-        x, y: the samples.
-        widest: factor of the mean squared distance in the widest kernel.
-
-    References:
-        Gretton et al. (JMLR 2012); Long et al. (ICML 2015) for several kernels.
+    The bandwidth is the mean over all pairs of the joint sample and has no gradient. Memory is
+    :math:`O((n + m)^2)` (Gretton et al., JMLR 2012; Long et al., ICML 2015).
     """
-    # Centring leaves distances unchanged and keeps the expansion below precise.
+    # Centring leaves distances unchanged and keeps their expansion precise.
     centre = torch.cat([x, y]).detach().mean(0)
     x, y = x - centre, y - centre
     # The mean squared distance of all pairs is twice the mean squared distance to the centre.
@@ -82,16 +67,8 @@ def characteristic_discrepancy(
         + 2 (1 - \alpha) (|\phi_x| |\phi_y| - \text{Re}\, \phi_x \overline{\phi_y})}, \quad
         \phi_x(t_k) = \frac{1}{n} \sum_i e^{\mathrm i t_k^\top x_i}
 
-    The first term compares amplitudes, the second phases. Time and memory are
-    :math:`O((n + m) K)`.
-
-    Args:
-        x, y: the samples.
-        frequencies: :math:`t_k`, ``[K, d]``.
-        amplitude: :math:`\alpha`.
-
-    References:
-        Ansari et al. (CVPR 2020); Xia et al. (ICLR 2026, ADAlign) for the two weights.
+    The first term, of weight ``amplitude``, compares amplitudes, the second phases, at frequencies
+    :math:`t_k` ``[K, d]`` (Ansari et al., CVPR 2020; ADAlign, ICLR 2026, for the two weights).
     """
     angles = (sample @ frequencies.T for sample in (x, y))
     (a, b), (c, d) = ((torch.cos(angle).mean(0), torch.sin(angle).mean(0)) for angle in angles)
@@ -104,12 +81,6 @@ def characteristic_discrepancy(
 
 def _norm(difference: Tensor) -> Tensor:
     return (difference.square().sum() + FLOOR).sqrt()
-
-
-def _covariance(x: Tensor) -> Tensor:
-    # Centring first avoids cancellation in float32.
-    centred = x - x.mean(0)
-    return centred.T @ centred / (x.size(0) - 1)
 
 
 def _mean_kernel(a: Tensor, b: Tensor, rate: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ _MAX_STEPS, _TOLERANCE = 2000, 1e-7  # the solver stops at this relative change 
 
 @torch.no_grad()
 def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float = 0.2) -> Tensor:
-    r"""Importance weights of labelled source nodes by kernel mean matching.
+    r"""Importance weights :math:`\beta` ``[M]`` of source nodes by kernel mean matching, mean 1.
 
     .. math:: \min_\beta \tfrac12 \beta^\top K \beta + f^\top \beta \quad \text{s.t.} \quad
         \beta_i \ge b_\text{min}, \quad \sum_{i \in c} \beta_i = |c|
@@ -22,16 +22,13 @@ def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float 
     .. math:: K_{ij} = k(z_i, z_j), \quad f_i = -\frac{M}{M'} \sum_j k(z_i, z'_j), \quad
         k(a, b) = \frac{1}{3} \sum_{\gamma \in \{1, 0.1, 0.001\}} e^{-\gamma \lVert a - b \rVert^2}
 
-    The solver is accelerated projected gradient descent with restarts. :math:`K` is stored once, in
-    float32 (:math:`4 M^2` bytes) unless the samples are small.
+    The solver is accelerated projected gradient descent with restarts. It stores :math:`K` once,
+    in float32 unless the samples are small.
 
     Args:
         z_source, z_target: features of the labelled nodes ``[M, d]`` and of the target ``[M', d]``.
         label: classes, ``[M]``; any integers.
         b_min: smallest weight, at least 0 and below 1.
-
-    Returns:
-        :math:`\beta`, ``[M]``, with mean 1 and the dtype of ``z_source``.
 
     References:
         Huang et al. (NeurIPS 2006). Kernel, bound and class totals: Zhu et al. (NeurIPS 2021).
@@ -129,10 +126,7 @@ def project(v: Tensor, classes: Tensor, low: float) -> Tensor:
     Args:
         v: any point, ``[M]``, in float64.
         classes: class of each entry, ``[M]``, in ``0 .. N - 1``; no class is empty.
-        low: the bound.
-
-    References:
-        Held et al. (Math. Programming 1974) for the simplex.
+        low: the bound (Held et al., Math. Programming 1974, for the simplex).
     """
     sizes = classes.bincount()
     order = v.argsort(descending=True)

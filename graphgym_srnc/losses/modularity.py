@@ -15,21 +15,15 @@ def modularity_loss(q: Tensor, adjacency: Any, degree: Tensor, resolution: float
     .. math:: -\frac{1}{2m} \left( \sum_{ik} Q_{ik} (AQ)_{ik}
         - \gamma \frac{\lVert Q^\top d \rVert^2}{2m} \right), \quad 2m = \sum_i d_i
 
-    Eq. 6 omits the factor :math:`1/2m` of the degree term. This function uses Newman's definition
-    (Eq. 5), with :math:`\gamma = 1`. Time is :math:`O(EC + VC)` and memory :math:`O(VC)`.
+    Eq. 6 omits the factor :math:`1/2m` of the degree term; this is Newman's definition (Eq. 5,
+    PNAS 2006) in the soft form of DMoN (Tsitsulin et al., JMLR 2023). Time is :math:`O(EC + VC)`
+    and memory :math:`O(VC)`.
 
     Args:
         q: cluster posteriors :math:`Q`, ``[V, C]``; rows sum to one.
-        adjacency: symmetric :math:`A` ``[V, V]`` without self-loops, which supports ``@`` with
-            ``[V, C]``.
+        adjacency: symmetric :math:`A` ``[V, V]`` without self-loops, which supports ``@``.
         degree: :math:`d`, ``[V]``.
         resolution: :math:`\gamma`; larger values favour more and smaller clusters.
-
-    Returns:
-        The loss, between -1 and :math:`\gamma`; 0 for a graph without edges.
-
-    References:
-        Newman (PNAS 2006); Tsitsulin et al. (JMLR 2023) for the soft form.
     """
     return _Modularity.apply(q, adjacency, degree, resolution)
 
@@ -42,16 +36,13 @@ def sampled_modularity_loss(first: Tensor, second: Tensor, resolution: float = 1
         \quad u_e = \tfrac12 (q_{i_e} + q_{j_e})
 
     An end of a sampled edge is node i with probability :math:`d_i / 2m`, so
-    :math:`\mathbb E u_e = Q^\top d / 2m`. The estimate uses products of different edges, because
-    the square of a mean is biased by its variance. The gradient is unbiased too.
+    :math:`\mathbb E u_e = Q^\top d / 2m`. Products of different edges make the estimate and its
+    gradient unbiased (U-statistic, Hoeffding, Ann. Math. Stat. 1948).
 
     Args:
         first, second: posteriors of the two ends of each edge, ``[B, C]``; :math:`B \ge 2`, or 0
             for a graph without edges.
         resolution: :math:`\gamma`.
-
-    References:
-        Hoeffding (Ann. Math. Stat. 1948), U-statistic.
     """
     if not len(first):
         return first.sum()
@@ -90,21 +81,15 @@ def assortativity(p: Tensor, adjacency: Any, degree: Tensor, reliability: float 
         \sum_i \frac{d_i}{2m} \lVert P_i \rVert^2 - \lVert \mu \rVert^2 \right)}, \quad
         \mu = \frac{P^\top d}{2m}
 
-    It is 1 if all edges join nodes of the same class, 0 if edges are independent of classes, and
-    negative if they prefer different classes. The classifier must not use the edges.
+    It is 1 if all edges join nodes of the same class, 0 if edges are independent of classes or the
+    posterior is constant, else negative (Newman, Phys. Rev. E 2003; Spearman, Am. J. Psychol.
+    1904, for the division by :math:`\rho^2`). The classifier must not use the edges.
 
     Args:
         p: posteriors :math:`P`, ``[V, N]``; rows sum to one.
         adjacency, degree: the graph, as in :func:`modularity_loss`.
-        reliability: :math:`\rho`, correlation of the posterior with the true class, see
-            :func:`graphgym_srnc.losses.prior.posterior_correlation`.
-
-    Returns:
-        The estimate; 0 if the posterior is the same for all nodes.
-
-    References:
-        Newman (Phys. Rev. E 2003) for assortativity; Spearman (Am. J. Psychol. 1904) for the
-        correction for attenuation.
+        reliability: :math:`\rho`, the
+            :func:`~graphgym_srnc.losses.prior.posterior_correlation`.
     """
     weight = degree / degree.sum().clamp(min=1)
     spread = weight @ p.square().sum(1) - (weight @ p).square().sum()
@@ -115,22 +100,18 @@ def assortativity(p: Tensor, adjacency: Any, degree: Tensor, reliability: float 
 def label_assortativity(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: Tensor) -> float:
     """Assortativity of the edges between labelled nodes; 0 if there are fewer than two.
 
-    Args:
-        edge_index: edges, ``[2, E]``.
-        degree: node degrees, ``[V]``.
-        nodes, label: labelled nodes and their classes, both ``[n]``.
+    The arguments are those of :func:`newman_resolution`.
     """
     inside, expected, count = _inside(edge_index, degree, nodes, label)
     return (inside - expected) / (1 - expected) if count >= 2 and expected < 1 else 0.0
 
 
 def collapse_loss(q: Tensor) -> Tensor:
-    r"""Collapse regulariser of DMoN.
+    r"""Collapse regulariser of DMoN on cluster posteriors ``[V, C]`` (Tsitsulin et al., JMLR 2023).
 
     .. math:: \frac{\sqrt C}{V} \lVert \sum_i q_i \rVert_2 - 1
 
-    It is 0 if all clusters have the same size, and :math:`\sqrt C - 1` if one cluster holds all
-    nodes. ``q`` are cluster posteriors, ``[V, C]`` (Tsitsulin et al., JMLR 2023).
+    It is 0 for clusters of the same size, and :math:`\sqrt C - 1` if one cluster holds all nodes.
     """
     return q.size(1) ** 0.5 / q.size(0) * q.sum(0).norm() - 1
 
@@ -142,7 +123,7 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: 
         w_\text{in} = h / e, \quad w_\text{out} = (1 - h) / (1 - e)
 
     :math:`h` is the share of same-class edges among labelled nodes, and :math:`e` the share
-    expected at random, given the degrees.
+    expected at random, given the degrees (Newman, Phys. Rev. E 94, 052315, 2016).
 
     Args:
         edge_index, degree: edges ``[2, E]`` and node degrees ``[V]``.
@@ -150,9 +131,6 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: 
 
     Returns:
         :math:`\gamma`, or 1 if labelled nodes share fewer than two edges or show no homophily.
-
-    References:
-        Newman, Phys. Rev. E 94, 052315 (2016).
     """
     inside, expected, count = _inside(edge_index, degree, nodes, label)
     if count < 2 or not expected < inside < 1:
@@ -164,7 +142,7 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: 
 def _inside(
     edge_index: Tensor, degree: Tensor, nodes: Tensor, label: Tensor
 ) -> tuple[float, float, int]:
-    """Share of same-class edges between labelled nodes, the expected share, and their number."""
+    """Share of same-class edges between labelled nodes, the expected one, and number of edges."""
     classes = label.new_full((degree.numel(),), -1)
     classes[nodes] = label
     ends = classes[edge_index[:, edge_index[0] != edge_index[1]]]

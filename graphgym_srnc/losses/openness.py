@@ -5,7 +5,6 @@ Logits are ``[n, N]``. Scores are ``[n]`` and larger for nodes of known classes.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -30,19 +29,17 @@ def neg_entropy(logits: Tensor) -> Tensor:
     return (log_p.exp() * log_p).nan_to_num(nan=0.0).sum(1)
 
 
-def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
-    r"""Negative free energy, :math:`T \log \sum_c e^{f_c/T}` (Liu et al., NeurIPS 2020)."""
-    return temperature * (logits / temperature).logsumexp(1)
+def energy(logits: Tensor) -> Tensor:
+    r"""Negative free energy, :math:`\log \sum_c e^{f_c}` (Liu et al., NeurIPS 2020)."""
+    return logits.logsumexp(1)
 
 
 def propagate(score: Tensor, mean_adjacency: Any) -> Tensor:
-    r"""Scores ``[V]`` after two steps of smoothing over the graph.
+    r"""Scores ``[V]`` after two steps of smoothing over the graph (GNNSafe, Wu et al., ICLR 2023).
 
     .. math:: e \leftarrow \tfrac12 e + \tfrac12 D^{-1} A e
 
-    If a row of :math:`D^{-1} A` ``[V, V]``, which has no self-loops, sums to less than one, the
-    node itself receives the rest, so a node without neighbours keeps its score (GNNSafe, Wu et
-    al., ICLR 2023).
+    A node without neighbours keeps its score.
     """
     score = score[:, None]
     missing = 1 - mean_adjacency @ torch.ones_like(score)
@@ -51,38 +48,28 @@ def propagate(score: Tensor, mean_adjacency: Any) -> Tensor:
     return score[:, 0]
 
 
-def logit_spread(logits: Tensor, bounded: float = 0.999) -> Tensor:
-    r"""Relative variance of the norms and sums of logits, the regulariser of NODESafe.
+def logit_spread(logits: Tensor) -> Tensor:
+    r"""Relative variance of the norms and sums of logits (NODESafe, Yang et al., ICML 2025).
 
-    .. math:: \lambda \frac{\text{Var} \lVert f \rVert}{\text{E} \lVert f \rVert} + (1 - \lambda)
+    .. math:: 0.999 \frac{\text{Var} \lVert f \rVert}{\text{E} \lVert f \rVert} + 0.001
         \frac{\text{Var} \sum_c f_c}{|\text{E} \sum_c f_c|}
 
-    Variances are population variances. The denominators have no gradient. ``bounded`` is
-    :math:`\lambda` (Yang et al., ICML 2025).
+    Variances are population variances. The denominators have no gradient.
     """
     spread = []
     for value in (logits.norm(dim=1), logits.sum(1)):
         mean = value.detach().mean().abs().clamp(min=1e-6)
         spread.append(value.var(correction=0) / mean)
-    return bounded * spread[0] + (1 - bounded) * spread[1]
+    return 0.999 * spread[0] + (1 - 0.999) * spread[1]
 
 
 def anchors(confidence: Tensor, adjacency: Any, train: Tensor) -> Tensor:
-    r"""Half of the training nodes, which GRASP connects with additional edges, as sorted ids.
+    r"""The half of the ``train`` nodes ``[n]`` that GRASP joins (Ma et al., NeurIPS 2024), sorted.
 
-    They maximise the ratio
+    .. math:: \max |N(i) \cap S_\text{known}| \,/\, (|N(i) \cap S_\text{unknown}| + 1)
 
-    .. math:: \frac{|N(i) \cap S_\text{known}|}{|N(i) \cap S_\text{unknown}| + 1}
-
-    where the sets :math:`S` are the most and the least confident 5 % of the other nodes.
-
-    Args:
-        confidence: scores ``[V]``, larger for known classes.
-        adjacency: :math:`A` ``[V, V]``, which supports ``@`` with ``[V, 2]``.
-        train: ids of the training nodes, ``[n]``.
-
-    References:
-        Ma et al. (NeurIPS 2024), GRASP.
+    The sets :math:`S` are the 5 % of the other nodes with the largest and the smallest
+    ``confidence`` ``[V]``.
     """
     other = torch.ones_like(confidence, dtype=torch.bool).index_fill(0, train, False)
     values = confidence[other].cpu().numpy()
@@ -94,20 +81,12 @@ def anchors(confidence: Tensor, adjacency: Any, train: Tensor) -> Tensor:
 
 
 def propagate_with_anchors(score: Tensor, adjacency: Any, anchor: Tensor) -> Tensor:
-    r"""Scores after eight averages over a graph where all anchors are connected to each other.
+    r"""Scores after eight averages over a graph whose anchors are all linked (GRASP).
 
     .. math:: e_i \leftarrow \frac{\sum_{j \in N(i)} e_j + 1.02 [i \in G] \sum_{j \in G} e_j}
         {|N(i)| + [i \in G] |G|}
 
-    A node without neighbours keeps its score.
-
-    Args:
-        score: :math:`e`, ``[V]``.
-        adjacency: :math:`A` ``[V, V]``, which supports ``@``.
-        anchor: ids of the anchors :math:`G`, without repetition.
-
-    References:
-        Ma et al. (NeurIPS 2024), GRASP.
+    A node without neighbours keeps its score :math:`e` ``[V]``. :math:`G` are the anchors.
     """
     score = score[:, None]
     linked = torch.zeros_like(score).index_fill(0, anchor, 1.0)
@@ -125,31 +104,21 @@ def fit_openmax(logits: Tensor, label: Tensor) -> dict[str, Tensor]:
         d_c(x) = \frac{\lVert f(x) - \mu_c \rVert_2}{200} + 1 - \cos(f(x), \mu_c)
 
     Both use the correctly classified nodes of the class, or all of its nodes if none is correct.
-    The Weibull distribution is fitted to the :math:`\min(20, n_c / 2)` largest distances, at
-    least three. They are shifted by :math:`\tau_c` so that the smallest one is 1, as in libMR.
+    The Weibull distribution is fitted to the :math:`\min(20, n_c / 2)` largest distances, at least
+    three, shifted by :math:`\tau_c` so that the smallest one is 1, as in libMR. A class without a
+    fit uses the pooled fit of all classes; without one, OpenMax leaves its logits unchanged.
 
-    A class without a fit (fewer than three distances, all zero or all equal) uses the pooled fit of
-    all classes. Without a pooled fit its scale is infinite, and OpenMax leaves its logits
-    unchanged.
-
-    Args:
-        logits, label: logits ``[n, N]`` and classes ``[n]`` of the training nodes.
+    The arguments are the logits ``[n, N]`` and classes ``[n]`` of the training nodes (Bendale and
+    Boult, CVPR 2016, Algorithm 1; Scheirer et al., TPAMI 2011, for libMR).
 
     Returns:
         ``centre`` ``[N, N]``, ``shape``, ``scale`` and ``shift`` (:math:`\tau`) ``[N]``, detached.
-
-    References:
-        Bendale and Boult (CVPR 2016), Algorithm 1; Scheirer et al. (TPAMI 2011) for libMR.
     """
     logits = logits.detach()
     correct = logits.argmax(1) == label
-    centre, members = torch.zeros_like(logits[0]).repeat(logits.size(1), 1), []
-    for c in range(logits.size(1)):
-        chosen = (label == c) & correct
-        chosen = chosen if chosen.any() else label == c
-        if chosen.any():
-            centre[c] = logits[chosen].mean(0)
-        members.append(chosen)
+    members = [(label == c) & correct for c in range(logits.size(1))]
+    members = [own if own.any() else label == c for c, own in enumerate(members)]
+    centre = torch.stack([logits[own].mean(0).nan_to_num() for own in members])
 
     distance = _distance(logits, centre)
     own = [distance[chosen, c] for c, chosen in enumerate(members)]
@@ -159,17 +128,14 @@ def fit_openmax(logits: Tensor, label: Tensor) -> dict[str, Tensor]:
 
 
 def openmax(logits: Tensor, model: dict[str, Tensor]) -> Tensor:
-    r"""OpenMax probabilities ``[n, N + 1]``, of which that of the unknown class is last.
+    r"""OpenMax probabilities ``[n, N + 1]``, of which the last is that of the unknown class.
 
     .. math:: w_c = 1 - \frac{\alpha - r_c}{\alpha} F_c(d_c + \tau_c), \quad
         \hat f_c = w_c f_c, \quad \hat f_\text{unknown} = \sum_c (1 - w_c) f_c
 
-    The rank :math:`r_c` is 0 for the largest logit, 1 for the next, up to :math:`\alpha - 1`, where
-    :math:`\alpha = \min(10, N)`. All other classes have :math:`w_c = 1`. :math:`F_c` is the Weibull
-    CDF, which is 0 below 0. ``model`` is the result of :func:`fit_openmax`.
-
-    References:
-        Bendale and Boult (CVPR 2016), Algorithm 2.
+    The rank :math:`r_c` of the largest logit is 0, and :math:`\alpha = \min(10, N)`; classes of
+    higher rank have :math:`w_c = 1`. :math:`F_c` is the Weibull CDF. ``model`` is the result of
+    :func:`fit_openmax` (Bendale and Boult, CVPR 2016, Algorithm 2).
     """
     alpha = min(10, logits.size(1))
     rank = logits.argsort(dim=1, descending=True, stable=True).argsort(1)
@@ -193,14 +159,13 @@ def doc_thresholds(prob: Tensor, label: Tensor) -> Tensor:
 
     .. math:: t_c = \max(0.5, 1 - 3 \sigma_c), \quad \sigma_c^2 = \overline{(p_c(x_i) - 1)^2}
 
-    :math:`\sigma_c` is the deviation of the probabilities ``[n, N]`` of the training nodes of class
-    c from 1. A class without nodes has a threshold of 0.5 (Shu et al., EMNLP 2017).
+    The mean is over the training nodes of class c, of probabilities ``[n, N]``; without nodes
+    :math:`t_c` is 0.5 (Shu et al., EMNLP 2017).
     """
-    own = prob.gather(1, label[:, None])[:, 0]
-    zero = prob.new_zeros(prob.size(1))
-    count = zero.index_add(0, label, torch.ones_like(own))
-    deviation = (zero.index_add(0, label, (own - 1).square()) / count.clamp(min=1)).sqrt()
-    return torch.where(count > 0, 1 - 3 * deviation, zero).clamp(min=0.5)
+    own, count = prob.gather(1, label[:, None])[:, 0], label.bincount(minlength=prob.size(1))
+    total = prob.new_zeros(prob.size(1)).index_add(0, label, (own - 1).square())
+    deviation = (total / count.clamp(min=1)).sqrt()
+    return (1 - 3 * deviation).clamp(min=0.5).where(count > 0, 0.5)
 
 
 def _distance(logits: Tensor, centre: Tensor) -> Tensor:
@@ -214,15 +179,13 @@ def _fit_tail(distance: Tensor) -> tuple[float, float, float] | None:
     """Shape, scale and shift of a Weibull distribution of the largest distances, or None."""
     from scipy.stats import weibull_min  # slow import, needed by one method only
 
-    size = min(20, max(len(distance) // 2, 3))
-    tops = distance.double().sort(descending=True).values[:size]
+    size = min(20, max(len(distance) // 2, 3), len(distance))
+    tops = distance.double().topk(size).values
     largest = tops[tops > 1e-9].cpu().numpy()
     # For equal distances the likelihood grows with the shape without bound.
     if len(largest) < 3 or largest.max() - largest.min() < 1e-6 * largest.max():
         return None
     shift = 1 - largest.min()
-    with warnings.catch_warnings():
-        # The search tries shapes whose likelihood overflows, and recovers.
-        warnings.simplefilter("ignore", RuntimeWarning)
+    with np.errstate(all="ignore"):  # the search tries shapes whose likelihood overflows
         shape, _, scale = weibull_min.fit(largest + shift, floc=0)
     return float(shape), float(scale), float(shift)

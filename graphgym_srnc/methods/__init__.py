@@ -38,12 +38,8 @@ def find(name: str) -> type[Method]:
 
     foreign = load("methods", name)
     if not (isinstance(foreign, type) and issubclass(foreign, Method) and foreign.key() == name):
-        raise InputError.plain(
-            f"method {name}",
-            f"{foreign!r:.100} is not a class of that name",
-            "Register a subclass of graphgym_srnc.methods.shared.base.Method whose name in small "
-            f"letters is {name}",
-        )
+        wanted = f"a subclass of {Method.__module__}.Method whose name in small letters is {name}"
+        raise InputError.plain(f"method {name}", f"{foreign!r:.100} is not {wanted}")
     return foreign
 
 

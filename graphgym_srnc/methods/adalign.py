@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch import Tensor, nn
 
@@ -21,29 +23,23 @@ class ADAlign(HopMethod):
         (|\phi_S| |\phi_T| - \text{Re}\, \phi_S \overline{\phi_T})}
 
     The encoder is that of ``a2gnn``, with equal hops on both graphs. :math:`\phi` are
-    characteristic functions at the frequencies :math:`g_\psi(z_k)`, where a perceptron
-    :math:`g_\psi` of three layers reads normal noise :math:`z_k`.
+    characteristic functions at the frequencies :math:`g_\psi(z_k)`, where a perceptron of three
+    layers reads normal noise :math:`z_k`.
 
-    Differences from the authors' code: both players learn in one step by a reversed gradient; they
-    alternate. They choose the epoch and the settings of each direction by the target's labels. The
-    defaults are the values that most of their citation files share.
+    Differences from the authors' code: both players learn in one step by a reversed gradient
+    instead of in turns. The authors choose epoch and settings of each direction by the target's
+    labels; the defaults are the values that most of their citation files share.
 
     Args:
         weight: weight :math:`w` of the discrepancy.
         amplitude: weight :math:`\alpha` of amplitudes; phases have the rest.
-        source_hops, target_hops: propagation steps of each hidden layer on either graph.
 
     References:
         ADAlign, ICLR 2026.
     """
 
-    encoder_defaults = {
-        "kind": "mlp",
-        "features": "none",
-        "hidden": 128,
-        "layers": 3,
-        "dropout": 0.25,
-    }
+    term = "discrepancy"
+    encoder_defaults = {**HopMethod.encoder_defaults, "layers": 3, "dropout": 0.25}
     search = {
         "weight": (0.2, 0.4, 0.6, 0.8, 1.0),
         "amplitude": (0.2, 0.4, 0.6, 0.8, 1.0),
@@ -52,28 +48,18 @@ class ADAlign(HopMethod):
     }
 
     def __init__(
-        self,
-        *,
-        weight: Weight = 0.6,
-        amplitude: Share = 0.8,
-        source_hops: Natural = 10,
-        target_hops: Natural = 10,
-        **base,
+        self, *, weight: Weight = 0.6, amplitude: Share = 0.8, source_hops: Natural = 10, **base
     ) -> None:
-        super().__init__(**base)
-        self.weight, self.amplitude = weight, amplitude
-        self.source_hops, self.target_hops = source_hops, target_hops
+        super().__init__(weight=weight, source_hops=source_hops, **base)
+        self.amplitude = amplitude
 
     def begin(self) -> None:
         super().begin()
-        width, layers = self.classifier.hidden_dim, []
-        for act in (nn.LeakyReLU(0.2), nn.LeakyReLU(0.2), nn.Tanh()):
-            layers += [nn.Linear(width, width), nn.BatchNorm1d(width), act]
-        self.seeker = nn.Sequential(*layers)
+        width, acts = self.classifier.hidden_dim, (nn.LeakyReLU(0.2), nn.LeakyReLU(0.2), nn.Tanh())
+        layers = ((nn.Linear(width, width), nn.BatchNorm1d(width), act) for act in acts)
+        self.seeker = nn.Sequential(*itertools.chain(*layers))
 
-    def losses(self) -> dict[str, Tensor]:
-        (loss, source), target = self.supervised(), self.target_states()
+    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
         noise = torch.randn(FREQUENCIES, source.size(1), device=source.device)
         sought = reverse_gradient(self.seeker(noise), 1.0)
-        discrepancy = characteristic_discrepancy(source, target, sought, self.amplitude)
-        return {"source": loss, "discrepancy": self.weight * discrepancy}
+        return characteristic_discrepancy(source, target, sought, self.amplitude)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from torch import Tensor
-from torch.nn import functional as F
 
-from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses import discrepancy
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.aligned import Aligned
 
 
-class CMD(Scored):
+class CMD(Aligned):
     r"""Train a plain GNN with the central moment discrepancy (CMD) of source and target states.
 
     .. math:: \mathcal L = \text{CE}_S + w \, d_\text{CMD}(h_S, h_T), \quad
@@ -18,31 +16,17 @@ class CMD(Scored):
         + \sum_{k=2}^5 \lVert c_k(h_S) - c_k(h_T) \rVert_2
 
     :math:`c_k` are central moments of each coordinate. CMD is a metric on a bounded interval only,
-    so set ``gnn.act tanh``, as the shipped configs do. After another activation, or on a backbone
-    without a hidden layer, a tanh is applied before the discrepancy.
+    so set ``gnn.act tanh``, as the shipped configs do. Otherwise a tanh is applied before it.
 
     When to use: graphs that differ in their features. The cost is linear in the number of nodes.
-
-    Args:
-        weight: weight :math:`w` of the discrepancy.
 
     References:
         Zellinger et al., "Central Moment Discrepancy (CMD) for Domain-Invariant Representation
         Learning", ICLR 2017.
     """
 
+    term, bounded = "cmd", True
     search = {"weight": (0.01, 0.1, 1.0, 5.0)}
 
-    def __init__(self, *, weight: Weight = 1.0, **base) -> None:
-        super().__init__(**base)
-        self.weight = weight
-
-    def begin(self) -> None:
-        self.on_target = self.target_view()
-
-    def losses(self) -> dict[str, Tensor]:
-        logits, source, target = self.hidden_states(bounded=True)
-        return {
-            "source": F.cross_entropy(logits, self.labels),
-            "cmd": self.weight * discrepancy.cmd(source, target),
-        }
+    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
+        return discrepancy.cmd(source, target)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from torch import Tensor
-from torch.nn import functional as F
 
 from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses import discrepancy
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.aligned import Aligned
 
 
-class CORAL(Scored):
+class CORAL(Aligned):
     r"""Train a plain GNN with the distance between the covariances of source and target states.
 
     .. math:: \mathcal L = \text{CE}_S + \frac{w}{4d^2} \lVert C_S - C_T \rVert_F^2
@@ -27,18 +26,11 @@ class CORAL(Scored):
         Workshops 2016.
     """
 
+    term = "coral"
     search = {"weight": (1.0, 10.0, 100.0, 1000.0, 10000.0)}
 
     def __init__(self, *, weight: Weight = 100.0, **base) -> None:
-        super().__init__(**base)
-        self.weight = weight
+        super().__init__(weight=weight, **base)
 
-    def begin(self) -> None:
-        self.on_target = self.target_view()
-
-    def losses(self) -> dict[str, Tensor]:
-        logits, source, target = self.hidden_states()
-        return {
-            "source": F.cross_entropy(logits, self.labels),
-            "coral": self.weight * discrepancy.coral(source, target),
-        }
+    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
+        return discrepancy.coral(source, target)

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import nn
 
 from graphgym_srnc.core.options import Weight
-from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.aligned import Adversarial
 
 
-class DANN(Scored):
+class DANN(Adversarial):
     r"""Train a plain GNN against a domain classifier whose gradient is reversed.
 
     .. math:: \mathcal L = \text{CE}_S
         + w \, (\text{BCE}(d(R_\lambda(h_S)), 1) + \text{BCE}(d(R_\lambda(h_T)), 0))
 
-    :math:`R_\lambda` reverses the gradient on its way into the encoder. :math:`\lambda =
-    2/(1+e^{-10p}) - 1` rises from 0 to 1 with the share :math:`p` of all gradient steps.
+    :math:`R_\lambda` reverses the gradient into the encoder. :math:`\lambda = 2/(1+e^{-10p}) - 1`
+    rises from 0 to 1 with the share :math:`p` of all gradient steps.
 
-    Differences from the authors' code: the domain classifier :math:`d` is a perceptron with one
-    hidden layer of the encoder's width. The learning rate of Adam stays constant; Ganin's falls.
+    Differences from the authors' code: :math:`d` is a perceptron with one hidden layer of the
+    encoder's width. The learning rate of Adam stays constant; Ganin's falls.
 
     When to use: as the standard baseline of domain adaptation.
-
-    Args:
-        weight: weight :math:`w` of the domain loss.
 
     References:
         Ganin et al., "Domain-Adversarial Training of Neural Networks", JMLR 2016.
@@ -34,20 +29,9 @@ class DANN(Scored):
     search = {"weight": (0.01, 0.1, 1.0)}
 
     def __init__(self, *, weight: Weight = 0.1, **base) -> None:
-        super().__init__(**base)
-        self.weight = weight
+        super().__init__(weight=weight, **base)
 
     def begin(self) -> None:
         self.on_target = self.target_view()
         width = self.classifier.hidden_dim
         self.domain = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
-
-    def losses(self) -> dict[str, Tensor]:
-        strength = ganin_schedule(self.progress)
-        logits, source = self.classifier.embed(self.on_source)
-        target = self.classifier.embed(self.on_target)[1]
-        domains = [self.domain(reverse_gradient(h, strength)).view(-1) for h in (source, target)]
-        return {
-            "source": F.cross_entropy(logits, self.labels),
-            "domain": self.weight * domain_loss(*domains),
-        }

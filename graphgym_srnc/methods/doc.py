@@ -23,18 +23,17 @@ class DOC(Supervised):
         \quad \text{confidence}(x) = \max_c \left(\sigma(f_c(x)) - t_c\right)
 
     :math:`t_c = \max(0.5, 1 - 3 \sigma_c)`, where :math:`\sigma_c` is the deviation from 1 of the
-    probabilities of the training nodes of class :math:`c`. The predicted class is that of the
-    largest probability. With ``smoothing`` the two probabilities of each sigmoid are smoothed.
-    There is no ``correction``, because sigmoids give no distribution over classes.
+    probabilities of the training nodes of class :math:`c`. With ``smoothing`` the two probabilities
+    of each sigmoid are smoothed. There is no ``correction``, because sigmoids give no distribution
+    over classes.
 
-    Differences from the authors' code: their rule is a threshold of 0 on the confidence; here
-    validation then moves that threshold, as in every method.
+    Differences from the authors' code: validation moves their threshold of 0 on the confidence.
 
     When to use: many classes that should not compete for a node.
 
     Args:
         balanced: whether the positive nodes of a class weigh as much as its negative ones, as in
-            gDOC of Open-World-LGL. The authors' value is False.
+            gDOC of Open-World-LGL; False = DOC.
 
     References:
         Shu, Xu and Liu, "DOC: Deep Open Classification of Text Documents", EMNLP 2017.
@@ -44,11 +43,7 @@ class DOC(Supervised):
     search = {"balanced": (False, True), "correction": (), "correction_power": ()}
 
     def __init__(
-        self,
-        *,
-        balanced: bool = True,
-        correction: Annotated[str, OneOf("none")] = "none",
-        **base,
+        self, *, balanced: bool = True, correction: Annotated[str, OneOf("none")] = "none", **base
     ) -> None:
         super().__init__(correction=correction, **base)
         self.balanced = balanced
@@ -92,7 +87,7 @@ class DOC(Supervised):
 
 
 def one_against_rest(logits: Tensor, label: Tensor, balanced: bool) -> Tensor:
-    """Binary cross-entropy of sigmoids with logits ``[n, N]``: sum over classes, mean over nodes.
+    """Binary cross-entropy of logits ``[n, N]``: sum over classes, mean over nodes.
 
     ``balanced`` weights positive nodes by the ratio of negative to positive ones.
     """

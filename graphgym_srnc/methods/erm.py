@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-from torch.nn import functional as F
-
 from graphgym_srnc.methods.shared.scores import Scored
 
 
@@ -13,9 +10,8 @@ class ERM(Scored):
 
     .. math:: \mathcal L = \text{CE}(f(x_S), y_S)
 
-    In open-set shift a node is unknown if its confidence is below a threshold. The confidence is
-    the largest softmax probability, or another ``score``. The threshold is chosen on validation
-    nodes.
+    In open-set shift a node is unknown if its confidence, the largest softmax probability or
+    another ``score``, is below a threshold that is chosen on validation nodes.
 
     When to use: always, as the baseline. With ``score`` it is also each of the post-hoc methods.
 
@@ -23,6 +19,3 @@ class ERM(Scored):
         Hendrycks and Gimpel, "A Baseline for Detecting Misclassified and Out-of-Distribution
         Examples in Neural Networks", ICLR 2017 (the threshold).
     """
-
-    def losses(self) -> dict[str, Tensor]:
-        return {"source": F.cross_entropy(self.classifier(self.on_source), self.labels)}

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
+from torch_geometric.nn.pool.select.topk import topk
+from torch_geometric.utils import scatter
 
 from graphgym_srnc.backbones import Encoder, build
 from graphgym_srnc.core.options import Weight
@@ -25,20 +27,17 @@ class G2Pxy(Supervised):
     Episode 0 learns the known classes. Each later step draws :math:`\lambda \sim \text{Beta}(1, 1)`
     and makes inter-class proxies :math:`\lambda z_i + (1 - \lambda) z_j` of adjacent nodes of
     different classes. External proxies :math:`(1 + \lambda) z_b - \lambda c_k` extrapolate from the
-    centre :math:`c_k` of a class beyond its least confident nodes :math:`b`. There are at most as
-    many of each kind as labelled nodes. The confidence is :math:`\log p_\text{best known class} -
-    \log p_{N+1}`. In close-set shift it is a plain GNN.
+    centre :math:`c_k` of a class beyond its least confident nodes :math:`b`. In close-set shift it
+    is a plain GNN.
 
     Differences from the authors' code: their external proxies are :math:`z_b - c_k`. Unlabelled
-    nodes here take the class that episode 0 predicts, while the authors see training nodes alone.
-    All labelled nodes give losses; theirs are split between proxies and losses. Proxies do not
-    enter the graph.
+    nodes here take the class that episode 0 predicts; the authors see training nodes alone, split
+    between proxies and losses. Proxies do not enter the graph.
 
     When to use: open-set shift if the unlabelled target must not be read in training.
 
     Args:
-        inter_weight: weight :math:`w_1`.
-        external_weight: weight :math:`w_2`.
+        inter_weight, external_weight: weights :math:`w_1` and :math:`w_2`.
 
     References:
         Zhang et al., "G2Pxy: Generative Open-Set Node Classification on Graphs with Proxy
@@ -72,7 +71,7 @@ class G2Pxy(Supervised):
     def episode(self) -> dict[str, float]:
         self.number.add_(1)
         if self.number == 1 and self.task.open_set:
-            self._find_parents()
+            self.find_parents()
         return super().episode()
 
     def losses(self) -> dict[str, Tensor]:
@@ -82,9 +81,10 @@ class G2Pxy(Supervised):
             return {"source": F.cross_entropy(logits, self.labels)}
 
         z = self.classifier(self.on_graph)
-        (first, second), outer = self._drawn(self.pairs), self._drawn(self.outer)
+        (first, second), outer = self.drawn_parents(self.pairs), self.drawn_parents(self.outer)
         logits = self.head(z[task.train])
-        centre = class_centres(z[task.train], self.labels, task.num_known)[self.named[outer]]
+        centres = scatter(z[task.train], self.labels, dim_size=task.num_known, reduce="mean")
+        centre = centres[self.named[outer]]
         # Beta(1, 1) is the uniform distribution.
         share = torch.rand(len(first), 1, device=z.device)
         inter = share * z[first] + (1 - share) * z[second]
@@ -100,15 +100,15 @@ class G2Pxy(Supervised):
             del terms["inter"]
         return terms
 
-    def _drawn(self, parents: Tensor) -> Tensor:
-        """Pairs ``[2, n]`` or nodes ``[n]`` for the proxies of a step, from all that there are."""
+    def drawn_parents(self, parents: Tensor) -> Tensor:
+        """Some of the pairs ``[2, n]`` or nodes ``[n]``, at most as many as labelled nodes."""
         count, most = parents.size(-1), len(self.task.train)
         if count <= most:
             return parents
         return parents[..., torch.randint(count, (most,), device=parents.device)]
 
     @torch.no_grad()
-    def _find_parents(self) -> None:
+    def find_parents(self) -> None:
         """Find classes, adjacent pairs and boundary nodes with the classifier of episode 0."""
         task = self.task
         self.eval()
@@ -117,7 +117,7 @@ class G2Pxy(Supervised):
         self.named[task.train] = self.labels
         edges = self.source.edges
         self.pairs = edges[:, self.named[edges[0]] != self.named[edges[1]]]
-        self.outer = boundary_nodes(confidence, self.named, BOUNDARY)
+        self.outer = topk(-confidence, BOUNDARY, self.named)
 
     @torch.no_grad()
     def logits(self, graph: Data, role: str = "target") -> Tensor:
@@ -127,10 +127,7 @@ class G2Pxy(Supervised):
 
 
 def masked_cross_entropy(logits: Tensor, label: Tensor) -> Tensor:
-    """Cross-entropy of the last class without the logit of a node's own class.
-
-    ``logits`` are ``[n, N + 1]`` and labels ``[n]``.
-    """
+    """Cross-entropy of the last class of ``[n, N + 1]`` without the logit of the true class."""
     true_class = F.one_hot(label, logits.size(1)).bool()
     return unknown_cross_entropy(logits.masked_fill(true_class, float("-inf")))
 
@@ -138,21 +135,3 @@ def masked_cross_entropy(logits: Tensor, label: Tensor) -> Tensor:
 def unknown_cross_entropy(logits: Tensor) -> Tensor:
     """Cross-entropy of the last class, mean over nodes, of logits ``[n, N + 1]``."""
     return -logits.log_softmax(1)[:, -1].mean()
-
-
-def class_centres(z: Tensor, label: Tensor, num_classes: int) -> Tensor:
-    """Mean state ``[N, K]`` of each class of states ``[n, K]``; 0 for a class without nodes."""
-    total = z.new_zeros(num_classes, z.size(1)).index_add(0, label, z)
-    # bincount would synchronise with a GPU.
-    size = label.new_zeros(num_classes).index_add(0, label, torch.ones_like(label))
-    return total / size.clamp(min=1)[:, None]
-
-
-def boundary_nodes(confidence: Tensor, label: Tensor, share: float) -> Tensor:
-    """Ids of the least confident ``share`` of the nodes of each class, at least one per class."""
-    order = confidence.argsort(stable=True)
-    order = order[label[order].argsort(stable=True)]
-    size = torch.bincount(label)
-    first = (size.cumsum(0) - size)[label[order]]
-    rank = torch.arange(len(order), device=order.device) - first
-    return order[rank < (size * share).ceil()[label[order]]]

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from graphgym_srnc.backbones import View
 from graphgym_srnc.core.options import Weight
-from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.aligned import Adversarial
 
 
-class GRADE(Scored):
+class GRADE(Adversarial):
     r"""Train a plain GNN against a linear domain classifier on hidden states and logits.
 
     .. math:: \mathcal L = \text{CE}_S + w \, (\text{BCE}(d(R_\lambda([h_S, f_S])), 1)
         + \text{BCE}(d(R_\lambda([h_T, f_T])), 0))
 
     A node after :math:`l` layers represents its subtree of depth :math:`l`, so domains that cannot
-    be separated by :math:`[h, f]` bound the graph subtree discrepancy. :math:`\lambda` follows the
-    schedule of ``dann``.
+    be separated by :math:`[h, f]` bound the graph subtree discrepancy.
 
-    Differences from the authors' code: they concatenate the states of all layers, which is the same
-    for two layers. Here features have no dropout, and a layer of the backbone gives the logits
-    instead of a linear one.
+    Differences from the authors' code: they concatenate the states of all layers. Here features
+    have no dropout, and a layer of the backbone gives the logits instead of a linear one.
 
     Args:
-        weight: weight :math:`w`. The authors use 0.01 of the mean over both graphs, half of this
-            sum.
+        weight: weight :math:`w`. The authors' is 0.01 of the mean over both graphs.
 
     References:
         Wu, He and Ainsworth, "Non-IID Transfer Learning on Graphs", AAAI 2023.
@@ -36,22 +32,12 @@ class GRADE(Scored):
     search = {"weight": (0.0005, 0.005, 0.05)}
 
     def __init__(self, *, weight: Weight = 0.005, **base) -> None:
-        super().__init__(**base)
-        self.weight = weight
+        super().__init__(weight=weight, **base)
 
     def begin(self) -> None:
         self.on_target = self.target_view()
         self.domain = nn.Linear(self.classifier.hidden_dim + self.task.num_known, 1)
 
-    def losses(self) -> dict[str, Tensor]:
-        strength = ganin_schedule(self.progress)
-
-        def domain(logits: Tensor, hidden: Tensor) -> Tensor:
-            return self.domain(reverse_gradient(torch.cat([hidden, logits], 1), strength)).view(-1)
-
-        logits, source = self.classifier.embed(self.on_source)
-        on_target = self.classifier.embed(self.on_target)
-        return {
-            "source": F.cross_entropy(logits, self.labels),
-            "domain": self.weight * domain_loss(domain(logits, source), domain(*on_target)),
-        }
+    def embed(self, view: View) -> tuple[Tensor, Tensor]:
+        logits, hidden = super().embed(view)
+        return logits, torch.cat([hidden, logits], 1)

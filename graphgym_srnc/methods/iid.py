@@ -8,9 +8,8 @@ from graphgym_srnc.methods.shared.scores import Scored
 class IID(Scored):
     """Train a plain GNN on the oracle task, in which every class is labelled.
 
-    The network and the loss are those of ``erm``. The oracle task labels the masked classes, or
-    nodes of the target, which no other method sees. In close-set shift the oracle is scored on the
-    target nodes that it is not trained on. ``compare --against iid``
+    The oracle task labels the masked classes, or nodes of the target, which no other method sees.
+    In close-set shift the oracle is scored on the other target nodes. ``compare --against iid``
     shows the distance of each method to it.
 
     When to use: to measure how much of the score is lost to the shift.

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses import discrepancy
 from graphgym_srnc.losses.adversarial import ganin_schedule
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.aligned import Aligned
 
 SAMPLE = 1024  # nodes of each graph drawn per step; the cost grows with its square
 
 
-class MMD(Scored):
+class MMD(Aligned):
     r"""Train a plain GNN with the maximum mean discrepancy (MMD) between source and target states.
 
     .. math:: \mathcal L = \text{CE}_S + w(p) \, \text{MMD}^2(h_S, h_T)
@@ -22,33 +21,27 @@ class MMD(Scored):
     The biased estimate has five Gaussian kernels, whose squared widths are 1/4 to 4 times the mean
     squared distance of all pairs.
 
-    Differences from the authors' code: :math:`w(p)` rises from 0 by the schedule of ``dann``,
-    because a full weight from the start would shrink the states before they are informative.
+    Differences from the authors' code: :math:`w(p)` rises from 0 by the schedule of ``dann``, since
+    states would shrink before they are informative.
 
     When to use: distributions that differ in more than their moments.
-
-    Args:
-        weight: weight :math:`w` at the end of training.
 
     References:
         Long et al., "Learning Transferable Features with Deep Adaptation Networks", ICML 2015.
         Gretton et al., "A Kernel Two-Sample Test", JMLR 2012.
     """
 
+    term = "mmd"
     search = {"weight": (0.1, 0.5, 1.0, 2.0)}
 
     def __init__(self, *, weight: Weight = 0.1, **base) -> None:
-        super().__init__(**base)
-        self.weight = weight
+        super().__init__(weight=weight, **base)
 
-    def begin(self) -> None:
-        self.on_target = self.target_view()
+    @property
+    def strength(self) -> float:
+        return self.weight * ganin_schedule(self.progress)
 
-    def losses(self) -> dict[str, Tensor]:
-        logits, *states = self.hidden_states()
-        source, target = (h[torch.randperm(len(h), device=h.device)[:SAMPLE]] for h in states)
-        weight = self.weight * ganin_schedule(self.progress)
-        return {
-            "source": F.cross_entropy(logits, self.labels),
-            "mmd": weight * discrepancy.mmd(source, target),
-        }
+    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
+        states = source, target
+        x, y = (h[torch.randperm(len(h), device=h.device)[:SAMPLE]] for h in states)
+        return discrepancy.mmd(x, y)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphgym_srnc.core.options import OneOf, Weight
+from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses import openness
-from graphgym_srnc.methods.shared.scores import SCORES, Scored
+from graphgym_srnc.methods.shared.scores import Scored, ScoreName
 from graphgym_srnc.methods.shared.training import gather
 
 WARMUP = 20  # gradient steps without the penalty
@@ -22,13 +20,12 @@ class NODESafe(Scored):
         \frac{\text{Var} \lVert f \rVert}{\text{E} \lVert f \rVert} + 0.001
         \frac{\text{Var} \sum_c f_c}{|\text{E} \sum_c f_c|} \right)
 
-    The penalties cover labelled nodes, without a gradient through the means. They prevent extreme
-    energies of single nodes, which GNNSafe's propagation would spread to their neighbours.
+    The penalties cover labelled nodes, without a gradient through the means.
 
     Differences from the authors' code: there is no training on outliers. They divide by the signed
     mean of the sums, which rewards variance if it is negative; here by its absolute value.
 
-    When to use: with GNNSafe's score, if a few nodes have extreme energies.
+    When to use: with GNNSafe's score, whose propagation spreads extreme energies of single nodes.
 
     Args:
         weight: weight :math:`w`. The authors use 12 on Cora, 5 on CiteSeer and 0.8 to 1 on PubMed.
@@ -40,13 +37,7 @@ class NODESafe(Scored):
 
     search = {"weight": (0.1, 1.0, 5.0, 12.0)}
 
-    def __init__(
-        self,
-        *,
-        weight: Weight = 1.0,
-        score: Annotated[str, OneOf("max_softmax", *SCORES)] = "gnnsafe",
-        **base,
-    ) -> None:
+    def __init__(self, *, weight: Weight = 1.0, score: ScoreName = "gnnsafe", **base) -> None:
         super().__init__(score=score, **base)
         self.weight = weight
 

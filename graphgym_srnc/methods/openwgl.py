@@ -24,21 +24,20 @@ class OpenWGL(Supervised):
     .. math:: \mathcal L = \text{CE}_S + w_1 \text{KL}(z_S \Vert \mathcal N(0, I))
         + w_2 \text{BCE}(z_i^\top z_j, A_{ij}) + w_3 \overline{\textstyle\sum_c p_c \log p_c}
 
-    Each node has the distribution :math:`z_i \sim \mathcal N(\mu_i, \text{diag}(\sigma_i^2))`, and
-    a linear classifier reads a sample of it. KL is a mean over nodes and dimensions. The edge term
-    covers the target's edges and as many random pairs. The last term, which is off in close-set
-    shift, covers unlabelled nodes with :math:`1/N < \max_c p_c < 0.5`.
+    A linear classifier reads samples :math:`z_i \sim \mathcal N(\mu_i, \text{diag}(\sigma_i^2))`.
+    KL is a mean over nodes and dimensions. The edge term covers the target's edges and as many
+    random pairs. The last term, which is off in close-set shift, covers unlabelled nodes with
+    :math:`1/N < \max_c p_c < 0.5`.
 
     Differences from the authors' code: their encoder has two output layers, here the halves of one.
     Their deviations start at 1, here at :math:`1/e`. Test samples are shared by all nodes and come
-    from a fixed seed. Their unknown-class threshold is the midpoint between the mean confidences of
-    known and unknown validation nodes, and their demo reports the best test step.
+    from a fixed seed. Their threshold is the midpoint between the mean confidences of known and
+    unknown validation nodes, and their demo reports the best test step.
 
     When to use: open-set shift, if the uncertainty should be trained rather than post hoc.
 
     Args:
-        kl_weight, edge_weight, uncertainty_weight: weights :math:`w_1`, :math:`w_2` and
-            :math:`w_3`.
+        kl_weight, edge_weight, uncertainty_weight: weights :math:`w_1, w_2, w_3`.
 
     References:
         Wu, Pan and Zhu, "OpenWGL: Open-World Graph Learning", ICDM 2020.
@@ -83,12 +82,12 @@ class OpenWGL(Supervised):
             "source": F.cross_entropy(self.head(drawn), self.labels),
             "kl": self.kl_weight * kl_divergence(mean, log_sigma),
         }
-        if self.edge_weight and edges.size(1):
+        if edges.size(1):
             if edges.size(1) > MAX_EDGES:
                 edges = edges[:, torch.randint(edges.size(1), (MAX_EDGES,), device=edges.device)]
             others = torch.randint(len(z), edges.shape, device=edges.device)
             terms["edges"] = self.edge_weight * edge_loss(z, edges, others)
-        if self.uncertainty_weight and task.open_set:
+        if task.open_set:
             logits = self.head(z[task.pool])
             terms["uncertainty"] = self.uncertainty_weight * uncertainty_loss(logits)
         return terms
@@ -104,14 +103,12 @@ class OpenWGL(Supervised):
         mean, log_sigma = self._normal(super().logits(graph, role))
         generator = torch.Generator().manual_seed(0)
         noise = torch.randn(SAMPLES, LATENT, generator=generator).to(mean)
-        each = (self.head(mean + eps * log_sigma.exp()).softmax(1) for eps in noise)
-        p = sum(each, torch.zeros(()))
+        p = sum(self.head(mean + eps * log_sigma.exp()).softmax(1) for eps in noise)
         return (p / SAMPLES).clamp(min=1e-12).log()
 
     def _normal(self, out: Tensor) -> tuple[Tensor, Tensor]:
         mean, log_sigma = out.split(LATENT, 1)
-        # Larger deviations are useless, and the KL term would overflow.
-        return mean, (log_sigma + START).clamp(max=10)
+        return mean, (log_sigma + START).clamp(max=10)  # the KL term of more would overflow
 
 
 def kl_divergence(mean: Tensor, log_sigma: Tensor) -> Tensor:
@@ -127,9 +124,9 @@ def edge_loss(z: Tensor, edges: Tensor, others: Tensor) -> Tensor:
 
 
 def uncertainty_loss(logits: Tensor) -> Tensor:
-    """Negative entropy of unsure nodes, whose largest probability is above 1/N and below 0.5.
+    """Mean negative entropy of nodes whose largest probability is above 1/N and below 0.5.
 
-    It is a mean over them, 0 where there are none; ``logits`` are ``[n, N]``.
+    It is 0 without such nodes; ``logits`` are ``[n, N]``.
     """
     log_p = logits.log_softmax(1)
     p = log_p.exp()

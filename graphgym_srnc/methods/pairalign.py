@@ -27,8 +27,8 @@ class PairAlign(Scored):
     target, of nodes or of linked pairs. They are estimated again in each episode.
 
     Differences from the authors' code: unlabelled source nodes have the predicted class, and the
-    confusion of nodes is that of training nodes. The program is solved as non-negative least
-    squares. A backbone that reads no edge weights uses those of labels alone.
+    confusion of nodes is that of training nodes. A backbone that reads no edge weights uses those
+    of labels alone.
 
     When to use: the class shares differ, or the classes that a class is linked to.
 
@@ -59,42 +59,30 @@ class PairAlign(Scored):
     @torch.no_grad()
     def reweight(self) -> dict[str, float]:
         """Weight the source's edges and labels by the predictions on both graphs."""
-        task, known = self.task, self.task.num_known
-        on_source, on_target = (
-            self.logits(graph, task.role_of(graph))[:, :known].softmax(1)
+        task, train = self.task, self.task.train.cpu().numpy()
+        p, q = (
+            self.logits(graph, task.role_of(graph)).softmax(1).double().cpu().numpy()
             for graph in (task.source, task.target)
         )
-        label = on_source.argmax(1)
-        label[task.train] = self.labels
-        truth = F.one_hot(label, known).double().cpu().numpy()
-        p, q = (posterior.double().cpu().numpy() for posterior in (on_source, on_target))
+        label = p.argmax(1)
+        label[train] = self.labels.cpu().numpy()
+        truth = np.eye(task.num_known)[label]
 
-        train = task.train.cpu().numpy()
-        confusion = p[train].T @ truth[train] / len(train)
-        beta = shift_weights(
-            confusion, q[task.pool.cpu().numpy()].mean(0), truth[train].mean(0), self.label_ridge
-        )
+        confusion, shares = p[train].T @ truth[train] / len(train), truth[train].mean(0)
+        on_target = q[task.pool.cpu().numpy()].mean(0)
+        beta = shift_weights(confusion, on_target, shares, self.label_ridge)
         self.class_weight = torch.from_numpy(beta).float().to(task.device)
 
-        weight = self._edge_weights(p, q, truth)
+        predicted, true = pairs(self.source, p), pairs(self.source, truth)
+        other, weight = pairs(self.target, q), np.ones(len(true), dtype=np.float32)
+        if len(true) and len(other):
+            shares, confusion = true.mean(0), predicted.T @ true / len(true)
+            ratio = shift_weights(confusion, other.mean(0), shares, self.edge_ridge)
+            square = task.num_known, task.num_known
+            gamma = conditional_ratio(ratio.reshape(square), shares.reshape(square), FLOOR)
+            weight = (true @ gamma.ravel()).astype(np.float32)
         self.read_source(self.source.reweighted(weight))
         return {"mean_edge_weight": float(weight.mean()) if len(weight) else 1.0}
-
-    def _edge_weights(self, p: np.ndarray, q: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        """Weight of each entry of the source's adjacency.
-
-        ``p`` and ``q`` are posteriors of both graphs, ``truth`` one-hot classes of the source.
-        """
-        predicted, true = (pairs(self.source, h) for h in (p, truth))
-        other = pairs(self.target, q)
-        if not len(predicted) or not len(other):
-            return np.ones(len(predicted), dtype=np.float32)
-
-        share = true.mean(0)
-        ratio = shift_weights(predicted.T @ true / len(true), other.mean(0), share, self.edge_ridge)
-        classes = truth.shape[1]
-        gamma = conditional_ratio(ratio.reshape(classes, -1), share.reshape(classes, -1), FLOOR)
-        return (true @ gamma.ravel()).astype(np.float32)
 
 
 def pairs(graph: Graph, h: np.ndarray) -> np.ndarray:

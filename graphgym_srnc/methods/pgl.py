@@ -7,14 +7,12 @@ from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Encoder
 from graphgym_srnc.core.options import Count, Range, Share
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.methods.shared.training import all_logits, minimise
+from graphgym_srnc.methods.shared.training import Part, all_logits, minimise, part_losses
 
 
 class PGL(Method):
@@ -27,9 +25,8 @@ class PGL(Method):
     confident of the unlabelled nodes :math:`U`, with the class that the last model predicts.
     :math:`R` holds the :math:`m\alpha(1-\beta)|U|` least confident ones, the pseudo-unknown nodes.
 
-    Differences from the authors' code: PGL adapts one set of images to another; here there is one
-    graph, so the edge network and the adversarial alignment are dropped. All pseudo-labels come
-    from the newest model.
+    Differences from the authors' code: PGL adapts one set of images to another; on one graph there
+    is no edge network and no adversarial alignment. All pseudo-labels come from the newest model.
 
     When to use: open-set shift with validation nodes of the unknown class. It is the paper's
     strongest baseline.
@@ -64,8 +61,10 @@ class PGL(Method):
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
-        members = [self.new_classifier(task.num_outputs) for _ in range(self.members)]
-        self.classifier, self.others = members[0], nn.ModuleList(members[1:])
+        self.classifier, *others = (
+            self.new_classifier(task.num_outputs) for _ in range(self.members)
+        )
+        self.others = nn.ModuleList(others)
 
     def start(self, task: ShiftTask) -> dict[str, float]:
         self.setup(task)
@@ -85,16 +84,11 @@ class PGL(Method):
         unknown = order[len(order) - int(share * (1 - self.confident)) :]
         return self._train(pool[known], prediction[known], pool[unknown])
 
-    @property
-    def networks(self) -> list[Any]:
-        """All members."""
-        return [self.classifier, *self.others]
-
     @torch.no_grad()
     def logits(self, graph: Data, role: str = "target") -> Tensor:
         """Logits ``[V, N(+1)]``; of several members the logarithm of their mean posterior."""
-        prepared = self.prepared(graph)
-        made = [all_logits(member, prepared, self.batch_size) for member in self.networks]
+        networks, prepared = [self.classifier, *self.others], self.prepared(graph)
+        made = [all_logits(member, prepared, self.batch_size) for member in networks]
         # The extra logit is untrained before there are pseudo-unknown nodes.
         made = [z[:, : self.task.num_known] if self.number == 0 else z for z in made]
         if len(made) == 1:
@@ -104,36 +98,26 @@ class PGL(Method):
     def _train(self, nodes: Tensor, labels: Tensor, unknown: Tensor) -> dict[str, float]:
         """Train new networks, with pseudo-labels ``[n]`` of nodes and pseudo-unknown nodes."""
         self.ready()
-        if not self.task.open_set:
+        task = self.task
+        if not task.open_set:
             unknown = unknown[:0]
-        terms = [self._fit(member, nodes, labels, unknown) for member in self.networks]
-        mean = {name: sum(term[name] for term in terms) / len(terms) for name in terms[0]}
-        if len(nodes) + len(unknown):
+        pseudo = [
+            Part("pseudo_known", self.target, nodes, labels),
+            Part("pseudo_unknown", self.target, unknown, torch.full_like(unknown, task.num_known)),
+        ]
+        pseudo = [part for part in pseudo if len(part.nodes)]
+        # Before there are pseudo-labels, the logits of known classes learn alone.
+        width = None if pseudo else task.num_known
+        labelled = [Part("source", self.source, task.train, self.labels, num_classes=width)]
+        figures = [self._fit(net, labelled, pseudo) for net in (self.classifier, *self.others)]
+        mean = {name: sum(each[name] for each in figures) / len(figures) for name in figures[0]}
+        if pseudo:
             mean |= {"pseudo_labels": len(nodes), "pseudo_unknowns": len(unknown)}
         return mean
 
-    def _fit(
-        self, member: Encoder, nodes: Tensor, labels: Tensor, unknown: Tensor
-    ) -> dict[str, float]:
-        """Train one network; before there are pseudo-labels on the logits of known classes."""
-        sources = self.batches(self.source, self.task.train)
-        width, targets = self.task.num_known, None
-        if len(nodes) + len(unknown):
-            width, targets = self.task.num_outputs, self.batches(self.target, nodes, unknown)
-
-        def losses() -> dict[str, Tensor]:
-            view, (drawn,) = sources()
-            terms = {"source": F.cross_entropy(member(view)[:, :width], self.labels[drawn])}
-            if targets is None:
-                return terms
-            view, (of_nodes, of_unknown) = targets()
-            known, rest = member(view).split([len(nodes[of_nodes]), len(unknown[of_unknown])])
-            if len(nodes):
-                terms["pseudo_known"] = F.cross_entropy(known, labels[of_nodes])
-            if len(unknown):
-                target = self.labels.new_full((len(rest),), self.task.num_known)
-                terms["pseudo_unknown"] = F.cross_entropy(rest, target)
-            return terms
-
-        optimizer = self.make_optimizer(p for p in member.parameters() if p.requires_grad)
-        return minimise(member, optimizer, losses, self.steps)
+    def _fit(self, network: Any, *groups: list[Part]) -> dict[str, float]:
+        """Train one network on the cross-entropies of all groups."""
+        batches = self.batch_size, self.fanout
+        labelled, pseudo = (part_losses(network, parts, *batches) for parts in groups)
+        optimizer = self.make_optimizer(p for p in network.parameters() if p.requires_grad)
+        return minimise(network, optimizer, lambda: labelled() | pseudo(), self.steps)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch_geometric.utils import scatter
 
-from graphgym_srnc.backbones import Graph, dense
-from graphgym_srnc.core.options import Weight
+from graphgym_srnc.backbones import Graph
 from graphgym_srnc.losses import discrepancy
 from graphgym_srnc.losses.kmm import kmm_weights
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.aligned import Aligned
 
 KERNEL_DIM = 128  # wide features are projected to this dimension at random
 KERNEL_NODES = 2000  # weights are solved for; other training nodes take that of the nearest one
 
 
-class SRGNN(Scored):
+class SRGNN(Aligned):
     r"""Train a plain GNN on reweighted labelled nodes, with the CMD of its hidden states.
 
     .. math:: \mathcal L = \frac{1}{M} \sum_i \beta_i \, \text{CE}(y_i, f(x_i))
@@ -28,56 +28,47 @@ class SRGNN(Scored):
     features :math:`\hat A^2 X`.
 
     Differences from the authors' code: they compare rows of the adjacency or of personalised
-    PageRank, which have no columns in common between two graphs. Their GCN on small graphs has CMD
-    alone; here every backbone has both parts.
+    PageRank, which two graphs do not share. Their GCN on small graphs has CMD alone.
 
     When to use: labelled nodes that are a biased sample of the same graph
     (``dataset.format localized``).
-
-    Args:
-        weight: weight :math:`w` of CMD.
 
     References:
         Zhu et al., "Shift-Robust GNNs: Overcoming the Limitations of Localized Graph Training
         Data", NeurIPS 2021.
     """
 
+    term, bounded = "cmd", True
     search = {"weight": (0.1, 0.5, 1.0)}
 
-    def __init__(self, *, weight: Weight = 1.0, **base) -> None:
-        super().__init__(**base)
-        self.weight = weight
-
     def begin(self) -> None:
-        self.on_target = self.target_view()
+        super().begin()
         self.beta = self.node_weights()
 
-    def losses(self) -> dict[str, Tensor]:
-        logits, source, target = self.hidden_states(bounded=True)
+    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
+        return discrepancy.cmd(source, target)
+
+    def source_loss(self, logits: Tensor) -> Tensor:
         each = F.cross_entropy(logits, self.labels, reduction="none")
-        return {
-            "source": (self.beta[self.drawn] * each).mean(),
-            "cmd": self.weight * discrepancy.cmd(source, target),
-        }
+        return (self.beta[self.drawn] * each).mean()
 
     @torch.no_grad()
     def node_weights(self) -> Tensor:
         r""":math:`\beta`, ``[|D^s|]``, with a mean of one over each class."""
-        train, pool = self.task.train, self.task.pool
-        width, projection = self.source.num_features, None
+        train, pool, width = self.task.train, self.task.pool, self.source.num_features
+        projection = torch.eye(width, device=train.device)
         if width > KERNEL_DIM:
             projection = torch.randn(width, KERNEL_DIM, device=train.device) / KERNEL_DIM**0.5
 
         def features(graph: Graph, nodes: Tensor) -> Tensor:
-            x = graph.propagated("gcn", 2)[nodes]
-            return dense(x) if projection is None else x @ projection
+            return graph.propagated("gcn", 2)[nodes] @ projection
 
         z, count = features(self.source, train), len(train)
         kept = torch.arange(count, device=train.device)
         if count > KERNEL_NODES:
             kept = torch.randperm(count, device=train.device)[:KERNEL_NODES].sort().values
 
-        # As many target nodes as training nodes, as the authors take.
+        # As many target nodes as training nodes, as in the authors' code.
         drawn = pool[torch.randperm(len(pool), device=pool.device)[: len(kept)]]
         z_target = features(self.target, drawn)
         beta = kmm_weights(z[kept], z_target, self.labels[kept]).to(z.dtype)
@@ -85,6 +76,5 @@ class SRGNN(Scored):
             nearest = [torch.cdist(rows, z[kept]).argmin(1) for rows in z.split(1024)]
             beta = beta[torch.cat(nearest)]
 
-        size = torch.bincount(self.labels).to(z.dtype)
-        total = torch.zeros_like(size).index_add_(0, self.labels, beta)
+        size, total = self.labels.bincount(), scatter(beta, self.labels)
         return beta * (size / total.clamp(min=1e-12))[self.labels]

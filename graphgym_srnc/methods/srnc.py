@@ -32,10 +32,9 @@ class SRNC(ClusterMethod):
     clusters from the source labels. The classifier minimises cross-entropy on labels and
     pseudo-labels.
 
-    Differences from the paper: where the paper gives no detail, the cluster GNN follows DMoN, with
-    its collapse term. In close-set shift it learns the source labels first, because the paper's
-    order of pre-training often leaves clusters that do not match the classes. No code of the
-    authors was found.
+    Differences from the paper, whose code was not found: where it gives no detail, the cluster GNN
+    follows DMoN, with its collapse term. In close-set shift it learns the source labels first,
+    because the paper's order of pre-training often leaves clusters that do not match the classes.
 
     When to use: to compare with the paper. Only one cluster per class counts as known, so too many
     nodes become unknown if a class has several communities, as between two graphs.
@@ -56,7 +55,6 @@ class SRNC(ClusterMethod):
         cluster_init: how the cluster GNN starts: from ``modularity`` alone (the paper's order),
             from the ``source`` labels, or ``auto``, which is ``source`` in close-set shift.
         cluster_lr: learning rate of the cluster GNN.
-        resolution: weight :math:`\gamma` of modularity's degree term; 1 = the paper.
         collapse: weight of DMoN's collapse term.
 
     References:
@@ -87,7 +85,6 @@ class SRNC(ClusterMethod):
         unknown_share: Annotated[float, Range(0, 1, closed="left")] = 0.5,
         cluster_init: Annotated[str, OneOf("auto", "modularity", "source")] = "auto",
         cluster_lr: Positive = 0.01,
-        resolution: Positive = 1.0,
         collapse: Weight = 1.0,
         **base: Any,
     ) -> None:
@@ -96,9 +93,8 @@ class SRNC(ClusterMethod):
         self.cluster_steps, self.source_batch, self.steps = cluster_steps, source_batch, steps
         self.alpha, self.source_regularizer = alpha, source_regularizer
         self.pseudo_labels, self.unknown_share = pseudo_labels, unknown_share
-        self.cluster_init, self.cluster_lr = cluster_init, cluster_lr
-        self.resolution, self.collapse = resolution, collapse
-        self.rounds = self.episodes = rounds
+        self.cluster_init, self.cluster_lr, self.collapse = cluster_init, cluster_lr, collapse
+        self.episodes = rounds
         self.register_buffer("knows_unknown", torch.tensor(False))
 
     @property
@@ -119,14 +115,14 @@ class SRNC(ClusterMethod):
         right = task.num_known <= self.size <= task.target.num_nodes
         self.require("num_clusters", self.size, right, allowed)
         self.one_hot = F.one_hot(self.labels, task.num_known).float()
-        self.build_correction(task.num_known)
+        super().build(task)
         self.learn_prior(self.labels)
         self.classifier = self.new_classifier(task.num_outputs)
         self.to(task.device)
         self.optimizer = self.make_optimizer(self.classifier.parameters())
 
     def start(self, task: ShiftTask) -> dict[str, float]:
-        """Episode 0: pre-train the classifier on the source, and then the cluster GNN."""
+        """Episode 0 (lines 1 and 2): pre-train the classifier, and then the cluster GNN."""
         self.setup(task)
         self.ready()
         part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
@@ -135,100 +131,79 @@ class SRNC(ClusterMethod):
             self.classifier.output_bias[task.num_known :] = 0
         self.optimizer = self.make_optimizer(self.classifier.parameters())
         self.knows_unknown.fill_(False)
-        self.clusters = None
-        return figures | self.pretrain_clusters()
 
-    def pretrain_clusters(self) -> dict[str, float]:
-        """Pre-train the cluster GNN on modularity, or on the source labels."""
+        self.clusters = None
         if self.pseudo_labels != "cluster":
-            return {}
-        self.clusters = self.new_cluster_gnn()
-        auto = self.cluster_init == "auto" and not self.task.open_set
-        if auto or self.cluster_init == "source":
-            train = self.task.train
-            self.clusters.pretrain_on_source(train, self.labels, SOURCE_STEPS, self.make_optimizer)
+            return figures
+        self.clusters, init = self.new_cluster_gnn(), self.cluster_init
+        if init == "source" or init == "auto" and not task.open_set:
+            labels = task.train, self.labels
+            self.clusters.pretrain_on_source(*labels, SOURCE_STEPS, self.make_optimizer)
         else:
             self.clusters.pretrain(PRETRAIN_STEPS)
-        return self.assign()
+        return figures | self.assign()
 
     def episode(self) -> dict[str, float]:
-        """One iteration of the outer while loop of Algorithm 1."""
-        figures: dict[str, float] = {}
+        """One iteration of the outer while loop of Algorithm 1 (lines 3 to 15)."""
+        task, figures = self.task, dict[str, float]()
         if self.clusters:
-            figures |= self.align() | self.update_clusters()
-        nodes, labels = self.draw_target(self.pseudo_posterior())
-        figures |= self.update_classifier(nodes, labels)
-        return figures | {"bound": self.bound()}
+            # Eq. 7: map clusters to classes on the labelled source nodes.
+            log_q = self.log_q[self.clusters.source][task.train]
+            figures["alignment_cost"] = self.clusters.align(log_q, self.one_hot)
+            # Lines 5 to 8: T steps of the cluster GNN, each on B nodes of the source.
+            nodes, p = self.source_posterior()
+            figures |= self.clusters.update(nodes, p, self.cluster_steps, self.source_batch)
+            figures |= self.assign()
+            self.check_clusters(figures)
 
-    def align(self) -> dict[str, float]:
-        """Map clusters to classes on the labelled source nodes (Eq. 7)."""
-        log_q = self.log_q[self.clusters.source][self.task.train]
-        return {"alignment_cost": self.clusters.align(log_q, self.one_hot)}
-
-    def update_clusters(self) -> dict[str, float]:
-        r"""Update :math:`\Phi` for :math:`T` steps, each on :math:`B` nodes of the source."""
-        nodes, p = self.source_posterior()
-        figures = self.clusters.update(nodes, p, self.cluster_steps, self.source_batch)
-        figures |= self.assign()
-        self.check_clusters(figures)
+        # Lines 10 and 11: as many target nodes as source labels, with labels drawn from Q.
+        q, pool = self.pseudo_posterior(), task.pool
+        nodes = pool[torch.randperm(len(pool), device=pool.device)[: len(task.train)]]
+        labels = torch.multinomial(q[nodes], 1).view(-1)
+        # Lines 12 and 13: the classifier on labels and pseudo-labels (Eq. 9).
+        parts = [
+            Part("classifier_source", self.source, task.train, self.labels),
+            Part("classifier_target", self.target, nodes, labels),
+        ]
+        if self.alpha and self.clusters:
+            # As many unlabelled source nodes as labelled ones.
+            drawn = torch.randperm(self.source.num_nodes, device=pool.device)
+            drawn = drawn[~torch.isin(drawn, task.train)][: len(task.train)]
+            q = self.cluster_posterior(self.clusters.source)[drawn]
+            named = torch.multinomial(q, 1).view(-1)
+            parts.append(Part("classifier_unlabelled", self.source, drawn, named, self.alpha))
+        figures |= self.fit(parts, self.steps)
+        self.knows_unknown.fill_(task.open_set)
+        if task.open_set:
+            figures["pseudo_unknown_share"] = float((labels == task.num_known).float().mean())
+        figures["bound"] = 0.0
+        if self.clusters:  # Eq. 11, on labelled source nodes
+            q = self.cluster_posterior(self.clusters.source)[task.train]
+            log_p = self.logits(task.source)[task.train].log_softmax(1)
+            figures["bound"] = float(evidence_lower_bound(q.clamp(min=1e-12).log(), log_p))
         return figures
 
     def check_clusters(self, figures: dict[str, float]) -> None:
         """Warn of clusters that do not match the classes, by :meth:`ClusterGNN.figures`."""
-        # Classes with few labels may be even rarer in the target, so only classes with twice the
-        # minimum share count.
+        # Classes with few labels may be even rarer in the target, so they do not count.
         common = self.labels.bincount() >= 2 * USED_SHARE * len(self.labels)
         classes, used = int(common.sum()) + int(self.task.open_set), figures["used_clusters"]
-        about = f"resolution {self.resolution:g}: the cluster GNN"
         if used < classes:
-            text = f"collapsed: it uses {used} clusters for {classes} classes"
-            self.warnings.append(f"{about} {text}")
-        if figures["modularity"] < 0.05:
-            text = f"found no communities (modularity {figures['modularity']:.3f})"
-            self.warnings.append(f"{about} {text}")
-
-    def draw_target(self, q: Tensor) -> tuple[Tensor, Tensor]:
-        """Sample :math:`|D^s|` target nodes, and their pseudo-labels from ``q`` ``[V, N(+1)]``."""
-        pool = self.task.pool
-        nodes = pool[torch.randperm(len(pool), device=pool.device)[: len(self.task.train)]]
-        return nodes, torch.multinomial(q[nodes], 1).view(-1)
-
-    def update_classifier(self, nodes: Tensor, labels: Tensor) -> dict[str, float]:
-        r"""Update :math:`\theta` on labels and on pseudo-labels ``[n]`` of target nodes (Eq. 9)."""
-        parts = [
-            Part("classifier_source", self.source, self.task.train, self.labels),
-            Part("classifier_target", self.target, nodes, labels),
-        ]
-        if self.alpha and self.clusters:
-            drawn = self.draw_source()
-            parts.append(Part("classifier_unlabelled", self.source, *drawn, self.alpha))
-        figures = self.fit(parts, self.steps)
-        self.knows_unknown.fill_(self.task.open_set)
-        if self.task.open_set:
-            figures["pseudo_unknown_share"] = float((labels == self.task.num_known).float().mean())
-        return figures
+            text = f"The cluster GNN collapsed: it uses {used} clusters for {classes} classes."
+            self.warnings.append(text)
+        if (found := figures["modularity"]) < 0.05:
+            text = f"The cluster GNN found no communities (modularity {found:.3f})."
+            self.warnings.append(text)
 
     def fit(self, parts: list[Part], steps: int) -> dict[str, float]:
         """Train the classifier on cross-entropies, and return their last values by name."""
-        return fit_parts(
-            self.classifier, self.optimizer, parts, steps, self.batch_size, self.fanout
-        )
-
-    @torch.no_grad()
-    def bound(self) -> float:
-        """Evidence lower bound on labelled source nodes (Eq. 11); 0 without a cluster GNN."""
-        if not self.clusters:
-            return 0.0
-        train = self.task.train
-        log_q = self.cluster_posterior(self.clusters.source)[train].clamp(min=1e-12).log()
-        log_p = self.logits(self.task.source)[train].log_softmax(1)
-        return float(evidence_lower_bound(log_q, log_p))
+        batches = self.batch_size, self.fanout
+        return fit_parts(self.classifier, self.optimizer, parts, steps, *batches)
 
     def new_cluster_gnn(self) -> ClusterGNN:
         """An untrained cluster GNN."""
-        weights = {"resolution": self.resolution, "collapse": self.collapse}
-        weights |= {"modularity_weight": 1.0, "lr": self.cluster_lr}
-        return self.untrained(self.size, self.cluster_spec, **weights)
+        weights = {"resolution": 1.0, "collapse": self.collapse, "modularity_weight": 1.0}
+        return self.untrained(self.size, self.cluster_spec, lr=self.cluster_lr, **weights)
 
     def assign(self) -> dict[str, float]:
         """Compute the clusters of both graphs and return :meth:`ClusterGNN.figures`."""
@@ -249,7 +224,7 @@ class SRNC(ClusterMethod):
         confidence, named = self.class_posterior(task.target)[:, : task.num_known].max(1)
         if task.open_set:
             threshold = confidence[task.pool].quantile(self.unknown_share)
-            named = named.masked_fill(confidence < threshold, task.num_known)
+            named[confidence < threshold] = task.num_known
         return F.one_hot(named, task.num_outputs).float()
 
     def cluster_posterior(self, graph: Graph) -> Tensor:
@@ -266,13 +241,6 @@ class SRNC(ClusterMethod):
         p = self.class_posterior(self.task.source)
         p[train] = F.pad(self.one_hot, (0, p.size(1) - self.one_hot.size(1)))
         return torch.arange(len(p), device=p.device), p
-
-    def draw_source(self) -> tuple[Tensor, Tensor]:
-        """Sample as many unlabelled source nodes as labelled ones, and their pseudo-labels."""
-        drawn = torch.randperm(self.source.num_nodes, device=self.labels.device)
-        drawn = drawn[~torch.isin(drawn, self.task.train)][: len(self.task.train)]
-        q = self.cluster_posterior(self.clusters.source)[drawn]
-        return drawn, torch.multinomial(q, 1).view(-1)
 
     @torch.no_grad()
     def class_posterior(self, graph: Data) -> Tensor:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from graphgym_srnc.backbones import Graph
 from graphgym_srnc.core.options import Share
 from graphgym_srnc.methods.shared.scores import Scored
 
 MAX_RATIO = 10.0  # of link shares; the minimum is the inverse
-
-READERS = ("gcnconv", "sageconv", "sgconv", "dgi")
-"""Backbones that read edge weights."""
+READERS = ("gcnconv", "sageconv", "sgconv", "dgi")  # backbones that read edge weights
 
 
 class StruRW(Scored):
@@ -27,7 +24,7 @@ class StruRW(Scored):
     episodes. A pair of classes without edges keeps weight 1.
 
     Differences from the authors' code: this is their StruRW-ERM, without adversarial training or
-    mixup. On a backbone that reads no edge weights it equals ``erm``, and a warning says so.
+    mixup.
 
     When to use: graphs whose classes are linked differently.
 
@@ -57,30 +54,28 @@ class StruRW(Scored):
     @torch.no_grad()
     def reweight(self) -> dict[str, float]:
         """Weight the source's edges by the linked classes in the target's predictions."""
-        num_known = self.task.num_known
-        on_source = self.logits(self.task.source)[:, :num_known].argmax(1)
+        on_source, on_target = (
+            self.logits(graph).argmax(1) for graph in (self.task.source, self.task.target)
+        )
         on_source[self.task.train] = self.labels
-        on_target = self.logits(self.task.target)[:, :num_known].argmax(1)
-        source_links = link_shares(self.source, on_source, num_known)
-        target_links = link_shares(self.target, on_target, num_known)
+        label, num_known = on_source.cpu().numpy(), self.task.num_known
+        source_links = link_shares(self.source, label, num_known)
+        target_links = link_shares(self.target, on_target.cpu().numpy(), num_known)
 
         ratio = target_links / np.maximum(source_links, 1e-12)
         ratio = np.clip(ratio, 1 / MAX_RATIO, MAX_RATIO)
-        # The ratio of pairs of classes without edges is not defined.
-        ratio[(source_links == 0) | (target_links == 0)] = 1
+        ratio[(source_links == 0) | (target_links == 0)] = 1  # pairs of classes without edges
 
         row, column = self.source.adjacency("raw").entries
-        label = on_source.cpu().numpy()
         weight = 1 - self.strength + self.strength * ratio[label[row], label[column]]
         self.read_source(self.source.reweighted(weight.astype(np.float32)))
         return {"mean_edge_weight": float(weight.mean()) if len(weight) else 1.0}
 
 
-def link_shares(graph: Graph, label: Tensor, num_classes: int) -> np.ndarray:
-    """Share of the node pairs of two classes that are linked, ``[N, N]``."""
+def link_shares(graph: Graph, label: np.ndarray, num_classes: int) -> np.ndarray:
+    """Share of the node pairs of two classes that are linked, ``[N, N]``, by labels ``[V]``."""
     row, column = graph.adjacency("raw").entries
-    of = label.cpu().numpy()
-    pair = of[row] * num_classes + of[column]
-    count = np.bincount(pair, minlength=num_classes**2).reshape(num_classes, num_classes)
-    size = np.bincount(of, minlength=num_classes).astype(float)
+    count = np.zeros((num_classes, num_classes))
+    np.add.at(count, (label[row], label[column]), 1)
+    size = np.bincount(label, minlength=num_classes).astype(float)
     return count / np.maximum(np.outer(size, size), 1)

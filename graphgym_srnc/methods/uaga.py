@@ -25,15 +25,14 @@ class UAGA(Supervised):
 
     Episode 0 is open-set back-propagation: the class layer predicts unknown with probability one
     half on target nodes, and reversed gradients make the layers below disagree. Each later episode
-    clusters the target by k-means, with one centre per known class and one for the unknown. A node
-    whose cluster equals its predicted class gets it as pseudo-label :math:`\tilde y`. The gradient
-    is reversed (:math:`\lambda = 1`) except for pseudo-unknown nodes (:math:`\lambda = -1`). A node
-    is unknown if that is the likeliest of the :math:`N + 1` classes; validation moves nothing.
+    clusters the target by k-means with a centre per class. A node whose cluster equals its
+    predicted class gets it as pseudo-label :math:`\tilde y`. The gradient is reversed
+    (:math:`\lambda = 1`) except for pseudo-unknown nodes (:math:`\lambda = -1`). The likeliest of
+    the :math:`N + 1` classes is predicted; validation moves nothing.
 
-    Differences from the authors' code: full batches, as many gradient steps as their batches of
-    2048 nodes, and one clustering per 20 steps instead of 5. After episode 0 it may predict no
-    unknown node for dozens of episodes, so use all steps and ``train.selection last``, or a larger
-    ``target_weight``.
+    Differences from the authors' code: full batches, and one clustering per 20 steps instead of 5.
+    After episode 0 it may predict no unknown node for dozens of episodes, so use all steps and
+    ``train.selection last``, or a larger ``target_weight``.
 
     When to use: classes are missing and the target is another graph (``dataset.format ocnnc``).
 
@@ -70,9 +69,8 @@ class UAGA(Supervised):
 
     def begin(self) -> None:
         self.on_target = self.target_view()
-        sizes = (self.classifier.hidden_dim, 128, 128)
-        hidden = [part for a, b in zip(sizes, sizes[1:]) for part in (nn.Linear(a, b), nn.ReLU())]
-        self.domain = nn.Sequential(*hidden, nn.Linear(sizes[-1], 1))
+        first, second = nn.Linear(self.classifier.hidden_dim, 128), nn.Linear(128, 128)
+        self.domain = nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), nn.Linear(128, 1))
 
     def start(self, task: ShiftTask) -> dict[str, float]:
         self.setup(task)
@@ -88,7 +86,7 @@ class UAGA(Supervised):
         return super().episode() | shares
 
     def first_losses(self) -> dict[str, Tensor]:
-        """The terms of episode 0."""
+        """Terms of episode 0."""
         terms = {"source": F.cross_entropy(self.classifier(self.on_source), self.labels)}
         if self.task.open_set:
             logits, _ = self.classifier.embed(self.on_target, lambda h: reverse_gradient(h, 1.0))
@@ -100,8 +98,8 @@ class UAGA(Supervised):
         on_target, target = self.classifier.embed(self.on_target)
         named = F.cross_entropy(on_target, self.pseudo, ignore_index=HIDDEN, reduction="sum")
         strength = torch.where(self.pseudo == self.task.num_known, -1.0, 1.0)[:, None]
-        reversed_states = reverse_gradient(source, 1.0), reverse_gradient(target, strength)
-        domains = [self.domain(h).view(-1) for h in reversed_states]
+        source, target = reverse_gradient(source, 1.0), reverse_gradient(target, strength)
+        domains = [self.domain(h).view(-1) for h in (source, target)]
         return {
             "source": F.cross_entropy(logits, self.labels),
             "target": self.target_weight * named / (self.pseudo >= 0).sum().clamp(min=1),
@@ -110,7 +108,7 @@ class UAGA(Supervised):
 
     @torch.no_grad()
     def pseudo_labels(self) -> Tensor:
-        """A class for each node of the pool, ``[n]``, ``HIDDEN`` where it has none."""
+        """The class of each node of the pool, ``[n]``, ``HIDDEN`` where it has none."""
         self.classifier.eval()
         source = self.classifier.embed(self.on_source)[1]
         logits, target = self.classifier.embed(self.on_target)
@@ -120,8 +118,8 @@ class UAGA(Supervised):
             likeliest = logits.softmax(1)[:, -1].topk(count).indices
             centres.append(target[likeliest].mean(0))
 
-        cluster = k_means(target, torch.stack(centres))
-        label = cluster.masked_fill(cluster != logits.argmax(1), HIDDEN)
+        cluster, named = k_means(target, torch.stack(centres)), logits.argmax(1)
+        label = named.masked_fill(cluster != named, HIDDEN)
         if self.task.open_set:
             label[likeliest[label[likeliest] == HIDDEN]] = self.task.num_known
         return label
@@ -131,9 +129,9 @@ def k_means(points: Tensor, centres: Tensor) -> Tensor:
     """Clusters ``[n]`` of points ``[n, H]`` by Lloyd's algorithm from given centres ``[K, H]``."""
     cluster = torch.cdist(points, centres).argmin(1)
     for _ in range(100):
-        count = cluster.bincount(minlength=len(centres))[:, None]
-        total = torch.zeros_like(centres).index_add(0, cluster, points)
-        centres = torch.where(count > 0, total / count.clamp(min=1), centres)
+        # A cluster without points keeps its centre.
+        index = cluster[:, None].expand_as(points)
+        centres = centres.scatter_reduce(0, index, points, "mean", include_self=False)
         before, cluster = cluster, torch.cdist(points, centres).argmin(1)
         if torch.equal(before, cluster):
             break

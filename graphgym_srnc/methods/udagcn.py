@@ -33,13 +33,12 @@ class UDAGCN(Scored):
     :math:`z`, and the weight :math:`w_e` of the mean entropy :math:`H` rises linearly.
 
     Differences from the authors' code: negative information is 0, the information of a node on
-    itself is replaced by a self-loop of 1, and the mean of all weights is not part of the loss. The
-    authors' learning rate 0.003 is unstable, and the published figures are not reached.
-    ``gatconv``, ``gatdrop`` and ``mlp`` read no weights of the PPMI graph.
+    itself is a self-loop of 1, and the mean of all weights is not part of the loss. The published
+    figures are not reached. ``gatconv``, ``gatdrop`` and ``mlp`` read no weights of the PPMI graph.
 
     Args:
-        strength: factor :math:`\lambda` of the reversed gradient, after the first twentieth of the
-            training.
+        strength: maximum :math:`\lambda`; before it is reached, :math:`\lambda` is the share of
+            training that is done.
         entropy_weight: weight :math:`w_e` at the end.
 
     References:
@@ -82,7 +81,7 @@ class UDAGCN(Scored):
         }
 
     def embed(self, views: list[View]) -> Tensor:
-        """The mixed embedding ``[V, H]`` of the nodes of both views."""
+        """The mixed embedding ``[V, H]`` of both views."""
         both = torch.stack([self.classifier(view) for view in views], 1)
         return (both * self.attention(both).softmax(1)).sum(1)
 
@@ -103,12 +102,8 @@ def ppmi(adjacency: sp.csr_array, walks: int = 40, length: int = 10) -> sp.csr_a
     .. math:: P_{ab} = \max\Big(0, \log \frac{p_{ab} V}{L \sum_c p_{cb}}\Big)
 
     :math:`p_{ab}` is the share of the visits of walks from :math:`a` that are to node :math:`b`.
-    The length of a walk is uniform in 1 to :math:`L`.
-
-    Args:
-        adjacency: :math:`A`, ``[V, V]``; weights are ignored.
-        walks: number of walks from each node, which are the same at each call.
-        length: :math:`L`, the maximum length.
+    The length of a walk is uniform in 1 to :math:`L`, which is ``length``.
+    There are ``walks`` walks from each node, the same at each call.
     """
     rng, num_nodes = np.random.default_rng(0), adjacency.shape[0]
     first, degree = adjacency.indptr.astype(np.int64), np.diff(adjacency.indptr)
@@ -122,8 +117,8 @@ def ppmi(adjacency: sp.csr_array, walks: int = 40, length: int = 10) -> sp.csr_a
         left = left - 1
         start, here, left = (part[left > 0] for part in (start, here, left))
 
-    pair, count = np.unique(np.concatenate([np.empty(0, np.int64), *met]), return_counts=True)
-    a, b = np.divmod(pair, max(num_nodes, 1))
+    pair, count = np.unique(np.concatenate([start, *met]), return_counts=True)
+    a, b = np.divmod(pair, num_nodes)
     share = count / np.bincount(a, count, minlength=num_nodes)[a]
     total = np.bincount(b, share, minlength=num_nodes)
     information = np.log(share * np.count_nonzero(degree) / (length * total[b]))

@@ -1,42 +1,47 @@
-"""The base class of methods. ``erm.py`` is the shortest example of a method."""
+"""The base class of methods. ``coral.py`` is a short example of a method."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Callable, Mapping, Sequence, cast
+from typing import Annotated, Any, Callable, Mapping, Sequence, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc import backbones
-from graphgym_srnc.backbones import Batches, Encoder, EncoderSpec, Graph, prepare
+from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph, prepare
 from graphgym_srnc.core import options
-from graphgym_srnc.core.options import Natural, Weight
+from graphgym_srnc.core.options import Natural, OneOf, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods.shared.correction import Correction, PriorCorrection
-from graphgym_srnc.methods.shared.threshold import Cut, Threshold
+from graphgym_srnc.losses.prior import black_box_weights, em_prior
+from graphgym_srnc.methods.shared.threshold import best_threshold, threshold_by_share
 from graphgym_srnc.methods.shared.training import (
     MakeOptimizer,
     adam,
     all_logits,
-    batches,
     hidden_and_group,
     random_state,
     set_random_state,
 )
 
+Correction = Annotated[str, OneOf("none", "mean", "em", "bbse", "labels")]
+Cut = Annotated[str, OneOf("validation", "share")]
 
-class Method(Threshold, PriorCorrection):
+KEPT = 0.95
+"""Share of known validation nodes to predict as known if no validation node is unknown."""
+
+
+class Method(nn.Module):
     r"""A way to classify the nodes of a target graph under distribution shift.
 
     The keyword-only arguments of a subclass and its bases are its config keys. Their annotations
     define the allowed values, which are checked here. The trainer calls :meth:`start` once (the
     paper's episode 0), then :meth:`episode` repeatedly, and between them :meth:`predict`,
-    :meth:`calibrate` and :meth:`decide`. A method sees ``task.blind()`` only, which hides test
-    labels.
+    :meth:`calibrate` and :meth:`decide`. A method sees ``task.blind()`` only.
 
     Args:
         encoder: backbone that :meth:`new_classifier` builds encoders from.
@@ -50,50 +55,49 @@ class Method(Threshold, PriorCorrection):
         cut: how to choose the unknown-class threshold: the best Micro-F1 on ``validation``, or the
             estimated ``share`` of unknown target nodes, which needs validation nodes of known
             classes alone.
-        source_first: whether to find the unknown class on the source of two graphs first. Its
-            nodes then teach the class, see :mod:`graphgym_srnc.train.source_first`. It needs
-            held-out source nodes of unknown classes, and has no effect without them.
+        source_first: whether to find the unknown class on the source of two graphs first, see
+            :mod:`graphgym_srnc.train.source_first`. It needs held-out source nodes of unknown
+            classes, and has no effect without them.
         batch_size: number of nodes that each part of a loss draws per gradient step; 0 = full
             batch. With batches, the logits of a whole graph are computed one layer at a time.
         fanout: number of neighbours drawn per node and layer with batches; 0 = all.
+
+    Attributes:
+        task: the blind task; a loaded model has its :class:`Sizes` instead.
+        kept: tensors and plain values of a checkpoint that :meth:`ready` cannot build again.
+        episodes: number of episodes after episode 0 that the method asks for, see :attr:`planned`.
+        limit: maximum number of episodes after episode 0, which the trainer sets; -1 = none.
+        oracle: whether the method receives ``task.oracle``, with every class visible.
+        in_batches: whether mini-batches are supported; False if losses need every node of a graph.
+        prior: threshold if no validation node is unknown; None = the one that :data:`KEPT` gives.
+        calibrated: whether the threshold is set on validation nodes.
+        explicit_unknown: whether the last of ``N + 1`` scores is that of the unknown class.
+        encoder_defaults: encoder settings that the method was tuned with, if they differ.
+        search: values of options that a search tries; an empty list tries none.
+        search_open: values of options that have an effect in open-set shift only.
     """
 
     task: ShiftTask
-    """The blind task; a loaded model has its :class:`Sizes` instead."""
-
     classifier: Encoder
     optimizer: torch.optim.Optimizer
     source: Graph
     target: Graph
     labels: Tensor
+    threshold: Tensor
+    source_prior: Tensor
+    confusion: Tensor
     draws: tuple[Tensor, ...]
-
     kept: tuple[str, ...] = ("warnings", "reported", "episodes", "draws")
-    """Tensors and plain values of a checkpoint that :meth:`ready` cannot build again."""
-
     episodes: int = 0
-    """Number of episodes after episode 0 that the method asks for; callers use :attr:`planned`."""
-
     limit: int = -1
-    """Maximum number of episodes after episode 0, which the trainer sets; -1 = no limit."""
-
     oracle: bool = False
-    """Whether the method receives ``task.oracle``, the task with every class visible."""
-
     in_batches: bool = True
-    """Whether mini-batches are supported; False if the losses need every node of a graph."""
-
+    prior: float | None = None
+    calibrated: bool = True
+    explicit_unknown: bool = False
     encoder_defaults: Mapping[str, Any] = {}
-    """Encoder settings that the method was tuned with, if they differ from the defaults."""
-
     search: Mapping[str, Sequence[Any]] = {}
-    """Values of the method's options that a search tries, by option.
-
-    An empty list removes an option that a search tries for every method.
-    """
-
     search_open: Mapping[str, Sequence[Any]] = {}
-    """Values of options that have an effect in open-set shift only."""
 
     def __new__(cls, *_: Any, **given: Any) -> Method:
         options.check(cls, given, f"{cls.key()}.")
@@ -128,6 +132,11 @@ class Method(Threshold, PriorCorrection):
         """Number of episodes after episode 0; :meth:`start` and :meth:`episode` may change it."""
         return self.episodes if self.limit < 0 else min(self.limit, self.episodes)
 
+    @property
+    def prior_correction(self) -> tuple[str, float]:
+        """Name and power of the correction."""
+        return self.correction, self.correction_power
+
     @classmethod
     def key(cls) -> str:
         """Name of the method in configs, which is the name of its module."""
@@ -148,18 +157,21 @@ class Method(Threshold, PriorCorrection):
         raise NotImplementedError
 
     def build(self, task: ShiftTask | Sizes) -> None:
-        """Build the untrained modules needed for prediction, given a task or only its sizes.
+        """Build the untrained modules that predictions need, given a task or only its sizes.
 
         A trained model is loaded into them, so what predictions use must be a weight or a buffer.
         """
         self.task = cast(ShiftTask, task)
-        self.build_correction(task.num_known)
+        correction, known = self.prior_correction[0], task.num_known
+        if correction in ("em", "labels"):
+            self.register_buffer("source_prior", torch.full((known,), 1 / known))
+        if correction == "bbse":
+            self.register_buffer("confusion", torch.eye(known) / known)
 
     def setup(self, task: ShiftTask) -> None:
         """Prepare what every ``start`` needs: both graphs, the labels and a pretrained encoder."""
         self.task, self.labels = task, task.source.y[task.train]
-        features = self.encoder.features
-        self.source, self.target = prepare(task.source, features), prepare(task.target, features)
+        self.source, self.target = self.prepared(task.source), self.prepared(task.target)
         self.to(task.device)
         self.encoder = backbones.pretrained(self.encoder, self.target)
         self.draws = random_state(task.device)
@@ -169,6 +181,12 @@ class Method(Threshold, PriorCorrection):
         self.build(self.task)
         self.learn_prior(self.labels)
         self.to(self.task.device)
+
+    def learn_prior(self, labels: Tensor) -> None:
+        """Store the class prior of training labels ``[n]``, if the correction reads it."""
+        if self.prior_correction[0] in ("em", "labels"):
+            counts = torch.bincount(labels, minlength=self.task.num_known)
+            self.source_prior.copy_(counts / counts.sum())
 
     def checkpoint(self) -> dict[str, Any]:
         """Everything that the next episode depends on, except torch's random state."""
@@ -192,7 +210,7 @@ class Method(Threshold, PriorCorrection):
         self.load(state)
 
     def load(self, state: dict[str, Any]) -> None:
-        """The part of :meth:`restore` that comes after :meth:`ready`."""
+        """Load a checkpoint into modules that :meth:`ready` has built."""
         for name in self.kept:
             if name in state:
                 setattr(self, name, state[name])
@@ -204,29 +222,9 @@ class Method(Threshold, PriorCorrection):
         """An untrained encoder with ``num_outputs`` logits."""
         return backbones.build(self.encoder, self.task.num_features, num_outputs)
 
-    @torch.no_grad()
-    def logits(self, graph: Data, role: str = "target") -> Tensor:
-        """Logits ``[V, N(+1)]`` of any graph with the same features.
-
-        ``role`` is ``source`` for the source of two graphs, else ``target``.
-        """
-        return all_logits(self.classifier, self.prepared(graph), self.batch_size)
-
-    def predict(self, graph: Data, role: str = "target") -> Tensor:
-        """Scores ``[V, K]`` that decisions use; the first ``N`` are those of known classes."""
-        return self.corrected(self.uncorrected(graph, role))
-
-    def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
-        """Scores before prior correction: logits, or logarithms of a smoothed posterior."""
-        return self.smoothed(self.logits(graph, role), graph)
-
     def prepared(self, graph: Data) -> Graph:
         """A graph with features scaled as the encoder reads them."""
         return prepare(graph, self.encoder.features)
-
-    def batches(self, graph: Graph, *parts: Tensor) -> Batches:
-        """Views of parts of nodes ``[n_i]`` for the classifier, one for each gradient step."""
-        return batches(self.classifier, graph, parts, self.batch_size, self.fanout)
 
     def log_cluster_posterior(self, graph: Data) -> Tensor | None:
         """Log posteriors over clusters ``[M, V, C]`` of M cluster GNNs, or None."""
@@ -235,3 +233,145 @@ class Method(Threshold, PriorCorrection):
     def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
         """Functions that return an embedding ``[V, H]`` and a group ``[V]``, by name."""
         return {"classifier": partial(hidden_and_group, self.classifier, self.encoder.features)}
+
+    # ---- prediction ----
+
+    def predict(self, graph: Data, role: str = "target") -> Tensor:
+        """Scores ``[V, K]`` that decisions use; the first ``N`` are those of known classes.
+
+        ``role`` is ``source`` for the source of two graphs, else ``target``.
+        """
+        return self.corrected(self.uncorrected(graph, role))
+
+    def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
+        """Scores before prior correction: logits, or logarithms of a smoothed posterior."""
+        return self.smoothed(self.logits(graph, role), graph)
+
+    @torch.no_grad()
+    def logits(self, graph: Data, role: str = "target") -> Tensor:
+        """Logits ``[V, N(+1)]`` of any graph with the same features."""
+        return all_logits(self.classifier, self.prepared(graph), self.batch_size)
+
+    def smoothed(self, logits: Tensor, graph: Data) -> Tensor:
+        """Logits ``[V, K]``, or with ``smoothing`` the logarithm of their smoothed softmax."""
+        if not self.smoothing:
+            return logits
+        return self.smooth(logits.softmax(1), graph, self.smoothing).clamp(min=1e-12).log()
+
+    @torch.no_grad()
+    def smooth(self, p: Tensor, graph: Data, steps: int) -> Tensor:
+        r"""Personalised PageRank over a posterior ``[V, K]``, whose rows then sum to 1.
+
+        .. math:: P \leftarrow 0.9 \hat A P + 0.1 P_0
+        """
+        result, prepared = p, self.prepared(graph)
+        for _ in range(steps):
+            result = 0.9 * (prepared.adjacency("gcn") @ result) + 0.1 * p
+        return F.normalize(result, p=1, dim=1)
+
+    def learn_confusion(self, scores: Tensor, label: Tensor) -> None:
+        """Store the confusion matrix of uncorrected scores ``[n, K]`` of held-out known nodes."""
+        size = self.task.num_known
+        known = label < size
+        named = scores[known, :size].argmax(1)
+        counts = torch.bincount(named * size + label[known], minlength=size**2)
+        self.confusion.copy_(counts.view(size, size) / counts.sum())
+
+    @torch.no_grad()
+    def corrected(self, scores: Tensor) -> Tensor:
+        r"""Scores ``[V, K]`` of all nodes of a graph, corrected for the class prior of that graph.
+
+        .. math:: \tilde p_{ic} \propto p_{ic} \, w_c^\tau
+
+        The weights :math:`w` are estimated on the whole graph without its labels. Known-class
+        probabilities are renormalised to their previous total, so the unknown class keeps its
+        share.
+        """
+        correction, power = self.prior_correction
+        if correction == "none":
+            return scores
+        known = self.task.num_known
+        total = scores[:, :known].logsumexp(1, keepdim=True)
+        log_p = (scores[:, :known] - total).double()
+        p = log_p.exp()
+        if correction == "mean":
+            weight = 1 / p.mean(0).clamp(min=1e-12)
+        elif correction == "labels":
+            weight = 1 / self.source_prior.to(p)
+        elif correction == "em":
+            weight = em_prior(p, self.source_prior) / self.source_prior
+        else:
+            predicted = torch.bincount(p.argmax(1), minlength=known).double()
+            weight = black_box_weights(self.confusion, predicted / predicted.sum())
+        corrected = (log_p + power * weight.clamp(min=1e-12).log()).log_softmax(1).to(scores)
+        return torch.cat([corrected + total, scores[:, known:]], 1)
+
+    def confidence(self, scores: Tensor) -> Tensor:
+        """Confidence ``[n]`` that a node is of a known class, from scores ``[n, N(+1)]``.
+
+        It is the largest softmax of a known class, or the difference between the largest score of a
+        known class and that of the unknown class, if there is one. The threshold and the AUROC of
+        the unknown class refer to it.
+        """
+        unknown = self.task.unknown
+        learned = self.explicit_unknown or self.task.unknown_found
+        if unknown is not None and learned and scores.size(1) > unknown:
+            return scores[:, :unknown].amax(1) - scores[:, unknown]
+        return scores.softmax(1)[:, : self.task.num_known].amax(1)
+
+    def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
+        """Set the threshold; ``prior`` or :data:`KEPT` give it if no validation node is unknown.
+
+        Args:
+            scores, label: scores ``[n, K]`` and labels ``[n]`` of the validation nodes.
+            on_target: scores of the target nodes, ``[V, K]``.
+        """
+        if not self.task.open_set:
+            return
+        unknown, confidence = label == self.task.num_known, self.confidence(scores)
+        if self.cut == "share":
+            cut = threshold_by_share(confidence[~unknown], self.confidence(on_target))
+        elif not self.calibrated:
+            return
+        elif unknown.any():
+            known = scores[:, : self.task.num_known].argmax(1)
+            cut = best_threshold(confidence, known, label, self.task.num_known)
+        elif self.prior is None:
+            cut = float(confidence.quantile(1 - KEPT))
+            self.warnings.append(
+                "No validation node belongs to an unknown class. The unknown-class threshold is set"
+                f" so that {100 * KEPT:.0f} % of the validation nodes are predicted as known."
+            )
+        else:
+            cut = self.prior
+        self.threshold.fill_(cut)
+
+    def decide(self, scores: Tensor) -> Tensor:
+        """Classes ``[n]``: the most probable known class, or unknown below the threshold."""
+        known = scores[:, : self.task.num_known].argmax(1)
+        if not self.task.open_set:
+            return known
+        return torch.where(self.confidence(scores) < self.threshold, self.task.num_known, known)
+
+    def posterior(self, scores: Tensor) -> Tensor:
+        r"""Probabilities ``[n, N(+1)]``, whose maximum is the class of :meth:`decide`.
+
+        .. math:: \log p_u - \max_c \log p_c = \ell(t) - \ell(s)
+
+        The softmax of the known scores gives the ratios between known classes, the threshold
+        :math:`t`, the confidence :math:`s` and :meth:`log_odds` :math:`\ell` that of the unknown.
+        """
+        log_p = scores[:, : self.task.num_known].double().log_softmax(1)
+        if not self.task.open_set:
+            return log_p.exp()
+
+        sure = self.confidence(scores)
+        lead = self.log_odds(self.threshold.double()) - self.log_odds(sure.double())
+        lead = lead.clamp(-50, 50)
+        # The decision counts at a tie, also if rounding causes it.
+        lead = torch.where(sure < self.threshold, lead.clamp(min=1e-9), lead.clamp(max=0))
+        return torch.cat([log_p, (log_p.amax(1) + lead)[:, None]], 1).softmax(1)
+
+    def log_odds(self, confidence: Tensor) -> Tensor:
+        r"""Log-odds of a confidence: :math:`\log \frac{s}{1 - s}` of a probability :math:`s`."""
+        return confidence if self.explicit_unknown else confidence.logit(eps=1e-12)

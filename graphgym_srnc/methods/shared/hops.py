@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Callable
+from typing import Any, Callable, Mapping
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import MLP, Block, Encoder, EncoderSpec, GCNLayer, Graph, View, build
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.core.options import Natural
+from graphgym_srnc.methods.shared.aligned import Aligned
 
 
 class HopEncoder(Encoder):
@@ -20,7 +20,7 @@ class HopEncoder(Encoder):
     .. math:: h \leftarrow \text{act}(\hat A^k h W + b)
 
     The first map :math:`h W + b` may be a layer of any kind; its bias is added after the
-    propagation. There is at least one hidden layer. ``hops`` is the default of :math:`k`.
+    propagation. There is a hidden layer or more. ``hops`` is the default of :math:`k`.
     """
 
     layer = GCNLayer
@@ -55,34 +55,36 @@ class HopEncoder(Encoder):
         return self.layers[0](h, last), h
 
 
-class HopMethod(Scored):
-    """Base class of methods with a :class:`HopEncoder`, and the number of hops as options."""
+class HopMethod(Aligned):
+    """Base class of methods with a :class:`HopEncoder`.
+
+    Args:
+        source_hops, target_hops: propagation steps of a hidden layer on source and target.
+    """
 
     classifier: HopEncoder
-    source_hops: int
-    target_hops: int
     in_batches = False
+    encoder_defaults: Mapping[str, Any] = {"kind": "mlp", "features": "none", "hidden": 128}
+
+    def __init__(self, *, source_hops: Natural, target_hops: Natural = 10, **base) -> None:
+        super().__init__(**base)
+        self.source_hops, self.target_hops = source_hops, target_hops
 
     def new_classifier(self, num_outputs: int) -> HopEncoder:
-        """The encoder with hops, by default those of the target."""
         return HopEncoder(self.encoder, self.task.num_features, num_outputs, self.target_hops)
 
     def begin(self) -> None:
         self.on_source = self.classifier.view(self.source, hops=self.source_hops)
         self.on_target = self.classifier.view(self.target)
 
-    def supervised(self) -> tuple[Tensor, Tensor]:
-        """Cross-entropy on the labelled nodes, and their hidden states ``[n, H]``."""
-        logits, states = self.classifier.embed(self.on_source)
-        train = self.task.train
-        return F.cross_entropy(logits[train], self.labels), states[train]
+    def source_states(self) -> tuple[Tensor, Tensor]:
+        logits, states = super().source_states()
+        return logits[self.task.train], states[self.task.train]
 
     def target_states(self) -> Tensor:
-        """Hidden states ``[n, H]`` of the unlabelled target nodes."""
-        return self.classifier.embed(self.on_target)[1][self.task.pool]
+        return super().target_states()[self.task.pool]
 
     @torch.no_grad()
     def logits(self, graph: Data, role: str = "target") -> Tensor:
-        """Logits after the hops of the source on a source graph, and of the target on any other."""
         hops = self.source_hops if role == "source" else self.target_hops
         return self.classifier.eval()(self.classifier.view(self.prepared(graph), hops=hops))

@@ -11,7 +11,7 @@ from graphgym_srnc.backbones import Batches, Graph, View
 from graphgym_srnc.core.options import Count, Natural
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.methods.shared.training import gather, minimise
+from graphgym_srnc.methods.shared.training import batches, minimise
 
 
 class Supervised(Method):
@@ -52,7 +52,7 @@ class Supervised(Method):
         self.optimizer = self.make_optimizer(p for p in self.parameters() if p.requires_grad)
 
     def begin(self) -> None:
-        """Prepare what the losses need; modules created here are trained with the classifier."""
+        """Prepare what the losses need; modules made here are trained with the classifier."""
 
     def losses(self) -> dict[str, Tensor]:
         """Terms of the objective by name; by default the cross-entropy on the source.
@@ -83,31 +83,22 @@ class Supervised(Method):
 
     @property
     def progress(self) -> float:
-        """Share of all gradient steps that are done, 0 at the first one."""
+        """Share of all gradient steps that are done."""
         return (self.taken - 1) / (self.steps * (self.episodes + 1))
 
     def read_source(self, graph: Graph) -> None:
         """Train on this graph: the source, or the source with other edge weights."""
-        self.source_batches = self.batches(graph, self.task.train)
+        parts, sizes = [self.task.train], (self.batch_size, self.fanout)
+        self.source_batches = batches(self.classifier, graph, parts, *sizes)
         self.on_source = self.source_batches.whole
 
     def target_view(self) -> View:
         """View of the target's pool, to be stored as ``on_target``, which batches replace."""
         pool = self.task.pool
         if self.batch_size:
-            self.target_batches = self.batches(self.target, pool)
+            sizes = self.batch_size, self.fanout
+            self.target_batches = batches(self.classifier, self.target, [pool], *sizes)
             return self.target_batches.whole
         # A view of the whole graph is faster than one of a list of all its nodes.
         every = len(pool) == self.target.num_nodes
         return self.classifier.view(self.target, None if every else pool)
-
-    def hidden_states(self, bounded: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits of this step's source nodes, and hidden states ``[n, H]`` of source and target.
-
-        ``bounded`` applies a tanh to hidden states that no tanh bounds already.
-        """
-        logits, source = self.classifier.embed(self.on_source)
-        source, target = gather(source), gather(self.classifier.embed(self.on_target)[1])
-        if bounded and (self.encoder.act != "tanh" or len(self.classifier.layers) == 1):
-            source, target = source.tanh(), target.tanh()
-        return logits, source, target

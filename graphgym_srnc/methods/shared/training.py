@@ -19,11 +19,7 @@ MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 gather = parallel.gather
 """Rows of all processes, for a loss that is not a mean over rows."""
 
-WINDOW, FALL, BELOW = 20, 0.9, 0.5
-"""A loss has converged if its mean over ``WINDOW`` steps is at least ``FALL`` of the mean over the
-steps before, and less than ``BELOW`` of the first loss. With many classes it starts with a plateau.
-"""
-
+WINDOW = 20  # steps of a mean loss, two of which are compared for convergence
 LOOK = 5  # steps between two checks for convergence, since a device waits for each
 
 
@@ -44,13 +40,8 @@ def minimise(
     """Take gradient steps on the sum of the terms of ``losses()``, and return the last terms.
 
     Processes that train together average their gradients. A loss that is not a mean over nodes must
-    read the rows of all processes, see :func:`gather`.
-
-    Args:
-        model, optimizer: the module, and the optimiser of its parameters.
-        losses: returns the terms of the next step by name.
-        steps: maximum number of steps; ``until_converged`` stops when the loss has
-            :func:`converged`.
+    read the rows of all processes, see :func:`gather`. There are ``steps`` at most;
+    ``until_converged`` stops when the loss has :func:`converged`.
     """
     terms: dict[str, Tensor] = {}
     history: list[Tensor] = []
@@ -74,18 +65,20 @@ def converged(losses: Sequence[Tensor]) -> bool:
     r"""Whether a loss :math:`L_1 \dots L_t` no longer falls (line 12 of Algorithm 1).
 
     .. math:: 0.9\, \bar L_{t-40..t-20} < \bar L_{t-20..t} < 0.5\, L_1
+
+    The second condition matters with many classes, where the loss starts with a plateau.
     """
     if len(losses) < 2 * WINDOW:
         return False
     first, *recent = torch.stack([losses[0], *losses[-2 * WINDOW :]]).tolist()
     before, last = sum(recent[:WINDOW]) / WINDOW, sum(recent[WINDOW:]) / WINDOW
-    return FALL * before < last < BELOW * first
+    return 0.9 * before < last < 0.5 * first
 
 
 def batches(
     model: Encoder, graph: Graph, parts: Sequence[Tensor], batch_size: int, fanout: int
 ) -> Batches:
-    """Views of parts of nodes ``[n_i]``, one for each gradient step, divided among processes."""
+    """Views of parts of nodes ``[n_i]`` for each gradient step, divided among processes."""
     share = parallel.share if parallel.world() > 1 else None
     return Batches(model, graph, parts, batch_size, fanout, share)
 
@@ -96,8 +89,7 @@ class Part(NamedTuple):
     Args:
         name, weight: name and weight of the term.
         graph, nodes, labels: ids ``[n]`` of the nodes in their graph, and their classes ``[n]``.
-        num_classes: number of logits to use, for example before there is an unknown class; None =
-            all.
+        num_classes: number of logits to use; None = all.
     """
 
     name: str
@@ -112,19 +104,16 @@ def part_losses(
     model: Encoder, parts: Sequence[Part], batch_size: int = 0, fanout: int = 0
 ) -> Callable[[], dict[str, Tensor]]:
     """A function that returns the terms of some parts at the next step."""
-    # Nodes of one graph share one view, since their neighbourhoods overlap.
-    groups = [
-        [part for part in parts if part.graph is graph]
-        for graph in dict.fromkeys(part.graph for part in parts)
-    ]
-    views = [
-        batches(model, group[0].graph, [part.nodes for part in group], batch_size, fanout)
-        for group in groups
-    ]
+    views = {}
+    for graph in dict.fromkeys(part.graph for part in parts):
+        # Nodes of one graph share one view, since their neighbourhoods overlap.
+        group = tuple(part for part in parts if part.graph is graph)
+        nodes = [part.nodes for part in group]
+        views[graph] = group, batches(model, graph, nodes, batch_size, fanout)
 
     def losses() -> dict[str, Tensor]:
         terms = {}
-        for group, draw in zip(groups, views):
+        for group, draw in views.values():
             view, drawn = draw()
             labels = [part.labels[index] for part, index in zip(group, drawn)]
             logits = model(view).split([len(y) for y in labels])
@@ -140,12 +129,11 @@ def fit_parts(
     optimizer: torch.optim.Optimizer,
     parts: Sequence[Part],
     steps: int,
-    batch_size: int = 0,
-    fanout: int = 0,
+    *sizes: int,
     until_converged: bool = False,
 ) -> dict[str, float]:
-    """Minimise the sum of :func:`part_losses` and return the last terms by name."""
-    losses = part_losses(model, parts, batch_size, fanout)
+    """Minimise :func:`part_losses` with batch ``sizes``, and return the last terms by name."""
+    losses = part_losses(model, parts, *sizes)
     return minimise(model, optimizer, losses, steps, until_converged)
 
 

@@ -1,0 +1,89 @@
+"""Methods that align hidden states of source and target by one more term of the loss."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from graphgym_srnc.backbones import View
+from graphgym_srnc.core.options import Weight
+from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
+from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.training import gather
+
+
+class Aligned(Scored):
+    """A plain GNN with a discrepancy between its hidden states on source and target.
+
+    Args:
+        weight: weight :math:`w` of the discrepancy.
+    """
+
+    term: str  # name of the discrepancy
+    bounded = False  # whether a tanh is applied to states that no tanh bounds already
+
+    def __init__(self, *, weight: Weight = 1.0, **base) -> None:
+        super().__init__(**base)
+        self.weight = weight
+
+    def begin(self) -> None:
+        self.on_target = self.target_view()
+
+    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
+        """Discrepancy of hidden states ``[n, H]`` of all processes."""
+        raise NotImplementedError
+
+    @property
+    def strength(self) -> float:
+        """Weight of the discrepancy at this step."""
+        return self.weight
+
+    def source_states(self) -> tuple[Tensor, Tensor]:
+        """Logits ``[n, N]`` and hidden states ``[n, H]`` of this step's source nodes."""
+        return self.classifier.embed(self.on_source)
+
+    def target_states(self) -> Tensor:
+        """Hidden states ``[n, H]`` of this step's target nodes."""
+        return self.classifier.embed(self.on_target)[1]
+
+    def losses(self) -> dict[str, Tensor]:
+        logits, source = self.source_states()
+        terms = {"source": self.source_loss(logits)}
+        if self.weight:
+            source, target = gather(source), gather(self.target_states())
+            if self.bounded and (self.encoder.act != "tanh" or len(self.classifier.layers) == 1):
+                source, target = source.tanh(), target.tanh()
+            terms[self.term] = self.strength * self.discrepancy(source, target)
+        return terms
+
+    def source_loss(self, logits: Tensor) -> Tensor:
+        """Cross-entropy of this step's source nodes, by their logits ``[n, N]``."""
+        return F.cross_entropy(logits, self.labels)
+
+
+class Adversarial(Scored):
+    """A plain GNN with a domain classifier, whose gradient is reversed.
+
+    Args:
+        weight: weight :math:`w` of the domain loss.
+    """
+
+    domain: nn.Module
+
+    def __init__(self, *, weight: Weight, **base) -> None:
+        super().__init__(**base)
+        self.weight = weight
+
+    def embed(self, view: View) -> tuple[Tensor, Tensor]:
+        """Logits and states ``[n, H]`` that the domain classifier reads."""
+        return self.classifier.embed(view)
+
+    def losses(self) -> dict[str, Tensor]:
+        strength = ganin_schedule(self.progress)
+        logits, source = self.embed(self.on_source)
+        target = self.embed(self.on_target)[1]
+        domains = [self.domain(reverse_gradient(h, strength)).view(-1) for h in (source, target)]
+        return {
+            "source": F.cross_entropy(logits, self.labels),
+            "domain": self.weight * domain_loss(*domains),
+        }
