@@ -14,13 +14,13 @@ from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.losses.prior import equal_ranks_p_value, unknown_share
+from graphgym_srnc.methods.shared.base import threshold_by_share
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, ClusterMethod
 from graphgym_srnc.methods.shared.communities import SCALES
 from graphgym_srnc.methods.shared.features_only import FeaturesOnly
 from graphgym_srnc.methods.shared.first_scores import FirstScores
 from graphgym_srnc.methods.shared.held_out import HeldOut
 from graphgym_srnc.methods.shared.pseudo_labels import surest
-from graphgym_srnc.methods.shared.threshold import threshold_by_share
 from graphgym_srnc.methods.shared.training import (
     Part,
     all_logits,
