@@ -267,7 +267,7 @@ def test_a_grid_tries_a_run_again_from_its_checkpoint(tmp_path, monkeypatch):
         jobs.append(Job(str(tmp_path), name, 0, cfg, {"tensorboard": False}))
     execute(jobs[0])
     with monkeypatch.context() as patch:
-        patch.setattr(srnc, "update_classifier", raise_after(srnc.update_classifier, 1))
+        patch.setattr(srnc, "episode", raise_after(srnc.episode, 1))
         with pytest.raises(MemoryError):
             execute(jobs[1])
     whole, cut = tmp_path / "whole" / "0", tmp_path / "cut" / "0"
