@@ -33,7 +33,7 @@ class A2GNN(Estimator):
     Args:
         weight: constant weight :math:`w`. The authors sum five kernels where this takes the mean,
             so 25 is their 5.
-        source_hops:
+        source_hops: propagation steps :math:`s` on the source.
 
     Other estimators have the same further parameters, which ``help(A2GNN)`` explains.
     """
@@ -80,7 +80,7 @@ class ADAlign(Estimator):
     Args:
         weight: weight :math:`w` of the discrepancy.
         amplitude: weight :math:`\alpha` of amplitudes; phases have the rest.
-        source_hops:
+        source_hops: propagation steps of a hidden layer on the source.
 
     Other estimators have the same further parameters, which ``help(ADAlign)`` explains.
     """
@@ -212,7 +212,7 @@ class DANN(Estimator):
     r"""Train a plain GNN against a domain classifier whose gradient is reversed.
 
     Args:
-        weight:
+        weight: weight :math:`w` of the domain loss.
 
     Other estimators have the same further parameters, which ``help(DANN)`` explains.
     """

@@ -241,14 +241,14 @@ def test_a_grid_tries_a_run_again_from_its_checkpoint(tmp_path, monkeypatch):
     whole, cut = (Job(str(tmp_path), name, 0, cfg, {"tensorboard": False}) for name in ("a", "b"))
     execute(whole)
     srnc, calls = methods.find("srnc"), []
-    update = srnc.update_classifier
+    episode = srnc.episode
 
     def second_fails(*args: Any) -> Any:
         calls.append(args)
-        return update(*args) if len(calls) == 1 else 1 / 0
+        return episode(*args) if len(calls) == 1 else 1 / 0
 
     with monkeypatch.context() as patch:
-        patch.setattr(srnc, "update_classifier", second_fails)
+        patch.setattr(srnc, "episode", second_fails)
         with pytest.raises(ZeroDivisionError):
             execute(cut)
     places = tmp_path / "a" / "0", tmp_path / "b" / "0"

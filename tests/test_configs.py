@@ -36,7 +36,7 @@ def published(files, monkeypatch) -> Path:
         monkeypatch.setattr(family, "nodes", sizes)
         monkeypatch.setattr(family, "words", written.WORDS)
     # The small pickles have none of the public checksums; the real ones: test_bad_input_data.py.
-    monkeypatch.setattr(datasets, "verify", lambda file, shown: None)
+    monkeypatch.setattr(datasets, "_verify", lambda file, shown: None)
     monkeypatch.setattr(networks, "urlopen", None)  # no network
     datasets.load.cache_clear()
     yield files

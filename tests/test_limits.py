@@ -92,7 +92,7 @@ def test_a_field_is_read_or_named(tmp_path, names, masks):
     train = {"train_mask": torch.arange(NUM_NODES) >= NUM_NODES // 2} if masks else {}
     torch.save(FIELDS | train | {name: OTHERS[name] for name in names}, tmp_path / "a.pt")
     read = {"num_nodes", "val_mask"} if masks else {"num_nodes"}
-    warnings = describe(shifts.find("file")(path=str(tmp_path / "a.pt"), **SIZES))["warnings"]
+    warnings = describe(shifts.find("file")(path=str(tmp_path / "a.pt"), **SIZES))["notes"]
     named = "".join(text for text in warnings if text.startswith("not read: "))
     assert {name for name in names if str(name) in named} == names - read
     assert ("edge weights are not used" in named) == bool({"edge_weight", "edge_attr"} & names)

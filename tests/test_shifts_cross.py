@@ -149,7 +149,7 @@ def test_close_set_without_target_labels(home):
     assert not overlap(task.train, task.val)
     told = {"source": "acmv9", "target": "dblpv7", "split_seed": 3, "unseen": []}
     assert task.info | told == task.info
-    assert describe(task)["splits"]["val"] == 20 and task.class_names == ()
+    assert describe(task)["splits"]["validation nodes"] == 20 and task.class_names == ()
     task = cross_graph(root=home, num_val=30, val_share=0.5)
     assert task.validation is task.target
     assert (len(task.val), len(task.test), len(task.source_val)) == (30, 50, 50)

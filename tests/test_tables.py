@@ -390,7 +390,7 @@ def test_the_page_of_the_manual_does_what_it_says(tmp_path, monkeypatch):
         elif command[0] in ("predict", "discover", "run"):
             build_parser().parse_known_args(command)
     made = {path.name for path in tmp_path.iterdir() if (path / checksums.FILE).is_file()}
-    assert made == {"demo", "mygraph", "new", "papers"}
+    assert made == {"demo", "mygraph", "new"}
     assert (tmp_path / "demo/graph").is_dir()
 
 

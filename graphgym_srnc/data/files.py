@@ -8,7 +8,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Data
 
 from graphgym_srnc.core.text import listed, plain
 from graphgym_srnc.data import cleaning, folder, home, untrusted
@@ -18,10 +18,6 @@ from graphgym_srnc.io.atomic import restore
 
 GRAPH = ("x", "edge_index", "y")
 READ = (*GRAPH, *MASKS)
-METAPATHS = (
-    "Join nodes of one type by torch_geometric.transforms.AddMetaPaths, and save the homogeneous "
-    "Data of that type"
-)
 Fields = dict[str, Any]
 
 
@@ -112,9 +108,8 @@ def tensors(
 def _load_pt(source: Path) -> Fields:
     saved = untrusted.load(source)
     if not isinstance(saved, (Data, dict)):
-        hint = METAPATHS if isinstance(saved, HeteroData) else "Save a Data or a dict of tensors"
         message = f"{source.name} contains a {type(saved).__name__}"
-        raise InputError.plain("path", message, hint)
+        raise InputError.plain("path", message, "Save a Data or a dict of tensors")
     fields = {name: value for name, value in saved.items() if value is not None}
     read = [fields[name] for name in READ if torch.is_tensor(fields.get(name))]
     untrusted.check_dense(read, source)

@@ -64,7 +64,10 @@ def load(file: Path) -> Any:
     Raises:
         InputError: it is damaged, too large or contains something else.
     """
-    hint = "Save a Data, no HeteroData, or a dict of tensors with torch.save"
+    hint = (
+        "Save a Data or a dict of tensors with torch.save. Of a HeteroData, join the nodes of one "
+        "type by torch_geometric.transforms.AddMetaPaths, and save the homogeneous Data"
+    )
     with reading(file, "a readable file of torch.save", hint=hint):
         if zipfile.is_zipfile(regular(file)):
             with zipfile.ZipFile(file) as archive:  # torch checks neither sizes nor checksums

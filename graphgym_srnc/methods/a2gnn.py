@@ -32,6 +32,7 @@ class A2GNN(HopMethod):
     Args:
         weight: constant weight :math:`w`. The authors sum five kernels where this takes the mean,
             so 25 is their 5.
+        source_hops: propagation steps :math:`s` on the source.
 
     References:
         Liu et al., "Rethinking Propagation for Unsupervised Graph Domain Adaptation", AAAI 2024.

@@ -33,6 +33,7 @@ class ADAlign(HopMethod):
     Args:
         weight: weight :math:`w` of the discrepancy.
         amplitude: weight :math:`\alpha` of amplitudes; phases have the rest.
+        source_hops: propagation steps of a hidden layer on the source.
 
     References:
         ADAlign, ICLR 2026.

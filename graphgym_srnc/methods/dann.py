@@ -22,6 +22,9 @@ class DANN(Adversarial):
 
     When to use: as the standard baseline of domain adaptation.
 
+    Args:
+        weight: weight :math:`w` of the domain loss.
+
     References:
         Ganin et al., "Domain-Adversarial Training of Neural Networks", JMLR 2016.
     """

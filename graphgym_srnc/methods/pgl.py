@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Annotated, Any
 
 import torch
@@ -109,15 +110,14 @@ class PGL(Method):
         # Before there are pseudo-labels, the logits of known classes learn alone.
         width = None if pseudo else task.num_known
         labelled = [Part("source", self.source, task.train, self.labels, num_classes=width)]
-        figures = [self._fit(net, labelled, pseudo) for net in (self.classifier, *self.others)]
+        networks: list[Any] = [self.classifier, *self.others]
+        figures, sizes = [], (self.batch_size, self.fanout)
+        for network in networks:
+            terms = [part_losses(network, parts, *sizes) for parts in (labelled, pseudo)]
+            optimizer = self.make_optimizer(p for p in network.parameters() if p.requires_grad)
+            both = partial(lambda first, second: first() | second(), *terms)
+            figures.append(minimise(network, optimizer, both, self.steps))
         mean = {name: sum(each[name] for each in figures) / len(figures) for name in figures[0]}
         if pseudo:
             mean |= {"pseudo_labels": len(nodes), "pseudo_unknowns": len(unknown)}
         return mean
-
-    def _fit(self, network: Any, *groups: list[Part]) -> dict[str, float]:
-        """Train one network on the cross-entropies of all groups."""
-        batches = self.batch_size, self.fanout
-        labelled, pseudo = (part_losses(network, parts, *batches) for parts in groups)
-        optimizer = self.make_optimizer(p for p in network.parameters() if p.requires_grad)
-        return minimise(network, optimizer, lambda: labelled() | pseudo(), self.steps)

@@ -77,7 +77,7 @@ PHI = {"srnc.pseudo_labels": "cluster", "srnc.source_regularizer": True}
 """The cluster GNN's pseudo-labels, and the loss that ties the cluster GNN to the source."""
 
 NO_PHI = PHI | {"srnc.pseudo_labels": "classifier", "train.max_episodes": -1}
-SRNC = PHI | {"train.max_episodes": -1, "srnc.resolution": 1.0}
+SRNC = PHI | {"train.max_episodes": -1}
 VARIANTS = {"SRNC w.o. Φ": NO_PHI, "SRNC Ep.1": SRNC | {"train.max_episodes": 1}, "SRNC": SRNC}
 
 ORDER = {"srnc.cluster_init": "modularity"}

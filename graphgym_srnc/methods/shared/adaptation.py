@@ -11,12 +11,11 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones import Encoder
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared import training
-from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.methods.shared.base import Method, threshold_by_share
 from graphgym_srnc.methods.shared.communities import SCALES
 from graphgym_srnc.methods.shared.features_only import FeaturesOnly
 from graphgym_srnc.methods.shared.first_scores import FirstScores
 from graphgym_srnc.methods.shared.held_out import HeldOut
-from graphgym_srnc.methods.shared.threshold import threshold_by_share
 
 
 class Kind(NamedTuple):

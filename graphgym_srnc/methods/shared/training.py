@@ -134,7 +134,7 @@ def fit_parts(
 ) -> dict[str, float]:
     """Minimise :func:`part_losses` with batch ``sizes``, and return the last terms by name."""
     losses = part_losses(model, parts, *sizes)
-    return minimise(model, optimizer, losses, steps, until_converged)
+    return minimise(model, optimizer, losses, steps, until_converged=until_converged)
 
 
 @torch.no_grad()
