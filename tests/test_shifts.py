@@ -283,8 +283,8 @@ def test_describe_counts_and_warns(tmp_path, capsys):
     assert summary["graphs"]["source"] | wanted == summary["graphs"]["source"]
     counts = {name: [*count.values()] for name, count in summary["labels"].items()}
     assert counts == {"0": [1, 4], "1": [1, 3], "unseen 2": [0, 3]}
-    text, nodes = " ".join([*summary["notes"], *summary["warnings"]]), "of 12 nodes have no"
-    for part in (f"8 {nodes} edge", f"2 {nodes} label", "1 self-loops", "1 repeated", "only 0 %"):
+    text = " ".join([*summary["notes"], *summary["warnings"]])
+    for part in ("1 self-loops", "1 repeated", "only 0 %"):
         assert part in text
     show_shift(summary)
     told = capsys.readouterr().out
