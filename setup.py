@@ -89,7 +89,7 @@ setup(
         "graphgym_srnc.api": ["*.md"],
         "graphgym_srnc.report": ["*.html"],
         "graphgym_srnc.data": ["*.csv", "*.sha256"],
-        "graphgym_srnc.own": ["*.html", "*.txt"],
+        "graphgym_srnc.own": ["*.txt"],
         "graphgym_srnc.own.discover": ["*.html", "map.js"],
     },
     install_requires=[

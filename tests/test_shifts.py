@@ -19,6 +19,7 @@ from graphgym_srnc import shifts
 from graphgym_srnc.data import catalogue, datasets
 from graphgym_srnc.data.block_model import class_shares, class_topics, dcsbm
 from graphgym_srnc.data.describe import describe
+from graphgym_srnc.report.page import of_data
 from graphgym_srnc.report.summary import show_shift
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.localized import personalised_pagerank
@@ -290,11 +291,15 @@ def test_describe_counts_and_warns(tmp_path, capsys):
     told = capsys.readouterr().out
     for part in (
         "unseen 2",
+        "nodes            12\n",
         "\n1 self-loops",
         "\n1 repeated",
         "\nwarning: source: only 0 % of edges",
     ):
         assert part in told
+    page = of_data(summary)
+    for part in ("unseen 2", "1 self-loops", "only 0 %", 'style="width: 75.00%"'):
+        assert part in page
 
 
 # ---- localized ----

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+
+from graphgym_srnc.cli import arguments
+from graphgym_srnc.io.atomic import write_text
 
 
 def main(args: argparse.Namespace) -> None:
@@ -12,9 +16,15 @@ def main(args: argparse.Namespace) -> None:
     elif args.action == "show":
         from graphgym_srnc.data.describe import describe
         from graphgym_srnc.gym import build_task, load_config
-        from graphgym_srnc.report.summary import show_shift
+        from graphgym_srnc.report import page, summary
 
-        show_shift(describe(build_task(load_config(args.settings, args.overrides))))
+        arguments.check_out("--out", args.out, args.overwrite, (".html",))
+        shift = describe(build_task(load_config(args.settings, args.overrides)))
+        summary.show_shift(shift)
+        if args.out:
+            with arguments.writing("--out", args.out):
+                write_text(Path(args.out), page.of_data(shift))
+            print(f"wrote {args.out}")
     else:
         from graphgym_srnc.cli import make
 

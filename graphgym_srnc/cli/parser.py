@@ -204,6 +204,8 @@ List data sets and whether their files are present.
 Show graphs, splits, label distributions and warnings before training.
 
 --cfg FILE|NAME  read this yaml file or shipped config (default: the package's default config)
+--out FILE  also write the same as a page.html with bars
+--overwrite  replace an existing output file
 {TRUST}
 
 Give config keys and their values last, such as open_set.num_unseen 2.
@@ -211,7 +213,7 @@ Give config keys and their values last, such as open_set.num_unseen 2.
     "make": """
 Make a graph folder from your own tables.
 
-inputs FILE+  read a node table and a list of links, or one .graphml, .gexf, .gml, .net or .json
+inputs FILE+  read a node table and a list of links, or one .graphml, .gexf, .gml or .json
     file with both
 --out FOLDER!  write the graph folder to FOLDER
 --overwrite  replace a graph folder that this program made

@@ -12,7 +12,7 @@ import itertools
 import os
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -186,3 +186,15 @@ def _content(file: Path) -> bytes:
         tell_changed(str(file))
         return b""
     return content
+
+
+def of_data(summary: Mapping[str, Any]) -> str:
+    """The page of a task that ``data.describe.describe`` returns."""
+    labels, sides = summary["labels"].values(), ("source", "target")
+    return html.fill(
+        Path(__file__).with_name("data.html"),
+        title=f"Data of {summary['name']}",
+        largest={side: max(1, *(count[side] for count in labels)) for side in sides},
+        facts=[*next(iter(summary["graphs"].values()))],
+        **{key: summary[key] for key in ("labels", "graphs", "splits", "notes", "warnings")},
+    )

@@ -137,8 +137,11 @@ def show_shift(summary: Mapping[str, Any]) -> None:
         for key, value in summary["info"].items()
         if key not in ("cleaned", "unread") and value != []
     }
-    graphs = DataFrame(summary["graphs"], dtype=object)
-    sizes = [boxes(key.replace("_", " "), *map(_size, own)) for key, *own in graphs.itertuples()]
+    graphs = summary["graphs"]
+    sizes = [
+        boxes(key.replace("_", " "), *(_size(graph[key]) for graph in graphs.values()))
+        for key in next(iter(graphs.values()))
+    ]
     labels = DataFrame(summary["labels"]).T
     shares = (100 * labels / labels.sum().clip(lower=1)).map("{:.1f}".format)
     columns = labels["source"], shares["source"], labels["target"], shares["target"]
