@@ -220,7 +220,8 @@ def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFram
             found[name], wrong = _parsed(column(table, name, "--numbers"))
             if wrong:
                 message = f"{len(wrong)} cells are not numbers, such as {wrong[0]!r}"
-                raise InputError.plain(f"--numbers {name}", message, "Give numbers or empty cells")
+                hint = "Give numbers with a decimal point, or empty cells"
+                raise InputError.plain(f"--numbers {name}", message, hint)
     problems.check()
     return pandas.DataFrame(found)
 

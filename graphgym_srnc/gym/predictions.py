@@ -74,9 +74,15 @@ def summary(model: TrainedModel, prediction: Prediction) -> str:
 
 
 def notes(model: TrainedModel, graph: Data) -> list[str]:
-    """Warnings about the features of a graph, which this model scales."""
+    """Warnings about nodes without links, and about features, which this model scales."""
     features = model.method.encoder.features
     found = [text[0].upper() + text[1:] for text in feature_warnings(graph.x, features)]
+    ends = graph.edge_index.unique()
+    if alone := graph.num_nodes - len(ends):
+        found.append(
+            f"{alone:,} of {graph.num_nodes:,} nodes have no link. Their predictions use features"
+            " alone and are less reliable."
+        )
     if features == "auto" and model.dense and graph.num_nodes < FEW:
         found.append(
             f"The features are centred by the mean of this graph, but {graph.num_nodes} nodes give "

@@ -74,10 +74,12 @@ def own_scores(results: Iterable[records.Result]) -> list[str]:
 def line(result: records.Result) -> str:
     """A run in one line."""
     test = {key: f"{100 * value:.1f}" for key, value in result["test"].items()}
+    rules = {"last": "the last", "source_val": "the best on source", "target_val": "the best"}
+    rule = rules.get(result["selection"], f"by {result['selection']}")
     text = (
         f"seed {result['seed']}: kept episode {result['selected']} of"
-        f" {len(result['history']) - 1} (validation {100 * result['val']['micro_f1']:.1f} %):"
-        f" test Micro-F1 {test['micro_f1']}"
+        f" {len(result['history']) - 1}, {rule}"
+        f" (validation {100 * result['val']['micro_f1']:.1f} %): test Micro-F1 {test['micro_f1']}"
     )
     if "macro_recall" in test:  # GraphGym's own training may be asked for other metrics
         text += f", macro recall {test['macro_recall']}"

@@ -263,5 +263,6 @@ def findings(table: Table) -> list[str]:
             if cell.best == 1:
                 text = f"{spread(metric, cell)} over {counted(cell.runs, 'run')}"
                 near = f"; no significant difference: {listed(tied)}" if tied else ""
-                out.append(f"{column}: {row} is best with {text}{near}.")
+                few = " One run is no evidence of a difference." if cell.runs == 1 else ""
+                out.append(f"{column}: {row} is best with {text}{near}.{few}")
     return out

@@ -84,6 +84,10 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdi
         if len(task.val):
             unknown = task.validation.y[task.val] == task.num_known
             figures["val_unknown_share"] = float(unknown.double().mean())
+            # Labelled nodes, as those of validation; unlabelled ones may have more unknown classes.
+            on_labelled = method.decide(on_test) if len(task.test) else predicted
+            called = (on_labelled == task.num_known).double().mean()
+            figures["test_unknown_share"] = float(called)
     known = predicted < task.num_known
     if first is not None and known.any():
         figures["agreement"] = float((first[1] == predicted)[known].double().mean())
@@ -133,17 +137,18 @@ def sentences(figures: dict[str, float]) -> dict[str, str]:
             " Otherwise the unknown-class threshold is wrong; check the nodes near it."
         )
     elif share is not None:
-        bounds = ""
+        bounds, where, tested = "", "target", f.get("test_unknown_share", share)
         if share == 0 or share > UNKNOWN_SHARE:
             bounds = f" (expected: above 0 and at most {_percent(UNKNOWN_SHARE)})"
-        elif expected and not 1 / UNKNOWN_RATIO <= share / expected <= UNKNOWN_RATIO:
+        elif expected and not 1 / UNKNOWN_RATIO <= tested / expected <= UNKNOWN_RATIO:
+            share, where = tested, "test"
             bounds = (
                 f", but {100 * expected:.1f} % of the validation nodes are unknown"
                 f" (expected: within a factor of {UNKNOWN_RATIO:g})"
             )
         if bounds:
             found["unknown share"] = (
-                f"{100 * share:.1f} % of the target nodes are predicted as unknown{bounds}. The"
+                f"{100 * share:.1f} % of the {where} nodes are predicted as unknown{bounds}. The"
                 " unknown-class threshold is probably wrong; check the nodes near it."
             )
     if f.get("agreement", 1) < AGREEMENT:
@@ -185,7 +190,7 @@ def homophily(task: ShiftTask) -> tuple[float, int]:
 
 
 def label_locality(task: ShiftTask, predicted: Tensor) -> tuple[float, float]:
-    r"""Lower bounds of how much oftener edges join labelled nodes than if labels were random.
+    r"""Lower bounds of how much more often edges join labelled nodes than if labels were random.
 
     .. math:: \frac{m - z \sqrt m}{\sum_k m_k \frac{n^s_k (n^s_k - 1)}{n_k (n_k - 1)}}
 

@@ -28,7 +28,8 @@ TINY = 1e-6
 """Minimum probability of an error in log-odds."""
 
 NO_UNKNOWN = (
-    "The labels show no sign of an unknown class (p = {:.2f}), so no node is predicted as unknown."
+    "The labels show no significant sign of an unknown class (p = {:.2g}, expected: below 0.01), so"
+    " no node is predicted as unknown."
     " If you know that there is one, set srnc_plus.abstain False, or label some of its nodes for"
     " validation."
 )

@@ -179,6 +179,8 @@ function showNext() {
   redraw();
 }
 
+const grey = group => colouring.colours[group] === colouring.colours[0] && group;
+
 function list() {
   const sizes = new Uint32Array(colouring.names.length);
   for (const group of colouring.of) sizes[group]++;
@@ -191,7 +193,10 @@ function list() {
     return made;
   };
   legend.replaceChildren();
-  colouring.names.forEach((name, group) => {
+  // Grey groups are known classes; the new ones come first.
+  const order = [...colouring.names.keys()].sort((a, b) => grey(a) - grey(b));
+  order.forEach(group => {
+    const name = colouring.names[group];
     if (!sizes[group]) return;
     const text = name + " (" + sizes[group].toLocaleString("en") + ")";
     const one = button(text, !hidden.has(group), made => {

@@ -127,11 +127,14 @@ def on_number(modularity: Mapping[int, float], chosen: int) -> str:
         return (
             f"{chosen} clusters, known classes included, by --clusters; modularity suggests {best}."
         )
-    return (
-        f"{best} clusters, known classes included: the smallest number with about the highest "
-        f"modularity ({modularity[best]:.3f}). This is an estimate; choose another number with "
-        "--clusters K."
-    )
+    near = [count for count in sorted(modularity) if modularity[count] >= modularity[best]][1:]
+    said = f"{best} clusters, known classes included, have modularity {modularity[best]:.3f}"
+    if near:
+        said += (
+            f"; {text.listed([*map(str, near)])} have as much or slightly more. A cluster may hold"
+            f" several classes: compare with --clusters {near[0]}"
+        )
+    return f"{said}. This is an estimate; --clusters K sets the number."
 
 
 def to_csv(rows: Sequence[Row]) -> str:
