@@ -20,6 +20,7 @@ from graphgym_srnc.losses.prior import (
     equal_ranks_p_value,
     known_share,
     posterior_correlation,
+    unknown_share,
 )
 from graphgym_srnc.train import trainer
 
@@ -145,7 +146,18 @@ def test_posterior_correlation_is_that_of_covariances():
 def test_equal_ranks_use_the_one_sided_distance_of_kolmogorov(low):
     ranks = np.random.default_rng(0).uniform(low, 1, 200)
     distance = kstest(ranks, "uniform", alternative="less").statistic
-    found = equal_ranks_p_value(torch.from_numpy(ranks))
+    found = equal_ranks_p_value(torch.from_numpy(ranks), torch.ones(200))
     assert found == pytest.approx(math.exp(-2 * 200 * distance**2))
     assert (found < 1e-6) == (low > 0)
-    assert equal_ranks_p_value(torch.empty(0)) == 1
+
+
+def test_a_rank_of_weight_two_counts_as_two():
+    draw = np.random.default_rng(0)
+    ranks, weight = draw.uniform(0.2, 1, 100), draw.integers(1, 4, 100)
+    twice = torch.from_numpy(np.repeat(ranks, weight))
+    distance = kstest(twice.numpy(), "uniform", alternative="less").statistic
+    count = weight.sum() ** 2 / (weight**2).sum()
+    given = torch.from_numpy(ranks), torch.from_numpy(weight)
+    assert equal_ranks_p_value(*given) == pytest.approx(math.exp(-2 * count * distance**2))
+    plain = unknown_share(twice, torch.ones(len(twice)), 5000)
+    assert unknown_share(*given, 5000) == pytest.approx(plain, abs=0.02)

@@ -54,7 +54,7 @@ def black_box_weights(confusion: Tensor, predicted: Tensor) -> Tensor:
     return torch.from_numpy(found).to(predicted.device)
 
 
-def known_share(known: Tensor, mixture: Tensor) -> float:
+def known_share(known: Tensor, mixture: Tensor, weight: Tensor | None = None) -> float:
     r"""Upper estimate of the share of known classes among unlabelled nodes, by best bin estimation.
 
     .. math:: \hat\alpha = \frac{\hat q_u(\hat c)}{\hat q_p(\hat c)}, \quad
@@ -68,17 +68,22 @@ def known_share(known: Tensor, mixture: Tensor) -> float:
     Args:
         known: confidence of held-out nodes of known classes, ``[n_p]``.
         mixture: confidence of the unlabelled nodes, ``[n_u]``.
+        weight: weights of the held-out nodes, ``[n_p]``; None = equal ones.
 
     References:
         Garg, Wu, Smola, Balakrishnan and Lipton (NeurIPS 2021), Algorithm 1.
     """
-    known, mixture = known.double().sort().values, mixture.double().sort().values
+    known, order = known.double().sort()
+    mixture = mixture.double().sort().values
     cuts = torch.cat([known, mixture]).unique()
     share_p, share_u = (1 - torch.searchsorted(part, cuts) / len(part) for part in (known, mixture))
-    kept = share_p > 0
+    kept, count = share_p > 0, float(len(known))
+    if weight is not None:
+        below, count = _cumulated(weight[order]), effective_number(weight)
+        share_p = 1 - below[torch.searchsorted(known, cuts)]
     share_p, share_u = share_p[kept].double(), share_u[kept].double()
 
-    slack = sum(math.sqrt(math.log(4 / 0.1) / (2 * len(part))) for part in (known, mixture))
+    slack = sum(math.sqrt(math.log(4 / 0.1) / (2 * n)) for n in (count, len(mixture)))
     best = ((share_u + 1.01 * slack) / share_p).argmin()
     return min(1.0, float(share_u[best] / share_p[best]))
 
@@ -104,34 +109,48 @@ def posterior_correlation(p: Tensor, label: Tensor) -> float:
     return float((first * second).sum() / scale.clamp(min=1e-12))
 
 
-def equal_ranks_p_value(ranks: Tensor) -> float:
+def effective_number(weight: Tensor) -> float:
+    r"""Kish's effective number of items, :math:`(\sum w)^2 / \sum w^2`."""
+    return float(weight.double().sum().square() / weight.double().square().sum())
+
+
+def _cumulated(weight: Tensor) -> Tensor:
+    """Share ``[n + 1]`` of the weight of the first 0, 1, ... n items."""
+    sums = F.pad(weight.double().cumsum(0), (1, 0))
+    return sums / sums[-1]
+
+
+def equal_ranks_p_value(ranks: Tensor, weight: Tensor) -> float:
     r"""p-value of the hypothesis that held-out nodes of known classes rank like unlabelled nodes.
 
-    .. math:: p = e^{-2 n D^2}, \quad D = \max_u \left(u - \hat F_n(u)\right)
+    .. math:: p = e^{-2 n D^2}, \quad D = \max_u \left(u - \hat F_n(u)\right), \quad
+        n = \frac{(\sum_i w_i)^2}{\sum_i w_i^2}
 
-    If no unlabelled node is of an unknown class, and labels are drawn at random, then the ranks are
-    uniform. Unknown nodes have low confidence, so the known ones rank higher.
+    If no unlabelled node is of an unknown class, and the labels of each class are drawn at random,
+    then the weighted ranks are uniform. Unknown nodes have low confidence, so the known ones rank
+    higher.
 
     Args:
         ranks: share of unlabelled nodes with lower confidence than each held-out node, ``[n]``.
+        weight: :math:`w`, ``[n]``: the share of a node's class among the unlabelled nodes, divided
+            by its number of labels.
 
     References:
         Massart (Ann. Probab. 1990), the one-sided Dvoretzky-Kiefer-Wolfowitz inequality.
     """
-    ranks = ranks.double().sort().values
-    below = torch.arange(len(ranks), device=ranks.device).double() / len(ranks)
-    distance = max(0.0, float((ranks - below).max())) if len(ranks) else 0.0
-    return math.exp(-2 * len(ranks) * distance**2)
+    ranks, order = ranks.double().sort()
+    distance = max(0.0, float((ranks - _cumulated(weight[order])[:-1]).max()))
+    return math.exp(-2 * effective_number(weight) * distance**2)
 
 
-def unknown_share(ranks: Tensor, count: int) -> float:
+def unknown_share(ranks: Tensor, weight: Tensor, count: int) -> float:
     """Estimated share of unknown nodes among the unlabelled ones, by :func:`known_share`.
 
     Args:
-        ranks: share of unlabelled nodes with lower confidence than each held-out node, ``[n]``.
+        ranks, weight: as in :func:`equal_ranks_p_value`.
         count: number of unlabelled nodes.
     """
-    return 1 - known_share(ranks, torch.linspace(0, 1, count, device=ranks.device))
+    return 1 - known_share(ranks, torch.linspace(0, 1, count, device=ranks.device), weight)
 
 
 def shift_weights(

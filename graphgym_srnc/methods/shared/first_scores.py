@@ -127,7 +127,9 @@ class FirstScores(nn.Module):
     ) -> Unknown:
         """Estimate the share of unknown nodes, and test whether there are any.
 
-        Each labelled node is ranked among the unlabelled ones when its label is held out.
+        Each labelled node is ranked among the unlabelled ones when its label is held out. Ranks
+        are weighted so that the labels have the class shares of the unlabelled nodes, since often
+        each class has equally many labels.
 
         Args:
             known_logits: returns logits of the known classes ``[V, N]`` of a classifier of some
@@ -136,16 +138,18 @@ class FirstScores(nn.Module):
             train, labels: labelled nodes and their classes, ``[n]``.
             pool: unlabelled nodes.
         """
-        fold, ranks, scores = folds(labels, FOLDS), [], deepcopy(self)
+        fold, scores = folds(labels, FOLDS), deepcopy(self)
+        shares, rank = torch.zeros_like(self.frequency), torch.zeros_like(labels, dtype=torch.float)
         for i in range(FOLDS):
             kept = fold != i
             logits = known_logits(train[kept], labels[kept])
             scores.learn(graph.data, logits, train[kept], labels[kept])
             confidence = scores(logits, graph)
             others = confidence[pool].sort().values
-            ranks.append(torch.searchsorted(others, confidence[train[~kept]]) / len(others))
-        rank = torch.cat(ranks)
-        p_value, share = equal_ranks_p_value(rank), unknown_share(rank, len(pool))
+            rank[~kept] = torch.searchsorted(others, confidence[train[~kept]]) / len(others)
+            shares += logits[pool].softmax(1).mean(0) / FOLDS
+        weight = (shares / labels.bincount(minlength=len(shares)).clamp(min=1))[labels]
+        p_value, share = equal_ranks_p_value(rank, weight), unknown_share(rank, weight, len(pool))
         return Unknown(
             share=share,
             absent=p_value > LEVEL,
