@@ -29,7 +29,8 @@ from graphgym_srnc.report.statistics import mean
 
 RUNS = DATA / "no-harm-runs.csv"
 OURS, WITHOUT, GCN = "SRNC+", "SRNC+ without its tests", "GCN"
-NO_UNKNOWN = "one graph, every class has labels"
+NO_UNKNOWN = "one graph, a tenth of every class labelled"
+BALANCED = "one graph, 20 labels for every class"
 PAIRS = "two graphs"
 
 
@@ -42,13 +43,13 @@ class Problem(NamedTuple):
     scored: np.ndarray
 
 
-def labelled_tenth(graph: Data, seed: int) -> Problem:
-    """One graph with a tenth of each class labelled."""
+def some_labelled(graph: Data, seed: int, count: int = 0) -> Problem:
+    """One graph with ``count`` labels per class; 0 = a tenth of each class, and at least five."""
     y, draw = graph.y.numpy(), np.random.default_rng(seed)
     given = np.full(len(y), -1)
     for k in np.unique(y[y >= 0]):
         nodes = draw.permutation(np.flatnonzero(y == k))
-        given[nodes[: max(5, round(0.1 * len(nodes)))]] = k
+        given[nodes[: count or max(5, round(0.1 * len(nodes)))]] = k
     labels = torch.from_numpy(given)
     data = Data(x=graph.x, edge_index=graph.edge_index, y=labels, train_mask=labels >= 0)
     return Problem(data, None, y, (given < 0) & (y >= 0))
@@ -92,8 +93,8 @@ def problems() -> dict[tuple[str, str], Callable[[int], Problem]]:
     def load(name: str) -> Data:
         return datasets.load(name, "")
 
-    def one_block_model(homophily: float) -> Callable[[int], Problem]:
-        return lambda s: labelled_tenth(blocks("open_set", homophily, 3.0, 7, s).source, s)
+    def one_block_model(homophily: float, count: int) -> Callable[[int], Problem]:
+        return lambda s: some_labelled(blocks("open_set", homophily, 3.0, 7, s).source, s, count)
 
     def two_block_models(homophily: float, *shape: Any) -> Callable[[int], Problem]:
         def build(seed: int) -> Problem:
@@ -106,10 +107,12 @@ def problems() -> dict[tuple[str, str], Callable[[int], Problem]]:
         return lambda seed: pair(load(source), load(target), seed)
 
     found: dict[tuple[str, str], Callable[[int], Problem]] = {}
-    for name, label in {"CitationFull/Cora_ML": "Cora-ML", "Photo": "Photo", "CS": "CS"}.items():
-        found[NO_UNKNOWN, label] = lambda s, name=name: labelled_tenth(load(name), s)
-    for h in (0.5, 0.7, 0.9):
-        found[NO_UNKNOWN, f"block model, homophily {h}"] = one_block_model(h)
+    for situation, count in ((NO_UNKNOWN, 0), (BALANCED, 20)):
+        for name, label in {"CitationFull/Cora_ML": "Cora-ML", "Photo": "Photo"}.items():
+            one = lambda s, name=name, count=count: some_labelled(load(name), s, count)  # noqa: E731
+            found[situation, label] = one
+        for h in (0.5, 0.7, 0.9):
+            found[situation, f"block model, homophily {h}"] = one_block_model(h, count)
     usa, brazil, portuguese, russian = "Airports/USA", "Airports/Brazil", "Twitch/PT", "Twitch/RU"
     found[PAIRS, "airports, USA to Brazil"] = networks(usa, brazil)
     found[PAIRS, "airports, Brazil to USA"] = networks(brazil, usa)
