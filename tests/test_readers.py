@@ -288,6 +288,14 @@ def test_contradictory_tables_are_refused(name, text, told, tmp_path):
 # Frames and tables are one graph.
 
 
+@pytest.mark.parametrize("ids", [[2, 0, 1], ["b", "c", "a"]])
+def test_a_column_of_ids_goes_before_an_index_that_counts(ids):
+    nodes = pandas.DataFrame({"id": ids, "w": [1.0, 2.0, 3.0], "label": ["x", None, "y"]})
+    made = from_frames(nodes, pandas.DataFrame({"s": ids[:1], "t": ids[2:]}))
+    assert [*made.ids] == ids and made.feature_names == ["w"]
+    assert {tuple(sorted(edge)) for edge in made.edge_index.T.tolist()} == {(0, 2)}
+
+
 def test_frames_and_tables_are_the_same_graph(tmp_path):
     options = {"text": ["title"], "numbers": ["*"], "categories": ["land"], "spectral": 3}
     words = ["alpha beta", "gamma delta", "epsilon zeta alpha"]

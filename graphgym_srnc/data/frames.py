@@ -146,7 +146,7 @@ def _find_named(found: Look) -> None:
     if split := options.split or usual(table, ("split",)):
         found.roles[split] = "split"
     id = first = next(iter(table))
-    if options.id in table:
+    if options.id and options.id in table:  # the index of a frame has the name ""
         id = options.id
     elif first or is_counter(table[first]):  # pandas' index has no name
         id = usual(table, IDS) or first

@@ -132,8 +132,8 @@ def equal_ranks_p_value(ranks: Tensor, weight: Tensor) -> float:
 
     Args:
         ranks: share of unlabelled nodes with lower confidence than each held-out node, ``[n]``.
-        weight: :math:`w`, ``[n]``: the share of a node's class among the unlabelled nodes, divided
-            by its number of labels.
+        weight: :math:`w`, ``[n]``: ratio of the share of a node's class among the unlabelled nodes
+            to that among the labelled ones.
 
     References:
         Massart (Ann. Probab. 1990), the one-sided Dvoretzky-Kiefer-Wolfowitz inequality.

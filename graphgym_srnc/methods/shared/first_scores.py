@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import EncoderSpec, Graph, prepare
-from graphgym_srnc.losses.prior import equal_ranks_p_value, unknown_share
+from graphgym_srnc.losses.prior import black_box_weights, equal_ranks_p_value, unknown_share
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.methods.shared.communities import LabelDensity, find
 from graphgym_srnc.methods.shared.features_only import folds
@@ -128,8 +128,8 @@ class FirstScores(nn.Module):
         """Estimate the share of unknown nodes, and test whether there are any.
 
         Each labelled node is ranked among the unlabelled ones when its label is held out. Ranks
-        are weighted so that the labels have the class shares of the unlabelled nodes, since often
-        each class has equally many labels.
+        are weighted by the ratio of class shares between unlabelled and labelled nodes, since often
+        each class has equally many labels. :func:`black_box_weights` estimates it.
 
         Args:
             known_logits: returns logits of the known classes ``[V, N]`` of a classifier of some
@@ -138,8 +138,9 @@ class FirstScores(nn.Module):
             train, labels: labelled nodes and their classes, ``[n]``.
             pool: unlabelled nodes.
         """
-        fold, scores = folds(labels, FOLDS), deepcopy(self)
-        shares, rank = torch.zeros_like(self.frequency), torch.zeros_like(labels, dtype=torch.float)
+        fold, scores, known = folds(labels, FOLDS), deepcopy(self), len(self.frequency)
+        rank = torch.zeros_like(labels, dtype=torch.float)
+        confusion, predicted = rank.new_zeros(known, known), rank.new_zeros(known)
         for i in range(FOLDS):
             kept = fold != i
             logits = known_logits(train[kept], labels[kept])
@@ -147,8 +148,10 @@ class FirstScores(nn.Module):
             confidence = scores(logits, graph)
             others = confidence[pool].sort().values
             rank[~kept] = torch.searchsorted(others, confidence[train[~kept]]) / len(others)
-            shares += logits[pool].softmax(1).mean(0) / FOLDS
-        weight = (shares / labels.bincount(minlength=len(shares)).clamp(min=1))[labels]
+            named = logits.argmax(1)
+            confusion.index_put_((named[train[~kept]], labels[~kept]), rank.new_ones(()), True)
+            predicted += named[pool].bincount(minlength=known) / (FOLDS * len(pool))
+        weight = black_box_weights(confusion / len(labels), predicted)[labels]
         p_value, share = equal_ranks_p_value(rank, weight), unknown_share(rank, weight, len(pool))
         return Unknown(
             share=share,
