@@ -45,8 +45,8 @@ def test_an_interval_is_that_of_all_samples():
     wide = statistics.bootstrap_interval(values, 0.99)
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
     assert statistics.bootstrap_interval(values) == statistics.bootstrap_interval(values)
-    assert all(map(math.isnan, statistics.bootstrap_interval([0.5])))
-    assert statistics.bootstrap_interval([0.5] * 4) == (0.5, 0.5)
+    assert all(map(math.isnan, statistics.bootstrap_interval([0.5, 0.6, 0.7, 0.8])))
+    assert statistics.bootstrap_interval([0.5] * 5) == (0.5, 0.5)
 
 
 def test_pairs_are_the_common_units_and_equal_differences_tie():

@@ -8,6 +8,7 @@ documentation, and the parameter of the estimator.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import math
@@ -141,9 +142,14 @@ def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> No
 
 def checked(function: Callable, prefix: str = "") -> Callable:
     """The function wrapped with :func:`check` of its keyword arguments."""
+    names = inspect.signature(function).parameters
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        for name in kwargs.keys() - names.keys():
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f". Did you mean {near[0]}?" if near else f"; it has {', '.join(names)}"
+            raise TypeError(f"{function.__module__} has no argument {name!r}{hint}")
         check(function, kwargs, prefix)
         return function(*args, **kwargs)
 

@@ -39,13 +39,14 @@ def bootstrap_interval(
     """Both ends of the interval of the mean by the BCa bootstrap (Efron, JASA 1987); fixed seed.
 
     Args:
-        values: one score per run, ``[n]``; the ends are NaN if n is less than 2.
+        values: one score per run, ``[n]``; the ends are NaN if n is less than 5, since intervals of
+            so few values are too short.
         confidence: share of such intervals that contain the true mean.
         resamples: number of samples of size n, drawn with replacement.
     """
     from scipy.stats import bootstrap
 
-    if len(values) < 2:
+    if len(values) < 5:
         return math.nan, math.nan
     if len(set(values)) == 1:
         return values[0], values[0]
