@@ -133,7 +133,9 @@ def from_networkx(
         rows = [[np.ravel(fields[name]) for name in _list(features)] for fields in all_fields]
         x = np.array([np.concatenate(row) for row in rows])
     except KeyError as error:
-        raise InputError.plain("features", f"some nodes have no attribute {error}") from error
+        hint = "Name attributes that every node has, as in features=['age']"
+        message = f"some nodes have no attribute {error}"
+        raise InputError.plain("features", message, hint) from error
     except ValueError as error:
         message = "the attributes are not numbers or vectors of one length"
         raise InputError.plain("features", f"{message} ({str(error)[:100]})") from error

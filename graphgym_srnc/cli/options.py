@@ -6,8 +6,8 @@ import argparse
 from itertools import groupby
 
 from graphgym_srnc import backbones, methods, shifts
+from graphgym_srnc.core import plugins
 from graphgym_srnc.core.text import aligned, readable
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import config_names, schema
 
 
@@ -27,7 +27,7 @@ def main(args: argparse.Namespace) -> None:
     elif args.block in blocks:
         blocks = {args.block: blocks[args.block]}
     else:
-        raise InputError("options", args.block, ", ".join(blocks))
+        raise plugins.unknown("options", args.block, [*blocks])
 
     rows = [("key", "type", "default", "allowed", "meaning")]
     for block, options in blocks.items():
