@@ -86,9 +86,9 @@ def classification_scores(
     - ``known_recall`` (OS*): mean recall of the known classes.
     - ``hs``: harmonic mean of ``known_accuracy`` and ``unknown_recall``, as in the code of UAGA.
 
-    Classes with neither a true nor a predicted node are excluded, as in scikit-learn. The unknown
-    class is also excluded if no node is unknown. A score is absent if it needs nodes that are not
-    there.
+    Classes without a true node are excluded: a wrong prediction as such a class lowers the recall of
+    the others. scikit-learn excludes only classes that are not predicted either. A score is absent
+    if it needs nodes that are not there.
 
     Args:
         prediction: predicted classes, ``[n]``, in ``0 .. num_known`` (``num_known`` = unknown).
@@ -103,11 +103,9 @@ def classification_scores(
     hit, true, predicted = counts.diagonal(), counts.sum(1), counts.sum(0)
     recall = hit / true.clamp(min=1)
     f1 = 2 * hit / (true + predicted).clamp(min=1)
-    counted = (true + predicted) > 0
-    counted[num_known:] = true[num_known:] > 0
     scores = {
         "micro_f1": float(hit.sum() / true.sum()),
-        "macro_f1": float(f1[counted].mean()),
+        "macro_f1": float(f1[true > 0].mean()),
         "macro_recall": float(recall[true > 0].mean()),
     }
     if not open_set:
