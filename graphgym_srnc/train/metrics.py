@@ -86,9 +86,9 @@ def classification_scores(
     - ``known_recall`` (OS*): mean recall of the known classes.
     - ``hs``: harmonic mean of ``known_accuracy`` and ``unknown_recall``, as in the code of UAGA.
 
-    Classes without a true node are excluded: a wrong prediction as such a class lowers the recall of
-    the others. scikit-learn excludes only classes that are not predicted either. A score is absent
-    if it needs nodes that are not there.
+    Classes without a true node are excluded, since a wrong prediction as such a class lowers the
+    recall of the others; scikit-learn excludes them only if they are not predicted either. A score
+    is absent if it needs nodes that are not there.
 
     Args:
         prediction: predicted classes, ``[n]``, in ``0 .. num_known`` (``num_known`` = unknown).

@@ -127,9 +127,9 @@ class FirstScores(nn.Module):
     ) -> Unknown:
         """Estimate the share of unknown nodes, and test whether there are any.
 
-        Each labelled node is ranked among the unlabelled ones when its label is held out. Ranks
-        are weighted by the ratio of class shares between unlabelled and labelled nodes, since often
-        each class has equally many labels. :func:`black_box_weights` estimates it.
+        Each labelled node is ranked among the unlabelled ones when its label is held out. If most
+        classes have equally many labels, they were drawn per class. Ranks are then weighted by the
+        ratio of class shares between unlabelled and labelled nodes (:func:`black_box_weights`).
 
         Args:
             known_logits: returns logits of the known classes ``[V, N]`` of a classifier of some
@@ -151,7 +151,9 @@ class FirstScores(nn.Module):
             named = logits.argmax(1)
             confusion.index_put_((named[train[~kept]], labels[~kept]), rank.new_ones(()), True)
             predicted += named[pool].bincount(minlength=known) / (FOLDS * len(pool))
-        weight = black_box_weights(confusion / len(labels), predicted)[labels]
+        counts, weight = labels.bincount(minlength=known), torch.ones_like(rank)
+        if 2 * (counts == counts.max()).sum() > known:
+            weight = black_box_weights(confusion / len(labels), predicted)[labels]
         p_value, share = equal_ranks_p_value(rank, weight), unknown_share(rank, weight, len(pool))
         return Unknown(
             share=share,
