@@ -222,7 +222,7 @@ def test_a_browser_shows_the_map(tmp_path):
         tmp_path,
     )
     assert seen["drawn"] == "2000" and min(seen["colours"]) > 1000
-    assert seen["legend"].startswith("known: lamps (") and "new 2: new art (" in seen["legend"]
+    assert seen["legend"].startswith("new 1: vase, bowl (") and "|known: lamps (" in seen["legend"]
     assert HOSTILE in seen["legend"] and seen["title"] == HOSTILE  # as text
     assert seen["found"] == "1 found" and seen["hidden"]
     assert seen["told"].startswith("P77\na text of node 77, </script>")

@@ -179,7 +179,10 @@ function showNext() {
   redraw();
 }
 
-const grey = group => colouring.colours[group] === colouring.colours[0] && group;
+const shared = group => {  // whether other groups have its colour, as known classes do
+  const all = colouring.colours;
+  return all.indexOf(all[group]) !== all.lastIndexOf(all[group]);
+};
 
 function list() {
   const sizes = new Uint32Array(colouring.names.length);
@@ -193,8 +196,8 @@ function list() {
     return made;
   };
   legend.replaceChildren();
-  // Grey groups are known classes; the new ones come first.
-  const order = [...colouring.names.keys()].sort((a, b) => grey(a) - grey(b));
+  // New classes come before the known ones.
+  const order = [...colouring.names.keys()].sort((a, b) => shared(a) - shared(b));
   order.forEach(group => {
     const name = colouring.names[group];
     if (!sizes[group]) return;
