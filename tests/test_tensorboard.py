@@ -203,7 +203,7 @@ def test_watching_changes_no_number(tmp_path):
         return [(episode.losses, episode.val, episode.test) for episode in record.history]
 
     plain, _ = fit()
-    watched = watch(tmp_path, how="tsne")
+    watched = watch(tmp_path)
     watch(tmp_path / "none", events=False, figures=False)
     assert not (tmp_path / "none").exists()
     assert numbers(plain) == numbers(watched) and plain.best == watched.best

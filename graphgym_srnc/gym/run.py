@@ -41,13 +41,12 @@ class Extras(NamedTuple):
 
     Args:
         tensorboard: write events.
-        figures, full, how, pdf: see :class:`graphgym_srnc.plots.tensorboard.TensorBoard`.
+        figures, full, pdf: see :class:`graphgym_srnc.plots.tensorboard.TensorBoard`.
     """
 
     tensorboard: bool = True
     figures: bool = False
     full: bool = False
-    how: str = "auto"
     pdf: bool = False
 
 

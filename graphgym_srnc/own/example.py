@@ -19,7 +19,7 @@ TOPICS = tuple(line.partition(": ")[0] for line in _LINES[1:])
 """Words that all topics use, words of each topic, and the topics."""
 
 UNLABELLED = 2
-"""So many of the last topics have no label."""
+"""Number of topics, the last ones, without labels."""
 
 
 def write(

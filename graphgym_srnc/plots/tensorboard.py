@@ -40,7 +40,6 @@ class TensorBoard:
         figures: whether to draw the confusion matrix and the map of the classifier in the selected
             episode.
         full: whether to draw a map of each embedding and the reliability too.
-        how: projection of embeddings, ``pca``, ``tsne``, or ``auto`` by the number of classes.
         pdf: whether to write figures as PDF too.
         start: first episode that will be recorded. Existing events of this episode and later ones,
             from an interrupted run, are discarded.
@@ -52,12 +51,11 @@ class TensorBoard:
         events: bool = True,
         figures: bool = True,
         full: bool = False,
-        how: str = "auto",
         pdf: bool = False,
         start: int = 0,
     ) -> None:
         self.directory, self.figures, self.full = Path(directory), figures, full
-        self.how, self.pdf = how, pdf
+        self.pdf = pdf
         self.writer = Events(self.directory, start) if events else None
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
@@ -137,7 +135,7 @@ class TensorBoard:
         if len(nodes) < 3:
             return
         shown = nodes[embedding.sample(len(nodes), MAX_DRAWN)]
-        how = embedding.projection(self.how, len(names))
+        how = embedding.projection("auto", len(names))
         columns = {
             "node": nodes,
             "class": [names[index] for index in label[nodes]],

@@ -21,13 +21,12 @@ from graphgym_srnc.sweep.jobs import Executor, Job, Outcome
 
 
 class Cell(NamedTuple):
-    """One experiment of a sweep: config, folder, seeds, seeds still to run, and what it varies."""
+    """One experiment of a sweep: config, folder, seeds, seeds still to run."""
 
     cfg: run.CfgNode
     experiment: store.Experiment
     seeds: range
     missing: list[int]
-    setting: space.Setting = ()
 
 
 def cell(
@@ -35,14 +34,13 @@ def cell(
     out_dir: Path,
     name: str,
     seeds: range,
-    setting: space.Setting,
     resume: bool = False,
     overwrite: bool = False,
 ) -> Cell:
     """An experiment of a config, see ``store.Experiment.plan``; nothing is written yet."""
     cfg.out_dir = str(out_dir)
     experiment = run.experiment(cfg, name)
-    return Cell(cfg, experiment, seeds, experiment.plan(seeds, resume, overwrite), setting)
+    return Cell(cfg, experiment, seeds, experiment.plan(seeds, resume, overwrite))
 
 
 def cells(
@@ -72,7 +70,7 @@ def cells(
                 words += key, list(value) if isinstance(value, tuple) else value
         cfg = load_config(source, words)
         name, seeds = space.name(base_name, setting), store.seeds(cfg.seed, repeat)
-        found = cell(cfg, out_dir, name, seeds, setting, resume, overwrite)
+        found = cell(cfg, out_dir, name, seeds, resume, overwrite)
 
         text = ", ".join(f"{point.key} {point.value}" for point in setting)
         for kind, mark in (("names", name.casefold()), ("configs", found.experiment.digest)):

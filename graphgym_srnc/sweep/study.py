@@ -27,7 +27,6 @@ from graphgym_srnc.io.atomic import refuse_links, write_text
 from graphgym_srnc.sweep import runs
 from graphgym_srnc.sweep.jobs import Executor
 from graphgym_srnc.sweep.search import Arm, Words
-from graphgym_srnc.sweep.space import Point
 
 TOGETHER = 4
 """Trials of a method that are proposed at once and run side by side. The number of processes has no
@@ -189,13 +188,12 @@ class Study:
 
     def _cells(self, one: _Asked, seeds: range) -> list[runs.Cell]:
         """The runs of a trial, one cell for each block."""
-        setting = tuple(Point(key, key, value) for key, value in one.trial.setting.items())
         cells = []
         for block in self.blocks:
             cfg = one.arm.config(block, one.trial.setting)
             # Named by its config, so that another study finds it again.
             name = f"{one.arm.name}-{run.experiment(cfg, one.arm.name).digest[:16]}"
-            place = self.folder / RUNS, name, seeds, setting
+            place = self.folder / RUNS, name, seeds
             cells.append(runs.cell(cfg, *place, resume=True, overwrite=self.overwrite))
         return cells
 

@@ -123,7 +123,8 @@ class Adaptation(Method):
     def estimate_unknown(self) -> dict[str, float]:
         """Estimate the share of unknown nodes of one graph, and test whether there are any.
 
-        Labels are held out in turn for this. Unknown held-out nodes would tell more.
+        Labels are held out in turn for this. Nothing is estimated if unknown nodes are held out,
+        since these set the threshold.
         """
         if not self.kind.scales or self.held_out.unknown:
             return {}

@@ -153,7 +153,8 @@ class FirstScores(nn.Module):
             predicted += named[pool].bincount(minlength=known) / (FOLDS * len(pool))
         counts, weight = labels.bincount(minlength=known), torch.ones_like(rank)
         if 2 * (counts == counts.max()).sum() > known:
-            weight = black_box_weights(confusion / len(labels), predicted)[labels]
+            ratio = black_box_weights(confusion / len(labels), predicted)
+            weight = ratio.clamp(min=1e-12)[labels]  # their sum is a divisor
         p_value, share = equal_ranks_p_value(rank, weight), unknown_share(rank, weight, len(pool))
         return Unknown(
             share=share,
