@@ -180,6 +180,8 @@ def test_runs_that_mask_the_same_classes_count_once(tmp_path):
     assert one.pairs == 3 and one.difference == pytest.approx(np.mean(gaps))
     assert one.p == pytest.approx(scipy.stats.wilcoxon(gaps).pvalue)
     assert found.rankings["micro_f1"].blocks == 3
+    assert np.isnan(found.rankings["micro_f1"].difference)
+    assert "no test with fewer than 6" in remarks(found)
     means = [np.mean([ours[seed] for seed in seeds]) for seeds in sets]
     assert (one.low, one.high) == statistics.bootstrap_interval(means)
     assert (one.runs, one.mean) == (7, pytest.approx(np.mean(ours)))
@@ -198,7 +200,15 @@ def test_what_cannot_be_averaged_is_not_averaged(tmp_path, several):
     keep(tmp_path, "other", [0.5, 0.6])
     mixed = of(tmp_path)
     assert tables.means(mixed, "micro_f1").head == ["method", "synthetic/open_set", "Cora"]
-    assert "No mean over the columns" in remarks(mixed)
+    assert "No mean and no rank over the columns" in remarks(mixed)
+    for method, unseen in itertools.product(("erm", "pgl"), ([], [3])):
+        record = {"info": {"unseen": unseen}, "test": both(0.5) | {"own": 3.25}}
+        words = {"task": "file/mine", "record": record, "file__num_unseen": len(unseen)}
+        keep(tmp_path / "own", f"{method}-{len(unseen)}", [0.5, 0.6], method, **words)
+    hidden = of(tmp_path / "own", metrics=["own"])
+    head = ["method", "mine/num_unseen=0", "mine/num_unseen=1"]
+    assert tables.means(hidden, "own").head == head and not hidden.rankings
+    assert re.search(r"own on test \(not in %\), .*\nGCN +3.25 ± 0\* ", render.text(hidden), re.S)
 
 
 # Settings, rows and columns.
@@ -382,13 +392,14 @@ def test_the_papers_numbers_beside_ours(tmp_path):
     keep(tmp_path, "plus", [0.8], "srnc_plus", **data)
     found = of(tmp_path, paper="open_set")
     assert found.metrics == ("micro_f1", "macro_recall")
-    assert {*found.rows} == {"PGL+SAGE", "GCN", "PGL+GCN (beyond the paper)", "SRNC+"}
+    assert {*found.rows} == {"PGL+SAGE", "GCN", "PGL+GCN, not the paper's settings", "SRNC+"}
     assert found.columns == ["Cora/num_unseen=3", "Cora/num_unseen=1"]
     beside = found.cells[found.cells["paper_mean"].notna()]
     assert beside[["metric", "row", "column", "paper_mean", "paper_std"]].values.tolist() == [
         ["micro_f1", "PGL+SAGE", "Cora/num_unseen=3", 0.733, 0.043],
         ["macro_recall", "PGL+SAGE", "Cora/num_unseen=3", 0.718, 0.05],
     ]
+    assert "same smoothing (none), srnc.pseudo_labels" in remarks(found)
     text = render.text(found)
     assert re.search(r"PGL\+SAGE +75\.0 ± 5\.0 \(2\) +73\.3 ± 4\.3 ", text)
     assert re.search(r"GCN +65\.0 ± 5\.0 \(2\) +- ", text)
@@ -409,7 +420,7 @@ def test_names_are_escaped_everywhere(tmp_path, capsys):
     found = of(tmp_path, against="-2+3")
     seen = "=1+1|<b>_%&\\{}~^$#?[31m end"
     assert found.rows == ["-2+3", seen] and "\x1b" not in render.text(found)
-    assert f"{seen}: 2 of 2 runs gave a warning" in remarks(found)
+    assert f"Warning in 2 of 4 runs ({seen}: 2): x" in remarks(found)
     lines = list(csv.DictReader(io.StringIO(render.to_csv(found))))
     assert [line["row"] for line in lines] == ["'-2+3", "'" + seen]
     assert lines[1]["against"] == "'-2+3" and float(lines[1]["difference"]) < 0

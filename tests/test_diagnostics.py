@@ -143,7 +143,7 @@ def test_it_is_told_in_tables_and_events(gym, tmp_path, monkeypatch):
     place = run.experiment(cfg, "told")
     sentence = run.run(cfg, 0, place)["verdict"]["sentences"]["agreement"]
     row = summary.summarise("told", place.aggregate())
-    assert any("told: agreement, 1 of 1 run: The final" in note for note in summary.notes([row]))
+    assert any("told: warning in 1 of 1 run: The final" in note for note in summary.notes([row]))
     assert "verdict" not in summary.to_csv([row])
     events = EventAccumulator(str(place.path / "0"))
     events.Reload()

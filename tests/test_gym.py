@@ -70,7 +70,7 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
         ("gnn.stage_type", "skipsum", "set it to 'stack'"),
         ("accelerator", "mps", "auto, cpu, cuda"),
         ("metric_best", "unknown_recall", "micro_f1"),
-        ("custom_metrics", "[nope]", "allowed"),
+        ("custom_metrics", "[nope]", "no module registers the metric nope"),
         ("metric_agg", "max", "does not read this key"),
         ("optim.max_epoch", "7", "set it to 200"),
         ("gnn.head", "edge", "does not read this key"),

@@ -9,7 +9,7 @@ import pytest
 from stored import keep
 
 from graphgym_srnc.io import records
-from graphgym_srnc.report import render, summary
+from graphgym_srnc.report import compare, frame, render, summary, tables
 
 
 def test_scores_without_an_unknown_test_node_say_so(tmp_path):
@@ -24,7 +24,8 @@ def test_scores_without_an_unknown_test_node_say_so(tmp_path):
 
 
 def test_tables_are_written_and_shown(tmp_path, capsys):
-    settings = {"backbone": "sageconv", "record": {"warnings": ["collapsed"]}}
+    told = {"warnings": ["collapsed to 1"], "verdict": {"sentences": {"balance": "Bad."}}}
+    settings = {"backbone": "sageconv", "record": told}
     home = keep(tmp_path, "one", [0.5, 0.7], "srnc_plus", **settings)
     rows = [summary.summarise("one|two", records.read_results(home))]
     summary.write(tmp_path, rows)
@@ -34,6 +35,16 @@ def test_tables_are_written_and_shown(tmp_path, capsys):
     assert numbers == pytest.approx((0.6, 0.1))
     markdown = (tmp_path / "summary.md").read_text()
     assert "one\\|two" in markdown and "60.0 ± 10.0" in markdown and "population" in markdown
-    assert "2 of 2 runs gave a warning" in markdown
+    record = records.read_results(home)[1]
+    records.write_record(home / "1", record | {"warnings": ["collapsed to 2"]})
+    (found,) = frame.collect([home]).experiments
+    (again,) = [summary.summarise("one", found.results)]
+    remarks = tables.remarks(compare.table(frame.collect([home]).runs))
+    for text in ("for example: collapsed to 1", "Bad."):  # counted alike everywhere
+        assert f"warning in 2 of 2 runs: {text.removeprefix('for example: ')}" in markdown
+        assert f"one: warning in 2 of 2 runs: {text}" in summary.notes([again])
+        assert f"Warning in 2 of 2 runs (SRNC+ with SAGE: 2): {text}" in remarks
+        assert text in [row[1].text for row in summary.warnings([found]).rows]
+    assert frame.results(home)["warnings"].tolist() == [2, 2]
     render.show([summary.grid(rows)], summary.notes(rows), sys.stdout)
     assert "one|two     SRNC+ with SAGE  2     60.0 ± 10.0" in capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from graphgym_srnc.plots.charts import critical_difference_figure
 from graphgym_srnc.plots.style import save
 from graphgym_srnc.report import compare, render, tables
 from graphgym_srnc.report.frame import collect
+from graphgym_srnc.report.statistics import LEAST_BLOCKS
 
 
 def main(args: argparse.Namespace) -> None:
@@ -32,8 +34,11 @@ def main(args: argparse.Namespace) -> None:
     table = compare.table(found.runs, *(getattr(args, word) for word in words))
     if args.figure:
         ranking = table.rankings.get(table.metrics[0])
-        if ranking is None or len(ranking.ranks) < 3:
-            few = "a critical-difference diagram needs three rows with common splits and seeds"
+        if ranking is None or len(ranking.ranks) < 3 or math.isnan(ranking.difference):
+            few = (
+                "a critical-difference diagram needs one kind of shift and three rows with"
+                f" {LEAST_BLOCKS} common splits and seeds"
+            )
             raise InputError.plain("--figure", few)
         title = f"{tables.name(table.metrics[0])} on {table.split}, {ranking.blocks} splits"
         figure = critical_difference_figure(ranking.ranks, ranking.difference, title)

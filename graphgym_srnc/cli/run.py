@@ -102,5 +102,3 @@ def _run_all(
             progress.start(f"seed {seed}", "starting")
             result = run.run(cfg, seed, experiment, progress, extras, args.resume, args.overwrite)
             progress.finish(summary.line(result))
-            for warning in result["warnings"]:
-                progress.say(f"warning: seed {seed}: {warning}")

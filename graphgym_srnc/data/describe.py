@@ -68,12 +68,18 @@ def known_names(task: ShiftTask) -> list[str]:
     return names + ["unknown"] * int(task.open_set)
 
 
-def unseen_names(task: ShiftTask, numbers: Sequence[int]) -> list[str]:
+def unseen_names(task: ShiftTask, numbers: Sequence[int], before: str = "unseen ") -> list[str]:
     """Names of masked classes by their original numbers in ``task.target.y_true``."""
     true = task.target.y_true
     known = true[true >= 0].unique().tolist()
     names = dict(zip(known, task.oracle.class_names if task.oracle else ()))
-    return [clean(f"unseen {names.get(number, number)}") for number in numbers]
+    return [clean(f"{before}{names.get(number, number)}") for number in numbers]
+
+
+def hidden_classes(task: ShiftTask) -> list[str]:
+    """Names of the classes that the split masks."""
+    numbers = task.info.get("unseen") if "y_true" in task.target else ()
+    return unseen_names(task, numbers, "") if numbers else []
 
 
 def _describe_graph(graph: Data) -> dict[str, Any]:

@@ -157,6 +157,14 @@ def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
             wrong.errors.append(
                 InputError.plain(key, message, f"Remove it, or set it to {defaults.get(key)!r}")
             )
+        elif key == "custom_metrics" and (unknown := {*value} - {*register.metric_dict}):
+            names = ", ".join(sorted(map(str, unknown)))
+            message = f"no module registers the metric {names} in this command"
+            hint = (
+                "Declare the module as an entry point, see docs/how-to/graphgym.md, or set"
+                " custom_metrics to [] and metric_best to micro_f1"
+            )
+            wrong.errors.append(InputError.plain(key, message, hint))
         elif key in allowed and not allowed[key].allows(value):
             wrong.errors.append(InputError(key, value, str(allowed[key])))
     wrong.check()
@@ -190,7 +198,6 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
         "num_threads": Range(1, MAX_THREADS, word=AUTO),
         "accelerator": OneOf("auto", "cpu", "cuda"),
         "metric_best": OneOf(*MEASURED, *cfg.custom_metrics),
-        "custom_metrics": OneOf(*sorted(register.metric_dict)),
         "dataset.format": OneOf(*shifts.names()),
         "train.mode": OneOf(*methods.names()),
         "gnn.layer_type": OneOf(*sorted({*register.layer_dict, *BACKBONES})),

@@ -26,7 +26,7 @@ from graphgym_srnc.gym import run
 from graphgym_srnc.gym.build import build_task
 from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config
 from graphgym_srnc.gym.keys import add_options, not_read, reads
-from graphgym_srnc.io.records import Result
+from graphgym_srnc.io.records import Result, warnings_of
 from graphgym_srnc.io.settings import flatten
 
 UNUSED = "not_trained"
@@ -112,7 +112,7 @@ def train_method(
     finally:
         # main.py continues with its own config, whose out_dir holds all seeds.
         activate(before)
-    for text in (*result["warnings"], *result["verdict"]["sentences"].values()):
+    for text in warnings_of(result).values():
         watch.say(f"warning: {text}")
     experiment.aggregate(cfg.round)
     # agg_runs needs the same terms in all lines, so terms that an episode lacks are NaN there;
@@ -131,11 +131,13 @@ def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
     add_options(given)
     set_cfg(stock)
     given.train.mode = mode
-    # What its assert_cfg, its main.py and our loader write is nobody's wish.
+    # What its defaults, its assert_cfg, its main.py and our loader write is nobody's wish.
+    others = {*methods.names(), *shifts.names()} - {mode, given.dataset.format}
     written = {"gnn.head": stock.dataset.task, "devices": None, "model.type": UNUSED}
     words, theirs = [], flatten(stock)
     for key, value in flatten(given).items():
-        wanted = reads(given, key) or value not in (theirs.get(key), written.get(key))
+        is_used = reads(given, key) and key.split(".")[0] not in others
+        wanted = is_used or value not in (theirs.get(key), written.get(key))
         words += [key, value] if wanted and key != "params" else []
     cfg = load_config(None, words)
     if keys := not_read([cfg], flatten(load_config())):

@@ -17,12 +17,12 @@ from graphgym_srnc.core import environment, parallel
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import files
-from graphgym_srnc.data.describe import label_counts
+from graphgym_srnc.data.describe import hidden_classes, label_counts
 from graphgym_srnc.data.names import of_folder
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task, fit, visible_task
-from graphgym_srnc.gym.config import CfgNode, dump_config, load_config
-from graphgym_srnc.gym.keys import schema, values
+from graphgym_srnc.gym.config import CfgNode, dump_config
+from graphgym_srnc.gym.keys import reads, schema, values
 from graphgym_srnc.io import tensors
 from graphgym_srnc.io.records import CHECKPOINT, Result
 from graphgym_srnc.io.settings import flatten
@@ -257,20 +257,21 @@ def _train(
             "history": [vars(episode) for episode in record.history],
             "params": sum(parameter.numel() for parameter in model.parameters()),
             "labels": label_counts(task),
+            "hidden_classes": hidden_classes(task),
         },
     )
 
 
 def settings(cfg: CfgNode) -> dict[str, Any]:
-    """The method, the seed, and settings other than the default that TensorBoard shows, by key."""
-    default, blocks = flatten(load_config()), (cfg.dataset.format, cfg.train.mode, "gnn", "optim")
-    changed = {
+    """The method, the data, the seed, and every setting that TensorBoard shows, by key."""
+    blocks = (cfg.dataset.format, cfg.train.mode, "gnn", "optim")
+    shown = {
         key: value
         for key, value in flatten(cfg).items()
-        if key.split(".")[0] in blocks and value != default.get(key)
+        if key.split(".")[0] in blocks and reads(cfg, key)
     }
     data = f"{cfg.dataset.format}/{cfg.dataset.name}"
-    return {"method": cfg.train.mode, "data": data, "seed": cfg.seed, **changed}
+    return {"method": cfg.train.mode, "data": data, "seed": cfg.seed, **shown}
 
 
 def device(accelerator: str) -> torch.device:

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any, Mapping
 
+from graphgym_srnc.core.text import plain
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums
 from graphgym_srnc.io.atomic import regular, write_text
@@ -16,6 +17,9 @@ from graphgym_srnc.io.settings import digest
 from graphgym_srnc.io.stats import SPLITS
 
 Result = dict[str, Any]
+
+LONGEST = 600
+"""Maximum length of a warning in letters."""
 
 FORMAT = 1
 """Of records; no other one is read."""
@@ -101,6 +105,17 @@ def problem_of(run: Path) -> Unreadable | None:
     except Unreadable as error:
         return error
     return None
+
+
+def warnings_of(result: Result) -> dict[str, str]:
+    """All warnings of a run by kind: those of its training, then those of its diagnostics.
+
+    The kind of a diagnostic is its topic, that of another warning its text without numbers.
+    """
+    texts = [plain(text)[:LONGEST] for text in result.get("warnings", ())]
+    sentences = (result.get("verdict") or {}).get("sentences", {})
+    kinds = {re.sub(r"\d[\d.,]*", "#", text): text for text in texts}
+    return kinds | {plain(topic): plain(text)[:LONGEST] for topic, text in sentences.items()}
 
 
 def read_results(path: Path) -> dict[int, Result]:

@@ -39,6 +39,8 @@ def scores_figure(
 ) -> Figure:
     """Figure of mean scores with intervals, one row per method and one panel per data set.
 
+    A panel has no row for a method without a score there.
+
     Args:
         panels: scores by method, by data set.
         rows: methods from top to bottom.
@@ -47,19 +49,23 @@ def scores_figure(
     """
     wide = min(3, len(panels))
     deep = math.ceil(len(panels) / wide)
-    height = 0.26 * len(rows) + 0.7
-    figure = Figure(figsize=(2.0 + 2.9 * wide, height * deep + 0.4), dpi=150)
-    every = figure.subplots(deep, wide, squeeze=False, sharey=True)
+    present = [[row for row in rows if row in means] for means in panels.values()]
+    is_same = all(own == present[0] for own in present)
+    most = [max(map(len, present[start : start + wide])) for start in range(0, len(panels), wide)]
+    heights = [0.26 * count + 0.7 for count in most]
+    width = 2.0 + 2.9 * wide if is_same else 4.9 * wide
+    figure = Figure(figsize=(width, sum(heights) + 0.4), dpi=150)
+    ratios = {"height_ratios": heights}
+    every = figure.subplots(deep, wide, squeeze=False, sharey=is_same, gridspec_kw=ratios)
     paper: dict[str, Any] = {"color": PALETTE[5], "markersize": 4, "markerfacecolor": "none"}
-    for axes, (title, means) in zip(every.flat, panels.items()):
-        for place, row in enumerate(rows):
-            if row in means:
-                one, colour = means[row], PALE if row in pale else PALETTE[0]
-                axes.plot([one.low, one.high], [place, place], color=colour, linewidth=2)
-                axes.plot(one.mean, place, "o", color=colour, markersize=5)
-                axes.plot(one.paper, place, "D", **paper)
-        axes.set_yticks(range(len(rows)), [short(row, LONGEST) for row in rows])
-        axes.set(ylim=(len(rows) - 0.5, -0.5), title=short(title, LONGEST), xlabel=label)
+    for axes, own, (title, means) in zip(every.flat, present, panels.items()):
+        for place, row in enumerate(own):
+            one, colour = means[row], PALE if row in pale else PALETTE[0]
+            axes.plot([one.low, one.high], [place, place], color=colour, linewidth=2)
+            axes.plot(one.mean, place, "o", color=colour, markersize=5)
+            axes.plot(one.paper, place, "D", **paper)
+        axes.set_yticks(range(len(own)), [short(row, LONGEST) for row in own])
+        axes.set(ylim=(len(own) - 0.5, -0.5), title=short(title, LONGEST), xlabel=label)
         axes.grid(axis="x")
     for axes in every.flat[len(panels) :]:
         axes.set_axis_off()

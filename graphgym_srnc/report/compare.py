@@ -44,8 +44,8 @@ class Ranking(NamedTuple):
 
     ranks: dict[str, float]  # by row, 1 = best
     blocks: int
-    friedman: float  # p of Friedman's test over them
-    difference: float  # Nemenyi's critical difference
+    friedman: float  # p of Friedman's test over them; NaN of few blocks
+    difference: float  # Nemenyi's critical difference; NaN of few blocks
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Table:
     pooled: set[str]  # keys in which runs of one cell still differ
     published: Published | None  # the paper's table beside ours
     cells: DataFrame  # columns CELL; a line per metric, row and column; NaN = absent
-    rankings: dict[str, Ranking]  # by metric, if two rows have a block in common
+    rankings: dict[str, Ranking]  # by metric, if two rows have a block in common, see is_one_kind
 
     def of(self, metric: str) -> dict[Place, Any]:
         """The cells of a metric by row and column, as named tuples."""
@@ -76,6 +76,11 @@ class Table:
     def oracles(self) -> set[str]:
         """Rows that know the masked classes: neither ranked nor marked."""
         return _rows_of(self.runs, ORACLE)
+
+    @property
+    def is_one_kind(self) -> bool:
+        """Whether all runs have one kind of shift. Without it, columns have no mean and no rank."""
+        return _is_one_kind(self.runs)
 
     @property
     def chosen(self) -> list[Any]:
@@ -163,7 +168,7 @@ def table(
             own.compare(cells, ranked, against)
         if published and split == "test":
             _add_published(cells, runs, published, metric)
-        if ranking := own.ranking(ranked):
+        if _is_one_kind(runs) and (ranking := own.ranking(ranked)):
             rankings[metric] = ranking
             cells["rank"] = cells.index.get_level_values("row").map(ranking.ranks)
         cells[[*settings]] = settings.reindex(cells.index)
@@ -177,6 +182,11 @@ def table(
         )
     options = metrics, selector, split, alpha, test, against
     return Table(*options, by, rows, labels, runs, pooled, published, frame, rankings)
+
+
+def _is_one_kind(runs: DataFrame) -> bool:
+    """Whether runs have one format, and all of them masked classes or none."""
+    return len({*zip(runs["dataset.format"], runs["masked"].notna())}) == 1
 
 
 def _rows_of(runs: DataFrame, method: str) -> set[str]:
@@ -276,5 +286,7 @@ class _Scores:
             return None
         units = common.groupby(level=["column", "unit"], sort=False).agg(statistics.mean)
         ranks = statistics.mean_ranks(units, self.metric in LESS)
+        if len(units) < statistics.LEAST_BLOCKS:
+            return Ranking(ranks, len(units), math.nan, math.nan)
         difference = statistics.critical_difference(len(ranks), len(units), self.alpha)
         return Ranking(ranks, len(units), statistics.friedman(units), difference)

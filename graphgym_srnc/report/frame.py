@@ -12,7 +12,7 @@ import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Hashable, Iterable
+from typing import Any, Hashable, Iterable, Mapping
 
 import pandas
 
@@ -38,6 +38,7 @@ KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("val", "test", "info", "versions"), dict),
     **dict.fromkeys(("selection", "split"), str),
     "warnings": list,
+    "hidden_classes": list,
     "seed": int,
     "seconds": (int, float),
 }
@@ -97,8 +98,8 @@ def results(*folders: str | os.PathLike, config: bool = False) -> pandas.DataFra
 
     Columns are ``experiment``, ``seed``, ``method``, ``backbone``, ``task``, ``split`` (runs with
     an equal one are comparable), ``selection``, ``selected`` (the episode), ``seconds``,
-    ``peak_memory_mib``, ``params``, ``warnings`` (their number), then the scores as
-    ``val_micro_f1``, ``test_micro_f1``, ..., as fractions.
+    ``peak_memory_mib``, ``params``, ``warnings`` (their number, with those of the diagnostics),
+    then the scores as ``val_micro_f1``, ``test_micro_f1``, ..., as fractions.
 
     Args:
         folders: experiments, folders of them, or folders of such folders.
@@ -117,8 +118,28 @@ def results(*folders: str | os.PathLike, config: bool = False) -> pandas.DataFra
 
 def config_keys(runs: pandas.DataFrame) -> list[str]:
     """The columns of a frame of runs that are keys of configs."""
-    own = {"experiment", *RUN, "digest", "masked"}
+    own = {"experiment", *RUN, "digest", "masked", "texts"}
     return [name for name in runs if name not in own and not name.startswith(SCORES)]
+
+
+def distinct_warnings(
+    runs: Iterable[tuple[Hashable, Mapping[str, str]]],
+) -> list[tuple[str, list[Any]]]:
+    """Each kind of warning once, with the labels of the runs that gave it.
+
+    Args:
+        runs: label and :func:`graphgym_srnc.io.records.warnings_of` of each run.
+    """
+    texts: dict[str, set[str]] = {}
+    found: dict[str, tuple[str, list[Any]]] = {}
+    for label, warnings in runs:
+        for kind, text in warnings.items():
+            texts.setdefault(kind, set()).add(text)
+            found.setdefault(kind, (text, []))[1].append(label)
+    return [
+        ("for example: " * (len(texts[kind]) > 1) + text, labels)
+        for kind, (text, labels) in found.items()
+    ]
 
 
 def score_column(metric: str, split: str) -> str:
@@ -193,6 +214,7 @@ def _read(directory: Path) -> tuple[records.Result, dict[str, Any]] | None:
     if result is None:
         return None
     defaults: dict[str, Any] = {"info": {}, "selection": "unknown", "versions": {}}
+    defaults["hidden_classes"] = []
     result = defaults | result
     try:
         # Text that is not Unicode raises here and not in a figure.
@@ -215,7 +237,8 @@ def _row(result: records.Result) -> dict[str, Any]:
     train = result["history"][result["selected"]]["train"]
     row = {key: result[key] for key in (*RUN, "digest") if key not in (*COSTS, "warnings")}
     row |= {key: value for key in COSTS if _is_score(value := result.get(key))}
-    row["warnings"] = len(result["warnings"])
+    row["texts"] = records.warnings_of(result)
+    row["warnings"] = len(row["texts"])
     row["masked"] = _hashable(result["info"].get("unseen")) or None
     for split, part in zip(stats.SPLITS, (train, result["val"], result["test"])):
         found = ((f"{split}_{clean(name)}", value) for name, value in part.items())

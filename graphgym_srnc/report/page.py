@@ -22,7 +22,7 @@ from graphgym_srnc.plots import charts
 from graphgym_srnc.plots.style import encode
 from graphgym_srnc.report import compare, html, summary, tables
 from graphgym_srnc.report.compare import Table
-from graphgym_srnc.report.frame import COSTS, Collection, Experiment
+from graphgym_srnc.report.frame import Collection, Experiment
 
 DEFAULT = ("micro_f1", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc")
 """Scores that are compared by default, if they exist."""
@@ -119,24 +119,24 @@ def png_size(content: bytes) -> tuple[int, int] | None:
 
 
 def _means(table: Table) -> Iterator[Drawing]:
-    """The scores of the first metric, if there is anything to compare."""
-    if len(table.rows) < 2:
-        return
+    """The scores of the first metric, on columns where there is anything to compare."""
     metric = table.metrics[0]
-    text, percent = tables.title(table, metric), 1 if metric in COSTS else 100
+    text, percent = tables.title(table, metric), 100 if tables.is_share(metric) else 1
     cells = table.cells[(table.cells["metric"] == metric) & table.cells["mean"].notna()]
     panels: dict[str, dict[str, charts.Mean]] = {}
     for cell in cells.itertuples():
         values = (cell.mean, cell.low, cell.high, cell.paper_mean)
         panels.setdefault(cell.column, {})[cell.row] = charts.Mean(*(percent * x for x in values))
-    figure = charts.scores_figure(panels, table.rows, text, table.oracles)
-    yield f"{text}: mean and interval", partial(encode, figure)
+    panels = {column: means for column, means in panels.items() if len(means) > 1}
+    if panels:
+        figure = charts.scores_figure(panels, table.rows, text, table.oracles)
+        yield f"{text}: mean and interval", partial(encode, figure)
 
 
 def _ranks(table: Table) -> Iterator[Drawing]:
     """Mean ranks by the first metric; two rows need only the paired test."""
     ranking = table.rankings.get(table.metrics[0])
-    if ranking is not None and len(ranking.ranks) > 2:
+    if ranking is not None and len(ranking.ranks) > 2 and ranking.difference == ranking.difference:
         blocks = counted(ranking.blocks, "split")
         figure = charts.critical_difference_figure(ranking.ranks, ranking.difference)
         yield f"{tables.name(table.metrics[0])}: mean ranks over {blocks}", partial(encode, figure)
@@ -145,6 +145,7 @@ def _ranks(table: Table) -> Iterator[Drawing]:
 def _curves(table: Table, found: Collection) -> Iterator[Drawing]:
     """The training curves of each column, by the settings of the table."""
     results = {one.name: one.results for one in found.experiments}
+    percent = 100 if tables.is_share(table.selector) else 1
 
     def figure(column: str) -> bytes:
         panels: dict[str, dict[str, np.ndarray]] = {"validation": {}, "test": {}}
@@ -152,8 +153,8 @@ def _curves(table: Table, found: Collection) -> Iterator[Drawing]:
             pairs = zip(runs["experiment"], runs["seed"])
             own = dict(enumerate(results[experiment][seed] for experiment, seed in pairs))
             for panel, block in (("validation", "val"), ("test", "test")):
-                panels[panel][str(row)] = 100 * charts.history(own, block, table.selector)
-        label = f"{tables.name(table.selector)} (%)"
+                panels[panel][str(row)] = percent * charts.history(own, block, table.selector)
+        label = tables.name(table.selector) + " (%)" * (percent == 100)
         return encode(charts.curves_figure(panels, label, column, table.rows))
 
     for column in table.columns:

@@ -8,11 +8,19 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from pandas import DataFrame
 
-from graphgym_srnc.core.text import clean, counted, escape_markdown, method_name, plain, seeds
+from graphgym_srnc.core.text import (
+    clean,
+    counted,
+    escape_markdown,
+    listed,
+    method_name,
+    plain,
+    seeds,
+)
 from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.io import atomic, records
 from graphgym_srnc.report import render
-from graphgym_srnc.report.frame import Experiment
+from graphgym_srnc.report.frame import Experiment, distinct_warnings
 from graphgym_srnc.report.statistics import mean_std
 from graphgym_srnc.report.tables import ABSENT, METRICS, Grid, boxes, name
 
@@ -33,14 +41,18 @@ def summarise(name: str, results: Mapping[int, records.Result]) -> Row:
         results: its finished runs by seed, at least one.
     """
     every = [result for _, result in sorted(results.items())]
-    runs, warned = counted(len(every), "run"), sum(bool(one.get("warnings")) for one in every)
+    runs, texts = counted(len(every), "run"), [records.warnings_of(one) for one in every]
     row: Row = {
         "name": name,
         "method": clean(every[0].get("method", "")),
         "backbone": clean(every[0].get("backbone", "")),
         "runs": len(every),
-        "warned": warned,
+        "warned": sum(map(bool, texts)),
         "notes": [],
+        "warnings": [
+            f"warning in {len(those)} of {runs}: {text}"
+            for text, those in distinct_warnings(enumerate(texts))
+        ],
     }
     # In open-set shift without unknown test nodes there is a score of known nodes, but no recall.
     tests = [result.get("test", {}) for result in every]
@@ -48,15 +60,6 @@ def summarise(name: str, results: Mapping[int, records.Result]) -> Row:
         is_own = every[0].get("config", {}).get("dataset", {}).get("format") == "file"
         note = "no test node is of an unknown class: scores measure known classes only."
         row["notes"] = [note + " If every class has labels, set file.open_set False." * is_own]
-    if warned:
-        place = f"{name}/<seed>/result.json"
-        row["notes"].append(f"{warned} of {runs} gave a warning, stored in {place}.")
-    # The topics of verdicts, with the number of runs and the sentence of the first one.
-    sentences: dict[str, list[str]] = {}
-    for result in every:
-        for kind, sentence in (result.get("verdict") or {}).get("sentences", {}).items():
-            sentences.setdefault(clean(kind), []).append(clean(sentence))
-    row["notes"] += [f"{key}, {len(of)} of {runs}: {of[0]}" for key, of in sentences.items()]
     for metric in dict.fromkeys((*SCORES, *own_scores(every))):
         if values := [test[metric] for test in tests if metric in test]:
             row[metric], row[f"{metric}_std"] = mean_std(values)
@@ -76,8 +79,11 @@ def line(result: records.Result) -> str:
     test = {key: f"{100 * value:.1f}" for key, value in result["test"].items()}
     rules = {"last": "the last", "source_val": "the best on source", "target_val": "the best"}
     rule = rules.get(result["selection"], f"by {result['selection']}")
+    classes = list(map(plain, result.get("hidden_classes", ())))
+    noun = "hidden class" + "es" * (len(classes) > 1)
+    hidden = f" ({noun}: {listed(classes)})" if classes else ""
     text = (
-        f"seed {result['seed']}: kept episode {result['selected']} of"
+        f"seed {result['seed']}{hidden}: kept episode {result['selected']} of"
         f" {len(result['history']) - 1}, {rule}"
         f" (validation {100 * result['val']['micro_f1']:.1f} %): test Micro-F1 {test['micro_f1']}"
     )
@@ -89,14 +95,18 @@ def line(result: records.Result) -> str:
         text += f", HS {test['hs']}"
     for metric in own_scores([result]):
         text += f", {clean(metric)} {result['test'][metric]:.4g}"
-    return f"{text}, {result['seconds']:.1f} s"
+    found = records.warnings_of(result)
+    warned = f", {counted(len(found), 'warning')}" if found else ""
+    return f"{text}, {result['seconds']:.1f} s{warned}"
 
 
-def notes(rows: Sequence[Row]) -> list[str]:
-    """Notes on the spread, warnings and verdicts."""
+def notes(rows: Sequence[Row], warnings: bool = True) -> list[str]:
+    """Notes on the spread and on scores that do not exist, and warnings."""
     spread = ", mean ± population standard deviation over runs (n in the divisor)"
     first = "Test scores in %" + spread * any(row["runs"] > 1 for row in rows) + "."
-    return [first, *(f"{row['name']}: {note}" for row in rows for note in row["notes"])]
+    keys = ("notes", "warnings") if warnings else ("notes",)
+    found = (f"{row['name']}: {note}" for row in rows for key in keys for note in row[key])
+    return [first, *found]
 
 
 def grid(rows: Sequence[Row]) -> Grid:
@@ -121,7 +131,7 @@ def grid(rows: Sequence[Row]) -> Grid:
 
 def to_csv(rows: Sequence[Row]) -> str:
     """All numbers as fractions, in full precision."""
-    keys = dict.fromkeys(key for row in rows for key in row if key != "notes")
+    keys = dict.fromkeys(key for row in rows for key in row if key not in ("notes", "warnings"))
     return csv_of([keys, *([row.get(key) for key in keys] for row in rows)])
 
 
@@ -168,13 +178,21 @@ def _size(value: float) -> str:
 def warnings(experiments: Sequence[Experiment]) -> Grid:
     """The warnings of each experiment, with their seeds."""
     rows = []
-    for experiment in experiments:
-        given: dict[str, list[int]] = {}
-        for seed, result in sorted(experiment.results.items()):
-            for warning in result["warnings"]:
-                given.setdefault(plain(warning)[:300], []).append(seed)
-        rows += [boxes(experiment.name, text, seeds(those)) for text, those in given.items()]
+    for one in experiments:
+        given = ((seed, records.warnings_of(of)) for seed, of in sorted(one.results.items()))
+        found = distinct_warnings(given)
+        rows += [boxes(one.name, text, seeds(those)) for text, those in found]
     return Grid("", ["experiment", "warning", "runs"], rows)
+
+
+def hidden_classes(experiments: Sequence[Experiment]) -> Grid:
+    """The classes that splits hide, with the seeds of their runs."""
+    found: dict[tuple[str, str], set[int]] = {}
+    for result in (result for one in experiments for result in one.results.values()):
+        if named := ", ".join(map(plain, result["hidden_classes"])):
+            found.setdefault((result["task"], named), set()).add(result["seed"])
+    rows = [boxes(task, named, seeds(those)) for (task, named), those in sorted(found.items())]
+    return Grid("", ["task", "hidden classes", "runs"], rows)
 
 
 def failures(experiments: Sequence[Experiment]) -> Grid:

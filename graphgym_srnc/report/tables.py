@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any, Callable, NamedTuple, Sequence
 
 from graphgym_srnc.core.text import counted, listed
+from graphgym_srnc.report.arrange import OTHER_SETTINGS
 from graphgym_srnc.report.compare import Ranking, Table
-from graphgym_srnc.report.frame import COSTS
+from graphgym_srnc.report.frame import COSTS, distinct_warnings
 from graphgym_srnc.report.paper import CLOSE_SET, SYNTHETIC
-from graphgym_srnc.report.statistics import TESTS, least_p, mean
+from graphgym_srnc.report.statistics import LEAST_BLOCKS, TESTS, least_p, mean
 
 METRICS = {
     "micro_f1": "Micro-F1",
@@ -60,9 +62,16 @@ def name(metric: str) -> str:
     return METRICS.get(metric, metric)
 
 
+def is_share(metric: str) -> bool:
+    """Whether a metric is printed in %. The unit of a user's own metric is unknown."""
+    return metric in METRICS and metric not in COSTS
+
+
 def title(table: Table, metric: str) -> str:
     """A metric with its split and unit."""
-    return name(metric) if metric in COSTS else f"{name(metric)} on {table.split}, %"
+    if metric in COSTS:
+        return name(metric)
+    return f"{name(metric)} on {table.split}" + (", %" if is_share(metric) else " (not in %)")
 
 
 def heading(table: Table, metric: str) -> str:
@@ -75,9 +84,12 @@ def row_head(table: Table) -> str:
     return "method" if table.by[0] in ("method", "paper", "train.mode") else ", ".join(table.by)
 
 
-def figure(metric: str, value: float, form: str = ".1f") -> str:
-    """A score in %, or a cost as it is."""
-    return ABSENT if math.isnan(value) else format(value if metric in COSTS else 100 * value, form)
+def figure(metric: str, value: float, sign: str = "") -> str:
+    """A score in %, or a cost or a user's own score as it is."""
+    if math.isnan(value):
+        return ABSENT
+    form = ".1f" if metric in METRICS else ".4g"
+    return format(100 * value if is_share(metric) else value, sign + form)
 
 
 def spread(metric: str, cell: Any) -> str:
@@ -107,7 +119,7 @@ def grids_of(table: Table, metric: str) -> list[Grid]:
         return ABSENT if math.isnan(cell.low) else " to ".join(ends)
 
     def difference(cell: Any) -> str:
-        gap = figure(metric, cell.difference, "+.1f")
+        gap = figure(metric, cell.difference, "+")
         return f"{gap} ({cell.p_holm:.2g}), n {cell.pairs}" if cell.pairs >= 2 else ABSENT
 
     out = [means(table, metric)]
@@ -144,7 +156,7 @@ def means(table: Table, metric: str) -> Grid:
 
 def is_averaged(table: Table) -> bool:
     """Whether a mean over columns is meaningful: one kind of shift, and no row lacks a column."""
-    return table.runs["dataset.format"].nunique() == 1 and bool(table.cells["runs"].notna().all())
+    return table.is_one_kind and bool(table.cells["runs"].notna().all())
 
 
 def published(cell: Any) -> str:
@@ -162,26 +174,30 @@ def run_counts(table: Table) -> int | None:
 # Sentences.
 
 
-def remarks(table: Table, best: str = "*", tied: str = "°") -> list[str]:
-    """Notes on marks, tests, ranks and warnings.
+def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = True) -> list[str]:
+    """Notes on marks, tests and ranks, and warnings.
 
     Args:
         table: the printed comparison.
         best, tied: how the marks look.
+        warnings: whether to add the warnings of the runs.
     """
     runs = run_counts(table)
     over = counted(runs, "run") if runs else "runs, whose number is in brackets"
     out = [f"Mean ± population standard deviation over {over} (n in the divisor)."]
     if runs == 1:
         out = ["One run per cell."]
-    if len(table.columns) > 1 and not is_averaged(table):
-        out.append("No mean over the columns: not all rows have the same data sets and shift.")
     if (table.cells["best"] == 1).any():
         out.append(
             f"{best}: the best mean of a column; {tied}: no significant difference from"
             f" it, p > {table.alpha:g} ({TESTS[table.test]} on common splits and seeds,"
             " Holm's correction over the rows of a column)."
         )
+    if not table.is_one_kind:
+        kinds = "kinds of shift differ, or only some runs have hidden classes"
+        out.append(f"No mean and no rank over the columns: {kinds}.")
+    elif len(table.columns) > 1 and not is_averaged(table):
+        out.append("No mean over the columns: some rows lack a column.")
     pairs = table.runs.drop_duplicates(["row", "column", "split", "seed"])
     if pairs.duplicated(["row", "column", "unit"]).any():
         out.append(
@@ -194,15 +210,21 @@ def remarks(table: Table, best: str = "*", tied: str = "°") -> list[str]:
         out.append(f"{', '.join(sorted(table.oracles))}: the oracle, neither ranked nor marked.")
     if table.pooled:
         out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}.")
-    for row in table.rows:
-        warned = table.runs.loc[table.runs["row"] == row, "warnings"] > 0
-        if warned.any():
-            counts = f"{warned.sum()} of {len(warned)}"
-            out.append(f"{row}: {counts} runs gave a warning; see result.json.")
     if table.published:
         out.append(f"paper: {table.published.title}, in %, mean ± standard deviation.")
+        if any(row.endswith(OTHER_SETTINGS) for row in table.rows):
+            keys = sorted(set().union(*table.published.variants.values()))
+            out.append(
+                f"“{OTHER_SETTINGS.strip(', ')}”: the paper has this method, but no row with the"
+                f" same smoothing (none){''.join(f', {key}' for key in keys)}."
+            )
         if table.published is CLOSE_SET and (table.runs["dataset.name"] == "arxiv_like").any():
             out.append(SYNTHETIC)
+    if warnings:
+        runs_of = zip(table.runs["row"], table.runs["texts"])
+        for text, rows in distinct_warnings(runs_of):
+            of = ", ".join(f"{row}: {count}" for row, count in Counter(rows).items())
+            out.append(f"Warning in {len(rows)} of {len(table.runs)} runs ({of}): {text}")
     return out
 
 
@@ -240,8 +262,9 @@ def _on_tests(table: Table) -> list[str]:
 def _on_ranks(metric: str, ranking: Ranking) -> str:
     blocks = counted(ranking.blocks, "split")
     over = f"Rank by {name(metric)}: mean over {blocks} that all ranked rows have."
-    if ranking.blocks < 2:
-        return f"{over} Ranks of one split cannot be tested."
+    if math.isnan(ranking.difference):
+        few = f"no test with fewer than {LEAST_BLOCKS}, since p would be inaccurate"
+        return f"{over} Friedman's test and Nemenyi's critical difference: {few}."
     best, *others = sorted(ranking.ranks, key=ranking.ranks.__getitem__)
     limit = ranking.ranks[best] + ranking.difference
     near = ", ".join(row for row in others if ranking.ranks[row] < limit)
