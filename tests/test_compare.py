@@ -181,7 +181,7 @@ def test_runs_that_mask_the_same_classes_count_once(tmp_path):
     assert one.p == pytest.approx(scipy.stats.wilcoxon(gaps).pvalue)
     assert found.rankings["micro_f1"].blocks == 3
     assert np.isnan(found.rankings["micro_f1"].difference)
-    assert "no test with fewer than 6" in remarks(found)
+    assert "Fewer than 6 are too few" in remarks(found)
     means = [np.mean([ours[seed] for seed in seeds]) for seeds in sets]
     assert (one.low, one.high) == statistics.bootstrap_interval(means)
     assert (one.runs, one.mean) == (7, pytest.approx(np.mean(ours)))

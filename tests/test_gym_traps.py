@@ -18,7 +18,7 @@ from torch_geometric.graphgym.train import GraphGymDataModule
 from torch_geometric.loader import DataLoader
 
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.main import TaskDataset
+from graphgym_srnc.gym.main import TaskDataset, own_config
 
 PACKAGE = Path(__file__).parents[1] / "graphgym_srnc"
 
@@ -101,3 +101,9 @@ def test_a_main_py_is_told_what_our_methods_do_not_read(gym, main_cfg, caplog):
     keys = {"optim.max_epoch", "num_workers", "metric_agg", "optim.scheduler"}
     assert {one.key for one in error.value.errors} == keys and len(error.value.errors) == 4
     assert "train.mode erm does not read this key, set to 7" in str(error.value)
+    main_cfg.clear()
+    set_cfg(main_cfg)  # default.yaml has another homophily
+    main_cfg.optim.scheduler, main_cfg.dataset.format = "none", "open_set"
+    caplog.clear()
+    own_config("erm", loaders)
+    assert not caplog.text

@@ -107,7 +107,7 @@ def test_a_page_has_every_part(page, results):
     links = [link["href"][1:] for link in page.all("a")][1:]
     assert {*links} == places == {*PLACES.split()}
     assert links.index("comparison") < links.index("scores")  # results before definitions
-    every = page.table("experiment", "method", "runs")
+    every = page.table("experiment", "task", "method", "runs")
     assert set(every) == {path.name for path in results.iterdir()}
     images = page.all("img")
     assert [image["alt"] for image in images] == CAPTIONS
@@ -147,8 +147,8 @@ def test_numbers_are_those_of_compare(page, results):
     (srnc,) = (row for row in means if row[0][0] == "SRNC")
     assert srnc[3:5] == [(f"{scores.mean():.1f} ± {scores.std():.1f}", "best"), ("77.4 ± 4.0", "")]
     swept = 100 * (SCORES["erm", TASKS[0]] - 0.1)
-    every = page.table("experiment", "method", "runs")
-    assert every["cora-erm-10"][2][0] == f"{swept.mean():.1f} ± {swept.std():.1f}"
+    every = page.table("experiment", "task", "method", "runs")
+    assert every["cora-erm-10"][3][0] == f"{swept.mean():.1f} ± {swept.std():.1f}"
 
 
 def test_text_of_strangers_stays_text(tmp_path, undrawn):
@@ -165,6 +165,7 @@ def test_text_of_strangers_stays_text(tmp_path, undrawn):
     assert all(tag["src"].startswith("data:") for tag in found.all("img"))
     assert not [key for _, attributes in found.tags for key in attributes if key.startswith("on")]
     assert found.text.count(shown) > 15 and name in found.text
+    assert "Too few common runs" in found.text  # to call one better
     assert "864199" not in re.sub(r'data:[^"]*|#\w+|\b[0-9a-f]{40}', "", text)
     assert "{{8*8}}" in found.text and "\u202e" not in text
 

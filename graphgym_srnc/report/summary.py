@@ -44,6 +44,7 @@ def summarise(name: str, results: Mapping[int, records.Result]) -> Row:
     runs, texts = counted(len(every), "run"), [records.warnings_of(one) for one in every]
     row: Row = {
         "name": name,
+        "task": clean(every[0].get("task", "")),
         "method": clean(every[0].get("method", "")),
         "backbone": clean(every[0].get("backbone", "")),
         "runs": len(every),
@@ -114,7 +115,7 @@ def grid(rows: Sequence[Row]) -> Grid:
     scored = dict.fromkeys(key for row in rows for key in row if f"{key}_std" in row)
     own = [key for key in scored if key not in SCORES]
     shown = [key for key in SHOWN if key in scored]
-
+    is_mixed = len({row["task"] for row in rows}) > 1
     lines = []
     for row in rows:
         texts = []
@@ -123,10 +124,10 @@ def grid(rows: Sequence[Row]) -> Grid:
             factor, form = (1, ".4g") if key in own else (100, ".1f")
             std = f" ± {factor * row.get(f'{key}_std', 0):{form}}" if row["runs"] > 1 else ""
             texts.append(f"{factor * row[key]:{form}}{std}" if key in row else ABSENT)
-        facts = row["name"], method_name(row["method"], row["backbone"]), row["runs"]
-        lines.append(boxes(*facts, *texts))
+        facts = [method_name(row["method"], row["backbone"]), row["runs"]]
+        lines.append(boxes(row["name"], *[row["task"]] * is_mixed, *facts, *texts))
     heads = [*map(name, shown), *(f"{key} (not in %)" for key in own)]
-    return Grid("", ["experiment", "method", "runs", *heads], lines)
+    return Grid("", ["experiment", *["task"] * is_mixed, "method", "runs", *heads], lines)
 
 
 def to_csv(rows: Sequence[Row]) -> str:

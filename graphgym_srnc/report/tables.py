@@ -205,7 +205,7 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
             " the number of such sets."
         )
     out += _on_tests(table)
-    out += [_on_ranks(metric, ranking) for metric, ranking in table.rankings.items()]
+    out += dict.fromkeys(_on_ranks(metric, ranking) for metric, ranking in table.rankings.items())
     if table.oracles:
         out.append(f"{', '.join(sorted(table.oracles))}: the oracle, neither ranked nor marked.")
     if table.pooled:
@@ -261,10 +261,11 @@ def _on_tests(table: Table) -> list[str]:
 
 def _on_ranks(metric: str, ranking: Ranking) -> str:
     blocks = counted(ranking.blocks, "split")
-    over = f"Rank by {name(metric)}: mean over {blocks} that all ranked rows have."
+    over = f"mean over {blocks} that all ranked rows have."
     if math.isnan(ranking.difference):
-        few = f"no test with fewer than {LEAST_BLOCKS}, since p would be inaccurate"
-        return f"{over} Friedman's test and Nemenyi's critical difference: {few}."
+        few = f"Fewer than {LEAST_BLOCKS} are too few for Friedman's and Nemenyi's tests of ranks"
+        return f"Rank: {over} {few}, whose p-values would be inaccurate."
+    over = f"Rank by {name(metric)}: {over}"
     best, *others = sorted(ranking.ranks, key=ranking.ranks.__getitem__)
     limit = ranking.ranks[best] + ranking.difference
     near = ", ".join(row for row in others if ranking.ranks[row] < limit)
@@ -276,16 +277,18 @@ def _on_ranks(metric: str, ranking: Ranking) -> str:
 
 
 def findings(table: Table) -> list[str]:
-    """The best row of each column by the first metric, and rows that may be as good."""
+    """The best mean of each column by the first metric, and rows that may be as good."""
     metric, out = table.metrics[0], []
     cells = table.of(metric)
     for column in table.columns:
         ranked = {row: cells[row, column] for row in table.rows if row not in table.oracles}
         tied = [row for row, cell in ranked.items() if cell.tied == 1]
+        pairs = [cell.pairs_best for cell in ranked.values() if cell.best == 0]
+        is_tested = any(least_p(count, table.test) <= table.alpha for count in pairs)
         for row, cell in ranked.items():
             if cell.best == 1:
                 text = f"{spread(metric, cell)} over {counted(cell.runs, 'run')}"
                 near = f"; no significant difference: {listed(tied)}" if tied else ""
-                few = " One run is no evidence of a difference." if cell.runs == 1 else ""
-                out.append(f"{column}: {row} is best with {text}{near}.{few}")
+                few = "" if is_tested else " Too few common runs to test the difference."
+                out.append(f"{column}: {row} has the best mean, {text}{near}.{few}")
     return out
