@@ -24,8 +24,8 @@ ALL = "all"
 PAPER, PAPER_COLUMN = "paper", "paper column"
 """Keys of a run: its row and its column in the table of the paper."""
 
-OTHER_SETTINGS = ", not the paper's settings"
-"""What follows the name of a row whose method is in the paper, but not its settings."""
+SMOOTHED, OTHER_SETTINGS = " with smoothing", ", not the paper's settings"
+"""What follows the name of a row whose method is in the paper, but not with its settings."""
 
 PLAIN = (*NAMED, PAPER, "train.mode", "gnn.layer_type", "dataset.name")
 """Keys whose values are printed without the key."""
@@ -100,7 +100,8 @@ def _beside(runs: DataFrame, published: Published) -> DataFrame:
     for run in runs.drop_duplicates("digest").to_dict("records"):
         facts = {key: value for key, value in run.items() if value == value}
         own = method_name(run["method"], run["backbone"])
-        own += OTHER_SETTINGS * (own in published.numbers)
+        if own in published.numbers:
+            own += SMOOTHED if facts.get(f"{run['method']}.smoothing") else OTHER_SETTINGS
         places[run["digest"]] = published.row_of(facts) or own, published.column_of(facts) or ""
     rows, columns = zip(*runs["digest"].map(places))
     return runs.assign(**{PAPER: rows, PAPER_COLUMN: columns})

@@ -88,7 +88,7 @@ def figure(metric: str, value: float, sign: str = "") -> str:
     """A score in %, or a cost or a user's own score as it is."""
     if math.isnan(value):
         return ABSENT
-    form = ".1f" if metric in METRICS else ".4g"
+    form = ".0f" if metric == "params" else ".1f" if metric in METRICS else ".4g"
     return format(100 * value if is_share(metric) else value, sign + form)
 
 
@@ -191,7 +191,8 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
         out.append(
             f"{best}: the best mean of a column; {tied}: no significant difference from"
             f" it, p > {table.alpha:g} ({TESTS[table.test]} on common splits and seeds,"
-            " Holm's correction over the rows of a column)."
+            " Holm's correction over the rows of a column); no mark: significantly different,"
+            " or too few pairs for a test."
         )
     if not table.is_one_kind:
         kinds = "kinds of shift differ, or only some runs have hidden classes"
@@ -212,12 +213,12 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
         out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}.")
     if table.published:
         out.append(f"paper: {table.published.title}, in %, mean ± standard deviation.")
-        if any(row.endswith(OTHER_SETTINGS) for row in table.rows):
-            keys = sorted(set().union(*table.published.variants.values()))
-            out.append(
-                f"“{OTHER_SETTINGS.strip(', ')}”: the paper has this method, but no row with the"
-                f" same smoothing (none){''.join(f', {key}' for key in keys)}."
-            )
+        keys = listed(sorted(set().union(*table.published.variants.values())))
+        out += [
+            f"{row}: no row of the paper has the same {keys}."
+            for row in table.rows
+            if row.endswith(OTHER_SETTINGS)
+        ]
         if table.published is CLOSE_SET and (table.runs["dataset.name"] == "arxiv_like").any():
             out.append(SYNTHETIC)
     if warnings:
@@ -249,7 +250,7 @@ def _on_tests(table: Table) -> list[str]:
         out.append(
             f"With fewer than {needed} pairs of runs on a common split and seed, no difference can"
             f" be significant at {table.alpha:g}. With more rows, Holm's correction needs more"
-            " pairs. A row with too few pairs has no mark."
+            " pairs."
         )
     if table.against is not None:
         out.append(
