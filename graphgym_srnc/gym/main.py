@@ -112,6 +112,8 @@ def train_method(
     finally:
         # main.py continues with its own config, whose out_dir holds all seeds.
         activate(before)
+    if classes := result["hidden_classes"]:
+        watch.doing(f"hidden classes: {', '.join(classes)}")
     for text in warnings_of(result).values():
         watch.say(f"warning: {text}")
     experiment.aggregate(cfg.round)

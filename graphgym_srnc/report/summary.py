@@ -80,11 +80,8 @@ def line(result: records.Result) -> str:
     test = {key: f"{100 * value:.1f}" for key, value in result["test"].items()}
     rules = {"last": "the last", "source_val": "the best on source", "target_val": "the best"}
     rule = rules.get(result["selection"], f"by {result['selection']}")
-    classes = list(map(plain, result.get("hidden_classes", ())))
-    noun = "hidden class" + "es" * (len(classes) > 1)
-    hidden = f" ({noun}: {listed(classes)})" if classes else ""
     text = (
-        f"seed {result['seed']}{hidden}: kept episode {result['selected']} of"
+        f"seed {result['seed']}: kept episode {result['selected']} of"
         f" {len(result['history']) - 1}, {rule}"
         f" (validation {100 * result['val']['micro_f1']:.1f} %): test Micro-F1 {test['micro_f1']}"
     )
@@ -96,9 +93,12 @@ def line(result: records.Result) -> str:
         text += f", HS {test['hs']}"
     for metric in own_scores([result]):
         text += f", {clean(metric)} {result['test'][metric]:.4g}"
-    found = records.warnings_of(result)
-    warned = f", {counted(len(found), 'warning')}" if found else ""
-    return f"{text}, {result['seconds']:.1f} s{warned}"
+    text += f", {result['seconds']:.1f} s"
+    if classes := list(map(plain, result.get("hidden_classes", ()))):
+        text += f"; hidden class{'es' * (len(classes) > 1)}: {listed(classes)}"
+    if found := records.warnings_of(result):
+        text += f"; {counted(len(found), 'warning')}"
+    return text
 
 
 def notes(rows: Sequence[Row], warnings: bool = True) -> list[str]:

@@ -284,12 +284,14 @@ def findings(table: Table) -> list[str]:
     for column in table.columns:
         ranked = {row: cells[row, column] for row in table.rows if row not in table.oracles}
         tied = [row for row, cell in ranked.items() if cell.tied == 1]
-        pairs = [cell.pairs_best for cell in ranked.values() if cell.best == 0]
-        is_tested = any(least_p(count, table.test) <= table.alpha for count in pairs)
+        others = [cell for cell in ranked.values() if cell.best == 0]
+        is_tested = any(least_p(cell.pairs_best, table.test) <= table.alpha for cell in others)
         for row, cell in ranked.items():
             if cell.best == 1:
                 text = f"{spread(metric, cell)} over {counted(cell.runs, 'run')}"
                 near = f"; no significant difference: {listed(tied)}" if tied else ""
+                if all(other.p_best <= table.alpha for other in others):
+                    near = "; all other rows differ significantly"
                 few = "" if is_tested else " Too few common runs to test the difference."
                 out.append(f"{column}: {row} has the best mean, {text}{near}.{few}")
     return out
