@@ -8,6 +8,7 @@ import io
 import itertools
 import json
 import re
+import shutil
 from html import unescape
 from pathlib import Path
 
@@ -260,6 +261,11 @@ def test_data_are_never_selected_over(tmp_path):
         keep(tmp_path, f"u{unseen}", [score, score], split=str(unseen), **data)
     found = of(tmp_path)
     assert found.columns == ["Cora/num_unseen=1", "Cora/num_unseen=3"] and not chosen(found)
+    keep(tmp_path, "oracle", [1.0, 1.0], "iid", open_set__num_unseen=1)
+    both_of = of(tmp_path, by=["open_set.num_unseen"])  # the oracle is never the best setting
+    assert cell(both_of, "num_unseen=1").mean == pytest.approx(0.9)
+    assert "Left out: 2 runs of the oracle" in remarks(both_of)
+    shutil.rmtree(tmp_path / "oracle")
     one = of(tmp_path, columns=["task"])
     assert cell(one, "GCN").runs == 4 and "open_set.num_unseen" in remarks(one)
     by_data = of(tmp_path, by=["open_set.num_unseen"])

@@ -64,7 +64,8 @@ def main(args: argparse.Namespace) -> int:
         raise KeyboardInterrupt("finished runs are kept; repeat the command to continue") from error
     with arguments.writing("out_dir", str(study.folder)):
         rows, sentences, grid = chosen.write(study)
-    print(aligned(rows), *sentences, sep="\n")
+    about = "default, best: mean selection score in % of the unchanged config and the chosen trial"
+    print(aligned(rows) + about, *sentences, sep="\n")
     if grid:
         print(f"next, on other seeds: graphgym-srnc grid --grid {grid} --repeat 10")
     lost = [row[0] for row in rows[1:] if row[-1] == "-"]

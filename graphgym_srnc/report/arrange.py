@@ -18,6 +18,9 @@ from graphgym_srnc.report.statistics import mean
 LESS = frozenset({"unknown_fpr95", "loss", *COSTS})
 """Metrics of which a lower value is better."""
 
+ORACLE = "iid"
+"""The method that knows the masked classes. It is shown, but not ranked, and never chosen."""
+
 ALL = "all"
 """Stands for all keys of settings that vary."""
 
@@ -44,12 +47,14 @@ class Arranged(NamedTuple):
         by: keys of the rows.
         chosen: the chosen setting of each cell, see ``compare.CELL``.
         pooled: keys in which runs of one cell still differ.
+        left_out: number of runs of the oracle in cells of other methods.
     """
 
     runs: DataFrame
     by: tuple[str, ...]
     chosen: dict[Place, dict[str, Any]]
     pooled: set[str]
+    left_out: int
 
 
 def arrange(
@@ -82,6 +87,10 @@ def arrange(
     searched = {*selected, *(free - data if ALL in select else ())} - {*by, *columns}
 
     runs = runs.assign(row=_labels(runs, by), column=_labels(runs, columns))
+    # A mean or a choice over the oracle and other methods would credit them with its knowledge.
+    of_oracle = runs["method"] == ORACLE
+    beside = ~of_oracle.groupby([runs["row"], runs["column"]]).transform("all")
+    runs, left_out = runs[~(of_oracle & beside)], int((of_oracle & beside).sum())
     chosen, best, pooled = {}, [], set()
     for place, group in runs.groupby(["row", "column"], sort=False):
         chosen[place], of_best = _choose(group, searched, metric, place)
@@ -91,7 +100,7 @@ def arrange(
     masked = runs["masked"].map(lambda of: "" if of is None or of != of else str(of))
     several = masked.groupby(runs["column"]).transform("nunique") > 1
     units = masked.where(several & (masked != ""), runs["split"] + " " + runs["seed"].astype(str))
-    return Arranged(runs.assign(unit=units), by, chosen, pooled)
+    return Arranged(runs.assign(unit=units), by, chosen, pooled, left_out)
 
 
 def _beside(runs: DataFrame, published: Published) -> DataFrame:

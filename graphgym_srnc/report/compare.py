@@ -13,12 +13,17 @@ from pandas import DataFrame
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import stats
 from graphgym_srnc.report import statistics
-from graphgym_srnc.report.arrange import ALL, LESS, PAPER, PAPER_COLUMN, Place, arrange
+from graphgym_srnc.report.arrange import (
+    ALL,
+    LESS,
+    ORACLE,
+    PAPER,
+    PAPER_COLUMN,
+    Place,
+    arrange,
+)
 from graphgym_srnc.report.frame import COSTS, score_column
 from graphgym_srnc.report.paper import TABLES, Published
-
-ORACLE = "iid"
-"""The method that knows the masked classes. It is shown, but not ranked."""
 
 CELL = tuple(
     "metric split row column runs mean std median low high best tied pairs_best p_best rank"
@@ -63,6 +68,7 @@ class Table:
     columns: list[str]
     runs: DataFrame  # runs of the chosen settings, with their row, column and unit
     pooled: set[str]  # keys in which runs of one cell still differ
+    left_out: int  # number of runs of the oracle that are left out
     published: Published | None  # the paper's table beside ours
     cells: DataFrame  # columns CELL; a line per metric, row and column; NaN = absent
     rankings: dict[str, Ranking]  # by metric, if two rows have a block in common, see is_one_kind
@@ -145,7 +151,7 @@ def table(
         if metric not in known:
             raise InputError("--metric", metric, f"{', '.join(sorted(known))} on {split} nodes")
     selector = next((metric for metric in metrics if metric not in COSTS), "micro_f1")
-    runs, by, chosen, pooled = arrange(runs, by, columns, select, selector, published)
+    runs, by, chosen, pooled, left_out = arrange(runs, by, columns, select, selector, published)
     scores = {metric: _Scores(runs, metric, split, test, alpha) for metric in metrics}
     oracles = _rows_of(runs, ORACLE)
     rows = _sorted_rows(scores[metrics[0]], runs, oracles)
@@ -181,7 +187,7 @@ def table(
             "Choose another row; only runs with the same split and seed form a pair",
         )
     options = metrics, selector, split, alpha, test, against
-    return Table(*options, by, rows, labels, runs, pooled, published, frame, rankings)
+    return Table(*options, by, rows, labels, runs, pooled, left_out, published, frame, rankings)
 
 
 def _is_one_kind(runs: DataFrame) -> bool:

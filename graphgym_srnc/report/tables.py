@@ -209,6 +209,9 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     out += dict.fromkeys(_on_ranks(metric, ranking) for metric, ranking in table.rankings.items())
     if table.oracles:
         out.append(f"{', '.join(sorted(table.oracles))}: the oracle, neither ranked nor marked.")
+    if table.left_out:
+        count = counted(table.left_out, "run")
+        out.append(f"Left out: {count} of the oracle, whose rows also have other methods.")
     if table.pooled:
         out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}.")
     if table.published:
