@@ -71,7 +71,7 @@ class Table:
     left_out: int  # number of runs of the oracle that are left out
     published: Published | None  # the paper's table beside ours
     cells: DataFrame  # columns CELL; a line per metric, row and column; NaN = absent
-    rankings: dict[str, Ranking]  # by metric, if two rows have a block in common, see is_one_kind
+    rankings: dict[str, Ranking]  # by metric, if two rows have two common blocks, see is_one_kind
 
     def of(self, metric: str) -> dict[Place, Any]:
         """The cells of a metric by row and column, as named tuples."""
@@ -286,11 +286,11 @@ class _Scores:
                 cells.loc[(row, column), keys] = facts
 
     def ranking(self, ranked: Sequence[str]) -> Ranking | None:
-        """Ranks on the blocks that rows have in common; None if no two rows have any."""
+        """Ranks on the blocks that rows have in common; None if no two rows have two of them."""
         common = statistics.common_blocks(self.means.reindex(columns=ranked))
-        if common.shape[1] < 2:
-            return None
         units = common.groupby(level=["column", "unit"], sort=False).agg(statistics.mean)
+        if min(units.shape) < 2:
+            return None
         ranks = statistics.mean_ranks(units, self.metric in LESS)
         if len(units) < statistics.LEAST_BLOCKS:
             return Ranking(ranks, len(units), math.nan, math.nan)

@@ -59,7 +59,7 @@ def render(
     row = against
     if row is None:
         ranking = compare.table(found.runs, metrics, paper=paper).rankings.get(metrics[0])
-        if ranking and ranking.blocks > 1:
+        if ranking:
             row = min(ranking.ranks, key=ranking.ranks.__getitem__)
     table = compare.table(found.runs, metrics, against=row, paper=paper, intervals=True)
     experiments = [experiment for experiment in found.experiments if experiment.results]
