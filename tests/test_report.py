@@ -24,9 +24,10 @@ def test_scores_without_an_unknown_test_node_say_so(tmp_path):
 
 
 def test_tables_are_written_and_shown(tmp_path, capsys):
-    told = {"warnings": ["collapsed to 1"], "verdict": {"sentences": {"balance": "Bad."}}}
-    settings = {"backbone": "sageconv", "record": told}
+    told = {"warnings": ["fell to 1"], "verdict": {"sentences": {"balance": "Bad."}}}
+    settings = {"backbone": "sageconv", "record": told | {"hidden_classes": ["a", "b"]}}
     home = keep(tmp_path, "one", [0.5, 0.7], "srnc_plus", **settings)
+    records.write_record(home / "1", records.read_results(home)[1] | {"warnings": ["fell to 2"]})
     rows = [summary.summarise("one|two", records.read_results(home))]
     summary.write(tmp_path, rows)
     (read,) = csv.DictReader((tmp_path / "summary.csv").open())
@@ -35,16 +36,13 @@ def test_tables_are_written_and_shown(tmp_path, capsys):
     assert numbers == pytest.approx((0.6, 0.1))
     markdown = (tmp_path / "summary.md").read_text()
     assert "one\\|two" in markdown and "60.0 ± 10.0" in markdown and "population" in markdown
-    record = records.read_results(home)[1]
-    records.write_record(home / "1", record | {"warnings": ["collapsed to 2"]})
-    (found,) = frame.collect([home]).experiments
-    (again,) = [summary.summarise("one", found.results)]
-    remarks = tables.remarks(compare.table(frame.collect([home]).runs))
-    for text in ("for example: collapsed to 1", "Bad."):  # counted alike everywhere
-        assert f"warning in 2 of 2 runs: {text.removeprefix('for example: ')}" in markdown
-        assert f"one: warning in 2 of 2 runs: {text}" in summary.notes([again])
-        assert f"Warning in 2 of 2 runs (SRNC+ with SAGE: 2): {text}" in remarks
-        assert text in [row[1].text for row in summary.warnings([found]).rows]
+    found = frame.collect([home])
+    for text in ("for example: fell to 1", "Bad."):  # counted alike everywhere
+        assert f"warning in 2 of 2 runs: {text}" in markdown
+        told = f"Warning in 2 of 2 runs (SRNC+ with SAGE: 2): {text}"
+        assert told in tables.remarks(compare.table(found.runs))
+        assert text in [row[1].text for row in summary.warnings(found.experiments).rows]
     assert frame.results(home)["warnings"].tolist() == [2, 2]
+    assert summary.hidden_classes(found.experiments).rows[0][1].text == "a, b"
     render.show([summary.grid(rows)], summary.notes(rows), sys.stdout)
     assert "one|two     SRNC+ with SAGE  2     60.0 ± 10.0" in capsys.readouterr().out
