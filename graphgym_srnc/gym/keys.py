@@ -158,12 +158,9 @@ def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
                 InputError.plain(key, message, f"Remove it, or set it to {defaults.get(key)!r}")
             )
         elif key == "custom_metrics" and (unknown := {*value} - {*register.metric_dict}):
-            names = ", ".join(sorted(map(str, unknown)))
-            message = f"no module registers the metric {names} in this command"
-            hint = (
-                "Declare the module as an entry point, see docs/how-to/graphgym.md, or set"
-                " custom_metrics to [] and metric_best to micro_f1"
-            )
+            message = f"no module registers the metric {min(map(str, unknown))} in this command"
+            hint = "Declare the module as an entry point, see docs/how-to/graphgym.md, or set"
+            hint += " custom_metrics to [] and metric_best to micro_f1"
             wrong.errors.append(InputError.plain(key, message, hint))
         elif key in allowed and not allowed[key].allows(value):
             wrong.errors.append(InputError(key, value, str(allowed[key])))

@@ -51,12 +51,10 @@ def scores_figure(
     deep = math.ceil(len(panels) / wide)
     present = [[row for row in rows if row in means] for means in panels.values()]
     is_same = all(own == present[0] for own in present)
-    most = [max(map(len, present[start : start + wide])) for start in range(0, len(panels), wide)]
-    heights = [0.26 * count + 0.7 for count in most]
     width = 2.0 + 2.9 * wide if is_same else 4.9 * wide
-    figure = Figure(figsize=(width, sum(heights) + 0.4), dpi=150)
-    ratios = {"height_ratios": heights}
-    every = figure.subplots(deep, wide, squeeze=False, sharey=is_same, gridspec_kw=ratios)
+    height = 0.26 * max(map(len, present)) + 0.7
+    figure = Figure(figsize=(width, height * deep + 0.4), dpi=150)
+    every = figure.subplots(deep, wide, squeeze=False, sharey=is_same)
     paper: dict[str, Any] = {"color": PALETTE[5], "markersize": 4, "markerfacecolor": "none"}
     for axes, own, (title, means) in zip(every.flat, present, panels.items()):
         for place, row in enumerate(own):

@@ -11,15 +11,12 @@ from pandas import DataFrame
 from graphgym_srnc.core.text import LAYERS, METHODS, clean, method_name
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.settings import is_volatile
-from graphgym_srnc.report.frame import COSTS, NAMED, config_keys, score_column
+from graphgym_srnc.report.frame import COSTS, NAMED, ORACLE, config_keys, score_column
 from graphgym_srnc.report.paper import Published
 from graphgym_srnc.report.statistics import mean
 
 LESS = frozenset({"unknown_fpr95", "loss", *COSTS})
 """Metrics of which a lower value is better."""
-
-ORACLE = "iid"
-"""The method that knows the masked classes. It is shown, but not ranked, and never chosen."""
 
 ALL = "all"
 """Stands for all keys of settings that vary."""

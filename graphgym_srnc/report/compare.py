@@ -13,16 +13,8 @@ from pandas import DataFrame
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import stats
 from graphgym_srnc.report import statistics
-from graphgym_srnc.report.arrange import (
-    ALL,
-    LESS,
-    ORACLE,
-    PAPER,
-    PAPER_COLUMN,
-    Place,
-    arrange,
-)
-from graphgym_srnc.report.frame import COSTS, score_column
+from graphgym_srnc.report.arrange import ALL, LESS, PAPER, PAPER_COLUMN, Place, arrange
+from graphgym_srnc.report.frame import COSTS, ORACLE, score_column
 from graphgym_srnc.report.paper import TABLES, Published
 
 CELL = tuple(
@@ -82,11 +74,6 @@ class Table:
     def oracles(self) -> set[str]:
         """Rows that know the masked classes: neither ranked nor marked."""
         return _rows_of(self.runs, ORACLE)
-
-    @property
-    def is_one_kind(self) -> bool:
-        """Whether all runs have one kind of shift. Without it, columns have no mean and no rank."""
-        return _is_one_kind(self.runs)
 
     @property
     def chosen(self) -> list[Any]:
@@ -174,7 +161,7 @@ def table(
             own.compare(cells, ranked, against)
         if published and split == "test":
             _add_published(cells, runs, published, metric)
-        if _is_one_kind(runs) and (ranking := own.ranking(ranked)):
+        if is_one_kind(runs) and (ranking := own.ranking(ranked)):
             rankings[metric] = ranking
             cells["rank"] = cells.index.get_level_values("row").map(ranking.ranks)
         cells[[*settings]] = settings.reindex(cells.index)
@@ -190,8 +177,11 @@ def table(
     return Table(*options, by, rows, labels, runs, pooled, left_out, published, frame, rankings)
 
 
-def _is_one_kind(runs: DataFrame) -> bool:
-    """Whether runs have one format, and all of them masked classes or none."""
+def is_one_kind(runs: DataFrame) -> bool:
+    """Whether runs have one kind of shift, and all of them masked classes or none.
+
+    Otherwise columns have no mean and no rank.
+    """
     return len({*zip(runs["dataset.format"], runs["masked"].notna())}) == 1
 
 

@@ -22,6 +22,9 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import records, stats
 from graphgym_srnc.io.settings import flatten
 
+ORACLE = "iid"
+"""The method that knows the masked classes. It is shown, but not ranked, and never chosen."""
+
 COSTS = ("seconds", "peak_memory_mib", "params")
 """Costs of a run. Each is a metric of every split."""
 
@@ -130,16 +133,14 @@ def distinct_warnings(
     Args:
         runs: label and :func:`graphgym_srnc.io.records.warnings_of` of each run.
     """
-    texts: dict[str, set[str]] = {}
-    found: dict[str, tuple[str, list[Any]]] = {}
+    found: dict[str, tuple[list[str], list[Any]]] = {}
     for label, warnings in runs:
         for kind, text in warnings.items():
-            texts.setdefault(kind, set()).add(text)
-            found.setdefault(kind, (text, []))[1].append(label)
-    return [
-        ("for example: " * (len(texts[kind]) > 1) + text, labels)
-        for kind, (text, labels) in found.items()
-    ]
+            texts, labels = found.setdefault(kind, ([], []))
+            texts.append(text)
+            labels.append(label)
+    several = {kind: len({*texts}) > 1 for kind, (texts, _) in found.items()}
+    return [("for example: " * several[kind] + of[0][0], of[1]) for kind, of in found.items()]
 
 
 def score_column(metric: str, split: str) -> str:
@@ -214,8 +215,7 @@ def _read(directory: Path) -> tuple[records.Result, dict[str, Any]] | None:
     if result is None:
         return None
     defaults: dict[str, Any] = {"info": {}, "selection": "unknown", "versions": {}}
-    defaults["hidden_classes"] = []
-    result = defaults | result
+    result = defaults | {"hidden_classes": []} | result
     try:
         # Text that is not Unicode raises here and not in a figure.
         shown = {key: value for key, value in result.items() if key != "history"}

@@ -8,15 +8,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from pandas import DataFrame
 
-from graphgym_srnc.core.text import (
-    clean,
-    counted,
-    escape_markdown,
-    listed,
-    method_name,
-    plain,
-    seeds,
-)
+from graphgym_srnc.core.text import clean, counted, escape_markdown, method_name, plain, seeds
 from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.io import atomic, records
 from graphgym_srnc.report import render
@@ -95,7 +87,7 @@ def line(result: records.Result) -> str:
         text += f", {clean(metric)} {result['test'][metric]:.4g}"
     text += f", {result['seconds']:.1f} s"
     if classes := list(map(plain, result.get("hidden_classes", ()))):
-        text += f"; hidden class{'es' * (len(classes) > 1)}: {listed(classes)}"
+        text += f"; hidden class{'es' * (len(classes) > 1)}: {', '.join(classes)}"
     if found := records.warnings_of(result):
         text += f"; {counted(len(found), 'warning')}"
     return text

@@ -8,7 +8,7 @@ from typing import Any, Callable, NamedTuple, Sequence
 
 from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.report.arrange import OTHER_SETTINGS
-from graphgym_srnc.report.compare import Ranking, Table
+from graphgym_srnc.report.compare import Ranking, Table, is_one_kind
 from graphgym_srnc.report.frame import COSTS, distinct_warnings
 from graphgym_srnc.report.paper import CLOSE_SET, SYNTHETIC
 from graphgym_srnc.report.statistics import LEAST_BLOCKS, TESTS, least_p, mean
@@ -156,7 +156,7 @@ def means(table: Table, metric: str) -> Grid:
 
 def is_averaged(table: Table) -> bool:
     """Whether a mean over columns is meaningful: one kind of shift, and no row lacks a column."""
-    return table.is_one_kind and bool(table.cells["runs"].notna().all())
+    return is_one_kind(table.runs) and bool(table.cells["runs"].notna().all())
 
 
 def published(cell: Any) -> str:
@@ -194,7 +194,7 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
             " Holm's correction over the rows of a column); no mark: significantly different,"
             " or too few pairs for a test."
         )
-    if not table.is_one_kind:
+    if not is_one_kind(table.runs):
         kinds = "kinds of shift differ, or only some runs have hidden classes"
         out.append(f"No mean and no rank over the columns: {kinds}.")
     elif len(table.columns) > 1 and not is_averaged(table):
@@ -217,16 +217,12 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     if table.published:
         out.append(f"paper: {table.published.title}, in %, mean ± standard deviation.")
         keys = listed(sorted(set().union(*table.published.variants.values())))
-        out += [
-            f"{row}: no row of the paper has the same {keys}."
-            for row in table.rows
-            if row.endswith(OTHER_SETTINGS)
-        ]
+        others = [row for row in table.rows if row.endswith(OTHER_SETTINGS)]
+        out += [f"{row}: no row of the paper has the same {keys}." for row in others]
         if table.published is CLOSE_SET and (table.runs["dataset.name"] == "arxiv_like").any():
             out.append(SYNTHETIC)
     if warnings:
-        runs_of = zip(table.runs["row"], table.runs["texts"])
-        for text, rows in distinct_warnings(runs_of):
+        for text, rows in distinct_warnings(zip(table.runs["row"], table.runs["texts"])):
             of = ", ".join(f"{row}: {count}" for row, count in Counter(rows).items())
             out.append(f"Warning in {len(rows)} of {len(table.runs)} runs ({of}): {text}")
     return out
