@@ -206,7 +206,7 @@ def test_what_cannot_be_averaged_is_not_averaged(tmp_path, several):
         keep(tmp_path / "own", f"{method}-{len(unseen)}", [0.5, 0.6], method, **words)
     hidden = of(tmp_path / "own", metrics=["own"])
     assert hidden.columns == tables.means(hidden, "own").head[1:] and not hidden.rankings
-    assert re.search(r"own on test \(not in %\), .*\nGCN +3.25 ± 0\* ", render.text(hidden), re.S)
+    assert render.text(hidden).count(" 3.25 ± 0* ") == 2  # equal means have equal marks
 
 
 # Settings, rows and columns.

@@ -25,7 +25,7 @@ CELL = tuple(
 """Columns of :attr:`Table.cells`.
 
 ``runs`` to ``high`` describe the scores of a cell: their number, mean, population standard
-deviation, median and interval of the mean. ``best`` marks the best cell of a column. ``tied`` marks
+deviation, median and interval of the mean. ``best`` marks the best cells of a column, and ``tied``
 those without a significant difference from it, where a test on ``pairs_best`` pairs with the
 corrected ``p_best`` could have found one. ``rank`` is the mean rank of the row. ``validation`` to
 ``setting`` describe the chosen setting. ``against`` to ``p_holm`` compare the cell with that of the
@@ -258,7 +258,8 @@ class _Scores:
             if len(own) < 2:
                 continue
             best = own.idxmin() if self.metric in LESS else own.idxmax()
-            cells.loc[(best, column), "best"] = 1
+            for row in own.index[(own - own[best]).round(statistics.DECIMALS) == 0]:
+                cells.loc[(row, column), "best"] = 1
             found = list(self.tests(list(own.index), best, column))
             family = sum(p == p for _, _, p, _ in found)
             for row, gap, _, p in found:

@@ -289,7 +289,7 @@ def findings(table: Table) -> list[str]:
             if cell.best == 1:
                 text = f"{spread(metric, cell)} over {counted(cell.runs, 'run')}"
                 near = f"; no significant difference: {listed(tied)}" if tied else ""
-                if all(other.p_best <= table.alpha for other in others):
+                if others and all(other.p_best <= table.alpha for other in others):
                     near = "; all other rows differ significantly"
                 few = "" if is_tested else " Too few common runs to test the difference."
                 out.append(f"{column}: {row} has the best mean, {text}{near}.{few}")
