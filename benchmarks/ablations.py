@@ -15,6 +15,7 @@ import pandas as pd
 import torch
 from no_harm import blocks, partly_labelled
 from results import DATA
+from scipy.stats import t
 
 from graphgym_srnc import SRNCPlus, shifts
 from graphgym_srnc.core import environment
@@ -94,7 +95,7 @@ def table(runs: pd.DataFrame) -> None:
         for kind, part in of_kinds.items():
             line[kind] = f"{part.mean():+.1f}"
             line[f"{kind} wins"] = f"{(part > 0).sum()}/{len(part)}"
-            line[f"{kind} ±"] = f"{part.sem():.2f}"
+            line[f"{kind} ±"] = f"{part.sem() * t.ppf(0.975, len(part) - 1):.2f}"
         lines.append(line)
     for line, corrected in zip(lines[1:], holm([line["p"] for line in lines[1:]])):
         line |= {"p": f"{line['p']:.2g}", "Holm": f"{corrected:.2g}"}
