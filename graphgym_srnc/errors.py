@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import difflib
 import re
 from pathlib import Path
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 
 class InputError(ValueError):
@@ -123,6 +124,13 @@ def reading(file: Path, kind: str, key: str = "path", hint: str = "") -> Iterato
     except Exception as error:  # each library has errors of its own
         name = "it" if key == file.name else file.name
         raise InputError.plain(key, f"{name} is not {kind} ({reason(error)})", hint) from error
+
+
+def did_you_mean(name: str, names: Iterable[str], otherwise: str = "", most: int = 1) -> str:
+    """``Did you mean A or B?`` with at most ``most`` names like this one, or ``otherwise``."""
+    lower = {known.lower(): known for known in names}
+    near = [lower[key] for key in difflib.get_close_matches(name.lower(), lower, most)]
+    return f"Did you mean {' or '.join(near)}?" if near else otherwise
 
 
 def reason(error: Exception) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import os
@@ -14,6 +13,7 @@ from graphgym_srnc.api import parameters
 from graphgym_srnc.api.estimator import Estimator
 from graphgym_srnc.api.isolation import plain
 from graphgym_srnc.core.options import OneOf, docs, options, sections
+from graphgym_srnc.errors import did_you_mean
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import model, trainer
 
@@ -72,9 +72,8 @@ def _make(method: type[Method]) -> type[Estimator]:
             bound = signature.bind(self, **params)
         except TypeError as error:
             (name, *_) = params.keys() - signature.parameters.keys()
-            near = difflib.get_close_matches(name, signature.parameters, 1)
-            hint = "".join(f". Did you mean {other}?" for other in near)
-            raise TypeError(f"{__init__.__qualname__}() {error}{hint}") from None
+            hint = did_you_mean(name, signature.parameters, f"See help({method.__name__})")
+            raise TypeError(f"{__init__.__qualname__}() {error}. {hint}") from None
         bound.apply_defaults()
         for name, value in list(bound.arguments.items())[1:]:
             setattr(self, name, value)
