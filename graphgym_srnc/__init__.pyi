@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from graphgym_srnc import plot as plot
+from graphgym_srnc import shifts as shifts
 from graphgym_srnc.api import Estimator as Estimator
 from graphgym_srnc.api import OnNodes as OnNodes
 from graphgym_srnc.api import from_frames as from_frames
@@ -11,23 +13,78 @@ from graphgym_srnc.api import load as load
 from graphgym_srnc.core.task import ShiftTask as ShiftTask
 from graphgym_srnc.errors import InputError as InputError
 from graphgym_srnc.report.frame import results as results
-from graphgym_srnc.train.trainer import Callback
+from graphgym_srnc.train.trainer import Callback as _Callback
 
+__all__ = [
+    "A2GNN",
+    "ADAlign",
+    "CMD",
+    "CORAL",
+    "DANN",
+    "DOC",
+    "ERM",
+    "Estimator",
+    "G2Pxy",
+    "GRADE",
+    "IID",
+    "InputError",
+    "MMD",
+    "NODESafe",
+    "OnNodes",
+    "OpenWGL",
+    "PGL",
+    "PairAlign",
+    "SRGNN",
+    "SRNC",
+    "SRNCPlus",
+    "ShiftTask",
+    "StruRW",
+    "UAGA",
+    "UDAGCN",
+    "from_frames",
+    "from_networkx",
+    "load",
+    "plot",
+    "results",
+    "shifts",
+]
 __version__: str
 
-Backbone = Literal[
+_Backbone = Literal[
     "gcnconv", "sageconv", "gatconv", "gatdrop", "sgconv", "mlp", "dgi", "gcn", "sage", "gat", "sgc"
 ]
-Activation = Literal["relu", "selu", "elu", "tanh", "swish", "lrelu_01", "identity"]
-Features = Literal["row", "l2", "auto", "none"]
-Selection = Literal["auto", "target_val", "source_val", "target_modularity", "last"]
-Score = Literal[
+_Activation = Literal["relu", "selu", "elu", "tanh", "swish", "lrelu_01", "identity"]
+_Features = Literal["row", "l2", "auto", "none"]
+_Selection = Literal["auto", "target_val", "source_val", "target_modularity", "last"]
+_Score = Literal[
     "max_softmax", "max_logit", "entropy", "energy", "gnnsafe", "grasp", "odin", "openmax"
 ]
-Correction = Literal["none", "mean", "em", "bbse", "labels"]
-Cut = Literal["validation", "share"]
+_Correction = Literal["none", "mean", "em", "bbse", "labels"]
+_Cut = Literal["validation", "share"]
 
-class A2GNN(Estimator):
+class _Parameters(Estimator):
+    """Parameters of every estimator."""
+
+    backbone: _Backbone
+    hidden: int
+    layers: int
+    dropout: float
+    activation: _Activation
+    heads: int
+    features: _Features
+    lr: float
+    weight_decay: float
+    selection: _Selection
+    min_agreement: float
+    max_episodes: int
+    patience: int
+    open_set: bool | None
+    random_state: int
+    num_threads: int | Literal["auto"]
+    callbacks: Sequence[_Callback]
+    verbose: bool
+
+class A2GNN(_Parameters):
     r"""Propagate more on the target than on the source, and align both by MMD.
 
     Args:
@@ -38,43 +95,57 @@ class A2GNN(Estimator):
     Other estimators have the same further parameters, which ``help(A2GNN)`` explains.
     """
 
+    weight: float
+    source_hops: int
+    target_hops: int
+    score: _Score
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
         weight: float = 25.0,
         source_hops: int = 0,
         target_hops: int = 10,
-        score: Score = "max_softmax",
+        score: _Score = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "mlp",
+        backbone: _Backbone = "mlp",
         hidden: int = 128,
         layers: int = 2,
         dropout: float = 0.0,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "none",
+        features: _Features = "none",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class ADAlign(Estimator):
+class ADAlign(_Parameters):
     r"""Align the characteristic functions of hidden states at frequencies where they differ most.
 
     Args:
@@ -85,6 +156,21 @@ class ADAlign(Estimator):
     Other estimators have the same further parameters, which ``help(ADAlign)`` explains.
     """
 
+    weight: float
+    amplitude: float
+    source_hops: int
+    target_hops: int
+    score: _Score
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
@@ -92,37 +178,37 @@ class ADAlign(Estimator):
         amplitude: float = 0.8,
         source_hops: int = 10,
         target_hops: int = 10,
-        score: Score = "max_softmax",
+        score: _Score = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "mlp",
+        backbone: _Backbone = "mlp",
         hidden: int = 128,
         layers: int = 3,
         dropout: float = 0.25,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "none",
+        features: _Features = "none",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class CMD(Estimator):
+class CMD(_Parameters):
     r"""Train a plain GNN with the central moment discrepancy (CMD) of source and target states.
 
     Args:
@@ -131,41 +217,53 @@ class CMD(Estimator):
     Other estimators have the same further parameters, which ``help(CMD)`` explains.
     """
 
+    weight: float
+    score: _Score
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
         weight: float = 1.0,
-        score: Score = "max_softmax",
+        score: _Score = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class CORAL(Estimator):
+class CORAL(_Parameters):
     r"""Train a plain GNN with the distance between the covariances of source and target states.
 
     Args:
@@ -174,41 +272,53 @@ class CORAL(Estimator):
     Other estimators have the same further parameters, which ``help(CORAL)`` explains.
     """
 
+    weight: float
+    score: _Score
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
         weight: float = 100.0,
-        score: Score = "max_softmax",
+        score: _Score = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class DANN(Estimator):
+class DANN(_Parameters):
     r"""Train a plain GNN against a domain classifier whose gradient is reversed.
 
     Args:
@@ -217,41 +327,53 @@ class DANN(Estimator):
     Other estimators have the same further parameters, which ``help(DANN)`` explains.
     """
 
+    weight: float
+    score: _Score
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
         weight: float = 0.1,
-        score: Score = "max_softmax",
+        score: _Score = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class DOC(Estimator):
+class DOC(_Parameters):
     r"""Train one sigmoid per class and reject nodes that are below the threshold of every class.
 
     Args:
@@ -265,6 +387,17 @@ class DOC(Estimator):
     Other estimators have the same further parameters, which ``help(DOC)`` explains.
     """
 
+    balanced: bool
+    correction: Literal["none"]
+    steps: int
+    rounds: int
+    smoothing: int
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
@@ -274,31 +407,31 @@ class DOC(Estimator):
         rounds: int = 1,
         smoothing: int = 0,
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class ERM(Estimator):
+class ERM(_Parameters):
     r"""Train a plain GNN with cross-entropy on the labelled source nodes.
 
     Args:
@@ -311,40 +444,51 @@ class ERM(Estimator):
     Other estimators have the same further parameters, which ``help(ERM)`` explains.
     """
 
+    score: _Score
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
-        score: Score = "max_softmax",
+        score: _Score = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class G2Pxy(Estimator):
+class G2Pxy(_Parameters):
     r"""Learn the unknown class from mixtures of hidden states, called proxies (a variant of G2Pxy).
 
     Args:
@@ -354,6 +498,18 @@ class G2Pxy(Estimator):
     Other estimators have the same further parameters, which ``help(G2Pxy)`` explains.
     """
 
+    inter_weight: float
+    external_weight: float
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
@@ -362,33 +518,33 @@ class G2Pxy(Estimator):
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class GRADE(Estimator):
+class GRADE(_Parameters):
     r"""Train a plain GNN against a linear domain classifier on hidden states and logits.
 
     Args:
@@ -397,41 +553,53 @@ class GRADE(Estimator):
     Other estimators have the same further parameters, which ``help(GRADE)`` explains.
     """
 
+    weight: float
+    score: _Score
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
         weight: float = 0.005,
-        score: Score = "max_softmax",
+        score: _Score = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class IID(Estimator):
+class IID(_Parameters):
     r"""Train a plain GNN on the oracle task, in which every class is labelled.
 
     Args:
@@ -444,40 +612,51 @@ class IID(Estimator):
     Other estimators have the same further parameters, which ``help(IID)`` explains.
     """
 
+    score: _Score
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
-        score: Score = "max_softmax",
+        score: _Score = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class MMD(Estimator):
+class MMD(_Parameters):
     r"""Train a plain GNN with the maximum mean discrepancy (MMD) between source and target states.
 
     Args:
@@ -486,41 +665,53 @@ class MMD(Estimator):
     Other estimators have the same further parameters, which ``help(MMD)`` explains.
     """
 
+    weight: float
+    score: _Score
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
         weight: float = 0.1,
-        score: Score = "max_softmax",
+        score: _Score = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class NODESafe(Estimator):
+class NODESafe(_Parameters):
     r"""Train a plain GNN with penalties on the variance of logit norms and logit sums over nodes.
 
     Args:
@@ -534,41 +725,53 @@ class NODESafe(Estimator):
     Other estimators have the same further parameters, which ``help(NODESafe)`` explains.
     """
 
+    weight: float
+    score: _Score
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
         weight: float = 1.0,
-        score: Score = "gnnsafe",
+        score: _Score = "gnnsafe",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class OpenWGL(Estimator):
+class OpenWGL(_Parameters):
     r"""Train a variational graph autoencoder whose classifier is uncertain on unlabelled nodes.
 
     Args:
@@ -579,6 +782,19 @@ class OpenWGL(Estimator):
     Other estimators have the same further parameters, which ``help(OpenWGL)`` explains.
     """
 
+    kl_weight: float
+    edge_weight: float
+    uncertainty_weight: float
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
@@ -588,33 +804,33 @@ class OpenWGL(Estimator):
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class PairAlign(Estimator):
+class PairAlign(_Parameters):
     r"""Train a plain GNN on a source whose edges and labels are reweighted to match the target.
 
     Args:
@@ -624,42 +840,55 @@ class PairAlign(Estimator):
     Other estimators have the same further parameters, which ``help(PairAlign)`` explains.
     """
 
+    edge_ridge: float
+    label_ridge: float
+    score: _Score
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
         edge_ridge: float = 3.0,
         label_ridge: float = 0.01,
-        score: Score = "max_softmax",
+        score: _Score = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class PGL(Estimator):
+class PGL(_Parameters):
     r"""Retrain the GNN from scratch in each episode on labels and a growing set of pseudo-labels.
 
     Args:
@@ -671,6 +900,18 @@ class PGL(Estimator):
     Other estimators have the same further parameters, which ``help(PGL)`` explains.
     """
 
+    enlarging: float
+    confident: float
+    steps: int
+    members: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
@@ -679,33 +920,33 @@ class PGL(Estimator):
         steps: int = 100,
         members: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class SRGNN(Estimator):
+class SRGNN(_Parameters):
     r"""Train a plain GNN on reweighted labelled nodes, with the CMD of its hidden states.
 
     Args:
@@ -714,41 +955,53 @@ class SRGNN(Estimator):
     Other estimators have the same further parameters, which ``help(SRGNN)`` explains.
     """
 
+    weight: float
+    score: _Score
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
         weight: float = 1.0,
-        score: Score = "max_softmax",
+        score: _Score = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class SRNC(Estimator):
+class SRNC(_Parameters):
     r"""Alternate a classifier and a cluster GNN, as in Algorithm 1 of the SRNC paper.
 
     Args:
@@ -773,6 +1026,27 @@ class SRNC(Estimator):
     Other estimators have the same further parameters, which ``help(SRNC)`` explains.
     """
 
+    num_clusters: int
+    pretrain_steps: int
+    rounds: int
+    cluster_steps: int
+    source_batch: int
+    steps: int
+    alpha: float
+    source_regularizer: bool
+    pseudo_labels: Literal["cluster", "classifier"]
+    unknown_share: float
+    cluster_init: Literal["auto", "modularity", "source"]
+    cluster_lr: float
+    collapse: float
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
@@ -790,33 +1064,33 @@ class SRNC(Estimator):
         cluster_lr: float = 0.01,
         collapse: float = 1.0,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class SRNCPlus(Estimator):
+class SRNCPlus(_Parameters):
     r"""Alternate a classifier and a cluster GNN, starting from the labels, for every kind of shift.
 
     Args:
@@ -846,6 +1120,24 @@ class SRNCPlus(Estimator):
     Other estimators have the same further parameters, which ``help(SRNCPlus)`` explains.
     """
 
+    rounds: int
+    steps: int
+    fit_steps: int
+    cluster_steps: int
+    spare: int
+    modularity_weight: float
+    resolution: float
+    missing: float
+    doubt: float
+    smoothing: int
+    abstain: bool
+    correction: Literal["auto", "none", "mean", "em", "bbse", "labels"]
+    source_first: bool
+    correction_power: float
+    cut: _Cut
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
@@ -863,30 +1155,30 @@ class SRNCPlus(Estimator):
         correction: Literal["auto", "none", "mean", "em", "bbse", "labels"] = "auto",
         source_first: bool = True,
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 64,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class StruRW(Estimator):
+class StruRW(_Parameters):
     r"""Train a plain GNN on a source graph whose edges are reweighted to match the target.
 
     Args:
@@ -895,41 +1187,53 @@ class StruRW(Estimator):
     Other estimators have the same further parameters, which ``help(StruRW)`` explains.
     """
 
+    strength: float
+    score: _Score
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
         strength: float = 0.8,
-        score: Score = "max_softmax",
+        score: _Score = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class UAGA(Estimator):
+class UAGA(_Parameters):
     r"""Align target nodes that look known with the source and push away those that look unknown.
 
     Args:
@@ -941,6 +1245,18 @@ class UAGA(Estimator):
     Other estimators have the same further parameters, which ``help(UAGA)`` explains.
     """
 
+    pretrain_steps: int
+    steps: int
+    rounds: int
+    target_weight: float
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
@@ -949,33 +1265,33 @@ class UAGA(Estimator):
         rounds: int = 50,
         target_weight: float = 0.1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class UDAGCN(Estimator):
+class UDAGCN(_Parameters):
     r"""Combine the graph and its PPMI graph by attention, with an adversary and an entropy loss.
 
     Args:
@@ -986,37 +1302,50 @@ class UDAGCN(Estimator):
     Other estimators have the same further parameters, which ``help(UDAGCN)`` explains.
     """
 
+    strength: float
+    entropy_weight: float
+    score: _Score
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
         strength: float = 0.05,
         entropy_weight: float = 0.01,
-        score: Score = "max_softmax",
+        score: _Score = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 128,
         layers: int = 2,
         dropout: float = 0.4,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "none",
+        features: _Features = "none",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...

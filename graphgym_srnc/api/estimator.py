@@ -8,16 +8,16 @@ import sys
 import warnings
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator, Sequence
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
 from graphgym_srnc.api import parameters
+from graphgym_srnc.api.bases import BaseEstimator
 from graphgym_srnc.api.isolation import alone, plain
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core import environment
@@ -55,6 +55,8 @@ class Estimator(BaseEstimator):
     """
 
     _method: type[Method]
+    callbacks: Sequence[trainer.Callback]
+    verbose: bool
 
     classes_: np.ndarray
     scores_: dict[str, dict[str, float]]

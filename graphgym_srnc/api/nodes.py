@@ -6,10 +6,11 @@ from typing import Any, Sequence
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
+from graphgym_srnc.api.bases import BaseEstimator, ClassifierMixin
 from graphgym_srnc.api.estimator import Estimator
 from graphgym_srnc.api.isolation import plain
 from graphgym_srnc.errors import InputError

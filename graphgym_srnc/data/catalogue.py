@@ -73,8 +73,8 @@ def resolve(name: str) -> tuple[str, str]:
     is_dataset = isinstance(kind, type) and issubclass(kind, Dataset)
     if family not in FAMILIES and is_dataset and plain:
         return family, member
-    members = (member for members in FAMILIES.values() for member in members)
-    near = did_you_mean(name, [*table, *known_names(), *members], most=3)
+    short = (member for members in FAMILIES.values() for member in members)
+    near = did_you_mean(name, [*table, *known_names(), *short], most=3)
     hint = "Use a name of graphgym-srnc data list, or Class/Member of torch_geometric.datasets"
     hint = f"{near} {hint}" if near else hint
     raise InputError.plain("name", f"there is no data set {name!r}", hint)
