@@ -57,7 +57,7 @@ TYPES = {
 }
 """Types of shared parameters that no default or choice gives."""
 
-ALIASES = ("backbone", "activation", "features", "selection", "score", "correction", "cut")
+ALIASES = ("backbone", "activation", "features", "selection", "confidence", "correction", "cut")
 """Parameters whose choices are a type of their own."""
 
 

@@ -56,7 +56,7 @@ _Backbone = Literal[
 _Activation = Literal["relu", "selu", "elu", "tanh", "swish", "lrelu_01", "identity"]
 _Features = Literal["row", "l2", "auto", "none"]
 _Selection = Literal["auto", "target_val", "source_val", "target_modularity", "last"]
-_Score = Literal[
+_Confidence = Literal[
     "max_softmax", "max_logit", "entropy", "energy", "gnnsafe", "grasp", "odin", "openmax"
 ]
 _Correction = Literal["none", "mean", "em", "bbse", "labels"]
@@ -98,7 +98,7 @@ class A2GNN(_Parameters):
     weight: float
     source_hops: int
     target_hops: int
-    score: _Score
+    confidence: _Confidence
     steps: int
     rounds: int
     smoothing: int
@@ -115,7 +115,7 @@ class A2GNN(_Parameters):
         weight: float = 25.0,
         source_hops: int = 0,
         target_hops: int = 10,
-        score: _Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -160,7 +160,7 @@ class ADAlign(_Parameters):
     amplitude: float
     source_hops: int
     target_hops: int
-    score: _Score
+    confidence: _Confidence
     steps: int
     rounds: int
     smoothing: int
@@ -178,7 +178,7 @@ class ADAlign(_Parameters):
         amplitude: float = 0.8,
         source_hops: int = 10,
         target_hops: int = 10,
-        score: _Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -218,7 +218,7 @@ class CMD(_Parameters):
     """
 
     weight: float
-    score: _Score
+    confidence: _Confidence
     steps: int
     rounds: int
     smoothing: int
@@ -233,7 +233,7 @@ class CMD(_Parameters):
         self,
         *,
         weight: float = 1.0,
-        score: _Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -273,7 +273,7 @@ class CORAL(_Parameters):
     """
 
     weight: float
-    score: _Score
+    confidence: _Confidence
     steps: int
     rounds: int
     smoothing: int
@@ -288,7 +288,7 @@ class CORAL(_Parameters):
         self,
         *,
         weight: float = 100.0,
-        score: _Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -328,7 +328,7 @@ class DANN(_Parameters):
     """
 
     weight: float
-    score: _Score
+    confidence: _Confidence
     steps: int
     rounds: int
     smoothing: int
@@ -343,7 +343,7 @@ class DANN(_Parameters):
         self,
         *,
         weight: float = 0.1,
-        score: _Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -435,16 +435,17 @@ class ERM(_Parameters):
     r"""Train a plain GNN with cross-entropy on the labelled source nodes.
 
     Args:
-        score: confidence that a node is of a known class, in open-set shift: ``max_softmax``,
-            ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy propagated over the graph),
-            ``grasp`` (with added edges between training nodes), ``odin`` or ``openmax``. Only
-            ``max_softmax`` uses ``smoothing``; the others read the raw logits. Allowed:
-            max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin, openmax.
+        confidence: score in open-set shift that is larger if a node more likely is of a known
+            class: ``max_softmax``, ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy
+            propagated over the graph), ``grasp`` (with added edges between training nodes),
+            ``odin`` or ``openmax``. Only ``max_softmax`` uses ``smoothing``; the others read the
+            raw logits. Allowed: max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin,
+            openmax.
 
     Other estimators have the same further parameters, which ``help(ERM)`` explains.
     """
 
-    score: _Score
+    confidence: _Confidence
     steps: int
     rounds: int
     smoothing: int
@@ -458,7 +459,7 @@ class ERM(_Parameters):
     def __init__(
         self,
         *,
-        score: _Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -554,7 +555,7 @@ class GRADE(_Parameters):
     """
 
     weight: float
-    score: _Score
+    confidence: _Confidence
     steps: int
     rounds: int
     smoothing: int
@@ -569,7 +570,7 @@ class GRADE(_Parameters):
         self,
         *,
         weight: float = 0.005,
-        score: _Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -603,16 +604,17 @@ class IID(_Parameters):
     r"""Train a plain GNN on the oracle task, in which every class is labelled.
 
     Args:
-        score: confidence that a node is of a known class, in open-set shift: ``max_softmax``,
-            ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy propagated over the graph),
-            ``grasp`` (with added edges between training nodes), ``odin`` or ``openmax``. Only
-            ``max_softmax`` uses ``smoothing``; the others read the raw logits. Allowed:
-            max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin, openmax.
+        confidence: score in open-set shift that is larger if a node more likely is of a known
+            class: ``max_softmax``, ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy
+            propagated over the graph), ``grasp`` (with added edges between training nodes),
+            ``odin`` or ``openmax``. Only ``max_softmax`` uses ``smoothing``; the others read the
+            raw logits. Allowed: max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin,
+            openmax.
 
     Other estimators have the same further parameters, which ``help(IID)`` explains.
     """
 
-    score: _Score
+    confidence: _Confidence
     steps: int
     rounds: int
     smoothing: int
@@ -626,7 +628,7 @@ class IID(_Parameters):
     def __init__(
         self,
         *,
-        score: _Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -666,7 +668,7 @@ class MMD(_Parameters):
     """
 
     weight: float
-    score: _Score
+    confidence: _Confidence
     steps: int
     rounds: int
     smoothing: int
@@ -681,7 +683,7 @@ class MMD(_Parameters):
         self,
         *,
         weight: float = 0.1,
-        score: _Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -716,17 +718,18 @@ class NODESafe(_Parameters):
 
     Args:
         weight: weight :math:`w`. The authors use 12 on Cora, 5 on CiteSeer and 0.8 to 1 on PubMed.
-        score: confidence that a node is of a known class, in open-set shift: ``max_softmax``,
-            ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy propagated over the graph),
-            ``grasp`` (with added edges between training nodes), ``odin`` or ``openmax``. Only
-            ``max_softmax`` uses ``smoothing``; the others read the raw logits. Allowed:
-            max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin, openmax.
+        confidence: score in open-set shift that is larger if a node more likely is of a known
+            class: ``max_softmax``, ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy
+            propagated over the graph), ``grasp`` (with added edges between training nodes),
+            ``odin`` or ``openmax``. Only ``max_softmax`` uses ``smoothing``; the others read the
+            raw logits. Allowed: max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin,
+            openmax.
 
     Other estimators have the same further parameters, which ``help(NODESafe)`` explains.
     """
 
     weight: float
-    score: _Score
+    confidence: _Confidence
     steps: int
     rounds: int
     smoothing: int
@@ -741,7 +744,7 @@ class NODESafe(_Parameters):
         self,
         *,
         weight: float = 1.0,
-        score: _Score = "gnnsafe",
+        confidence: _Confidence = "gnnsafe",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -842,7 +845,7 @@ class PairAlign(_Parameters):
 
     edge_ridge: float
     label_ridge: float
-    score: _Score
+    confidence: _Confidence
     steps: int
     rounds: int
     smoothing: int
@@ -858,7 +861,7 @@ class PairAlign(_Parameters):
         *,
         edge_ridge: float = 3.0,
         label_ridge: float = 0.01,
-        score: _Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -956,7 +959,7 @@ class SRGNN(_Parameters):
     """
 
     weight: float
-    score: _Score
+    confidence: _Confidence
     steps: int
     rounds: int
     smoothing: int
@@ -971,7 +974,7 @@ class SRGNN(_Parameters):
         self,
         *,
         weight: float = 1.0,
-        score: _Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -1188,7 +1191,7 @@ class StruRW(_Parameters):
     """
 
     strength: float
-    score: _Score
+    confidence: _Confidence
     steps: int
     rounds: int
     smoothing: int
@@ -1203,7 +1206,7 @@ class StruRW(_Parameters):
         self,
         *,
         strength: float = 0.8,
-        score: _Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
@@ -1304,7 +1307,7 @@ class UDAGCN(_Parameters):
 
     strength: float
     entropy_weight: float
-    score: _Score
+    confidence: _Confidence
     steps: int
     rounds: int
     smoothing: int
@@ -1320,7 +1323,7 @@ class UDAGCN(_Parameters):
         *,
         strength: float = 0.05,
         entropy_weight: float = 0.01,
-        score: _Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,

@@ -144,7 +144,7 @@ def test_predictions_leave_the_model_as_it_was(fitted, name):
 @pytest.mark.parametrize("score", SCORES)
 def test_probability_of_the_unknown_class(score):
     torch.manual_seed(0)
-    method = methods.find("erm")(score=score)
+    method = methods.find("erm")(confidence=score)
     method.build(Sizes(4, 3, True))
     scores = 3 * torch.randn(200, 3 if score == "max_softmax" else 4)
     sure = method.confidence(scores)
@@ -207,7 +207,8 @@ def test_parameters(name):
     ]
     assert given.keys() == told.keys()
     assert all(f"    {key}: " in cls.__doc__ for key in given)
-    # a parameter would hide it
+    # a parameter would hide it, or look like a method of scikit-learn
+    assert not [key for key in given if callable(getattr(api.OnNodes, key, None))]
     assert not [key for key in given if callable(getattr(api.Estimator, key, None))]
     changed = cls(hidden=8, callbacks=[print])
     copy = clone(changed.set_params(layers=3))
