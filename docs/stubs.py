@@ -22,9 +22,7 @@ HEAD = '''"""Public names and parameters of estimators, written by ``python docs
 
 from collections.abc import Sequence
 from typing import Literal
-
-from graphgym_srnc import plot as plot
-from graphgym_srnc import shifts as shifts'''
+'''
 
 SHARED = '''
 class _Parameters(Estimator):
@@ -69,10 +67,11 @@ def stub() -> str:
     ]
     known = choices(methods.find("erm"))
     classes = [estimator(name) for name in sorted(methods.own_names())]
-    names = [*graphgym_srnc.PLACES, "plot", "shifts", *(cls.__name__ for cls in classes)]
+    names = [*graphgym_srnc.MODULES, *graphgym_srnc.PLACES, *(cls.__name__ for cls in classes)]
     text = "\n".join(
         [
             HEAD,
+            *(f"from graphgym_srnc import {name} as {name}" for name in graphgym_srnc.MODULES),
             *imports,
             "from graphgym_srnc.train.trainer import Callback as _Callback",
             "",

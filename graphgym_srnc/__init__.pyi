@@ -88,9 +88,9 @@ class A2GNN(_Parameters):
     r"""Propagate more on the target than on the source, and align both by MMD.
 
     Args:
-        weight: constant weight :math:`w`. The authors sum five kernels where this takes the mean,
-            so 25 is their 5.
-        source_hops: propagation steps :math:`s` on the source.
+        weight: constant weight w. The authors sum five kernels where this takes the mean, so 25 is
+            their 5.
+        source_hops: propagation steps s on the source.
 
     Other estimators have the same further parameters, which ``help(A2GNN)`` explains.
     """
@@ -149,8 +149,8 @@ class ADAlign(_Parameters):
     r"""Align the characteristic functions of hidden states at frequencies where they differ most.
 
     Args:
-        weight: weight :math:`w` of the discrepancy.
-        amplitude: weight :math:`\alpha` of amplitudes; phases have the rest.
+        weight: weight w of the discrepancy.
+        amplitude: weight α of amplitudes; phases have the rest.
         source_hops: propagation steps of a hidden layer on the source.
 
     Other estimators have the same further parameters, which ``help(ADAlign)`` explains.
@@ -212,7 +212,7 @@ class CMD(_Parameters):
     r"""Train a plain GNN with the central moment discrepancy (CMD) of source and target states.
 
     Args:
-        weight: weight :math:`w` of the discrepancy.
+        weight: weight w of the discrepancy.
 
     Other estimators have the same further parameters, which ``help(CMD)`` explains.
     """
@@ -267,7 +267,7 @@ class CORAL(_Parameters):
     r"""Train a plain GNN with the distance between the covariances of source and target states.
 
     Args:
-        weight: weight :math:`w`. The distance is small; try 1 to 10,000.
+        weight: weight w. The distance is small; try 1 to 10,000.
 
     Other estimators have the same further parameters, which ``help(CORAL)`` explains.
     """
@@ -322,7 +322,7 @@ class DANN(_Parameters):
     r"""Train a plain GNN against a domain classifier whose gradient is reversed.
 
     Args:
-        weight: weight :math:`w` of the domain loss.
+        weight: weight w of the domain loss.
 
     Other estimators have the same further parameters, which ``help(DANN)`` explains.
     """
@@ -493,8 +493,8 @@ class G2Pxy(_Parameters):
     r"""Learn the unknown class from mixtures of hidden states, called proxies (a variant of G2Pxy).
 
     Args:
-        inter_weight: weights :math:`w_1` and :math:`w_2`.
-        external_weight: weights :math:`w_1` and :math:`w_2`.
+        inter_weight: weights w_1 and w_2.
+        external_weight: weights w_1 and w_2.
 
     Other estimators have the same further parameters, which ``help(G2Pxy)`` explains.
     """
@@ -549,7 +549,7 @@ class GRADE(_Parameters):
     r"""Train a plain GNN against a linear domain classifier on hidden states and logits.
 
     Args:
-        weight: weight :math:`w`. The authors' is 0.01 of the mean over both graphs.
+        weight: weight w. The authors' is 0.01 of the mean over both graphs.
 
     Other estimators have the same further parameters, which ``help(GRADE)`` explains.
     """
@@ -662,7 +662,7 @@ class MMD(_Parameters):
     r"""Train a plain GNN with the maximum mean discrepancy (MMD) between source and target states.
 
     Args:
-        weight: weight :math:`w` of the discrepancy.
+        weight: weight w of the discrepancy.
 
     Other estimators have the same further parameters, which ``help(MMD)`` explains.
     """
@@ -717,7 +717,7 @@ class NODESafe(_Parameters):
     r"""Train a plain GNN with penalties on the variance of logit norms and logit sums over nodes.
 
     Args:
-        weight: weight :math:`w`. The authors use 12 on Cora, 5 on CiteSeer and 0.8 to 1 on PubMed.
+        weight: weight w. The authors use 12 on Cora, 5 on CiteSeer and 0.8 to 1 on PubMed.
         confidence: score in open-set shift that is larger if a node more likely is of a known
             class: ``max_softmax``, ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy
             propagated over the graph), ``grasp`` (with added edges between training nodes),
@@ -778,9 +778,9 @@ class OpenWGL(_Parameters):
     r"""Train a variational graph autoencoder whose classifier is uncertain on unlabelled nodes.
 
     Args:
-        kl_weight: weights :math:`w_1, w_2, w_3`.
-        edge_weight: weights :math:`w_1, w_2, w_3`.
-        uncertainty_weight: weights :math:`w_1, w_2, w_3`.
+        kl_weight: weights w_1, w_2, w_3.
+        edge_weight: weights w_1, w_2, w_3.
+        uncertainty_weight: weights w_1, w_2, w_3.
 
     Other estimators have the same further parameters, which ``help(OpenWGL)`` explains.
     """
@@ -837,8 +837,8 @@ class PairAlign(_Parameters):
     r"""Train a plain GNN on a source whose edges and labels are reweighted to match the target.
 
     Args:
-        edge_ridge: ridge :math:`\lambda` of pairs and labels; it draws ratios to 1.
-        label_ridge: ridge :math:`\lambda` of pairs and labels; it draws ratios to 1.
+        edge_ridge: ridge λ of pairs and labels; it draws ratios to 1.
+        label_ridge: ridge λ of pairs and labels; it draws ratios to 1.
 
     Other estimators have the same further parameters, which ``help(PairAlign)`` explains.
     """
@@ -895,8 +895,8 @@ class PGL(_Parameters):
     r"""Retrain the GNN from scratch in each episode on labels and a growing set of pseudo-labels.
 
     Args:
-        enlarging: share :math:`\alpha` of the unlabelled nodes that get a pseudo-label per episode.
-        confident: share :math:`\beta` of those that get a known class.
+        enlarging: share α of the unlabelled nodes that get a pseudo-label per episode.
+        confident: share β of those that get a known class.
         steps: gradient steps per episode.
         members: number of networks from different initial weights, whose posteriors are averaged.
 
@@ -953,7 +953,7 @@ class SRGNN(_Parameters):
     r"""Train a plain GNN on reweighted labelled nodes, with the CMD of its hidden states.
 
     Args:
-        weight: weight :math:`w` of the discrepancy.
+        weight: weight w of the discrepancy.
 
     Other estimators have the same further parameters, which ``help(SRGNN)`` explains.
     """
@@ -1008,17 +1008,17 @@ class SRNC(_Parameters):
     r"""Alternate a classifier and a cluster GNN, as in Algorithm 1 of the SRNC paper.
 
     Args:
-        num_clusters: number of clusters :math:`C` in open-set shift; :math:`N` in close-set shift.
+        num_clusters: number of clusters C in open-set shift; N in close-set shift.
         pretrain_steps: gradient steps of the classifier in episode 0.
         rounds: number of episodes after episode 0.
-        cluster_steps: gradient steps :math:`T` of the cluster GNN per episode.
-        source_batch: number :math:`B` of source nodes drawn per cluster step; 0 = all.
+        cluster_steps: gradient steps T of the cluster GNN per episode.
+        source_batch: number B of source nodes drawn per cluster step; 0 = all.
         steps: gradient steps of the classifier per episode.
-        alpha: weight :math:`\alpha` of pseudo-labels on unlabelled source nodes. Above 0 the
-            predictions of the classifier stand in for the missing source labels.
-        source_regularizer: whether to use :math:`\mathcal L_{\Phi,\theta,S}`; False is an ablation.
+        alpha: weight α of pseudo-labels on unlabelled source nodes. Above 0 the predictions of the
+            classifier stand in for the missing source labels.
+        source_regularizer: whether to use L_{Φ,θ,S}; False is an ablation.
         pseudo_labels: model that gives the pseudo-labels: ``cluster``, or ``classifier`` for the
-            ablation without :math:`\Phi`. Allowed: cluster, classifier.
+            ablation without Φ. Allowed: cluster, classifier.
         unknown_share: share of pseudo-labels that are unknown in that ablation.
         cluster_init: how the cluster GNN starts: from ``modularity`` alone (the paper's order),
             from the ``source`` labels, or ``auto``, which is ``source`` in close-set shift.
@@ -1103,7 +1103,7 @@ class SRNCPlus(_Parameters):
         fit_steps: gradient steps of the cluster GNN on labels and pseudo-labels.
         cluster_steps: gradient steps of the cluster GNN on the whole loss.
         spare: number of spare clusters in open-set shift.
-        modularity_weight: weight :math:`w` of modularity.
+        modularity_weight: weight w of modularity.
         resolution: resolution of modularity in open-set shift, in multiples of Newman's estimate
             from the pseudo-labels. In close-set shift it is 1.
         missing: weight of label density against log-odds in the first scores; 0 = log-odds alone.
@@ -1117,8 +1117,8 @@ class SRNCPlus(_Parameters):
         correction: as in every method. ``auto`` is ``mean`` with power 0.75 in close-set shift,
             else ``labels`` with power 0.5. Allowed: auto, none, mean, em, bbse, labels.
         source_first: whether to find the unknown class on the source of two graphs first, see
-            :mod:`graphgym_srnc.train.source_first`. It needs held-out source nodes of unknown
-            classes, and has no effect without them.
+            ``graphgym_srnc.train.source_first``. It needs held-out source nodes of unknown classes,
+            and has no effect without them.
 
     Other estimators have the same further parameters, which ``help(SRNCPlus)`` explains.
     """
@@ -1185,7 +1185,7 @@ class StruRW(_Parameters):
     r"""Train a plain GNN on a source graph whose edges are reweighted to match the target.
 
     Args:
-        strength: strength :math:`\lambda` of the reweighting.
+        strength: strength λ of the reweighting.
 
     Other estimators have the same further parameters, which ``help(StruRW)`` explains.
     """
@@ -1243,7 +1243,7 @@ class UAGA(_Parameters):
         pretrain_steps: gradient steps of episode 0.
         steps: gradient steps between two clusterings.
         rounds: number of clusterings, one per episode.
-        target_weight: weight :math:`w`.
+        target_weight: weight w.
 
     Other estimators have the same further parameters, which ``help(UAGA)`` explains.
     """
@@ -1298,9 +1298,8 @@ class UDAGCN(_Parameters):
     r"""Combine the graph and its PPMI graph by attention, with an adversary and an entropy loss.
 
     Args:
-        strength: maximum :math:`\lambda`; before it is reached, :math:`\lambda` is the share of
-            training that is done.
-        entropy_weight: weight :math:`w_e` at the end.
+        strength: maximum λ; before it is reached, λ is the share of training that is done.
+        entropy_weight: weight w_e at the end.
 
     Other estimators have the same further parameters, which ``help(UDAGCN)`` explains.
     """

@@ -14,7 +14,7 @@ class InputError(ValueError):
     """Bad input, raised before any long work.
 
     An error about the value of an option reads ``KEY: got VALUE; allowed: ALLOWED``. An error about
-    anything else is made by :meth:`plain`.
+    anything else is made by ``plain``.
 
     Args:
         key: Config key, file or argument at fault, e.g. ``open_set.unseen``.
@@ -116,7 +116,7 @@ def renamed(keys: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reading(file: Path, kind: str, key: str = "path", hint: str = "") -> Iterator[None]:
-    """Turn any error of a library that reads a file into an :class:`InputError`."""
+    """Turn any error of a library that reads a file into an ``InputError``."""
     try:
         yield
     except InputError:

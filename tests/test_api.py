@@ -10,6 +10,7 @@ import pydoc
 import random
 import re
 import runpy
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -270,21 +271,34 @@ def test_defaults_are_those_of_the_shipped_configs(gym):
     assert graphgym_srnc.SRNCPlus(spare=1, hidden=8).get_params()["spare"] == 1
 
 
-def test_editors_see_the_public_names():
-    assert {*NAMES, *graphgym_srnc.PLACES, "plot", "shifts"} == {*dir(graphgym_srnc)}
-    assert graphgym_srnc.SRNC is graphgym_srnc.SRNC
+def test_public_names_are_the_same_everywhere():
+    names, stub = dir(graphgym_srnc), runpy.run_path(str(ROOT / "docs/stubs.py"))
+    assert stub["FILE"].read_text("utf-8") == stub["stub"](), "run python docs/stubs.py"
+    assert {*NAMES, *graphgym_srnc.PLACES, *graphgym_srnc.MODULES} == {*names}
+    code = "from graphgym_srnc import *; print(*(name for name in dir() if name[0] != '_'))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == names
+    documented = " ".join(runpy.run_path(str(ROOT / "docs/site.py"))["PUBLIC"].values())
+    assert {*names} <= {*NAMES, *re.split(r"[ .]", documented)}
     assert not [name for name in ("srnc", "Nothing", "torch") if hasattr(graphgym_srnc, name)]
+    with pytest.raises(AttributeError, match="Did you mean SRNCPlus?"):
+        graphgym_srnc.SRNCplus  # noqa: B018
+
+
+@pytest.mark.parametrize("name", dir(graphgym_srnc))
+def test_help_has_no_markup(name):
+    thing = getattr(graphgym_srnc, name)
+    functions = [function for _, function in inspect.getmembers(thing, inspect.isfunction)]
+    for part in (thing, *(one for one in functions if one.__module__.startswith("graphgym_srnc"))):
+        assert not re.findall(r":\w+:`|\.\. math|\\[a-z]{2}", inspect.getdoc(part) or "")
+
+
+def test_help_of_an_estimator():
     told = pydoc.render_doc(graphgym_srnc.SRNCPlus, renderer=pydoc.plaintext)
     assert "SRNCPlus(*, " in told and "0x" not in told and "Annotated" not in told
-    assert "hidden: int = 64" in told
+    assert "hidden: int = 64" in told and "L_Φ = w L_{Φ,T}\n" in told
     doc = graphgym_srnc.SRNCPlus.__doc__
     assert doc.index("\n\nArgs:") == doc.index("\n") < doc.index("When to use:")
     assert (ROOT / "graphgym_srnc/py.typed").is_file()
-
-
-def test_the_stub_file_is_up_to_date():
-    made = runpy.run_path(str(ROOT / "docs/stubs.py"))
-    assert made["FILE"].read_text(encoding="utf-8") == made["stub"](), "run python docs/stubs.py"
 
 
 # ---- no global state ----

@@ -87,9 +87,9 @@ class Estimator(BaseEstimator):
         afterwards. Therefore only one fit runs at a time in a process, and concurrent calls wait.
 
         Args:
-            source: a :class:`~graphgym_srnc.core.task.ShiftTask`, or a ``Data`` with ``x``
-                ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and ``train_mask`` ``[V]``.
-                ``val_mask`` and ``test_mask`` are optional. Masks hold booleans, or 0 and 1.
+            source: a ``ShiftTask``, or a ``Data`` with ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``,
+                ``y`` ``[V]`` and ``train_mask`` ``[V]``. ``val_mask`` and ``test_mask`` are
+                optional. Masks hold booleans, or 0 and 1.
                 Labels are integers or strings; -1, NaN, None, an empty string and words such
                 as ``?`` mean no label. Classes without a training node are unknown. Labels outside
                 the masks are only used to infer ``open_set`` if it is None: there is an unknown
@@ -142,8 +142,7 @@ class Estimator(BaseEstimator):
 
         The softmax distributes the probability of the known classes. At the threshold, the unknown
         class is as probable as the most probable known class. It becomes more probable as the
-        confidence falls below the threshold, see
-        :meth:`~graphgym_srnc.methods.shared.base.Method.posterior`.
+        confidence falls below the threshold, see ``Method.posterior``.
         """
         with self._reading(graph) as checked:
             return self.method_.posterior(self.method_.predict(checked)).cpu().numpy()

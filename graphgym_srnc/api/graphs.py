@@ -37,7 +37,7 @@ def from_frames(
     like: Data | None = None,
     skip_missing: bool = False,
 ) -> Data:
-    """Convert two pandas frames to a graph for :meth:`~graphgym_srnc.api.Estimator.fit`.
+    """Convert two pandas frames to a graph for ``Estimator.fit``.
 
     ``graphgym-srnc data make`` makes the same graph of the same tables. Warnings say which columns
     are not read, which cells differ from how they are written, and what was left out.
@@ -109,7 +109,7 @@ def from_frames(
 def from_networkx(
     graph: networkx.Graph, *, label: str = LABEL, features: str | Sequence[str] = "x"
 ) -> Data:
-    """Convert a networkx graph to a graph for :meth:`~graphgym_srnc.api.Estimator.fit`.
+    """Convert a networkx graph to a graph for ``Estimator.fit``.
 
     Args:
         graph: the graph. Edge directions and parallel edges are dropped.
@@ -118,7 +118,7 @@ def from_networkx(
         features: one attribute that holds a vector, or several attributes that hold a number each.
 
     Returns:
-        A ``Data`` as returned by :func:`from_frames`.
+        A ``Data`` as returned by ``from_frames``.
 
     Raises:
         InputError: a node lacks a feature, a feature is not a vector of finite numbers, or no node

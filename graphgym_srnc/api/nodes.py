@@ -41,7 +41,7 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         """Train on the labels ``[n]`` of the nodes ``[n]``; no other label is used.
 
         Raises:
-            InputError: a node id is out of range, or an input is invalid for :meth:`Estimator.fit`.
+            InputError: a node id is out of range, or an input is invalid for ``Estimator.fit``.
         """
         ids = self._checked(nodes)
         given = labels_of(labels, len(ids), "labels")

@@ -258,7 +258,7 @@ class Parser(argparse.ArgumentParser):
         known = [*self._option_string_actions]
         known += [name for action in self._actions for name in action.choices or ()]
         if wrong := re.search(r"(?:invalid choice: '|unrecognized arguments: )([\w-]+)", message):
-            message = f"{message}. {did_you_mean(wrong[1], known)}".removesuffix(". ")
+            message = f"{message}. {did_you_mean(wrong[1], known)}".rstrip()
         super().error(message)
 
 

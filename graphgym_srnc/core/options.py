@@ -140,7 +140,7 @@ def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> No
 
 
 def checked(function: Callable, prefix: str = "") -> Callable:
-    """The function wrapped with :func:`check` of its keyword arguments."""
+    """The function wrapped with ``check`` of its keyword arguments."""
     names = inspect.signature(function).parameters
 
     @functools.wraps(function)

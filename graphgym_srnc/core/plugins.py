@@ -3,7 +3,7 @@
 The entry point groups are ``graphgym_srnc.methods``, ``graphgym_srnc.shifts`` and
 ``graphgym_srnc.backbones``. The name of an entry is its name in configs. If names collide, the
 package's own entry is used. Modules in the group ``graphgym_srnc.register`` are imported with
-:mod:`graphgym_srnc.gym`, in every command and worker process. They can register layers, activations
+``graphgym_srnc.gym``, in every command and worker process. They can register layers, activations
 or metrics with GraphGym.
 """
 
