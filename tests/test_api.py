@@ -567,6 +567,8 @@ def test_frames_and_networkx_are_the_same_graph():
     assert torch.equal(made.edge_index, given.edge_index)
     assert api.from_frames(frame.drop(columns="label"), links).y is None
 
+    of_rest = frame.assign(id=names).set_index(pandas.Index(range(9, 9 + len(names))))
+    assert api.from_frames(of_rest, links).ids == names  # a frame whose first rows are dropped
     made = api.from_frames(frame.assign(title="a word"), links)
     assert "not read: title" in " ".join(made.notes)
 
