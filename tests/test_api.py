@@ -29,7 +29,7 @@ from torch_geometric.data import Data
 
 import graphgym_srnc
 from graphgym_srnc import api, methods, plot
-from graphgym_srnc.api import make, parameters
+from graphgym_srnc.api import parameters
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.options import options
 from graphgym_srnc.core.task import ShiftTask, Sizes
@@ -149,15 +149,7 @@ def test_probability_of_the_unknown_class(score):
     method.build(Sizes(4, 3, True))
     scores = 3 * torch.randn(200, 3 if score == "max_softmax" else 4)
     sure = method.confidence(scores)
-    for cut in (
-        -torch.inf,
-        torch.inf,
-        0.0,
-        1.0,
-        float(sure.median()),
-        float(sure.min()),
-        float(sure.max()),
-    ):
+    for cut in (-torch.inf, torch.inf, 0.0, 1.0, *sure.sort().values[[0, 99, 199]].tolist()):
         method.threshold.fill_(cut)
         p = method.posterior(scores)
         assert torch.isfinite(p).all() and torch.allclose(p.sum(1), torch.ones(200).double())
@@ -470,15 +462,9 @@ def test_other_bad_input():
 # ---- documents ----
 
 
-@pytest.mark.parametrize(
-    "module",
-    [graphgym_srnc, api.estimator, make],
-    ids=lambda module: getattr(module, "__name__", ""),
-)
-def test_doctests(module, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    name = getattr(module, "__module__", None) or module.__name__
-    assert doctest.testmod(sys.modules[name]).failed == 0
+def test_the_doctest():
+    found = doctest.testmod(graphgym_srnc)
+    assert found.failed == 0 < found.attempted
 
 
 @pytest.mark.slow

@@ -264,11 +264,8 @@ def test_labels_say_what_tells_rows_apart(tmp_path):
     assert found.columns == ["open_set/Cora", "file/Cora", "synthetic/open_set"]
     with pytest.raises(InputError, match="against"):  # two rows are of that method
         of(tmp_path, against="erm")
-    assert of(tmp_path, by=["method", "erm.confidence"]).rows == [
-        "ERM/confidence=energy",
-        "ERM",
-        "DOC",
-    ]
+    by_both = of(tmp_path, by=["method", "erm.confidence"])
+    assert by_both.rows == ["ERM/confidence=energy", "ERM", "DOC"]
     assert of(tmp_path, by=["erm.confidence"]).rows == ["confidence=energy", "-"]
     assert of(tmp_path, by=["erm.widths"]).rows == ["widths=[8, 4]", "-"]
 

@@ -13,7 +13,7 @@ import pytest
 from graphgym_srnc import methods
 from graphgym_srnc.core import options, plugins
 from graphgym_srnc.core.options import Count, Natural, OneOf, Option, Positive, Range, Share
-from graphgym_srnc.errors import InputError, InputErrors, did_you_mean, renamed
+from graphgym_srnc.errors import InputError, InputErrors, renamed
 
 
 class Base:
@@ -114,13 +114,6 @@ def test_no_option_is_nan_or_infinite(value):
         with pytest.raises(InputError, match=key):
             options.check(free, {key: value})
     options.check(free, {"rate": 1e300, "names": ["nan", 10**400], "steps": 10**400, "unheard": -1})
-
-
-def test_similar_names():
-    names = ["dropout", "Doubt", "layers"]
-    assert did_you_mean("DROPUOT", names) == "Did you mean dropout?"
-    assert did_you_mean("dropuot", names, most=3) == "Did you mean dropout or Doubt?"
-    assert did_you_mean("seed", names, "See help") == "See help"
 
 
 def test_errors_are_renamed_for_whom_calls():

@@ -8,7 +8,7 @@ import sys
 import warnings
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
 from graphgym_srnc.api import parameters
-from graphgym_srnc.api.bases import BaseEstimator
 from graphgym_srnc.api.isolation import alone, plain
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core import environment
@@ -34,6 +33,20 @@ from graphgym_srnc.train.model import TrainedModel, original_labels
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+MYPY: Final = False  # mypy takes this name for True; pyright reads scikit-learn's source
+
+if MYPY:  # scikit-learn has no types, so mypy would accept any method of these classes
+
+    class BaseEstimator:
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+
+    class ClassifierMixin:
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
+else:
+    from sklearn.base import BaseEstimator
+    from sklearn.base import ClassifierMixin as ClassifierMixin
 
 HELD_OUT = 0.2
 """Share of the training nodes held out to set the threshold if there are no validation nodes."""

@@ -10,8 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
-from graphgym_srnc.api.bases import BaseEstimator, ClassifierMixin
-from graphgym_srnc.api.estimator import Estimator
+from graphgym_srnc.api.estimator import BaseEstimator, ClassifierMixin, Estimator
 from graphgym_srnc.api.isolation import plain
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.given import labels as labels_of

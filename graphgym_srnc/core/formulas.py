@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 
-SIGNS = dict(
-    zip(
-        "alpha beta gamma epsilon lambda theta rho tau sigma mu eta phi psi Phi nabla sum sqrt in "
-        "ge le sim propto leftarrow Vert".split(),
-        "αβγελθρτσμηφψΦ∇Σ√∈≥≤~∝←‖",
-    )
+NAMES = (
+    "alpha beta gamma epsilon lambda theta rho tau sigma mu eta phi psi Phi nabla sum sqrt in ge "
+    "le sim propto leftarrow Vert"
 )
+SIGNS = dict(zip(NAMES.split(), "αβγελθρτσμηφψΦ∇Σ√∈≥≤~∝←‖"))
 """Signs by their name in LaTeX; other names stand for themselves."""
 
 GROUP = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
@@ -18,20 +16,14 @@ GROUP = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 LATEX = (
     (r"\\(mathcal|textstyle|left|right)(?![a-z]) ?", ""),
     (r"\\text\{([^{}]*)\}", r"\1"),
-    (r" ?\\[,;] ?", " "),
-    (r" ?\\q?quad\b *", "  "),
-    (r" +\n", "\n"),
+    (r" ?\\([,;]|q?quad\b) *", " "),
     (r"\\lVert | \\rVert", "‖"),
     (r"\^\\top", "ᵀ"),
-    (r"\\arg\\max", "argmax"),
     (r"\\hat (\w)", "\\1\u0302"),
     (r"\\tilde (\w)", "\\1\u0303"),
     (r"\\bar (\w)", "\\1\u0304"),
     (r"\\t?frac(\w)(\w)", r"\1/\2"),
-    (rf"\\frac\{{(\w)\}}{GROUP}", r"\1 / (\2)"),
     (rf"\\frac{GROUP}{GROUP}", r"(\1) / (\2)"),
-    (rf"\\sqrt{GROUP}", r"√(\1)"),
-    (rf"\\overline{GROUP}", r"overline(\1)"),
     (r"\\([{}])", r"\1"),
 )
 """Patterns in LaTeX and what replaces them, in this order."""
