@@ -180,33 +180,22 @@ def slopes() -> Figure:
 
 
 def ablations() -> Figure:
-    """What is lost without each component on Cora and CiteSeer."""
-    lines = [line for line in scores.read("ablations-citation") if line["all"]]
-    made, axes = figure(7.4, 4.6)
+    """What is lost without each component, by kind of task."""
+    _, *lines = scores.read("ablations")
+    kinds = {"own graph": ORANGE, "20 labels": BLUE, "two graphs": GREEN, "all": INK}
+    made, axes = figure(7.4, 0.5 * len(lines) + 1.2)
     for y, line in enumerate(lines):
-        alpha = 1 if float(line["Holm"]) < 0.05 else 0.4
-        for offset, kind, color in ((-0.2, "own", ORANGE), (0.2, "few", BLUE)):
+        for offset, (kind, color) in zip((-0.27, -0.09, 0.09, 0.27), kinds.items()):
             if line[kind]:
-                value, place = float(line[kind]), y + offset
-                axes.barh(place, value, 0.36, color=color, alpha=alpha)
-                beside, align = (0.06, "left") if value > 0 else (-0.06, "right")
-                look = {"va": "center", "ha": align, "fontsize": 6.5}
-                axes.text(value + beside, place, line[f"{kind} wins"], **look)
-    names = [scores.PLAN["ablated"][line["without"]] for line in lines]
-    axes.set_yticks(range(len(lines)), names, fontsize=7.5)
-    axes.set_ylim(len(lines) - 0.4, -0.6)
-    axes.set_xlim(-5.6, 0.9)
+                change, error = float(line[kind]), float(line[f"{kind} ±"])
+                axes.errorbar(change, y + offset, xerr=error, fmt="o", ms=4, color=color)
+    axes.set_yticks(range(len(lines)), [line["without"] for line in lines], fontsize=7.5)
+    axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.axvline(0, color=INK, lw=0.8)
     axes.grid(axis="x")
-    axes.set_xlabel(
-        "change of Micro-F1 without the component, points\n(beside a bar: splits on"
-        " which Micro-F1 is higher without it)",
-        fontsize=8,
-    )
-    handles = [Patch(color=ORANGE), Patch(color=BLUE), Patch(color=GREY)]
-    handles.append(Patch(color=GREY, alpha=0.4))
-    names = ["own graph, 10 % labelled", "20 labels per class", "p < 0.05 (both, Holm)", "p ≥ 0.05"]
-    legend(made, handles, names, "upper", ncols=4)
+    axes.set_xlabel("change of Micro-F1 without the component, points (95 % interval)", fontsize=8)
+    handles = [Line2D([], [], color=color, marker="o", lw=1) for color in kinds.values()]
+    legend(made, handles, [*kinds], "upper", ncols=4)
     return made
 
 

@@ -17,9 +17,9 @@ from typing import Any, Callable
 import numpy as np
 import pandas as pd
 import torch
+from no_harm import Problem, partly_labelled
 from results import DATA
 from sklearn.metrics import recall_score, roc_auc_score
-from torch_geometric.data import Data
 
 import graphgym_srnc as package
 from graphgym_srnc.core import environment
@@ -46,24 +46,16 @@ RUNS = DATA / "own-graphs-runs.csv"
 SCORES = ["Micro-F1", "macro recall", "unknown recall", "unknown precision", "AUROC"]
 
 
-def split(name: str, seed: int) -> tuple[Data, np.ndarray, np.ndarray]:
-    """A graph with its given labels, the true classes (-1 = unknown) and the scored nodes."""
+def split(name: str, seed: int) -> Problem:
+    """A graph with masked classes, and a tenth of the nodes of the others labelled."""
     data = datasets.load(name, "")
-    y, draw = data.y.numpy(), np.random.default_rng(seed)
     masked = splits.choose_unseen(splits.classes_of(data.y), GRAPHS[name], [], seed)
-    truth = np.where(np.isin(y, masked), -1, y)
-    given = np.full(len(y), -1)
-    for k in np.unique(truth[truth >= 0]):
-        nodes = draw.permutation(np.flatnonzero(truth == k))
-        given[nodes[: max(5, round(0.1 * len(nodes)))]] = k
-    labels = torch.from_numpy(given)
-    graph = Data(x=data.x, edge_index=data.edge_index, y=labels, train_mask=labels >= 0)
-    return graph, truth, (given < 0) & (y >= 0)
+    return partly_labelled(data, seed, masked=masked)
 
 
 def run(name: str, method: str, seed: int) -> dict[str, Any]:
     """One line of the file of runs."""
-    graph, truth, scored = split(name, seed)
+    graph, _, truth, scored = split(name, seed)
     model, begin = METHODS[method](seed), time.process_time()
     model.fit(graph)
     seconds = time.process_time() - begin

@@ -303,23 +303,17 @@ class Pages:
         head = ["graph", "SRNC+ minus", "n (splits)", "Micro-F1", "95 % interval", "wins"]
         return table([*head, "p", "Holm", "source"], rows)
 
-    def ablation(self, name: str) -> str:
+    def ablation(self) -> str:
         """What is lost without each component."""
-        lines = read(name)
-        kinds = [key for key in PLAN["kinds"] if key in lines[0]]
-        columns = [*kinds, "p Wilcoxon", "Holm"]
-        columns += ["AUROC", "p Wilcoxon 2", "Holm 2"] * ("AUROC" in lines[0])
-        rows = []
+        whole, *lines = read("ablations")
+        kinds = [key.removesuffix(" wins") for key in whole if key.endswith(" wins")]
+        rows = [["**SRNC+**", *(whole[kind] or "-" for kind in kinds), "-", "-"]]
         for line in lines:
-            row = [PLAN["ablated"][line["without"]]]
-            for column in columns:
-                cell, wins = line[column], line.get(f"{column} wins")
-                if cell and column.startswith(("p ", "Holm")):
-                    cell = p_text(float(cell))
-                row.append(f"{cell} ({wins})" if wins else cell or "-")
-            rows.append(row)
-        titles = {"p Wilcoxon": "p", "p Wilcoxon 2": "p", "Holm 2": "Holm"} | PLAN["kinds"]
-        return table(["without", *(titles.get(column, column) for column in columns)], rows)
+            row = [line["without"]]
+            for kind in kinds:
+                row.append(f"{line[kind]} ({line[f'{kind} wins']})" if line[kind] else "-")
+            rows.append([*row, *(p_text(float(line[p])) for p in ("p", "Holm"))])
+        return table(["without", *kinds, "p", "Holm"], rows)
 
     def summary(self) -> str:
         """One line per shift: SRNC+ beside the strongest other method and a plain GCN."""

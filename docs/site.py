@@ -232,8 +232,7 @@ def estimator_page(cls: Any) -> str:
     theory = re.sub(r"^(Differences from [\w' ]+|When to use):", r"**\1:**", theory, flags=re.M)
     uses = [
         (f"[`{use}`](Estimator.md#graphgym_srnc.Estimator.{use})", cell(summary(getattr(cls, use))))
-        for use in ("fit", "predict", "predict_proba", "transform", "accuracy", "clusters", "save")
-        if hasattr(cls, use)
+        for use in ("fit", "predict", "predict_proba", "transform", "save")
     ]
     return (
         f"{FOUND_FIRST.format(name)}# {name}\n\n{summary(method)}\n\n"

@@ -1,4 +1,4 @@
-"""Writes ``graphgym_srnc/__init__.pyi``, which tells editors and type checkers the parameters.
+"""Writes ``graphgym_srnc/__init__.pyi``, which tells editors and type checkers the public names.
 
 Usage: ``python docs/stubs.py`` after a change of a method's options. A test compares the file.
 """
@@ -24,13 +24,22 @@ from collections.abc import Sequence
 from typing import Literal
 '''
 
+SHARED = '''
+class _Parameters(Estimator):
+    """Parameters of every estimator."""
+
+{fields}
+'''
+
 CLASS = '''
 
-class {name}(Estimator):
+class {name}(_Parameters):
     r"""{summary}
 
 {args}    Other estimators have the same further parameters, which ``help({name})`` explains.
     """
+
+{fields}
 
     def __init__(
         self,
@@ -42,11 +51,11 @@ class {name}(Estimator):
 TYPES = {
     "open_set": "bool | None",
     "num_threads": 'int | Literal["auto"]',
-    "callbacks": "Sequence[Callback]",
+    "callbacks": "Sequence[_Callback]",
 }
 """Types of shared parameters that no default or choice gives."""
 
-ALIASES = ("backbone", "activation", "features", "selection", "score", "correction", "cut")
+ALIASES = ("backbone", "activation", "features", "selection", "confidence", "correction", "cut")
 """Parameters whose choices are a type of their own."""
 
 
@@ -57,16 +66,21 @@ def stub() -> str:
         for name, place in sorted(graphgym_srnc.PLACES.items(), key=lambda item: item[::-1])
     ]
     known = choices(methods.find("erm"))
+    classes = [estimator(name) for name in sorted(methods.own_names())]
+    names = [*graphgym_srnc.MODULES, *graphgym_srnc.PLACES, *(cls.__name__ for cls in classes)]
     text = "\n".join(
         [
             HEAD,
+            *(f"from graphgym_srnc import {name} as {name}" for name in graphgym_srnc.MODULES),
             *imports,
-            "from graphgym_srnc.train.trainer import Callback",
+            "from graphgym_srnc.train.trainer import Callback as _Callback",
             "",
+            f"__all__ = {sorted(names)}",
             "__version__: str",
             "",
-            *(f"{key.title()} = {known[key]}" for key in ALIASES),
-            *(class_stub(estimator(name), known) for name in sorted(methods.own_names())),
+            *(f"_{key.title()} = {known[key]}" for key in ALIASES),
+            SHARED.format(fields=fields(types(classes[0], known), shared=True)),
+            *(class_stub(cls, known) for cls in classes),
         ]
     )
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", FILE.name, "-"]
@@ -75,23 +89,37 @@ def stub() -> str:
 
 def class_stub(cls: type[Estimator], known: dict[str, str]) -> str:
     """The class of an estimator, with the options that its method defines in its docstring."""
-    method = cls._method
-    texts, own = make.arguments(method), choices(method)
+    method, kinds = cls._method, types(cls, known)
+    texts = make.arguments(method)
     entries = {
         key: texts[key] for key in inspect.signature(method.__init__).parameters if key in texts
     }
-    lines = []
-    for name, parameter in inspect.signature(cls).parameters.items():
-        kind = TYPES.get(name) or own.get(name) or inspect.formatannotation(parameter.annotation)
-        if name in ALIASES and own[name] == known[name]:
-            kind = name.title()
-        lines.append(f"{name}: {kind.removeprefix('collections.abc.')} = {parameter.default!r},")
+    parameters = inspect.signature(cls).parameters.items()
+    lines = (f"{name}: {kinds[name]} = {parameter.default!r}," for name, parameter in parameters)
     return CLASS.format(
         name=cls.__name__,
         summary=sections(method)[""].partition("\n\n")[0],
         args=textwrap.indent(f"Args:\n{make.entries(entries)}\n\n" if entries else "", " " * 4),
+        fields=fields(kinds, shared=False),
         signature=textwrap.indent("\n".join(lines), " " * 8),
     )
+
+
+def types(cls: type[Estimator], known: dict[str, str]) -> dict[str, str]:
+    """The type of each parameter; choices that are ``known`` have a name."""
+    own, found = choices(cls._method), {}
+    for name, parameter in inspect.signature(cls).parameters.items():
+        kind = TYPES.get(name) or own.get(name) or inspect.formatannotation(parameter.annotation)
+        named = name in ALIASES and own[name] == known[name]
+        found[name] = f"_{name.title()}" if named else kind.removeprefix("collections.abc.")
+    return found
+
+
+def fields(kinds: dict[str, str], shared: bool) -> str:
+    """Attributes of a class: its own parameters, or those shared by all estimators."""
+    common = inspect.signature(parameters.shared).parameters
+    lines = (f"{name}: {kind}" for name, kind in kinds.items() if (name in common) == shared)
+    return textwrap.indent("\n".join(lines), " " * 4)
 
 
 def choices(method: type) -> dict[str, str]:

@@ -27,13 +27,20 @@ PLACES = {
 }
 """Modules of the public names that are no estimators. ``__init__.pyi`` lists them for editors."""
 
+MODULES = ("plot", "shifts")
+
 
 def __getattr__(name: str) -> Any:
     """A public name, imported on demand so that the package is light."""
+    if name == "__all__":
+        return __dir__()
     import graphgym_srnc.core.environment as environment
     import graphgym_srnc.methods as methods
 
+    hint = ""
     with environment.uncollected():
+        if name in MODULES:
+            return import_module(f"{__name__}.{name}")
         if name in PLACES:
             return getattr(import_module(f"{__name__}.{PLACES[name]}"), name)
         modules = {module.replace("_", ""): module for module in methods.names()}
@@ -43,10 +50,11 @@ def __getattr__(name: str) -> Any:
             found = estimator(modules[name.lower()])
             if found.__name__ == name:
                 return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            hint = f". Did you mean {found.__name__}?"
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:
     from graphgym_srnc.api import estimators
 
-    return sorted([*PLACES, *estimators(), "plot", "shifts"])
+    return sorted([*PLACES, *estimators(), *MODULES])

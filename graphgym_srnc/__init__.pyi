@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from graphgym_srnc import plot as plot
+from graphgym_srnc import shifts as shifts
 from graphgym_srnc.api import Estimator as Estimator
 from graphgym_srnc.api import OnNodes as OnNodes
 from graphgym_srnc.api import from_frames as from_frames
@@ -11,32 +13,101 @@ from graphgym_srnc.api import load as load
 from graphgym_srnc.core.task import ShiftTask as ShiftTask
 from graphgym_srnc.errors import InputError as InputError
 from graphgym_srnc.report.frame import results as results
-from graphgym_srnc.train.trainer import Callback
+from graphgym_srnc.train.trainer import Callback as _Callback
 
+__all__ = [
+    "A2GNN",
+    "ADAlign",
+    "CMD",
+    "CORAL",
+    "DANN",
+    "DOC",
+    "ERM",
+    "Estimator",
+    "G2Pxy",
+    "GRADE",
+    "IID",
+    "InputError",
+    "MMD",
+    "NODESafe",
+    "OnNodes",
+    "OpenWGL",
+    "PGL",
+    "PairAlign",
+    "SRGNN",
+    "SRNC",
+    "SRNCPlus",
+    "ShiftTask",
+    "StruRW",
+    "UAGA",
+    "UDAGCN",
+    "from_frames",
+    "from_networkx",
+    "load",
+    "plot",
+    "results",
+    "shifts",
+]
 __version__: str
 
-Backbone = Literal[
+_Backbone = Literal[
     "gcnconv", "sageconv", "gatconv", "gatdrop", "sgconv", "mlp", "dgi", "gcn", "sage", "gat", "sgc"
 ]
-Activation = Literal["relu", "selu", "elu", "tanh", "swish", "lrelu_01", "identity"]
-Features = Literal["row", "l2", "auto", "none"]
-Selection = Literal["auto", "target_val", "source_val", "target_modularity", "last"]
-Score = Literal[
+_Activation = Literal["relu", "selu", "elu", "tanh", "swish", "lrelu_01", "identity"]
+_Features = Literal["row", "l2", "auto", "none"]
+_Selection = Literal["auto", "target_val", "source_val", "target_modularity", "last"]
+_Confidence = Literal[
     "max_softmax", "max_logit", "entropy", "energy", "gnnsafe", "grasp", "odin", "openmax"
 ]
-Correction = Literal["none", "mean", "em", "bbse", "labels"]
-Cut = Literal["validation", "share"]
+_Correction = Literal["none", "mean", "em", "bbse", "labels"]
+_Cut = Literal["validation", "share"]
 
-class A2GNN(Estimator):
+class _Parameters(Estimator):
+    """Parameters of every estimator."""
+
+    backbone: _Backbone
+    hidden: int
+    layers: int
+    dropout: float
+    activation: _Activation
+    heads: int
+    features: _Features
+    lr: float
+    weight_decay: float
+    selection: _Selection
+    min_agreement: float
+    max_episodes: int
+    patience: int
+    open_set: bool | None
+    random_state: int
+    num_threads: int | Literal["auto"]
+    callbacks: Sequence[_Callback]
+    verbose: bool
+
+class A2GNN(_Parameters):
     r"""Propagate more on the target than on the source, and align both by MMD.
 
     Args:
-        weight: constant weight :math:`w`. The authors sum five kernels where this takes the mean,
-            so 25 is their 5.
-        source_hops: propagation steps :math:`s` on the source.
+        weight: constant weight w. The authors sum five kernels where this takes the mean, so 25 is
+            their 5.
+        source_hops: propagation steps s on the source.
 
     Other estimators have the same further parameters, which ``help(A2GNN)`` explains.
     """
+
+    weight: float
+    source_hops: int
+    target_hops: int
+    confidence: _Confidence
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
@@ -44,46 +115,61 @@ class A2GNN(Estimator):
         weight: float = 25.0,
         source_hops: int = 0,
         target_hops: int = 10,
-        score: Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "mlp",
+        backbone: _Backbone = "mlp",
         hidden: int = 128,
         layers: int = 2,
         dropout: float = 0.0,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "none",
+        features: _Features = "none",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class ADAlign(Estimator):
+class ADAlign(_Parameters):
     r"""Align the characteristic functions of hidden states at frequencies where they differ most.
 
     Args:
-        weight: weight :math:`w` of the discrepancy.
-        amplitude: weight :math:`\alpha` of amplitudes; phases have the rest.
+        weight: weight w of the discrepancy.
+        amplitude: weight α of amplitudes; phases have the rest.
         source_hops: propagation steps of a hidden layer on the source.
 
     Other estimators have the same further parameters, which ``help(ADAlign)`` explains.
     """
+
+    weight: float
+    amplitude: float
+    source_hops: int
+    target_hops: int
+    confidence: _Confidence
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
@@ -92,166 +178,202 @@ class ADAlign(Estimator):
         amplitude: float = 0.8,
         source_hops: int = 10,
         target_hops: int = 10,
-        score: Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "mlp",
+        backbone: _Backbone = "mlp",
         hidden: int = 128,
         layers: int = 3,
         dropout: float = 0.25,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "none",
+        features: _Features = "none",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class CMD(Estimator):
+class CMD(_Parameters):
     r"""Train a plain GNN with the central moment discrepancy (CMD) of source and target states.
 
     Args:
-        weight: weight :math:`w` of the discrepancy.
+        weight: weight w of the discrepancy.
 
     Other estimators have the same further parameters, which ``help(CMD)`` explains.
     """
+
+    weight: float
+    confidence: _Confidence
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
         *,
         weight: float = 1.0,
-        score: Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class CORAL(Estimator):
+class CORAL(_Parameters):
     r"""Train a plain GNN with the distance between the covariances of source and target states.
 
     Args:
-        weight: weight :math:`w`. The distance is small; try 1 to 10,000.
+        weight: weight w. The distance is small; try 1 to 10,000.
 
     Other estimators have the same further parameters, which ``help(CORAL)`` explains.
     """
+
+    weight: float
+    confidence: _Confidence
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
         *,
         weight: float = 100.0,
-        score: Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class DANN(Estimator):
+class DANN(_Parameters):
     r"""Train a plain GNN against a domain classifier whose gradient is reversed.
 
     Args:
-        weight: weight :math:`w` of the domain loss.
+        weight: weight w of the domain loss.
 
     Other estimators have the same further parameters, which ``help(DANN)`` explains.
     """
+
+    weight: float
+    confidence: _Confidence
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
         *,
         weight: float = 0.1,
-        score: Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class DOC(Estimator):
+class DOC(_Parameters):
     r"""Train one sigmoid per class and reject nodes that are below the threshold of every class.
 
     Args:
@@ -265,6 +387,17 @@ class DOC(Estimator):
     Other estimators have the same further parameters, which ``help(DOC)`` explains.
     """
 
+    balanced: bool
+    correction: Literal["none"]
+    steps: int
+    rounds: int
+    smoothing: int
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
@@ -274,85 +407,109 @@ class DOC(Estimator):
         rounds: int = 1,
         smoothing: int = 0,
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class ERM(Estimator):
+class ERM(_Parameters):
     r"""Train a plain GNN with cross-entropy on the labelled source nodes.
 
     Args:
-        score: confidence that a node is of a known class, in open-set shift: ``max_softmax``,
-            ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy propagated over the graph),
-            ``grasp`` (with added edges between training nodes), ``odin`` or ``openmax``. Only
-            ``max_softmax`` uses ``smoothing``; the others read the raw logits. Allowed:
-            max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin, openmax.
+        confidence: score in open-set shift that is larger if a node more likely is of a known
+            class: ``max_softmax``, ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy
+            propagated over the graph), ``grasp`` (with added edges between training nodes),
+            ``odin`` or ``openmax``. Only ``max_softmax`` uses ``smoothing``; the others read the
+            raw logits. Allowed: max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin,
+            openmax.
 
     Other estimators have the same further parameters, which ``help(ERM)`` explains.
     """
 
+    confidence: _Confidence
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
-        score: Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class G2Pxy(Estimator):
+class G2Pxy(_Parameters):
     r"""Learn the unknown class from mixtures of hidden states, called proxies (a variant of G2Pxy).
 
     Args:
-        inter_weight: weights :math:`w_1` and :math:`w_2`.
-        external_weight: weights :math:`w_1` and :math:`w_2`.
+        inter_weight: weights w_1 and w_2.
+        external_weight: weights w_1 and w_2.
 
     Other estimators have the same further parameters, which ``help(G2Pxy)`` explains.
     """
+
+    inter_weight: float
+    external_weight: float
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
@@ -362,222 +519,284 @@ class G2Pxy(Estimator):
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class GRADE(Estimator):
+class GRADE(_Parameters):
     r"""Train a plain GNN against a linear domain classifier on hidden states and logits.
 
     Args:
-        weight: weight :math:`w`. The authors' is 0.01 of the mean over both graphs.
+        weight: weight w. The authors' is 0.01 of the mean over both graphs.
 
     Other estimators have the same further parameters, which ``help(GRADE)`` explains.
     """
+
+    weight: float
+    confidence: _Confidence
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
         *,
         weight: float = 0.005,
-        score: Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class IID(Estimator):
+class IID(_Parameters):
     r"""Train a plain GNN on the oracle task, in which every class is labelled.
 
     Args:
-        score: confidence that a node is of a known class, in open-set shift: ``max_softmax``,
-            ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy propagated over the graph),
-            ``grasp`` (with added edges between training nodes), ``odin`` or ``openmax``. Only
-            ``max_softmax`` uses ``smoothing``; the others read the raw logits. Allowed:
-            max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin, openmax.
+        confidence: score in open-set shift that is larger if a node more likely is of a known
+            class: ``max_softmax``, ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy
+            propagated over the graph), ``grasp`` (with added edges between training nodes),
+            ``odin`` or ``openmax``. Only ``max_softmax`` uses ``smoothing``; the others read the
+            raw logits. Allowed: max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin,
+            openmax.
 
     Other estimators have the same further parameters, which ``help(IID)`` explains.
     """
 
+    confidence: _Confidence
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
+
     def __init__(
         self,
         *,
-        score: Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class MMD(Estimator):
+class MMD(_Parameters):
     r"""Train a plain GNN with the maximum mean discrepancy (MMD) between source and target states.
 
     Args:
-        weight: weight :math:`w` of the discrepancy.
+        weight: weight w of the discrepancy.
 
     Other estimators have the same further parameters, which ``help(MMD)`` explains.
     """
+
+    weight: float
+    confidence: _Confidence
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
         *,
         weight: float = 0.1,
-        score: Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class NODESafe(Estimator):
+class NODESafe(_Parameters):
     r"""Train a plain GNN with penalties on the variance of logit norms and logit sums over nodes.
 
     Args:
-        weight: weight :math:`w`. The authors use 12 on Cora, 5 on CiteSeer and 0.8 to 1 on PubMed.
-        score: confidence that a node is of a known class, in open-set shift: ``max_softmax``,
-            ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy propagated over the graph),
-            ``grasp`` (with added edges between training nodes), ``odin`` or ``openmax``. Only
-            ``max_softmax`` uses ``smoothing``; the others read the raw logits. Allowed:
-            max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin, openmax.
+        weight: weight w. The authors use 12 on Cora, 5 on CiteSeer and 0.8 to 1 on PubMed.
+        confidence: score in open-set shift that is larger if a node more likely is of a known
+            class: ``max_softmax``, ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy
+            propagated over the graph), ``grasp`` (with added edges between training nodes),
+            ``odin`` or ``openmax``. Only ``max_softmax`` uses ``smoothing``; the others read the
+            raw logits. Allowed: max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin,
+            openmax.
 
     Other estimators have the same further parameters, which ``help(NODESafe)`` explains.
     """
+
+    weight: float
+    confidence: _Confidence
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
         *,
         weight: float = 1.0,
-        score: Score = "gnnsafe",
+        confidence: _Confidence = "gnnsafe",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class OpenWGL(Estimator):
+class OpenWGL(_Parameters):
     r"""Train a variational graph autoencoder whose classifier is uncertain on unlabelled nodes.
 
     Args:
-        kl_weight: weights :math:`w_1, w_2, w_3`.
-        edge_weight: weights :math:`w_1, w_2, w_3`.
-        uncertainty_weight: weights :math:`w_1, w_2, w_3`.
+        kl_weight: weights w_1, w_2, w_3.
+        edge_weight: weights w_1, w_2, w_3.
+        uncertainty_weight: weights w_1, w_2, w_3.
 
     Other estimators have the same further parameters, which ``help(OpenWGL)`` explains.
     """
+
+    kl_weight: float
+    edge_weight: float
+    uncertainty_weight: float
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
@@ -588,88 +807,113 @@ class OpenWGL(Estimator):
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class PairAlign(Estimator):
+class PairAlign(_Parameters):
     r"""Train a plain GNN on a source whose edges and labels are reweighted to match the target.
 
     Args:
-        edge_ridge: ridge :math:`\lambda` of pairs and labels; it draws ratios to 1.
-        label_ridge: ridge :math:`\lambda` of pairs and labels; it draws ratios to 1.
+        edge_ridge: ridge λ of pairs and labels; it draws ratios to 1.
+        label_ridge: ridge λ of pairs and labels; it draws ratios to 1.
 
     Other estimators have the same further parameters, which ``help(PairAlign)`` explains.
     """
+
+    edge_ridge: float
+    label_ridge: float
+    confidence: _Confidence
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
         *,
         edge_ridge: float = 3.0,
         label_ridge: float = 0.01,
-        score: Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class PGL(Estimator):
+class PGL(_Parameters):
     r"""Retrain the GNN from scratch in each episode on labels and a growing set of pseudo-labels.
 
     Args:
-        enlarging: share :math:`\alpha` of the unlabelled nodes that get a pseudo-label per episode.
-        confident: share :math:`\beta` of those that get a known class.
+        enlarging: share α of the unlabelled nodes that get a pseudo-label per episode.
+        confident: share β of those that get a known class.
         steps: gradient steps per episode.
         members: number of networks from different initial weights, whose posteriors are averaged.
 
     Other estimators have the same further parameters, which ``help(PGL)`` explains.
     """
+
+    enlarging: float
+    confident: float
+    steps: int
+    members: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
@@ -679,90 +923,102 @@ class PGL(Estimator):
         steps: int = 100,
         members: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class SRGNN(Estimator):
+class SRGNN(_Parameters):
     r"""Train a plain GNN on reweighted labelled nodes, with the CMD of its hidden states.
 
     Args:
-        weight: weight :math:`w` of the discrepancy.
+        weight: weight w of the discrepancy.
 
     Other estimators have the same further parameters, which ``help(SRGNN)`` explains.
     """
+
+    weight: float
+    confidence: _Confidence
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
         *,
         weight: float = 1.0,
-        score: Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class SRNC(Estimator):
+class SRNC(_Parameters):
     r"""Alternate a classifier and a cluster GNN, as in Algorithm 1 of the SRNC paper.
 
     Args:
-        num_clusters: number of clusters :math:`C` in open-set shift; :math:`N` in close-set shift.
+        num_clusters: number of clusters C in open-set shift; N in close-set shift.
         pretrain_steps: gradient steps of the classifier in episode 0.
         rounds: number of episodes after episode 0.
-        cluster_steps: gradient steps :math:`T` of the cluster GNN per episode.
-        source_batch: number :math:`B` of source nodes drawn per cluster step; 0 = all.
+        cluster_steps: gradient steps T of the cluster GNN per episode.
+        source_batch: number B of source nodes drawn per cluster step; 0 = all.
         steps: gradient steps of the classifier per episode.
-        alpha: weight :math:`\alpha` of pseudo-labels on unlabelled source nodes. Above 0 the
-            predictions of the classifier stand in for the missing source labels.
-        source_regularizer: whether to use :math:`\mathcal L_{\Phi,\theta,S}`; False is an ablation.
+        alpha: weight α of pseudo-labels on unlabelled source nodes. Above 0 the predictions of the
+            classifier stand in for the missing source labels.
+        source_regularizer: whether to use L_{Φ,θ,S}; False is an ablation.
         pseudo_labels: model that gives the pseudo-labels: ``cluster``, or ``classifier`` for the
-            ablation without :math:`\Phi`. Allowed: cluster, classifier.
+            ablation without Φ. Allowed: cluster, classifier.
         unknown_share: share of pseudo-labels that are unknown in that ablation.
         cluster_init: how the cluster GNN starts: from ``modularity`` alone (the paper's order),
             from the ``source`` labels, or ``auto``, which is ``source`` in close-set shift.
@@ -772,6 +1028,27 @@ class SRNC(Estimator):
 
     Other estimators have the same further parameters, which ``help(SRNC)`` explains.
     """
+
+    num_clusters: int
+    pretrain_steps: int
+    rounds: int
+    cluster_steps: int
+    source_batch: int
+    steps: int
+    alpha: float
+    source_regularizer: bool
+    pseudo_labels: Literal["cluster", "classifier"]
+    unknown_share: float
+    cluster_init: Literal["auto", "modularity", "source"]
+    cluster_lr: float
+    collapse: float
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
@@ -790,33 +1067,33 @@ class SRNC(Estimator):
         cluster_lr: float = 0.01,
         collapse: float = 1.0,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class SRNCPlus(Estimator):
+class SRNCPlus(_Parameters):
     r"""Alternate a classifier and a cluster GNN, starting from the labels, for every kind of shift.
 
     Args:
@@ -826,7 +1103,7 @@ class SRNCPlus(Estimator):
         fit_steps: gradient steps of the cluster GNN on labels and pseudo-labels.
         cluster_steps: gradient steps of the cluster GNN on the whole loss.
         spare: number of spare clusters in open-set shift.
-        modularity_weight: weight :math:`w` of modularity.
+        modularity_weight: weight w of modularity.
         resolution: resolution of modularity in open-set shift, in multiples of Newman's estimate
             from the pseudo-labels. In close-set shift it is 1.
         missing: weight of label density against log-odds in the first scores; 0 = log-odds alone.
@@ -840,11 +1117,29 @@ class SRNCPlus(Estimator):
         correction: as in every method. ``auto`` is ``mean`` with power 0.75 in close-set shift,
             else ``labels`` with power 0.5. Allowed: auto, none, mean, em, bbse, labels.
         source_first: whether to find the unknown class on the source of two graphs first, see
-            :mod:`graphgym_srnc.train.source_first`. It needs held-out source nodes of unknown
-            classes, and has no effect without them.
+            ``graphgym_srnc.train.source_first``. It needs held-out source nodes of unknown classes,
+            and has no effect without them.
 
     Other estimators have the same further parameters, which ``help(SRNCPlus)`` explains.
     """
+
+    rounds: int
+    steps: int
+    fit_steps: int
+    cluster_steps: int
+    spare: int
+    modularity_weight: float
+    resolution: float
+    missing: float
+    doubt: float
+    smoothing: int
+    abstain: bool
+    correction: Literal["auto", "none", "mean", "em", "bbse", "labels"]
+    source_first: bool
+    correction_power: float
+    cut: _Cut
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
@@ -863,83 +1158,107 @@ class SRNCPlus(Estimator):
         correction: Literal["auto", "none", "mean", "em", "bbse", "labels"] = "auto",
         source_first: bool = True,
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 64,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class StruRW(Estimator):
+class StruRW(_Parameters):
     r"""Train a plain GNN on a source graph whose edges are reweighted to match the target.
 
     Args:
-        strength: strength :math:`\lambda` of the reweighting.
+        strength: strength λ of the reweighting.
 
     Other estimators have the same further parameters, which ``help(StruRW)`` explains.
     """
+
+    strength: float
+    confidence: _Confidence
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
         *,
         strength: float = 0.8,
-        score: Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class UAGA(Estimator):
+class UAGA(_Parameters):
     r"""Align target nodes that look known with the source and push away those that look unknown.
 
     Args:
         pretrain_steps: gradient steps of episode 0.
         steps: gradient steps between two clusterings.
         rounds: number of clusterings, one per episode.
-        target_weight: weight :math:`w`.
+        target_weight: weight w.
 
     Other estimators have the same further parameters, which ``help(UAGA)`` explains.
     """
+
+    pretrain_steps: int
+    steps: int
+    rounds: int
+    target_weight: float
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
@@ -949,74 +1268,86 @@ class UAGA(Estimator):
         rounds: int = 50,
         target_weight: float = 0.1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
         dropout: float = 0.5,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "auto",
+        features: _Features = "auto",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...
 
-class UDAGCN(Estimator):
+class UDAGCN(_Parameters):
     r"""Combine the graph and its PPMI graph by attention, with an adversary and an entropy loss.
 
     Args:
-        strength: maximum :math:`\lambda`; before it is reached, :math:`\lambda` is the share of
-            training that is done.
-        entropy_weight: weight :math:`w_e` at the end.
+        strength: maximum λ; before it is reached, λ is the share of training that is done.
+        entropy_weight: weight w_e at the end.
 
     Other estimators have the same further parameters, which ``help(UDAGCN)`` explains.
     """
+
+    strength: float
+    entropy_weight: float
+    confidence: _Confidence
+    steps: int
+    rounds: int
+    smoothing: int
+    correction: _Correction
+    correction_power: float
+    cut: _Cut
+    source_first: bool
+    batch_size: int
+    fanout: int
 
     def __init__(
         self,
         *,
         strength: float = 0.05,
         entropy_weight: float = 0.01,
-        score: Score = "max_softmax",
+        confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
         smoothing: int = 0,
-        correction: Correction = "none",
+        correction: _Correction = "none",
         correction_power: float = 1.0,
-        cut: Cut = "validation",
+        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
-        backbone: Backbone = "gcn",
+        backbone: _Backbone = "gcn",
         hidden: int = 128,
         layers: int = 2,
         dropout: float = 0.4,
-        activation: Activation = "relu",
+        activation: _Activation = "relu",
         heads: int = 8,
-        features: Features = "none",
+        features: _Features = "none",
         lr: float = 0.01,
         weight_decay: float = 0.0005,
-        selection: Selection = "auto",
+        selection: _Selection = "auto",
         min_agreement: float = 0.6,
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[_Callback] = (),
         verbose: bool = False,
     ) -> None: ...

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import difflib
 import re
 from pathlib import Path
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 
 class InputError(ValueError):
     """Bad input, raised before any long work.
 
     An error about the value of an option reads ``KEY: got VALUE; allowed: ALLOWED``. An error about
-    anything else is made by :meth:`plain`.
+    anything else is made by ``plain``.
 
     Args:
         key: Config key, file or argument at fault, e.g. ``open_set.unseen``.
@@ -115,7 +116,7 @@ def renamed(keys: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reading(file: Path, kind: str, key: str = "path", hint: str = "") -> Iterator[None]:
-    """Turn any error of a library that reads a file into an :class:`InputError`."""
+    """Turn any error of a library that reads a file into an ``InputError``."""
     try:
         yield
     except InputError:
@@ -123,6 +124,13 @@ def reading(file: Path, kind: str, key: str = "path", hint: str = "") -> Iterato
     except Exception as error:  # each library has errors of its own
         name = "it" if key == file.name else file.name
         raise InputError.plain(key, f"{name} is not {kind} ({reason(error)})", hint) from error
+
+
+def did_you_mean(name: str, names: Iterable[str], otherwise: str = "", most: int = 1) -> str:
+    """``Did you mean A or B?`` with at most ``most`` names like this one, or ``otherwise``."""
+    lower = {known.lower(): known for known in names}
+    near = [lower[key] for key in difflib.get_close_matches(name.lower(), lower, most)]
+    return f"Did you mean {' or '.join(near)}?" if near else otherwise
 
 
 def reason(error: Exception) -> str:

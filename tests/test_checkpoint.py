@@ -41,7 +41,7 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("srnc_plus", "gcnconv", {"spare": 3, "resolution": 1.0, "doubt": 0.0, "rounds": 3}),
     ("srnc", "sageconv", IN_BATCHES),
     ("dann", "gcnconv", IN_BATCHES),
-    ("erm", "gcnconv", {"score": "openmax"}),
+    ("erm", "gcnconv", {"confidence": "openmax"}),
 ]
 train_infomax = dgi.train_infomax
 SHAPES = {"open": {}, "close": {"open_set": False, "two_graphs": True}}

@@ -267,7 +267,7 @@ def test_data_are_never_selected_over(tmp_path):
 
 
 def test_labels_say_what_tells_rows_apart(tmp_path):
-    keep(tmp_path, "a", [0.5], backbone="gatconv", erm__score="energy", erm__widths=[8, 4])
+    keep(tmp_path, "a", [0.5], backbone="gatconv", erm__confidence="energy", erm__widths=[8, 4])
     keep(tmp_path, "b", [0.5], task="file/Cora")
     keep(tmp_path, "c", [0.5], "doc", task="synthetic/open_set", doc__flag=True)
     found = of(tmp_path)
@@ -275,8 +275,9 @@ def test_labels_say_what_tells_rows_apart(tmp_path):
     assert found.columns == ["open_set/Cora", "file/Cora", "synthetic/open_set"]
     with pytest.raises(InputError, match="against"):  # two rows are of that method
         of(tmp_path, against="erm")
-    assert of(tmp_path, by=["method", "erm.score"]).rows == ["ERM/score=energy", "ERM", "DOC"]
-    assert of(tmp_path, by=["erm.score"]).rows == ["score=energy", "-"]
+    by_both = of(tmp_path, by=["method", "erm.confidence"])
+    assert by_both.rows == ["ERM/confidence=energy", "ERM", "DOC"]
+    assert of(tmp_path, by=["erm.confidence"]).rows == ["confidence=energy", "-"]
     assert of(tmp_path, by=["erm.widths"]).rows == ["widths=[8, 4]", "-"]
 
 

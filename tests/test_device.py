@@ -31,7 +31,7 @@ BATCHES = [
 FULL = [
     *((name, "gcnconv", {}) for name in methods.names() if name != "iid"),
     *(("erm", kind, {}) for kind in sorted(BACKBONES) if kind != "gcnconv"),
-    ("erm", "gcnconv", {"score": "odin"}),
+    ("erm", "gcnconv", {"confidence": "odin"}),
 ]
 train_infomax = dgi.train_infomax
 

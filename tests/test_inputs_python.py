@@ -113,6 +113,7 @@ FORMS = {
     "inference": in_inference_mode,
     "numpy": np.asarray,
     "list": torch.Tensor.tolist,
+    "frame": lambda x: pandas.DataFrame(x.numpy()),
     "coo": torch.Tensor.to_sparse,
     "csr": torch.Tensor.to_sparse_csr,
 }
@@ -356,6 +357,15 @@ NO_EDGES = {
 }
 
 
+def test_weights_that_are_not_read_are_named():
+    with pytest.warns(RuntimeWarning, match="not read: edge_weight"):
+        from_data(graph(edge_weight=torch.ones(4 * V)))
+    net = network([0, 1, 2])
+    net.edges[0, 1]["strength"] = 2
+    with pytest.warns(RuntimeWarning, match="not read: strength"):
+        assert api.from_networkx(net).edge_index.shape == (2, 9)
+
+
 @by_name(NO_EDGES)
 def test_edges_that_are_refused(value, model):
     refused("edge_index", tiny().fit, graph(edge_index=value))
@@ -369,6 +379,7 @@ def test_wrong_arguments(model):
     net, empty = network([0, 1, 2]), Data()
     for source in (graph().x, [graph()], net, "Cora", None, empty, Data(x=graph().x)):
         refused("", tiny().fit, source)
+    refused("graph", api.from_networkx, [net])
     for target in (RIGHT, Y, "Cora", [0, 1, 2], empty):
         refused("", tiny().fit, graph(), target)
     for wrong in (graph().x, None, "Cora", net, empty, from_data(graph())[0]):

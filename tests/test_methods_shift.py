@@ -61,13 +61,13 @@ def test_alignment_terms_are_losses_of_hidden_states(name):
 @pytest.mark.parametrize("score", sorted(scores.SCORES)[:3])
 def test_every_score_is_a_confidence_of_the_same_classifier(score):
     task, plain = toy(), started("erm", toy())
-    method = started("erm", task, score=score)
+    method = started("erm", task, confidence=score)
     found = method.predict(task.target)
     assert torch.equal(found[:, :2], plain.predict(task.target)) and found.shape == (160, 3)
     confidence = method.confidence(found)
     assert torch.isfinite(found).all() and confidence.std() > 0
     assert torch.equal(method.decide(found) == 2, confidence < method.threshold)
-    assert started("erm", toy("close_set"), score=score).predict(task.target).size(1) == 3
+    assert started("erm", toy("close_set"), confidence=score).predict(task.target).size(1) == 3
 
 
 # ---- SRGNN ----
@@ -242,7 +242,7 @@ def test_pairalign_weighs_edges_and_labels():
 
 def test_gnnsafe_is_propagated_energy():
     task = toy()
-    method = started("erm", task, episodes=1, steps=20, score="gnnsafe")
+    method = started("erm", task, episodes=1, steps=20, confidence="gnnsafe")
     found, z = method.confidence(method.predict(task.target)), method.logits(task.target)
     e, a = np.log(np.exp(z.double().numpy()).sum(1)), dense(task.target)
     for _ in range(2):
@@ -253,7 +253,7 @@ def test_gnnsafe_is_propagated_energy():
 
 def test_grasp_adds_edges_on_the_graph_of_its_training_nodes_alone():
     task = toy()
-    method = started("erm", task, episodes=1, steps=20, score="grasp")
+    method = started("erm", task, episodes=1, steps=20, confidence="grasp")
     z, raw = method.logits(task.target), Graph(task.target).adjacency("raw")
     sure, energy = openness.max_softmax(z), openness.energy(z)
     anchor = openness.anchors(sure, raw, task.train)

@@ -73,7 +73,7 @@ CLOSE = "dann grade cmd mmd coral srgnn strurw a2gnn adalign udagcn pairalign".s
     [
         *(f"train.mode {mode}" for mode in methods.names()[::5]),
         *(f"gnn.layer_type {kind}" for kind in ("dgi", "gatconv", "generalconv")),
-        "train.mode erm erm.score openmax erm.smoothing 2",
+        "train.mode erm erm.confidence openmax erm.smoothing 2",
     ],
 )
 def test_methods_and_backbones(gym, tmp_path, words):

@@ -118,6 +118,10 @@ WRONG = {
     'SRNCPlus(backbone="gnc")': "gnc",
     "SRNCPlus(rounds='two')": "rounds",
     "SRNC(width=4)": "width",
+    "SRNCPlus().predct()": "predct",
+    "SRNC().set_params(hidden=8).hiden": "hiden",
+    "OnNodes(SRNC(), Data()).scroe([0], [1])": "scroe",
+    "load('model.pt').fit(graph).score_": "score_",
 }
 """Code that a type checker refuses, and a word of its message."""
 
@@ -139,8 +143,9 @@ def test_type_checkers_know_the_estimators(kind, copy, wheel, tmp_path):
 
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```python\n(.*?)^```$", readme, re.M | re.S)
-    (tmp_path / "right.py").write_text(example)
-    begin = "from graphgym_srnc import SRNC, SRNCPlus\n"
+    fitted = "print(model.rounds, model.classes_.shape, model.get_params(), model.verdict_)\n"
+    (tmp_path / "right.py").write_text(example + fitted)
+    begin = "from graphgym_srnc import *; from torch_geometric.data import Data; graph = Data()\n"
     (tmp_path / "wrong.py").write_text(begin + "\n".join(WRONG))
     # basedpyright is pyright with all of its files in the wheel; so are its rules in this mode.
     (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard"}')

@@ -8,11 +8,10 @@ import sys
 import warnings
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Final, Iterator, Sequence
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
@@ -35,6 +34,20 @@ from graphgym_srnc.train.model import TrainedModel, original_labels
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+MYPY: Final = False  # mypy takes this name for True; pyright reads scikit-learn's source
+
+if MYPY:  # scikit-learn has no types, so mypy would accept any method of these classes
+
+    class BaseEstimator:
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+
+    class ClassifierMixin:
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
+else:
+    from sklearn.base import BaseEstimator
+    from sklearn.base import ClassifierMixin as ClassifierMixin
+
 HELD_OUT = 0.2
 """Share of the training nodes held out to set the threshold if there are no validation nodes."""
 
@@ -55,6 +68,8 @@ class Estimator(BaseEstimator):
     """
 
     _method: type[Method]
+    callbacks: Sequence[trainer.Callback]
+    verbose: bool
 
     classes_: np.ndarray
     scores_: dict[str, dict[str, float]]
@@ -85,9 +100,9 @@ class Estimator(BaseEstimator):
         afterwards. Therefore only one fit runs at a time in a process, and concurrent calls wait.
 
         Args:
-            source: a :class:`~graphgym_srnc.core.task.ShiftTask`, or a ``Data`` with ``x``
-                ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and ``train_mask`` ``[V]``.
-                ``val_mask`` and ``test_mask`` are optional. Masks hold booleans, or 0 and 1.
+            source: a ``ShiftTask``, or a ``Data`` with ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``,
+                ``y`` ``[V]`` and ``train_mask`` ``[V]``. ``val_mask`` and ``test_mask`` are
+                optional. Masks hold booleans, or 0 and 1.
                 Labels are integers or strings; -1, NaN, None, an empty string and words such
                 as ``?`` mean no label. Classes without a training node are unknown. Labels outside
                 the masks are only used to infer ``open_set`` if it is None: there is an unknown
@@ -140,8 +155,7 @@ class Estimator(BaseEstimator):
 
         The softmax distributes the probability of the known classes. At the threshold, the unknown
         class is as probable as the most probable known class. It becomes more probable as the
-        confidence falls below the threshold, see
-        :meth:`~graphgym_srnc.methods.shared.base.Method.posterior`.
+        confidence falls below the threshold, see ``Method.posterior``.
         """
         with self._reading(graph) as checked:
             return self.method_.posterior(self.method_.predict(checked)).cpu().numpy()

@@ -37,14 +37,14 @@ def from_frames(
     like: Data | None = None,
     skip_missing: bool = False,
 ) -> Data:
-    """Convert two pandas frames to a graph for :meth:`~graphgym_srnc.api.Estimator.fit`.
+    """Convert two pandas frames to a graph for ``Estimator.fit``.
 
     ``graphgym-srnc data make`` makes the same graph of the same tables. Warnings say which columns
     are not read, which cells differ from how they are written, and what was left out.
 
     Args:
-        nodes: one row per node. The index holds the ids, unless it only counts the rows and there
-            is a column of ids.
+        nodes: one row per node. The index holds the ids, unless it is of numbers without a name and
+            there is a column of ids.
         edges: one row per edge, with two columns of ids.
         id: column of the ids; by default the index, or a column with a usual name such as ``id``.
         label: column of the classes; empty or missing cells mean no label. By default a column with
@@ -52,8 +52,8 @@ def from_frames(
         split: column of ``train``, ``val``, ``test`` or nothing; by default ``split``.
         ends: the two columns of ids in ``edges``; by default the only two, or those of usual names.
         text: columns of text, which become TF-IDF features.
-        numbers: columns of numbers, which are standardised. By default all, if no other feature is
-            chosen.
+        numbers: columns of numbers, which are standardised; an empty cell is the mean. By default
+            all, if no other feature is chosen.
         categories: columns of which each value becomes a feature.
         spectral: number of features made of the edges alone.
         like: an earlier graph of this function, whose features are made again: the same words,
@@ -70,6 +70,7 @@ def from_frames(
             unknown node, or a number is not finite.
     """
     import pandas
+    from pandas.api.types import is_integer_dtype
 
     from graphgym_srnc.data import frames
     from graphgym_srnc.data.labels import COLUMNS
@@ -86,6 +87,8 @@ def from_frames(
     nodes, edges = (
         frame.set_axis([str(name).strip() for name in frame], axis=1) for frame in (nodes, edges)
     )
+    numbered = nodes.index.name is None and is_integer_dtype(nodes.index)
+    id = id or frames.usual(nodes, frames.IDS) if numbered else id
     if "" not in nodes:
         nodes.insert(0, "", nodes.index.to_flat_index())
     chosen = {"text": text, "numbers": numbers, "categories": categories}
@@ -109,16 +112,16 @@ def from_frames(
 def from_networkx(
     graph: networkx.Graph, *, label: str = LABEL, features: str | Sequence[str] = "x"
 ) -> Data:
-    """Convert a networkx graph to a graph for :meth:`~graphgym_srnc.api.Estimator.fit`.
+    """Convert a networkx graph to a graph for ``Estimator.fit``.
 
     Args:
-        graph: the graph. Edge directions and parallel edges are dropped.
+        graph: the graph. Edge directions, parallel edges and edge attributes are dropped.
         label: node attribute of the classes; nodes without it are unlabelled. Only the default
             ``label`` may be missing on all nodes.
         features: one attribute that holds a vector, or several attributes that hold a number each.
 
     Returns:
-        A ``Data`` as returned by :func:`from_frames`.
+        A ``Data`` as returned by ``from_frames``.
 
     Raises:
         InputError: a node lacks a feature, a feature is not a vector of finite numbers, or no node
@@ -128,6 +131,9 @@ def from_networkx(
 
     from graphgym_srnc.data import frames
 
+    if not hasattr(graph, "nodes"):
+        found = f"it is a {type(graph).__name__}"
+        raise InputError.plain("graph", found, "Give a networkx.Graph")
     ids, all_fields = list(graph), [fields for _, fields in graph.nodes(data=True)]
     try:
         rows = [[np.ravel(fields[name]) for name in _list(features)] for fields in all_fields]
@@ -140,15 +146,17 @@ def from_networkx(
         message = "the attributes are not numbers or vectors of one length"
         raise InputError.plain("features", f"{message} ({str(error)[:100]})") from error
     if x.dtype.kind not in "biuf" or not np.isfinite(x).all():
-        raise InputError.plain("features", "an attribute is not finite", "Give finite numbers")
+        raise InputError.plain("features", "an attribute is not a finite number")
     if label != LABEL and not any(label in fields for fields in all_fields):
         raise InputError.plain("label", f"no node has the attribute {label!r}")
     labels = pandas.Series([fields.get(label) for fields in all_fields], dtype=object)
     place = {node: number for number, node in enumerate(ids)}
-    pairs = [(place[a], place[b]) for a, b, *_ in graph.edges]
+    pairs = np.array([(place[a], place[b]) for a, b, *_ in graph.edges], np.int64).reshape(-1, 2)
     nodes = pandas.DataFrame({"id": range(len(ids)), LABEL: labels})
-    edges = pandas.DataFrame(pairs, columns=["source", "target"], dtype="int64")
-    made = _graph(nodes, edges, frames.Options("id", LABEL), x.astype(np.float64))
+    unread = {str(name): "" for *_, fields in graph.edges(data=True) for name in fields}
+    edges = pandas.DataFrame({**unread, "source": pairs[:, 0], "target": pairs[:, 1]})
+    options = frames.Options("id", LABEL, ends=("source", "target"))
+    made = _graph(nodes, edges, options, x.astype(np.float64))
     made.ids = ids
     return made
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import os
@@ -13,7 +12,9 @@ from graphgym_srnc import methods
 from graphgym_srnc.api import parameters
 from graphgym_srnc.api.estimator import Estimator
 from graphgym_srnc.api.isolation import plain
+from graphgym_srnc.core.formulas import readable
 from graphgym_srnc.core.options import OneOf, docs, options, sections
+from graphgym_srnc.errors import did_you_mean
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import model, trainer
 
@@ -34,7 +35,7 @@ def estimator(name: str) -> type[Estimator]:
 
 @plain()
 def load(path: str | os.PathLike) -> Estimator:
-    """Load a trained model saved by :meth:`Estimator.save` or by a run.
+    """Load a trained model saved by ``Estimator.save`` or by a run.
 
     The loaded model makes exactly the same predictions. Code in the file is never executed. The
     model of a run has no scores, record and diagnostics; the run's ``result.json`` stores them.
@@ -72,9 +73,8 @@ def _make(method: type[Method]) -> type[Estimator]:
             bound = signature.bind(self, **params)
         except TypeError as error:
             (name, *_) = params.keys() - signature.parameters.keys()
-            near = difflib.get_close_matches(name, signature.parameters, 1)
-            hint = "".join(f". Did you mean {other}?" for other in near)
-            raise TypeError(f"{__init__.__qualname__}() {error}{hint}") from None
+            hint = did_you_mean(name, signature.parameters, f"See help({method.__name__})")
+            raise TypeError(f"{__init__.__qualname__}() {error}. {hint}") from None
         bound.apply_defaults()
         for name, value in list(bound.arguments.items())[1:]:
             setattr(self, name, value)
@@ -88,7 +88,7 @@ def _make(method: type[Method]) -> type[Estimator]:
 def _doc(method: type[Method]) -> str:
     """The docstring of a method with parameters and attributes first, and its theory last."""
     parts = sections(method)
-    summary, _, theory = parts[""].partition("\n\n")
+    summary, _, theory = readable(parts[""]).partition("\n\n")
     args, fitted = entries(arguments(method)), entries(docs(Estimator, "Attributes"))
     references = f"References:\n{parts['References']}" if "References" in parts else ""
     return f"{summary}\n\nArgs:\n{args}\n\nAttributes:\n{fitted}\n\n{theory}\n\n{references}"
@@ -100,7 +100,7 @@ def arguments(method: type[Method]) -> dict[str, str]:
     for option in (*options(method), *options(parameters.shared)):
         if isinstance(option.allowed, OneOf):
             texts[option.key] += f" Allowed: {option.allowed}."
-    return texts
+    return {name: readable(text) for name, text in texts.items()}
 
 
 def entries(texts: dict[str, str]) -> str:

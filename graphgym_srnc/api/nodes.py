@@ -6,11 +6,11 @@ from typing import Any, Sequence
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
-from graphgym_srnc.api.estimator import Estimator
+from graphgym_srnc.api.estimator import BaseEstimator, ClassifierMixin, Estimator
 from graphgym_srnc.api.isolation import plain
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.given import labels as labels_of
@@ -40,7 +40,7 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         """Train on the labels ``[n]`` of the nodes ``[n]``; no other label is used.
 
         Raises:
-            InputError: a node id is out of range, or an input is invalid for :meth:`Estimator.fit`.
+            InputError: a node id is out of range, or an input is invalid for ``Estimator.fit``.
         """
         ids = self._checked(nodes)
         given = labels_of(labels, len(ids), "labels")

@@ -80,7 +80,7 @@ def shared(
         lr: learning rate of Adam.
         weight_decay: weight decay of Adam.
         selection: criterion that selects the best episode. ``auto`` depends on the labels, see
-            :meth:`fit`.
+            ``fit``.
         min_agreement: with ``target_modularity``, the minimum agreement of an episode with episode
             0. It is the share of equal predictions among target nodes that neither predicts as
             unknown.
@@ -88,7 +88,7 @@ def shared(
             for.
         patience: stop after this number of episodes in a row without a better score; 0 = never.
         open_set: whether the target may contain classes that the training nodes do not have; None =
-            inferred from the labels, see :meth:`fit`.
+            inferred from the labels, see ``fit``.
         random_state: seed of all random numbers drawn in training.
         num_threads: number of CPU threads for training and prediction. ``auto`` uses one thread if
             the graph has fewer than a million directed edges, else two. The previous setting of

@@ -7,7 +7,8 @@ from itertools import groupby
 
 from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.core import plugins
-from graphgym_srnc.core.text import aligned, readable
+from graphgym_srnc.core.formulas import readable
+from graphgym_srnc.core.text import aligned
 from graphgym_srnc.gym import config_names, schema
 
 
@@ -33,5 +34,5 @@ def main(args: argparse.Namespace) -> None:
     for block, options in blocks.items():
         for key, kind, default, doc, allowed in options:
             value = kind.__name__, repr(default), str(allowed or "")
-            rows.append((f"{block}.{key}", *value, readable(doc)))
+            rows.append((f"{block}.{key}", *value, readable(doc).replace("``", "")))
     print(aligned(rows), end="")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 from typing import NoReturn
 
 from graphgym_srnc import __version__
 from graphgym_srnc.cli.arguments import OVERWRITE, TRUST, add_options
+from graphgym_srnc.errors import did_you_mean
 
 FOLDERS = """\
 folders DIR+  read this folder of an experiment, or all experiments at any depth in this folder"""
@@ -258,8 +258,7 @@ class Parser(argparse.ArgumentParser):
         known = [*self._option_string_actions]
         known += [name for action in self._actions for name in action.choices or ()]
         if wrong := re.search(r"(?:invalid choice: '|unrecognized arguments: )([\w-]+)", message):
-            for name in difflib.get_close_matches(wrong[1], known, 1):
-                message += f". Did you mean {name}?"
+            message = f"{message}. {did_you_mean(wrong[1], known)}".rstrip()
         super().error(message)
 
 

@@ -8,7 +8,6 @@ documentation, and the parameter of the estimator.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import math
@@ -16,7 +15,7 @@ import numbers
 import re
 from typing import Annotated, Any, Callable, Mapping, NamedTuple, Union
 
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, did_you_mean
 
 SHARED = ("name", "root")  # keywords of a shift that dataset.name and dataset.dir set
 PLAIN = (bool, int, float, str, list, tuple)  # types of options
@@ -141,15 +140,14 @@ def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> No
 
 
 def checked(function: Callable, prefix: str = "") -> Callable:
-    """The function wrapped with :func:`check` of its keyword arguments."""
+    """The function wrapped with ``check`` of its keyword arguments."""
     names = inspect.signature(function).parameters
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         for name in kwargs.keys() - names.keys():
-            near = difflib.get_close_matches(name, names, 1)
-            hint = f". Did you mean {near[0]}?" if near else f"; it has {', '.join(names)}"
-            raise TypeError(f"{function.__module__} has no argument {name!r}{hint}")
+            hint = did_you_mean(name, names, f"Its arguments are {', '.join(names)}")
+            raise TypeError(f"{function.__module__} has no argument {name!r}. {hint}")
         check(function, kwargs, prefix)
         return function(*args, **kwargs)
 

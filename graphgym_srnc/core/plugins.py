@@ -3,17 +3,16 @@
 The entry point groups are ``graphgym_srnc.methods``, ``graphgym_srnc.shifts`` and
 ``graphgym_srnc.backbones``. The name of an entry is its name in configs. If names collide, the
 package's own entry is used. Modules in the group ``graphgym_srnc.register`` are imported with
-:mod:`graphgym_srnc.gym`, in every command and worker process. They can register layers, activations
+``graphgym_srnc.gym``, in every command and worker process. They can register layers, activations
 or metrics with GraphGym.
 """
 
 from __future__ import annotations
 
-import difflib
 import functools
 from typing import TYPE_CHECKING, Any, Sequence
 
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -30,8 +29,8 @@ def entries(kind: str) -> dict[str, EntryPoint]:
 def unknown(kind: str, name: str, names: Sequence[str]) -> InputError:
     """The error about a name that is none of ``names``; it suggests the nearest of them."""
     error = InputError(kind, name, ", ".join(names))
-    near = difflib.get_close_matches(name, names, 1)
-    return error.noted(f"Did you mean {near[0]}?") if near else error
+    near = did_you_mean(name, names)
+    return error.noted(near) if near else error
 
 
 def load(kind: str, name: str) -> Any:

@@ -63,13 +63,13 @@ class ShiftTask(LabelSpace):
         name: the scenario and the data set, for example ``open_set/Cora``.
         source: the labelled graph; in open-set shift the same object as ``target``.
         target: the graph to predict.
-        train: ids of the labelled source nodes :math:`D^s`, ``[|D^s|]``.
+        train: ids of the labelled source nodes, ``[n]``.
         val: ids of the validation nodes in ``validation``; the same object as ``train`` if no nodes
             are held out.
         test: ids of the test nodes in ``target``.
         pool: ids of the unlabelled target nodes that may receive pseudo-labels.
-        num_known: :math:`N`, number of classes with labels in the source.
-        open_set: whether the target may contain the unknown class, whose label is :math:`N`.
+        num_known: number ``N`` of classes with labels in the source.
+        open_set: whether the target may contain the unknown class, whose label is ``N``.
         val_graph: graph of the validation nodes; None = the target.
         source_val: ids of labelled source nodes held out for selection on the source.
         class_names: names of the known classes; may be empty.
@@ -78,7 +78,7 @@ class ShiftTask(LabelSpace):
         scored: False if validation and test nodes are optional, as in a graph that is only
             predicted.
         unknown_found: whether the last of the ``num_known`` classes is the unknown class, whose
-            labels are predictions of another model, see :mod:`graphgym_srnc.train.source_first`.
+            labels are predictions of another model, see ``graphgym_srnc.train.source_first``.
 
     Raises:
         InputError: an index set is empty or out of range, labels are outside the label space, sets
@@ -152,7 +152,7 @@ class ShiftTask(LabelSpace):
 
     @property
     def num_features(self) -> int:
-        """Number of node features, :math:`F`."""
+        """Number ``F`` of node features."""
         return self.source.x.size(1)
 
     @property

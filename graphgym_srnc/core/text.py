@@ -35,13 +35,6 @@ def plain(text: Any) -> str:
     return clean(one_line(text))
 
 
-def readable(doc: str) -> str:
-    r"""A docstring's sentence for a terminal: ``:math:`\\alpha``` as α, names without marks."""
-    doc = re.sub(r":\w+:`~?([^`]*)`|``([^`]*)``", lambda found: found[1] or found[2] or "", doc)
-    doc = re.sub(r"\\mathcal ?", "", doc)
-    return re.sub(r"\\([a-zA-Z]+)", lambda found: GREEK.get(found[1], found[1]), doc)
-
-
 def short(text: Any, most: int = 18) -> str:
     """A text on one line of at most ``most`` letters."""
     text = plain(text)
@@ -110,9 +103,6 @@ def escape_markdown(text: str) -> str:
     # Some readers turn a plain address into a link.
     return text.replace("://", "&#58;//").replace("@", "&#64;").replace("www.", "www&#46;")
 
-
-GREEK = dict(zip("alpha beta gamma lambda theta rho tau sigma mu eta Phi".split(), "αβγλθρτσμηΦ"))
-"""Letters of formulas."""
 
 METHODS = {
     **{name: name.upper() for name in "srnc erm pgl doc dann cmd mmd coral srgnn grade".split()},

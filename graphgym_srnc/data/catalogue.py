@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, did_you_mean
 
 FAMILIES: dict[str, dict[str, str]] = {
     "Planetoid": {"Cora": "Cora/raw", "CiteSeer": "CiteSeer/raw", "PubMed": "PubMed/raw"},
@@ -74,9 +73,10 @@ def resolve(name: str) -> tuple[str, str]:
     is_dataset = isinstance(kind, type) and issubclass(kind, Dataset)
     if family not in FAMILIES and is_dataset and plain:
         return family, member
-    near = [_join(*table[key]) for key in difflib.get_close_matches(name.lower(), table, 3)]
-    hint = f"Did you mean {' or '.join(near)}? " if near else ""
-    hint += "Use a name of graphgym-srnc data list, or Class/Member of torch_geometric.datasets"
+    short = (member for members in FAMILIES.values() for member in members)
+    near = did_you_mean(name, [*table, *known_names(), *short], most=3)
+    hint = "Use a name of graphgym-srnc data list, or Class/Member of torch_geometric.datasets"
+    hint = f"{near} {hint}" if near else hint
     raise InputError.plain("name", f"there is no data set {name!r}", hint)
 
 

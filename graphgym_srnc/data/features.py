@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from typing import Any, NamedTuple, Sequence
 
@@ -14,7 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from graphgym_srnc.core.text import counted, listed, short
 from graphgym_srnc.data.labels import EMPTY
 from graphgym_srnc.data.read import NAMELESS
-from graphgym_srnc.errors import Collected, InputError
+from graphgym_srnc.errors import Collected, InputError, did_you_mean
 
 # The columns of ``text``, ``numbers`` and ``categories``, and what was learnt of them.
 Recipe = dict[str, Any]
@@ -177,9 +176,7 @@ def column(table: pandas.DataFrame, name: str, option: str) -> pandas.Series:
     if name in table:
         return table[name]
     names = [*filter(None, table)]
-    lower = {each.lower(): each for each in names}
-    near = [lower[each] for each in difflib.get_close_matches(name.lower(), lower, 3, 0.7)]
-    hint = f"Did you mean {' or '.join(near)}?" if near else f"Its columns are {listed(names, 20)}"
+    hint = did_you_mean(name, names, f"Its columns are {listed(names, 20)}", most=3)
     raise InputError.plain(option, f"the table has no column {name!r}", hint)
 
 

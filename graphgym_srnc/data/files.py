@@ -94,7 +94,8 @@ def tensors(
     found = {}
     for field in (field for field in fields if given.get(field) is not None):
         with reading(Path(field), "a tensor or array of numbers", f"{key}: {field}"):
-            value = torch.as_tensor(given[field])
+            frame = hasattr(given[field], "to_numpy")  # torch would iterate over its columns
+            value = torch.as_tensor(given[field].to_numpy(copy=True) if frame else given[field])
             if value.requires_grad or value.is_inference():
                 value = value.detach().clone()
             sparse = value.layout != torch.strided and field != "x"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import functools
 import os
 from typing import Any, Callable, Iterable, Sequence
@@ -17,7 +16,7 @@ from yacs.config import CfgNode
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.core.environment import AUTO
 from graphgym_srnc.core.options import finite
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, did_you_mean
 from graphgym_srnc.gym.keys import add_options, check
 from graphgym_srnc.io import config_files
 from graphgym_srnc.io.settings import flatten, plain_yaml
@@ -98,8 +97,7 @@ def _assign(cfg: CfgNode, settings: Iterable[tuple[str, Any]]) -> None:
         if isinstance(default, dict) and value == "":
             continue
         if default is None or isinstance(default, dict):
-            near = ", ".join(difflib.get_close_matches(key, list(flatten(cfg)), 3))
-            hint = f"Did you mean {near}?" if near else "`graphgym-srnc options` lists all keys"
+            hint = did_you_mean(key, flatten(cfg), "`graphgym-srnc options` lists all keys", most=3)
             raise InputError.plain(key, "there is no such config key", hint)
         node[last] = coerce(key, value if isinstance(value, list) else str(value), default)
 

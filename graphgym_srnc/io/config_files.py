@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
 from typing import Any, Iterable, Sequence
 
 from graphgym_srnc.core.text import tell_changed
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, did_you_mean
 from graphgym_srnc.io.checksums import is_edited
 from graphgym_srnc.io.settings import config_root, leaves, plain_yaml
 
@@ -34,8 +33,8 @@ def find(name: str | os.PathLike, key: str = "--cfg", suffix: str = ".yaml") -> 
     for path in (Path(name), Path(f"{name}{suffix}"), root / name, root / f"{name}{suffix}"):
         if path.is_file():
             return path
-    near = difflib.get_close_matches(name, config_names(suffix), 3) or EXAMPLES[suffix]
-    hint = f"Give a {suffix} file, or a shipped one such as {', '.join(near)}"
+    hint = f"Give a {suffix} file, or a shipped one such as {', '.join(EXAMPLES[suffix])}"
+    hint = did_you_mean(name, config_names(suffix), hint, most=3)
     raise InputError.plain(key, f"there is no file {name!r}", hint)
 
 

@@ -11,9 +11,9 @@ class ERM(Scored):
     .. math:: \mathcal L = \text{CE}(f(x_S), y_S)
 
     In open-set shift a node is unknown if its confidence, the largest softmax probability or
-    another ``score``, is below a threshold that is chosen on validation nodes.
+    another ``confidence``, is below a threshold that is chosen on validation nodes.
 
-    When to use: always, as the baseline. With ``score`` it is also each of the post-hoc methods.
+    When to use: always, as the baseline. ``confidence`` makes it each of the post-hoc methods.
 
     References:
         Hendrycks and Gimpel, "A Baseline for Detecting Misclassified and Out-of-Distribution

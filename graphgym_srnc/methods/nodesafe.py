@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses import openness
-from graphgym_srnc.methods.shared.scores import Scored, ScoreName
+from graphgym_srnc.methods.shared.scores import Confidence, Scored
 from graphgym_srnc.methods.shared.training import gather
 
 WARMUP = 20  # gradient steps without the penalty
@@ -37,8 +37,8 @@ class NODESafe(Scored):
 
     search = {"weight": (0.1, 1.0, 5.0, 12.0)}
 
-    def __init__(self, *, weight: Weight = 1.0, score: ScoreName = "gnnsafe", **base) -> None:
-        super().__init__(score=score, **base)
+    def __init__(self, *, weight: Weight = 1.0, confidence: Confidence = "gnnsafe", **base) -> None:
+        super().__init__(confidence=confidence, **base)
         self.weight = weight
 
     def losses(self) -> dict[str, Tensor]:

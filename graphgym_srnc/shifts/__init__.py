@@ -2,7 +2,7 @@
 
 ``build(*, name, root, split_seed, ...) -> ShiftTask`` has keyword-only options with defaults. Their
 annotations define the allowed values. Other packages can add shifts through entry points, see
-:mod:`graphgym_srnc.core.plugins`.
+``graphgym_srnc.core.plugins``.
 """
 
 from __future__ import annotations

@@ -188,7 +188,10 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     cleaned, found = [], []
     for role, graph in graphs.items():
         plain, masks = unlabelled(graph, role), files.tensors(graph, MASKS, role)
-        size = len(plain.x)
+        size, weights = len(plain.x), {"edge_weight", "edge_attr"} & {*graph.keys()}
+        if weights:
+            text = f"{role}: every edge counts the same; not read: {' and '.join(sorted(weights))}"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
         held = torch.zeros(size, dtype=torch.bool)
         for name in masks.keys() - {"train_mask"}:
             held |= cleaning.mask(masks[name], size, f"{role}: {name}")

@@ -109,8 +109,8 @@ def sentences(figures: dict[str, float]) -> dict[str, str]:
             f"Only {_percent(f['homophily'])} of the {f['labelled_edges']:.0f} edges between"
             " labelled nodes join nodes of the same class"
             f" (expected: at least {_percent(HOMOPHILY)}). Methods that smooth over neighbours,"
-            " SRNC+ included, often lose on such graphs. Compare with train.mode erm and with an"
-            " MLP (gnn.layer_type mlp)."
+            " SRNC+ included, often lose on such graphs. Compare with the method erm and with the"
+            " backbone mlp."
         )
     for figure, bound, where in (
         ("label_locality", LOCALITY, "labelled nodes of the same class"),

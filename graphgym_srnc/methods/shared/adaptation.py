@@ -54,8 +54,8 @@ class Adaptation(Method):
 
     If labels that are held out in turn rank like the unlabelled nodes, then no node is unknown. If
     features say that the edges of a second graph do not join nodes of the same class, then the
-    plain classifier, or its mean with an MLP, makes the predictions. The option ``abstain`` of the
-    method turns both tests off.
+    plain classifier, or its weighted mean with an MLP, makes the predictions. The option
+    ``abstain`` of the method turns both tests off.
     """
 
     kept = (*Method.kept, "held_out_labels", "accuracy", "share")
@@ -70,7 +70,7 @@ class Adaptation(Method):
     smooths: Tensor
     absent: Tensor
     adapts: Tensor
-    mixes: Tensor
+    features_weight: Tensor
 
     @property
     def kind(self) -> Kind:
@@ -94,8 +94,8 @@ class Adaptation(Method):
 
     def build(self, task: ShiftTask | Sizes) -> None:
         """Forget what an earlier run learned about its task."""
-        initial = {"absent": False, "adapts": True, "mixes": False, "smooths": not task.open_set}
-        for name, value in (initial | {"iteration": 0}).items():
+        initial = {"absent": False, "adapts": True, "smooths": not task.open_set}
+        for name, value in (initial | {"features_weight": 0.0, "iteration": 0}).items():
             # A saved model is built without values of its weights, but these are read at once.
             self.register_buffer(name, torch.tensor(value, device="cpu"))
         self.held_out_labels, self.accuracy, self.share = torch.zeros(0).long(), 1.0, -1.0
@@ -114,7 +114,7 @@ class Adaptation(Method):
             found = self.features_only.judge(self.target, *learned)
         self.reported.append("homophily")
         self.adapts.fill_(found.adapts)
-        self.mixes.fill_(found.mixes)
+        self.features_weight.fill_(found.features_weight)
         if not found.adapts:
             self.episodes = 0
             self.warnings.append(found.warning)
@@ -178,7 +178,8 @@ class Adaptation(Method):
 
     def unadapted(self, logits: Tensor, graph: Data) -> Tensor:
         """Log posteriors ``[V, N]`` of a target without homophily, from the plain classifier's."""
-        if not self.mixes:
+        weight = self.features_weight
+        if not weight:
             return logits
         features = self.features_only.log_posterior(self.prepared(graph))
-        return (logits.log_softmax(1) + features) / 2
+        return (1 - weight) * logits.log_softmax(1) + weight * features

@@ -23,7 +23,7 @@ RELIABLE, ASSORTATIVE = 0.3, 0.2
 
 NOT_ADAPTED = {
     True: "SRNC+ did not adapt to the target, since few of its edges seem to join nodes of the same"
-    " class (estimated assortativity {:.2f}). The mean of a plain GNN and of an MLP makes the"
+    " class (estimated assortativity {:.2f}). A weighted mean of a plain GNN and an MLP makes the"
     " predictions.",
     False: "SRNC+ did not adapt to the target, since few edges of the source join nodes of the same"
     " class (assortativity {:.2f}), and features alone cannot tell whether this differs on the"
@@ -37,13 +37,13 @@ class Judgement(NamedTuple):
 
     Args:
         adapts: whether they seem to join nodes of the same class.
-        mixes: whether the classifier of features is good enough to make predictions.
+        features_weight: weight of the MLP in the mean with the plain classifier.
         figures: reliability and assortativity.
         warning: reason not to adapt.
     """
 
     adapts: bool
-    mixes: bool
+    features_weight: float
     figures: dict[str, float]
     warning: str
 
@@ -101,7 +101,8 @@ class FeaturesOnly(nn.Module):
     ) -> Judgement:
         """Learn the labels, and judge the edges of the target, or those of the source.
 
-        The latter are judged by their labels, if features alone are unreliable.
+        The latter are judged by their labels, if features alone are unreliable. The weight of the
+        MLP falls from a half at assortativity 0 to nothing where the method adapts.
 
         Args:
             target: the graph without labels.
@@ -114,9 +115,10 @@ class FeaturesOnly(nn.Module):
         else:
             edges = source.data.edge_index
             homophily = label_assortativity(edges, source.degree, train, labels)
+        weight = min(max(1 - homophily / ASSORTATIVE, 0.0), 1.0) / 2
         return Judgement(
             adapts=homophily >= ASSORTATIVE,
-            mixes=reliable and homophily < ASSORTATIVE,
+            features_weight=weight if reliable else 0.0,
             figures={"features_reliability": found, "assortativity": homophily},
             warning=NOT_ADAPTED[reliable].format(homophily),
         )

@@ -20,7 +20,7 @@ from graphgym_srnc.methods.shared.supervised import Supervised
 SCORES = ("max_logit", "entropy", "energy", "gnnsafe", "grasp", "odin", "openmax")
 """Scores beside the largest softmax (Hendrycks and Gimpel, ICLR 2017)."""
 
-ScoreName = Annotated[str, OneOf("max_softmax", *SCORES)]
+Confidence = Annotated[str, OneOf("max_softmax", *SCORES)]
 
 TEMPERATURE, PERTURBATION = 1000.0, 0.0014
 """Temperature of ODIN, and its step in units of the root mean square of the encoder's input."""
@@ -30,28 +30,29 @@ class Scored(Supervised):
     """A supervised method with a choice of confidence scores.
 
     Args:
-        score: confidence that a node is of a known class, in open-set shift: ``max_softmax``,
-            ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy propagated over the graph),
-            ``grasp`` (with added edges between training nodes), ``odin`` or ``openmax``. Only
-            ``max_softmax`` uses ``smoothing``; the others read the raw logits.
+        confidence: score in open-set shift that is larger if a node more likely is of a known
+            class: ``max_softmax``, ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy
+            propagated over the graph), ``grasp`` (with added edges between training nodes),
+            ``odin`` or ``openmax``. Only ``max_softmax`` uses ``smoothing``; the others read the
+            raw logits.
     """
 
     scorer: GRASP | OpenMax | None
 
-    def __init__(self, *, score: ScoreName = "max_softmax", **base) -> None:
+    def __init__(self, *, confidence: Confidence = "max_softmax", **base) -> None:
         super().__init__(**base)
-        self.score = score
+        self.confidence_name = confidence
 
     @property
     def scores_apart(self) -> bool:
         """Whether the confidence is a score of its own instead of the largest softmax."""
-        return self.task.open_set and self.score != "max_softmax"
+        return self.task.open_set and self.confidence_name != "max_softmax"
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
         self.scorer = None
-        if self.scores_apart and self.score in ("grasp", "openmax"):
-            self.scorer = GRASP() if self.score == "grasp" else OpenMax(task.num_known)
+        if self.scores_apart and self.confidence_name in ("grasp", "openmax"):
+            self.scorer = GRASP() if self.confidence_name == "grasp" else OpenMax(task.num_known)
 
     @torch.no_grad()
     def remember(self) -> None:
@@ -70,8 +71,8 @@ class Scored(Supervised):
         return torch.cat([scores, -confidence[:, None]], 1)
 
     def post_hoc(self, logits: Tensor, graph: Graph) -> Tensor:
-        """The confidence ``[V]`` by ``score`` from the logits ``[V, N]`` on a graph."""
-        match self.score:
+        """The confidence ``[V]`` by its name from the logits ``[V, N]`` on a graph."""
+        match self.confidence_name:
             case "max_logit":
                 return openness.max_logit(logits)
             case "entropy":
@@ -79,7 +80,7 @@ class Scored(Supervised):
             case "odin":
                 return odin(self.classifier, graph)
         energy = openness.energy(logits)
-        if self.score == "gnnsafe":
+        if self.confidence_name == "gnnsafe":
             return openness.propagate(energy, graph.adjacency("mean"))
         return energy if self.scorer is None else self.scorer(logits, energy, graph)
 
