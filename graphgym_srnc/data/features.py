@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from typing import Any, NamedTuple, Sequence
 
@@ -194,9 +195,12 @@ def _vocabulary(cells: Sequence[str], options: TextOptions) -> Recipe:
     try:
         vectoriser.fit(cells)
     except ValueError as error:
-        cause = " ".join(str(error).split())[:120]
-        message = f"no word occurs in {options.min_nodes} nodes ({cause})"
-        raise InputError.plain("--text", message, "Lower --min-nodes; 1 keeps all words") from error
+        message = "no cell has a word of two letters or more that is no common English word"
+        hint = "Choose a column of text"
+        if options.min_nodes > 1:
+            message = f"no word occurs in {options.min_nodes} nodes"
+            hint = "Lower --min-nodes; 1 keeps all words"
+        raise InputError.plain("--text", message, hint) from error
     words = vectoriser.get_feature_names_out().tolist()
     return {"words": words, "idf": vectoriser.idf_.tolist()}
 
@@ -219,8 +223,11 @@ def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFram
         with problems.step():
             found[name], wrong = _parsed(column(table, name, "--numbers"))
             if wrong:
-                message = f"{len(wrong)} cells are not numbers, such as {wrong[0]!r}"
-                hint = "Give numbers with a decimal point, or empty cells"
+                cells = counted(len(wrong), "cell")
+                message = f"{cells} cannot be read as a number, for example {wrong[0]!r}"
+                hint = "Leave a cell without a number empty"
+                if re.fullmatch(r"[+-]?[\d.]+(,\d+)+[\d.]*", wrong[0]):
+                    hint = "Write numbers without a comma, such as 1.5 or 1500"
                 raise InputError.plain(f"--numbers {name}", message, hint)
     problems.check()
     return pandas.DataFrame(found)
