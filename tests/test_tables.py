@@ -454,6 +454,9 @@ def test_similar_classes_are_told(messy):
     write(messy[0], header, rows)
     _, told = make_graph(*messy, text=["title"])
     assert any("'Art' and 'art'" in note for note in told)
+    write(messy[0], header, [[*row[:3], ""] for row in rows])
+    made, _ = make_graph(*messy, text=["title"], label="class")
+    assert folder.summary(made)[-1].startswith("! no node has a label")
 
 
 # Files of other programs.

@@ -22,6 +22,7 @@ Recipe = dict[str, Any]
 NO_CATEGORIES: Recipe = {"columns": {}}
 NO_NUMBER = EMPTY | {"-", "--", "?", "."}  # words, in lower case, for a missing number
 NUMERIC = "fiub"  # kinds of the types of numbers and truth values
+LARGEST = 1e100  # numbers below it have a finite variance
 FAR = 10  # standard deviations from which a number is far from those of a recipe
 
 
@@ -224,7 +225,7 @@ def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFram
             found[name], wrong = _parsed(column(table, name, "--numbers"))
             if wrong:
                 cells = counted(len(wrong), "cell")
-                message = f"{cells} cannot be read as a number, for example {wrong[0]!r}"
+                message = f"{cells} cannot be used as a number, for example {wrong[0]!r}"
                 hint = "Leave a cell without a number empty"
                 if re.fullmatch(r"[+-]?[\d.]+(,\d+)+[\d.]*", wrong[0]):
                     hint = "Write numbers without a comma, such as 1.5 or 1500"
@@ -234,11 +235,11 @@ def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFram
 
 
 def _parsed(cells: pandas.Series) -> tuple[pandas.Series, list[str]]:
-    """Numbers ``[V]``, NaN for an empty cell, and the cells that are no finite number."""
+    """Numbers ``[V]``, NaN for an empty cell, and the cells that are no number or too large."""
     if cells.dtype.kind in NUMERIC:
         written = cells.astype(float)
     else:
         written = pandas.Series(present(texts(cells), "number"), cells.index, dtype=object)
     values = pandas.to_numeric(written, errors="coerce").astype(float)
-    wrong = ~np.isfinite(values) & (written != "") & written.notna()
+    wrong = ~(np.abs(values) < LARGEST) & (written != "") & written.notna()
     return values, [*map(str, written[wrong])]

@@ -25,7 +25,7 @@ from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
 csv.field_size_limit(2**31 - 1)  # a text may be long
-SEPARATORS = ("\t", ";", ",")
+SEPARATORS = ("\t", ";", "|", ",")
 NAMELESS = re.compile(r"(Unnamed: \d+)?")  # names that pandas gives to its index
 EXTRAS = {".parquet": "parquet", ".xlsx": "excel"}  # what installs their readers
 # What JSON calls nodes and links, and objects in them that hold their fields.

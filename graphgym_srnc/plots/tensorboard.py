@@ -137,7 +137,7 @@ class TensorBoard:
         shown = nodes[embedding.sample(len(nodes), MAX_DRAWN)]
         of_all = "" if len(shown) == total else f" of {len(shown):,} random nodes of {total:,}"
         how = embedding.projection("auto", len(names))
-        columns = {
+        columns: dict[str, Iterable[Any]] = {
             "node": nodes,
             "class": [[*names, embedding.NO_LABEL][index] for index in label[nodes]],
             "predicted": [outputs[index] for index in decision[nodes]],
