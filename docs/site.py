@@ -66,6 +66,9 @@ PUBLIC = {
 }
 """Public names of the package that are no estimators, by the heading of their list."""
 
+PLACE = '*The list is generated; `pip install -e ".[docs]"` and `mkdocs serve` show it here.*\n'
+"""Line of a page of the repository in whose place the site has a generated list."""
+
 FOUND_FIRST = "---\ntitle: {}\nsearch:\n  boost: 20\n---\n\n"
 """Head of the pages that the search lists first."""
 
@@ -91,6 +94,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         **notebook(),
     }
     for name, content in pages.items():
+        if (own := files.get_file_from_path(name)) is not None:
+            files.remove(own)
         files.append(File.generated(config, name, content=content))
     return files
 
@@ -175,18 +180,21 @@ def summary(documented: Any) -> str:
 # Pages
 
 
+def with_list(name: str, text: str) -> str:
+    """A page of the reference with its generated list."""
+    head, place, rest = (DOCS / f"reference/{name}.md").read_text(encoding="utf-8").partition(PLACE)
+    assert place, name
+    return head + text + rest
+
+
 def options() -> str:
     """A table for each block of the config."""
     from graphgym_srnc.gym import schema
 
-    text = (
-        "# Options\n\nConfig keys that this package adds to GraphGym's own. "
-        "`graphgym-srnc options` prints the same list, and `graphgym-srnc options dann` one "
-        "block of it.\n"
-    )
+    text = ""
     for block, entries in schema().items():
         text += f"\n## {block}\n\n{option_table(entries, block + '.')}"
-    return text
+    return with_list("options", text)
 
 
 def option_table(entries: Iterable[Any], prefix: str = "") -> str:
@@ -209,7 +217,7 @@ def stacked(text: str) -> str:
 
 
 def methods() -> str:
-    """The introduction with a table of all methods."""
+    """The page of methods, with a table of all."""
     from graphgym_srnc import methods as found
 
     rows = []
@@ -219,9 +227,8 @@ def methods() -> str:
         reads = "no" if name in WITHOUT_TARGET else "its labels" if method.oracle else "yes"
         link = f"[`{name}`](api/{method.__name__}.md)"
         rows.append((link, listed.get(name, "any"), reads, cell(summary(method))))
-    intro = (DOCS / "reference/_methods-intro.md").read_text(encoding="utf-8")
     head = ("`train.mode`", "designed for", "reads the target graph", "what it does")
-    return intro.replace("<!-- table -->\n", table(head, rows))
+    return with_list("methods", table(head, rows))
 
 
 def estimator_page(cls: Any) -> str:
@@ -280,11 +287,7 @@ def comment(path: Path) -> str:
 
 def configs() -> str:
     """A table of the shipped configs of each folder, and of the grids."""
-    text = (
-        "# Configs\n\nPass a name to `graphgym-srnc run --cfg NAME`. A key after the name "
-        "changes the config, for example `gnn.dim_inner 64`. Each config contains only what "
-        "differs from `default`.\n"
-    )
+    text = ""
     for folder, title in FOLDERS.items():
         paths = sorted((ROOT / "configs_gym" / folder).glob("*.yaml"))
         head = ("name", "method", "shift", "data", "comment")
@@ -293,10 +296,9 @@ def configs() -> str:
         (f"`grids/{path.stem}`", cell(comment(path)))
         for path in sorted((ROOT / "configs_gym/grids").glob("*.txt"))
     ]
-    return text + (
-        "\n## Grids\n\nPass a name to `graphgym-srnc grid --grid NAME`, see "
-        "[Grids and tuning](../how-to/grids.md).\n\n" + table(("name", "comment"), grids)
-    )
+    text += "\n## Grids\n\nPass a name to `graphgym-srnc grid --grid NAME`, see "
+    text += "[Grids and tuning](../how-to/grids.md).\n\n" + table(("name", "comment"), grids)
+    return with_list("configs", text)
 
 
 def reference() -> dict[str, str]:
@@ -321,13 +323,10 @@ def reference() -> dict[str, str]:
             pages[f"reference/api/{name}.md"] = text
             documented = getattr(home, name, None) or import_module(f"graphgym_srnc.{path}")
             lists[title].append((f"[`{name}`](api/{name}.md)", cell(summary(documented))))
-    text = (
-        "# Python API\n\nThe [tutorial](../tutorials/python.ipynb) and the "
-        "[guide](../how-to/python.md) show how to use these names.\n"
-    )
+    text = ""
     for title, rows in lists.items():
         text += f"\n## {title}\n\n{table(('name', 'what it does'), rows)}"
-    return {"reference/api.md": text, **pages}
+    return {"reference/api.md": with_list("api", text), **pages}
 
 
 def shared_parameters() -> str:

@@ -298,8 +298,9 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     assert "Cluster 1, =cmd" in html and "Name the clusters" in html
 
     written = "--csv table.csv --labels-out labels --nodes-per-class 6 --name".split()
-    assert main([*words, *written, "1=new things"]) == 0
+    assert main([*words, *written, "1=new things", "--name", "2=new things"]) == 0
     out, err = capsys.readouterr()
+    assert "  add file.open_set False if every class has labels now\n" in out
     assert all(text in out for text in ("predicted unknown", "wrote labels", "feature "))
     assert "Warning" not in err and len(list(csv.reader((run / "table.csv").open()))) == 3
     task = shifts.find("file")(path=str(run / "labels"))

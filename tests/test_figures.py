@@ -192,3 +192,7 @@ def test_a_swap_of_two_classes_is_seen():
         points, label, np.arange(60) % 30, names, [f"class {i}" for i in range(30)]
     )
     assert len(many.legends[0].get_texts()) == 33  # all of them, in two columns
+    label[0] = -1  # no label
+    figure = embedding.embedding_figure(points, label, label, outputs, names)
+    assert [own[0] for own in map(colours, figure.axes)] == [style.FAINT.lower()] * 2
+    assert figure.legends[0].get_texts()[-1].get_text() == "no label"

@@ -208,6 +208,7 @@ FOUND = {
     "Windows": (".csv", lambda text: text.replace("\n", "\r\n").encode()),
     "old Mac": (".csv", lambda text: text.replace("\n", "\r").encode()),
     "semicolons": (".csv", lambda text: text.replace(",", ";").encode()),
+    "bars": (".txt", lambda text: text.replace(",", "|").encode()),
     "quotes": (".csv", lambda text: re.sub(r"[^,\n]+", r'"\g<0>"', text).encode()),
     "spaces": (".csv", lambda text: text.replace(",", " ,  ").encode()),
     "two more separators": (".csv", lambda text: text.replace("\n", ",,\n").encode()),
@@ -332,6 +333,8 @@ def test_notes_and_errors_of_frames():
         from_frames(frame, edges.to_numpy())
     with pytest.raises(InputError, match="^numbers: the table has no column 'agee'.*mean age?"):
         from_frames(frame, edges, ends=("x", "y"), numbers="agee")
+    with pytest.raises(InputError, match="^numbers age: 1 cell cannot be used .*'1e[+]200'"):
+        from_frames(frame.replace(4.0, 1e200), edges, ends=("x", "y"), numbers="age")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # what is read is no doubt
         made = from_frames(frame, edges[["x", "y"]])

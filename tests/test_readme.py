@@ -99,13 +99,9 @@ def test_printed_outputs_have_the_form_of_real_ones(gym, tmp_path, monkeypatch, 
 
 
 def test_links_lead_somewhere():
-    generated = [
-        ROOT / f"docs/reference/{name}.md" for name in ("api", "configs", "methods", "options")
-    ]  # by docs/site.py
-    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for link in re.findall(r"\]\(([^)#:]+)[)#]", page.read_text(encoding="utf-8")):
-            place = (page.parent / link).resolve()
-            assert place in generated or place.exists(), f"{page.name}: {link}"
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
 
 
 def test_keys_in_the_text_exist(gym):

@@ -281,7 +281,7 @@ def test_describe_counts_and_warns(tmp_path, capsys):
     path = saved(tmp_path, toy(edge_index=edges))
     summary = describe(own_file(path=path, labels_per_class=1, unseen=[2]))
     wanted = {"nodes": 12, "edges": 3, "isolated": 8, "labelled": 10, "classes": 3}
-    assert summary["graphs"]["source"] | wanted == summary["graphs"]["source"]
+    assert summary["graphs"]["graph"] | wanted == summary["graphs"]["graph"]
     counts = {name: [*count.values()] for name, count in summary["labels"].items()}
     assert counts == {"0": [1, 4], "1": [1, 3], "unseen 2": [0, 3]}
     text = " ".join([*summary["notes"], *summary["warnings"]])
@@ -294,7 +294,7 @@ def test_describe_counts_and_warns(tmp_path, capsys):
         "nodes            12\n",
         "\n1 self-loops",
         "\n1 repeated",
-        "\nwarning: source: only 0 % of edges",
+        "\nwarning: graph: only 0 % of edges",
     ):
         assert part in told
     page = of_data(summary)

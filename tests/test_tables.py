@@ -199,6 +199,7 @@ id,t\n1,a\n2,b\n                | 1\n        | two nodes on each line
 id,t,split\n1,a,dev\n2,b,\n     | 1,2\n      | 1 has the part 'dev'
 id,t\n1,a\n2,b\n                |            | the file is empty
 id,t\n1,\xe9\n                  | 1,1\n      | UTF-8
+1,2\n1,3\n                      | id,t\n1,a\n  | nodes.csv: it looks like the list of links
 """
 
 
@@ -432,12 +433,17 @@ def test_what_a_person_would_correct_is_corrected_and_told(messy, tmp_path, caps
 
 
 def test_all_that_is_wrong_is_told_at_once(messy, tmp_path, capsys):
-    for file, line in zip(messy, ("07,another text,1,art\n", "1,07,99\n")):
+    for file, line in zip(messy, ('07,another text,"1,5",art\n', "1,07,99\n")):
         file.write_text(file.read_text() + line)
-    chosen = ("--text", "titel", "--numbers", "title", "--out", tmp_path / "graph")
+    chosen = ("--text", "titel", "--numbers", "price", "--out", tmp_path / "graph")
     assert run("make", *messy, *chosen) == 2
     told = capsys.readouterr().err.splitlines()
-    expected = ("'titel'", "--numbers title", "id '07' occurs", "table: '99'")
+    expected = (
+        "'titel'",
+        "'1,5'. Write numbers without",
+        "id '07' occurs",
+        "table: '99'",
+    )
     assert len(told) == 4 and all(map(str.__contains__, told, expected)), told
     assert all(line.startswith("error: ") for line in told) and not (tmp_path / "graph").exists()
 
@@ -448,6 +454,9 @@ def test_similar_classes_are_told(messy):
     write(messy[0], header, rows)
     _, told = make_graph(*messy, text=["title"])
     assert any("'Art' and 'art'" in note for note in told)
+    write(messy[0], header, [[*row[:3], ""] for row in rows])
+    made, _ = make_graph(*messy, text=["title"], label="class")
+    assert folder.summary(made)[-1].startswith("! no node has a label")
 
 
 # Files of other programs.
@@ -468,6 +477,10 @@ def test_tables_in_parquet_and_excel(tmp_path, monkeypatch, capsys):
 
 
 def test_the_first_sheet_of_a_workbook_is_read(tmp_path):
+    with pandas.ExcelWriter(tmp_path / "empty.xlsx") as writer:
+        pandas.DataFrame().to_excel(writer, sheet_name="Links")
+    with pytest.raises(InputError, match="^empty.xlsx: its sheet 'Links' is empty"):
+        read.table(tmp_path / "empty.xlsx")
     with pandas.ExcelWriter(tmp_path / "book.xlsx") as writer:
         for sheet in ("Nodes", "Read me", "Links"):
             pandas.DataFrame({"id": [sheet]}).to_excel(writer, sheet_name=sheet, index=False)

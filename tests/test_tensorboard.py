@@ -39,6 +39,7 @@ def toy_task() -> ShiftTask:
         y_true=true,
         edge_index=torch.randint(60, (2, 120), generator=generator),
     )
+    graph.y[3] = -1
     nodes = torch.arange(60)
     return ShiftTask(
         "open_set/toy",
@@ -181,7 +182,7 @@ def test_projector_serves_each_run(tmp_path):
         assert table[0].split("\t") == ["node", "class", "predicted", "cluster"]
         assert len(table) == 61
         rows = [dict(zip(table[0].split("\t"), line.split("\t"))) for line in table[1:]]
-        assert rows[1]["class"] == "tab right"
+        assert rows[1]["class"] == "tab right" and rows[3]["class"] == "no label"
         assert {"node": "2", "class": "unseen 2"}.items() <= rows[2].items()
         assert {row["cluster"] for row in rows} <= {"3", "4", "5"}
         assert {row["predicted"] for row in rows} <= {"left", "tab right", "unknown"}

@@ -180,8 +180,9 @@ def _graph(
     try:
         made = frames.graph(found, x)
     except InputError as error:
-        errors = ((_in_python(one.key).strip("="), one.message) for one in each(error))
-        raise joined([InputError.plain(key, _in_python(text)) for key, text in errors]) from error
+        keys = [_in_python(one.key).replace("= ", " ").strip("=") for one in each(error)]
+        texts = [_in_python(one.message) for one in each(error)]
+        raise joined([*map(InputError.plain, keys, texts)]) from error
     dense, edge_index = map(torch.from_numpy, (made.features.toarray(), made.edges))
     graph = Data(x=dense, edge_index=edge_index)
     graph.ids, graph.feature_names = found.table[found.name("id")].tolist(), list(made.words)

@@ -99,6 +99,8 @@ def _discover(
         run = ["--cfg", "own", "--name", Path(args.labels_out).name]
         run += ["dataset.name", args.labels_out]
         print(f"wrote {args.labels_out}\nnext: graphgym-srnc run {shlex.join(run)}")
+        if all(new.name for new in found.new):
+            print("  add file.open_set False if every class has labels now")
 
     begin("drawing the map", 0.95)
     commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]])}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Callable
 
 import torch
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.progress import tell
+from graphgym_srnc.core.progress import RunProgress, tell
 from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
@@ -30,6 +32,16 @@ def main(args: argparse.Namespace) -> None:
         message = "the labels of --graph are not read, so no prediction disagrees with them"
         raise InputError.plain("--disagreements", message, "Leave out one of the two")
     arguments.check_inputs(outs, [args.run, args.graph])
+    with RunProgress(1, sys.stderr) as progress:
+        progress.name = "predict"
+        _predict(args, outs, progress.doing)
+
+
+def _predict(
+    args: argparse.Namespace, outs: dict[str, str | None], begin: Callable[[str, float], None]
+) -> None:
+    """Body of ``main``; ``begin`` is that of ``discover``."""
+    begin("reading the graph", 0.5)
     model = build.load_model(args.run)
     folder, given = None, None
     if args.graph:
@@ -41,8 +53,9 @@ def main(args: argparse.Namespace) -> None:
     if (wanted := model.config.get("num_threads")) is not None:
         torch.set_num_threads(environment.threads(wanted, graph.edge_index.size(1)))
     found = names.of_folder(folder, graph.num_nodes) if folder else names.Names()
+    begin("predicting", 0.8)
     prediction = model.predict(graph)
-
+    begin("writing the table", 1.0)
     columns = predictions.table(model, prediction, found.ids, given, args.probabilities)
     print(predictions.summary(model, prediction))
     doubts = model.result.get("verdict", {}).get("sentences", {})

@@ -87,10 +87,9 @@ class _Display:
 
     @property
     def clock(self) -> str:
-        """Share and time, and the estimated time left once an episode or a run is done."""
+        """Share and time, and the estimated time left once a tenth is done."""
         elapsed, share = time.monotonic() - self.begin, self.share
-        known = self.done or getattr(self, "part", "") == "episodes"
-        left = f", {_time(elapsed / share - elapsed)} left" if known and share < 1 else ""
+        left = f", about {_time(elapsed / share - elapsed)} left" if 0.1 <= share < 1 else ""
         return f"{100 * share:.0f} % in {_time(elapsed)}{left}"
 
     def say(self, line: str) -> None:
@@ -137,9 +136,12 @@ class RunProgress(_Display):
         self.tick()
 
     def step(self, number: int, count: int) -> None:
-        """Count a step; of several phases in a part the first one moves the bar."""
+        """Count a step; each phase of a part moves the bar by half of what is left of the part."""
         self.at = f", step {number + 1} of {count}"
-        self.part = max(self.part, self.low + (self.high - self.low) * number / count)
+        if number == 0:
+            self.low = self.part
+        end = (self.low + self.high) / 2
+        self.part = max(self.part, self.low + (end - self.low) * (number + 1) / count)
         self.tick()
 
     def episode(self, number: int, most: int, text: str) -> None:

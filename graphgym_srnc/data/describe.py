@@ -27,6 +27,8 @@ FEW = 5
 def describe(task: ShiftTask) -> dict[str, Any]:
     """Graphs (by role), sizes of the split, label counts, info, notes and warnings of a task."""
     graphs = {role: _describe_graph(graph) for role, graph in task.graphs().items()}
+    if len(graphs) == 1:
+        graphs = {"graph": graphs.popitem()[1]}
     labels = label_counts(task)
     sizes = {words: len(getattr(task, part)) for part, words in PARTS.items()}
     return {
@@ -107,12 +109,12 @@ def _notes(task: ShiftTask) -> list[str]:
     cleaned = {
         "self_loops": "self-loops were removed",
         "duplicates": "repeated edges were merged",
-        "one_way": "directed edges were made undirected",
+        "one_way": "edges had one direction and are read in both",
     }
     counts, unread = task.info.get("cleaned", {}), task.info.get("unread", "")
     notes = [f"not read: {unread}" + "; edge weights are not used" * ("edge" in unread)]
     return notes * bool(unread) + [
-        f"{counts[key]} {text}" for key, text in cleaned.items() if counts.get(key)
+        f"{counts[key]:,} {text}" for key, text in cleaned.items() if counts.get(key)
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any, NamedTuple, Sequence
 
@@ -20,6 +21,7 @@ Recipe = dict[str, Any]
 NO_CATEGORIES: Recipe = {"columns": {}}
 NO_NUMBER = EMPTY | {"-", "--", "?", "."}  # words, in lower case, for a missing number
 NUMERIC = "fiub"  # kinds of the types of numbers and truth values
+LARGEST = 1e100  # numbers below it have a finite variance
 FAR = 10  # standard deviations from which a number is far from those of a recipe
 
 
@@ -191,9 +193,12 @@ def _vocabulary(cells: Sequence[str], options: TextOptions) -> Recipe:
     try:
         vectoriser.fit(cells)
     except ValueError as error:
-        cause = " ".join(str(error).split())[:120]
-        message = f"no word occurs in {options.min_nodes} nodes ({cause})"
-        raise InputError.plain("--text", message, "Lower --min-nodes; 1 keeps all words") from error
+        message = "no cell has a word of two letters or more that is no common English word"
+        hint = "Choose a column of text"
+        if options.min_nodes > 1:
+            message = f"no word occurs in {options.min_nodes} nodes"
+            hint = "Lower --min-nodes; 1 keeps all words"
+        raise InputError.plain("--text", message, hint) from error
     words = vectoriser.get_feature_names_out().tolist()
     return {"words": words, "idf": vectoriser.idf_.tolist()}
 
@@ -216,19 +221,22 @@ def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFram
         with problems.step():
             found[name], wrong = _parsed(column(table, name, "--numbers"))
             if wrong:
-                message = f"{len(wrong)} cells are not numbers, such as {wrong[0]!r}"
-                hint = "Give numbers with a decimal point, or empty cells"
+                cells = counted(len(wrong), "cell")
+                message = f"{cells} cannot be used as a number, for example {wrong[0]!r}"
+                hint = "Leave a cell without a number empty"
+                if re.fullmatch(r"[+-]?[\d.]+(,\d+)+[\d.]*", wrong[0]):
+                    hint = "Write numbers without a comma, such as 1.5 or 1500"
                 raise InputError.plain(f"--numbers {name}", message, hint)
     problems.check()
     return pandas.DataFrame(found)
 
 
 def _parsed(cells: pandas.Series) -> tuple[pandas.Series, list[str]]:
-    """Numbers ``[V]``, NaN for an empty cell, and the cells that are no finite number."""
+    """Numbers ``[V]``, NaN for an empty cell, and the cells that are no number or too large."""
     if cells.dtype.kind in NUMERIC:
         written = cells.astype(float)
     else:
         written = pandas.Series(present(texts(cells), "number"), cells.index, dtype=object)
     values = pandas.to_numeric(written, errors="coerce").astype(float)
-    wrong = ~np.isfinite(values) & (written != "") & written.notna()
+    wrong = ~(np.abs(values) < LARGEST) & (written != "") & written.notna()
     return values, [*map(str, written[wrong])]

@@ -123,5 +123,6 @@ def _only(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:
     if len(found) != 1:
         message = f"the folder {folder.name} has {len(found) or 'no'} files named {stem}"
         hint = f"Give one file {stem} of type {', '.join(suffixes)}"
+        hint += ", or label nodes of your table and run data make again" * (stem == "labels")
         raise InputError.plain("path", message, hint)
     return found[0]

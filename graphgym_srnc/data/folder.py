@@ -160,6 +160,7 @@ def summary(graph: Graph) -> list[str]:
     warnings = {
         f"{single:,} nodes have no link": single,
         f"{bare:,} nodes have no feature": bare,
+        "no node has a label; training needs two classes": graph.labels is not None and not sizes,
         "only one class has labels; a classifier needs two": len(sizes) == 1,
         f"classes with fewer than 5 labels: {listed(rare, 5)}": rare,
     }

@@ -99,8 +99,13 @@ def look(
     for each in (_find_label, _one_row_for_each_id):
         with step():
             each(found)
+    links = None
     with step():
-        _connect(found, read_links(ids))
+        links = read_links(ids)
+    if links is not None:
+        _check_order(found, links)
+        with step():
+            _connect(found, links)
     with step():
         _read_labels(found)
     with step():
@@ -151,6 +156,25 @@ def _find_named(found: Look) -> None:
     elif first or is_counter(table[first]):  # pandas' index has no name
         id = usual(table, IDS) or first
     found.roles[id] = "id"
+
+
+def _check_order(found: Look, links: pandas.DataFrame) -> None:
+    """Refuse, with this error alone, a list of links that was given as the node table."""
+
+    def has_ends(table: pandas.DataFrame) -> bool:
+        try:
+            return bool(_ends(table, options.ends, ""))
+        except InputError:
+            return False
+
+    options, nodes = found.options, {*found.table}
+    named = {options.id, options.label, options.split, *options.text, *options.numbers}
+    named = (named | {*options.categories}) - {"", NONE, "*"}
+    has_named = bool(named) and named <= {*links} and not named & nodes
+    if has_ends(found.table) and (has_named or (usual(links, IDS) and not has_ends(links))):
+        found.problems.errors.clear()
+        message = f"it looks like the list of links, and {found.files[1]} like the node table"
+        raise InputError.plain(found.files[0], message, "Give the node table first")
 
 
 def _one_row_for_each_id(found: Look) -> None:

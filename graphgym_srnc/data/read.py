@@ -25,7 +25,7 @@ from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
 csv.field_size_limit(2**31 - 1)  # a text may be long
-SEPARATORS = ("\t", ";", ",")
+SEPARATORS = ("\t", ";", "|", ",")
 NAMELESS = re.compile(r"(Unnamed: \d+)?")  # names that pandas gives to its index
 EXTRAS = {".parquet": "parquet", ".xlsx": "excel"}  # what installs their readers
 # What JSON calls nodes and links, and objects in them that hold their fields.
@@ -72,7 +72,7 @@ def table(
 def headed(rows: pandas.DataFrame, file: str) -> pandas.DataFrame:
     """The rows below the first one, whose cells become the names of the columns."""
     if len(rows) < 2:
-        raise InputError.plain(file, "it has a header and no rows", "Write a line for each")
+        raise InputError.plain(file, "it has a header and no rows", "Add rows below the header")
     names = [name or f"column {place + 1}" * (place > 0) for place, name in enumerate(rows.iloc[0])]
     if len(set(names)) < len(names):
         message = f"two columns have the same name: {', '.join(names)}"
@@ -158,7 +158,11 @@ def _excel(path: Path, notes: list[str]) -> pandas.DataFrame:
         if others := book.sheet_names[1:]:
             notes.append(f"{path.name}: not read: the sheets {listed(others)}")
         rows = book.parse(header=None, dtype=object, na_filter=False).map(_cell)
-    return rows.loc[(rows != "").any(axis=1), (rows != "").any()]
+    rows = rows.loc[(rows != "").any(axis=1), (rows != "").any()]
+    if rows.empty:
+        hint = "Only the first sheet is read; move your table there"
+        raise InputError.plain(path.name, f"its sheet {book.sheet_names[0]!r} is empty", hint)
+    return rows
 
 
 def _parquet(path: Path) -> pandas.DataFrame:

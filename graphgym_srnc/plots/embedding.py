@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from graphgym_srnc.core.text import short
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.plots.style import PALE, class_looks, style
+from graphgym_srnc.plots.style import FAINT, PALE, class_looks, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +22,8 @@ FEW = 8
 MAX_POINTS = 2000
 SHOWN = 24
 """Maximum number of groups in a column of a legend."""
+NO_LABEL = "no label"
+"""Name of the nodes whose class is not given."""
 
 
 def sample(num_nodes: int, most: int = MAX_POINTS) -> np.ndarray:
@@ -77,8 +79,8 @@ def embedding_figure(
 
     Args:
         points: the map, ``[n, 2]``.
-        colour: predicted class of each node or majority class of its cluster, ``[n]``.
-        label: class of each node, ``[n]``, in ``0 .. len(class_names) - 1``.
+        colour: predicted class of each node or majority class of its cluster, ``[n]``; -1 = none.
+        label: class of each node, ``[n]``, in ``0 .. len(class_names) - 1``; -1 = no label.
         outputs: names of the classes of ``colour``.
         class_names: names of the classes of ``label``.
         title: title of the figure.
@@ -89,8 +91,11 @@ def embedding_figure(
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     handles = scatter(right, points, label, class_names, unseen)
     handles |= scatter(left, points, colour, outputs)
+    if NO_LABEL in handles:  # comes last
+        handles[NO_LABEL] = handles.pop(NO_LABEL)
     left.set_title(by)
-    right.set_title("by true class" + (" (× = unseen in training)" if unseen else ""))
+    has_crosses = bool(np.isin(label, list(unseen)).any())
+    right.set_title("by true class" + " (× = unseen in training)" * has_crosses)
     figure.suptitle(title)
     columns = 1 + (len(handles) - 1) // SHOWN
     words: dict[str, Any] = {"loc": "outside right center", "handletextpad": 0.3, "ncols": columns}
@@ -105,8 +110,10 @@ def scatter(
     names: Sequence[str],
     crosses: Sequence[int] = (),
 ) -> dict[str, PathCollection]:
-    """Draw nodes by class, some as crosses; returns handles for a legend by present class."""
-    looks = class_looks(names)
+    """Draw nodes by class (-1 = no label, paler than all), some as crosses; returns handles for a
+    legend by present class."""
+    names, looks = [*names, NO_LABEL], class_looks(names)
+    looks.append({"color": FAINT, "marker": "."})
     for index in crosses:
         looks[index]["marker"] = "x"
     # A fixed random order, so that no class hides the others.
@@ -114,9 +121,9 @@ def scatter(
     colours = np.array([look["color"] for look in looks])[group]
     markers = np.array([look["marker"] for look in looks])[group]
     size = 14 if len(points) < 800 else 8
-    for marker in dict.fromkeys(markers.tolist()):
+    for marker in sorted({*markers.tolist()}):  # "." first, below the others
         nodes = order[markers[order] == marker]
-        large, lines = (1.6, 0.9) if marker == "x" else (1, 0)
+        large, lines = {"x": (1.6, 0.9), ".": (1.6, 0)}.get(marker, (1, 0))
         dots: dict[str, Any] = {"marker": marker, "s": size * large, "linewidths": lines}
         x, y = points[nodes].T
         axes.scatter(x, y, c=colours[nodes].tolist(), alpha=0.75, **dots)

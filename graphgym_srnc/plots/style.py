@@ -29,7 +29,7 @@ differ from them. If there are more items than colours, the marker changes. Grey
 """
 
 MARKERS = ("o", "^", "s", "D", "v")
-INK, PALE, GREY = "#222222", "#BBBBBB", "#9AA0A6"
+INK, PALE, FAINT, GREY = "#222222", "#BBBBBB", "#D0D0D0", "#9AA0A6"
 
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",

@@ -130,15 +130,16 @@ class TensorBoard:
             figure = charts.reliability_figure(curves, f"{task.name}, {about}")
             self._picture("reliability", figure, record.best)
 
-        nodes = embedding.sample(task.target.num_nodes)
-        nodes = nodes[known.numpy()[nodes] >= 0]
-        if len(nodes) < 3:
+        total = task.target.num_nodes
+        if total < 3:
             return
+        nodes = embedding.sample(total)
         shown = nodes[embedding.sample(len(nodes), MAX_DRAWN)]
+        of_all = "" if len(shown) == total else f" of {len(shown):,} random nodes of {total:,}"
         how = embedding.projection("auto", len(names))
-        columns = {
+        columns: dict[str, Iterable[Any]] = {
             "node": nodes,
-            "class": [names[index] for index in label[nodes]],
+            "class": [[*names, embedding.NO_LABEL][index] for index in label[nodes]],
             "predicted": [outputs[index] for index in decision[nodes]],
         }
         axes: dict[str, np.ndarray] = {}
@@ -150,10 +151,12 @@ class TensorBoard:
             colour, by = decision.numpy()[shown], "by prediction"
             if name != "classifier":
                 by = "by cluster: its most frequent class"
-                classes_of = pandas.Series(known.numpy()[shown]).groupby(group[shown])
-                colour = classes_of.transform(lambda own: own.mode()[0]).to_numpy()
+                given = pandas.Series(known.numpy()[shown]).where(lambda index: index >= 0)
+                most = given.groupby(group[shown]).transform(lambda own: own.mode().min())
+                colour = most.fillna(-1).astype(int).to_numpy()  # -1: a cluster without labels
                 columns[name.replace("_gnn", "")] = group[nodes]
-            title = f"{task.name}, {name.replace('_gnn', ' GNN')}, {about} ({embedding.MAPS[how]})"
+            called = f"{task.name}, {name.replace('_gnn', ' GNN')}, {about}"
+            title = f"{called} ({embedding.MAPS[how]}{of_all})"
             words = colour, label[shown], outputs, names, title, unseen, by
             figure = embedding.embedding_figure(embedding.map_2d(vectors[shown], how), *words)
             self._picture(f"{name}-selected", figure, record.best)

@@ -153,7 +153,7 @@ def show_shift(summary: Mapping[str, Any]) -> None:
     classes = [boxes(*row) for row in zip(labels.index, *columns)]
     grids = [
         Grid("", [], [boxes(*fact) for fact in facts.items()]),
-        Grid("graph", ["", *graphs], sizes),
+        Grid("graphs", ["", *graphs], sizes),
         Grid("split", [], [boxes(*split) for split in summary["splits"].items()]),
         Grid("labels", ["class", "train", "%", "target", "%"], classes),
     ]

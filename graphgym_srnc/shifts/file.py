@@ -66,9 +66,13 @@ def build(
     if not names and classes != numbers and source.is_dir():  # named 10, 20, 30, for example
         names, data.y = tuple(map(str, classes)), splits.renumbered(data.y, classes)
         classes = numbers
-    if classes != numbers or len(classes) < 2:
-        hint = "Number two classes or more from 0 without a gap, and use -1 for unlabelled nodes"
-        raise InputError.plain(f"{key}: y", f"the classes are {classes}", hint)
+    at = key if source.is_dir() else f"{key}: y"
+    if len(classes) < 2:
+        message = "only one class has labels" if classes else "no node has a label"
+        raise InputError.plain(at, message, "Label nodes of two classes or more")
+    if classes != numbers:
+        hint = "Number the classes from 0 without a gap, and use -1 for unlabelled nodes"
+        raise InputError.plain(at, f"the classes are {classes}", hint)
     if not open_set and (unseen or num_unseen):
         message = "masked classes (unseen, num_unseen) need an unknown class"
         raise InputError.plain("open_set", message, "Set open_set to True")

@@ -18,6 +18,14 @@ let colouring = cluster, hidden = new Set(), hits = null, nextHit = 0;
 let middleX = SIDE / 2, middleY = SIDE / 2, zoom = 1, told = -1, waiting = false;
 let seen = new Uint32Array(count), numSeen = 0, width = 1, height = 1;
 
+// A dark colour is lightened on a dark page.
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const visible = colour => {
+  const [red, green, blue] = [1, 3, 5].map(k => parseInt(colour.slice(k, k + 2), 16));
+  if (!dark.matches || 0.3 * red + 0.6 * green + 0.1 * blue > 80) return colour;
+  return `rgb(${[red, green, blue].map(one => Math.round(one + 0.3 * (255 - one)))})`;
+};
+
 // Pixels of the page for a unit of the map; at zoom 1 all of it is in sight.
 const scale = () => zoom * 0.94 * Math.min(width, height) / SIDE;
 const toScreen = (mapX, mapY) => [(mapX - middleX) * scale() + width / 2,
@@ -78,9 +86,10 @@ function labels(ink, paper) {
 
 // Squares, which are drawn faster, where there are many.
 function dots(nodes, size, ringed = false) {
+  const colours = colouring.colours.map(visible);
   for (const i of nodes) {
     const [left, top] = toScreen(x[i], y[i]);
-    pen.fillStyle = colouring.colours[colouring.of[i]];
+    pen.fillStyle = colours[colouring.of[i]];
     if (nodes.length > ROUND) {
       pen.fillRect(left - size, top - size, 2 * size, 2 * size);
       continue;
@@ -207,7 +216,7 @@ function list() {
       made.setAttribute("aria-pressed", !hidden.has(group));
     });
     const colour = document.createElement("i");
-    colour.style.background = colouring.colours[group];
+    colour.style.background = visible(colouring.colours[group]);
     one.prepend(colour);
   });
   button("all", null, () => { hidden.clear(); list(); });
@@ -269,7 +278,7 @@ at("by").addEventListener("change", event => {
   list();
   redraw();
 });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+dark.addEventListener("change", () => { list(); redraw(); });
 new ResizeObserver(redraw).observe(canvas);
 at("tools").hidden = at("box").hidden = false;
 list();
