@@ -347,6 +347,15 @@ def test_training_nodes_are_the_largest_in_pagerank(photo):
         assert len(chosen) == 10 and own[chosen].min() >= own[others].max()
 
 
+def test_validation_nodes_have_the_class_shares_of_the_test_nodes():
+    tasks = [synthetic(num_nodes=500, split_seed=seed, num_unseen=1) for seed in range(20)]
+    val, test = (
+        torch.cat([task.target.y[getattr(task, part)] for task in tasks]).bincount().float()
+        for part in ("val", "test")
+    )
+    assert (val / val.sum() - test / test.sum()).abs().max() < 0.02
+
+
 def test_localized_counts(photo):
     task = localized(**photo)
     assert task.name == "localized/Photo" and task.source is task.target and not task.open_set

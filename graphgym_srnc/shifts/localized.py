@@ -82,7 +82,8 @@ def build(
     # The task and its oracle share validation and test nodes, so neither trains on them.
     rest = y.index_fill(0, torch.cat([train, everywhere]), HIDDEN)
     public = val is not None
-    val, test = splits.draw_val_test(rest, sizes, val, None if num_test == splits.REST else test)
+    test = None if num_test == splits.REST else test
+    val, test = splits.draw_val_test(rest, sizes, val, test, stream="validation")
     full_name = catalogue.full_name(name)
     return splits.masked_task(
         f"localized/{name}",

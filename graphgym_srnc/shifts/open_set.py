@@ -124,7 +124,7 @@ def _with_unseen(
         few = sizes.num_test if sizes.num_test == splits.REST else sizes.num_test // 2
         half = sizes._replace(num_val=sizes.num_val // 2, num_test=few)
         sides = (rest.masked_fill(~side, HIDDEN) for side in (masked, ~masked & ~never))
-        halves = zip(*(splits.draw_val_test(side, half) for side in sides))
+        halves = zip(*(splits.draw_val_test(side, half, stream="validation") for side in sides))
         val, test = (torch.cat(parts).sort().values for parts in halves)
         nodes = nodes._replace(val=val, test=test)
     return nodes._replace(val=nodes.val[~never[nodes.val]], test=nodes.test[~never[nodes.test]])

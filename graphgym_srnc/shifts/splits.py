@@ -187,8 +187,9 @@ def draw(
 ) -> Nodes:
     """Draw the labelled nodes of each class, and the validation and test nodes that are not given.
 
-    One random order of the nodes determines the split, so the labelled nodes of a class do not
-    depend on which classes are masked. On a small graph, validation and test shrink in proportion.
+    The first nodes of each class in a random order are labelled, so they do not depend on which
+    classes are masked. Validation and test nodes come in another order: the next nodes of the first
+    one would lack rare classes. On a small graph, validation and test shrink in proportion.
 
     Args:
         y: original classes, ``[V]``, -1 = unlabelled.
@@ -225,7 +226,7 @@ def draw(
     rest = y.index_fill(0, torch.cat([train, extra]), HIDDEN)
     if labels_per_class != REST and sizes.num_test == REST:
         test = None
-    return Nodes(train, *draw_val_test(rest, sizes, val, test), extra)
+    return Nodes(train, *draw_val_test(rest, sizes, val, test, stream="validation"), extra)
 
 
 def draw_val_test(
@@ -234,9 +235,13 @@ def draw_val_test(
     val: Tensor | None = None,
     test: Tensor | None = None,
     share: float = 1.0,
+    stream: str = "nodes",
 ) -> tuple[Tensor, Tensor]:
-    """Draw what is not given of validation and test nodes, from a share of the labelled nodes."""
-    order, free = shuffled(len(y), sizes.split_seed, "nodes"), free_nodes(y, val, test)
+    """Draw what is not given of validation and test nodes, from a share of the labelled nodes.
+
+    ``stream`` is ``validation`` after labels were drawn per class, see :func:`draw`.
+    """
+    order, free = shuffled(len(y), sizes.split_seed, stream), free_nodes(y, val, test)
     nodes, (num_val, num_test, _) = order[free[order]], sizes
     room = int(len(nodes) * share)
     if val is None and test is None:
