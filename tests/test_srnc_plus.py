@@ -13,6 +13,7 @@ from graphgym_srnc import methods
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.prior import known_share, unknown_share
+from graphgym_srnc.methods.shared import first_scores
 from graphgym_srnc.methods.shared.cluster_gnn import log_softmax
 from graphgym_srnc.methods.shared.held_out import HeldOut
 from graphgym_srnc.methods.shared.training import Part
@@ -313,6 +314,16 @@ def test_a_class_with_one_label_does_not_spoil_the_ranks():
     logits = method.logits(task.source)[:, :6]
     method.first.learn(task.source, logits, train[fold != 0], method.labels[fold != 0])
     assert torch.isfinite(method.first(logits, method.target)).all()
+
+
+def test_with_many_labels_one_part_is_held_out(monkeypatch):
+    method, task = make(), one_graph(1)
+    method.start(task.blind())
+    monkeypatch.setattr(first_scores, "ENOUGH", 10)
+    parts = []
+    monkeypatch.setattr(method, "trained", lambda *of: parts.append(of) or (method.classifier, {}))
+    method.estimate_unknown()
+    assert len(parts) == 1 and 0 <= method.share <= 1
 
 
 def pair(homophily: float, signal: float = 0.6) -> ShiftTask:
