@@ -375,13 +375,14 @@ def test_labels_outside_the_masks_say_nothing(name):
 def test_what_auto_selects_by(name, graph, open_set, selection):
     model = tiny(name, open_set=open_set).fit(masked(**graph))
     assert model.record_.selection == selection
-    assert ("No validation node" in str(model.warnings_)) == (name == "ERM" and selection == "last")
+    told = "No held-out label" in str(model.warnings_)
+    assert told == (name == "ERM" and selection == "last")
 
 
 @pytest.mark.parametrize("name", ["ERM", "PGL"])
 def test_a_cut_without_unknown_validation_nodes(name):
     graph, seen = masked(val=False), []
-    with pytest.warns(RuntimeWarning, match="95 % of the validation nodes"):
+    with pytest.warns(RuntimeWarning, match="95 % of the held-out labels"):
         model = tiny(name, steps=60, callbacks=[lambda *parts: seen.append(parts[2])]).fit(graph)
     task = seen[0]
     held, train = task.val, task.train
@@ -395,6 +396,18 @@ def test_a_cut_without_unknown_validation_nodes(name):
     assert torch.equal(sure < model.method_.threshold, torch.tensor(model.predict(graph) < 0))
     # nothing is held out for SRNC
     assert tiny("SRNC").fit(graph).record_.fingerprint != model.record_.fingerprint
+
+
+@pytest.mark.parametrize("open_set", [None, True])
+def test_warnings_count_the_labels_that_are_given(open_set):
+    for count, told in ((5, None), (4, "labels: 6 (4). P")):
+        graph = masked(val=False)
+        graph.train_mask[(graph.y == 2).nonzero()[count:]] = False
+        graph.y = torch.where(graph.train_mask, 3 * graph.y, -1)
+        model = tiny("ERM", open_set=open_set).fit(graph)
+        few = model.verdict_["sentences"].get("few labels")
+        assert few is told or told in few
+        assert ("set open_set=True" in str(model.warnings_)) == (open_set is None)
 
 
 def test_two_graphs():
@@ -517,10 +530,11 @@ def test_grid_search_over_nodes():
     assert best.predict(nodes[:5]).tolist() == best.model_.predict(graph)[:5].tolist()
     assert best.predict_proba(nodes[:, None]).shape == (len(nodes), 3)
     # the labels of other folds are not seen
-    half = api.OnNodes(tiny("ERM"), graph).fit(nodes[::2], labels[::2])
+    half = api.OnNodes(tiny("ERM"), graph).fit(nodes[::4], labels[::4])
     blind = make_graph(num_classes=3)
     blind.y = torch.full_like(blind.y, -1)
-    other = api.OnNodes(tiny("ERM"), blind).fit(nodes[::2], labels[::2])
+    other = api.OnNodes(tiny("ERM"), blind).fit(nodes[::4], labels[::4])
+    assert not half.model_.warnings_  # of unlabelled nodes
     assert np.array_equal(half.predict_proba(nodes), other.predict_proba(nodes))
     with pytest.raises(ValueError, match="use OnNodes with GridSearchCV"):
         tiny("ERM").fit(graph.x.numpy(), labels)

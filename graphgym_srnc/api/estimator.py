@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import warnings
 from dataclasses import asdict
@@ -50,6 +51,14 @@ else:
 
 HELD_OUT = 0.2
 """Share of the training nodes held out to set the threshold if there are no validation nodes."""
+
+HELD_OUT_WORDS = {
+    "Draw validation nodes from the target graph if you can": "Label nodes all over the graph",
+    "Validation scores may": "Scores of held-out labels may",
+    "validation and target": "held-out labels and target",
+    "validation node": "held-out label",
+}
+"""Words of warnings, and those to use if labels are held out since there is no ``val_mask``."""
 
 
 class Estimator(BaseEstimator):
@@ -124,7 +133,12 @@ class Estimator(BaseEstimator):
         callbacks = (*self.callbacks, *[_tell] * bool(self.verbose))
         with alone(shared["random_state"], task.device), threads:
             record = trainer.fit(method, task, seed=None, callbacks=callbacks, **rules)
-            record.verdict = judge(method, task, record.first)._asdict()
+            verdict = judge(method, task, record.first)._asdict()
+        told = [*task.info.get("warnings", ()), *record.warnings]
+        record.warnings = [_in_python(text, method, task) for text in told]
+        found = verdict["sentences"]
+        verdict["sentences"] = {name: _in_python(found[name], method, task) for name in found}
+        record.verdict = verdict
 
         names = getattr(source, "feature_names", None)
         facts = {"params": shared, "record": asdict(record), "feature_names": names}
@@ -254,6 +268,15 @@ def _tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
     shown = "" if score is None else f", Micro-F1 {100 * score:.1f}"
     line = f"{type(method).__name__}: episode {episode.number} of {method.planned}{shown}"
     tell(line, sys.stderr)
+
+
+def _in_python(text: str, method: Method, task: ShiftTask) -> str:
+    """A warning with the names of parameters instead of config keys, and of what is held out."""
+    text = re.sub(rf"\b{method.key()}\.(\w+) (\w+)", r"\1=\2", text)
+    if task.info.get("held_out"):
+        for words, own in HELD_OUT_WORDS.items():
+            text = text.replace(words, own)
+    return text
 
 
 def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[str, Any]:

@@ -39,6 +39,8 @@ class OnNodes(ClassifierMixin, BaseEstimator):
     def fit(self, nodes: Sequence[int], labels: Sequence[Any]) -> OnNodes:
         """Train on the labels ``[n]`` of the nodes ``[n]``; no other label is used.
 
+        Therefore ``open_set=None`` means ``False``.
+
         Raises:
             InputError: a node id is out of range, or an input is invalid for ``Estimator.fit``.
         """
@@ -54,7 +56,10 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         graph.y = y
         graph.train_mask = torch.zeros(len(y), dtype=torch.bool)
         graph.train_mask[ids] = True
-        self.model_ = clone(self.model).fit(graph)
+        model = clone(self.model)
+        if model.open_set is None:
+            model.open_set = False  # each label is that of a training node
+        self.model_ = model.fit(graph)
         self.classes_ = self.model_.classes_
         return self
 

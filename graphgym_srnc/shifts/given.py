@@ -20,6 +20,11 @@ from graphgym_srnc.data.labels import cleaned as clean_words
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 
+ONLY_KNOWN = (
+    "Every node gets one of the classes of the training nodes. If some unlabelled nodes may belong"
+    " to other classes, set open_set=True; otherwise set open_set=False."
+)
+
 
 def from_data(
     source: Data,
@@ -61,6 +66,8 @@ def from_data(
         found = f"training nodes have the classes {values[known.numpy()].tolist()} only"
         raise InputError.plain("train_mask", found, "Label nodes of two classes or more")
     new = sorted({*splits.classes_of(torch.cat([graph.y for graph in graphs]))} - {*known.tolist()})
+    none_given = not len(val) + len(source_val) + len(test)
+    unsure = open_set is None and none_given and bool((target.y < 0).double().mean() > 0.5)
     open_set = len(new) > 0 if open_set is None else open_set
 
     for graph in graphs:
@@ -75,7 +82,8 @@ def from_data(
     for graph in graphs:
         graph.y = splits.renumbered(graph.y_true, known.tolist())
 
-    if open_set and held_out and not len(val) and not len(source_val):
+    takes = bool(open_set and held_out) and not len(val) and not len(source_val)
+    if takes:
         train, held = _hold_out(source.y, train, held_out, seed)
         val, source_val = (held, source_val) if source is target else (val, held)
     is_source = len(source_val) > 0 and not len(val)
@@ -92,6 +100,8 @@ def from_data(
         open_set=open_set,
         val_graph=source if is_source else None,
         source_val=source_val,
+        class_names=tuple(map(str, values[known.numpy()].tolist())),
+        info={"held_out": takes, "warnings": [ONLY_KNOWN] * (unsure and not open_set)},
         scored=False,
     )
     classes = values[known.numpy()]
