@@ -13,6 +13,7 @@ import runpy
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import networkx
@@ -375,14 +376,13 @@ def test_labels_outside_the_masks_say_nothing(name):
 def test_what_auto_selects_by(name, graph, open_set, selection):
     model = tiny(name, open_set=open_set).fit(masked(**graph))
     assert model.record_.selection == selection
-    told = "No held-out label" in str(model.warnings_)
-    assert told == (name == "ERM" and selection == "last")
+    assert ("No held-out node" in str(model.warnings_)) == (name == "ERM" and selection == "last")
 
 
 @pytest.mark.parametrize("name", ["ERM", "PGL"])
 def test_a_cut_without_unknown_validation_nodes(name):
     graph, seen = masked(val=False), []
-    with pytest.warns(RuntimeWarning, match="95 % of the held-out labels"):
+    with pytest.warns(RuntimeWarning, match="95 % of the held-out nodes"):
         model = tiny(name, steps=60, callbacks=[lambda *parts: seen.append(parts[2])]).fit(graph)
     task = seen[0]
     held, train = task.val, task.train
@@ -454,7 +454,7 @@ def test_two_graphs():
     ],
 )
 def test_bad_parameters(changes, key):
-    refused(key, tiny("SRNC", **changes).fit, make_task())
+    assert refused(key, tiny("SRNC", **changes).fit, make_task()).key == key
 
 
 def test_other_bad_input():
@@ -571,6 +571,16 @@ def test_frames_and_networkx_are_the_same_graph():
     assert api.from_frames(of_rest, links).ids == names  # a frame whose first rows are dropped
     made = api.from_frames(frame.assign(title="a word"), links)
     assert "not read: title" in " ".join(made.notes)
+    of_rest = of_rest.rename(columns={"id": "doc_id"})
+    made = api.from_frames(of_rest[["doc_id", *columns, "label"]], links)
+    assert made.ids == names
+    assert "The column doc_id holds" in str(refused("edges", api.from_frames, of_rest, links))
+    model, other = tiny("ERM").fit(made), api.from_frames(frame.assign(x0=frame.x0 + 1), links)
+    for graph, count in ((made, 0), (other, 1)):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model.predict(graph)
+        assert ["with like=" in str(warning.message) for warning in told] == [True] * count
 
     refused("edges", api.from_frames, frame[1:], links)
     refused("numbers", api.from_frames, frame, links, numbers=["label"])
@@ -579,8 +589,12 @@ def test_frames_and_networkx_are_the_same_graph():
     refused("numbers", api.from_frames, frame, links, numbers=["none"])
     refused("nodes", api.from_frames, pandas.concat([frame, frame[:1].assign(x0=9.0)]), links)
     refused("features", api.from_frames, frame.assign(x0=np.nan), links, numbers=["x0"])
-    del net.nodes["n0"]["x"]
-    refused("features", api.from_networkx, net)
+    refused("numbers x0", api.from_frames, frame.assign(x0=[np.inf, *frame.x0[1:]]), links)
+    assert "embed" not in str(refused("features", api.from_frames, frame[["label"]], links))
+    for values in ({"x": "word"}, {}):
+        net.nodes["n0"].pop("x")
+        net.nodes["n0"].update(values)
+        assert "attribute 'x'" in str(refused("features", api.from_networkx, net))
 
 
 def test_plots_on_given_axes(fitted):
@@ -604,6 +618,7 @@ def test_plots_on_given_axes(fitted):
     assert lines[1].get_ydata()[1] == model.record_.history[1].test["micro_f1"]
     refused("metric", plot.episodes, model, "no_such")
     refused("y", plot.embedding, model, task.target, [0])
+    refused("how", plot.embedding, model, task.target, how="umap")
     refused("task", plot.confusion, model, task.target)
     refused("task", plot.shift, task.target)
     for name in ("confusion", "episodes", "embedding"):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
-import re
 import sys
 import warnings
 from dataclasses import asdict
@@ -24,7 +25,7 @@ from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import tell
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import names
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.shifts.given import from_data
@@ -49,16 +50,7 @@ else:
     from sklearn.base import BaseEstimator
     from sklearn.base import ClassifierMixin as ClassifierMixin
 
-HELD_OUT = 0.2
-"""Share of the training nodes held out to set the threshold if there are no validation nodes."""
-
-HELD_OUT_WORDS = {
-    "Draw validation nodes from the target graph if you can": "Label nodes all over the graph",
-    "Validation scores may": "Scores of held-out labels may",
-    "validation and target": "held-out labels and target",
-    "validation node": "held-out label",
-}
-"""Words of warnings, and those to use if labels are held out since there is no ``val_mask``."""
+HELD_OUT = 0.2  # share of training nodes that set the threshold if there are no validation nodes
 
 
 class Estimator(BaseEstimator):
@@ -125,23 +117,22 @@ class Estimator(BaseEstimator):
             FloatingPointError: a loss term is NaN or infinite.
         """
         own, shared = parameters.checked(self)
-        method = parameters.new_method(self._method, own, shared)
+        in_python = {f"{self._method.key()}.{name}": name for name in own}
+        with renamed(in_python):
+            method = parameters.new_method(self._method, own, shared)
         task, classes = self._task(source, target, shared)
         rules = _selection(method, task, shared)
 
         threads = self._threads(task.source, task.target)
         callbacks = (*self.callbacks, *[_tell] * bool(self.verbose))
-        with alone(shared["random_state"], task.device), threads:
+        with alone(shared["random_state"], task.device), threads, renamed(in_python):
             record = trainer.fit(method, task, seed=None, callbacks=callbacks, **rules)
-            verdict = judge(method, task, record.first)._asdict()
-        told = [*task.info.get("warnings", ()), *record.warnings]
-        record.warnings = [_in_python(text, method, task) for text in told]
-        found = verdict["sentences"]
-        verdict["sentences"] = {name: _in_python(found[name], method, task) for name in found}
-        record.verdict = verdict
+            record.verdict = judge(method, task, record.first)
+        record.warnings = [*task.info.get("warnings", ()), *record.warnings]
 
         names = getattr(source, "feature_names", None)
         facts = {"params": shared, "record": asdict(record), "feature_names": names}
+        facts["recipes"] = [_recipe(graph) for graph in (source, target) if graph is not None]
         self._become(TrainedModel.of(method, task, own, classes, facts), record)
         for text in [*self.warnings_, *self.verdict_["sentences"].values()]:
             warnings.warn(f"{type(self).__name__}: {text}", RuntimeWarning, stacklevel=3)
@@ -244,8 +235,12 @@ class Estimator(BaseEstimator):
     def _reading(self, graph: Data) -> Iterator[Data]:
         """Yield the checked graph while the threads are set for it."""
         check_is_fitted(self, "method_")
-        checked = self._model.checked(graph)
-        for text in feature_warnings(checked.x, self.method_.encoder.features):
+        checked, known = self._model.checked(graph), self._model.facts.get("recipes", [])
+        told = feature_warnings(checked.x, self.method_.encoder.features)
+        if any(known) and _recipe(graph) not in ("", *known):
+            message = "its features have other means, units or words than those of training."
+            told += [f"{message} Make it by from_frames with like=, the training graph."]
+        for text in told:
             warnings.warn(f"{type(self).__name__}: graph x: {text}", RuntimeWarning, stacklevel=2)
         with self._threads(checked):
             yield checked
@@ -262,21 +257,18 @@ class Estimator(BaseEstimator):
             torch.set_num_threads(before)
 
 
+def _recipe(graph: Any) -> str:
+    """Checksum of how ``from_frames`` made the features of a graph; empty for other graphs."""
+    recipe = json.dumps(getattr(graph, "recipe", None) or "", default=str)
+    return hashlib.sha256(recipe.encode()).hexdigest() * (recipe != '""')
+
+
 def _tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
     """Print an episode and its score, if there is one."""
     score = episode.val.get("micro_f1", episode.test.get("micro_f1"))
     shown = "" if score is None else f", Micro-F1 {100 * score:.1f}"
     line = f"{type(method).__name__}: episode {episode.number} of {method.planned}{shown}"
     tell(line, sys.stderr)
-
-
-def _in_python(text: str, method: Method, task: ShiftTask) -> str:
-    """A warning with the names of parameters instead of config keys, and of what is held out."""
-    text = re.sub(rf"\b{method.key()}\.(\w+) (\w+)", r"\1=\2", text)
-    if task.info.get("held_out"):
-        for words, own in HELD_OUT_WORDS.items():
-            text = text.replace(words, own)
-    return text
 
 
 def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[str, Any]:

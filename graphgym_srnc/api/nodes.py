@@ -78,7 +78,9 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         size, ids = unlabelled(self.graph).num_nodes, np.asarray(nodes)
         if ids.shape[1:] == (1,):  # a column of samples
             ids = ids[:, 0]
-        if ids.ndim != 1 or ids.dtype.kind not in "iu" or not np.isin(ids, np.arange(size)).all():
-            allowed = f"node numbers from 0 to {size - 1}, [n]"
-            raise InputError("nodes", f"{ids.dtype} {ids.shape}", allowed)
+        are_numbers = ids.ndim == 1 and ids.dtype.kind in "iu"
+        outside = ids[~np.isin(ids, np.arange(size))].tolist() if are_numbers else []
+        if outside or not are_numbers:
+            found = outside[0] if outside else f"{ids.dtype} {ids.shape}"
+            raise InputError("nodes", found, f"node numbers from 0 to {size - 1}, [n]")
         return ids

@@ -66,8 +66,8 @@ class SRNCPlus(Adaptation, ClusterMethod):
         abstain: whether to predict no node as unknown if the labels show no sign of an unknown
             class, and not to adapt to the target of two graphs if its edges do not seem to join
             nodes of the same class.
-        correction: as in every method. ``auto`` is ``mean`` with power 0.75 in close-set shift,
-            else ``labels`` with power 0.5.
+        correction: correction of the posterior by class shares, see ``ERM``. ``auto`` is ``mean``
+            with power 0.75 in close-set shift, else ``labels`` with power 0.5.
 
     References:
         Zhu et al., "Shift-Robust Node Classification via Graph Adversarial Clustering",

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
+from graphgym_srnc.core.text import listed
 from graphgym_srnc.data import cleaning, files
 from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.data.labels import UNKNOWN
@@ -197,6 +198,7 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     """Clean graphs with consistent integer labels (-1 = no label), and the class names."""
     cleaned, found = [], []
     for role, graph in graphs.items():
+        _check_length(graph, role)
         plain, masks = unlabelled(graph, role), files.tensors(graph, MASKS, role)
         size, weights = len(plain.x), {"edge_weight", "edge_attr"} & {*graph.keys()}
         if weights:
@@ -223,6 +225,16 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
             np.searchsorted(values, y[has_label])
         )
     return cleaned, values
+
+
+def _check_length(graph: Data, role: str) -> None:
+    """Refuse features if labels and masks agree on another number of nodes."""
+    fields = (field for field in ("x", "y", *MASKS) if getattr(graph.get(field), "ndim", 1))
+    sizes = {field: len(graph[field]) for field in fields if hasattr(graph.get(field), "__len__")}
+    nodes, others = sizes.pop("x", 0), listed([*sizes])
+    if nodes not in (0, *sizes.values()) and len(sizes) > 1 and len({*sizes.values()}) == 1:
+        message = f"it has {nodes} rows, and {others} have {sizes.popitem()[1]}"
+        raise InputError.plain(f"{role}: x", message, "Give one row per node")
 
 
 def _hold_out(y: Tensor, train: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:

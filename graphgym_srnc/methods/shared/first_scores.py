@@ -30,8 +30,8 @@ TINY = 1e-6
 NO_UNKNOWN = (
     "The labels show no significant sign of an unknown class (p = {:.2g}, expected: below 0.01), so"
     " no node is predicted as unknown."
-    " If you know that there is one, set srnc_plus.abstain False, or label some of its nodes for"
-    " validation."
+    " If you know that there is one, set the option abstain of srnc_plus to False, or label some of"
+    " its nodes for validation."
 )
 
 
