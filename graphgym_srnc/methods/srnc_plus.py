@@ -20,11 +20,8 @@ from graphgym_srnc.methods.shared.first_scores import FirstScores
 from graphgym_srnc.methods.shared.pseudo_labels import surest
 from graphgym_srnc.methods.shared.training import Part, fit_parts
 
-CERTAIN = 50.0
-"""Finite log-odds used instead of infinity."""
-
-COLLAPSE, CLUSTER_LR = 0.1, 0.003
-"""Weight of the collapse term, and learning rate for modularity."""
+CERTAIN = 50.0  # finite log-odds used instead of infinity
+COLLAPSE, CLUSTER_LR = 0.1, 0.003  # weight of the collapse term, and learning rate for modularity
 
 
 class SRNCPlus(Adaptation, ClusterMethod):

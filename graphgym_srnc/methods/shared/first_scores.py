@@ -15,17 +15,10 @@ from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.methods.shared.communities import LabelDensity, find
 from graphgym_srnc.methods.shared.features_only import folds
 
-PROPAGATION = 10
-"""Propagation steps of log-odds."""
-
-FOLDS = 5
-"""Number of parts of the labels that are held out in turn."""
-
-LEVEL = 0.01
-"""Level of the test for an unknown class."""
-
-TINY = 1e-6
-"""Minimum probability of an error in log-odds."""
+PROPAGATION = 10  # propagation steps of log-odds
+FOLDS = 5  # number of parts of the labels that are held out in turn
+LEVEL = 0.01  # level of the test for an unknown class
+TINY = 1e-6  # minimum probability of an error in log-odds
 
 NO_UNKNOWN = (
     "The labels show no significant sign of an unknown class (p = {:.2g}, expected: below 0.01), so"
