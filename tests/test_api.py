@@ -13,7 +13,6 @@ import runpy
 import subprocess
 import sys
 import threading
-import warnings
 from pathlib import Path
 
 import networkx
@@ -398,16 +397,14 @@ def test_a_cut_without_unknown_validation_nodes(name):
     assert tiny("SRNC").fit(graph).record_.fingerprint != model.record_.fingerprint
 
 
-@pytest.mark.parametrize("open_set", [None, True])
-def test_warnings_count_the_labels_that_are_given(open_set):
-    for count, told in ((5, None), (4, "labels: 6 (4). P")):
-        graph = masked(val=False)
-        graph.train_mask[(graph.y == 2).nonzero()[count:]] = False
-        graph.y = torch.where(graph.train_mask, 3 * graph.y, -1)
-        model = tiny("ERM", open_set=open_set).fit(graph)
-        few = model.verdict_["sentences"].get("few labels")
-        assert few is told or told in few
-        assert ("set open_set=True" in str(model.warnings_)) == (open_set is None)
+@pytest.mark.parametrize("count, open_set", [(4, None), (4, True), (5, True)])
+def test_warnings_count_the_labels_that_are_given(count, open_set):
+    graph = masked(val=False)
+    graph.train_mask[(graph.y == 2).nonzero()[count:]] = False
+    graph.y = torch.where(graph.train_mask, 3 * graph.y, -1)
+    model = tiny("ERM", open_set=open_set).fit(graph)
+    assert ("labels: 6 (4). P" in str(model.verdict_["sentences"])) == (count == 4)
+    assert ("set open_set=True" in str(model.warnings_)) == (open_set is None)
 
 
 def test_two_graphs():
@@ -576,11 +573,8 @@ def test_frames_and_networkx_are_the_same_graph():
     assert made.ids == names
     assert "The column doc_id holds" in str(refused("edges", api.from_frames, of_rest, links))
     model, other = tiny("ERM").fit(made), api.from_frames(frame.assign(x0=frame.x0 + 1), links)
-    for graph, count in ((made, 0), (other, 1)):
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            model.predict(graph)
-        assert ["with like=" in str(warning.message) for warning in told] == [True] * count
+    with pytest.warns(RuntimeWarning, match="with like=") as told:
+        assert len(model.predict(made)) == len(model.predict(other)) and len(told) == 1
 
     refused("edges", api.from_frames, frame[1:], links)
     refused("numbers", api.from_frames, frame, links, numbers=["label"])
@@ -591,10 +585,10 @@ def test_frames_and_networkx_are_the_same_graph():
     refused("features", api.from_frames, frame.assign(x0=np.nan), links, numbers=["x0"])
     refused("numbers x0", api.from_frames, frame.assign(x0=[np.inf, *frame.x0[1:]]), links)
     assert "embed" not in str(refused("features", api.from_frames, frame[["label"]], links))
-    for values in ({"x": "word"}, {}):
-        net.nodes["n0"].pop("x")
-        net.nodes["n0"].update(values)
-        assert "attribute 'x'" in str(refused("features", api.from_networkx, net))
+    net.nodes["n0"]["x"] = "word"
+    assert "attribute 'x'" in str(refused("features", api.from_networkx, net))
+    del net.nodes["n0"]["x"]
+    refused("features", api.from_networkx, net)
 
 
 def test_plots_on_given_axes(fitted):
