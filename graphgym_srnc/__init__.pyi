@@ -1114,8 +1114,9 @@ class SRNCPlus(_Parameters):
         abstain: whether to predict no node as unknown if the labels show no sign of an unknown
             class, and not to adapt to the target of two graphs if its edges do not seem to join
             nodes of the same class.
-        correction: as in every method. ``auto`` is ``mean`` with power 0.75 in close-set shift,
-            else ``labels`` with power 0.5. Allowed: auto, none, mean, em, bbse, labels.
+        correction: correction of the posterior by class shares, see ``ERM``. ``auto`` is ``mean``
+            with power 0.75 in close-set shift, else ``labels`` with power 0.5. Allowed: auto, none,
+            mean, em, bbse, labels.
         source_first: whether to find the unknown class on the source of two graphs first, see
             ``graphgym_srnc.train.source_first``. It needs held-out source nodes of unknown classes,
             and has no effect without them.

@@ -21,7 +21,7 @@ from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.describe import describe
 from graphgym_srnc.data.labels import UNKNOWN
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.plots import charts
 from graphgym_srnc.plots import embedding as maps
 from graphgym_srnc.plots.style import look, style
@@ -82,7 +82,9 @@ def embedding(
     known = [label for label in model.classes_.tolist() if _name(label) != UNKNOWN]
     others = sorted({*every}, key=lambda value: (_name(value) == UNKNOWN, value))
     values = list(dict.fromkeys([*known, *others]))
-    points = maps.map_2d(model.transform(graph)[shown], maps.projection(how, len(values)))
+    with renamed({"map": "how"}):
+        projection = maps.projection(how, len(values))
+    points = maps.map_2d(model.transform(graph)[shown], projection)
     ax = _axes(ax, (5.6, 4.6))
     with style():
         group = np.array([values.index(every[node]) for node in shown])
@@ -118,10 +120,9 @@ def episodes(model: Estimator, metric: str = "micro_f1", ax: Axes | None = None)
         raise InputError("metric", metric, ", ".join(known) or "none: no node was scored")
     ax = _axes(ax, (5.2, 3.4))
     with style():
-        values = [one.val.get(metric, np.nan) for one in history]
-        ax.plot(values, **look(0, "o"), markersize=4, label="val")
-        values = [one.test.get(metric, np.nan) for one in history]
-        ax.plot(values, **look(1, "^"), markersize=4, label="test")
+        for number, (part, marker) in enumerate({"val": "o", "test": "^"}.items()):
+            values = [getattr(one, part).get(metric, np.nan) for one in history]
+            ax.plot(values, **look(number, marker), markersize=4, label=part)
         best = model.record_.best
         ax.axvline(best, color="#555555", linewidth=0.9, linestyle=":", label="selected")
         ax.set(xlabel="episode", ylabel=metric)

@@ -375,13 +375,13 @@ def test_labels_outside_the_masks_say_nothing(name):
 def test_what_auto_selects_by(name, graph, open_set, selection):
     model = tiny(name, open_set=open_set).fit(masked(**graph))
     assert model.record_.selection == selection
-    assert ("No validation node" in str(model.warnings_)) == (name == "ERM" and selection == "last")
+    assert ("No held-out node" in str(model.warnings_)) == (name == "ERM" and selection == "last")
 
 
 @pytest.mark.parametrize("name", ["ERM", "PGL"])
 def test_a_cut_without_unknown_validation_nodes(name):
     graph, seen = masked(val=False), []
-    with pytest.warns(RuntimeWarning, match="95 % of the validation nodes"):
+    with pytest.warns(RuntimeWarning, match="95 % of the held-out nodes"):
         model = tiny(name, steps=60, callbacks=[lambda *parts: seen.append(parts[2])]).fit(graph)
     task = seen[0]
     held, train = task.val, task.train
@@ -395,6 +395,16 @@ def test_a_cut_without_unknown_validation_nodes(name):
     assert torch.equal(sure < model.method_.threshold, torch.tensor(model.predict(graph) < 0))
     # nothing is held out for SRNC
     assert tiny("SRNC").fit(graph).record_.fingerprint != model.record_.fingerprint
+
+
+@pytest.mark.parametrize("count, open_set", [(4, None), (4, True), (5, True)])
+def test_warnings_count_the_labels_that_are_given(count, open_set):
+    graph = masked(val=False)
+    graph.train_mask[(graph.y == 2).nonzero()[count:]] = False
+    graph.y = torch.where(graph.train_mask, 3 * graph.y, -1)
+    model = tiny("ERM", open_set=open_set).fit(graph)
+    assert ("labels: 6 (4). P" in str(model.verdict_["sentences"])) == (count == 4)
+    assert ("set open_set=True" in str(model.warnings_)) == (open_set is None)
 
 
 def test_two_graphs():
@@ -441,7 +451,7 @@ def test_two_graphs():
     ],
 )
 def test_bad_parameters(changes, key):
-    refused(key, tiny("SRNC", **changes).fit, make_task())
+    assert refused(key, tiny("SRNC", **changes).fit, make_task()).key == key
 
 
 def test_other_bad_input():
@@ -517,10 +527,11 @@ def test_grid_search_over_nodes():
     assert best.predict(nodes[:5]).tolist() == best.model_.predict(graph)[:5].tolist()
     assert best.predict_proba(nodes[:, None]).shape == (len(nodes), 3)
     # the labels of other folds are not seen
-    half = api.OnNodes(tiny("ERM"), graph).fit(nodes[::2], labels[::2])
+    half = api.OnNodes(tiny("ERM"), graph).fit(nodes[::4], labels[::4])
     blind = make_graph(num_classes=3)
     blind.y = torch.full_like(blind.y, -1)
-    other = api.OnNodes(tiny("ERM"), blind).fit(nodes[::2], labels[::2])
+    other = api.OnNodes(tiny("ERM"), blind).fit(nodes[::4], labels[::4])
+    assert not half.model_.warnings_  # of unlabelled nodes
     assert np.array_equal(half.predict_proba(nodes), other.predict_proba(nodes))
     with pytest.raises(ValueError, match="use OnNodes with GridSearchCV"):
         tiny("ERM").fit(graph.x.numpy(), labels)
@@ -557,6 +568,13 @@ def test_frames_and_networkx_are_the_same_graph():
     assert api.from_frames(of_rest, links).ids == names  # a frame whose first rows are dropped
     made = api.from_frames(frame.assign(title="a word"), links)
     assert "not read: title" in " ".join(made.notes)
+    of_rest = of_rest.rename(columns={"id": "doc_id"})
+    made = api.from_frames(of_rest[["doc_id", *columns, "label"]], links)
+    assert made.ids == names
+    assert "The column doc_id holds" in str(refused("edges", api.from_frames, of_rest, links))
+    model, other = tiny("ERM").fit(made), api.from_frames(frame.assign(x0=frame.x0 + 1), links)
+    with pytest.warns(RuntimeWarning, match="with like=") as told:
+        assert len(model.predict(made)) == len(model.predict(other)) and len(told) == 1
 
     refused("edges", api.from_frames, frame[1:], links)
     refused("numbers", api.from_frames, frame, links, numbers=["label"])
@@ -565,6 +583,10 @@ def test_frames_and_networkx_are_the_same_graph():
     refused("numbers", api.from_frames, frame, links, numbers=["none"])
     refused("nodes", api.from_frames, pandas.concat([frame, frame[:1].assign(x0=9.0)]), links)
     refused("features", api.from_frames, frame.assign(x0=np.nan), links, numbers=["x0"])
+    refused("numbers x0", api.from_frames, frame.assign(x0=[np.inf, *frame.x0[1:]]), links)
+    assert "embed" not in str(refused("features", api.from_frames, frame[["label"]], links))
+    net.nodes["n0"]["x"] = "word"
+    assert "attribute 'x'" in str(refused("features", api.from_networkx, net))
     del net.nodes["n0"]["x"]
     refused("features", api.from_networkx, net)
 
@@ -590,6 +612,7 @@ def test_plots_on_given_axes(fitted):
     assert lines[1].get_ydata()[1] == model.record_.history[1].test["micro_f1"]
     refused("metric", plot.episodes, model, "no_such")
     refused("y", plot.embedding, model, task.target, [0])
+    refused("how", plot.embedding, model, task.target, how="umap")
     refused("task", plot.confusion, model, task.target)
     refused("task", plot.shift, task.target)
     for name in ("confusion", "episodes", "embedding"):

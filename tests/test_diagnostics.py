@@ -101,6 +101,7 @@ def test_sound_figures_need_no_sentence():
         "overconfidence": -0.4,
     }
     assert diagnostics.sentences(sound) == diagnostics.sentences({}) == {}
+    assert "Only 49.6 %" in diagnostics.sentences(sound | {"homophily": 0.496})["homophily"]
     for odd in ({"val_unknown_share": 0.7}, {"unknown_share": 0.0}, {"unknown_share": 0.95}):
         assert list(diagnostics.sentences(sound | odd)) == ["unknown share"]
 
@@ -108,7 +109,7 @@ def test_sound_figures_need_no_sentence():
 def judged(method, task) -> dict:
     """The verdict on a method after its training."""
     record = trainer.fit(method, task)
-    return diagnostics.judge(method, task, record.first)._asdict()
+    return diagnostics.judge(method, task, record.first)
 
 
 @pytest.mark.parametrize("cls", [ERM, SRNC])

@@ -14,8 +14,7 @@ from graphgym_srnc.cli.main import build_parser
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LONG = ("docs/research/", "docs/results/")
-"""Folders without a limit of words."""
+LONG = ("docs/research/", "docs/results/")  # folders without a limit of words
 
 COLUMNS, README_WORDS, PAGE_WORDS, ALL_WORDS = 100, 900, 3000, 28_000
 

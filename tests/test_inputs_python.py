@@ -82,6 +82,7 @@ def test_two_graphs_with_different_features(model):
     text = refused("target: x", different.fit, graph(width=4), graph(width=5))
     assert "5 features" in text and "4" in text
     refused("graph: x", model.predict, graph(width=5))
+    refused("graph: x", tiny().fit, graph(x=graph().x[:40]))
 
 
 def test_two_graphs_with_features_of_other_names(tmp_path):
@@ -394,6 +395,7 @@ def test_nodes_of_on_nodes():
     assert np.array_equal(found, numbers(graph(), graph())[:18])
     for wrong in (RIGHT, [0.5] * 18, ["a"] * 18, [V], [-1], None, [10**30]):
         refused("nodes", on_nodes.fit, wrong, y[:18])
+    assert "got 900;" in refused("nodes", on_nodes.fit, [0, 900], y[:2])
     for wrong in (y[:17], 1, None, [float("inf")] * 18, y[:36].reshape(18, 2)):
         refused("labels", on_nodes.fit, nodes, wrong)
     on_nodes.fit([*nodes, 0], [*y[:18], 0])

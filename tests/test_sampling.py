@@ -27,8 +27,7 @@ from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.train import trainer
 
 IN_BATCHES = [name for name in methods.names() if methods.find(name).in_batches]
-DRAWING = ("srnc", "srnc_plus", "mmd")
-"""Methods whose losses draw nodes at each step."""
+DRAWING = ("srnc", "srnc_plus", "mmd")  # methods whose losses draw nodes at each step
 EDGED = [kind for kind in KINDS if kind in ("gcnconv", "sageconv", "gatconv")]
 
 

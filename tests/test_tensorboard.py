@@ -101,7 +101,7 @@ def fit(callbacks=()) -> tuple[trainer.RunRecord, Noisy]:
 def watch(directory: Path, settings: dict | None = None, **options) -> trainer.RunRecord:
     board = TensorBoard(directory, **{"full": True} | options)
     record, method = fit([board])
-    record.verdict = judge(method, toy_task(), record.first)._asdict()
+    record.verdict = judge(method, toy_task(), record.first)
     board.finish(record, method, toy_task(), settings or {})
     return record
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import sys
 import warnings
@@ -23,7 +25,7 @@ from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import tell
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import names
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.shifts.given import from_data
@@ -48,8 +50,7 @@ else:
     from sklearn.base import BaseEstimator
     from sklearn.base import ClassifierMixin as ClassifierMixin
 
-HELD_OUT = 0.2
-"""Share of the training nodes held out to set the threshold if there are no validation nodes."""
+HELD_OUT = 0.2  # share of training nodes that set the threshold if there are no validation nodes
 
 
 class Estimator(BaseEstimator):
@@ -116,18 +117,22 @@ class Estimator(BaseEstimator):
             FloatingPointError: a loss term is NaN or infinite.
         """
         own, shared = parameters.checked(self)
-        method = parameters.new_method(self._method, own, shared)
+        in_python = {f"{self._method.key()}.{name}": name for name in own}
+        with renamed(in_python):
+            method = parameters.new_method(self._method, own, shared)
         task, classes = self._task(source, target, shared)
         rules = _selection(method, task, shared)
 
         threads = self._threads(task.source, task.target)
         callbacks = (*self.callbacks, *[_tell] * bool(self.verbose))
-        with alone(shared["random_state"], task.device), threads:
+        with alone(shared["random_state"], task.device), threads, renamed(in_python):
             record = trainer.fit(method, task, seed=None, callbacks=callbacks, **rules)
-            record.verdict = judge(method, task, record.first)._asdict()
+            record.verdict = judge(method, task, record.first)
+        record.warnings = [*task.info.get("warnings", ()), *record.warnings]
 
         names = getattr(source, "feature_names", None)
         facts = {"params": shared, "record": asdict(record), "feature_names": names}
+        facts["recipes"] = [_recipe(graph) for graph in (source, target) if graph is not None]
         self._become(TrainedModel.of(method, task, own, classes, facts), record)
         for text in [*self.warnings_, *self.verdict_["sentences"].values()]:
             warnings.warn(f"{type(self).__name__}: {text}", RuntimeWarning, stacklevel=3)
@@ -230,8 +235,12 @@ class Estimator(BaseEstimator):
     def _reading(self, graph: Data) -> Iterator[Data]:
         """Yield the checked graph while the threads are set for it."""
         check_is_fitted(self, "method_")
-        checked = self._model.checked(graph)
-        for text in feature_warnings(checked.x, self.method_.encoder.features):
+        checked, known = self._model.checked(graph), self._model.facts.get("recipes", [])
+        told = feature_warnings(checked.x, self.method_.encoder.features)
+        if any(known) and _recipe(graph) not in ("", *known):
+            message = "its features have other means, units or words than those of training."
+            told += [f"{message} Make it by from_frames with like=, the training graph."]
+        for text in told:
             warnings.warn(f"{type(self).__name__}: graph x: {text}", RuntimeWarning, stacklevel=2)
         with self._threads(checked):
             yield checked
@@ -246,6 +255,12 @@ class Estimator(BaseEstimator):
             yield
         finally:
             torch.set_num_threads(before)
+
+
+def _recipe(graph: Any) -> str:
+    """Checksum of how ``from_frames`` made the features of a graph; empty for other graphs."""
+    recipe = json.dumps(getattr(graph, "recipe", None) or "", default=str)
+    return hashlib.sha256(recipe.encode()).hexdigest() * (recipe != '""')
 
 
 def _tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:

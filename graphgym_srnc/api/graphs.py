@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from graphgym_srnc.data import frames
 
-LABEL = "label"
-"""Default name of the attribute that holds the classes."""
+LABEL = "label"  # default name of the attribute that holds the classes
 
 
 def from_frames(
@@ -44,7 +43,7 @@ def from_frames(
 
     Args:
         nodes: one row per node. The index holds the ids, unless it is of numbers without a name and
-            there is a column of ids.
+            there is a column of ids: one with a usual name, or the first one if it has all ends.
         edges: one row per edge, with two columns of ids.
         id: column of the ids; by default the index, or a column with a usual name such as ``id``.
         label: column of the classes; empty or missing cells mean no label. By default a column with
@@ -88,7 +87,9 @@ def from_frames(
         frame.set_axis([str(name).strip() for name in frame], axis=1) for frame in (nodes, edges)
     )
     numbered = nodes.index.name is None and is_integer_dtype(nodes.index)
-    id = id or frames.usual(nodes, frames.IDS) if numbered else id
+    used = {label, split, *_list(text), *_list(numbers), *_list(categories)}
+    free = nodes.drop(columns=used, errors="ignore")
+    id = id or (frames.id_column(free, edges) if numbered else "")
     if "" not in nodes:
         nodes.insert(0, "", nodes.index.to_flat_index())
     chosen = {"text": text, "numbers": numbers, "categories": categories}
@@ -135,18 +136,19 @@ def from_networkx(
         found = f"it is a {type(graph).__name__}"
         raise InputError.plain("graph", found, "Give a networkx.Graph")
     ids, all_fields = list(graph), [fields for _, fields in graph.nodes(data=True)]
-    try:
-        rows = [[np.ravel(fields[name]) for name in _list(features)] for fields in all_fields]
-        x = np.array([np.concatenate(row) for row in rows])
-    except KeyError as error:
-        hint = "Name attributes that every node has, as in features=['age']"
-        message = f"some nodes have no attribute {error}"
-        raise InputError.plain("features", message, hint) from error
-    except ValueError as error:
-        message = "the attributes are not numbers or vectors of one length"
-        raise InputError.plain("features", f"{message} ({str(error)[:100]})") from error
-    if x.dtype.kind not in "biuf" or not np.isfinite(x).all():
-        raise InputError.plain("features", "an attribute is not a finite number")
+    blocks, hint = [np.empty((len(ids), 0))], "Name attributes of every node, as features=['age']"
+    for name in _list(features):
+        try:
+            block = np.array([np.ravel(fields[name]) for fields in all_fields] or blocks[0])
+        except KeyError as error:
+            message = f"some nodes have no attribute {name!r}"
+            raise InputError.plain("features", message, hint) from error
+        except ValueError:
+            block = np.array("of different lengths")
+        if block.dtype.kind not in "biuf" or not np.isfinite(block).all():
+            message = f"the attribute {name!r} is not a finite number or vector of one length"
+            raise InputError.plain("features", message, hint)
+        blocks.append(block.astype(np.float64))
     if label != LABEL and not any(label in fields for fields in all_fields):
         raise InputError.plain("label", f"no node has the attribute {label!r}")
     labels = pandas.Series([fields.get(label) for fields in all_fields], dtype=object)
@@ -156,7 +158,7 @@ def from_networkx(
     unread = {str(name): "" for *_, fields in graph.edges(data=True) for name in fields}
     edges = pandas.DataFrame({**unread, "source": pairs[:, 0], "target": pairs[:, 1]})
     options = frames.Options("id", LABEL, ends=("source", "target"))
-    made = _graph(nodes, edges, options, x.astype(np.float64))
+    made = _graph(nodes, edges, options, np.concatenate(blocks, 1))
     made.ids = ids
     return made
 
@@ -203,4 +205,5 @@ def _graph(
 
 def _in_python(text: str) -> str:
     """A text of ``data make`` with the names of Python's arguments."""
-    return re.sub(r"--([a-z][a-z-]*)", lambda found: found[1].replace("-", "_") + "=", text)
+    text = text.replace(", or give --embeddings", "").replace("--label none", "label='none'")
+    return re.sub("--([a-z]+)(-missing)?", lambda found: found[0][2:].replace("-", "_") + "=", text)

@@ -39,6 +39,8 @@ class OnNodes(ClassifierMixin, BaseEstimator):
     def fit(self, nodes: Sequence[int], labels: Sequence[Any]) -> OnNodes:
         """Train on the labels ``[n]`` of the nodes ``[n]``; no other label is used.
 
+        Therefore ``open_set=None`` means ``False``.
+
         Raises:
             InputError: a node id is out of range, or an input is invalid for ``Estimator.fit``.
         """
@@ -54,7 +56,10 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         graph.y = y
         graph.train_mask = torch.zeros(len(y), dtype=torch.bool)
         graph.train_mask[ids] = True
-        self.model_ = clone(self.model).fit(graph)
+        model = clone(self.model)
+        if model.open_set is None:
+            model.open_set = False  # each label is that of a training node
+        self.model_ = model.fit(graph)
         self.classes_ = self.model_.classes_
         return self
 
@@ -73,7 +78,9 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         size, ids = unlabelled(self.graph).num_nodes, np.asarray(nodes)
         if ids.shape[1:] == (1,):  # a column of samples
             ids = ids[:, 0]
-        if ids.ndim != 1 or ids.dtype.kind not in "iu" or not np.isin(ids, np.arange(size)).all():
-            allowed = f"node numbers from 0 to {size - 1}, [n]"
-            raise InputError("nodes", f"{ids.dtype} {ids.shape}", allowed)
+        are_numbers = ids.ndim == 1 and ids.dtype.kind in "iu"
+        outside = ids[~np.isin(ids, np.arange(size))].tolist() if are_numbers else []
+        if outside or not are_numbers:
+            found = outside[0] if outside else f"{ids.dtype} {ids.shape}"
+            raise InputError("nodes", found, f"node numbers from 0 to {size - 1}, [n]")
         return ids

@@ -32,8 +32,7 @@ ENCODER = {"backbone": "kind", "activation": "act"} | {
 }
 """Field of the encoder specification by the name of the estimator parameter."""
 
-THREADS = Range(1, environment.MAX_THREADS, word=environment.AUTO)
-"""Allowed values of ``num_threads``."""
+THREADS = Range(1, environment.MAX_THREADS, word=environment.AUTO)  # allowed num_threads
 
 TYPES: dict[type, tuple[Any, str]] = {
     bool: ((bool, np.bool_), "True or False"),

@@ -17,14 +17,9 @@ from graphgym_srnc.data import cleaning
 FEATURES = ("row", "l2", "auto", "none")
 """Feature scalings, see :class:`graphgym_srnc.backbones.graph.Graph`."""
 
-SPARSE_BELOW = 0.2
-"""Share of non-zero features below which features are stored sparse."""
-
-SHORT = 1e-12
-"""Length up to which a row counts as zero."""
-
-HUGE = 1e6
-"""Ratio of magnitudes that gives a warning."""
+SPARSE_BELOW = 0.2  # share of non-zero features below which features are stored sparse
+SHORT = 1e-12  # length up to which a row counts as zero
+HUGE = 1e6  # ratio of magnitudes that gives a warning
 
 _results: WeakIdKeyDictionary = WeakIdKeyDictionary()
 """Version and result by original matrix, function and scaling."""

@@ -46,8 +46,7 @@ EMERGING, EMERGENCE = 0.75, (2006, 2017)
 GROWTH, RISE = 10, 4.0
 """Years that a topic takes to its full popularity; that of a late one over that of an old one."""
 
-KINSHIP = 0.15
-"""How much a late topic has of the features of its class, where an old topic has 1."""
+KINSHIP = 0.15  # how much a late topic has of the features of its class, where an old topic has 1
 
 DRIFT, NOISE = 0.7, 2.5
 """How far a topic moves in ten years, and a paper lies from the middle of its topic.
@@ -55,8 +54,7 @@ DRIFT, NOISE = 0.7, 2.5
 The unit is the distance of a class from its field, which is that of a topic from its class too.
 """
 
-LAG = 2.5
-"""Mean number of years between a paper and what it cites."""
+LAG = 2.5  # mean number of years between a paper and what it cites
 
 FEATURES, TOPICS = 128, 110
 """Number of features, and of topics; a class has more topics, the more papers it has."""

@@ -11,8 +11,7 @@ from graphgym_srnc.errors import InputError
 Array = np.ndarray
 Rng = np.random.RandomState
 
-WORDS_PER_NODE = 18
-"""Mean number of words a node draws, as in Cora; a word drawn twice counts once."""
+WORDS_PER_NODE = 18  # mean number of words a node draws, as in Cora; a word drawn twice counts once
 
 
 def class_shares(num_classes: int, class_imbalance: float, rng: Rng) -> Array:

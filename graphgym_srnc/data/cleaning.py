@@ -22,8 +22,7 @@ LARGEST, SMALLEST = 1e16, 1e-30
 OFFSET = 2.0**-10
 """Share of its magnitude by which a column must vary, so that float32 resolves its differences."""
 
-ROWS = 2**16
-"""Number of rows of a matrix that are read at a time."""
+ROWS = 2**16  # number of rows of a matrix that are read at a time
 
 
 def clean(data: Data, key: str = "graph") -> Data:

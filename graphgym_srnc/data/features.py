@@ -148,7 +148,7 @@ def texts(cells: pandas.Series) -> list[str]:
     """The cells of a column as texts, empty if missing; a whole number has no point."""
     if cells.dtype.kind == "f":
         known = cells.dropna().to_numpy(dtype=float)
-        if (np.isfinite(known) & (known % 1 == 0) & (np.abs(known) < 2**53)).all():
+        if ((np.trunc(known) == known) & (np.abs(known) < 2**53)).all():
             cells = cells.astype("Int64")
     cells = cells.astype(object)
     return ["" if missing else str(cell).strip() for cell, missing in zip(cells, cells.isna())]
@@ -158,7 +158,12 @@ def number_columns(table: pandas.DataFrame, other: Sequence[str]) -> list[str]:
     """Names of the columns, except ``other`` ones, that hold numbers and perhaps empty cells."""
     free = [name for name in table if name not in other and not NAMELESS.fullmatch(name)]
     parsed = {name: _parsed(table[name]) for name in free}
-    return [name for name, (values, wrong) in parsed.items() if not wrong and values.notna().any()]
+    # Numbers that are too large count, since leaving out their column would hide them.
+    return [
+        name
+        for name, (values, wrong) in parsed.items()
+        if values.notna().any() and not np.isnan(pandas.to_numeric(wrong, errors="coerce")).any()
+    ]
 
 
 def present(cells: Sequence[str], role: str = "category") -> list[str]:

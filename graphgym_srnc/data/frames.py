@@ -203,7 +203,7 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
     unread = [name for name in links if name not in chosen and not NAMELESS.fullmatch(name)]
     rest = f"; not read: {listed(unread)}; edge weights are not used" * bool(unread)
     found.chosen.append(f"{file}: links join the columns {a} and {b}{rest}")
-    cells = [labels.whole_numbers(texts(links[name])) for name in chosen]
+    cells = [_cells(links, name) for name in chosen]
     pairs = np.array([place.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
     strange = pairs < 0
     found.edges = pairs[:, ~strange.any(0)].astype(np.int64)
@@ -214,6 +214,9 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
             of_all = f"{count} of {len(links)} links name ids that are not in the node table"
             hint = "Fix the ids, name the columns of ids with --ends and --id, or leave out these"
             hint += " links with --skip-missing"
+            for name in found.table:
+                if len({*_cells(found.table, name)} & {*unknown}) > len(unknown) / 2:
+                    hint = f"The column {name} holds such ids; name it with --id"
             raise InputError.plain(file, f"{of_all}: {named}", hint)
         found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
     if not (found.edges[0] != found.edges[1]).any() and not found.problems.errors:
@@ -239,7 +242,7 @@ def _ends(links: pandas.DataFrame, given: Sequence[str], file: str) -> Sequence[
     if named[:2] == ["1", "2"] and not is_counter(links["1"]):
         return named[:2]  # lines without a header begin with two ids
     message = f"it is not clear which two columns hold the ids of nodes: {listed(named)}"
-    raise InputError.plain(file, message, "Name them with --ends COLUMN COLUMN")
+    raise InputError.plain(file, message, "Name them with --ends")
 
 
 def _find_label(found: Look) -> None:
@@ -309,7 +312,7 @@ def _find_features(found: Look, others: bool) -> None:
         found.recipe = features.learn(table, *chosen)
     if not (found.recipe or others or options.spectral):
         hint = "Choose columns with --text, --numbers or --categories, or give --embeddings; "
-        hint += "--spectral 64 makes features from the links alone"
+        hint += "--spectral makes them from the links alone"
         raise InputError.plain("features", f"no column is chosen of {_listed(table)}", hint)
 
 
@@ -328,6 +331,20 @@ def _tell_columns(found: Look) -> None:
             uses[role].append(name or "(index)")
     used = [f"{role} {listed(names)}" for role, names in uses.items() if names]
     found.chosen.append(f"columns: {'; '.join(used)}{hint * bool(uses['not read:'])}")
+
+
+def id_column(nodes: pandas.DataFrame, links: pandas.DataFrame) -> str:
+    """A usual column of ids, or the first one if each end of the links is one of its cells."""
+    found = usual(nodes, IDS)
+    for first in [*nodes][: not found]:
+        ids = _cells(nodes, first)
+        ends = [name for name in links if {*_cells(links, name)} <= {*ids}]
+        found = first * (len(ends) > 1 and len({*ids}) == len(ids))
+    return found
+
+
+def _cells(table: pandas.DataFrame, name: str) -> list[str]:
+    return labels.whole_numbers(texts(table[name]))
 
 
 def usual(table: pandas.DataFrame, names: Sequence[str]) -> str:

@@ -230,7 +230,7 @@ def _train(
     recorder.split, shown = task.fingerprint(), task.to(where)
     model, record = fit(cfg, shown, [recorder], recorder)
     seen = visible_task(model, shown)
-    record.verdict = judge(model, seen, record.first)._asdict()
+    record.verdict = judge(model, seen, record.first)
     if parallel.rank():
         return {}
     watch.doing("drawing figures" if extras.figures else "writing files", 1.0)

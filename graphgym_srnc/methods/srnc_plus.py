@@ -20,11 +20,8 @@ from graphgym_srnc.methods.shared.first_scores import FirstScores
 from graphgym_srnc.methods.shared.pseudo_labels import surest
 from graphgym_srnc.methods.shared.training import Part, fit_parts
 
-CERTAIN = 50.0
-"""Finite log-odds used instead of infinity."""
-
-COLLAPSE, CLUSTER_LR = 0.1, 0.003
-"""Weight of the collapse term, and learning rate for modularity."""
+CERTAIN = 50.0  # finite log-odds used instead of infinity
+COLLAPSE, CLUSTER_LR = 0.1, 0.003  # weight of the collapse term, and learning rate for modularity
 
 
 class SRNCPlus(Adaptation, ClusterMethod):
@@ -66,8 +63,8 @@ class SRNCPlus(Adaptation, ClusterMethod):
         abstain: whether to predict no node as unknown if the labels show no sign of an unknown
             class, and not to adapt to the target of two graphs if its edges do not seem to join
             nodes of the same class.
-        correction: as in every method. ``auto`` is ``mean`` with power 0.75 in close-set shift,
-            else ``labels`` with power 0.5.
+        correction: correction of the posterior by class shares, see ``ERM``. ``auto`` is ``mean``
+            with power 0.75 in close-set shift, else ``labels`` with power 0.5.
 
     References:
         Zhu et al., "Shift-Robust Node Classification via Graph Adversarial Clustering",

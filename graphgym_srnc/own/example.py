@@ -18,8 +18,7 @@ SHARED, *OWN = (line.partition(": ")[2].split() for line in _LINES)
 TOPICS = tuple(line.partition(": ")[0] for line in _LINES[1:])
 """Words that all topics use, words of each topic, and the topics."""
 
-UNLABELLED = 2
-"""Number of topics, the last ones, without labels."""
+UNLABELLED = 2  # number of topics, the last ones, without labels
 
 
 def write(

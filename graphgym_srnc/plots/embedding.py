@@ -17,11 +17,9 @@ if TYPE_CHECKING:
 
 MAPS = {"pca": "PCA", "tsne": "t-SNE"}
 """Projections and their printed names."""
-FEW = 8
-"""Maximum number of classes that PCA shows; t-SNE keeps more of them apart."""
+FEW = 8  # maximum number of classes that PCA shows; t-SNE keeps more of them apart
 MAX_POINTS = 2000
-SHOWN = 24
-"""Maximum number of groups in a column of a legend."""
+SHOWN = 24  # maximum number of groups in a column of a legend
 NO_LABEL = "no label"
 """Name of the nodes whose class is not given."""
 

@@ -18,7 +18,7 @@ import pandas
 
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.text import clean, counted, listed, plain
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records, stats
 from graphgym_srnc.io.settings import flatten
 
@@ -111,7 +111,8 @@ def results(*folders: str | os.PathLike, config: bool = False) -> pandas.DataFra
     Raises:
         InputError: a folder does not exist, or none contains a result.
     """
-    runs = collect(folders, records=False).every.drop_duplicates(["experiment", "seed"])
+    with renamed({"DIR": "folders"}):
+        runs = collect(folders, records=False).every.drop_duplicates(["experiment", "seed"])
     runs = runs.sort_values(["experiment", "seed"], kind="stable")
     scores = [name for split in SCORES[1:] for name in runs if name.startswith(split)]
     keys = config_keys(runs) if config else []

@@ -13,12 +13,18 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
+from graphgym_srnc.core.text import listed
 from graphgym_srnc.data import cleaning, files
 from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.data.labels import UNKNOWN
 from graphgym_srnc.data.labels import cleaned as clean_words
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
+
+ONLY_KNOWN = (
+    "Every node gets one of the classes of the training nodes. If some unlabelled nodes may belong"
+    " to other classes, set open_set=True; otherwise set open_set=False."
+)
 
 
 def from_data(
@@ -61,6 +67,8 @@ def from_data(
         found = f"training nodes have the classes {values[known.numpy()].tolist()} only"
         raise InputError.plain("train_mask", found, "Label nodes of two classes or more")
     new = sorted({*splits.classes_of(torch.cat([graph.y for graph in graphs]))} - {*known.tolist()})
+    none_given = not len(val) + len(source_val) + len(test)
+    unsure = open_set is None and none_given and bool((target.y < 0).double().mean() > 0.5)
     open_set = len(new) > 0 if open_set is None else open_set
 
     for graph in graphs:
@@ -75,7 +83,8 @@ def from_data(
     for graph in graphs:
         graph.y = splits.renumbered(graph.y_true, known.tolist())
 
-    if open_set and held_out and not len(val) and not len(source_val):
+    takes = bool(open_set and held_out) and not len(val) and not len(source_val)
+    if takes:
         train, held = _hold_out(source.y, train, held_out, seed)
         val, source_val = (held, source_val) if source is target else (val, held)
     is_source = len(source_val) > 0 and not len(val)
@@ -92,6 +101,8 @@ def from_data(
         open_set=open_set,
         val_graph=source if is_source else None,
         source_val=source_val,
+        class_names=tuple(map(str, values[known.numpy()].tolist())),
+        info={"held_out": takes, "warnings": [ONLY_KNOWN] * (unsure and not open_set)},
         scored=False,
     )
     classes = values[known.numpy()]
@@ -187,6 +198,7 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     """Clean graphs with consistent integer labels (-1 = no label), and the class names."""
     cleaned, found = [], []
     for role, graph in graphs.items():
+        _check_length(graph, role)
         plain, masks = unlabelled(graph, role), files.tensors(graph, MASKS, role)
         size, weights = len(plain.x), {"edge_weight", "edge_attr"} & {*graph.keys()}
         if weights:
@@ -213,6 +225,16 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
             np.searchsorted(values, y[has_label])
         )
     return cleaned, values
+
+
+def _check_length(graph: Data, role: str) -> None:
+    """Refuse features if labels and masks agree on another number of nodes."""
+    fields = (field for field in ("x", "y", *MASKS) if getattr(graph.get(field), "ndim", 1))
+    sizes = {field: len(graph[field]) for field in fields if hasattr(graph.get(field), "__len__")}
+    nodes, others = sizes.pop("x", 0), listed([*sizes])
+    if nodes not in (0, *sizes.values()) and len(sizes) > 1 and len({*sizes.values()}) == 1:
+        message = f"it has {nodes} rows, and {others} have {sizes.popitem()[1]}"
+        raise InputError.plain(f"{role}: x", message, "Give one row per node")
 
 
 def _hold_out(y: Tensor, train: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:

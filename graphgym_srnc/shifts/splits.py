@@ -20,11 +20,8 @@ from graphgym_srnc.core.options import OneOf, Range
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.errors import InputError
 
-REST = -1
-"""Value of a count option that means "all remaining nodes"."""
-
-MANY_SETS = 100_000
-"""Maximum number of sets of masked classes that are enumerated."""
+REST = -1  # value of a count option that means "all remaining nodes"
+MANY_SETS = 100_000  # maximum number of sets of masked classes that are enumerated
 
 STREAMS = {
     "classes": 0,

@@ -7,7 +7,7 @@ reliability curve, on which no sentence depends.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,28 +27,18 @@ AGREEMENT = 0.6  # minimum share of nodes predicted as known whose class led tho
 OVERCONFIDENCE = 0.15  # maximum excess of the mean probability over the accuracy on validation
 
 
-class Verdict(NamedTuple):
-    """Diagnostics of a run.
-
-    Args:
-        figures: figures by name, of those that the task and the method provide.
-        sentences: sentences on figures beyond their bounds, by topic.
-        reliability: reliability curves on ``val`` and ``test`` nodes.
-    """
-
-    figures: dict[str, float]
-    sentences: dict[str, str]
-    reliability: dict[str, list[list[float]]]
-
-
 @torch.no_grad()
-def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdict:
+def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[str, Any]:
     """Compute the diagnostics of a trained method with its final weights and threshold.
 
     Args:
         method: the method, with the weights of the selected episode.
         task: the task it was trained on, with its labels.
         first: predictions ``[2, V]`` in episode 0, see ``RunRecord.first``.
+
+    Returns:
+        ``figures`` by name, ``sentences`` on figures beyond their bounds by topic, and the
+        ``reliability`` curves on ``val`` and ``test`` nodes.
     """
     seen = getattr(method, "task", task)
     _, on_val, on_test, on_target = predict_sets(method, seen)
@@ -98,7 +88,7 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdi
         found["few labels"] = few
     for topic in method.reported:
         found.pop(topic, None)  # a warning or a test of the method already covers it
-    return Verdict(figures, found, curves)
+    return {"figures": figures, "sentences": found, "reliability": curves}
 
 
 def sentences(figures: dict[str, float]) -> dict[str, str]:
@@ -126,9 +116,9 @@ def sentences(figures: dict[str, float]) -> dict[str, str]:
     if f.get("balance", 0) > BALANCE:
         found["balance"] = (
             "The predicted shares of the known classes differ by"
-            f" {_percent(f['balance'])} between validation and target nodes (total variation,"
-            f" expected: at most {_percent(BALANCE)}). Validation scores may not hold on the"
-            " target. Draw validation nodes from the target graph if you can."
+            f" {_percent(f['balance'])} between held-out and target nodes (total variation,"
+            f" expected: at most {_percent(BALANCE)}). Scores of held-out nodes may not hold on the"
+            " target. Label nodes in all parts of the target if you can."
         )
     share, expected = f.get("unknown_share"), f.get("val_unknown_share", 0.0)
     if share == 0 and not expected:
@@ -161,7 +151,7 @@ def sentences(figures: dict[str, float]) -> dict[str, str]:
     if f.get("overconfidence", 0) > OVERCONFIDENCE:
         found["calibration"] = (
             "The mean probability of the predicted class is"
-            f" {100 * f['overconfidence']:.0f} points above the accuracy on validation nodes"
+            f" {100 * f['overconfidence']:.0f} points above the accuracy on held-out nodes"
             f" (expected: at most {100 * OVERCONFIDENCE:.0f}). The model is overconfident. Rank"
             " nodes by their probability, but do not read it as the chance to be right."
         )
@@ -169,7 +159,7 @@ def sentences(figures: dict[str, float]) -> dict[str, str]:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return f"{100 * share:.1f}".removesuffix(".0") + " %"
 
 
 def homophily(task: ShiftTask) -> tuple[float, int]:

@@ -338,8 +338,8 @@ class Method(nn.Module):
         elif self.prior is None:
             cut = float(confidence.quantile(1 - KEPT))
             self.warnings.append(
-                "No validation node belongs to an unknown class. The unknown-class threshold is set"
-                f" so that {100 * KEPT:.0f} % of the validation nodes are predicted as known."
+                "No held-out node belongs to an unknown class. The unknown-class threshold is set"
+                f" so that {100 * KEPT:.0f} % of the held-out nodes are predicted as known."
             )
         else:
             cut = self.prior

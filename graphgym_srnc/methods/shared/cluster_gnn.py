@@ -17,11 +17,8 @@ from graphgym_srnc.methods.shared import training
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import MakeOptimizer, Part, adam, gather, minimise
 
-LANES = 16
-"""Number of values that the widest instructions of a processor handle at once."""
-
-USED_SHARE = 0.01
-"""Minimum share of nodes whose most probable cluster is a used cluster."""
+LANES = 16  # number of values that the widest instructions of a processor handle at once
+USED_SHARE = 0.01  # minimum share of nodes whose most probable cluster is a used cluster
 
 
 def cluster_encoder(spec: EncoderSpec) -> EncoderSpec:

@@ -17,8 +17,7 @@ SCALES = (1.0, 1.0, 2.0, 2.0)
 Coarse communities have more labels to count, fine ones have fewer classes.
 """
 
-STEPS = 100
-"""Gradient steps of a cluster GNN."""
+STEPS = 100  # gradient steps of a cluster GNN
 
 
 def find(cluster: ClusterGNN) -> None:

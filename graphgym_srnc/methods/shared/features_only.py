@@ -15,8 +15,7 @@ from graphgym_srnc.losses.prior import posterior_correlation
 from graphgym_srnc.methods.shared import training
 from graphgym_srnc.methods.shared.training import MakeOptimizer, Part
 
-HELD_OUT = 5
-"""One label of each class in this number is held out to measure the reliability."""
+HELD_OUT = 5  # one label of each class in this number is held out to measure the reliability
 
 RELIABLE, ASSORTATIVE = 0.3, 0.2
 """Minimum correlation of the MLP with the classes, and minimum assortativity to adapt to it."""

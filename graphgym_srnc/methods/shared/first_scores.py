@@ -15,27 +15,17 @@ from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.methods.shared.communities import LabelDensity, find
 from graphgym_srnc.methods.shared.features_only import folds
 
-PROPAGATION = 10
-"""Propagation steps of log-odds."""
-
-FOLDS = 5
-"""Number of parts of the labels that are held out in turn."""
-
-ENOUGH = 1500
-"""Number of held-out labels after which no other part is held out. The standard error of a share is
-then at most 1.3 points."""
-
-LEVEL = 0.01
-"""Level of the test for an unknown class."""
-
-TINY = 1e-6
-"""Minimum probability of an error in log-odds."""
+PROPAGATION = 10  # propagation steps of log-odds
+FOLDS = 5  # number of parts of the labels that are held out in turn
+ENOUGH = 1500  # held-out labels that suffice: the standard error of a share is 1.3 points
+LEVEL = 0.01  # level of the test for an unknown class
+TINY = 1e-6  # minimum probability of an error in log-odds
 
 NO_UNKNOWN = (
     "The labels show no significant sign of an unknown class (p = {:.2g}, expected: below 0.01), so"
     " no node is predicted as unknown."
-    " If you know that there is one, set srnc_plus.abstain False, or label some of its nodes for"
-    " validation."
+    " If you know that there is one, set the option abstain of srnc_plus to False, or label some of"
+    " its nodes for validation."
 )
 
 

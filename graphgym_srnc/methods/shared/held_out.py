@@ -9,8 +9,7 @@ from torch import Tensor
 WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 """Weights of one posterior relative to another that are tried."""
 
-EQUAL = 0.5
-"""Weight without held-out nodes."""
+EQUAL = 0.5  # weight without held-out nodes
 
 
 class HeldOut(NamedTuple):

@@ -24,23 +24,14 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Sparse, prepare
 from graphgym_srnc.core import progress
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.plots import embedding
 
-TOPICS, STEPS, RESTART = 20, 10, 0.1
-"""Width of :func:`topics`; steps and restart of its personalised PageRank."""
-
-ANCHORS = 1000
-"""Number of nodes that t-SNE places, since its time is most of that of a page."""
-
-OVERSAMPLING, POWERS = 10, 6
-"""Additional columns and number of power iterations of the randomised SVD."""
-
-BEYOND, SAMPLE = 10, 2000
-"""Maximum number of new clusters tried, and of nodes that k-means then learns from."""
-
-FLAT = 0.005
-"""Relative difference of modularity below which fewer clusters are preferred."""
+TOPICS, STEPS, RESTART = 20, 10, 0.1  # width of topics(); steps, restart of its PageRank
+ANCHORS = 1000  # nodes that t-SNE places, since its time is most of that of a page
+OVERSAMPLING, POWERS = 10, 6  # additional columns and power iterations of the randomised SVD
+BEYOND, SAMPLE = 10, 2000  # maximum number of new clusters tried, and of nodes k-means learns from
+FLAT = 0.005  # relative difference of modularity below which fewer clusters are preferred
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +108,8 @@ class Discovery:
 
 def find(
     graph: Data,
-    posterior: Tensor,
-    num_clusters: int,
+    posterior: Tensor | np.ndarray,
+    num_clusters: int = 0,
     classes: Sequence[str] = (),
     state: Tensor | None = None,
 ) -> Discovery:
@@ -127,16 +118,19 @@ def find(
     Args:
         graph: with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
         posterior: of the model, ``[V, N + 1]``, the unknown class last.
-        num_clusters: :math:`|C|`, known classes included.
+        num_clusters: :math:`|C|`, known classes included; 0 = estimated by :func:`modularities`.
         classes: names of the known classes (default: their numbers).
         state: result of :func:`states`, if it is already computed.
 
     Raises:
         InputError: see :func:`check`.
     """
-    check(posterior, num_clusters)
+    posterior = torch.as_tensor(posterior)
+    with renamed({"RUN": "posterior", "--clusters": "num_clusters"}):
+        check(posterior, num_clusters or posterior.size(1))
     label, num_known = posterior.argmax(1), posterior.size(1) - 1
     state = states(graph, posterior) if state is None else state
+    num_clusters = num_clusters or suggested(modularities(graph, posterior, state))
     unknown = (label == num_known).nonzero().view(-1)
     cluster, typical = _assign(state, label, num_known, unknown, num_clusters)
     adjacency = prepare(graph, "auto").adjacency("raw").matrix
