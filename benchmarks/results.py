@@ -306,7 +306,7 @@ class Pages:
     def ablation(self) -> str:
         """What is lost without each component."""
         whole, *lines = read("ablations")
-        kinds = [key.removesuffix(" wins") for key in whole if key.endswith(" wins")]
+        kinds = [key for key in whole if f"{key} wins" in whole]
         rows = [["**SRNC+**", *(whole[kind] or "-" for kind in kinds), "-", "-"]]
         for line in lines:
             row = [line["without"]]
