@@ -325,6 +325,9 @@ def test_options_lists_keys_and_choices(capsys):
     assert [line.split()[0] for line in lines] == [f"erm.{option.key}" for option in own]
     for option in own:
         assert not option.allowed or any(f"  {option.allowed}  " in line for line in lines)
+    for key, value in (("synthetic.homophily", "0.9"), ("gnn.dim_inner", "256")):
+        assert main(["options", key.partition(".")[0]]) == 0
+        assert f" {value} " in re.search(f"^{key} .*", capsys.readouterr().out, re.M)[0]
     assert main(["options", "no_such"]) == 2
 
 

@@ -15,9 +15,9 @@ from yacs.config import CfgNode
 
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.core.environment import AUTO
-from graphgym_srnc.core.options import finite
+from graphgym_srnc.core.options import Option, finite
 from graphgym_srnc.errors import InputError, did_you_mean
-from graphgym_srnc.gym.keys import add_options, check
+from graphgym_srnc.gym.keys import MEANINGS, add_options, check, limits, schema
 from graphgym_srnc.io import config_files
 from graphgym_srnc.io.settings import flatten, plain_yaml
 
@@ -52,6 +52,23 @@ def load_config(
         check(cfg, flatten(default))
     assert_cfg(cfg)
     return cfg
+
+
+def documented() -> dict[str, list[Option]]:
+    """Keys of this package and of GraphGym by block, with the values of a run without a config."""
+    cfg, blocks = load_config(), schema()
+    flat, allowed = flatten(cfg), limits(cfg)
+    for key, doc in MEANINGS.items():
+        block, _, last = key.partition(".")
+        option = Option(last, type(flat[key]), flat[key], doc, allowed.get(key))
+        blocks.setdefault(block, []).append(option)
+    return {
+        block: [
+            option._replace(default=flat.get(f"{block}.{option.key}", option.default))
+            for option in own
+        ]
+        for block, own in blocks.items()
+    }
 
 
 @functools.cache

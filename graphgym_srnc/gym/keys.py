@@ -14,7 +14,7 @@ from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpe
 from graphgym_srnc.core.environment import AUTO, MAX_THREADS
 from graphgym_srnc.core.options import Allowed, OneOf, Option, Range, Share
 from graphgym_srnc.core.options import options as options_of
-from graphgym_srnc.errors import Collected, InputError
+from graphgym_srnc.errors import Collected, InputError, did_you_mean
 from graphgym_srnc.gym.encoder import SPEC_KEYS, is_fast
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.training import adam
@@ -62,6 +62,22 @@ KEYS = {
     **{option.key: f"train.{option.key}" for option in TRAINING},
 }
 """GraphGym's key for what the rest of this package calls an option."""
+
+
+MEANINGS = {
+    "gnn.layer_type": "type of the layers of the encoder.",
+    "gnn.layers_mp": "number of layers, including the output layer.",
+    "gnn.dim_inner": "width of the hidden layers.",
+    "gnn.dropout": "dropout probability of the hidden layers.",
+    "gnn.act": "activation of the hidden layers.",
+    "gnn.att_heads": "number of attention heads, which share the hidden units.",
+    "gnn.batchnorm": "whether to normalise the states of hidden layers over nodes.",
+    "gnn.l2norm": "whether to scale the states of hidden layers to length 1.",
+    "optim.optimizer": "optimiser of every training phase.",
+    "optim.base_lr": "learning rate.",
+    "optim.weight_decay": "weight decay.",
+}
+"""Keys of GraphGym that every method reads."""
 
 
 def schema() -> dict[str, list[Option]]:
@@ -163,7 +179,9 @@ def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
             hint += " custom_metrics to [] and metric_best to micro_f1"
             wrong.errors.append(InputError.plain(key, message, hint))
         elif key in allowed and not allowed[key].allows(value):
-            wrong.errors.append(InputError(key, value, str(allowed[key])))
+            error = InputError(key, value, str(allowed[key]))
+            near = did_you_mean(str(value), str(allowed[key]).split(", "))
+            wrong.errors.append(error.noted(near) if near else error)
     wrong.check()
 
 
