@@ -14,12 +14,14 @@ from torch_geometric.graphgym.config import cfg as global_cfg
 from yacs.config import CfgNode
 
 from graphgym_srnc import methods, shifts
+from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.environment import AUTO
-from graphgym_srnc.core.options import Option, finite
+from graphgym_srnc.core.options import Option, finite, options
 from graphgym_srnc.errors import InputError, did_you_mean
-from graphgym_srnc.gym.keys import MEANINGS, add_options, check, limits, schema
+from graphgym_srnc.gym.keys import KEYS, add_options, check, schema
 from graphgym_srnc.io import config_files
 from graphgym_srnc.io.settings import flatten, plain_yaml
+from graphgym_srnc.methods.shared.training import adam
 
 
 def load_config(
@@ -56,19 +58,15 @@ def load_config(
 
 def documented() -> dict[str, list[Option]]:
     """Keys of this package and of GraphGym by block, with the values of a run without a config."""
-    cfg, blocks = load_config(), schema()
-    flat, allowed = flatten(cfg), limits(cfg)
-    for key, doc in MEANINGS.items():
-        block, _, last = key.partition(".")
-        option = Option(last, type(flat[key]), flat[key], doc, allowed.get(key))
-        blocks.setdefault(block, []).append(option)
-    return {
-        block: [
-            option._replace(default=flat.get(f"{block}.{option.key}", option.default))
-            for option in own
-        ]
-        for block, own in blocks.items()
-    }
+    blocks = {**schema(), "gnn": [], "optim": []}
+    for option in (*options(EncoderSpec), *options(adam)):
+        block, _, key = KEYS.get(option.key, "").partition(".")
+        if block in ("gnn", "optim"):
+            blocks[block].append(option._replace(key=key))
+    cfg = load_config()
+    for block, own in blocks.items():
+        own[:] = [one._replace(default=cfg[block].get(one.key, one.default)) for one in own]
+    return blocks
 
 
 @functools.cache

@@ -64,22 +64,6 @@ KEYS = {
 """GraphGym's key for what the rest of this package calls an option."""
 
 
-MEANINGS = {
-    "gnn.layer_type": "type of the layers of the encoder.",
-    "gnn.layers_mp": "number of layers, including the output layer.",
-    "gnn.dim_inner": "width of the hidden layers.",
-    "gnn.dropout": "dropout probability of the hidden layers.",
-    "gnn.act": "activation of the hidden layers.",
-    "gnn.att_heads": "number of attention heads, which share the hidden units.",
-    "gnn.batchnorm": "whether to normalise the states of hidden layers over nodes.",
-    "gnn.l2norm": "whether to scale the states of hidden layers to length 1.",
-    "optim.optimizer": "optimiser of every training phase.",
-    "optim.base_lr": "learning rate.",
-    "optim.weight_decay": "weight decay.",
-}
-"""Keys of GraphGym that every method reads."""
-
-
 def schema() -> dict[str, list[Option]]:
     """Every config key that this package adds, by block; each shift and each method has one."""
     blocks = dict(OWN)

@@ -206,7 +206,6 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
         out.append(
             f"Difference to {table.against}: mean over pairs, in brackets the two-sided p"
             f" ({TESTS[table.test]}, Holm's correction over the rows of a column), n pairs."
-            f" With fewer than {_needed(table)} pairs no p is {table.alpha:g} or less."
         )
     out += dict.fromkeys(_on_ranks(metric, ranking) for metric, ranking in table.rankings.items())
     if table.oracles:
@@ -241,40 +240,34 @@ def choices(table: Table) -> Grid:
     return Grid("Settings chosen on validation, among those with the most runs", heads, rows)
 
 
-def _needed(table: Table, tests: int = 1) -> int:
-    """Minimum number of pairs with which a test can be significant, with Holm's correction."""
-    return next(n for n in count(2) if tests * least_p(n, table.test) <= table.alpha)
-
-
-def _is_tested(table: Table, cell: Any) -> bool:
-    """Whether a test could tell a cell from the best one of its column."""
-    return cell.tied == 1 or cell.p_best <= table.alpha
+def _untested(table: Table, column: str) -> tuple[list[Any], int]:
+    """Cells that no test can tell from the best one of their column; the number of pairs needed."""
+    cells = table.cells[(table.cells["column"] == column) & table.cells["pairs_best"].notna()]
+    tests = cells.groupby("metric")["p_best"].count().max() or 1
+    needed = next(n for n in count(2) if tests * least_p(n, table.test) <= table.alpha)
+    tested = (cells[["best", "tied"]] == 1).any(axis=1) | (cells["p_best"] <= table.alpha)
+    return list(cells[~tested].itertuples()), needed
 
 
 def _on_marks(table: Table, best: str, tied: str) -> str:
     """What the marks mean, and which rows are not tested against the best one."""
-    cells = table.cells[table.cells["mean"].notna() & ~table.cells["row"].isin(table.oracles)]
-    untested: dict[str, list[str]] = {}
-    any_tested = False
-    for (_, column), own in cells.groupby(["metric", "column"], sort=False):
-        others = own[own["best"] == 0]
-        needed = _needed(table, max(others["p_best"].count(), 1))
-        for cell in others.itertuples() if len(others) < len(own) else ():
-            if _is_tested(table, cell):
-                any_tested = True
-                continue
+    found: dict[str, list[str]] = {}
+    for column in table.columns:
+        cells, needed = _untested(table, column)
+        for cell in cells:
             pairs = f"{counted(cell.pairs_best, 'pair')}, at least {needed} are needed"
-            untested.setdefault(pairs, []).append(f"{cell.row} on {column}")
+            found.setdefault(pairs, []).append(f"{cell.row} on {column}")
     text = f"{best}: the best mean of a column"
-    if any_tested:
+    others = (table.cells["pairs_best"].notna() & (table.cells["best"] == 0)).sum()
+    is_any = others > sum(map(len, found.values()))
+    if is_any:
         text += (
             f"; {tied}: no significant difference from it, p > {table.alpha:g}"
             f" ({TESTS[table.test]} on common splits and seeds, Holm's correction over the rows of"
-            f" a column); no mark: significantly different{', or not tested' * bool(untested)}"
+            f" a column); no mark: significantly different{', or not tested' * bool(found)}"
         )
-    for pairs, places in untested.items():
-        is_all = not any_tested and len(untested) == 1
-        of = "" if is_all else f" ({listed(list(dict.fromkeys(places)), 3)})"
+    for pairs, places in found.items():
+        of = f" ({listed(list(dict.fromkeys(places)), 3)})" if is_any or len(found) > 1 else ""
         text += f". Not tested{of}: {pairs}"
     return f"{text}."
 
@@ -304,14 +297,15 @@ def findings(table: Table) -> list[str]:
         ranked = {row: cells[row, column] for row in table.rows if row not in table.oracles}
         tied = [row for row, cell in ranked.items() if cell.tied == 1]
         others = [cell for cell in ranked.values() if cell.best == 0]
-        pairs = max((cell.pairs_best for cell in others if cell.runs > 0), default=0)
-        is_tested = not others or any(_is_tested(table, cell) for cell in others)
+        few = [cell.pairs_best for cell in _untested(table, column)[0] if cell.metric == metric]
         for row, cell in ranked.items():
             if cell.best == 1:
                 text = f"{spread(metric, cell)} over {counted(cell.runs, 'run')}"
                 near = f"; no significant difference: {listed(tied)}" if tied else ""
                 if others and all(other.p_best <= table.alpha for other in others):
                     near = "; all other rows differ significantly"
-                few = f" Not tested: {counted(pairs, 'pair')} of runs." * (not is_tested)
-                out.append(f"{column}: {row} has the best mean, {text}{near}.{few}")
+                text = f"{column}: {row} has the best mean, {text}{near}."
+                if few and len(few) == len(others):
+                    text += f" Not tested: {counted(max(few), 'pair')} of runs."
+                out.append(text)
     return out
