@@ -64,9 +64,10 @@ def documented() -> dict[str, list[Option]]:
         if block in ("gnn", "optim"):
             blocks[block].append(option._replace(key=key))
     cfg = load_config()
-    for block, own in blocks.items():
-        own[:] = [one._replace(default=cfg[block].get(one.key, one.default)) for one in own]
-    return blocks
+    return {
+        block: [one._replace(default=cfg[block].get(one.key, one.default)) for one in own]
+        for block, own in blocks.items()
+    }
 
 
 @functools.cache
