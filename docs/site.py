@@ -189,10 +189,10 @@ def with_list(name: str, text: str) -> str:
 
 def options() -> str:
     """A table for each block of the config."""
-    from graphgym_srnc.gym import schema
+    from graphgym_srnc.gym import documented
 
     text = ""
-    for block, entries in schema().items():
+    for block, entries in documented().items():
         text += f"\n## {block}\n\n{option_table(entries, block + '.')}"
     return with_list("options", text)
 

@@ -325,6 +325,9 @@ def test_options_lists_keys_and_choices(capsys):
     assert [line.split()[0] for line in lines] == [f"erm.{option.key}" for option in own]
     for option in own:
         assert not option.allowed or any(f"  {option.allowed}  " in line for line in lines)
+    for key, value in (("synthetic.homophily", "0.9"), ("gnn.dim_inner", "256")):
+        assert main(["options", key.partition(".")[0]]) == 0
+        assert f" {value} " in re.search(f"^{key} .*", capsys.readouterr().out, re.M)[0]
     assert main(["options", "no_such"]) == 2
 
 
@@ -365,12 +368,12 @@ def test_progress_never_goes_back(monkeypatch, capsys):
                 display.episode(number, 2, "validation 90.0 %")
             display.finish("done")
     told = capsys.readouterr().out
-    assert "run 1 of 2, seed 7: reading data, 0 % in 0 s\n" in told
+    assert "run 1 of 2, seed 7: reading data; in all 0 % in 0 s\n" in told
     assert "run 1 of 2, seed 7: pre-training, step 1 of 2" in told
     assert "run 2 of 2, seed 8: episode 1 of 2 done, validation 90.0 %, step 4 of 4" in told
     shares = [*map(int, re.findall(r"(\d+) % in", told))]
-    assert not re.search(r"pre-training, step 1 of 2, \d % .* left", told)
-    assert re.search(r"seed 7: pre-training, step 4 of 4, 11 % in 0 s, about 0 s left", told)
+    assert not re.search(r"pre-training, step 1 of 2; in all \d % .* left", told)
+    assert re.search(r"seed 7: pre-training, step 4 of 4; in all 11 % in 0 s, about 0 s left", told)
     assert shares == sorted(shares) and shares[0] == 0 and 50 in shares and shares[-1] > 80
 
 

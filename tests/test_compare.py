@@ -158,9 +158,10 @@ def test_pairs_are_common_splits_only(tmp_path):
     assert pairs == {"PGL+GCN": 4, "DOC": 0, "GCN-CMD": 1}
     assert np.isnan(cell(found, "GCN-CMD").p) and cell(found, "GCN-CMD").best
     assert not any(cell(found, row).tied for row in found.rows)
+    assert "Not tested: 1 pair of runs." in tables.findings(found)[0]
     text = render.text(found)
     assert re.search(r"\nGCN-CMD +-\n", text) and "n 4" in text
-    assert "fewer than 6 pairs" in text and "or too few pairs" in text
+    assert re.search(r"PGL\+GCN on Cora.*: 0 pairs, at", text)
     with pytest.raises(InputError, match="--against.*2 splits"):
         of(tmp_path / "a", tmp_path / "c", against="erm")
 
@@ -264,6 +265,8 @@ def test_data_are_never_selected_over(tmp_path):
     keep(tmp_path, "oracle", [1.0, 1.0], "iid", open_set__num_unseen=1)
     by_data = of(tmp_path, by=["open_set.num_unseen"])  # the oracle is never the best setting
     assert cell(by_data, "num_unseen=1").mean < 1 and "Left out: 2 runs" in remarks(by_data)
+    keep(tmp_path, "other", [0.5], task="open_set/PubMed", open_set__num_unseen=1)
+    assert {*of(tmp_path).columns} == {*found.columns, "PubMed"}
 
 
 def test_labels_say_what_tells_rows_apart(tmp_path):

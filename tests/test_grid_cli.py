@@ -191,7 +191,8 @@ def test_a_run_that_another_process_holds_is_left_to_it(filled, inline, capsys):
         (home / seed / "result.json").unlink()
     with store.Experiment(home.parent, home.name, whole["config"]).claim(0):
         assert main(words(filled, "--resume", text=ERM)) == 0
-    assert f"{home.name}, seed 0: left to another process" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"{home.name}, seed 0: left to another process" in out and "1 of 1 runs" in out
     assert list(records.read_results(home)) == [1]
 
 

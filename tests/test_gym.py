@@ -65,6 +65,7 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
         ("optim.base_lr", "nan", "a number"),
         ("gnn.batchnorm", "1", "true or false"),
         ("train.mode", "standard", "a2gnn"),
+        ("gnn.layer_type", "gcncov", "Did you mean gcnconv?"),
         ("gnn.dropout", "1", "in [0, 1)"),
         ("num_threads", "0", "auto, or in [1, 1024]"),
         ("gnn.stage_type", "skipsum", "set it to 'stack'"),

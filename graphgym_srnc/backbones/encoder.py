@@ -33,9 +33,9 @@ class EncoderSpec:
     """Specification from which a method builds its encoders.
 
     Args:
-        kind: a key of ``BACKBONES``, or a name that ``make`` supports.
+        kind: type of the layers, such as ``gcnconv``.
         layers: number of layers, including the output layer.
-        hidden: width :math:`H` of the hidden layers.
+        hidden: width of the hidden layers.
         dropout: dropout probability of the hidden layers.
         act: activation of the hidden layers.
         heads: number of attention heads, which share the ``hidden`` units.

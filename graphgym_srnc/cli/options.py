@@ -1,4 +1,4 @@
-"""``graphgym-srnc options``: list the config keys of this package, with their meaning."""
+"""``graphgym-srnc options``: list the config keys that runs read, with their meaning."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.core import plugins
 from graphgym_srnc.core.formulas import readable
 from graphgym_srnc.core.text import aligned
-from graphgym_srnc.gym import config_names, schema
+from graphgym_srnc.gym import config_names, documented
 
 
 def main(args: argparse.Namespace) -> None:
     """Print the lists and the table of keys; an InputError names a block that does not exist."""
-    blocks = schema()
+    blocks = documented()
     if args.block is None:
         layers = ", ".join([*backbones.BACKBONES, "any layer registered with GraphGym"])
         print(f"methods (train.mode): {', '.join(methods.names())}")

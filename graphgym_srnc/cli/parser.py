@@ -187,9 +187,10 @@ Name the clusters that you recognise and train on them: --name 1="graph theory" 
 nodes of a new class. `graphgym-srnc run --cfg own dataset.name FOLDER` reads that folder.
 """,
     "options": """
-List methods, shifts, backbones and all config keys with their defaults.
+List methods, shifts, backbones and all config keys with their defaults, which a run
+without a config uses.
 
-block BLOCK?  list one block only: a method, a shift, train or dataset (default: all)
+block BLOCK?  list one block only: a method, a shift, train, dataset, gnn or optim (default: all)
 """,
 }
 """What each command does, its arguments, examples, and groups of arguments with their titles."""

@@ -109,7 +109,7 @@ class _Display:
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], completed=self.share)
         elif str(self) and self.share < 1 and now - self.last_line > EVERY:
-            self.say(f"{self}, {self.clock}")
+            self.say(f"{self}; in all {self.clock}")
             self.last_line = now
 
 

@@ -13,7 +13,7 @@ with environment.lean_imports("lightning", "pytorch_lightning"):
 
 from graphgym_srnc.core.options import Option
 from graphgym_srnc.gym.build import build_method, build_task, fit
-from graphgym_srnc.gym.config import activate, global_cfg, load_config
+from graphgym_srnc.gym.config import activate, documented, global_cfg, load_config
 from graphgym_srnc.gym.keys import add_options, schema
 from graphgym_srnc.gym.main import TaskDataset, register_main, train
 from graphgym_srnc.io.config_files import config_names
@@ -27,6 +27,7 @@ __all__ = [
     "build_task",
     "config_names",
     "config_root",
+    "documented",
     "fit",
     "load_config",
     "schema",

@@ -14,12 +14,14 @@ from torch_geometric.graphgym.config import cfg as global_cfg
 from yacs.config import CfgNode
 
 from graphgym_srnc import methods, shifts
+from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.environment import AUTO
-from graphgym_srnc.core.options import finite
+from graphgym_srnc.core.options import Option, finite, options
 from graphgym_srnc.errors import InputError, did_you_mean
-from graphgym_srnc.gym.keys import add_options, check
+from graphgym_srnc.gym.keys import KEYS, add_options, check, schema
 from graphgym_srnc.io import config_files
 from graphgym_srnc.io.settings import flatten, plain_yaml
+from graphgym_srnc.methods.shared.training import adam
 
 
 def load_config(
@@ -52,6 +54,20 @@ def load_config(
         check(cfg, flatten(default))
     assert_cfg(cfg)
     return cfg
+
+
+def documented() -> dict[str, list[Option]]:
+    """Keys of this package and of GraphGym by block, with the values of a run without a config."""
+    blocks = {**schema(), "gnn": [], "optim": []}
+    for option in (*options(EncoderSpec), *options(adam)):
+        block, _, key = KEYS.get(option.key, "").partition(".")
+        if block in ("gnn", "optim"):
+            blocks[block].append(option._replace(key=key))
+    cfg = load_config()
+    return {
+        block: [one._replace(default=cfg[block].get(one.key, one.default)) for one in own]
+        for block, own in blocks.items()
+    }
 
 
 @functools.cache

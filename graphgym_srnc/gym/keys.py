@@ -14,7 +14,7 @@ from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpe
 from graphgym_srnc.core.environment import AUTO, MAX_THREADS
 from graphgym_srnc.core.options import Allowed, OneOf, Option, Range, Share
 from graphgym_srnc.core.options import options as options_of
-from graphgym_srnc.errors import Collected, InputError
+from graphgym_srnc.errors import Collected, InputError, did_you_mean
 from graphgym_srnc.gym.encoder import SPEC_KEYS, is_fast
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.training import adam
@@ -163,7 +163,9 @@ def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
             hint += " custom_metrics to [] and metric_best to micro_f1"
             wrong.errors.append(InputError.plain(key, message, hint))
         elif key in allowed and not allowed[key].allows(value):
-            wrong.errors.append(InputError(key, value, str(allowed[key])))
+            error = InputError(key, value, str(allowed[key]))
+            near = did_you_mean(str(value), str(allowed[key]).split(", "))
+            wrong.errors.append(error.noted(near) if near else error)
     wrong.check()
 
 

@@ -72,9 +72,14 @@ def arrange(
     data = {key for key in free if key.split(".")[0] in formats}
     data |= free & {"dataset.name", "dataset.format"}
     by = tuple(by) or default
+    named = runs
     if not columns:
-        within = set().union(*(_varying(of, data) for _, of in runs.groupby("task")))
-        columns = [key for key in ("task", *sorted(within)) if key not in by]
+        within = {task: _varying(of, data) for task, of in runs.groupby("task")}
+        varying = set().union(*within.values())
+        columns = [key for key in ("task", *sorted(varying)) if key not in by]
+        named = runs.copy()
+        for task, own in within.items():  # a column names no key that is constant in its task
+            named.loc[named["task"] == task, sorted(varying - own)] = math.nan
     selected = [key for key in select if key != ALL]
     for option, given in (("--by", by), ("--columns", columns), ("--select", selected)):
         for key in given:
@@ -83,7 +88,7 @@ def arrange(
                 raise InputError(option, key, f"{allowed}, or another key of the config")
     searched = {*selected, *(free - data if ALL in select else ())} - {*by, *columns}
 
-    runs = runs.assign(row=_labels(runs, by), column=_labels(runs, columns))
+    runs = runs.assign(row=_labels(runs, by), column=_labels(named, columns))
     # A mean or a choice over the oracle and other methods would credit them with its knowledge.
     of_oracle = runs["method"] == ORACLE
     beside = ~of_oracle.groupby([runs["row"], runs["column"]]).transform("all")

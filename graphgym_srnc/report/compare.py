@@ -226,7 +226,7 @@ class _Scores:
         cells = DataFrame(
             {"runs": scores.size(), "mean": scores.agg(statistics.mean)}
             | {"std": scores.agg(lambda own: statistics.mean_std(own.tolist())[1])}
-            | {"median": scores.median(), "best": 0, "tied": 0, "pairs_best": 0}
+            | {"median": scores.median(), "best": 0, "tied": 0}
         )
         every = pandas.MultiIndex.from_product([rows, columns], names=["row", "column"])
         cells = cells.astype(object).reindex(index=every, columns=list(CELL[4:]))

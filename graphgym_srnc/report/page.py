@@ -130,7 +130,7 @@ def _means(table: Table) -> Iterator[Drawing]:
     panels = {column: means for column, means in panels.items() if len(means) > 1}
     if panels:
         figure = charts.scores_figure(panels, table.rows, text, table.oracles)
-        yield f"{text}: mean and interval", partial(encode, figure)
+        yield f"{text}: mean, with its interval from 5 runs on", partial(encode, figure)
 
 
 def _ranks(table: Table) -> Iterator[Drawing]:
@@ -158,7 +158,7 @@ def _curves(table: Table, found: Collection) -> Iterator[Drawing]:
         return encode(charts.curves_figure(panels, label, column, table.rows))
 
     for column in table.columns:
-        yield f"curves {column}", partial(figure, column)
+        yield f"Training curves on {column}", partial(figure, column)
 
 
 def _files(experiments: Sequence[Experiment], *patterns: str) -> Iterator[Drawing]:

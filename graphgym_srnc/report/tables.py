@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from itertools import count
 from typing import Any, Callable, NamedTuple, Sequence
 
 from graphgym_srnc.core.text import counted, listed
@@ -188,15 +189,11 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     if runs == 1:
         out = ["One run per cell."]
     if (table.cells["best"] == 1).any():
-        out.append(
-            f"{best}: the best mean of a column; {tied}: no significant difference from"
-            f" it, p > {table.alpha:g} ({TESTS[table.test]} on common splits and seeds,"
-            " Holm's correction over the rows of a column); no mark: significantly different,"
-            " or too few pairs for a test."
-        )
+        out.append(_on_marks(table, best, tied))
     if not is_one_kind(table.runs):
-        kinds = "kinds of shift differ, or only some runs have hidden classes"
-        out.append(f"No mean and no rank over the columns: {kinds}.")
+        several = table.runs["dataset.format"].nunique() > 1
+        why = "kinds of shift differ" if several else "only some runs have hidden classes"
+        out.append(f"No mean and no rank over the columns: {why}.")
     elif len(table.columns) > 1 and not is_averaged(table):
         out.append("No mean over the columns: some rows lack a column.")
     pairs = table.runs.drop_duplicates(["row", "column", "split", "seed"])
@@ -205,7 +202,11 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
             "Tests, intervals and ranks use one mean per set of masked classes: there, n is"
             " the number of such sets."
         )
-    out += _on_tests(table)
+    if table.against is not None:
+        out.append(
+            f"Difference to {table.against}: mean over pairs, in brackets the two-sided p"
+            f" ({TESTS[table.test]}, Holm's correction over the rows of a column), n pairs."
+        )
     out += dict.fromkeys(_on_ranks(metric, ranking) for metric, ranking in table.rankings.items())
     if table.oracles:
         out.append(f"{', '.join(sorted(table.oracles))}: the oracle, neither ranked nor marked.")
@@ -239,24 +240,36 @@ def choices(table: Table) -> Grid:
     return Grid("Settings chosen on validation, among those with the most runs", heads, rows)
 
 
-def _on_tests(table: Table) -> list[str]:
-    """Limits of the paired tests, and how to read differences."""
-    out, cells = [], table.cells
-    beside = (cells["best"] == 0) & ~cells["row"].isin(table.oracles) & (len(table.rows) > 1)
-    pairs = [*cells.loc[beside, "pairs_best"], *cells["pairs"].dropna()]
-    if any(least_p(count, table.test) > table.alpha for count in pairs):
-        needed = 1 + math.ceil(-math.log2(table.alpha)) if table.test == "wilcoxon" else 2
-        out.append(
-            f"With fewer than {needed} pairs of runs on a common split and seed, no difference can"
-            f" be significant at {table.alpha:g}. With more rows, Holm's correction needs more"
-            " pairs."
+def _untested(table: Table, column: str) -> tuple[list[Any], int]:
+    """Cells that no test can tell from the best one of their column; the number of pairs needed."""
+    cells = table.cells[(table.cells["column"] == column) & table.cells["pairs_best"].notna()]
+    tests = cells.groupby("metric")["p_best"].count().max() or 1
+    needed = next(n for n in count(2) if tests * least_p(n, table.test) <= table.alpha)
+    tested = (cells[["best", "tied"]] == 1).any(axis=1) | (cells["p_best"] <= table.alpha)
+    return list(cells[~tested].itertuples()), needed
+
+
+def _on_marks(table: Table, best: str, tied: str) -> str:
+    """What the marks mean, and which rows are not tested against the best one."""
+    found: dict[str, list[str]] = {}
+    for column in table.columns:
+        cells, needed = _untested(table, column)
+        for cell in cells:
+            pairs = f"{counted(cell.pairs_best, 'pair')}, at least {needed} are needed"
+            found.setdefault(pairs, []).append(f"{cell.row} on {column}")
+    text = f"{best}: the best mean of a column"
+    others = (table.cells["pairs_best"].notna() & (table.cells["best"] == 0)).sum()
+    is_any = others > sum(map(len, found.values()))
+    if is_any:
+        text += (
+            f"; {tied}: no significant difference from it, p > {table.alpha:g}"
+            f" ({TESTS[table.test]} on common splits and seeds, Holm's correction over the rows of"
+            f" a column); no mark: significantly different{', or not tested' * bool(found)}"
         )
-    if table.against is not None:
-        out.append(
-            f"Difference to {table.against}: mean over pairs, in brackets the two-sided p"
-            f" ({TESTS[table.test]}, Holm's correction over the rows of a column), n pairs."
-        )
-    return out
+    for pairs, places in found.items():
+        of = f" ({listed(list(dict.fromkeys(places)), 3)})" if is_any or len(found) > 1 else ""
+        text += f". Not tested{of}: {pairs}"
+    return f"{text}."
 
 
 def _on_ranks(metric: str, ranking: Ranking) -> str:
@@ -284,13 +297,15 @@ def findings(table: Table) -> list[str]:
         ranked = {row: cells[row, column] for row in table.rows if row not in table.oracles}
         tied = [row for row, cell in ranked.items() if cell.tied == 1]
         others = [cell for cell in ranked.values() if cell.best == 0]
-        is_tested = any(least_p(cell.pairs_best, table.test) <= table.alpha for cell in others)
+        few = [cell.pairs_best for cell in _untested(table, column)[0] if cell.metric == metric]
         for row, cell in ranked.items():
             if cell.best == 1:
                 text = f"{spread(metric, cell)} over {counted(cell.runs, 'run')}"
                 near = f"; no significant difference: {listed(tied)}" if tied else ""
                 if others and all(other.p_best <= table.alpha for other in others):
                     near = "; all other rows differ significantly"
-                few = "" if is_tested else " Too few common runs to test the difference."
-                out.append(f"{column}: {row} has the best mean, {text}{near}.{few}")
+                text = f"{column}: {row} has the best mean, {text}{near}."
+                if few and len(few) == len(others):
+                    text += f" Not tested: {counted(max(few), 'pair')} of runs."
+                out.append(text)
     return out

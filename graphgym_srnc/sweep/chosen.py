@@ -15,13 +15,15 @@ import optuna
 import yaml
 
 from graphgym_srnc.core import environment
+from graphgym_srnc.core.text import counted
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.io import checksums
 from graphgym_srnc.io.atomic import discard, refuse_links, regular, write_text
 from graphgym_srnc.io.settings import flatten
+from graphgym_srnc.report.statistics import mean_std
 from graphgym_srnc.sweep.search import Arm, Words
-from graphgym_srnc.sweep.study import Study
+from graphgym_srnc.sweep.study import Study, Trial
 
 RECORD, GRID, CONFIGS = "tuned.json", "tuned.txt", "tuned"
 STATES = ("done", "pruned", "failed")
@@ -93,7 +95,7 @@ def write(study: Study) -> tuple[list[list[str]], list[str], Path | None]:
         else:
             changed = [item for item in best.setting.items() if item not in arm.defaults.items()]
             words = ", ".join(f"{key} {value}" for key, value in changed) or "the unchanged config"
-            sentences.append(f"{arm.name}: {words} (trial {best.number})")
+            sentences.append(f"{arm.name}: {words} (trial {best.number}){_evidence(trials, best)}")
             head = f"# {arm.name}, trial {best.number} of {len(trials)}, chosen on validation.\n"
             write_text(file, head + _config_text(arm, best.setting))
             files.append(file)
@@ -118,6 +120,18 @@ def write(study: Study) -> tuple[list[list[str]], list[str], Path | None]:
     names = [GRID, *(f"{CONFIGS}/{file.name}" for file in files)] if files else []
     checksums.write(study.folder, [RECORD, *names])
     return rows, sentences, grid if files else None
+
+
+def _evidence(trials: Sequence[Trial], best: Trial) -> str:
+    """How much better than the unchanged config the best trial is, on the runs of both."""
+    gaps = [100 * (new - old) for new, old in zip(best.scores, trials[0].scores)]
+    if best is trials[0] or not gaps:
+        return ""
+    gap, spread = mean_std(gaps)
+    more = f"; {gap:+.2f} ± {spread:.2f} against the default on {counted(len(gaps), 'common run')}"
+    return (
+        f"{more}. The best of {len(trials)} trials looks better than it is: run it on other seeds"
+    )
 
 
 def _config_text(arm: Arm, setting: dict[str, Any]) -> str:

@@ -124,7 +124,9 @@ def execute(
             job, line = outcome.job, outcome.message
             if outcome.state == "busy":
                 progress.say(f"{job.name}, seed {job.seed}: left to another process")
-            elif outcome.state == "failed":
+                progress.skip(1)
+                continue
+            if outcome.state == "failed":
                 failures.append(outcome)
                 text = f"try {outcome.attempts}: {line}\n"
                 experiment = experiments[job.name]

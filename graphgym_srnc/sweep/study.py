@@ -48,6 +48,7 @@ class Trial:
     state: str = "done"  # or pruned, failed
     value: float | None = None  # mean score on validation over blocks and seeds
     first: float | None = None  # the same of the first seed
+    scores: list[float] = field(default_factory=list)  # of all runs, by seed
     seconds: float = 0.0
     why: str = ""  # it failed
     runs: list[str] = field(default_factory=list)  # its experiments, one for each block
@@ -115,11 +116,11 @@ class Study:
             draw = random.Random(f"{SEED} {len(tried)}")
             study.sampler = optuna.samplers.TPESampler(seed=draw.getrandbits(32))
             asked = study.ask(space)
-            while asked.params in [trial.setting for trial in tried]:
+            while arm.active(asked.params) in [trial.setting for trial in tried]:
                 study.tell(asked, state=TrialState.FAIL)
                 study.sampler = optuna.samplers.RandomSampler(seed=draw.getrandbits(32))
                 asked = study.ask(space)
-            tried.append(Trial(len(tried), asked.params))
+            tried.append(Trial(len(tried), arm.active(asked.params)))
             yield _Asked(arm, asked, tried[-1])
 
     def _run(self, batch: Sequence[_Asked], executor: Executor, progress: GridProgress) -> None:
@@ -129,7 +130,7 @@ class Study:
         self._score(batch, first, executor, progress)
         going = [one for one in batch if not one.trial.why]
         for one in going:
-            one.trial.first = mean(one.scores)
+            one.trial.first = mean(one.trial.scores)
             one.asked.report(one.trial.first, 0)
         if rest:
             for one in going:
@@ -147,7 +148,7 @@ class Study:
             elif trial.state == "pruned":
                 study.tell(one.asked, state=TrialState.PRUNED)
             else:
-                trial.value = mean(one.scores)
+                trial.value = mean(one.trial.scores)
                 study.tell(one.asked, trial.value)
 
     def _score(
@@ -183,7 +184,7 @@ class Study:
                     why = failure or "it has no score on validation"
                     one.trial.why = f"{name}/{seed}: {why}"
                 else:
-                    one.scores.append(result["score"])
+                    one.trial.scores.append(result["score"])
                     one.trial.seconds += result["seconds"]
 
     def _cells(self, one: _Asked, seeds: range) -> list[runs.Cell]:
@@ -205,7 +206,6 @@ class _Asked:
     arm: Arm
     asked: optuna.Trial
     trial: Trial
-    scores: list[float] = field(default_factory=list)
 
 
 class _Journal(BaseJournalBackend):

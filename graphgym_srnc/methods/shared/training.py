@@ -26,7 +26,12 @@ LOOK = 5  # steps between two checks for convergence, since a device waits for e
 def adam(
     parameters: Iterable[nn.Parameter], *, lr: Weight = 0.01, weight_decay: Weight = 5e-4
 ) -> torch.optim.Optimizer:
-    """Adam with the paper's learning rate and weight decay (Parameter Settings)."""
+    """Adam with the paper's learning rate and weight decay (Parameter Settings).
+
+    Args:
+        lr: learning rate.
+        weight_decay: weight decay.
+    """
     return torch.optim.Adam(parameters, lr=lr, weight_decay=weight_decay, fused=True)
 
 

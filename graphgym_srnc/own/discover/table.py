@@ -134,7 +134,7 @@ def on_number(modularity: Mapping[int, float], chosen: int) -> str:
             f"; {text.listed([*map(str, near)])} have as much or slightly more. A cluster may hold"
             f" several classes: compare with --clusters {near[0]}"
         )
-    return f"{said}. This is an estimate; --clusters K sets the number."
+    return f"{said}. The number of clusters is an estimate; --clusters K sets it."
 
 
 def to_csv(rows: Sequence[Row]) -> str:
