@@ -93,7 +93,10 @@ def write(study: Study) -> tuple[list[list[str]], list[str], Path | None]:
             discard(file)
             sentences.append(f"{arm.name}: every trial failed")
         else:
-            changed = [item for item in best.setting.items() if item not in arm.defaults.items()]
+            # Without a correction its power has no effect.
+            idle = {f"{key}_power" for key, value in best.setting.items() if value == "none"}
+            effect = [item for item in best.setting.items() if item[0] not in idle]
+            changed = [item for item in effect if item not in arm.defaults.items()]
             words = ", ".join(f"{key} {value}" for key, value in changed) or "the unchanged config"
             sentences.append(f"{arm.name}: {words} (trial {best.number}){_evidence(trials, best)}")
             head = f"# {arm.name}, trial {best.number} of {len(trials)}, chosen on validation.\n"

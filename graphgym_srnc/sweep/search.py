@@ -34,10 +34,6 @@ SHARED: dict[str, tuple[Any, ...]] = {
 """Options that are searched for every method. A method's ``search`` may name other values, or
 none."""
 
-POWER = "correction_power"
-IDLE = "none", "auto"
-"""Corrections that do not read their power."""
-
 Words = Sequence[str]
 """Config keys and values, alternately, as on the command line."""
 
@@ -54,18 +50,8 @@ class Arm:
 
     @property
     def size(self) -> int:
-        """Number of different settings in the search space, see :meth:`active`."""
-        count = math.prod(map(len, self.space.values()))
-        for key, values in self.space.items():
-            corrections = self.space.get(key.removesuffix("_power"), ())
-            if idle := len({*corrections} & {*IDLE}) if key.endswith(POWER) else 0:
-                count -= count // len(corrections) // len(values) * (len(values) - 1) * idle
-        return count
-
-    def active(self, setting: Mapping[str, Any]) -> dict[str, Any]:
-        """The part of a setting that has an effect: without a correction its power has none."""
-        idle = {f"{key}_power" for key, value in setting.items() if value in IDLE}
-        return {key: value for key, value in setting.items() if key not in idle}
+        """Number of different settings in the search space."""
+        return math.prod(map(len, self.space.values()))
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -146,8 +132,6 @@ def space(cfg: CfgNode, open_set: bool, fixed: Collection[str] = ()) -> dict[str
     wanted = {**SHARED, **method.search, **(method.search_open if open_set else {})}
     for option, choices in wanted.items():
         key = own.get(option) or KEYS[option]
-        base = values.get(key.removesuffix("_power"))
-        is_idle = option == POWER and own["correction"] not in found and base in IDLE
-        if choices and option not in unread and key not in fixed and not is_idle:
+        if choices and option not in unread and key not in fixed:
             found[key] = tuple(dict.fromkeys((values[key], *choices)))
     return found

@@ -116,11 +116,11 @@ class Study:
             draw = random.Random(f"{SEED} {len(tried)}")
             study.sampler = optuna.samplers.TPESampler(seed=draw.getrandbits(32))
             asked = study.ask(space)
-            while arm.active(asked.params) in [trial.setting for trial in tried]:
+            while asked.params in [trial.setting for trial in tried]:
                 study.tell(asked, state=TrialState.FAIL)
                 study.sampler = optuna.samplers.RandomSampler(seed=draw.getrandbits(32))
                 asked = study.ask(space)
-            tried.append(Trial(len(tried), arm.active(asked.params)))
+            tried.append(Trial(len(tried), asked.params))
             yield _Asked(arm, asked, tried[-1])
 
     def _run(self, batch: Sequence[_Asked], executor: Executor, progress: GridProgress) -> None:
