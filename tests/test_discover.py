@@ -130,6 +130,10 @@ def test_clusters_find_planted_classes(graph, found):
     new, known = ([cluster.newness for cluster in part] for part in (found.new, found.known))
     assert sorted(new, reverse=True) == new and max(known) < min(new)
     assert sum(len(cluster.nodes) for cluster in found.every) == graph.num_nodes
+    lone = found.new[0].nodes[0]
+    links = graph.edge_index[:, (graph.edge_index != lone).all(0)]
+    again = clusters.find(Data(x=graph.x, edge_index=links), posterior_of(graph), 6)
+    assert again.every[again.cluster[lone]].nodes[-1] == lone, "a node without links is last"
 
 
 def test_a_class_that_no_node_is_named(graph):
@@ -188,7 +192,7 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     found = clusters.find(graph, p, 6, [f"={NASTY}"] * 3).named({1: NASTY})
     rows = table.rows(found, graph, names)
     commands = {"again": NASTY, "naming": NASTY, "merge": NASTY}
-    html = page.render(NASTY, rows, found, names, {6: 0.5, 7: 0.4}, commands, {}, NASTY)
+    html = page.render(NASTY, rows, found, names, {6: 0.5, 7: 0.4}, commands, {}, [NASTY])
     assert not re.search(r"<(link|iframe|a|script>alert)\b", html)
     assert unescape(html).count(NASTY) > 10 and "default-src 'none'" in html
     lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
@@ -212,7 +216,7 @@ def test_clusters_with_the_same_words_may_be_one_class(graph):
     assert twins[whole.number] == [4] and twins[4] == [whole.number]
     assert [] in twins.values() and "perhaps one class" in table.to_text(rows)
     commands = {"again": "", "merge": "discover R"}
-    html = page.render("t", rows, halved, Names(), {6: 0.5}, commands, {"0": 3}, "few!")
+    html = page.render("t", rows, halved, Names(), {6: 0.5}, commands, {"0": 3}, ["few!"])
     merge = f"discover R --name={whole.number}=NAME --name=4=NAME --labels-out NEXT"
     assert merge in html and "few!</p>" in html and "too few</strong>" in html
 

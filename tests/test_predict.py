@@ -18,6 +18,7 @@ from graphgym_srnc import ERM
 from graphgym_srnc.cli import predict
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym import predictions
 from graphgym_srnc.train.model import is_dense
 
 SIZES = """synthetic.num_nodes 200 synthetic.num_val 40 synthetic.num_test 80 gnn.dim_inner 8
@@ -80,10 +81,14 @@ def test_labels_that_the_model_disagrees_with(out, capsys):
     told, table, other = capsys.readouterr().out, rows(out / "labels.csv"), rows(out / "other.csv")
     wrong = [row for row in table if row["given_label"] not in ("", row["class"])]
     assert sorted(other, key=lambda row: int(row["node"])) == wrong and wrong
-    sure = [float(row["probability"]) for row in other]
-    assert sure == sorted(sure, reverse=True)
     labelled = sum(row["given_label"] != "" for row in table)
+    unknown = sum(row["class"] == "unknown" for row in wrong)
     assert f"disagrees with {len(wrong)} of {labelled} given labels" in told
+    assert f"predicts {unknown} of these nodes as unknown" in told
+    classes, sizes = ["b", "unknown", "c", "unknown", "b"], [1, 9, 9, 5, 6]
+    given = {"node": [*range(5)], "class": classes, "given_label": ["a"] * 5}
+    given |= {"probability": [0.9, 0.9, 0.3, 0.9, 0.4], "component_size": sizes}
+    assert predictions.disagreements(given)["node"] == [4, 2, 1, 0, 3]
 
 
 def test_a_graph_with_new_nodes_in_every_form(out):
@@ -118,6 +123,9 @@ def test_a_graph_with_new_nodes_in_every_form(out):
         )
         ids = ["'=1+2", "n1"] if words[1] == folder else [None, None]
         assert [row.get("id") for row in table[:2]] == ids
+    saved.method.smoothing = 1
+    (note,) = predictions.notes(saved, Data(x=x, edge_index=old.edge_index))
+    assert "11 of them have no link" in note and "theirs are too high" in note
 
 
 def test_a_model_of_an_estimator(out, capsys):
@@ -172,8 +180,6 @@ def test_errors_take_one_line(out, monkeypatch, capsys, words, match):
 
 
 def test_parquet(tmp_path, monkeypatch):
-    from graphgym_srnc.gym import predictions
-
     columns = {"node": [0, 1], "class": ["=a", "b"], "probability": [0.25, 0.5]}
     if find_spec("pyarrow"):
         import pandas

@@ -14,9 +14,14 @@ from graphgym_srnc.report import compare, frame, render, summary, tables
 
 def test_scores_without_an_unknown_test_node_say_so(tmp_path):
     known = {"test": {"micro_f1": 1.0, "known_accuracy": 1.0}}
+    known["verdict"] = {"figures": {"test_unknown_share": 0.1012}}
     home = keep(tmp_path, "mine", [1.0], task="file/mine", record=known)
     row = summary.summarise("mine", records.read_results(home))
-    (note,) = [note for note in summary.notes([row]) if note.startswith("mine")]
+    note, share = [note for note in summary.notes([row]) if note.startswith("mine")]
+    assert "10.1 % of the labelled test nodes" in share
+    compared = compare.table(frame.collect([home]).runs, ["micro_f1"])
+    (first, *_), notes = tables.findings(compared), tables.remarks(compared)
+    assert first in notes and "known classes only" in first and "file.num_unseen 1" in first
     assert "known classes only" in note and "file.open_set False" in note
     assert "known classes only" not in summary.to_csv([row])
     closed = keep(tmp_path, "closed", [1.0], task="file/mine")

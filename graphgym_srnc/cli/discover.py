@@ -88,9 +88,9 @@ def _discover(
     rows = table.rows(found, graph, names)
     counts = model.result.get("labels", {})
     labels = {feedback.in_words(name): count["source"] for name, count in counts.items()}
-    warning = few_labels(counts)
+    warnings = [*filter(None, [few_labels(counts)]), *predictions.notes(model, graph)]
     lines = [*table.to_text(rows).splitlines(), "", table.on_number(modularity, args.clusters)]
-    for line in [*lines, *[f"warning: {warning}"] * bool(warning)]:
+    for line in [*lines, *(f"warning: {text}" for text in warnings)]:
         tell(line)
     if args.labels_out:
         parts = {part: getattr(task, part) for part in ("train", "val", "test")}
@@ -112,7 +112,7 @@ def _discover(
     if args.out:
         data = Path(args.graph).name if task is None else task.name.removeprefix("file/")
         title = f"New classes in {data}"
-        html = page.render(title, rows, found, names, modularity, commands, labels, warning)
+        html = page.render(title, rows, found, names, modularity, commands, labels, warnings)
         write(Path(args.out), "--out", html.encode())
     begin("writing tables", 1.0)
     if args.csv:

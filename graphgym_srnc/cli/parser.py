@@ -154,7 +154,7 @@ Predict the class of every node with a trained run.
 run RUN  use the model in this folder of a run or an experiment, or this model file
 --graph FILE  predict another graph, without its labels (default: the target graph of the run)
 --out FILE!  write the predictions to FILE, .csv or .parquet
---disagreements FILE  write the nodes with another given label; check them: some may be label errors
+--disagreements FILE  write the nodes on which the model disagrees with the given label
 --probabilities  add a column with the probability of each class
 {OVERWRITE}
 {TRUST}

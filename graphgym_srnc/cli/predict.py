@@ -16,7 +16,8 @@ from graphgym_srnc.core.progress import RunProgress, tell
 from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
-from graphgym_srnc.io import atomic
+from graphgym_srnc.io import atomic, records
+from graphgym_srnc.train.model import UNKNOWN
 
 
 def main(args: argparse.Namespace) -> None:
@@ -56,18 +57,19 @@ def _predict(
     begin("predicting", 0.8)
     prediction = model.predict(graph)
     begin("writing the table", 1.0)
-    columns = predictions.table(model, prediction, found.ids, given, args.probabilities)
+    columns = predictions.table(model, graph, prediction, found.ids, given, args.probabilities)
     print(predictions.summary(model, prediction))
-    doubts = model.result.get("verdict", {}).get("sentences", {})
-    for note in [*doubts.values(), *predictions.notes(model, graph)]:
+    warnings = records.warnings_of(model.result).values()
+    for note in [*warnings, *predictions.notes(model, graph)]:
         tell(f"note: {note}")
     if labelled := sum(map(bool, given or ())):
         other = predictions.disagreements(columns)
-        count = len(other["node"])
+        count, unknown = len(other["node"]), other["class"].count(UNKNOWN)
         hint = " --disagreements FILE lists them." * (count > 0 and not args.disagreements)
         tell(
             f"The model disagrees with {count:,} of {labelled:,} given labels "
-            f"({100 * count / labelled:.1f} %). Check them: some may be label errors.{hint}"
+            f"({100 * count / labelled:.1f} %) and predicts {unknown:,} of these nodes as unknown. "
+            f"The label or the model may be wrong.{hint}"
         )
     write(Path(args.out), "--out", predictions.encode(args.out, columns))
     if args.disagreements:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+SMALL = 5
+"""Nodes of a component up to which its nodes have too few neighbours to be predicted well."""
 
 
 def undirected(edge_index: np.ndarray, num_nodes: int) -> tuple[np.ndarray, dict[str, int]]:
@@ -32,6 +37,14 @@ def undirected(edge_index: np.ndarray, num_nodes: int) -> tuple[np.ndarray, dict
         number = _distinct(number)
     found["one_way"] += len(number)
     return number, found
+
+
+def component_sizes(edge_index: np.ndarray, num_nodes: int) -> np.ndarray:
+    """Number of nodes in the connected component of each node, ``[V]``."""
+    present = np.ones(len(edge_index[0]), dtype=bool)
+    links = sp.coo_array((present, tuple(edge_index)), shape=(num_nodes, num_nodes))
+    _, component = connected_components(links, directed=False)
+    return np.bincount(component)[component]
 
 
 def _distinct(number: np.ndarray) -> np.ndarray:

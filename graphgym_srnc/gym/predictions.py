@@ -10,10 +10,13 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import aligned, clean, to_csv
-from graphgym_srnc.train.model import Prediction, TrainedModel
+from graphgym_srnc.data.edges import SMALL, component_sizes
+from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel
 
 FEW = 100
 """Nodes below which a mean over them is a rough one."""
+
+TOO_HIGH = " Smoothing lowers the probabilities of other nodes only, so theirs are too high."
 
 
 def given_labels(model: TrainedModel, task: ShiftTask) -> list[str]:
@@ -23,6 +26,7 @@ def given_labels(model: TrainedModel, task: ShiftTask) -> list[str]:
 
 def table(
     model: TrainedModel,
+    graph: Data,
     prediction: Prediction,
     ids: Sequence[str] | None,
     given: Sequence[str] | None = None,
@@ -41,16 +45,21 @@ def table(
         columns["p_known"] = (1 - posterior[:, -1]).tolist()
     if prediction.cluster is not None:
         columns["gnn_cluster"] = prediction.cluster.tolist()
+    columns["component_size"] = component_sizes(graph.edge_index.numpy(), len(label)).tolist()
     for name, p in zip(model.class_names, posterior.T) if probabilities else ():
         columns[f"p_class_{name}" if f"p_{name}" in columns else f"p_{name}"] = p.tolist()
     return columns
 
 
 def disagreements(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """The rows of a :func:`table` whose class is not the given label, the most probable first."""
-    frame = pandas.DataFrame(columns)
+    """The rows of a :func:`table` whose class is not the given label, the most probable first.
+
+    Nodes predicted as unknown follow after the others, and nodes in small components are last.
+    """
+    frame = pandas.DataFrame(columns).sort_values("probability", ascending=False, kind="stable")
     other = frame[(frame["given_label"] != "") & (frame["given_label"] != frame["class"])]
-    return other.sort_values("probability", ascending=False, kind="stable").to_dict("list")
+    order = 2 * (other["component_size"] <= SMALL) + (other["class"] == UNKNOWN)
+    return other.loc[order.sort_values(kind="stable").index].to_dict("list")
 
 
 def encode(file: str, columns: dict[str, list[Any]]) -> bytes:
@@ -74,14 +83,17 @@ def summary(model: TrainedModel, prediction: Prediction) -> str:
 
 
 def notes(model: TrainedModel, graph: Data) -> list[str]:
-    """Warnings about nodes without links, and about features, which this model scales."""
+    """Warnings about nodes with few neighbours, and about features, which this model scales."""
     features = model.method.encoder.features
     found = [text[0].upper() + text[1:] for text in feature_warnings(graph.x, features)]
-    ends = graph.edge_index.unique()
-    if alone := graph.num_nodes - len(ends):
+    sizes = component_sizes(graph.edge_index.numpy(), graph.num_nodes)
+    if small := int((sizes <= SMALL).sum()):
         found.append(
-            f"{alone:,} of {graph.num_nodes:,} nodes have no link. Their predictions use features"
-            " alone and are less reliable."
+            f"{small:,} of {graph.num_nodes:,} nodes are in components of at most {SMALL} nodes;"
+            f" {int((sizes == 1).sum()):,} of them have no link. Their predictions use few or no"
+            " neighbours and are less reliable."
+            + TOO_HIGH * bool(model.method.smoothing)
+            + f" Predictions of {UNKNOWN} are often wrong there." * model.method.task.open_set
         )
     if features == "auto" and model.dense and graph.num_nodes < FEW:
         found.append(

@@ -164,6 +164,7 @@ def _is_sound(result: Result) -> bool:
     parts = (result, *history)
     figures = [part.get(split, {}) for part in parts for split in SPLITS]
     figures += [episode["losses"] for episode in history]
+    figures.append((result.get("verdict") or {}).get("figures", {}))
     numbers = [result["lr"], result["params"], *(part.get("seconds", 0.0) for part in parts)]
     numbers += [value for part in figures for value in part.values()]
     texts = [result.get(key, "") for key in ("method", "backbone", "split")]

@@ -14,7 +14,7 @@ from graphgym_srnc.io import atomic, records
 from graphgym_srnc.report import render
 from graphgym_srnc.report.frame import Experiment, distinct_warnings
 from graphgym_srnc.report.statistics import mean_std
-from graphgym_srnc.report.tables import ABSENT, METRICS, Grid, boxes, name
+from graphgym_srnc.report.tables import ABSENT, KNOWN_ONLY, METRICS, Grid, boxes, name
 
 SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]
 """Scores of a summary."""
@@ -51,8 +51,13 @@ def summarise(name: str, results: Mapping[int, records.Result]) -> Row:
     tests = [result.get("test", {}) for result in every]
     if all("known_accuracy" in test and "unknown_recall" not in test for test in tests):
         is_own = every[0].get("config", {}).get("dataset", {}).get("format") == "file"
-        note = "no test node is of an unknown class: scores measure known classes only."
-        row["notes"] = [note + " If every class has labels, set file.open_set False." * is_own]
+        labelled = " If every class has labels, set file.open_set False."
+        row["notes"] = [KNOWN_ONLY + labelled * is_own]
+        figures = [(result.get("verdict") or {}).get("figures", {}) for result in every]
+        if all("test_unknown_share" in own for own in figures):
+            share, _ = mean_std([own["test_unknown_share"] for own in figures])
+            called = "of the labelled test nodes are predicted as unknown."
+            row["notes"].append(f"{100 * share:.1f} % {called}")
     for metric in dict.fromkeys((*SCORES, *own_scores(every))):
         if values := [test[metric] for test in tests if metric in test]:
             row[metric], row[f"{metric}_std"] = mean_std(values)

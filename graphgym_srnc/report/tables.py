@@ -37,6 +37,12 @@ METRICS = {
 
 ABSENT = "-"
 
+KNOWN_ONLY = (
+    "no test node is of an unknown class: scores measure known classes only, and each node"
+    " predicted as unknown counts as an error. On your own graph, file.num_unseen 1 hides a"
+    " labelled class, so that both are scored."
+)
+
 
 class Box(NamedTuple):
     """Content of a cell."""
@@ -188,6 +194,7 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     out = [f"Mean ± population standard deviation over {over} (n in the divisor)."]
     if runs == 1:
         out = ["One run per cell."]
+    out += known_only(table)
     if (table.cells["best"] == 1).any():
         out.append(_on_marks(table, best, tied))
     if not is_one_kind(table.runs):
@@ -227,6 +234,13 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
             of = ", ".join(f"{row}: {count}" for row, count in Counter(rows).items())
             out.append(f"Warning in {len(rows)} of {len(table.runs)} runs ({of}): {text}")
     return out
+
+
+def known_only(table: Table) -> list[str]:
+    """A note on the columns whose runs have an unknown class, but no test node of it."""
+    scores = table.runs.reindex(columns=["test_known_accuracy", "test_unknown_recall"]).notna()
+    found = (scores == (True, False)).all(axis=1).groupby(table.runs["column"]).all()
+    return [f"{listed([*found.index[found]])}: {KNOWN_ONLY}"] * bool(found.any())
 
 
 def choices(table: Table) -> Grid:
@@ -291,7 +305,7 @@ def _on_ranks(metric: str, ranking: Ranking) -> str:
 
 def findings(table: Table) -> list[str]:
     """The best mean of each column by the first metric, and rows that may be as good."""
-    metric, out = table.metrics[0], []
+    metric, out = table.metrics[0], known_only(table)
     cells = table.of(metric)
     for column in table.columns:
         ranked = {row: cells[row, column] for row in table.rows if row not in table.oracles}

@@ -24,6 +24,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Sparse, prepare
 from graphgym_srnc.core import progress
+from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.plots import embedding
 
@@ -41,7 +42,7 @@ class Cluster:
     Args:
         name: class that it belongs to, or the name that a user gave to a new cluster, or "".
         number: 1, 2, ... for new clusters, the likeliest new class first; 0 for a known class.
-        nodes: its nodes, the most typical first, ``[n]``.
+        nodes: its nodes, the most typical first, and those in small components last, ``[n]``.
         newness: how likely it is a class of its own: :math:`\bar P_u (1 - \phi / 2)`, its mean
             probability of the unknown class less up to half of it for edges that leave it.
         p_unknown: mean probability of the unknown class, :math:`\bar P_u`.
@@ -136,6 +137,8 @@ def find(
     adjacency = prepare(graph, "auto").adjacency("raw").matrix
     modularity, conductance = separation(adjacency, cluster.numpy(), num_clusters)
     names = [*(classes or map(str, range(num_known))), *[""] * (num_clusters - num_known)]
+    sizes = component_sizes(graph.edge_index.numpy(), graph.num_nodes)
+    rank = torch.where(torch.from_numpy(sizes <= SMALL), typical - 2, typical)
     every = []
     for k, name in enumerate(names):
         nodes = (cluster == k).nonzero().view(-1)
@@ -146,7 +149,7 @@ def find(
         made = Cluster(
             name,
             number=0,
-            nodes=nodes[typical[nodes].argsort(descending=True, stable=True)],
+            nodes=nodes[rank[nodes].argsort(descending=True, stable=True)],
             newness=p_unknown * (1 - float(conductance[k]) / 2),
             p_unknown=p_unknown,
             predicted_unknown=float((inside.argmax(1) == num_known).sum()) / size,

@@ -41,7 +41,7 @@ def render(
     modularity: Mapping[int, float],
     commands: Mapping[str, str],
     labels: Mapping[str, int] = MappingProxyType({}),
-    warning: str = "",
+    warnings: Sequence[str] = (),
 ) -> str:
     """The page as HTML that needs no other file.
 
@@ -54,7 +54,7 @@ def render(
         commands: ``again`` writes the page again, ``naming`` names the clusters, and ``merge``
             begins a command that gives two clusters one name; the last two may be absent.
         labels: number of training labels of each known class.
-        warning: on classes with few labels.
+        warnings: on classes with few labels and nodes with few neighbours.
     """
     new = [row for row in rows if row.cluster.number]
     return fill(
@@ -71,7 +71,7 @@ def render(
         commands={name: plain(command) for name, command in commands.items()},
         labels=labels,
         few=FEW,
-        warning=warning,
+        warnings=warnings,
         called=int((discovery.label == len(discovery.known)).sum()),
         total=len(discovery.every),
     )
