@@ -11,7 +11,7 @@ import numpy as np
 
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.options import Count, Natural, OneOf, Range, Share, Weight, check, options
+from graphgym_srnc.core.options import Count, Natural, OneOf, Range, Weight, check, options
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import adam
@@ -56,7 +56,6 @@ def shared(
     lr: Weight = 0.01,
     weight_decay: Weight = 5e-4,
     selection: Annotated[str, OneOf("auto", *SELECTIONS)] = "auto",
-    min_agreement: Share = 0.6,
     max_episodes: Annotated[int, Range(-1)] = -1,
     patience: Natural = 0,
     open_set: bool | None = None,
@@ -80,9 +79,6 @@ def shared(
         weight_decay: weight decay of Adam.
         selection: criterion that selects the best episode. ``auto`` depends on the labels, see
             ``fit``.
-        min_agreement: with ``target_modularity``, the minimum agreement of an episode with episode
-            0. It is the share of equal predictions among target nodes that neither predicts as
-            unknown.
         max_episodes: maximum number of episodes after episode 0; -1 = the number the method asks
             for.
         patience: stop after this number of episodes in a row without a better score; 0 = never.

@@ -55,8 +55,7 @@ class Kinds(UserDict[str, type[Encoder]]):
         return self.data[kind]
 
 
-BACKBONES = Kinds()
-"""Encoder classes by kind."""
+BACKBONES = Kinds()  # encoder classes by kind
 
 BACKBONES.data = dict.fromkeys(entries("backbones")) | {
     "gcnconv": GCN,

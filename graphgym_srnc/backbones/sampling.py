@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 Share = Callable[[Callable[["torch.Generator | None"], Tensor]], Tensor]
 """This process's part of a draw, see :func:`graphgym_srnc.core.parallel.share`."""
 
-CHUNK = 2**20
-"""Number of nodes and edges that inference processes at a time."""
+CHUNK = 2**20  # number of nodes and edges that inference processes at a time
 
 _neighbourhoods: WeakKeyDictionary[Graph, Neighbourhoods] = WeakKeyDictionary()
 

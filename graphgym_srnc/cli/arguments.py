@@ -32,8 +32,7 @@ ARGUMENT = re.compile(
 SPEAKING = ("dataset.format", "dataset.name", "train.mode")
 """Keys whose values stand without the key in the name of a folder."""
 
-LONGEST_NAME = 150
-"""Maximum length of a folder name that is derived from a command line."""
+LONGEST_NAME = 150  # maximum length of a folder name that is derived from a command line
 
 
 def add_options(group: argparse._ActionsContainer, text: str) -> None:

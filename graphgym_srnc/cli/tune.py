@@ -23,8 +23,7 @@ from graphgym_srnc.sweep.jobs import Limits
 from graphgym_srnc.sweep.study import Study
 from graphgym_srnc.sweep.worker import execute
 
-REPORTED = 10
-"""Seeds below it are reserved for reporting."""
+REPORTED = 10  # seeds below it are reserved for reporting
 
 
 def main(args: argparse.Namespace) -> int:

@@ -15,8 +15,7 @@ from rich.table import Column
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-EVERY = 10.0
-"""Minimum number of seconds between two plain lines."""
+EVERY = 10.0  # minimum number of seconds between two plain lines
 
 WIDTH, BAR = 80, 10
 """Maximum width of lines on a terminal, and width of the bar."""

@@ -15,8 +15,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.errors import InputError
 
-HIDDEN = -1
-"""Label of a node whose class is hidden from the method."""
+HIDDEN = -1  # label of a node whose class is hidden from the method
 
 
 class LabelSpace:

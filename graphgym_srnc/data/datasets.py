@@ -41,8 +41,7 @@ The second one of ``ind.pubmed.allx`` is of a copy rebuilt from text with 6 sign
 GCN scores the same on it.
 """
 
-MOST_DEGREE = 240
-"""Degree of an airport that has a feature of its own; larger ones share it."""
+MOST_DEGREE = 240  # degree of an airport that has a feature of its own; larger ones share it
 
 
 @lru_cache(maxsize=2)

@@ -13,14 +13,12 @@ from graphgym_srnc.errors import InputError
 COLUMNS = tuple("label labels :label _labels class classes category target subject topic y".split())
 """Usual names of a column of labels, in lower case, the most usual first."""
 
-PARTS = ("train", "val", "test")
-"""Parts of a split."""
+PARTS = ("train", "val", "test")  # parts of a split
 
 EMPTY = {"nan", "na", "n/a", "#n/a", "<na>", "nat", "null", "none"}
 """Words, in lower case, that programs write for an empty cell."""
 
-UNKNOWN = "unknown"
-"""Name of the unknown class."""
+UNKNOWN = "unknown"  # name of the unknown class
 
 NOT_LABELLED = {UNKNOWN, "unlabeled", "unlabelled", "unclassified", "undefined", "unspecified"}
 NOT_LABELLED |= {"not labeled", "not labelled", "no label", "nolabel", "missing", "?", "-", "--"}

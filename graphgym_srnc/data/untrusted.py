@@ -27,8 +27,7 @@ DATA_CLASSES = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, BaseStorage)
 HINT = "If you trust the author of these files, read them with --trust"
 """Advice in errors about files that may run code."""
 
-WORD = 4
-"""Bytes that a number takes at least once it is read: features become float32."""
+WORD = 4  # bytes that a number takes at least once it is read: features become float32
 
 _TRUST: ContextVar[bool] = ContextVar("trust", default=False)
 is_trusted = _TRUST.get

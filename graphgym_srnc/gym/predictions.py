@@ -13,8 +13,7 @@ from graphgym_srnc.core.text import aligned, clean, to_csv
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel
 
-FEW = 100
-"""Nodes below which a mean over them is a rough one."""
+FEW = 100  # nodes below which a mean over them is a rough one
 
 TOO_HIGH = " Smoothing lowers the probabilities of other nodes only, so theirs are too high."
 

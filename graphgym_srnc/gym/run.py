@@ -300,10 +300,7 @@ def _saved(cfg: CfgNode, method: Method, task: ShiftTask, facts: dict[str, Any])
         "lr": cfg.optim.base_lr,
         "weight_decay": cfg.optim.weight_decay,
         "random_state": cfg.seed,
-        **{
-            name: cfg.train[name]
-            for name in ("selection", "min_agreement", "max_episodes", "patience")
-        },
+        **{name: cfg.train[name] for name in ("selection", "max_episodes", "patience")},
     }
     if cfg.dataset.format == "file":
         place = files.locate(cfg.file.path or cfg.dataset.name, cfg.dataset.dir, "file.path")

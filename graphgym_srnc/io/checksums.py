@@ -9,8 +9,7 @@ from typing import Iterable, Iterator, Mapping
 
 from graphgym_srnc.io.atomic import regular, write_text
 
-FILE = "SHA256SUMS"
-"""Name of the file with a checksum for each listed file of its folder."""
+FILE = "SHA256SUMS"  # name of the file with a checksum for each listed file of its folder
 
 LINE = re.compile(r"([0-9a-f]{64}) [ *](?!/)((?!\.\.(?:/|$)|.*/\.\.(?:/|$)).+)")
 """A checksum and a path inside the folder."""

@@ -18,11 +18,8 @@ from graphgym_srnc.io.stats import SPLITS
 
 Result = dict[str, Any]
 
-LONGEST = 600
-"""Maximum length of a warning in letters."""
-
-FORMAT = 1
-"""Of records; no other one is read."""
+LONGEST = 600  # maximum length of a warning in letters
+FORMAT = 1  # of records; no other one is read
 
 CHECKPOINT = "checkpoint.safetensors"
 """What a run can go on from, in its directory until its result is."""

@@ -16,11 +16,8 @@ from graphgym_srnc.io import atomic, checksums
 if TYPE_CHECKING:
     from torch import Tensor
 
-KEY = "graphgym-srnc"
-"""Key of the JSON text in the metadata of the header."""
-
-BLANK = "0" * 64
-"""In place of the digest while it is computed."""
+KEY = "graphgym-srnc"  # key of the JSON text in the metadata of the header
+BLANK = "0" * 64  # in place of the digest while it is computed
 
 
 def dump(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> bytes:

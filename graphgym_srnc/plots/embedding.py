@@ -15,13 +15,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
 
-MAPS = {"pca": "PCA", "tsne": "t-SNE"}
-"""Projections and their printed names."""
+MAPS = {"pca": "PCA", "tsne": "t-SNE"}  # projections and their printed names
 FEW = 8  # maximum number of classes that PCA shows; t-SNE keeps more of them apart
 MAX_POINTS = 2000
 SHOWN = 24  # maximum number of groups in a column of a legend
-NO_LABEL = "no label"
-"""Name of the nodes whose class is not given."""
+NO_LABEL = "no label"  # name of the nodes whose class is not given
 
 
 def sample(num_nodes: int, most: int = MAX_POINTS) -> np.ndarray:

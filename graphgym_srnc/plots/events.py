@@ -16,8 +16,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import records
 from graphgym_srnc.io.atomic import write_bytes
 
-MEAN = "mean"
-"""Subdirectory of an experiment for the events that aggregate all its runs."""
+MEAN = "mean"  # subdirectory of an experiment for the events that aggregate all its runs
 
 Summaries = Iterable[tuple[Any, int]]
 """Summaries, each with its step."""

@@ -24,11 +24,8 @@ from graphgym_srnc.train.trainer import Episode, RunRecord
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MAX_AXES = 32
-"""Maximum number of principal axes of an embedding in the projector."""
-
-MAX_DRAWN = 1000
-"""Maximum number of nodes in a figure, for which t-SNE takes about 4 seconds."""
+MAX_AXES = 32  # maximum number of principal axes of an embedding in the projector
+MAX_DRAWN = 1000  # maximum number of nodes in a figure, for which t-SNE takes about 4 seconds
 
 
 class TensorBoard:

@@ -18,8 +18,7 @@ from graphgym_srnc.report.statistics import mean
 LESS = frozenset({"unknown_fpr95", "loss", *COSTS})
 """Metrics of which a lower value is better."""
 
-ALL = "all"
-"""Stands for all keys of settings that vary."""
+ALL = "all"  # stands for all keys of settings that vary
 
 PAPER, PAPER_COLUMN = "paper", "paper column"
 """Keys of a run: its row and its column in the table of the paper."""

@@ -25,11 +25,8 @@ from graphgym_srnc.io.settings import flatten
 ORACLE = "iid"
 """The method that knows the masked classes. It is shown, but not ranked, and never chosen."""
 
-COSTS = ("seconds", "peak_memory_mib", "params")
-"""Costs of a run. Each is a metric of every split."""
-
-NAMED = ("method", "backbone", "task")
-"""Names in a record that are not keys of its config."""
+COSTS = ("seconds", "peak_memory_mib", "params")  # costs of a run. Each is a metric of every split
+NAMED = ("method", "backbone", "task")  # names in a record that are not keys of its config
 
 RUN = ("seed", *NAMED, "split", "selection", "selected", *COSTS, "warnings")
 """Columns of a run beside its experiment, scores and config."""

@@ -27,8 +27,7 @@ from graphgym_srnc.report.frame import Collection, Experiment
 DEFAULT = ("micro_f1", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc")
 """Scores that are compared by default, if they exist."""
 
-OF_A_KIND = 12
-"""Maximum number of pictures of one kind, such as confusion matrices."""
+OF_A_KIND = 12  # maximum number of pictures of one kind, such as confusion matrices
 
 LARGEST, SIDE = 1_500_000, 8192
 """Maximum size of one picture in bytes, and of its sides in pixels: a small file may be large."""

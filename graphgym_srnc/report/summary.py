@@ -19,8 +19,7 @@ from graphgym_srnc.report.tables import ABSENT, KNOWN_ONLY, METRICS, Grid, boxes
 SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]
 """Scores of a summary."""
 
-SHOWN = (*SCORES[:5], "unknown_auroc")
-"""Scores of a printed summary, beside a user's own."""
+SHOWN = (*SCORES[:5], "unknown_auroc")  # scores of a printed summary, beside a user's own
 
 Row = dict[str, Any]
 

@@ -19,8 +19,7 @@ from graphgym_srnc.errors import renamed
 if TYPE_CHECKING:
     from graphgym_srnc.core.task import ShiftTask
 
-SHARED = ("given", "splits")
-"""Modules of this package that are not shifts."""
+SHARED = ("given", "splits")  # modules of this package that are not shifts
 
 
 def names() -> list[str]:

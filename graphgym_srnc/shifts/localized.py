@@ -15,8 +15,7 @@ from graphgym_srnc.data import catalogue, datasets
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import CountOrRest, Nodes, Sizes, Split
 
-TOLERANCE = 1e-9
-"""Personalised PageRank is iterated until its total change is below this value."""
+TOLERANCE = 1e-9  # personalised PageRank is iterated until its total change is below this value
 
 
 def build(

@@ -21,8 +21,7 @@ BOUNDS = {
 }
 """Last year (time step) of the source, of validation, and of each test period, by split."""
 
-HELD_OUT = 0.2
-"""Share of the labelled source nodes that is held out for selection on the source."""
+HELD_OUT = 0.2  # share of the labelled source nodes that is held out for selection on the source
 
 GENERATED, REAL, ELLIPTIC = "arxiv_like", "ogbn-arxiv", "elliptic"
 

@@ -19,11 +19,8 @@ from typing import Generator, Iterator, Sequence
 from graphgym_srnc.core import environment
 from graphgym_srnc.sweep.jobs import Execute, Executor, Job, Limits, Outcome, attempt
 
-POLL_SECONDS = 0.2
-"""Seconds between two looks at the time of the workers."""
-
-OUTPUT_CHARACTERS = 4000
-"""How much of the output of a dead worker is shown."""
+POLL_SECONDS = 0.2  # seconds between two looks at the time of the workers
+OUTPUT_CHARACTERS = 4000  # how much of the output of a dead worker is shown
 
 
 @contextlib.contextmanager

@@ -28,11 +28,8 @@ except ImportError as error:
     hint = 'Install it with: pip install "graphgym-srnc[ray]"'
     raise InputError.plain("--executor", "the package ray is not installed", hint) from error
 
-MAX_MIB = 256
-"""Maximum size of the files of a run."""
-
-CANCEL_SECONDS = 1.0
-"""Seconds for cancelled runs to end by themselves."""
+MAX_MIB = 256  # maximum size of the files of a run
+CANCEL_SECONDS = 1.0  # seconds for cancelled runs to end by themselves
 
 _idle: list[Any] = []
 """Worker processes of a process of Ray, which wait for its next task."""

@@ -20,8 +20,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.atomic import regular
 from graphgym_srnc.io.settings import plain_yaml
 
-BASE_KEY = "cfg"
-"""The key that names the base config."""
+BASE_KEY = "cfg"  # the key that names the base config
 
 Value = Union[str, tuple]
 

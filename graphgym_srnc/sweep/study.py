@@ -32,8 +32,7 @@ TOGETHER = 4
 """Trials of a method that are proposed at once and run side by side. The number of processes has no
 influence, since no choice may depend on it."""
 
-SEED = 0
-"""Seed of the proposals."""
+SEED = 0  # seed of the proposals
 
 RUNS, JOURNAL = "trials", "tuned.log"
 """Folder of all runs of a study, and Optuna's journal of its trials, in the folder of the study."""

@@ -29,6 +29,9 @@ NEEDS = {
 """Nodes of the task that a criterion needs, their description, and another criterion."""
 
 
+LEAST = 0.6  # agreement with episode 0
+
+
 def check(selection: str, task: ShiftTask) -> None:
     """Refuse a criterion for which the task lacks nodes, and name another one."""
     nodes, needs, instead = NEEDS.get(selection, ("", "", ""))
@@ -48,11 +51,11 @@ def score_on_source(
 
 
 def score_by_modularity(
-    method: Method, task: ShiftTask, blind: ShiftTask, classes: Tensor, first: Tensor, least: float
+    method: Method, task: ShiftTask, blind: ShiftTask, classes: Tensor, first: Tensor
 ) -> tuple[float, dict[str, float]]:
     """Modularity of predicted classes ``[V]`` on the target, and figures to record with it.
 
-    An episode whose agreement with the classes ``first`` of episode 0 is below ``least`` is not
+    An episode whose agreement with the classes ``first`` of episode 0 is below 60 % is not
     selected. Otherwise communities that do not match the classes could be selected for their
     high modularity. Agreement is measured on the nodes that neither predicts as unknown.
     """
@@ -61,4 +64,4 @@ def score_by_modularity(
     graph = method.prepared(blind.target)
     found = modularity(classes, graph.adjacency("raw"), graph.degree)
     figures = {"agreement": agreed, "class_modularity": found}
-    return found if agreed >= least else -math.inf, figures
+    return found if agreed >= LEAST else -math.inf, figures

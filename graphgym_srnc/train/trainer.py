@@ -15,7 +15,7 @@ from torch import Tensor
 
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core import parallel
-from graphgym_srnc.core.options import Natural, OneOf, Range, Share, checked
+from graphgym_srnc.core.options import Natural, OneOf, Range, checked
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
@@ -121,7 +121,6 @@ def fit(
     max_episodes: Annotated[int, Range(-1)] = -1,
     patience: Natural = 0,
     selection: Annotated[str, OneOf(*SELECTIONS)] = "target_val",
-    min_agreement: Share = 0.6,
     callbacks: Sequence[Callback] = (),
     checkpoint: Checkpoint | None = None,
     metrics: Mapping[str, Metric] = {},
@@ -143,9 +142,6 @@ def fit(
             never. The paper's "while Micro-F1 on validation increases" (Algorithm 1) is 1.
         selection: criterion that selects the best episode: ``target_val``, ``source_val``,
             ``target_modularity`` or ``last``, see :mod:`graphgym_srnc.train.selection`.
-        min_agreement: with ``target_modularity``, the minimum agreement of an episode with episode
-            0. It is the share of equal predictions among target nodes that neither predicts as
-            unknown.
         callbacks: functions called after each episode with the episode, the method and the task.
         checkpoint: storage of the state of the run after each episode. A new ``method`` continues
             from the state that it contains, with the numbers of an uninterrupted run.
@@ -223,9 +219,7 @@ def fit(
         if selection == "source_val":
             score = score_on_source(method, task, blind, metrics, best)
         elif selection == "target_modularity":
-            score, figures = score_by_modularity(
-                method, task, blind, classes[0], first[0], min_agreement
-            )
+            score, figures = score_by_modularity(method, task, blind, classes[0], first[0])
             losses |= figures
         elif selection == "last":
             score = math.inf

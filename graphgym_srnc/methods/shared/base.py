@@ -30,8 +30,7 @@ from graphgym_srnc.methods.shared.training import (
 Correction = Annotated[str, OneOf("none", "mean", "em", "bbse", "labels")]
 Cut = Annotated[str, OneOf("validation", "share")]
 
-KEPT = 0.95
-"""Share of known validation nodes to predict as known if no validation node is unknown."""
+KEPT = 0.95  # share of known validation nodes to predict as known if no validation node is unknown
 
 
 class Method(nn.Module):

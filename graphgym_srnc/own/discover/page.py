@@ -22,8 +22,7 @@ from graphgym_srnc.report.html import fill
 MOST_NODES, LONGEST_TEXT = 200_000, 120
 """Maximum number of nodes on the map and of letters of a node's text, for a page below 40 MB."""
 
-SIDE = 2**16 - 1
-"""Coordinates are whole numbers from 0 to this, by the longer side of the map."""
+SIDE = 2**16 - 1  # coordinates are whole numbers from 0 to this, by the longer side of the map
 
 RAMP = ("#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B")
 """P(unknown) from 0 to 1 in fifths."""
