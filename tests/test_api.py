@@ -101,9 +101,6 @@ def fitted(tmp_path_factory) -> dict[str, tuple[api.Estimator, ShiftTask, Path]]
     return made
 
 
-# ---- what is fitted ----
-
-
 @pytest.mark.parametrize("name", FITTED)
 def test_numbers_are_those_of_the_trainer(fitted, name):
     model, task, _ = fitted[name]
@@ -172,9 +169,6 @@ def test_srnc_has_a_posterior_of_its_own():
     assert torch.allclose(method.posterior(log_p), moved.double(), atol=1e-6)
 
 
-# ---- files ----
-
-
 def test_all_that_was_fitted_comes_back(fitted):
     for model, _, path in fitted.values():
         again = graphgym_srnc.load(path)
@@ -184,9 +178,6 @@ def test_all_that_was_fitted_comes_back(fitted):
         assert again.classes_.dtype == model.classes_.dtype
         assert again.classes_.tolist() == model.classes_.tolist()
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(OTHER), model.predict(OTHER))
-
-
-# ---- scikit-learn's habits ----
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -293,9 +284,6 @@ def test_help_of_an_estimator():
     assert (ROOT / "graphgym_srnc/py.typed").is_file()
 
 
-# ---- no global state ----
-
-
 def test_two_threads_do_not_disturb_each_other():
     jobs = [("SRNC", 0), ("SRNC", 1), ("OpenWGL", 0)]
     alone = [tiny(name, random_state=seed).fit(make_task()) for name, seed in jobs]
@@ -335,9 +323,6 @@ def test_nothing_global_is_read_or_changed(tmp_path):
         assert torch.equal(before[2], after[2]) and before[3:] == after[3:]
     one, other = ([episode.losses for episode in model.record_.history] for model in runs)
     assert one == other
-
-
-# ---- graphs with masks ----
 
 
 def test_masks_are_the_split():
@@ -431,9 +416,6 @@ def test_two_graphs():
     assert tiny("SRNC").fit(source, private).classes_.tolist() == [0, 1, 2, -1]
 
 
-# ---- bad input ----
-
-
 @pytest.mark.parametrize(
     "changes, key",
     [
@@ -469,9 +451,6 @@ def test_other_bad_input():
     refused("val_mask", tiny("ERM").fit, few)
 
 
-# ---- documents ----
-
-
 def test_the_doctest():
     found = doctest.testmod(graphgym_srnc)
     assert found.failed == 0 < found.attempted
@@ -503,9 +482,6 @@ def test_the_examples_of_callbacks(library, tmp_path, monkeypatch):
     }
     exec(code, space)
     assert library != "mlflow" or (tmp_path / "model.pt").is_file()
-
-
-# ---- what notebooks and other libraries ask for ----
 
 
 def test_verbose_tells_how_far_it_is_and_changes_nothing(capsys):

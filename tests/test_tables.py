@@ -438,12 +438,7 @@ def test_all_that_is_wrong_is_told_at_once(messy, tmp_path, capsys):
     chosen = ("--text", "titel", "--numbers", "price", "--out", tmp_path / "graph")
     assert run("make", *messy, *chosen) == 2
     told = capsys.readouterr().err.splitlines()
-    expected = (
-        "'titel'",
-        "'1,5'. Write numbers without",
-        "id '07' occurs",
-        "table: '99'",
-    )
+    expected = ("'titel'", "'1,5'. Write numbers without", "id '07' occurs", "table: '99'")
     assert len(told) == 4 and all(map(str.__contains__, told, expected)), told
     assert all(line.startswith("error: ") for line in told) and not (tmp_path / "graph").exists()
 
