@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from itertools import count
 from typing import Any, Callable, NamedTuple, Sequence
 
 from graphgym_srnc.core.text import counted, listed
@@ -12,7 +11,7 @@ from graphgym_srnc.report.arrange import OTHER_SETTINGS
 from graphgym_srnc.report.compare import Ranking, Table, is_one_kind
 from graphgym_srnc.report.frame import COSTS, distinct_warnings
 from graphgym_srnc.report.paper import CLOSE_SET, SYNTHETIC
-from graphgym_srnc.report.statistics import LEAST_BLOCKS, TESTS, least_p, mean
+from graphgym_srnc.report.statistics import LEAST_BLOCKS, TESTS, mean
 
 METRICS = {
     "micro_f1": "Micro-F1",
@@ -257,8 +256,9 @@ def choices(table: Table) -> Grid:
 def _untested(table: Table, column: str) -> tuple[list[Any], int]:
     """Cells that no test can tell from the best one of their column; the number of pairs needed."""
     cells = table.cells[(table.cells["column"] == column) & table.cells["pairs_best"].notna()]
-    tests = cells.groupby("metric")["p_best"].count().max() or 1
-    needed = next(n for n in count(2) if tests * least_p(n, table.test) <= table.alpha)
+    others = cells[cells["best"] == 0].groupby("metric").size()
+    tests = max([1, *others])  # that Holm's correction counts
+    needed = 1 + math.ceil(math.log2(tests / table.alpha)) if table.test == "wilcoxon" else 2
     tested = (cells[["best", "tied"]] == 1).any(axis=1) | (cells["p_best"] <= table.alpha)
     return list(cells[~tested].itertuples()), needed
 
