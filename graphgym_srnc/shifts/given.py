@@ -198,7 +198,8 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     """Clean graphs with consistent integer labels (-1 = no label), and the class names."""
     cleaned, found = [], []
     for role, graph in graphs.items():
-        _check_length(graph, role)
+        if isinstance(graph, Data):
+            _check_length(graph, role)
         plain, masks = unlabelled(graph, role), files.tensors(graph, MASKS, role)
         size, weights = len(plain.x), {"edge_weight", "edge_attr"} & {*graph.keys()}
         if weights:
