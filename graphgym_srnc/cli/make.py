@@ -53,7 +53,7 @@ def make(args: argparse.Namespace) -> None:
     if args.like:
         command = f"graphgym-srnc predict RUN --graph {shlex.quote(args.out)} --out predictions.csv"
         print(f"next: {command}  # RUN: a run on {plain(args.like)}")
-    else:
+    elif len({*(graph.labels or ())} - {""}) > 1:
         print(f"next: graphgym-srnc run --cfg own dataset.name {shlex.quote(args.out)}")
 
 
