@@ -81,7 +81,7 @@ class Neighbourhoods:
         row, entry = drawn_for.numpy(), drawn.numpy()
         neighbour = torch.from_numpy(raw.indices[entry]).long()
         place[nodes] = torch.arange(len(nodes))
-        # Marking nodes is faster than sorting the neighbours, of which a batch draws many.
+        # Up to millions of nodes, marking them is faster than sorting all neighbours.
         is_new = torch.zeros(len(place), dtype=torch.bool)
         is_new[neighbour] = True
         is_new[nodes] = False

@@ -29,7 +29,7 @@ NEEDS = {
 """Nodes of the task that a criterion needs, their description, and another criterion."""
 
 
-LEAST = 0.6  # agreement with episode 0
+LEAST = 0.6  # minimum agreement with episode 0
 
 
 def check(selection: str, task: ShiftTask) -> None:
