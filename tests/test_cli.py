@@ -164,7 +164,7 @@ def test_two_commands_at_one_name(tmp_path, capsys, monkeypatch):
     assert erm(tmp_path, "--repeat", "2") == 0
     assert others == [None, 0]
     out = capsys.readouterr().out
-    assert "seed 0 was done by another process" in out and "seed 1: kept" in out
+    assert "seed 0 is already finished" in out and "seed 1: kept" in out
     assert list(scores(tmp_path)) == [0, 1]
 
 
@@ -227,6 +227,7 @@ def test_unknown_options_and_stray_words_are_refused(capsys):
         ("runn", "Did you mean run?"),
         ("data mak", "Did you mean make?"),
         ("options train stray", "unrecognized arguments: stray"),
+        ("data make n.csv e.csv --text a b --out g", "arguments: b. Separate several columns by"),
         ("", "required"),
     ):
         with pytest.raises(SystemExit) as stop:

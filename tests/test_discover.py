@@ -159,9 +159,8 @@ def test_suggested_number_on_planted_blocks(classes):
     found = clusters.find(graph, p, classes)
     total = sum(cluster.modularity for cluster in found.every)
     assert curve[classes] == pytest.approx(total, abs=0.01)
-    told = table.on_number(curve, 0)
-    assert told.startswith(f"{classes} clusters") and "--clusters K" in told
-    assert table.on_number(curve, 9).startswith("9 clusters")
+    told = table.on_number(curve)
+    assert told.startswith(f"Modularity suggests {classes} ") and "--clusters K" in told
     assert clusters.suggested({4: 0.5, 5: 0.598, 6: 0.6, 7: 0.55}) == 5
     assert clusters.suggested({4: -0.2, 5: -0.1}) == 5
 
@@ -192,14 +191,15 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     found = clusters.find(graph, p, 6, [f"={NASTY}"] * 3).named({1: NASTY})
     rows = table.rows(found, graph, names)
     commands = {"again": NASTY, "naming": NASTY, "merge": NASTY}
-    html = page.render(NASTY, rows, found, names, {6: 0.5, 7: 0.4}, commands, {}, [NASTY])
+    html = page.render(NASTY, rows, found, names, {6: 0.5, 7: 0.501}, commands, {}, [NASTY])
     assert not re.search(r"<(link|iframe|a|script>alert)\b", html)
     assert unescape(html).count(NASTY) > 10 and "default-src 'none'" in html
     lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
     assert [int(row["nodes"]) for row in lines] == [len(cluster.nodes) for cluster in found.new]
     assert all(line[key][0] == "'" for line in lines for key in ("words", "nearest_known_classes"))
     assert "cluster 1, <script>" in table.to_text(rows)
-    assert "Modularity suggests 6" in html and html.index("<details>") < html.index("conductance")
+    assert "Modularity suggests 6 clusters" in html and "compare with --clusters 7" in html
+    assert html.index("<details>") < html.index("conductance")
 
 
 def test_clusters_with_the_same_words_may_be_one_class(graph):
@@ -296,7 +296,7 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     assert main([*words, "--name", "1==cmd", "--nodes", "nodes.csv", "--out", "named.html"]) == 0
     told = capsys.readouterr().out
     assert "cluster 1, =cmd:" in told and "--name=1==cmd" in told and "--labels-out NEXT" in told
-    assert "5 clusters, known classes included, by --clusters" in told
+    assert "Modularity suggests " in told
     nodes = list(csv.DictReader(open("nodes.csv")))
     assert {row["cluster_name"] for row in nodes if row["cluster"] == "1"} == {"'=cmd"}
     html = (run / "named.html").read_text()

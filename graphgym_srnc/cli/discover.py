@@ -89,7 +89,7 @@ def _discover(
     counts = model.result.get("labels", {})
     labels = {feedback.in_words(name): count["source"] for name, count in counts.items()}
     warnings = [*filter(None, [few_labels(counts)]), *predictions.notes(model, graph)]
-    lines = [*table.to_text(rows).splitlines(), "", table.on_number(modularity, args.clusters)]
+    lines = [*table.to_text(rows).splitlines(), "", table.on_number(modularity)]
     for line in [*lines, *(f"warning: {text}" for text in warnings)]:
         tell(line)
     if args.labels_out:

@@ -64,7 +64,9 @@ def _command(words: Sequence[str]) -> int:
     # argparse cannot mix options with a list of positional words, so the words arrive here.
     options = [word for word in rest if word.startswith("--")]
     if options or rest and not hasattr(args, "overrides"):
-        args.parser.error(f"unrecognized arguments: {' '.join(options or rest)}")
+        text = f"unrecognized arguments: {' '.join(options or rest)}"
+        hint = ". Separate several columns by commas, as in --text title,abstract"
+        args.parser.error(text + hint * (not options and hasattr(args, "text")))
     if rest:
         args.overrides = [*args.overrides, *rest]
 

@@ -97,7 +97,8 @@ def train_method(
         loaders: GraphGym's loaders; the data set of the first one holds the task.
 
     Raises:
-        InputError: see :func:`own_config`, or the name of the folder is not a seed.
+        InputError: see :func:`own_config`, or the name of the folder is not a seed, or its parent
+            contains results of another config.
     """
     before, place, watch = global_cfg.clone(), Path(global_cfg.run_dir).absolute(), Logged(1)
     cfg = own_config(mode, loaders)
@@ -107,8 +108,11 @@ def train_method(
     # The folder names the seed: PyG's main.py increments cfg.seed after it has made the folder.
     cfg.seed, cfg.out_dir = int(place.name), str(place.parent.parent)
     experiment = run.experiment(cfg, place.parent.name)
+    if any(found["digest"] != experiment.digest for found in experiment.results().values()):
+        message = f"{experiment.path} contains results of another config"
+        raise InputError.plain("out_dir", message, "Rename the yaml file, or delete the folder")
     try:
-        result = run.run(cfg, cfg.seed, experiment, watch, overwrite=True)
+        result = run.run(cfg, cfg.seed, experiment, watch)
     finally:
         # main.py continues with its own config, whose out_dir holds all seeds.
         activate(before)

@@ -204,7 +204,7 @@ def run(
         parallel.from_first(partial(bytes, found is None))  # whether the others train, too
         if found is None:
             return _train(*given)
-    watch.say(f"seed {seed} was done by another process")
+    watch.say(f"seed {seed} is already finished")
     return found
 
 

@@ -14,7 +14,7 @@ from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data.describe import FEW
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover.clusters import Discovery, layout, suggested
-from graphgym_srnc.own.discover.table import Row
+from graphgym_srnc.own.discover.table import Row, on_number
 from graphgym_srnc.plots import embedding
 from graphgym_srnc.plots.style import GREY, PALETTE
 from graphgym_srnc.report.html import fill
@@ -63,6 +63,7 @@ def render(
         known=[row for row in rows if not row.cluster.number],
         modularity=modularity,
         suggested=suggested(modularity),
+        on_number=on_number(modularity),
         nodes=len(discovery.cluster),
         map=map_data(discovery, names, [row.words if names.words else [] for row in new]),
         script=SCRIPT,

@@ -120,21 +120,17 @@ def to_text(rows: Sequence[Row]) -> str:
     return "\n".join([text.aligned([HEADS, *lines]).rstrip("\n"), *details])
 
 
-def on_number(modularity: Mapping[int, float], chosen: int) -> str:
-    """How the number of clusters was chosen; ``chosen`` is that of the user, 0 = none."""
+def on_number(modularity: Mapping[int, float]) -> str:
+    """Which numbers of clusters the modularity suggests."""
     best = suggested(modularity)
-    if chosen:
-        return (
-            f"{chosen} clusters, known classes included, by --clusters; modularity suggests {best}."
-        )
     near = [count for count in sorted(modularity) if modularity[count] >= modularity[best]][1:]
-    said = f"{best} clusters, known classes included, have modularity {modularity[best]:.3f}"
+    said = f"Modularity suggests {best} clusters, known classes included ({modularity[best]:.3f})"
     if near:
         said += (
             f"; {text.listed([*map(str, near)])} have as much or slightly more. A cluster may hold"
             f" several classes: compare with --clusters {near[0]}"
         )
-    return f"{said}. The number of clusters is an estimate; --clusters K sets it."
+    return f"{said}. The number is an estimate; --clusters K sets it."
 
 
 def to_csv(rows: Sequence[Row]) -> str:
