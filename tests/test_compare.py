@@ -8,6 +8,7 @@ import io
 import itertools
 import json
 import re
+import shutil
 from html import unescape
 from pathlib import Path
 
@@ -267,6 +268,13 @@ def test_data_are_never_selected_over(tmp_path):
     assert cell(by_data, "num_unseen=1").mean < 1 and "Left out: 2 runs" in remarks(by_data)
     keep(tmp_path, "other", [0.5], task="open_set/PubMed", open_set__num_unseen=1)
     assert {*of(tmp_path).columns} == {*found.columns, "PubMed"}
+    for unseen in (1, 3):  # a key that only repeats another one is in no header
+        keep(tmp_path, f"v{unseen}", [0.5], open_set__num_unseen=unseen, open_set__num_val=unseen)
+        shutil.rmtree(tmp_path / f"u{unseen}")
+    shutil.rmtree(tmp_path / "oracle")
+    short = of(tmp_path)
+    assert {*short.columns} == {*found.columns, "PubMed"}
+    assert "names also differ in open_set.num_val" in remarks(short)
 
 
 def test_labels_say_what_tells_rows_apart(tmp_path):

@@ -191,6 +191,9 @@ def test_only_pictures_of_runs_are_taken(tmp_path, undrawn):
     atomic.write_bytes(run / "confusion-selected.png", PNG)
     found = Page(rendered([tmp_path / "results"]))
     assert [image["alt"] for image in found.all("img")] == ["one, seed 0: confusion"]
+    keep(tmp_path / "results", "two", [0.6], "doc")
+    table = compare.table(collect([tmp_path / "results"]).runs)
+    assert not [*pages._means(table)], "a figure of single runs repeats the table"
     assert "1 more are not shown" in found.text
     shutil.rmtree(run)
     run.symlink_to(tmp_path, target_is_directory=True)

@@ -90,7 +90,7 @@ def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):
     assert run("make", *files, *options, "--out", out) == 0
     text = capsys.readouterr().out
     assert "8 nodes, 7 links" in text and "6 labelled nodes of 3 classes" in text
-    assert "! 1 nodes have no feature" in text and "! 1 nodes have no link" in text
+    assert "! 1 node without a feature" in text and "! 1 node without a link" in text
     assert f"dataset.name {out}" in text
     task = shifts.find("file")(path=str(out))
     assert task.oracle is None and task.target.y_true.tolist() == [1, 0, 1, 0, -1, -1, 2, 2]
@@ -405,6 +405,7 @@ def messy(tmp_path) -> tuple[Path, Path]:
     rows = [[f"{i:02d}", f"word{i % 2} and more", prices[i % 4], kinds[i % 4]] for i in range(20)]
     rows += [rows[3], [""] * 4]
     links = [(1.5, f"{i:02d}", f"{(i + 2) % 20:02d}") for i in range(20)]
+    links += [links[0], (1, "02", "00"), (1, "05", "05")]
     return (
         write(tmp_path / "shop.csv", ("sku", "title", "price", "class"), rows),
         write(tmp_path / "links.csv", ("weight", "source", "target"), links),
@@ -421,6 +422,8 @@ def test_what_a_person_would_correct_is_corrected_and_told(messy, tmp_path, caps
         "columns: id sku; label class; text title; number price\n",
         "5 cells read as empty: 'n/a'",
         "links join the columns source and target; not read: weight",
+        "20 nodes, 20 links",
+        "links left out: 2 that repeat or reverse another one, 1 self-loops\n",
     ):
         assert text in told, text
     sizes = {"labels_per_class": 1, "num_val": 2, "num_test": 2}

@@ -13,7 +13,7 @@ from typing import Any, Iterable, Iterator, NamedTuple, Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from graphgym_srnc.core.text import listed, one_line, tell_changed
+from graphgym_srnc.core.text import counted, listed, one_line, tell_changed
 from graphgym_srnc.data import edges
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, checksums
@@ -144,10 +144,15 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
 def summary(graph: Graph) -> list[str]:
     """The figures of a graph, and warnings, a line each."""
     nodes, sizes = len(graph.ids), Counter(filter(None, graph.labels or ()))
-    pairs = edges.undirected(graph.edges, nodes)[0]
+    pairs, cleaned = edges.undirected(graph.edges, nodes)
+    loops, links = cleaned["self_loops"], len(pairs) // 2
+    repeated = graph.edges.shape[1] - loops - links
     linked = np.zeros(nodes, dtype=bool)
     linked[pairs // max(nodes, 1)] = True
-    lines = [f"{nodes:,} nodes, {len(pairs) // 2:,} links, {graph.features.shape[1]:,} features"]
+    lines = [f"{nodes:,} nodes, {links:,} links, {graph.features.shape[1]:,} features"]
+    if repeated or loops:
+        left_out = f"{repeated:,} that repeat or reverse another one, {loops:,} self-loops"
+        lines.append(f"links left out: {left_out}")
     if sizes:
         shown = ", ".join(f"{name} {count:,}" for name, count in sizes.most_common(12))
         shown += ", ..." * (len(sizes) > 12)
@@ -158,8 +163,8 @@ def summary(graph: Graph) -> list[str]:
     single, bare = int((~linked).sum()), int((np.diff(graph.features.indptr) == 0).sum())
     rare = [name for name, count in sizes.items() if count < 5]
     warnings = {
-        f"{single:,} nodes have no link": single,
-        f"{bare:,} nodes have no feature": bare,
+        f"{counted(single, 'node')} without a link": single,
+        f"{counted(bare, 'node')} without a feature": bare,
         "no node has a label; training needs two classes": graph.labels is not None and not sizes,
         "only one class has labels; a classifier needs two": len(sizes) == 1,
         f"classes with fewer than 5 labels: {listed(rare, 5)}": rare,

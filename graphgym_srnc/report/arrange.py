@@ -43,6 +43,7 @@ class Arranged(NamedTuple):
         by: keys of the rows.
         chosen: the chosen setting of each cell, see ``compare.CELL``.
         pooled: keys in which runs of one cell still differ.
+        implied: keys in which columns differ, but which follow from those that they name.
         left_out: number of runs of the oracle in cells of other methods.
     """
 
@@ -50,6 +51,7 @@ class Arranged(NamedTuple):
     by: tuple[str, ...]
     chosen: dict[Place, dict[str, Any]]
     pooled: set[str]
+    implied: list[str]
     left_out: int
 
 
@@ -71,14 +73,17 @@ def arrange(
     data = {key for key in free if key.split(".")[0] in formats}
     data |= free & {"dataset.name", "dataset.format"}
     by = tuple(by) or default
-    named = runs
+    named, implied = runs, []
     if not columns:
         within = {task: _varying(of, data) for task, of in runs.groupby("task")}
         varying = set().union(*within.values())
-        columns = [key for key in ("task", *sorted(varying)) if key not in by]
+        columns = [key for key in ("task",) if key not in by]
         named = runs.copy()
         for task, own in within.items():  # a column names no key that is constant in its task
             named.loc[named["task"] == task, sorted(varying - own)] = math.nan
+        for key in sorted(varying - {*by}):
+            finer = _numbered(named, [*columns, key]).max() > _numbered(named, columns).max()
+            (columns if finer else implied).append(key)
     selected = [key for key in select if key != ALL]
     for option, given in (("--by", by), ("--columns", columns), ("--select", selected)):
         for key in given:
@@ -101,7 +106,7 @@ def arrange(
     masked = runs["masked"].map(lambda of: "" if of is None or of != of else str(of))
     several = masked.groupby(runs["column"]).transform("nunique") > 1
     units = masked.where(several & (masked != ""), runs["split"] + " " + runs["seed"].astype(str))
-    return Arranged(runs.assign(unit=units), by, chosen, pooled, left_out)
+    return Arranged(runs.assign(unit=units), by, chosen, pooled, implied, left_out)
 
 
 def _beside(runs: DataFrame, published: Published) -> DataFrame:

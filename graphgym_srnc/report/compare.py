@@ -60,6 +60,7 @@ class Table:
     columns: list[str]
     runs: DataFrame  # runs of the chosen settings, with their row, column and unit
     pooled: set[str]  # keys in which runs of one cell still differ
+    implied: list[str]  # keys in which columns differ, but which follow from those that they name
     left_out: int  # number of runs of the oracle that are left out
     published: Published | None  # the paper's table beside ours
     cells: DataFrame  # columns CELL; a line per metric, row and column; NaN = absent
@@ -138,7 +139,8 @@ def table(
         if metric not in known:
             raise InputError("--metric", metric, f"{', '.join(sorted(known))} on {split} nodes")
     selector = next((metric for metric in metrics if metric not in COSTS), "micro_f1")
-    runs, by, chosen, pooled, left_out = arrange(runs, by, columns, select, selector, published)
+    found = arrange(runs, by, columns, select, selector, published)
+    runs, by, chosen, pooled, implied, left_out = found
     scores = {metric: _Scores(runs, metric, split, test, alpha) for metric in metrics}
     oracles = _rows_of(runs, ORACLE)
     rows = _sorted_rows(scores[metrics[0]], runs, oracles)
@@ -174,7 +176,8 @@ def table(
             "Choose another row; only runs with the same split and seed form a pair",
         )
     options = metrics, selector, split, alpha, test, against
-    return Table(*options, by, rows, labels, runs, pooled, left_out, published, frame, rankings)
+    about = runs, pooled, implied, left_out, published
+    return Table(*options, by, rows, labels, *about, frame, rankings)
 
 
 def is_one_kind(runs: DataFrame) -> bool:

@@ -10,6 +10,7 @@ import functools
 import json
 import math
 import os
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Hashable, Iterable, Mapping
@@ -71,17 +72,25 @@ class Collection:
         return self.every.drop_duplicates(["digest", "split", "seed"])
 
     @property
-    def repeated(self) -> str:
-        """A sentence about runs with the config, seed and split of another one, or nothing."""
-        left_out = self.every.drop(self.runs.index)
-        if left_out.empty:
-            return ""
-        places = listed(left_out["experiment"].unique().tolist(), 3)
-        same = "the config, seed and split of another run, which counts once"
-        return f"skipped {counted(len(left_out), 'run')} of {places} with {same}"
+    def notes(self) -> list[str]:
+        """Sentences about runs with the config, seed and split of another one, and about trials."""
+        out, left_out = [], self.every.drop(self.runs.index)
+        if len(left_out):
+            places = listed(left_out["experiment"].unique().tolist(), 3)
+            same = "the config, seed and split of another run, which counts once"
+            out.append(f"skipped {counted(len(left_out), 'run')} of {places} with {same}")
+        studies = {one.path.parent.parent for one in self.experiments}
+        for study in sorted(study for study in studies if (study / "tuned.log").is_file()):
+            grid = clean(shlex.quote(os.path.relpath(study / "tuned.txt")))
+            out.append(
+                "these runs include trials of tune, whose few seeds chose the settings: do not"
+                " report their scores. The final table needs the chosen settings on other seeds:"
+                f" graphgym-srnc grid --grid {grid} --repeat 10"
+            )
+        return out
 
     def remarks(self) -> list[str]:
-        """Sentences about the runs that were left out."""
+        """Sentences about the runs that were left out, and :attr:`notes`."""
         out = []
         for path in self.unreadable[:1]:
             problem = records.problem_of(path.parent)
@@ -90,7 +99,7 @@ class Collection:
             out.append(f"skipped {count} unreadable result(s), such as {clean(str(path))}{reason}")
         if self.unfinished:
             out.append(f"skipped {self.unfinished} unfinished run(s)")
-        return out + [self.repeated] * bool(self.repeated)
+        return out + self.notes
 
 
 def results(*folders: str | os.PathLike, config: bool = False) -> pandas.DataFrame:

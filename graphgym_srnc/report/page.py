@@ -127,7 +127,7 @@ def _means(table: Table) -> Iterator[Drawing]:
         values = (cell.mean, cell.low, cell.high, cell.paper_mean)
         panels.setdefault(cell.column, {})[cell.row] = charts.Mean(*(percent * x for x in values))
     panels = {column: means for column, means in panels.items() if len(means) > 1}
-    if panels:
+    if panels and (cells["runs"] > 1).any():  # a dot for each run shows less than the table
         figure = charts.scores_figure(panels, table.rows, text, table.oracles)
         yield f"{text}: mean, with its interval from 5 runs on", partial(encode, figure)
 

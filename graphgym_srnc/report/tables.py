@@ -221,6 +221,9 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
         out.append(f"Left out: {count} of the oracle, whose rows also have other methods.")
     if table.pooled:
         out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}.")
+    if table.implied:
+        keys = ", ".join(table.implied)
+        out.append(f"Columns with other values of the keys in their names also differ in {keys}.")
     if table.published:
         out.append(f"paper: {table.published.title}, in %, mean ± standard deviation.")
         keys = listed(sorted(set().union(*table.published.variants.values())))
