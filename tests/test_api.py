@@ -551,6 +551,8 @@ def test_frames_and_networkx_are_the_same_graph():
     model, other = tiny("ERM").fit(made), api.from_frames(frame.assign(x0=frame.x0 + 1), links)
     with pytest.warns(RuntimeWarning, match="with like=") as told:
         assert len(model.predict(made)) == len(model.predict(other)) and len(told) == 1
+    with pytest.warns(RuntimeWarning, match="target x: .* with like="):
+        assert tiny("ERM").fit(made, other).warnings_
 
     refused("edges", api.from_frames, frame[1:], links)
     refused("numbers", api.from_frames, frame, links, numbers=["label"])

@@ -50,6 +50,10 @@ else:
     from sklearn.base import BaseEstimator
     from sklearn.base import ClassifierMixin as ClassifierMixin
 
+OTHER_RECIPE = (
+    "its features have other means, units or words than those of training. Make it by from_frames"
+    " with like=, the training graph."
+)
 HELD_OUT = 0.2  # share of training nodes that set the threshold if there are no validation nodes
 
 
@@ -128,11 +132,13 @@ class Estimator(BaseEstimator):
         with alone(shared["random_state"], task.device), threads, renamed(in_python):
             record = trainer.fit(method, task, seed=None, callbacks=callbacks, **rules)
             record.verdict = judge(method, task, record.first)
-        record.warnings = [*task.info.get("warnings", ()), *record.warnings]
+        recipes = [_recipe(graph) for graph in (source, target) if graph is not None]
+        told = [f"target x: {OTHER_RECIPE}"] * ("" not in recipes and len({*recipes}) > 1)
+        record.warnings = [*task.info.get("warnings", ()), *told, *record.warnings]
 
         names = getattr(source, "feature_names", None)
         facts = {"params": shared, "record": asdict(record), "feature_names": names}
-        facts["recipes"] = [_recipe(graph) for graph in (source, target) if graph is not None]
+        facts["recipes"] = recipes
         self._become(TrainedModel.of(method, task, own, classes, facts), record)
         for text in [*self.warnings_, *self.verdict_["sentences"].values()]:
             warnings.warn(f"{type(self).__name__}: {text}", RuntimeWarning, stacklevel=3)
@@ -238,8 +244,7 @@ class Estimator(BaseEstimator):
         checked, known = self._model.checked(graph), self._model.facts.get("recipes", [])
         told = feature_warnings(checked.x, self.method_.encoder.features)
         if any(known) and _recipe(graph) not in ("", *known):
-            message = "its features have other means, units or words than those of training."
-            told += [f"{message} Make it by from_frames with like=, the training graph."]
+            told.append(OTHER_RECIPE)
         for text in told:
             warnings.warn(f"{type(self).__name__}: graph x: {text}", RuntimeWarning, stacklevel=2)
         with self._threads(checked):
