@@ -423,7 +423,8 @@ def test_what_a_person_would_correct_is_corrected_and_told(messy, tmp_path, caps
         "5 cells read as empty: 'n/a'",
         "links join the columns source and target; not read: weight",
         "20 nodes, 20 links",
-        "links left out: 2 that repeat or reverse another one, 1 self-loops\n",
+        "2 links merged: equal to another one or its reverse\n",
+        "1 link from a node to itself left out\n",
     ):
         assert text in told, text
     sizes = {"labels_per_class": 1, "num_val": 2, "num_test": 2}

@@ -43,7 +43,7 @@ def short(text: Any, most: int = 18) -> str:
 
 def counted(number: int, noun: str) -> str:
     """``1 run``, ``2 runs``."""
-    return f"{number} {noun}" + "s" * (number != 1)
+    return f"{number:,} {noun}" + "s" * (number != 1)
 
 
 def seeds(numbers: Iterable[int]) -> str:

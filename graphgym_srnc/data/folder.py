@@ -146,13 +146,13 @@ def summary(graph: Graph) -> list[str]:
     nodes, sizes = len(graph.ids), Counter(filter(None, graph.labels or ()))
     pairs, cleaned = edges.undirected(graph.edges, nodes)
     loops, links = cleaned["self_loops"], len(pairs) // 2
-    repeated = graph.edges.shape[1] - loops - links
     linked = np.zeros(nodes, dtype=bool)
     linked[pairs // max(nodes, 1)] = True
     lines = [f"{nodes:,} nodes, {links:,} links, {graph.features.shape[1]:,} features"]
-    if repeated or loops:
-        left_out = f"{repeated:,} that repeat or reverse another one, {loops:,} self-loops"
-        lines.append(f"links left out: {left_out}")
+    if repeated := graph.edges.shape[1] - links - loops:
+        lines.append(f"{counted(repeated, 'link')} merged: equal to another one or its reverse")
+    if loops:
+        lines.append(f"{counted(loops, 'link')} from a node to itself left out")
     if sizes:
         shown = ", ".join(f"{name} {count:,}" for name, count in sizes.most_common(12))
         shown += ", ..." * (len(sizes) > 12)

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.core.text import aligned, clean, to_csv
+from graphgym_srnc.core.text import aligned, clean, counted, to_csv
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel
 
@@ -88,8 +88,8 @@ def notes(model: TrainedModel, graph: Data) -> list[str]:
     sizes = component_sizes(graph.edge_index.numpy(), graph.num_nodes)
     if small := int((sizes <= SMALL).sum()):
         found.append(
-            f"{small:,} of {graph.num_nodes:,} nodes are in components of at most {SMALL} nodes;"
-            f" {int((sizes == 1).sum()):,} of them have no link. Their predictions use few or no"
+            f"The graph has {counted(small, 'node')} in components of at most {SMALL} nodes,"
+            f" {int((sizes == 1).sum()):,} without a link. Their predictions use few or no"
             " neighbours and are less reliable."
             + TOO_HIGH * bool(model.method.smoothing)
             + f" Predictions of {UNKNOWN} are often wrong there." * model.method.task.open_set

@@ -36,23 +36,16 @@ Place = tuple[str, str]
 class Arranged(NamedTuple):
     """The runs of the best settings.
 
-    Args:
-        runs: with the columns ``row``, ``column`` and ``unit``. A unit is one observation: the
-            split and seed of a run, or its set of masked classes where the runs of a column differ
-            in it.
-        by: keys of the rows.
-        chosen: the chosen setting of each cell, see ``compare.CELL``.
-        pooled: keys in which runs of one cell still differ.
-        implied: keys in which columns differ, but which follow from those that they name.
-        left_out: number of runs of the oracle in cells of other methods.
+    A unit is one observation: the split and seed of a run, or its set of masked classes where the
+    runs of a column differ in it.
     """
 
-    runs: DataFrame
-    by: tuple[str, ...]
-    chosen: dict[Place, dict[str, Any]]
-    pooled: set[str]
-    implied: list[str]
-    left_out: int
+    runs: DataFrame  # with the columns row, column and unit
+    by: tuple[str, ...]  # keys of the rows
+    chosen: dict[Place, dict[str, Any]]  # the chosen setting of each cell, see compare.CELL
+    pooled: set[str]  # keys in which runs of one cell still differ
+    implied: list[str]  # keys in which columns differ, but which follow from those that they name
+    left_out: int  # number of runs of the oracle in cells of other methods
 
 
 def arrange(

@@ -83,9 +83,8 @@ class Collection:
         for study in sorted(study for study in studies if (study / "tuned.log").is_file()):
             grid = clean(shlex.quote(os.path.relpath(study / "tuned.txt")))
             out.append(
-                "these runs include trials of tune, whose few seeds chose the settings: do not"
-                " report their scores. The final table needs the chosen settings on other seeds:"
-                f" graphgym-srnc grid --grid {grid} --repeat 10"
+                "these runs include trials of tune, whose few seeds chose the settings. For final"
+                f" scores on other seeds: graphgym-srnc grid --grid {grid} --repeat 10"
             )
         return out
 

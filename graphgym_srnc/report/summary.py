@@ -81,12 +81,9 @@ def line(result: records.Result) -> str:
         f" {len(result['history']) - 1}, {rule}"
         f" (validation {100 * result['val']['micro_f1']:.1f} %): test Micro-F1 {test['micro_f1']}"
     )
-    if "macro_recall" in test:  # GraphGym's own training may be asked for other metrics
-        text += f", macro recall {test['macro_recall']}"
-    if "unknown_recall" in test:
-        text += f", unknown recall {test['unknown_recall']}, precision {test['unknown_precision']}"
-    if "hs" in test:
-        text += f", HS {test['hs']}"
+    for metric in ("macro_recall", "unknown_recall", "unknown_precision", "hs"):
+        if metric in test:
+            text += f", {name(metric)} {test[metric]}"
     for metric in own_scores([result]):
         text += f", {clean(metric)} {result['test'][metric]:.4g}"
     text += f", {result['seconds']:.1f} s"

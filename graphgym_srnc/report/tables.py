@@ -186,14 +186,14 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     Args:
         table: the printed comparison.
         best, tied: how the marks look.
-        warnings: whether to add the warnings of the runs.
+        warnings: whether to add the warnings of the runs, and :func:`known_only`.
     """
     runs = run_counts(table)
     over = counted(runs, "run") if runs else "runs, whose number is in brackets"
     out = [f"Mean ± population standard deviation over {over} (n in the divisor)."]
     if runs == 1:
         out = ["One run per cell."]
-    out += known_only(table)
+    out += known_only(table) * warnings
     if (table.cells["best"] == 1).any():
         out.append(_on_marks(table, best, tied))
     if not is_one_kind(table.runs):

@@ -39,52 +39,32 @@ FLAT = 0.005  # relative difference of modularity below which fewer clusters are
 class Cluster:
     r"""A cluster and its figures.
 
-    Args:
-        name: class that it belongs to, or the name that a user gave to a new cluster, or "".
-        number: 1, 2, ... for new clusters, the likeliest new class first; 0 for a known class.
-        nodes: its nodes, the most typical first, and those in small components last, ``[n]``.
-        newness: how likely it is a class of its own: :math:`\bar P_u (1 - \phi / 2)`, its mean
-            probability of the unknown class less up to half of it for edges that leave it.
-        p_unknown: mean probability of the unknown class, :math:`\bar P_u`.
-        predicted_unknown: share of its nodes that the model predicts as unknown.
-        modularity: contribution to the modularity of the clustering.
-        conductance: see :func:`separation`, :math:`\phi`.
-        silhouette: mean simplified silhouette.
-        nearest: known classes and their shares of the probability of all known classes, the largest
-            first.
+    Its newness, how likely it is a class of its own, is :math:`\bar P_u (1 - \phi / 2)`: its mean
+    probability of the unknown class less up to half of it for edges that leave it.
     """
 
-    name: str
-    number: int
-    nodes: Tensor
+    name: str  # class that it belongs to, or the name that a user gave to a new cluster, or ""
+    number: int  # 1, 2, ... for new clusters, the likeliest new class first; 0 for a known class
+    nodes: Tensor  # the most typical first, and those in small components last, [n]
     newness: float
-    p_unknown: float
-    predicted_unknown: float
-    modularity: float
-    conductance: float
-    silhouette: float
-    nearest: tuple[tuple[int, float], ...]
+    p_unknown: float  # mean probability of the unknown class
+    predicted_unknown: float  # share of its nodes that the model predicts as unknown
+    modularity: float  # contribution to the modularity of the clustering
+    conductance: float  # see separation
+    silhouette: float  # mean simplified silhouette
+    nearest: tuple[tuple[int, float], ...]  # known classes by share of P(known), largest first
 
 
 @dataclass(frozen=True, eq=False)
 class Discovery:
-    """All clusters of a graph.
+    """All clusters of a graph."""
 
-    Args:
-        state: the representation that was clustered, ``[V, D]``.
-        posterior: of the model, ``[V, N + 1]``, the unknown class last.
-        cluster: ``[V]``, positions in ``every``.
-        typical: how typical each node is of its cluster, ``[V]``: its simplified silhouette.
-        known: clusters of known classes.
-        new: new clusters, the likeliest new class first.
-    """
-
-    state: Tensor
-    posterior: Tensor
-    cluster: Tensor
-    typical: Tensor
-    known: list[Cluster]
-    new: list[Cluster]
+    state: Tensor  # the representation that was clustered, [V, D]
+    posterior: Tensor  # of the model, [V, N + 1], the unknown class last
+    cluster: Tensor  # [V], positions in ``every``
+    typical: Tensor  # how typical each node is of its cluster, [V]: its simplified silhouette
+    known: list[Cluster]  # clusters of known classes
+    new: list[Cluster]  # new clusters, the likeliest new class first
 
     @property
     def every(self) -> list[Cluster]:

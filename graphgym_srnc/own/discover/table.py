@@ -42,20 +42,13 @@ HEADS = "cluster,nodes,newness,P(unknown),predicted unknown,nearest known class"
 
 
 class Row(NamedTuple):
-    """A cluster in words.
-
-    Args:
-        cluster: the cluster.
-        nearest: the known class with the highest probability, and its probability.
-        words, nodes: its typical words, and its most typical nodes.
-        twins: other new clusters that share a third of these words, so that they may be one class.
-    """
+    """A cluster in words."""
 
     cluster: Cluster
-    nearest: str
-    words: list[str]
-    nodes: list[str]
-    twins: list[int]
+    nearest: str  # the known class with the highest probability, and its probability
+    words: list[str]  # its typical words
+    nodes: list[str]  # its most typical nodes
+    twins: list[int]  # new clusters that share a third of these words and may be the same class
 
     @property
     def title(self) -> str:
