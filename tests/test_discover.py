@@ -106,11 +106,9 @@ def test_topics_are_principal_axes_of_smoothed_words(graph):
     "x", [torch.ones(40, 8), torch.zeros(40, 8), torch.eye(40), torch.rand(40, 300).round()]
 )
 def test_odd_features(x):
-    graph = Data(
-        x=x, edge_index=torch.randint(0, 40, (2, 60), generator=torch.Generator().manual_seed(0))
-    )
-    p = torch.full((40, 4), 0.1, dtype=torch.double)
-    p = p.scatter(1, (torch.arange(40) % 4)[:, None], 0.7)
+    links = torch.randint(0, 40, (2, 60), generator=torch.Generator().manual_seed(0))
+    graph = Data(x=x, edge_index=links)
+    p = 0.1 + 0.6 * torch.eye(4, dtype=torch.double).repeat(10, 1)
     found = clusters.find(graph, p, 5)
     assert torch.isfinite(found.state).all() and found.new
     count = clusters.suggested(clusters.modularities(graph, p, found.state))
@@ -263,8 +261,7 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     assert not list(tmp_path.glob(".*"))
     task = shifts.find("file")(path=str(folder))
     assert task.class_names == ("a", "b", "biology", "c", "graph, theory")
-    assert task.open_set
-    assert torch.equal(task.target.x, graph.x)
+    assert task.open_set and torch.equal(task.target.x, graph.x)
     assert torch.bincount(task.source.y[task.train]).tolist() == [5, 5, 8, 5, 8]
     assert set(task.test.tolist()) == set(np.flatnonzero(split == "test").tolist())
     for taken in (folder, tmp_path / "none" / "below"):
@@ -318,9 +315,8 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
 def test_a_table_of_all_nodes(graph, found):
     named = Names([f"n{i}" for i in range(300)], ["text"] * 300, None)
     columns = table.of_nodes(found.named({1: "new art"}), named)
-    assert list(columns) == (
-        "node id text x y class p_unknown cluster cluster_name newness typical".split()
-    )
+    heads = "node id text x y class p_unknown cluster cluster_name newness typical"
+    assert list(columns) == heads.split()
     new = found.new[0]
     assert {columns["cluster"][node] for node in new.nodes.tolist()} == {1}
     assert columns["cluster"].count(1) == len(new.nodes) == columns["cluster_name"].count("new art")

@@ -80,6 +80,9 @@ def test_train_dict_has_graphgps_signature(gym, main_cfg):
     assert [row["epoch"] for row in rows] == list(range(len(result["history"])))
     assert rows[0]["accuracy"] == rows[0]["micro_f1"]
     assert "source" in lines("old/0/train/stats.json")[0]
+    main_cfg.erm.steps = 4
+    with pytest.raises(InputError, match="results of another config. Rename the yaml file"):
+        register.train_dict["erm"](loggers, loaders, None, None, None)
     main_cfg.run_dir = "results"
     with pytest.raises(InputError, match="run_dir: .*set_run_dir"):
         register.train_dict["erm"](loggers, loaders, None, None, None)

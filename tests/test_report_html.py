@@ -114,13 +114,8 @@ def test_a_page_has_every_part(page, results):
     for image in images:
         content = base64.b64decode(image["src"].partition(",")[2], validate=True)
         assert imread(io.BytesIO(content)).shape[:2] == (int(image["height"]), int(image["width"]))
-    for told in (
-        "70 finished runs of 10 experiments",
-        "seeds 0 to 6",
-        "target_val",
-        "ValueError: pgl, episode 2",
-    ):
-        assert told in page.text
+    told = "70 finished runs of 10 experiments", "seeds 0 to 6", "ValueError: pgl, episode 2"
+    assert all(text in page.text for text in (*told, "target_val"))
     story = "no result yet: interrupted, or still running"
     assert page.table("experiment", "seed")["cora-pgl"] == [("8", ""), (story, "")]
     warned = [("clusters collapsed", ""), ("seeds 0 to 6", "")]
@@ -191,9 +186,8 @@ def test_only_pictures_of_runs_are_taken(tmp_path, undrawn):
     atomic.write_bytes(run / "confusion-selected.png", PNG)
     found = Page(rendered([tmp_path / "results"]))
     assert [image["alt"] for image in found.all("img")] == ["one, seed 0: confusion"]
-    keep(tmp_path / "results", "two", [0.6], "doc")
-    table = compare.table(collect([tmp_path / "results"]).runs)
-    assert not [*pages._means(table)], "a figure of single runs repeats the table"
+    keep(tmp_path / "results", "two", [0.6], "doc")  # no figure of single runs
+    assert not [*pages._means(compare.table(collect([tmp_path / "results"]).runs))]
     assert "1 more are not shown" in found.text
     shutil.rmtree(run)
     run.symlink_to(tmp_path, target_is_directory=True)

@@ -218,11 +218,8 @@ def test_a_bad_file_is_one_line_and_leaves_nothing(case, tmp_path, capsys):
 def test_inputs_that_are_no_tables(tmp_path, capsys):
     torch.save(HeteroData({"paper": {"x": torch.ones(2, 1)}}), tmp_path / "hetero.pt")
     torch.save(Data(x=torch.ones(2, 1)), tmp_path / "data.pt")
-    for name, told in {
-        "": "is not a graph",
-        "hetero.pt": "AddMetaPaths",
-        "data.pt": "Set file.path to",
-    }.items():
+    cases = {"": "is not a graph", "hetero.pt": "AddMetaPaths", "data.pt": "Set file.path to"}
+    for name, told in cases.items():
         assert run("make", tmp_path / name, "--out", tmp_path / "made") == 2
         error = capsys.readouterr().err
         assert told in error and error.count("\n") == 1 and not (tmp_path / "made").exists()
@@ -406,10 +403,8 @@ def messy(tmp_path) -> tuple[Path, Path]:
     rows += [rows[3], [""] * 4]
     links = [(1.5, f"{i:02d}", f"{(i + 2) % 20:02d}") for i in range(20)]
     links += [links[0], (1, "02", "00"), (1, "05", "05")]
-    return (
-        write(tmp_path / "shop.csv", ("sku", "title", "price", "class"), rows),
-        write(tmp_path / "links.csv", ("weight", "source", "target"), links),
-    )
+    nodes = write(tmp_path / "shop.csv", ("sku", "title", "price", "class"), rows)
+    return nodes, write(tmp_path / "links.csv", ("weight", "source", "target"), links)
 
 
 def test_what_a_person_would_correct_is_corrected_and_told(messy, tmp_path, capsys):

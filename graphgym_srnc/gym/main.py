@@ -108,11 +108,13 @@ def train_method(
     # The folder names the seed: PyG's main.py increments cfg.seed after it has made the folder.
     cfg.seed, cfg.out_dir = int(place.name), str(place.parent.parent)
     experiment = run.experiment(cfg, place.parent.name)
-    if any(found["digest"] != experiment.digest for found in experiment.results().values()):
+    finished = experiment.results()
+    if any(found["digest"] != experiment.digest for found in finished.values()):
         message = f"{experiment.path} contains results of another config"
         raise InputError.plain("out_dir", message, "Rename the yaml file, or delete the folder")
     try:
-        result = run.run(cfg, cfg.seed, experiment, watch)
+        # The loggers of a main.py may have written into the folder, so all but a result goes.
+        result = run.run(cfg, cfg.seed, experiment, watch, overwrite=cfg.seed not in finished)
     finally:
         # main.py continues with its own config, whose out_dir holds all seeds.
         activate(before)
