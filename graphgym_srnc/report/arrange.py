@@ -66,7 +66,8 @@ def arrange(
     data = {key for key in free if key.split(".")[0] in formats}
     data |= free & {"dataset.name", "dataset.format"}
     by = tuple(by) or default
-    named, implied = runs, []
+    named = runs
+    implied: list[str] = []
     if not columns:
         within = {task: _varying(of, data) for task, of in runs.groupby("task")}
         varying = set().union(*within.values())

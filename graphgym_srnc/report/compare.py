@@ -139,8 +139,8 @@ def table(
         if metric not in known:
             raise InputError("--metric", metric, f"{', '.join(sorted(known))} on {split} nodes")
     selector = next((metric for metric in metrics if metric not in COSTS), "micro_f1")
-    found = arrange(runs, by, columns, select, selector, published)
-    runs, by, chosen, pooled, implied, left_out = found
+    arranged = arrange(runs, by, columns, select, selector, published)
+    runs, by, chosen, pooled, implied, left_out = arranged
     scores = {metric: _Scores(runs, metric, split, test, alpha) for metric in metrics}
     oracles = _rows_of(runs, ORACLE)
     rows = _sorted_rows(scores[metrics[0]], runs, oracles)
