@@ -17,9 +17,10 @@ def test_scores_without_an_unknown_test_node_say_so(tmp_path):
     known["verdict"] = {"figures": {"test_unknown_share": 0.1012}}
     home = keep(tmp_path, "mine", [1.0], task="file/mine", record=known)
     row = summary.summarise("mine", records.read_results(home))
-    note, share = [note for note in summary.notes([row]) if note.startswith("mine")]
+    _, note, share = summary.notes([row, row | {"name": "too"}])
+    assert note.startswith("mine and too: no test node")
     assert "10.1 % of the labelled test nodes" in share
-    compared = compare.table(frame.collect([home]).runs, ["micro_f1"])
+    compared = compare.table(frame.collect([home]).runs)
     (first, *_), notes = tables.findings(compared), tables.remarks(compared)
     assert first in notes and "known classes only" in first and "file.num_unseen 1" in first
     assert "known classes only" in note and "file.open_set False" in note
@@ -37,8 +38,7 @@ def test_tables_are_written_and_shown(tmp_path, capsys):
     summary.write(tmp_path, rows)
     (read,) = csv.DictReader((tmp_path / "summary.csv").open())
     assert (read["runs"], read["warned"]) == ("2", "2")
-    numbers = float(read["micro_f1"]), float(read["micro_f1_std"])
-    assert numbers == pytest.approx((0.6, 0.1))
+    assert [float(read[key]) for key in ("micro_f1", "micro_f1_std")] == pytest.approx([0.6, 0.1])
     markdown = (tmp_path / "summary.md").read_text()
     assert "one\\|two" in markdown and "60.0 ± 10.0" in markdown and "population" in markdown
     found = frame.collect([home])

@@ -8,7 +8,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from pandas import DataFrame
 
-from graphgym_srnc.core.text import clean, counted, escape_markdown, method_name, plain, seeds
+from graphgym_srnc.core.text import clean, counted, listed, method_name, plain, seeds
 from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.io import atomic, records
 from graphgym_srnc.report import render
@@ -98,9 +98,11 @@ def notes(rows: Sequence[Row], warnings: bool = True) -> list[str]:
     """Notes on the spread and on scores that do not exist, and warnings."""
     spread = ", mean ± population standard deviation over runs (n in the divisor)"
     first = "Test scores in %" + spread * any(row["runs"] > 1 for row in rows) + "."
-    keys = ("notes", "warnings") if warnings else ("notes",)
-    found = (f"{row['name']}: {note}" for row in rows for key in keys for note in row[key])
-    return [first, *found]
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        for note in [*row["notes"], *row["warnings"] * warnings]:
+            found.setdefault(note, []).append(row["name"])
+    return [first, *(f"{listed(names, 3)}: {note}" for note, names in found.items())]
 
 
 def grid(rows: Sequence[Row]) -> Grid:
@@ -131,7 +133,7 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 def write(path: Path, rows: Sequence[Row]) -> None:
     """Write ``summary.csv`` and ``summary.md`` into a directory."""
-    below = "".join(f"{escape_markdown(note)}\n" for note in notes(rows))
+    below = "".join(f"{render.MARKDOWN.escape(note)}\n" for note in notes(rows))
     atomic.write_text(path / "summary.csv", to_csv(rows))
     atomic.write_text(path / "summary.md", render.markdown_table(grid(rows)) + below)
 

@@ -112,7 +112,7 @@ def check(arms: Sequence[Arm], blocks: Sequence[Words], seed: int) -> None:
                 seen = visible_task(methods.find(arm.name), task)
             if cfg.train.selection == "last":
                 message = "the rule 'last' computes no score to choose settings by"
-                raise InputError.plain("--selection", message, "Use another rule")
+                raise InputError.plain("--selection", message, "Use target_val, for example")
             selection.check(cfg.train.selection, seen)
     shifts.forget()
     for arm in arms:
