@@ -86,7 +86,7 @@ def test_labels_are_missing_where_a_class_has_none():
             [sum(q[j, c] * expected[j] for j in range(len(q))) for c in range(q.shape[1])]
         )
         wanted.append(q @ np.log((1 + found) / (1 + due)))
-    density = method.first.density(method.target)
+    density = method.first.density(method.first.posteriors(target))
     assert len(wanted) == 4 and np.allclose(density.numpy(), np.mean(wanted, 0), atol=1e-4)
 
     unknown = target.y == task.num_known

@@ -68,49 +68,45 @@ class Neighbourhoods:
 
     def __init__(self, graph: Graph) -> None:
         self.matrix, self.device = graph.adjacency("raw").matrix, graph.device
-        # Position of each node among the inputs of a block; -1 between calls.
-        self._place = torch.full((graph.num_nodes,), -1)
+        # Position of each input node of the block that is being made.
+        self._place = np.empty(graph.num_nodes, dtype=self.matrix.indices.dtype)
         self.degree = np.diff(self.matrix.indptr)
         self.total_weight = np.asarray(self.matrix.sum(1), dtype=np.float32).ravel()
         self.scale = (self.total_weight + 1) ** np.float32(-0.5)
 
     def block(self, kind: str, nodes: Tensor, fanout: int) -> tuple[Block, Tensor]:
         """Block for distinct output nodes ``[n]``, and its input nodes, which begin with them."""
-        raw, place = self.matrix, self._place
+        raw, place, wanted = self.matrix, self._place, nodes.numpy()
         drawn_for, drawn = draw_neighbours(torch.from_numpy(raw.indptr), nodes, fanout)
         row, entry = drawn_for.numpy(), drawn.numpy()
-        neighbour = torch.from_numpy(raw.indices[entry]).long()
-        place[nodes] = torch.arange(len(nodes))
+        neighbour = raw.indices.take(entry)
         # Up to millions of nodes, marking them is faster than sorting all neighbours.
-        is_new = torch.zeros(len(place), dtype=torch.bool)
+        is_new = np.zeros(len(place), dtype=bool)
         is_new[neighbour] = True
-        is_new[nodes] = False
-        new = is_new.nonzero().view(-1)
-        place[new] = len(nodes) + torch.arange(len(new))
-        needed, column = torch.cat([nodes, new]), place[neighbour].numpy()
-        place[needed] = -1
+        is_new[wanted] = False
+        needed = np.concatenate([wanted, is_new.nonzero()[0]])
+        place[needed] = np.arange(len(needed), dtype=place.dtype)
+        column = place.take(neighbour)
 
-        wanted = nodes.numpy()
         count = np.bincount(row, minlength=len(nodes))
         # Neighbours that each entry represents; attention reads no other weight.
-        value = (self.degree[wanted] / np.maximum(count, 1)).astype(np.float32)[row]
+        value = (self.degree[wanted] / np.maximum(count, 1)).astype(np.float32).take(row)
         if kind != "loops":
-            value *= raw.data[entry]
+            value *= raw.data.take(entry)
         if kind == "gcn":
-            value *= self.scale[wanted][row]
-            value *= self.scale[needed.numpy()][column]
+            value *= self.scale[wanted].take(row)
+            value *= self.scale[needed].take(column)
         if kind == "mean":
-            value /= self.total_weight[wanted][row]
+            value /= self.total_weight[wanted].take(row)
+        row = row.astype(place.dtype)  # with 64-bit indices sorting takes longer
         if kind in ("gcn", "loops"):
             loops = self.scale[wanted] ** 2 if kind == "gcn" else np.ones_like(self.scale[wanted])
-            first = np.cumsum(count) - count
-            value = np.insert(value, first, loops)
-            column = np.insert(column, first, np.arange(len(wanted)))
-            count = count + 1
-        starts = np.concatenate([[0], np.cumsum(count)])
-        matrix = sp.csr_array((value, column, starts), shape=(len(wanted), len(needed)))
+            own = np.arange(len(wanted), dtype=place.dtype)
+            value, row, column = map(np.concatenate, ((value, loops), (row, own), (column, own)))
+        entries = sp.coo_array((value, (row, column)), shape=(len(wanted), len(needed)))
+        entries.has_canonical_format = True  # there are no duplicates to look for
         outputs = torch.arange(len(wanted), device=self.device)
-        return Block(Sparse(matrix, self.device), outputs, drawn=True), needed
+        return Block(Sparse(entries, self.device), outputs, drawn=True), torch.from_numpy(needed)
 
 
 def draw_neighbours(indptr: Tensor, nodes: Tensor, fanout: int) -> tuple[Tensor, Tensor]:
@@ -122,22 +118,24 @@ def draw_neighbours(indptr: Tensor, nodes: Tensor, fanout: int) -> tuple[Tensor,
     degree = indptr[nodes + 1].long() - start
     many = degree > fanout if fanout > 0 else torch.zeros_like(degree, dtype=torch.bool)
     count = degree.where(~many, torch.tensor(fanout))
-    place = torch.repeat_interleave(count)
-    offset = torch.arange(len(place)) - (count.cumsum(0) - count)[place]
+    first, place = count.cumsum(0) - count, torch.repeat_interleave(count)
+    entry = (start - first).index_select(0, place).add_(torch.arange(len(place)))
     if many.any():
-        offset[many[place]] = _subsets(degree[many], fanout).view(-1)
-    return place, start[place] + offset
+        drawn = _subsets(degree[many], fanout) + start[many, None]
+        entry[first[many, None] + torch.arange(fanout)] = drawn
+    return place, entry
 
 
 def _subsets(size: Tensor, count: int) -> Tensor:
     """Random subset ``[n, count]`` of ``range(size)`` for each size ``[n]`` above ``count``."""
     # Floyd's algorithm (Bentley and Floyd, CACM 1987), whose time is independent of the sizes.
-    last = size[:, None] - count + torch.arange(count)
-    drawn = (torch.rand(last.shape, dtype=torch.float64) * (last + 1)).long()
+    last = (torch.arange(count)[:, None] + size - count).numpy()
+    drawn = torch.rand(len(size), count, dtype=torch.float64).T.numpy() * (last + 1)
+    drawn = np.ascontiguousarray(drawn, dtype=np.int64)
     for i in range(1, count):
-        taken = (drawn[:, :i] == drawn[:, i : i + 1]).any(1)
-        drawn[:, i] = last[:, i].where(taken, drawn[:, i])
-    return drawn
+        taken = (drawn[:i] == drawn[i]).any(0)
+        drawn[i] = np.where(taken, last[i], drawn[i])
+    return torch.from_numpy(drawn.T)
 
 
 class Batches:
@@ -240,14 +238,17 @@ def infer(
         out = torch.empty(graph.num_nodes, width, device=graph.device)
         for rows in map(slice, places, places[1:]):
             nodes = torch.arange(rows.start, rows.stop)
-            if not encoder.precompute or isinstance(hidden, Sparse):
+            state, reads_rows = hidden, not encoder.precompute or isinstance(hidden, Sparse)
+            if reads_rows and len(nodes) == graph.num_nodes:
+                block = Block(graph.adjacency(kind))
+            elif reads_rows:
                 block, needed = near.block(kind, nodes, 0)
-                state: Sparse | Tensor = hidden[needed.to(graph.device)]
+                state = hidden[needed.to(graph.device)]
             elif i == 0:
                 block, state = _first_block(graph, kind, nodes), hidden[rows]
             else:
                 # More rows are read than written, so the product is computed before the weights.
-                block, state = Block(None, rows, graph.adjacency(kind)[rows] @ hidden), hidden
+                block = Block(None, rows, graph.adjacency(kind)[rows] @ cast(Tensor, hidden))
             result = encoder.layer_output(i, state, block)
             out[rows] = result if i == len(encoder.layers) - 1 else encoder.act(result)
         exchange(out, cuts)

@@ -37,7 +37,7 @@ class Sparse:
     """
 
     def __init__(self, matrix: sp.sparray, device: torch.device | str = "cpu") -> None:
-        self.matrix = sp.csr_array(matrix, dtype=np.float32)
+        self.matrix = matrix.tocsr().astype(np.float32, copy=False)
         self.matrix.sort_indices()
         self.shape, self.nnz = self.matrix.shape, self.matrix.nnz
         self.device = torch.device(device)
@@ -94,8 +94,9 @@ class Sparse:
         return _Weighted.apply(values, dense, self)
 
     def __getitem__(self, rows: Tensor | slice) -> Sparse:
-        index = rows if isinstance(rows, slice) else rows.cpu().numpy()
-        return Sparse(self.matrix[index], self.device)
+        part = self.matrix[rows if isinstance(rows, slice) else rows.cpu().numpy()]
+        part.has_sorted_indices = True
+        return Sparse(part, self.device)
 
 
 def dense(matrix: Tensor | Sparse) -> Tensor:
@@ -179,6 +180,6 @@ def _products_of_rows(matrix: Sparse, left: Tensor, right: Tensor) -> Tensor:
 def _parts(matrix: sp.csr_array, device: torch.device) -> Parts:
     # The product is memory-bound, and 32-bit indices halve its index traffic.
     integer = np.int32 if max(matrix.nnz, *matrix.shape) < 2**31 else np.int64
-    arrays = matrix.indptr.astype(integer), matrix.indices.astype(integer), matrix.data
-    starts, columns, values = (torch.from_numpy(array).to(device) for array in arrays)
+    indices = (array.astype(integer, copy=False) for array in (matrix.indptr, matrix.indices))
+    starts, columns, values = (torch.from_numpy(a).to(device) for a in (*indices, matrix.data))
     return Parts(starts, columns, values, matrix.shape)

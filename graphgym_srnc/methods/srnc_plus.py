@@ -126,7 +126,8 @@ class SRNCPlus(Adaptation, ClusterMethod):
         named, scales = logits.argmax(1), self.kind.scales if self.missing else ()
         communities = [self.new_cluster_gnn(named, scale, dropout=0.0) for scale in scales]
         self.first.find_communities(communities)
-        self.first.learn(self.task.source, logits, self.task.train, self.labels)
+        posteriors = self.first.posteriors(self.task.source)
+        self.first.learn(posteriors, logits, self.task.train, self.labels)
 
     def episode(self) -> dict[str, float]:
         """Run one iteration: pseudo-labels, cluster GNN, and a new classifier."""

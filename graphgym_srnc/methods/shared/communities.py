@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Sequence, cast
+from typing import Any, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -18,12 +18,6 @@ Coarse communities have more labels to count, fine ones have fewer classes.
 """
 
 STEPS = 100  # gradient steps of a cluster GNN
-
-
-def find(cluster: ClusterGNN) -> None:
-    """Train a cluster GNN on modularity alone."""
-    losses = cluster.classify([], modularity=True)
-    minimise(cluster.encoder, cluster.optimizer, losses, STEPS)
 
 
 class LabelDensity(nn.Module):
@@ -46,6 +40,7 @@ class LabelDensity(nn.Module):
         Elkan and Noto, "Learning Classifiers from Only Positive and Unlabeled Data", KDD 2008.
     """
 
+    clusters: Any  # a list of Clusters
     log_density: Tensor
 
     def __init__(self, spec: EncoderSpec, in_dim: int, num_clusters: int, *sizes: int) -> None:
@@ -53,30 +48,32 @@ class LabelDensity(nn.Module):
         self.clusters = nn.ModuleList(Clusters(spec, in_dim, num_clusters, *sizes) for _ in SCALES)
         self.register_buffer("log_density", torch.zeros(len(SCALES), num_clusters))
 
-    def adopt(self, trained: Sequence[ClusterGNN]) -> None:
-        """Copy cluster GNNs that were trained on modularity, one for each of :data:`SCALES`."""
-        for own, cluster in zip(self.clusters, trained):
+    def find(self, clusters: Sequence[ClusterGNN]) -> None:
+        """Train cluster GNNs on modularity alone, one for each of :data:`SCALES`, and copy them."""
+        for own, cluster in zip(self.clusters, clusters):
+            losses = cluster.classify([], modularity=True)
+            minimise(cluster.encoder, cluster.optimizer, losses, STEPS)
             own.load_state_dict(cluster.state_dict())
 
+    def posteriors(self, graph: Graph) -> list[Tensor]:
+        """Posteriors over communities ``[V, C]`` of all nodes of a graph, by each cluster GNN."""
+        return [member.log_posterior(graph).exp() for member in self.clusters]
+
     @torch.no_grad()
-    def count(self, graph: Graph, p: Tensor, train: Tensor, labels: Tensor) -> None:
+    def count(self, posteriors: list[Tensor], p: Tensor, train: Tensor, labels: Tensor) -> None:
         """Count the labels in each community.
 
         Args:
-            graph: the graph of the labels.
+            posteriors: :meth:`posteriors` of the graph of the labels.
             p: the classifier's posterior over the known classes, ``[V, N]``.
             train, labels: labelled nodes and their classes, ``[n]``.
         """
-        drawn = labels.bincount(minlength=p.size(1)) / p.sum(0).clamp(min=1e-12)
-        expected = p @ drawn
-        for member, clusters in enumerate(cast(list[Clusters], [*self.clusters])):
-            q = clusters.log_posterior(graph).exp()
+        expected = p @ (labels.bincount(minlength=p.size(1)) / p.sum(0).clamp(min=1e-12))
+        for member, q in enumerate(posteriors):
             found, due = q[train].sum(0), expected @ q
             self.log_density[member] = ((1 + found) / (1 + due)).log()
 
     @torch.no_grad()
-    def forward(self, graph: Graph) -> Tensor:
-        """The log density of all nodes of a graph, ``[V]``."""
-        clusters = cast(list[Clusters], [*self.clusters])
-        pairs = zip(clusters, self.log_density)
-        return torch.stack([c.log_posterior(graph).exp() @ density for c, density in pairs]).mean(0)
+    def forward(self, posteriors: list[Tensor]) -> Tensor:
+        """The log density of all nodes of a graph, ``[V]``, by their :meth:`posteriors`."""
+        return torch.stack([q @ row for q, row in zip(posteriors, self.log_density)]).mean(0)

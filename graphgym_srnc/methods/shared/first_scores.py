@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones import EncoderSpec, Graph, prepare
 from graphgym_srnc.losses.prior import black_box_weights, equal_ranks_p_value, unknown_share
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
-from graphgym_srnc.methods.shared.communities import LabelDensity, find
+from graphgym_srnc.methods.shared.communities import LabelDensity
 from graphgym_srnc.methods.shared.features_only import folds
 
 PROPAGATION = 10  # propagation steps of log-odds
@@ -71,33 +71,32 @@ class FirstScores(nn.Module):
 
     def find_communities(self, clusters: Sequence[ClusterGNN]) -> None:
         """Train cluster GNNs on modularity alone, and use their label density, if there are any."""
-        for cluster in clusters:
-            find(cluster)
-        self.density.adopt(clusters)
+        self.density.find(clusters)
         self.communities.fill_(bool(clusters))
 
-    def learn(self, graph: Data, logits: Tensor, train: Tensor, labels: Tensor) -> None:
-        """Count the labels of classes and communities.
+    def posteriors(self, graph: Data) -> list[Tensor]:
+        """Posteriors over communities of all nodes of a graph; empty without communities."""
+        prepared = prepare(graph, self.features)
+        return self.density.posteriors(prepared) if self.communities else []
 
-        Args:
-            graph: the graph of the labels.
-            logits: logits of the known classes on the target, ``[V, N]``.
-            train, labels: labelled nodes and their classes, ``[n]``.
+    def learn(self, members: list[Tensor], logits: Tensor, train: Tensor, labels: Tensor) -> None:
+        """Count the labels ``[n]`` of classes and, by :meth:`posteriors`, those of communities.
+
+        ``logits`` are those of the known classes on the target, ``[V, N]``.
         """
         # A fold of the labels may lack a class.
         counts = labels.bincount(minlength=len(self.frequency)).clamp(min=1)
         self.frequency.copy_(counts / counts.max())
-        if self.communities:
-            prepared = prepare(graph, self.features)
-            self.density.count(prepared, logits.softmax(1), train, labels)
+        if members:
+            self.density.count(members, logits.softmax(1), train, labels)
 
     @torch.no_grad()
-    def forward(self, logits: Tensor, graph: Graph) -> Tensor:
+    def forward(self, logits: Tensor, graph: Graph, posteriors: list[Tensor]) -> Tensor:
         """Scores ``[V]`` of the nodes of a graph, from logits of the known classes ``[V, N]``."""
         best = (logits - self.frequency.log()).log_softmax(1).amax(1, keepdim=True)
         score = propagated(best - (-best.expm1()).clamp(min=TINY).log(), graph)[:, 0]
-        if self.communities:
-            score = score + self.weight * self.density(prepare(graph.data, self.features))
+        if posteriors:
+            score = score + self.weight * self.density(posteriors)
         return score
 
     def log_posterior(self, logits: Tensor, graph: Graph) -> Tensor:
@@ -108,7 +107,7 @@ class FirstScores(nn.Module):
             graph: their graph.
         """
         log_p = logits.log_softmax(1)
-        unknown = -self(logits, graph)[:, None]
+        unknown = -self(logits, graph, self.posteriors(graph.data))[:, None]
         return torch.cat([log_p - log_p.amax(1, keepdim=True), unknown], 1)
 
     def estimate(
@@ -135,11 +134,12 @@ class FirstScores(nn.Module):
         fold, scores, known = folds(labels, FOLDS), deepcopy(self), len(self.frequency)
         rank = torch.zeros_like(labels, dtype=torch.float)
         confusion, predicted = rank.new_zeros(known, known), rank.new_zeros(known)
+        posteriors = self.posteriors(graph.data)
         for i in range(FOLDS):
             kept = fold != i
             logits = known_logits(train[kept], labels[kept])
-            scores.learn(graph.data, logits, train[kept], labels[kept])
-            confidence = scores(logits, graph)
+            scores.learn(posteriors, logits, train[kept], labels[kept])
+            confidence = scores(logits, graph, posteriors)
             others = confidence[pool].sort().values
             rank[~kept] = torch.searchsorted(others, confidence[train[~kept]]) / len(others)
             named = logits.argmax(1)
