@@ -108,13 +108,13 @@ def keep_memory() -> None:
 
 
 def reset_peak_memory() -> None:
-    """Reset the maximum of :func:`peak_memory`, if the system supports it (Linux)."""
+    """Reset the maximum of ``peak_memory``, if the system supports it (Linux)."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def peak_memory() -> float | None:
-    """Peak resident memory in MiB since :func:`reset_peak_memory`; None except on Linux."""
+    """Peak resident memory in MiB since ``reset_peak_memory``; None except on Linux."""
     with contextlib.suppress(OSError, IndexError):
         status = Path("/proc/self/status").read_text(encoding="ascii")
         return int(status.partition("VmHWM:")[2].split()[0]) / 2**10

@@ -76,7 +76,7 @@ def guarded(value: str) -> str:
 def to_csv(lines: Iterable[Iterable[Any]]) -> str:
     """Lines of cells as CSV, the head first, with numbers in full precision and NaN empty.
 
-    Text is :func:`guarded`, and a note on stderr states how many cells changed.
+    Text is ``guarded``, and a note on stderr states how many cells changed.
     """
     changed = 0
 

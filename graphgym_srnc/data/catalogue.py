@@ -42,7 +42,7 @@ def known_names() -> list[str]:
 
 
 def full_name(name: str) -> str:
-    """The name with its family, e.g. ``Planetoid/Cora`` for ``cora``; see :func:`resolve`."""
+    """The name with its family, e.g. ``Planetoid/Cora`` for ``cora``; see ``resolve``."""
     return _join(*resolve(name))
 
 

@@ -86,7 +86,7 @@ def mask(values: Tensor, nodes: int, key: str) -> Tensor:
 
 
 def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
-    """Checked features ``[V, F]``, see :func:`narrowed`, and edges ``[2, E]``."""
+    """Checked features ``[V, F]``, see ``narrowed``, and edges ``[2, E]``."""
     x, edge_index, at_x = data.x, data.edge_index, f"{key}: x"
     if x is None or x.dim() != 2 or 0 in x.shape:
         message = f"the features have the shape {None if x is None else tuple(x.shape)}"
@@ -136,7 +136,7 @@ def ends(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def offset(low: Tensor, high: Tensor, share: float = OFFSET) -> Tensor:
-    """Which columns vary, but by less than a share of their magnitude; see :func:`ends`."""
+    """Which columns vary, but by less than a share of their magnitude; see ``ends``."""
     return (low < high) & (high - low < share * torch.maximum(low.abs(), high.abs()))
 
 

@@ -49,7 +49,7 @@ def load(name: str, root: str = "") -> Data:
     """One graph: ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]``, and public masks.
 
     A node without a label has ``y`` -1. Nothing is written beside the raw files, and they run no
-    code unless :func:`untrusted.trusted`. The result is shared between calls: do not change it.
+    code unless ``untrusted.trusted``. The result is shared between calls: do not change it.
 
     Raises:
         InputError: unknown name; files absent and no network; a wrong checksum; pickled code; not

@@ -136,7 +136,7 @@ def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -
 
 
 def few_labels(labels: Mapping[str, Mapping[str, int]]) -> str:
-    """A warning about classes with few training labels, see :func:`label_counts`; "" if none."""
+    """A warning about classes with few training labels, see ``label_counts``; "" if none."""
     few = {name: count["source"] for name, count in labels.items() if 0 < count["source"] < FEW}
     if not few:
         return ""

@@ -31,7 +31,7 @@ WORD = 4  # bytes that a number takes at least once it is read: features become 
 
 _TRUST: ContextVar[bool] = ContextVar("trust", default=False)
 is_trusted = _TRUST.get
-"""Whether this is called within :func:`trusted`."""
+"""Whether this is called within ``trusted``."""
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def load(file: Path) -> Any:
 
 
 def array(file: Path, mapped: bool = False) -> np.ndarray:
-    """The plain array of a ``.npy``, perhaps left on disk; call it within :func:`reading`."""
+    """The plain array of a ``.npy``, perhaps left on disk; call it within ``reading``."""
     with open(regular(file), "rb") as opened:
         needed = _check_header(opened, file.stat().st_size)
     if not mapped:

@@ -38,7 +38,7 @@ SPEC_KEYS = {
     "heads": "gnn.att_heads",
     "features": "dataset.normalize",
 }
-"""GraphGym's key for each field of an :class:`EncoderSpec` that a config sets."""
+"""GraphGym's key for each field of an ``EncoderSpec`` that a config sets."""
 
 
 @renamed(SPEC_KEYS)
@@ -121,7 +121,7 @@ class GymLayer(nn.Module):
 
 
 class GymEncoder(Encoder):
-    """A stack of :class:`GymLayer`; always computes the whole graph."""
+    """A stack of ``GymLayer``; always computes the whole graph."""
 
     layer, registered = GymLayer, True
 

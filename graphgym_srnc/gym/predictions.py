@@ -31,7 +31,7 @@ def table(
     given: Sequence[str] | None = None,
     probabilities: bool = False,
 ) -> dict[str, list[Any]]:
-    """Columns by name, with one value per node; ``given`` is of :func:`given_labels`."""
+    """Columns by name, with one value per node; ``given`` is of ``given_labels``."""
     label, posterior = prediction.label, prediction.posterior
     columns: dict[str, list[Any]] = {"node": list(range(len(label)))}
     if ids is not None:
@@ -51,7 +51,7 @@ def table(
 
 
 def disagreements(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """The rows of a :func:`table` whose class is not the given label, the most probable first.
+    """The rows of a ``table`` whose class is not the given label, the most probable first.
 
     Nodes predicted as unknown follow after the others, and nodes in small components are last.
     """

@@ -48,7 +48,7 @@ def prepare(configs: Sequence[tuple[CfgNode, str]]) -> dict[str, str]:
             only in the seed of the split, the first one is tried.
 
     Returns:
-        The fingerprint of each task that was made, by its :func:`data_key`.
+        The fingerprint of each task that was made, by its ``data_key``.
     """
     fingerprints: dict[str, str] = {}
     tried = set()
@@ -72,7 +72,7 @@ def check_data(
 ) -> None:
     """Refuse to add runs of the ``missing`` seeds to finished ones that were made of other data.
 
-    The task of one finished run is made again. ``fingerprints`` of tasks by their :func:`data_key`
+    The task of one finished run is made again. ``fingerprints`` of tasks by their ``data_key``
     grow.
     """
     kept = {

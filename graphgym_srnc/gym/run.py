@@ -41,7 +41,7 @@ class Extras(NamedTuple):
 
     Args:
         tensorboard: write events.
-        figures, full, pdf: see :class:`graphgym_srnc.plots.tensorboard.TensorBoard`.
+        figures, full, pdf: see ``graphgym_srnc.plots.tensorboard.TensorBoard``.
     """
 
     tensorboard: bool = True

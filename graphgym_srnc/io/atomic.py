@@ -23,7 +23,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """:func:`write_bytes` of UTF-8 text."""
+    """``write_bytes`` of UTF-8 text."""
     write_bytes(path, text.encode())
 
 
@@ -78,7 +78,7 @@ def replacing(path: Path) -> Iterator[Path]:
 def replacing_folder(path: Path, check: Callable[[], None]) -> Iterator[Path]:
     """A new folder beside ``path``, which takes its place at the end by two renames.
 
-    If the process is killed between them, :func:`restore` puts the old one back. ``check`` raises
+    If the process is killed between them, ``restore`` puts the old one back. ``check`` raises
     if what is in the place must stay; it is called first, and before the place is taken.
     """
     restore(path)

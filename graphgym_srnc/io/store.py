@@ -3,7 +3,7 @@
 ``<out_dir>/<name>/config.yaml``, ``<name>/<seed>/result.json`` (the whole record),
 ``<name>/<seed>/{train,val,test}/stats.json`` and ``<name>/agg/{train,val,test}/{stats,best}.json``.
 
-Both kinds of folders have a ``SHA256SUMS``, see :mod:`.checksums`. That of a run lists the record,
+Both kinds of folders have a ``SHA256SUMS``, see ``checksums``. That of a run lists the record,
 which is written last, the model, figures and events. That of an experiment lists ``config.yaml``
 and the statistics, which follow from the records; it is removed when a run begins.
 """
@@ -123,7 +123,7 @@ class Experiment:
     def claim(self, seed: int, overwrite: bool = False) -> Iterator[Result | None]:
         """Hold a run against other processes; the system frees it when this process ends.
 
-        Yields the result that has come since :meth:`plan` and has to stay, or None. ``overwrite``
+        Yields the result that has come since ``plan`` and has to stay, or None. ``overwrite``
         lets anything be replaced. Raises Busy if another process holds the run.
         """
         from filelock import FileLock, Timeout
@@ -186,7 +186,7 @@ class Experiment:
                 write_text(run / "error.txt", story)
 
     def finish(self, seed: int, result: Result) -> Result:
-        """Write the record of a run and return it; :meth:`aggregate` writes the statistics.
+        """Write the record of a run and return it; ``aggregate`` writes the statistics.
 
         A result has at least ``history`` (per episode ``number``, ``losses``, ``train``, ``val``,
         ``test``, ``seconds``), ``selected``, ``lr`` and ``params``.

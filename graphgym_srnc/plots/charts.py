@@ -133,7 +133,7 @@ def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: s
 
     Args:
         curves: reliability curves by part of the nodes, see
-            :func:`graphgym_srnc.train.metrics.reliability`.
+            ``graphgym_srnc.train.metrics.reliability``.
         title: title of the figure.
     """
     figure, axes = panel(None, (4.8, 4.4))
@@ -158,7 +158,7 @@ def shift_figure(summary: Mapping[str, Any], axes: Axes | None = None) -> Figure
 
     Args:
         summary: ``name`` of a task and ``labels``, the number of nodes of each class in ``source``
-            and ``target``, as returned by :func:`graphgym_srnc.data.describe.describe`.
+            and ``target``, as returned by ``graphgym_srnc.data.describe.describe``.
         axes: axes to draw on; by default those of a new figure.
     """
     counts = pandas.DataFrame(summary["labels"]).T

@@ -25,7 +25,7 @@ _number = itertools.count()
 
 
 class Events:
-    """Event file of a running experiment, to which each :meth:`write` appends.
+    """Event file of a running experiment, to which each ``write`` appends.
 
     ``SummaryWriter`` writes in a thread, which prints a traceback when the disk is full.
 
@@ -41,7 +41,7 @@ class Events:
         self.write([], head=True, start=start)
 
     def write(self, summaries: Summaries, head: bool = False, start: int = 0) -> None:
-        """Append what :func:`encoded` returns.
+        """Append what ``encoded`` returns.
 
         Raises:
             InputError: the file cannot be written.
@@ -62,7 +62,7 @@ def new_name() -> str:
 
 
 def encoded(summaries: Summaries, head: bool = False, start: int = 0) -> bytes:
-    """Content of an event file, with its head or as a part to append; see :class:`Events`."""
+    """Content of an event file, with its head or as a part to append; see ``Events``."""
     from tensorboard.compat.proto.event_pb2 import Event, SessionLog
     from tensorboard.summary.writer.record_writer import RecordWriter
 

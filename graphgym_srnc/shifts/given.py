@@ -44,7 +44,7 @@ def from_data(
 
     Args:
         source: the labelled graph. If there is a target, all labelled source nodes are training
-            nodes unless there is a ``train_mask``. Labels are read by :func:`labels`.
+            nodes unless there is a ``train_mask``. Labels are read by ``labels``.
         target: the graph to predict; None = ``source``.
         open_set: whether there is an unknown class; None = whether a node of either graph has a
             label that no training node has.
@@ -161,7 +161,7 @@ def labels(
         y: numbers or words, a tensor, array or sequence ``[V]`` or ``[V, 1]``.
         num_nodes, key: :math:`V`, and the name of the labels in errors.
         kept: words that are classes even if they usually mean no label.
-        held: nodes ``[V]`` for validation or test, see :func:`graphgym_srnc.data.labels.cleaned`.
+        held: nodes ``[V]`` for validation or test, see ``graphgym_srnc.data.labels.cleaned``.
     """
     if not isinstance(y, Tensor):
         try:

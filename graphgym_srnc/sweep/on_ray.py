@@ -44,7 +44,7 @@ def run(
     cpus: float = 1.0,
     gpus: float = 0.0,
 ) -> Generator[Outcome, None, None]:
-    """Run jobs on the nodes of a Ray cluster; see :data:`graphgym_srnc.sweep.jobs.Executor`.
+    """Run jobs on the nodes of a Ray cluster; see ``graphgym_srnc.sweep.jobs.Executor``.
 
     ``execute`` is a function that a process on another node can import, ``address`` is what
     ``ray.init`` takes, and ``cpus`` and ``gpus`` are those of a run.
