@@ -61,11 +61,10 @@ def listed(items: Sequence[str], most: int = 8) -> str:
     return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 
+# Where a spreadsheet may see a formula: the start of a cell, also if ``;`` separates cells.
 FORMULA = re.compile(r"""((?:^|[;\t\r\n])[\s"]*)(?=[=+@＝＋－＠-])""")
-"""Where a spreadsheet may see a formula: the start of a cell, also if ``;`` separates cells."""
-
+# Ids that a spreadsheet cannot execute: numbers, and words after ``@``.
 HARMLESS = re.compile(r"[+-][\d., ]*\d(?:[eE][+-]?\d+)?|@[\w./-]+")
-"""Ids that a spreadsheet cannot execute: numbers, and words after ``@``."""
 
 
 def guarded(value: str) -> str:
@@ -104,6 +103,7 @@ def escape_markdown(text: str) -> str:
     return text.replace("://", "&#58;//").replace("@", "&#64;").replace("www.", "www&#46;")
 
 
+# Printed names of methods, and of layers.
 METHODS = {
     **{name: name.upper() for name in "srnc erm pgl doc dann cmd mmd coral srgnn grade".split()},
     **{name: name.upper() for name in "a2gnn udagcn uaga".split()},
@@ -117,8 +117,6 @@ METHODS = {
     "pairalign": "Pair-Align",
     "standard": "GraphGym's own",
 }
-"""Printed names of methods."""
-
 LAYERS = {
     "gcnconv": "GCN",
     "sageconv": "SAGE",
@@ -128,8 +126,7 @@ LAYERS = {
     "mlp": "MLP",
     "dgi": "DGI",
 }
-"""Printed names of layers."""
-
+# Names of methods that contain the layer.
 ON_LAYERS = {
     "erm": "{}",
     "iid": "{} (IID)",
@@ -137,7 +134,6 @@ ON_LAYERS = {
     "pgl": "PGL+{}",
     **{name: f"{{}}-{METHODS[name]}" for name in ("dann", "cmd", "mmd", "coral", "srgnn")},
 }
-"""Names of methods that contain the backbone."""
 
 
 def method_name(method: str, layer: str) -> str:

@@ -11,11 +11,9 @@ from graphgym_srnc.errors import InputError, did_you_mean
 from graphgym_srnc.io.checksums import is_edited
 from graphgym_srnc.io.settings import config_root, leaves, plain_yaml
 
-Settings = dict[str, Any]
-"""Values by dotted key; each is a text or a list of texts."""
-
+Settings = dict[str, Any]  # texts, or lists of texts, by dotted key
+# Shipped files that an error names if none has a similar name.
 EXAMPLES = {".yaml": ["own", "paper/open_set/cora-srnc-plus"], ".txt": ["grids/open_set"]}
-"""Shipped files that an error names if none has a similar name."""
 
 
 def config_names(suffix: str = ".yaml") -> list[str]:

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence
 
 SPLITS = ("train", "val", "test")
-
+# GraphGym's ``loss`` is the term of that name, else the cross-entropy on source labels.
 LOSSES = ("loss", "source", "classifier_source")
-"""What GraphGym's ``loss`` is: the term of that name, else the cross-entropy on source labels."""
-
 Row = dict[str, float]
 
 
@@ -41,12 +38,6 @@ def of_experiment(results: Mapping[int, Mapping[str, Any]], digits: int) -> dict
         )
         files[f"agg/{split}/best.json"] = _lines([_mean_std(selected, digits)] if selected else [])
     return files
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The objects of a file with one JSON object per line; none where there is no such file."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    return [json.loads(line) for line in lines]
 
 
 def _rows(result: Mapping[str, Any], split: str, length: int, terms: Sequence[str]) -> list[Row]:

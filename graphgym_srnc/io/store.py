@@ -38,11 +38,9 @@ from graphgym_srnc.io.records import (
 )
 from graphgym_srnc.io.settings import difference, digest
 
-MOST_SEEDS, LAST_SEED = 100_000, 2**32 - 1
-"""How many runs an experiment may be asked for, and the last seed that numpy takes."""
-
+MOST_SEEDS = 100_000  # maximum number of runs of an experiment
+LAST_SEED = 2**32 - 1  # the last one that numpy takes
 RETRY = "Choose another --name, or add --overwrite to replace all of its runs"
-"""Advice of an error about results that must not be replaced."""
 
 
 class Busy(InputError):

@@ -58,8 +58,8 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "graphgym-srnc",
 }
 
+# Metadata to remove from each format, so that equal figures give identical files.
 UNDATED = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}
-"""Metadata to remove from each format, so that equal figures give identical files."""
 
 
 @contextmanager
@@ -97,13 +97,7 @@ def encode(figure: Figure, kind: str = "png") -> bytes:
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Save a figure in the format given by the suffix.
-
-    The file is written completely or not at all.
-
-    Raises:
-        InputError: the suffix is not png, pdf or svg.
-    """
+    """Save a figure, completely or not at all, in the format given by the suffix."""
     kind = path.suffix.lower().removeprefix(".")
     if kind not in UNDATED:
         allowed = ", ".join(f".{known}" for known in UNDATED)
