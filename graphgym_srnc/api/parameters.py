@@ -22,18 +22,17 @@ from graphgym_srnc.train.selection import SELECTIONS
 if TYPE_CHECKING:
     from graphgym_srnc.api.estimator import Estimator
 
+# Encoder kind by its GraphGym name or its short name.
 KINDS = {kind: kind for kind in BACKBONES} | {
     encoder.__name__.lower(): kind for kind, encoder in BACKBONES.items()
 }
-"""Encoder kind by its GraphGym name or its short name."""
-
+# Field of the encoder specification by the name of the estimator parameter.
 ENCODER = {"backbone": "kind", "activation": "act"} | {
     name: name for name in ("layers", "hidden", "dropout", "heads", "features")
 }
-"""Field of the encoder specification by the name of the estimator parameter."""
-
 THREADS = Range(1, environment.MAX_THREADS, word=environment.AUTO)  # allowed num_threads
 
+# Accepted types for each parameter type, and their description in error messages.
 TYPES: dict[type, tuple[Any, str]] = {
     bool: ((bool, np.bool_), "True or False"),
     int: (numbers.Integral, "a whole number"),
@@ -41,7 +40,6 @@ TYPES: dict[type, tuple[Any, str]] = {
     str: (str, "text"),
     list: ((list, tuple, np.ndarray), "a list of numbers"),
 }
-"""Accepted types for each parameter type, and their description in error messages."""
 
 
 def shared(
@@ -95,11 +93,7 @@ def shared(
 
 
 def checked(estimator: Estimator) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Valid options of the method, and shared parameters except ``callbacks`` and ``verbose``.
-
-    Raises:
-        InputError: a parameter has the wrong type or is out of range.
-    """
+    """Valid options of the method, and shared parameters except ``callbacks`` and ``verbose``."""
     given = estimator.get_params(deep=False)
     callbacks, open_set, _ = (given.pop(key) for key in ("callbacks", "open_set", "verbose"))
     method = type(estimator)._method

@@ -23,48 +23,35 @@ Rng = np.random.RandomState
 with open(Path(__file__).with_name("ogbn_arxiv_papers.csv"), encoding="utf-8") as file:
     (_, *years), *lines = csv.reader(file)
 
-CLASS_NAMES = tuple(name for name, *_ in lines)
-"""arXiv's names of the classes, in the order of their labels."""
-
+CLASS_NAMES = tuple(name for name, *_ in lines)  # arXiv's, in the order of the labels
+# The years with a paper; some early ones are surely wrong, and are kept as they are.
 YEARS = np.array(years, dtype=np.int64)
-"""The years with a paper; some early ones are surely wrong, and are kept as they are."""
-
+# Papers of each class and year in the raw files of ogbn-arxiv, ``[N, len(YEARS)]``.
 COUNTS = np.array([counts for _, *counts in lines], dtype=np.int64)
-"""Papers of each class and year in the raw files of ogbn-arxiv, ``[N, len(YEARS)]``."""
 
+# Groups of classes: theory; systems; learning and perception; people and information.
 FIELDS = (
     "LO CC SC CG IT FL DS GT DM NA MS",
     "DC NI AR OS PF CE ET CR PL SE",
     "AI MA NE CV LG SD RO SY CL",
     "MM CY HC GL GR OH SI IR DB DL",
 )
-"""Groups of classes: theory; systems; learning and perception; people and information."""
 
-EMERGING, EMERGENCE = 0.75, (2006, 2017)
-"""Share of topics, beyond the first of each class, that appear late; first and last such year."""
-
-GROWTH, RISE = 10, 4.0
-"""Years that a topic takes to its full popularity; that of a late one over that of an old one."""
-
+FEATURES = 128
+TOPICS = 110  # a class has more topics, the more papers it has
+EMERGING = 0.75  # share of topics, beyond the first of each class, that appear late
+EMERGENCE = (2006, 2017)  # first and last year in which a late topic appears
+GROWTH = 10  # years that a topic takes to its full popularity
+RISE = 4.0  # popularity of a late topic over that of an old one
 KINSHIP = 0.15  # how much a late topic has of the features of its class, where an old topic has 1
-
-DRIFT, NOISE = 0.7, 2.5
-"""How far a topic moves in ten years, and a paper lies from the middle of its topic.
-
-The unit is the distance of a class from its field, which is that of a topic from its class too.
-"""
-
+# In units of the distance of a class from its field, which is that of a topic from its class too:
+DRIFT = 0.7  # how far a topic moves in ten years
+NOISE = 2.5  # how far a paper lies from the middle of its topic
+BORROWED = 0.25  # share of the papers about a topic of another class in the same field
+CITATIONS = 7.2  # mean citations of a paper, before repeated ones merge and those to nowhere drop
 LAG = 2.5  # mean number of years between a paper and what it cites
-
-FEATURES, TOPICS = 128, 110
-"""Number of features, and of topics; a class has more topics, the more papers it has."""
-
-BORROWED, CITATIONS = 0.25, 7.2
-"""Share of the papers about a topic of another class in the same field; mean citations of a paper,
-before repeated ones merge and those to nowhere drop."""
-
+# Shares of the citations to a paper's topic, to its class and to its field; others go anywhere.
 IN_TOPIC, IN_CLASS, IN_FIELD = 0.8, 0.095, 0.04
-"""Shares of the citations to a paper's topic, to its class and to its field; others go anywhere."""
 
 
 class Topics(NamedTuple):

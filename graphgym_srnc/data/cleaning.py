@@ -16,12 +16,10 @@ from graphgym_srnc.errors import InputError, reading
 # The fields in which a graph holds its own split, ``[V]`` each.
 MASKS = ("train_mask", "val_mask", "test_mask")
 
+# Magnitudes between which float32 holds the sum of the squares of a million features.
 LARGEST, SMALLEST = 1e16, 1e-30
-"""Magnitudes between which float32 holds the sum of the squares of a million features."""
-
+# Share of its magnitude by which a column must vary, so that float32 resolves its differences.
 OFFSET = 2.0**-10
-"""Share of its magnitude by which a column must vary, so that float32 resolves its differences."""
-
 ROWS = 2**16  # number of rows of a matrix that are read at a time
 
 

@@ -11,6 +11,7 @@ from torch_geometric.utils import degree
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import clean, listed
 
+# Index sets of a task, in words.
 PARTS = {
     "train": "training nodes",
     "source_val": "held-out source nodes",
@@ -18,7 +19,6 @@ PARTS = {
     "test": "test nodes",
     "pool": "nodes to predict",
 }
-"""Index sets of a task, in words."""
 
 FEW = 5  # number of training labels below which a class gives a warning
 

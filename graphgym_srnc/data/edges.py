@@ -6,8 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-SMALL = 5
-"""Nodes of a component up to which its nodes have too few neighbours to be predicted well."""
+SMALL = 5  # size of a component up to which its nodes have too few neighbours for good predictions
 
 
 def undirected(edge_index: np.ndarray, num_nodes: int) -> tuple[np.ndarray, dict[str, int]]:

@@ -21,17 +21,12 @@ from graphgym_srnc.data import limits
 from graphgym_srnc.errors import reading
 from graphgym_srnc.io.atomic import regular
 
-DATA_CLASSES = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, BaseStorage)
-"""What a saved ``Data`` consists of beside tensors."""
-
+DATA_CLASSES = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, BaseStorage)  # of a saved Data
 HINT = "If you trust the author of these files, read them with --trust"
-"""Advice in errors about files that may run code."""
-
 WORD = 4  # bytes that a number takes at least once it is read: features become float32
 
 _TRUST: ContextVar[bool] = ContextVar("trust", default=False)
-is_trusted = _TRUST.get
-"""Whether this is called within ``trusted``."""
+is_trusted = _TRUST.get  # whether it is called within ``trusted``
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from graphgym_srnc.backbones import (
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io.settings import flatten
 
+# GraphGym's key for each field of an ``EncoderSpec`` that a config sets.
 SPEC_KEYS = {
     "kind": "gnn.layer_type",
     "layers": "gnn.layers_mp",
@@ -38,7 +39,6 @@ SPEC_KEYS = {
     "heads": "gnn.att_heads",
     "features": "dataset.normalize",
 }
-"""GraphGym's key for each field of an ``EncoderSpec`` that a config sets."""
 
 
 @renamed(SPEC_KEYS)

@@ -48,9 +48,10 @@ def dataset_keys(*, normalize: Annotated[str, OneOf(*FEATURES)] = "none") -> Non
 
 
 MODE, *KEPT = options_of(train_keys)
+# Keys of this package in blocks of GraphGym.
 OWN = {"train": [MODE, *TRAINING, *KEPT], "dataset": options_of(dataset_keys)}
-"""Keys of this package in blocks of GraphGym."""
 
+# GraphGym's key for what the rest of this package calls an option.
 KEYS = {
     **SPEC_KEYS,
     "lr": "optim.base_lr",
@@ -61,7 +62,6 @@ KEYS = {
     "root": "dataset.dir",
     **{option.key: f"train.{option.key}" for option in TRAINING},
 }
-"""GraphGym's key for what the rest of this package calls an option."""
 
 
 def schema() -> dict[str, list[Option]]:
@@ -96,6 +96,8 @@ def values(cfg: CfgNode, block: str, function: Callable) -> dict[str, Any]:
     return {option.key: option.type(cfg[block][option.key]) for option in options_of(function)}
 
 
+# Keys of GraphGym that a method, its encoder or its run reads, or that do no harm: what GraphGym
+# shows and where, and what it writes into a config.
 READ = {
     *("accelerator", "out_dir", "seed", "round", "num_threads", "custom_metrics", "metric_best"),
     *("dataset.format", "dataset.name", "dataset.dir", "gnn.batchnorm", "gnn.l2norm"),
@@ -104,15 +106,12 @@ READ = {
     *("print", "cfg_dest", "tensorboard_each_run", "tensorboard_agg", "view_emb", "gpu_mem"),
     *("benchmark", "share.dim_in", "share.dim_out", "share.num_splits"),
 }
-"""Keys of GraphGym that a method, its encoder or its run reads, or that do no harm: what GraphGym
-shows and where, and what it writes into a config."""
-
+# Keys that GraphGym's own layers read, and ours do not.
 LAYERS_READ = {
     *("gnn.agg", "gnn.normalize_adj", "gnn.msg_direction", "gnn.self_msg", "gnn.keep_edge"),
     *("gnn.clear_feature", "gnn.att_final_linear", "gnn.att_final_linear_bn"),
     *("dataset.edge_dim", "mem.inplace", "bn.eps", "bn.mom"),
 }
-"""Keys that GraphGym's own layers read, and ours do not."""
 
 
 @functools.cache
@@ -169,13 +168,11 @@ def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
     wrong.check()
 
 
-MEASURED = "auto", "accuracy", "micro_f1", "macro_f1", "macro_recall"
-"""Scores of every run; others exist only where nodes are unknown."""
-
-
 def limits(cfg: CfgNode) -> dict[str, Allowed]:
     """What the keys of a config may be."""
     blocks, mode = schema(), cfg.train.mode
+    # Scores of every run; others exist only where nodes are unknown.
+    measured = ("auto", "accuracy", "micro_f1", "macro_f1", "macro_recall")
     own = {
         f"{block}.{option.key}": option.allowed
         for block in ("train", "dataset", cfg.dataset.format, mode)
@@ -196,7 +193,7 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
         "round": Range(0, 17),
         "num_threads": Range(1, MAX_THREADS, word=AUTO),
         "accelerator": OneOf("auto", "cpu", "cuda"),
-        "metric_best": OneOf(*MEASURED, *cfg.custom_metrics),
+        "metric_best": OneOf(*measured, *cfg.custom_metrics),
         "dataset.format": OneOf(*shifts.names()),
         "train.mode": OneOf(*methods.names()),
         "gnn.layer_type": OneOf(*sorted({*register.layer_dict, *BACKBONES})),

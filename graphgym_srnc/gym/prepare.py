@@ -13,9 +13,9 @@ from graphgym_srnc.gym.build import build_task, shift_options
 from graphgym_srnc.gym.config import CfgNode, data_root
 from graphgym_srnc.io.store import Experiment
 
-LARGE, BATCH, SAMPLED = 100_000, 1024, ("gcnconv", "sageconv", "gatconv", "gatdrop")
-"""Nodes of a user's own graph from which a run learns from batches, their size, and kinds of layers
-that draw neighbours."""
+LARGE = 100_000  # nodes of a user's own graph from which a run learns from batches
+BATCH = 1024  # size of these batches
+SAMPLED = ("gcnconv", "sageconv", "gatconv", "gatdrop")  # kinds of layers that draw neighbours
 
 
 def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
@@ -43,12 +43,9 @@ def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
 def prepare(configs: Sequence[tuple[CfgNode, str]]) -> dict[str, str]:
     """Make one task of each distinct data set, so that one process downloads and processes it.
 
-    Args:
-        configs: the configs of all runs to come, and what errors call them. Of configs that differ
-            only in the seed of the split, the first one is tried.
-
-    Returns:
-        The fingerprint of each task that was made, by its ``data_key``.
+    ``configs`` has the configs of all runs to come, and what errors call them. Of configs that
+    differ only in the seed of the split, the first one is tried. Returns the fingerprint of each
+    task by its ``data_key``.
     """
     fingerprints: dict[str, str] = {}
     tried = set()

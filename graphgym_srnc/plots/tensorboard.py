@@ -169,7 +169,7 @@ class TensorBoard:
 def write_projector(
     directory: Path, embeddings: Mapping[str, np.ndarray], columns: Mapping[str, Iterable[Any]]
 ) -> None:
-    """Write embeddings ``[n, H]`` of the same nodes to the files that TensorBoard's projector reads.
+    """Write embeddings ``[n, H]`` of the same nodes to the files of TensorBoard's projector.
 
     ``columns`` are properties ``[n]`` of the nodes by name, at least two. Names of embeddings have
     no slashes or quotes.

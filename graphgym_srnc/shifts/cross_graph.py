@@ -17,18 +17,16 @@ from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import Nodes, classes_of, relabelled
 
+# Networks of PyG that have the same features and classes within a family, by lower-case name.
 PUBLIC = {
     name.lower(): name
     for name in catalogue.known_names()
     if name.startswith(("Airports", "Twitch"))
 }
-"""Networks of PyG that have the same features and classes within a family, by lower-case name."""
 
+# Share of the labelled source nodes that stays unlabelled if classes are masked. If only nodes of
+# masked classes were unlabelled, the index sets would reveal them.
 UNLABELLED = 0.4
-"""Share of the labelled source nodes that stays unlabelled if classes are masked.
-
-If only nodes of masked classes were unlabelled, the index sets would reveal them.
-"""
 
 
 def build(

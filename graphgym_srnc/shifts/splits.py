@@ -23,6 +23,7 @@ from graphgym_srnc.errors import InputError
 REST = -1  # value of a count option that means "all remaining nodes"
 MANY_SETS = 100_000  # maximum number of sets of masked classes that are enumerated
 
+# Number of the random stream for each purpose; no task uses two streams with the same number.
 STREAMS = {
     "classes": 0,
     "nodes": 1,
@@ -35,7 +36,6 @@ STREAMS = {
     "held-out nodes": 4,
     "example": 5,
 }
-"""Number of the random stream for each purpose; no task uses two streams with the same number."""
 
 
 class _CountOrRest(Range):

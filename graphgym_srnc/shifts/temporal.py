@@ -15,14 +15,9 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import Nodes
 
-BOUNDS = {
-    "srnc": (2010, 2014, 2016, 2018, 2020),
-    "elliptic": (31, 36, 42, 49),
-}
-"""Last year (time step) of the source, of validation, and of each test period, by split."""
-
+# Last year (time step) of the source, of validation, and of each test period, by split.
+BOUNDS = {"srnc": (2010, 2014, 2016, 2018, 2020), "elliptic": (31, 36, 42, 49)}
 HELD_OUT = 0.2  # share of the labelled source nodes that is held out for selection on the source
-
 GENERATED, REAL, ELLIPTIC = "arxiv_like", "ogbn-arxiv", "elliptic"
 
 

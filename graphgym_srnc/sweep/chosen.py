@@ -27,8 +27,7 @@ from graphgym_srnc.sweep.study import Study, Trial
 
 RECORD, GRID, CONFIGS = "tuned.json", "tuned.txt", "tuned"
 STATES = ("done", "pruned", "failed")
-PLACES = ("out_dir", "run_dir", "train.save_model")
-"""Config keys that a study sets but does not choose."""
+PLACES = ("out_dir", "run_dir", "train.save_model")  # keys that a study sets but does not choose
 
 
 def facts(study: Study) -> dict[str, Any]:

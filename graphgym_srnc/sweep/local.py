@@ -41,7 +41,7 @@ def run(
     workers: int = 1,
     idle: list[_Worker] | None = None,
 ) -> Generator[Outcome, None, None]:
-    """Run jobs in worker processes; see ``graphgym_srnc.sweep.jobs.Executor``.
+    """Run jobs in worker processes; see ``jobs.Executor``.
 
     A worker imports ``execute`` once and then takes run after run. A new one replaces a worker that
     died or ran out of time, and repeats its run. Workers of ``idle`` are used before new ones are
