@@ -66,7 +66,7 @@ def write_runs(root: Path) -> None:
     for seed in exp.plan([0, 1, 2, 3], resume=True):
         with exp.claim(seed):
             if seed == 2:
-                exp.adopt(2, root / "elsewhere" / "toy" / "2")
+                exp.adopt(2, root / "elsewhere" / "toy" / "2", "s0")
             elif seed == 3:
                 exp.begin(3)
                 exp.fail(3, "why\n")

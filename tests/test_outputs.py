@@ -266,10 +266,7 @@ def test_a_join_on_id_finds_all_rows(home, monkeypatch, capsys):
 
 # The terminal.
 
-QUICK = (
-    ["options", "srnc"],
-    ["run", "--name", "t", "--overwrite", *FAST],
-)
+QUICK = (["options", "srnc"], ["run", "--name", "t", "--overwrite", *FAST])
 SHELLS = {
     "full disk": '"$@" >/dev/full',
     "no reader": 'set -o pipefail; "$@" | true',
@@ -280,8 +277,7 @@ SHELLS = {
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="shell")
 @pytest.mark.parametrize(
-    "shell, words",
-    [*((shell, QUICK[0]) for shell in SHELLS), ("ascii", QUICK[1])],
+    "shell, words", [*((shell, QUICK[0]) for shell in SHELLS), ("ascii", QUICK[1])]
 )
 def test_a_terminal_that_takes_no_text(home, shell, words):
     done = subprocess.run(

@@ -128,7 +128,7 @@ class Estimator(BaseEstimator):
         with alone(shared["random_state"], task.device), threads, renamed(in_python):
             record = trainer.fit(method, task, seed=None, callbacks=callbacks, **rules)
             record.verdict = judge(method, task, record.first)
-        record.warnings = [*task.info.get("warnings", ()), *record.warnings]
+        record.warnings = [*task.warnings, *record.warnings]
 
         names = getattr(source, "feature_names", None)
         facts = {"params": shared, "record": asdict(record), "feature_names": names}

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.task import HIDDEN, all_finite
+from graphgym_srnc.core.task import HIDDEN, all_finite, check_ids
 from graphgym_srnc.data import edges
 from graphgym_srnc.errors import InputError, reading
 
@@ -110,10 +110,7 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
         found = f"{edge_index.dtype} of shape {tuple(edge_index.shape)}"
         raise InputError.plain(key, f"the edges are {found}", hint)
     edge_index = edge_index.long()
-    low, high = map(int, edge_index.aminmax()) if edge_index.numel() else (0, 0)
-    if not 0 <= low <= high < len(x):
-        message = f"the node ids are from {low} to {high}"
-        raise InputError.plain(key, message, f"Use node ids from 0 to {len(x) - 1}")
+    check_ids(key, edge_index, len(x))
     return x, edge_index
 
 

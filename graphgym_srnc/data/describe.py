@@ -45,10 +45,10 @@ def describe(task: ShiftTask) -> dict[str, Any]:
 
 def label_counts(task: ShiftTask) -> dict[str, dict[str, int]]:
     """Training nodes (``source``) and labelled target nodes (``target``) of each class."""
-    held = task.val if task.info.get("held_out") else task.val[:0]  # these are given as such, too
+    given = torch.cat([task.train, task.val]) if task.held_out else task.train
     source, target = (
         torch.bincount(y[y >= 0], minlength=task.num_outputs).tolist()
-        for y in (task.source.y[torch.cat([task.train, held])], task.target.y)
+        for y in (task.source.y[given], task.target.y)
     )
     names = known_names(task)[: task.num_known]
     labels = {name: {"source": source[i], "target": target[i]} for i, name in enumerate(names)}

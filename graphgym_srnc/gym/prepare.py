@@ -10,7 +10,8 @@ from graphgym_srnc import methods
 from graphgym_srnc.data import files
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task, shift_options
-from graphgym_srnc.gym.config import CfgNode, data_root
+from graphgym_srnc.gym.config import CfgNode
+from graphgym_srnc.io.records import read_results
 from graphgym_srnc.io.store import Experiment
 
 LARGE = 100_000  # nodes of a user's own graph from which a run learns from batches
@@ -30,7 +31,7 @@ def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
         return ""
     with contextlib.suppress(InputError):  # whoever reads the graph tells what is wrong with it
         place = cfg.file.path or cfg.dataset.name
-        nodes = files.num_nodes(files.locate(place, data_root(cfg.dataset.dir), "file.path"))
+        nodes = files.num_nodes(files.locate(place, cfg.dataset.dir, "file.path"))
         if nodes and nodes >= LARGE and methods.find(mode).in_batches:
             block["batch_size"] = BATCH
             return (
@@ -74,7 +75,7 @@ def check_data(
     """
     kept = {
         seed: result
-        for seed, result in experiment.results().items()
+        for seed, result in read_results(experiment.path).items()
         if seed not in missing and result["digest"] == experiment.digest
     }
     keys = {seed: data_key(cfg, seed) for seed in kept}

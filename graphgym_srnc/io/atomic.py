@@ -34,19 +34,18 @@ def regular(path: Path) -> Path:
     return path
 
 
-def refuse_links(key: str, folder: Path, *names: str) -> None:
-    """Refuse a folder that is a symbolic link or contains one, at any depth.
+def refuse_links(folder: Path, *names: str) -> None:
+    """Refuse a folder of results that is a symbolic link or contains one, at any depth.
 
-    Writing through a link would change a file elsewhere. The error names ``key``. With ``names``,
-    only these in the folder are looked at.
+    Writing through a link would change a file elsewhere. With ``names``, only these in the folder
+    are looked at.
     """
     roots = [folder] if folder.is_symlink() or not names else [folder / name for name in names]
     for place, folders, files in itertools.chain(*map(os.walk, roots)):
         roots += [Path(place, name) for name in (*folders, *files)]
     for path in filter(Path.is_symlink, roots):
-        raise InputError.plain(
-            key, f"{path} is a symbolic link", "Remove the link. Use a real folder, no link"
-        )
+        hint = "Remove the link. Use a real folder, no link"
+        raise InputError.plain("out_dir", f"{path} is a symbolic link", hint)
 
 
 def discard(path: Path) -> None:

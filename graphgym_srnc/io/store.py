@@ -62,7 +62,7 @@ class Experiment:
         self.config = json.loads(json.dumps(config, default=str))
         self.digest = digest(self.config)
         self.warnings: list[str] = []
-        refuse_links("out_dir", self.path)
+        refuse_links(self.path)
         absolute = self.path.absolute()
         folder = next(place for place in (absolute, *absolute.parents) if place.exists())
         with self._writing():
@@ -130,7 +130,7 @@ class Experiment:
         path = self.path / ".locks" / str(seed)
         made = [folder for folder in path.parents if not folder.exists()]
         names = (str(seed), f".{seed}.new", f".{seed}.old", ".locks", "config.yaml")
-        refuse_links("out_dir", self.path, *names)
+        refuse_links(self.path, *names)
         with self._writing():
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(path, blocking=False)
@@ -154,16 +154,13 @@ class Experiment:
                         folder.rmdir()
             lock.release()
 
-    def adopt(self, seed: int, finished: Path, split: str | None = None) -> None:
-        """Copy a finished run of just this config from the directory of another experiment.
-
-        ``split`` is the fingerprint that its task must have; None = any.
-        """
+    def adopt(self, seed: int, finished: Path, split: str) -> None:
+        """Copy a finished run of just this config and split from another directory."""
         result = read_result(finished)
         if not result or result["digest"] != self.digest:
             message = f"{finished} is not a finished run of the config of {self.name}"
             raise InputError.plain("out_dir", message)
-        if split not in (None, result["split"]):
+        if split != result["split"]:
             splits = f"split {result['split'][:12]} there, {split[:12]} here"
             message = f"seed {seed} of {self.name} used other data ({splits})"
             raise InputError.plain("dataset.dir", message, "Copy the same data to every machine")
@@ -203,13 +200,9 @@ class Experiment:
         result = read_result(self.path / str(seed))
         return result if result and result["digest"] == self.digest else None
 
-    def results(self) -> dict[int, Result]:
-        """The finished runs by seed, whatever their config."""
-        return read_results(self.path)
-
     def aggregate(self, digits: int = 4) -> dict[int, Result]:
         """Write ``agg/`` over all finished runs of this config, and return them."""
-        refuse_links("out_dir", self.path, "agg", "mean")
+        refuse_links(self.path, "agg", "mean")
         if not seeds_of(self.path):
             return {}
         from filelock import FileLock
@@ -217,7 +210,7 @@ class Experiment:
         lock = self.path / ".locks" / "agg"
         lock.parent.mkdir(exist_ok=True)
         with FileLock(lock):
-            found = self.results().items()
+            found = read_results(self.path).items()
             results = {seed: result for seed, result in found if result["digest"] == self.digest}
             if results:
                 files = stats.of_experiment(results, digits)

@@ -102,8 +102,9 @@ def from_data(
         val_graph=source if is_source else None,
         source_val=source_val,
         class_names=tuple(map(str, values[known.numpy()].tolist())),
-        info={"held_out": takes, "warnings": [ONLY_KNOWN] * (unsure and not open_set)},
         scored=False,
+        held_out=takes,
+        warnings=(ONLY_KNOWN,) if unsure and not open_set else (),
     )
     classes = values[known.numpy()]
     unknown = UNKNOWN if classes.dtype.kind == "U" else HIDDEN

@@ -105,12 +105,7 @@ def _publicly_labelled(
 
 
 def _with_unseen(
-    nodes: Nodes,
-    y: Tensor,
-    unseen: Sequence[int],
-    kind: str,
-    unscored: Sequence[int],
-    sizes: Sizes,
+    nodes: Nodes, y: Tensor, unseen: Sequence[int], kind: str, unscored: Sequence[int], sizes: Sizes
 ) -> Nodes:
     """The same split, with the nodes of masked classes that ``unseen_nodes`` names."""
     never = splits.is_in(y, unscored)

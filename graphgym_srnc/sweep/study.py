@@ -74,7 +74,7 @@ class Study:
 
     def run(self, executor: Executor, progress: GridProgress) -> None:
         """Run the trials that are missing. A run that fails costs its trial."""
-        refuse_links("out_dir", self.folder)
+        refuse_links(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         journal = _Journal()
