@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import make_graph
+from conftest import make_graph, stamps
 from stored import experiments, run_here
 
 from graphgym_srnc.cli.main import main
@@ -85,11 +85,6 @@ def numbers(result: records.Result | None) -> dict:
 
 def all_numbers(folder: Path) -> dict[str, list[dict]]:
     return {name: list(map(numbers, seeds.values())) for name, seeds in results(folder).items()}
-
-
-def stamps(folder: Path) -> dict[str, int]:
-    files = folder.rglob("result.json")
-    return {str(file.relative_to(folder)): file.stat().st_mtime_ns for file in files}
 
 
 def tree(folder: Path) -> set[str]:

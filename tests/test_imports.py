@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from test_cli import environment
+from conftest import environment
 
 from graphgym_srnc.cli.main import INPUT
 from graphgym_srnc.errors import InputError

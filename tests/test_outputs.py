@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import make_task
-from test_cli import ERM, TINY, command, environment
+from conftest import contents, environment, make_task
+from test_cli import ERM, TINY, command
 from test_store import experiment
 from test_store import run as store_run
 
@@ -54,14 +54,6 @@ def home(tmp_path_factory):
 def rows(path: str | Path) -> list[dict[str, str]]:
     with open(path, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 # Links beside a run.

@@ -11,9 +11,10 @@ import pytest
 import scipy.sparse as sp
 import torch
 import written
+from conftest import refused
 from torch_geometric.data import Data
 from torch_geometric.utils import homophily, is_undirected
-from written import DATA, decided_by_its_seed, equal, overlap, refused
+from written import DATA, decided_by_its_seed, equal, overlap
 
 from graphgym_srnc import shifts
 from graphgym_srnc.data import catalogue, datasets
