@@ -34,9 +34,9 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def stamps(folder: Path) -> dict[str, int]:
-    """When each file below a folder was written, by its path in it."""
-    files = (path for path in folder.rglob("*") if path.is_file())
+def stamps(folder: Path, name: str = "*") -> dict[str, int]:
+    """When each file of a name below a folder was written, by its path in it."""
+    files = (path for path in folder.rglob(name) if path.is_file())
     return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in files}
 
 
