@@ -16,16 +16,8 @@ from torch_geometric.graphgym.models.layer import GeneralLayer, new_layer_config
 from torch_geometric.utils import from_scipy_sparse_matrix
 from yacs.config import CfgNode
 
-from graphgym_srnc.backbones import (
-    ACTIVATIONS,
-    BACKBONES,
-    Block,
-    Encoder,
-    EncoderSpec,
-    Graph,
-    View,
-    dense,
-)
+from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, Encoder, EncoderSpec, Graph, dense
+from graphgym_srnc.backbones.view import Block, View
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io.settings import flatten
 

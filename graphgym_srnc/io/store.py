@@ -22,20 +22,9 @@ from typing import Any, Iterator, Mapping, Sequence
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.text import listed
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import checksums, stats
+from graphgym_srnc.io import checksums, records, stats
 from graphgym_srnc.io.atomic import discard, refuse_links, write_text
-from graphgym_srnc.io.records import (
-    CHECKPOINT,
-    FORMAT,
-    LOG,
-    Result,
-    Unreadable,
-    load_result,
-    read_result,
-    read_results,
-    seeds_of,
-    write_record,
-)
+from graphgym_srnc.io.records import Result
 from graphgym_srnc.io.settings import difference, digest
 
 MOST_SEEDS = 100_000  # maximum number of runs of an experiment
@@ -77,13 +66,13 @@ class Experiment:
         are there are refused, as is what belongs to another config or to somebody else.
         ``warnings`` then names the records that cannot be read.
         """
-        self.warnings, finished, present = [], {}, seeds_of(self.path)
+        self.warnings, finished, present = [], {}, records.seeds_of(self.path)
         for seed in present:
             try:
-                finished[seed] = load_result(self.path / str(seed))
+                finished[seed] = records.load_result(self.path / str(seed))
             except FileNotFoundError:
                 pass
-            except Unreadable as problem:
+            except records.Unreadable as problem:
                 if seed not in seeds or not overwrite:
                     file = self.path / str(seed) / "result.json"
                     outcome = "is run again" if seed in seeds else "is left out of the results"
@@ -111,7 +100,7 @@ class Experiment:
                 for leftover in (run / "error.txt", run / checksums.FILE, *run.glob(".*.tmp")):
                     leftover.unlink(missing_ok=True)
                 return run
-            if not run.is_dir() or {path.name for path in run.iterdir()} != {LOG}:
+            if not run.is_dir() or {path.name for path in run.iterdir()} != {records.LOG}:
                 self._remove(seed)
             self._change({"config.yaml": self.text})
             write_text(run / "run.json", json.dumps({"seed": seed, "digest": self.digest}) + "\n")
@@ -140,7 +129,7 @@ class Experiment:
                 message = f"another process is running {self.path / str(seed)}"
                 raise Busy.plain("out_dir", message) from error
         try:
-            result = None if overwrite else read_result(self.path / str(seed))
+            result = None if overwrite else records.read_result(self.path / str(seed))
             if result and result["digest"] != self.digest:
                 self._refuse_other(result)
             if not result and not overwrite:
@@ -156,7 +145,7 @@ class Experiment:
 
     def adopt(self, seed: int, finished: Path, split: str) -> None:
         """Copy a finished run of just this config and split from another directory."""
-        result = read_result(finished)
+        result = records.read_result(finished)
         if not result or result["digest"] != self.digest:
             message = f"{finished} is not a finished run of the config of {self.name}"
             raise InputError.plain("out_dir", message)
@@ -174,7 +163,7 @@ class Experiment:
     def fail(self, seed: int, story: str) -> None:
         """Leave in the directory of a run why it has no result; the next try removes it."""
         run = self.path / str(seed)
-        if read_result(run) is None:
+        if records.read_result(run) is None:
             if not (run / "run.json").is_file():
                 self.begin(seed)
             with self._writing():
@@ -187,30 +176,30 @@ class Experiment:
         ``test``, ``seconds``), ``selected``, ``lr`` and ``params``.
         """
         run = self.path / str(seed)
-        result = {"format": FORMAT, "seed": seed, "digest": self.digest, **result}
+        result = {"format": records.FORMAT, "seed": seed, "digest": self.digest, **result}
         result |= {**environment.facts(), "config": self.config}
         plain = lambda value: value.tolist() if hasattr(value, "tolist") else str(value)  # noqa: E731
         result = json.loads(json.dumps(result, default=plain))
-        write_record(run, result)
-        (run / CHECKPOINT).unlink(missing_ok=True)
+        records.write_record(run, result)
+        (run / records.CHECKPOINT).unlink(missing_ok=True)
         return result
 
     def result(self, seed: int) -> Result | None:
         """The finished run of this config with a seed, or None."""
-        result = read_result(self.path / str(seed))
+        result = records.read_result(self.path / str(seed))
         return result if result and result["digest"] == self.digest else None
 
     def aggregate(self, digits: int = 4) -> dict[int, Result]:
         """Write ``agg/`` over all finished runs of this config, and return them."""
         refuse_links(self.path, "agg", "mean")
-        if not seeds_of(self.path):
+        if not records.seeds_of(self.path):
             return {}
         from filelock import FileLock
 
         lock = self.path / ".locks" / "agg"
         lock.parent.mkdir(exist_ok=True)
         with FileLock(lock):
-            found = read_results(self.path).items()
+            found = records.read_results(self.path).items()
             results = {seed: result for seed, result in found if result["digest"] == self.digest}
             if results:
                 files = stats.of_experiment(results, digits)
@@ -222,7 +211,9 @@ class Experiment:
         """Refuse the directory of a run that somebody else made."""
         run = self.path / str(seed)
         names = [path.name for path in run.iterdir()] if run.is_dir() else []
-        if "run.json" not in names and any(name[0] != "." and name != LOG for name in names):
+        if "run.json" not in names and any(
+            name[0] != "." and name != records.LOG for name in names
+        ):
             raise InputError.plain("out_dir", f"this program did not write {run}", RETRY)
 
     def _refuse_other(self, result: Result) -> None:
