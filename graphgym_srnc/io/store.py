@@ -211,9 +211,8 @@ class Experiment:
         """Refuse the directory of a run that somebody else made."""
         run = self.path / str(seed)
         names = [path.name for path in run.iterdir()] if run.is_dir() else []
-        if "run.json" not in names and any(
-            name[0] != "." and name != records.LOG for name in names
-        ):
+        others = [name for name in names if name[0] != "." and name != records.LOG]
+        if others and "run.json" not in names:
             raise InputError.plain("out_dir", f"this program did not write {run}", RETRY)
 
     def _refuse_other(self, result: Result) -> None:
