@@ -12,8 +12,14 @@ from scipy.stats import entropy
 from torch_geometric.nn import DMoNPooling
 
 from graphgym_srnc.backbones.sparse import Sparse
-from graphgym_srnc.losses import modularity
 from graphgym_srnc.losses.alignment import align, alignment_cost, evidence_lower_bound, map_clusters
+from graphgym_srnc.losses.modularity import (
+    assortativity,
+    collapse_loss,
+    label_assortativity,
+    modularity_loss,
+    newman_resolution,
+)
 
 KARATE = nx.karate_club_graph()
 RANDOM = nx.gnp_random_graph(60, 0.1, seed=1)
@@ -36,16 +42,14 @@ def test_assortativity_of_certain_classes_is_networkx(graph=KARATE):
     nx.set_node_attributes(labelled, dict(enumerate(label.tolist())), "label")
     wanted = nx.attribute_assortativity_coefficient(labelled, "label")
     p = torch.eye(3)[label]
-    assert modularity.assortativity(p, adjacency, degree) == pytest.approx(wanted, abs=1e-5)
-    assert modularity.assortativity(p, adjacency, degree, 0.5) == pytest.approx(
-        4 * wanted, abs=1e-5
-    )
+    assert assortativity(p, adjacency, degree) == pytest.approx(wanted, abs=1e-5)
+    assert assortativity(p, adjacency, degree, 0.5) == pytest.approx(4 * wanted, abs=1e-5)
 
     edges = torch.tensor([*graph.edges]).T
     both, every = torch.cat([edges, edges.flip(0)], 1), torch.arange(len(graph))
-    found = modularity.label_assortativity(both, degree, every, torch.from_numpy(label))
+    found = label_assortativity(both, degree, every, torch.from_numpy(label))
     assert found == pytest.approx(wanted, abs=1e-5)
-    assert modularity.label_assortativity(both, degree, every[:1], torch.from_numpy(label[:1])) == 0
+    assert label_assortativity(both, degree, every[:1], torch.from_numpy(label[:1])) == 0
 
 
 def test_modularity_gradient():
@@ -53,10 +57,10 @@ def test_modularity_gradient():
     logits = torch.from_numpy(np.random.RandomState(0).randn(len(KARATE), 3)).requires_grad_()
 
     def tripled(z: torch.Tensor) -> torch.Tensor:
-        return 3 * modularity.modularity_loss(z.softmax(1), a, a.sum(1), 1.4)
+        return 3 * modularity_loss(z.softmax(1), a, a.sum(1), 1.4)
 
     assert torch.autograd.gradcheck(tripled, logits)
-    value = modularity.modularity_loss(logits.float().softmax(1), *matrices(KARATE), 1.4)
+    value = modularity_loss(logits.float().softmax(1), *matrices(KARATE), 1.4)
     ours = torch.autograd.grad(value, logits)[0]
     q, d = logits.softmax(1), a.sum(1)
     dense = -torch.trace(q.T @ (a - 1.4 * torch.outer(d, d) / d.sum()) @ q) / d.sum()
@@ -68,10 +72,7 @@ def test_modularity_and_collapse_are_dmon():
     pool, x = DMoNPooling(8, 4), torch.randn(len(RANDOM), 8)
     q, _, _, spectral, _, cluster = pool(x, torch.from_numpy(nx.to_numpy_array(RANDOM)).float())
     q = q[0].detach()
-    found = (
-        modularity.modularity_loss(q, *matrices(RANDOM)).item(),
-        modularity.collapse_loss(q).item(),
-    )
+    found = modularity_loss(q, *matrices(RANDOM)).item(), collapse_loss(q).item()
     assert found == pytest.approx((spectral.item(), cluster.item()), abs=1e-6)
 
 
@@ -94,19 +95,17 @@ def test_newman_resolution_is_brute_force():
     volume = np.array([sum(graph.degree[v] for v in known if known[v] == c) for c in range(3)])
     h, e = np.mean(inside), sum((volume / volume.sum()) ** 2)
     expected = (h / e - (1 - h) / (1 - e)) / np.log((h / e) / ((1 - h) / (1 - e)))
-    ours = modularity.newman_resolution(
-        edges, degree, torch.from_numpy(nodes), torch.from_numpy(label[nodes])
-    )
+    ours = newman_resolution(edges, degree, torch.from_numpy(nodes), torch.from_numpy(label[nodes]))
     assert ours == pytest.approx(expected, rel=1e-5) and expected > 0
 
     # There is no edge, or no sign of homophily, or no edge between classes.
     nodes, classes = torch.arange(90), torch.from_numpy(label)
-    assert modularity.newman_resolution(edges[:, :0], degree, nodes, classes) == 1
-    assert modularity.newman_resolution(edges, degree, nodes[[0, 41]], classes[[0, 41]]) == 1
+    assert newman_resolution(edges[:, :0], degree, nodes, classes) == 1
+    assert newman_resolution(edges, degree, nodes[[0, 41]], classes[[0, 41]]) == 1
     _, mixed, degree, _ = labelled_graph(0.02, 0.3)
-    assert modularity.newman_resolution(mixed, degree, nodes, classes) == 1
+    assert newman_resolution(mixed, degree, nodes, classes) == 1
     _, split, degree, _ = labelled_graph(0.3, 0.0)
-    assert modularity.newman_resolution(split, degree, nodes, classes) == 1
+    assert newman_resolution(split, degree, nodes, classes) == 1
 
 
 def test_alignment_cost_is_scipys_entropy():
