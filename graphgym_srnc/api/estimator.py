@@ -57,8 +57,7 @@ class Estimator(BaseEstimator):
     """Base class of the estimators, with the methods and fitted attributes that all of them have.
 
     Attributes:
-        classes_: label of each class, in the column order of ``predict_proba``; in open-set shift
-            the unknown class is last.
+        classes_: label of each column of ``predict_proba``; the unknown class is last.
         scores_: scores on ``val`` and ``test`` nodes; empty if there are no such nodes.
         record_: history of all episodes, and the selected episode.
         warnings_: problems that did not stop the training.
@@ -147,8 +146,7 @@ class Estimator(BaseEstimator):
                 from the training graph but has the same features.
 
         Returns:
-            Classes ``[V]`` as labelled in training. The unknown class is -1 for integer labels and
-            ``unknown`` for strings.
+            Classes ``[V]`` as labelled in training. The unknown class is -1 or ``unknown``.
         """
         with self._reading(graph) as checked:
             decided = self.method_.decide(self.method_.predict(checked))
@@ -169,8 +167,7 @@ class Estimator(BaseEstimator):
     def transform(self, graph: Data) -> np.ndarray:
         """Embedding ``[V, hidden]`` of each node.
 
-        This is the last hidden layer of the cluster GNN, or of the classifier if there is no
-        cluster GNN.
+        This is the last hidden layer of the cluster GNN, or else of the classifier.
         """
         with self._reading(graph) as checked:
             return self._model.predict(checked).hidden.cpu().numpy()

@@ -75,10 +75,8 @@ def shared(
             ``auto`` (``l2``, and dense features are centred first) or ``none``.
         lr: learning rate of Adam.
         weight_decay: weight decay of Adam.
-        selection: criterion that selects the best episode. ``auto`` depends on the labels, see
-            ``fit``.
-        max_episodes: maximum number of episodes after episode 0; -1 = the number the method asks
-            for.
+        selection: criterion of the best episode. ``auto`` depends on the labels, see ``fit``.
+        max_episodes: maximum number of episodes after episode 0; -1 = as the method asks for.
         patience: stop after this number of episodes in a row without a better score; 0 = never.
         open_set: whether the target may contain classes that the training nodes do not have; None =
             inferred from the labels, see ``fit``.
@@ -86,8 +84,7 @@ def shared(
         num_threads: number of CPU threads for training and prediction. ``auto`` uses one thread if
             the graph has fewer than a million directed edges, else two. The previous setting of
             torch is restored afterwards.
-        callbacks: functions called after each episode with the episode, the method and the task.
-            They are not saved.
+        callbacks: functions called after each episode with it, the method and the task; not saved.
         verbose: whether to print each episode on stderr.
     """
 

@@ -63,8 +63,7 @@ class ShiftTask(LabelSpace):
         source: the labelled graph; in open-set shift the same object as ``target``.
         target: the graph to predict.
         train: ids of the labelled source nodes, ``[n]``.
-        val: ids of the validation nodes in ``validation``; the same object as ``train`` if no nodes
-            are held out.
+        val: ids of the validation nodes in ``validation``; ``train`` itself if none is held out.
         test: ids of the test nodes in ``target``.
         pool: ids of the unlabelled target nodes that may receive pseudo-labels.
         num_known: number ``N`` of classes with labels in the source.
@@ -74,8 +73,7 @@ class ShiftTask(LabelSpace):
         class_names: names of the known classes; may be empty.
         info: information about the split for reports, for example the masked classes.
         oracle: the same split with every class visible (the IID upper bound), if there is one.
-        scored: False if validation and test nodes are optional, as in a graph that is only
-            predicted.
+        scored: False if a graph is only predicted, so that validation and test nodes are optional.
         unknown_found: whether the last of the ``num_known`` classes is the unknown class, whose
             labels are predictions of another model, see ``graphgym_srnc.train.source_first``.
         held_out: whether the validation nodes were given as training nodes.

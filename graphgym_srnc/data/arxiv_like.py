@@ -3,8 +3,7 @@
 A class is a set of topics, and a paper is about a topic that exists in its year. Some topics appear
 late and grow for some years, so later periods have more papers about topics without labels. The
 features of a topic drift with the year. Some papers are about a topic of another class in the same
-field; half of their citations go there. A paper cites earlier papers, recent and famous ones more
-often.
+field; half of their citations go there. Papers cite earlier, mostly recent or famous ones.
 """
 
 from __future__ import annotations
@@ -65,8 +64,7 @@ class Topics(NamedTuple):
 def years_and_labels(share: float, known_until: int, rng: Rng) -> tuple[Array, Array]:
     """Year and class ``[V]`` of a share of ogbn-arxiv's papers of each year, in random order.
 
-    Two papers of each class that appeared until ``known_until`` are always among them, so that each
-    class has a source.
+    Two papers of each class are of a year until ``known_until``, so that each class has a source.
     """
     label, year = (
         np.repeat(part, COUNTS.ravel()) for part in np.indices(COUNTS.shape).reshape(2, -1)

@@ -48,8 +48,7 @@ def dcsbm(
 
     Each edge starts at a node drawn by its propensity :math:`\theta`, goes to a node of the same
     class with probability ``homophily``, else to one of another class; the end is drawn by
-    :math:`\theta` too. Every node starts at least one edge as long as there are as many edges as
-    nodes.
+    :math:`\theta` too. Every node starts an edge if there are as many edges as nodes.
 
     ``shares`` ``[N]`` and word distributions ``topics`` ``[N, F]`` are those of the classes.
     ``degree_exponent`` is that of the power law of :math:`\theta`; 0 = all equal.

@@ -33,8 +33,7 @@ def train_keys(
         mode: method to train; standard = GraphGym's own training, on its own data in a main.py.
         checkpoint: maximum share of the run time spent on writing checkpoints, from which --resume
             continues; 1 = after every episode, 0 = never.
-        save_model: whether to save the trained model in the folder of the run; grid and tune set it
-            to false by default.
+        save_model: whether to save the trained model with a run; false by default in grid and tune.
     """
 
 

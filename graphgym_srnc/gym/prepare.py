@@ -45,8 +45,7 @@ def prepare(configs: Sequence[tuple[CfgNode, str]]) -> dict[str, str]:
     """Make one task of each distinct data set, so that one process downloads and processes it.
 
     ``configs`` has the configs of all runs to come, and what errors call them. Of configs that
-    differ only in the seed of the split, the first one is tried. Returns the fingerprint of each
-    task by its ``data_key``.
+    differ only in the seed of the split, one is tried. Returns fingerprints by ``data_key``.
     """
     fingerprints: dict[str, str] = {}
     tried = set()
@@ -70,8 +69,7 @@ def check_data(
 ) -> None:
     """Refuse to add runs of the ``missing`` seeds to finished ones that were made of other data.
 
-    The task of one finished run is made again. ``fingerprints`` of tasks by their ``data_key``
-    grow.
+    The task of one finished run is made again, and added to the ``fingerprints`` by ``data_key``.
     """
     kept = {
         seed: result

@@ -37,8 +37,7 @@ def regular(path: Path) -> Path:
 def refuse_links(folder: Path, *names: str) -> None:
     """Refuse a folder of results that is a symbolic link or contains one, at any depth.
 
-    Writing through a link would change a file elsewhere. With ``names``, only these in the folder
-    are looked at.
+    Writing through a link would change a file elsewhere. ``names`` limits the check to these.
     """
     roots = [folder] if folder.is_symlink() or not names else [folder / name for name in names]
     for place, folders, files in itertools.chain(*map(os.walk, roots)):

@@ -39,8 +39,7 @@ def find(name: str | os.PathLike, key: str = "--cfg", suffix: str = ".yaml") -> 
 def read(cfg_file_or_name: str | os.PathLike | None) -> Settings:
     """The settings of a config, see ``find``; None has no settings.
 
-    Every scalar stays text, so that the type of its key and not YAML decides what it is: a data set
-    named 2024 remains a name.
+    Every scalar stays text, so that the type of its key decides: a data set 2024 remains a name.
     """
     if cfg_file_or_name is None:
         return {}

@@ -18,9 +18,8 @@ Row = dict[str, float]
 def of_experiment(results: Mapping[int, Mapping[str, Any]], digits: int) -> dict[str, str]:
     """The files of an experiment and of its runs, by their paths in its directory.
 
-    GraphGym's ``agg_runs`` wants as many lines of each seed. A run that stopped early goes on to
-    use the weights of its selected episode, so that episode's line is repeated, with ``held`` = 1,
-    up to the longest run.
+    GraphGym's ``agg_runs`` wants as many lines of each seed. A run that stopped early keeps the
+    weights of its selected episode, so that episode's line is repeated, with ``held`` = 1.
     """
     histories = [result["history"] for result in results.values()]
     length = max(map(len, histories))

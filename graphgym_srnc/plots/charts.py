@@ -81,8 +81,7 @@ def confusion_figure(
 ) -> Figure:
     """Figure of a confusion matrix ``[C, C]``: row = true class, colour = share of the row.
 
-    Only classes with nodes or predictions are shown. Up to ``COUNTED`` classes, each cell also
-    shows its count.
+    Only classes with nodes or predictions are shown, up to ``COUNTED`` of them with counts.
     """
     present = np.flatnonzero(counts.sum(0) + counts.sum(1))
     counts = counts[np.ix_(present, present)]

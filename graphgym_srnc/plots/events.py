@@ -72,8 +72,7 @@ def write_aggregate(directory: Path, results: Mapping[int, records.Result]) -> P
     """Replace the events in ``mean/`` of an experiment by the mean of each scalar over runs.
 
     Tags equal those of the runs, so the mean appears in the same charts. A run that stopped early
-    is extended with the values of its selected episode. Returns the event file; None if there are
-    no runs.
+    is extended with the values of its selected episode. Returns the file; None without runs.
     """
     from torch.utils.tensorboard.summary import scalar
 

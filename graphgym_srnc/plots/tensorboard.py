@@ -34,8 +34,7 @@ class TensorBoard:
     Args:
         directory: directory of the run, for events; figures are also written to ``figures/``.
         events: whether to write TensorBoard events.
-        figures: whether to draw the confusion matrix and the map of the classifier in the selected
-            episode.
+        figures: whether to draw the confusion matrix and the map of the selected classifier.
         full: whether to draw a map of each embedding and the reliability too.
         pdf: whether to write figures as PDF too.
         start: first episode that will be recorded. Existing events of this episode and later ones,
@@ -171,8 +170,7 @@ def write_projector(
 ) -> None:
     """Write embeddings ``[n, H]`` of the same nodes to the files of TensorBoard's projector.
 
-    ``columns`` are properties ``[n]`` of the nodes by name, at least two. Names of embeddings have
-    no slashes or quotes.
+    ``columns`` are properties ``[n]`` of the nodes by name, at least two.
     """
     tables = {name: [[f"{x:.4g}" for x in row] for row in of] for name, of in embeddings.items()}
     rows = (columns, *zip(*columns.values()))

@@ -52,8 +52,7 @@ def from_data(
             training nodes to use for validation, and the seed of their choice.
 
     Returns:
-        The task, and the original label of each of its classes. The label of the unknown class is
-        ``unknown`` or -1.
+        The task, and the original label of each class; ``unknown`` or -1 for the unknown class.
 
     Raises:
         InputError: the graphs, labels or masks do not form a task.

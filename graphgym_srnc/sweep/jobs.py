@@ -23,8 +23,7 @@ class Job(NamedTuple):
 class Limits(NamedTuple):
     """Limits of a run; 0 = no limit.
 
-    A run is repeated after its process died or ran out of time, but not after an error, which it
-    would raise again.
+    A run is repeated if its process died or ran out of time, but not after an error.
     """
 
     seconds: float = 0.0  # of one attempt

@@ -47,8 +47,7 @@ def run(
 
     ``execute`` is a function that a process on another node can import, ``address`` is what
     ``ray.init`` takes, and ``cpus`` and ``gpus`` are those of a run. An InputError says that there
-    is no such cluster, that no node is large enough for a run, or that a node has another version
-    of this package.
+    is no such cluster, no node is large enough for a run, or a node has another version.
     """
     with _connected(address):
         _check_resources(cpus, gpus)
