@@ -124,10 +124,8 @@ options: Callable[[Any], list[Option]] = functools.cache(_options)
 def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> None:
     """Validate option values against the annotations of a function or class.
 
-    NaN and infinity are never valid. Keys that are no options are ignored.
-
-    Raises:
-        InputError: a value is invalid; names the option after the ``prefix``.
+    NaN and infinity are never valid. Keys that are no options are ignored. An InputError names the
+    option after the ``prefix``.
     """
     for option in options(function):
         if option.key not in values:

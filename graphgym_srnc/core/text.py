@@ -19,10 +19,14 @@ def clean(text: str) -> str:
 
 
 @functools.cache
+def tell_once(note: str) -> None:
+    """Print a note on stderr, once."""
+    print(f"note: {clean(note)}", file=sys.stderr, flush=True)
+
+
 def tell_changed(file: str) -> None:
     """Print once on stderr that a file has changed since it was written, by hand or by a fault."""
-    text = f"note: {clean(file)} is no longer as graphgym-srnc wrote it"
-    print(text, file=sys.stderr, flush=True)
+    tell_once(f"{file} is no longer as graphgym-srnc wrote it")
 
 
 def one_line(text: Any) -> str:

@@ -35,6 +35,8 @@ FIELDS = (
     "AI MA NE CV LG SD RO SY CL",
     "MM CY HC GL GR OH SI IR DB DL",
 )
+FIELD_NUMBER = {f"cs.{name}": i for i, names in enumerate(FIELDS) for name in names.split()}
+FIELD_OF_CLASS = np.array([FIELD_NUMBER[name] for name in CLASS_NAMES])
 
 FEATURES = 128
 TOPICS = 110  # a class has more topics, the more papers it has
@@ -87,7 +89,7 @@ def arxiv_like(years: Array, labels: Array, rng: Rng) -> Data:
 
     Edges ``[2, E]`` lead from a paper to those that it cites.
     """
-    field, time = _field_of_class()[labels], years + rng.random_sample(len(years))
+    field, time = FIELD_OF_CLASS[labels], years + rng.random_sample(len(years))
     topics = _topics(labels, rng)
     home = _own_topic(years, labels, topics, rng)
     subject = _borrow(home, years, labels, field, rng)
@@ -104,11 +106,6 @@ def _rank(group: Array) -> Array:
     rank = np.empty(len(group), dtype=np.int64)
     rank[order] = np.arange(len(group)) - np.searchsorted(group[order], group[order])
     return rank
-
-
-def _field_of_class() -> Array:
-    number = {f"cs.{name}": i for i, names in enumerate(FIELDS) for name in names.split()}
-    return np.array([number[name] for name in CLASS_NAMES])
 
 
 def _topics(labels: Array, rng: Rng) -> Topics:
@@ -164,11 +161,11 @@ def _features(subject: Array, years: Array, topics: Topics, rng: Rng) -> Array:
         vectors = rng.standard_normal((count, FEATURES)) / FEATURES**0.5
         return vectors.astype(np.float32)
 
-    field, count = _field_of_class(), len(topics.label)
-    of_field, of_class = directions(len(FIELDS)), directions(len(field))
+    count = len(topics.label)
+    of_field, of_class = directions(len(FIELDS)), directions(len(CLASS_NAMES))
     of_topic, way = directions(count), directions(count)
     kin = np.where(topics.birth, KINSHIP, 1).astype(np.float32)[:, None]
-    middle = of_field[field[topics.label]] + kin * of_class[topics.label] + of_topic
+    middle = of_field[FIELD_OF_CLASS[topics.label]] + kin * of_class[topics.label] + of_topic
     x = np.empty((len(subject), FEATURES), dtype=np.float32)
     for start in range(0, len(x), 8192):  # blocks, since the generator makes 64-bit numbers
         block = slice(start, start + 8192)

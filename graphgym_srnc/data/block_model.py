@@ -52,9 +52,6 @@ def dcsbm(
 
     ``shares`` ``[N]`` and word distributions ``topics`` ``[N, F]`` are those of the classes.
     ``degree_exponent`` is that of the power law of :math:`\theta`; 0 = all equal.
-
-    Raises:
-        InputError: too few nodes for the classes or the degree, or an impossible exponent.
     """
     if num_nodes < 2 * len(shares):
         allowed = f"{2 * len(shares)} or more, two for each of {len(shares)} classes"

@@ -52,9 +52,6 @@ def resolve(name: str) -> tuple[str, str]:
     ``Family/Member``, or the member alone, which means the first family that has it: ``Cora`` is
     ``Planetoid/Cora``. Case does not matter. Any other PyG class that holds one graph works as
     ``Class`` or ``Class/Member``, e.g. ``WebKB/Cornell``.
-
-    Raises:
-        InputError: nothing has that name.
     """
     table = {"corafull": ("CitationFull", "Cora"), "elliptic": ("EllipticBitcoinDataset", "")}
     for family, members in FAMILIES.items():

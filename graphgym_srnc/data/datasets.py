@@ -44,10 +44,6 @@ def load(name: str, root: str = "") -> Data:
 
     A node without a label has ``y`` -1. Nothing is written beside the raw files, and they run no
     code unless ``untrusted.trusted``. The result is shared between calls: do not change it.
-
-    Raises:
-        InputError: unknown name; files absent and no network; a wrong checksum; pickled code; not
-            one graph with one label a node.
     """
     family, member = catalogue.resolve(name)
     data = _read(family, member, name, home.folder_of(family, root))

@@ -53,11 +53,7 @@ def tensors_only() -> Iterator[None]:
 
 
 def load(file: Path) -> Any:
-    """The graph, tensors or plain values that ``torch.save`` wrote to an untrusted file.
-
-    Raises:
-        InputError: it is damaged, too large or contains something else.
-    """
+    """The graph, tensors or plain values that ``torch.save`` wrote to an untrusted file."""
     hint = (
         "Save a Data or a dict of tensors with torch.save. Of a HeteroData, join the nodes of one "
         "type by torch_geometric.transforms.AddMetaPaths, and save the homogeneous Data"

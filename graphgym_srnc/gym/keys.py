@@ -67,14 +67,11 @@ def schema() -> dict[str, list[Option]]:
     """Every config key that this package adds, by block; each shift and each method has one."""
     blocks = dict(OWN)
     for name in shifts.names():
-        blocks[name] = [
-            option._replace(
-                default=-1, doc=f"{option.doc} -1 = seed of the run.".strip(), allowed=Range(-1)
-            )
-            if option.key == "split_seed"
-            else option
-            for option in options_of(shifts.find(name))
-        ]
+        found = {option.key: option for option in options_of(shifts.find(name))}
+        if seed := found.get("split_seed"):
+            doc = f"{seed.doc} -1 = seed of the run.".strip()
+            found["split_seed"] = seed._replace(default=-1, doc=doc, allowed=Range(-1))
+        blocks[name] = list(found.values())
     return blocks | {name: options_of(methods.find(name)) for name in methods.names()}
 
 

@@ -18,15 +18,12 @@ from graphgym_srnc.io.atomic import write_bytes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Distinguishable with common colour vision deficiencies: the colours of Okabe and Ito, with a
+# darker yellow for white paper, and muted ones of Tol. Grey means "unknown".
 PALETTE = tuple(
     "#0072B2 #E69F00 #009E73 #CC79A7 #56B4E9 #D55E00"
     " #D9C400 #332288 #999933 #882255 #44AA99".split()
 )
-"""Colours that remain distinguishable with common colour vision deficiencies.
-
-They are those of Okabe and Ito (with a darker yellow for white paper), the muted ones of Tol that
-differ from them. If there are more items than colours, the marker changes. Grey means "unknown".
-"""
 
 MARKERS = ("o", "^", "s", "D", "v")
 INK, PALE, FAINT, GREY = "#222222", "#BBBBBB", "#D0D0D0", "#9AA0A6"

@@ -44,7 +44,7 @@ def build(
         num_unseen: number of classes to mask, drawn with ``split_seed``.
         unseen: ids of the classes to mask; overrides ``num_unseen``. Named labels are numbered in
             alphabetical order.
-        labels_per_class: training nodes of each known class in a random split; -1 = all that remain.
+        labels_per_class: number of training nodes of each class in a random split; -1 = the rest.
         split: ``given`` uses the masks in the file, ``random`` draws a split, ``auto`` uses the
             masks if the file has any. Missing validation and test masks are drawn at random.
         num_val: number of validation nodes of a random split; reduced on a small graph.

@@ -53,9 +53,6 @@ def from_data(
 
     Returns:
         The task, and the original label of each class; ``unknown`` or -1 for the unknown class.
-
-    Raises:
-        InputError: the graphs, labels or masks do not form a task.
     """
     given = {"graph": source} if target is None else {"source": source, "target": target}
     graphs, values = _numbered(given)
