@@ -270,8 +270,7 @@ def _tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
 
 def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[str, Any]:
     """Selection settings for the trainer, with ``auto`` resolved."""
-    names = ("selection", "max_episodes", "patience")
-    rules = {name: shared[name] for name in names}
+    rules = {name: shared[name] for name in ("selection", "max_episodes", "patience")}
     label = task.validation.y[task.val]
     known_only = task.open_set and not bool((label == task.num_known).any())
     needs_cut = known_only and method.prior is None and method.cut != "share"
