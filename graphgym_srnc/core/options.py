@@ -30,12 +30,9 @@ def finite(value: Any) -> bool:
 
 
 class Range(NamedTuple):
-    """Numbers, or lists of numbers, from ``low`` to ``high``.
+    """Numbers, or lists of numbers, from ``low`` to ``high``; a ``word`` is allowed instead.
 
-    Args:
-        low, high: smallest and largest value.
-        closed: which bounds are allowed themselves: ``both``, ``left``, ``right`` or ``neither``.
-        word: text that is allowed instead of a number.
+    ``closed`` names the bounds that are allowed: ``both``, ``left``, ``right`` or ``neither``.
     """
 
     low: float = -math.inf

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from graphgym_srnc.errors import InputError
 
 _together = False
-_common: torch.Generator | None = None
-"""Generator of draws that are equal in all processes, within ``own_draws``."""
+_common: torch.Generator | None = None  # of draws that are equal in all processes
 
 
 class ProcessLost(ConnectionError):

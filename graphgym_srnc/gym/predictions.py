@@ -15,8 +15,6 @@ from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel
 
 FEW = 100  # nodes below which a mean over them is a rough one
 
-TOO_HIGH = " Smoothing lowers the probabilities of other nodes only, so theirs are too high."
-
 
 def given_labels(model: TrainedModel, task: ShiftTask) -> list[str]:
     """Class name of each labelled target node, as in the data of the run; "" without a label."""
@@ -91,7 +89,8 @@ def notes(model: TrainedModel, graph: Data) -> list[str]:
             f"{small:,} of {graph.num_nodes:,} nodes are in components of at most {SMALL} nodes;"
             f" {int((sizes == 1).sum()):,} of them have no link. Their predictions use few or no"
             " neighbours and are less reliable."
-            + TOO_HIGH * bool(model.method.smoothing)
+            + " Smoothing lowers the probabilities of other nodes only, so theirs are too high."
+            * bool(model.method.smoothing)
             + f" Predictions of {UNKNOWN} are often wrong there." * model.method.task.open_set
         )
     if features == "auto" and model.dense and graph.num_nodes < FEW:

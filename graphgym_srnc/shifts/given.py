@@ -154,11 +154,8 @@ def labels(
 
     NaN, None and words such as ``?`` mean no label. Labels that mix words and numbers are words.
 
-    Args:
-        y: numbers or words, a tensor, array or sequence ``[V]`` or ``[V, 1]``.
-        num_nodes, key: :math:`V`, and the name of the labels in errors.
-        kept: words that are classes even if they usually mean no label.
-        held: nodes ``[V]`` for validation or test, see ``graphgym_srnc.data.labels.cleaned``.
+    ``y`` is a tensor, array or sequence ``[V]`` or ``[V, 1]``. Words in ``kept`` are classes even
+    if they usually mean no label. ``held`` are validation and test nodes, see ``labels.cleaned``.
     """
     if not isinstance(y, Tensor):
         try:
