@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import numpy as np
 import pytest
@@ -44,6 +45,12 @@ def environment() -> dict[str, str]:
     """Variables of a process that imports this checkout and has one thread."""
     paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+
+
+def ended(words: Sequence[str], **options: Any) -> subprocess.CompletedProcess:
+    """A command in a process of its own, after its end."""
+    options = {"env": environment(), "capture_output": True, "text": True, **options}
+    return subprocess.run(words, **options)
 
 
 def make_graph(

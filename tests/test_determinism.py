@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import environment
+from conftest import ended
 
 TINY = (
     "synthetic.num_nodes 90 synthetic.num_val 20 synthetic.num_test 30 synthetic.num_classes 3 "
@@ -21,7 +20,7 @@ def run(out: Path, *words: str) -> dict[str, dict]:
     """The numbers of each seed after a command in a process of its own."""
     command = [sys.executable, "-m", "graphgym_srnc", "run", "--name", "default"]
     command += ["--out-dir", str(out), *words, *TINY]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+    done = ended(command)
     assert done.returncode == 0, done.stderr
     numbers = {}
     for file in sorted((out / "default").glob("*/result.json")):

@@ -7,12 +7,11 @@ import contextlib
 import csv
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import contents, environment, make_task
+from conftest import contents, ended, make_task
 from test_cli import ERM, TINY, command
 from test_store import experiment
 from test_store import run as store_run
@@ -272,14 +271,7 @@ SHELLS = {
     "shell, words", [*((shell, QUICK[0]) for shell in SHELLS), ("ascii", QUICK[1])]
 )
 def test_a_terminal_that_takes_no_text(home, shell, words):
-    done = subprocess.run(
-        ["bash", "-c", SHELLS[shell], "x", *command(*words)],
-        cwd=home,
-        text=True,
-        env=environment(),
-        capture_output=True,
-        timeout=120,
-    )
+    done = ended(["bash", "-c", SHELLS[shell], "x", *command(*words)], cwd=home, timeout=120)
     told = done.stdout.replace("traceback of internal errors", "") + done.stderr
     assert not re.search("internal error|Traceback|Exception ignored", told), told
     assert len(re.findall("^(?!note|usage|  )", done.stderr, re.M)) <= 2, done.stderr
