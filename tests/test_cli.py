@@ -34,7 +34,6 @@ TINY = (
 NAMED = ["run", "--name", "default"]
 ERM = ["train.mode", "erm", "erm.steps", "5", *TINY]
 QUIET = ["--no-figures", "--no-tensorboard"]
-SRC = Path(__file__).parent.parent
 
 
 def command(*words: str) -> list[str]:

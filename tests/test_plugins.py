@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -16,8 +15,6 @@ from torch_geometric.graphgym.config import CN
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.keys import add_options
 from graphgym_srnc.gym.main import register_main
-
-ROOT = Path(__file__).parents[1]
 
 
 def test_names_that_are_taken_keep_their_owner(gym):
