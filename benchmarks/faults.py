@@ -41,7 +41,7 @@ import pandas as pd
 import torch
 
 from graphgym_srnc.cli.main import main as command
-from graphgym_srnc.core.text import tell_changed
+from graphgym_srnc.core.text import tell_once
 from graphgym_srnc.io import atomic
 from graphgym_srnc.sweep import local, worker
 from graphgym_srnc.sweep.jobs import Outcome, attempt
@@ -95,7 +95,7 @@ def run(words: list[str], *watch: Callable[[str], Any]) -> End:
     """Run a command in the working folder."""
     out = io.StringIO()
     signal.alarm(60)  # a trial may take no longer
-    tell_changed.cache_clear()  # it tells each edited file once in a process
+    tell_once.cache_clear()  # it tells each edited file once in a process
     watchers[:] = watch
     with contextlib.redirect_stderr(out), contextlib.redirect_stdout(out):
         try:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any, Callable, Sequence
 
 import numpy as np
 import pytest
@@ -14,8 +16,41 @@ import torch
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.errors import InputError
 
 torch.set_num_threads(1)
+
+
+def refused(key: str, function: Callable[..., Any], *args: Any, **options: Any) -> InputError:
+    """The error, on one line, of a function that refuses its arguments."""
+    with pytest.raises(InputError) as error:
+        function(*args, **options)
+    assert key in error.value.key and "\n" not in str(error.value)
+    return error.value
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The bytes of all files below a folder by their paths in it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def stamps(folder: Path, name: str = "*") -> dict[str, int]:
+    """When each file of a name below a folder was written, by its path in it."""
+    files = (path for path in folder.rglob(name) if path.is_file())
+    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in files}
+
+
+def environment() -> dict[str, str]:
+    """Variables of a process that imports this checkout and has one thread."""
+    paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+
+
+def ended(words: Sequence[str], **options: Any) -> subprocess.CompletedProcess:
+    """A command in a process of its own, after its end."""
+    options = {"env": environment(), "capture_output": True, "text": True, **options}
+    return subprocess.run(words, **options)
 
 
 def make_graph(

@@ -20,7 +20,7 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from conftest import make_graph, make_task
+from conftest import make_graph, make_task, refused
 from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -33,7 +33,6 @@ from graphgym_srnc.api import parameters
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.options import options
 from graphgym_srnc.core.task import ShiftTask, Sizes
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import visible_task
 from graphgym_srnc.methods.shared.scores import SCORES
 from graphgym_srnc.plots.style import PALETTE
@@ -81,13 +80,6 @@ def masked(num_classes: int = 4, known: int = 3, val: bool = True, **changes) ->
     if val:
         graph.val_mask, graph.test_mask = (node >= 36) & (node < 60), node >= 60
     return graph.update(changes)
-
-
-def refused(key: str, function, *args, **kwargs) -> InputError:
-    with pytest.raises(InputError) as error:
-        function(*args, **kwargs)
-    assert key in error.value.key and "\n" not in str(error.value)
-    return error.value
 
 
 @pytest.fixture(scope="module")

@@ -58,18 +58,10 @@ OUTSIDE = {
 }
 """Third-party packages of the parts that have to stay pure."""
 
-SLOW = {
-    "torch",
-    "torch_geometric",
-    "numpy",
-    "scipy",
-    "sklearn",
-    "matplotlib",
-    "pandas",
-    "yacs",
-    "tensorboard",
-    "tensorboardX",
-}
+SLOW = set(
+    "torch torch_geometric numpy scipy sklearn matplotlib pandas yacs tensorboard "
+    "tensorboardX".split()
+)
 
 
 def part_of(path: Path) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Iterator, NoReturn
 import numpy as np
 import pytest
 import torch
+from conftest import refused
 from test_trust import Trap
 from torch_geometric.data import Data
 from written import DATA, real, unreachable
@@ -36,13 +37,6 @@ def fields(**changes) -> dict[str, torch.Tensor]:
         "edge_index": torch.stack([nodes, (nodes + 1) % 12]),
         "y": torch.tensor([0, 1, 2] * 4),
     } | changes
-
-
-def refused(key: str, build, **options) -> InputError:
-    with pytest.raises(InputError) as error:
-        build(**options)
-    assert key in error.value.key and "\n" not in str(error.value)
-    return error.value
 
 
 def edges(*pairs: tuple[int, int]) -> torch.Tensor:

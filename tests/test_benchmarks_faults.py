@@ -7,11 +7,11 @@ import errno
 import functools
 import os
 import random
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from conftest import ended
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
@@ -47,9 +47,7 @@ def show(faults, monkeypatch):
 @pytest.mark.slow
 def test_nothing_is_wrong_in_silence(tmp_path):
     words = [sys.executable, "faults.py", "--trials", "24", "--out-dir", str(tmp_path)]
-    path = os.pathsep.join([str(FOLDER.parent), os.environ.get("PYTHONPATH", "")])
-    env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path}
-    done = subprocess.run(words, cwd=FOLDER, capture_output=True, text=True, timeout=900, env=env)
+    done = ended(words, cwd=FOLDER, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("all ")]
     assert [row[-2:] for row in rows] == [["0", "24"]] * 4

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import signal
 import subprocess
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import make_graph
+from conftest import environment, make_graph, stamps
 
 from graphgym_srnc import methods
 from graphgym_srnc.cli import arguments
@@ -35,18 +34,10 @@ TINY = (
 NAMED = ["run", "--name", "default"]
 ERM = ["train.mode", "erm", "erm.steps", "5", *TINY]
 QUIET = ["--no-figures", "--no-tensorboard"]
-SRC = Path(__file__).parent.parent
 
 
 def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "graphgym_srnc", *words]
-
-
-def environment() -> dict[str, str]:
-    return os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")]),
-        "OMP_NUM_THREADS": "1",
-    }
 
 
 def erm(out: Path, *words: str) -> int:
@@ -55,14 +46,6 @@ def erm(out: Path, *words: str) -> int:
 
 def scores(out: Path, name: str = "default") -> dict[int, dict]:
     return {seed: result["test"] for seed, result in records.read_results(out / name).items()}
-
-
-def stamps(path: Path) -> dict[str, int]:
-    return {
-        str(file.relative_to(path)): file.stat().st_mtime_ns
-        for file in path.rglob("*")
-        if file.is_file()
-    }
 
 
 RECORD = (

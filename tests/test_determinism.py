@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from conftest import ended
 
-SRC = Path(__file__).parent.parent
 TINY = (
     "synthetic.num_nodes 90 synthetic.num_val 20 synthetic.num_test 30 synthetic.num_classes 3 "
     "synthetic.labels_per_class 5 synthetic.num_unseen 1 gnn.dim_inner 8 train.max_episodes 2"
@@ -20,10 +18,9 @@ NUMBERS = ("val", "test", "selected", "fingerprint", "split", "digest", "history
 
 def run(out: Path, *words: str) -> dict[str, dict]:
     """The numbers of each seed after a command in a process of its own."""
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-m", "graphgym_srnc", "run", "--name", "default"]
     command += ["--out-dir", str(out), *words, *TINY]
-    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    done = ended(command)
     assert done.returncode == 0, done.stderr
     numbers = {}
     for file in sorted((out / "default").glob("*/result.json")):

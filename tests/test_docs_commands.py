@@ -31,16 +31,7 @@ PAGES = [
     *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
 ]
 PROGRAMS = (
-    "graphgym-srnc",
-    "python",
-    "pip",
-    "tensorboard",
-    "torchrun",
-    "ray",
-    "sbatch",
-    "mkdocs",
-    "ruff",
-    "embedding-atlas",
+    "graphgym-srnc python pip tensorboard torchrun ray sbatch mkdocs ruff embedding-atlas".split()
 )
 
 ELSEWHERE = {

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Callable, Iterator
 
 import pytest
-from test_store import experiment, record, tree
+from conftest import contents
+from test_store import experiment, record
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import records, store
@@ -66,7 +67,7 @@ def write_runs(root: Path) -> None:
     for seed in exp.plan([0, 1, 2, 3], resume=True):
         with exp.claim(seed):
             if seed == 2:
-                exp.adopt(2, root / "elsewhere" / "toy" / "2")
+                exp.adopt(2, root / "elsewhere" / "toy" / "2", "s0")
             elif seed == 3:
                 exp.begin(3)
                 exp.fail(3, "why\n")
@@ -99,7 +100,7 @@ def test_the_store_keeps_what_is_finished(tmp_path, act):
     lasts = itertools.cycle((False, True))
     for number, lasting in zip(range(1, len(seen) + 1, 7), lasts):  # all of them take minutes
         root = prepared(f"{number}-{lasting}")
-        before, elsewhere = finished(root), tree(root / "elsewhere")
+        before, elsewhere = finished(root), contents(root / "elsewhere")
         with failing(number, next(errors), lasting), contextlib.suppress(OSError, InputError):
             act(root)
         place, left = (number, seen[number - 1], lasting), finished(root)
@@ -107,6 +108,6 @@ def test_the_store_keeps_what_is_finished(tmp_path, act):
             assert before.items() <= left.items() <= whole.items(), place
         for seed in left:
             assert left[seed] in (before.get(seed), whole[seed]), place
-        assert tree(root / "elsewhere") == elsewhere, place
+        assert contents(root / "elsewhere") == elsewhere, place
         act(root)
         assert finished(root) == whole, place

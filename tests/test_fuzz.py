@@ -145,9 +145,10 @@ def test_indices_outside_their_matrix_are_refused(tmp_path):
         "[" * 1000,
         "a: \0",
         "a: 1\nb: 2\na: 3",
+        *(f"a: {tagged}" for tagged in ("!!int 3", "!x {b: 1}", "[1, !env HOME]", "! 3")),
     ],
 )
-def test_yaml_bombs_are_refused(bomb, tmp_path):
+def test_yaml_bombs_and_tags_are_refused(bomb, tmp_path):
     from graphgym_srnc.gym import load_config
 
     with pytest.raises(ValueError):

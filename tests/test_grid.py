@@ -16,6 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from conftest import environment
 from stored import experiments
 
 from graphgym_srnc.errors import InputError
@@ -271,11 +272,7 @@ def start(
     script = tmp_path / "toy.py"
     script.write_text(TOY.format(here=str(HERE)))
     (tmp_path / "tmp").mkdir(exist_ok=True)
-    env = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")]),
-        "TOY_SECONDS": str(seconds),
-        "TMPDIR": str(tmp_path / "tmp"),
-    }
+    env = environment() | {"TOY_SECONDS": str(seconds), "TMPDIR": str(tmp_path / "tmp")}
     return subprocess.Popen(
         [sys.executable, str(script), str(root), str(settings), str(seeds)],
         env=env,

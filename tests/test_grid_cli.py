@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import make_graph
+from conftest import make_graph, stamps
 from stored import experiments, run_here
 
 from graphgym_srnc.cli.main import main
@@ -87,11 +87,6 @@ def all_numbers(folder: Path) -> dict[str, list[dict]]:
     return {name: list(map(numbers, seeds.values())) for name, seeds in results(folder).items()}
 
 
-def stamps(folder: Path) -> dict[str, int]:
-    files = folder.rglob("result.json")
-    return {str(file.relative_to(folder)): file.stat().st_mtime_ns for file in files}
-
-
 def tree(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
@@ -147,7 +142,7 @@ def test_graphgym_and_our_table_agree_on_each_cell(filled):
 
 
 def test_resume_runs_again_what_is_torn_and_what_is_new(filled, inline, capsys):
-    before, old = stamps(filled), all_numbers(filled)
+    before, old = stamps(filled, "result.json"), all_numbers(filled)
     home = filled / "results" / "g"
     again = [f"erm-m={run}" for run in ("erm-d=8-s=target_val/1", "srnc-d=8-s=target_val/1")]
     torn = home / again[0] / "result.json"
@@ -159,7 +154,7 @@ def test_resume_runs_again_what_is_torn_and_what_is_new(filled, inline, capsys):
     new = [f"erm-m={mode}-d=12-s=target_val/{seed}" for mode in ("erm", "pgl") for seed in (0, 1)]
     assert sorted(inline) == sorted([*again, *new, f"{REFUSED}/0", f"{REFUSED}/1"])
     assert "16 runs, 8 of them finished; 8 to run" in capsys.readouterr().out
-    after = stamps(filled)
+    after = stamps(filled, "result.json")
     changed = {path for path in before if before[path] != after[path]}
     assert changed == {f"results/g/{run}/result.json" for run in again}
     assert {name: runs for name, runs in all_numbers(filled).items() if name in old} == old
@@ -167,15 +162,15 @@ def test_resume_runs_again_what_is_torn_and_what_is_new(filled, inline, capsys):
 
 
 def test_another_base_is_refused_unless_overwritten(filled, inline, capsys):
-    before, old = stamps(filled), all_numbers(filled)
+    before, old = stamps(filled, "result.json"), all_numbers(filled)
     for more, told in (["optim.base_lr", "0.5"], "optim.base_lr: 0.01 before"), ([], "--resume"):
         assert main(words(filled, *more)) == 2
         assert told in (err := capsys.readouterr().err) and err.count("\n") == 1
-    assert stamps(filled) == before and inline == []
+    assert stamps(filled, "result.json") == before and inline == []
 
     assert main(words(filled, "--overwrite", text=ERM)) == 0
     assert len(inline) == 2 and all_numbers(filled) == old
-    changed = [path for path, time in stamps(filled).items() if time != before[path]]
+    changed = [path for path, time in stamps(filled, "result.json").items() if time != before[path]]
     assert len(changed) == 2
     other = ["--overwrite", "train.patience", "7"]
     assert main(words(filled, *other, "--repeat", "1", text=ERM)) == 2, "seed 1 would be mixed in"
@@ -205,12 +200,16 @@ def test_runs_of_other_data_under_the_same_name_are_refused(tmp_path, inline, ca
     torch.save(graph := make_graph(), tmp_path / "mine.pt")
     assert main(words(tmp_path, *more, text=text)) == 0, capsys.readouterr().err
     assert "synthetic.num_nodes" in capsys.readouterr().err  # a note: the shift is file
-    before = stamps(tmp_path)
+    before = stamps(tmp_path, "result.json")
     graph.x = graph.x.flip(0)
     torch.save(graph, tmp_path / "mine.pt")
     assert main(words(tmp_path, *more, "--repeat", "3", text=text)) == 2
     err = capsys.readouterr().err
-    assert err.count("\n") == 1 and "used other data" in err and stamps(tmp_path) == before
+    assert (
+        err.count("\n") == 1
+        and "used other data" in err
+        and stamps(tmp_path, "result.json") == before
+    )
     assert len(inline) == 4
 
 

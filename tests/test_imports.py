@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 
 import pytest
-from test_cli import environment
+from conftest import ended
 
 from graphgym_srnc.cli.main import INPUT
 from graphgym_srnc.errors import InputError
@@ -53,12 +52,7 @@ def test_names_are_refused_before_torch_is_imported(tmp_path):
         ["run", "--name", "done", "--out-dir", str(tmp_path)],
         ["predict", "nowhere", "--out", "predictions.csv"],
     ]
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, json.dumps(commands)],
-        env=environment(),
-        text=True,
-        capture_output=True,
-    )
+    done = ended([sys.executable, "-c", CODE, json.dumps(commands)])
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
     assert told.pop(0) == [0, "", []]
@@ -72,12 +66,7 @@ def test_names_are_refused_before_torch_is_imported(tmp_path):
 
 def test_a_run_imports_neither_lightning_nor_scikit_learn(tmp_path):
     words = "run --no-figures --no-tensorboard --out-dir . train.mode erm erm.steps 1".split()
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, *words, "synthetic.num_nodes", "600"],
-        env=environment(),
-        cwd=tmp_path,
-        text=True,
-        capture_output=True,
-    )
+    words += ["synthetic.num_nodes", "600"]
+    done = ended([sys.executable, "-c", RUN, *words], cwd=tmp_path)
     assert done.returncode == 0 and done.stderr == "", done.stderr
     assert done.stdout.splitlines()[-1] == "[]"

@@ -12,11 +12,11 @@ import numpy as np
 import pandas
 import pytest
 import torch
+from conftest import refused
 from torch_geometric.data import Data
 
 import graphgym_srnc
 from graphgym_srnc import OnNodes, api, shifts
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.given import from_data
 
 V = 48
@@ -63,13 +63,6 @@ def model() -> api.Estimator:
     return tiny(open_set=False).fit(graph())
 
 
-def refused(key: str, function, *args, **kwargs) -> str:
-    with pytest.raises(InputError) as error:
-        function(*args, **kwargs)
-    assert key in error.value.key and "\n" not in str(error.value)
-    return str(error.value)
-
-
 def by_name(cases: dict[str, Any]):
     return pytest.mark.parametrize("value", cases.values(), ids=cases)
 
@@ -79,7 +72,7 @@ def by_name(cases: dict[str, Any]):
 
 def test_two_graphs_with_different_features(model):
     different = tiny("SRNCPlus", callbacks=[pytest.fail])  # no episode is trained
-    text = refused("target: x", different.fit, graph(width=4), graph(width=5))
+    text = str(refused("target: x", different.fit, graph(width=4), graph(width=5)))
     assert "5 features" in text and "4" in text
     refused("graph: x", model.predict, graph(width=5))
     refused("graph: x", tiny().fit, graph(x=graph().x[:40]))
@@ -93,7 +86,8 @@ def test_two_graphs_with_features_of_other_names(tmp_path):
         assert len(each.predict(graph(1, feature_names=names))) == V
         assert len(each.predict(graph(1))) == V
         other = graph(1, feature_names=[*"abcdeg"])
-        assert "feature 5 is 'g', and 'f' in training" in refused("graph: x", each.predict, other)
+        error = refused("graph: x", each.predict, other)
+        assert "feature 5 is 'g', and 'f' in training" in error.message
     refused("target: x", tiny().fit, graph(feature_names=names), other)
 
 
@@ -395,11 +389,11 @@ def test_nodes_of_on_nodes():
     assert np.array_equal(found, numbers(graph(), graph())[:18])
     for wrong in (RIGHT, [0.5] * 18, ["a"] * 18, [V], [-1], None, [10**30]):
         refused("nodes", on_nodes.fit, wrong, y[:18])
-    assert "got 900;" in refused("nodes", on_nodes.fit, [0, 900], y[:2])
+    assert "got 900;" in refused("nodes", on_nodes.fit, [0, 900], y[:2]).message
     for wrong in (y[:17], 1, None, [float("inf")] * 18, y[:36].reshape(18, 2)):
         refused("labels", on_nodes.fit, nodes, wrong)
     on_nodes.fit([*nodes, 0], [*y[:18], 0])
-    text = refused("labels", on_nodes.fit, [*nodes, 0], [*y[:18], 1])
+    text = str(refused("labels", on_nodes.fit, [*nodes, 0], [*y[:18], 1]))
     assert "two different labels" in text
     refused("train_mask", on_nodes.fit, nodes, [*NAMES[:17], float("nan")])
     refused("graph", OnNodes(tiny(), graph().x).fit, nodes, y[:18])

@@ -12,7 +12,6 @@ import pytest
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.gym import run
 from graphgym_srnc.io import records
-from graphgym_srnc.io.stats import read_lines
 
 CONFIG = """
 out_dir: results/g
@@ -82,7 +81,8 @@ def test_its_folder_is_that_of_the_command_line(gym, main_py, capsys, tmp_path):
         folder = home / str(seed)
         assert (folder / "model.safetensors").is_file()
         for split in ("train", "val", "test"):
-            assert len(read_lines(folder / split / "stats.json")) == max(lengths)
+            lines = (folder / split / "stats.json").read_text().splitlines()
+            assert len(lines) == max(lengths)
         log = (folder / "logging.log").read_text()
         episodes = [line for line in log.splitlines() if line.startswith("episode ")]
         assert len(episodes) == len(record["history"])

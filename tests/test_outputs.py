@@ -7,13 +7,12 @@ import contextlib
 import csv
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import make_task
-from test_cli import ERM, TINY, command, environment
+from conftest import contents, ended, make_task
+from test_cli import ERM, TINY, command
 from test_store import experiment
 from test_store import run as store_run
 
@@ -54,14 +53,6 @@ def home(tmp_path_factory):
 def rows(path: str | Path) -> list[dict[str, str]]:
     with open(path, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 # Links beside a run.
@@ -266,10 +257,7 @@ def test_a_join_on_id_finds_all_rows(home, monkeypatch, capsys):
 
 # The terminal.
 
-QUICK = (
-    ["options", "srnc"],
-    ["run", "--name", "t", "--overwrite", *FAST],
-)
+QUICK = (["options", "srnc"], ["run", "--name", "t", "--overwrite", *FAST])
 SHELLS = {
     "full disk": '"$@" >/dev/full',
     "no reader": 'set -o pipefail; "$@" | true',
@@ -280,18 +268,10 @@ SHELLS = {
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="shell")
 @pytest.mark.parametrize(
-    "shell, words",
-    [*((shell, QUICK[0]) for shell in SHELLS), ("ascii", QUICK[1])],
+    "shell, words", [*((shell, QUICK[0]) for shell in SHELLS), ("ascii", QUICK[1])]
 )
 def test_a_terminal_that_takes_no_text(home, shell, words):
-    done = subprocess.run(
-        ["bash", "-c", SHELLS[shell], "x", *command(*words)],
-        cwd=home,
-        text=True,
-        env=environment(),
-        capture_output=True,
-        timeout=120,
-    )
+    done = ended(["bash", "-c", SHELLS[shell], "x", *command(*words)], cwd=home, timeout=120)
     told = done.stdout.replace("traceback of internal errors", "") + done.stderr
     assert not re.search("internal error|Traceback|Exception ignored", told), told
     assert len(re.findall("^(?!note|usage|  )", done.stderr, re.M)) <= 2, done.stderr

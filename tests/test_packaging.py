@@ -17,16 +17,7 @@ import pytest
 import graphgym_srnc
 
 ROOT = Path(__file__).parents[1]
-SHIPPED = [
-    "graphgym_srnc",
-    "configs_gym",
-    "setup.py",
-    "pyproject.toml",
-    "MANIFEST.in",
-    "LICENSE",
-    "README.md",
-]
-
+SHIPPED = "graphgym_srnc configs_gym setup.py pyproject.toml MANIFEST.in LICENSE README.md".split()
 
 ALONE = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 """The environment of a command that finds the installed package alone."""

@@ -108,11 +108,7 @@ def test_a_graph_with_new_nodes_in_every_form(out):
     np.save(folder / "features.npy", x.numpy())
     others = "".join(f"n{v},text\n" for v in range(1, 210))
     (folder / "nodes.csv").write_text("id,text\n=1+2,first\n" + others)
-    for words in (
-        ["--graph", out / "new.pt"],
-        ["--graph", out / "new.npz"],
-        ["--graph", folder],
-    ):
+    for words in (["--graph", out / "new.pt"], ["--graph", out / "new.npz"], ["--graph", folder]):
         words = [*words, "--out", out / "new.csv", "--overwrite"]
         assert here("predict", out / "one" / "0", *words) == 0
         table = rows(out / "new.csv")

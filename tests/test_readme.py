@@ -22,11 +22,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FIRST_RUN, METHOD, GRAPHGYM = (
     (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
-    for page in (
-        "tutorials/first-run",
-        "tutorials/method",
-        "how-to/graphgym",
-    )
+    for page in ("tutorials/first-run", "tutorials/method", "how-to/graphgym")
 )
 
 TINY = (

@@ -10,9 +10,10 @@ import pytest
 import scipy.io
 import torch
 import written
+from conftest import refused
 from torch_geometric.data import Data
 from torch_geometric.utils import contains_self_loops, is_undirected
-from written import DATA, equal, overlap, refused
+from written import DATA, equal, overlap
 
 from graphgym_srnc import shifts
 from graphgym_srnc.core.task import ShiftTask

@@ -261,21 +261,7 @@ def one_graph(unseen: int) -> ShiftTask:
     """One graph of six classes, some of them masked, without unknown validation nodes."""
     changes = {"num_nodes": 800, "num_classes": 6, "avg_degree": 8.0, "homophily": 0.8}
     task = own(num_unseen=unseen, **changes)
-    val = task.val[task.target.y[task.val] < task.num_known]
-    if unseen:
-        return dataclasses.replace(task, val=val)
-    graph = task.source
-    return ShiftTask(
-        "none unknown",
-        source=graph,
-        target=graph,
-        train=task.train,
-        val=val,
-        test=task.test,
-        pool=task.pool,
-        num_known=6,
-        open_set=True,
-    )
+    return dataclasses.replace(task, val=task.val[task.target.y[task.val] < task.num_known])
 
 
 @pytest.mark.parametrize("unseen", [0, 2])

@@ -19,6 +19,7 @@ import numpy as np
 import pandas
 import pytest
 import torch
+from conftest import contents
 from sklearn.feature_extraction.text import TfidfVectorizer
 from torch_geometric.data import Data, HeteroData
 
@@ -226,11 +227,6 @@ def test_inputs_that_are_no_tables(tmp_path, capsys):
 
 
 # What a folder may replace.
-
-
-def contents(path: Path) -> dict[str, bytes]:
-    every = sorted(path.rglob("*"))
-    return {str(file.relative_to(path)): file.read_bytes() for file in every if file.is_file()}
 
 
 def test_what_is_there_is_replaced_only_on_demand(files, tmp_path, capsys):

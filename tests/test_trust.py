@@ -204,10 +204,7 @@ def stored(change: dict[str, dict]) -> None:
 
 @pytest.mark.parametrize(
     "command, name, prepare",
-    [
-        ("predict", "FacebookPagePage", pickled_facebook),
-        ("discover", "Cora", pickled_planetoid),
-    ],
+    [("predict", "FacebookPagePage", pickled_facebook), ("discover", "Cora", pickled_planetoid)],
 )
 def test_a_stored_run_cannot_loosen_trust(mark, capsys, command, name, prepare):
     np.savez(facebook("good"), **graph())

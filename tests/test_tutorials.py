@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from conftest import ended, environment
 
 pytestmark = pytest.mark.slow
 
@@ -31,13 +31,6 @@ def test_commands_run(name, tmp_path):
     command = tmp_path / "bin/graphgym-srnc"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m graphgym_srnc "$@"\n')
     command.chmod(0o755)
-    done = subprocess.run(
-        ["sh", "-e", "-c", script],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=os.environ
-        | {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"},
-    )
+    env = environment() | {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    done = ended(["sh", "-e", "-c", script], cwd=tmp_path, timeout=300, env=env)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -19,7 +19,6 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import shifts
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.errors import InputError
 
 CITATION = {"acmv9": 100, "citationv1": 80, "dblpv7": 60}
 OCNNC = {"citation-v1": 90, "dblp-v4": 72, "acm-v8": 81}
@@ -240,14 +239,6 @@ def real(place: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(
         not (DATA / place).exists(), reason=f"no published files {place} in {DATA}"
     )
-
-
-def refused(key: str, function: Callable[..., Any], **options: Any) -> InputError:
-    """The error, on one line, of a function that refuses its options."""
-    with pytest.raises(InputError) as error:
-        function(**options)
-    assert error.value.key.startswith(key) and "\n" not in str(error.value)
-    return error.value
 
 
 def equal(a: ShiftTask, b: ShiftTask) -> bool:

@@ -61,8 +61,7 @@ class Estimator(BaseEstimator):
     """Base class of the estimators, with the methods and fitted attributes that all of them have.
 
     Attributes:
-        classes_: label of each class, in the column order of ``predict_proba``; in open-set shift
-            the unknown class is last.
+        classes_: label of each column of ``predict_proba``; the unknown class is last.
         scores_: scores on ``val`` and ``test`` nodes; empty if there are no such nodes.
         record_: history of all episodes, and the selected episode.
         warnings_: problems that did not stop the training.
@@ -134,7 +133,7 @@ class Estimator(BaseEstimator):
             record.verdict = judge(method, task, record.first)
         recipes = [_recipe(graph) for graph in (source, target) if graph is not None]
         told = [f"target x: {OTHER_RECIPE}"] * ("" not in recipes and len({*recipes}) > 1)
-        record.warnings = [*task.info.get("warnings", ()), *told, *record.warnings]
+        record.warnings = [*task.warnings, *told, *record.warnings]
 
         names = getattr(source, "feature_names", None)
         facts = {"params": shared, "record": asdict(record), "feature_names": names}
@@ -153,8 +152,7 @@ class Estimator(BaseEstimator):
                 from the training graph but has the same features.
 
         Returns:
-            Classes ``[V]`` as labelled in training. The unknown class is -1 for integer labels and
-            ``unknown`` for strings.
+            Classes ``[V]`` as labelled in training. The unknown class is -1 or ``unknown``.
         """
         with self._reading(graph) as checked:
             decided = self.method_.decide(self.method_.predict(checked))
@@ -175,8 +173,7 @@ class Estimator(BaseEstimator):
     def transform(self, graph: Data) -> np.ndarray:
         """Embedding ``[V, hidden]`` of each node.
 
-        This is the last hidden layer of the cluster GNN, or of the classifier if there is no
-        cluster GNN.
+        This is the last hidden layer of the cluster GNN, or else of the classifier.
         """
         with self._reading(graph) as checked:
             return self._model.predict(checked).hidden.cpu().numpy()
@@ -278,8 +275,7 @@ def _tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
 
 def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[str, Any]:
     """Selection settings for the trainer, with ``auto`` resolved."""
-    names = ("selection", "max_episodes", "patience")
-    rules = {name: shared[name] for name in names}
+    rules = {name: shared[name] for name in ("selection", "max_episodes", "patience")}
     label = task.validation.y[task.val]
     known_only = task.open_set and not bool((label == task.num_known).any())
     needs_cut = known_only and method.prior is None and method.cut != "share"

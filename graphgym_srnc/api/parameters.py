@@ -22,18 +22,17 @@ from graphgym_srnc.train.selection import SELECTIONS
 if TYPE_CHECKING:
     from graphgym_srnc.api.estimator import Estimator
 
+# Encoder kind by its GraphGym name or its short name.
 KINDS = {kind: kind for kind in BACKBONES} | {
     encoder.__name__.lower(): kind for kind, encoder in BACKBONES.items()
 }
-"""Encoder kind by its GraphGym name or its short name."""
-
+# Field of the encoder specification by the name of the estimator parameter.
 ENCODER = {"backbone": "kind", "activation": "act"} | {
     name: name for name in ("layers", "hidden", "dropout", "heads", "features")
 }
-"""Field of the encoder specification by the name of the estimator parameter."""
-
 THREADS = Range(1, environment.MAX_THREADS, word=environment.AUTO)  # allowed num_threads
 
+# Accepted types for each parameter type, and their description in error messages.
 TYPES: dict[type, tuple[Any, str]] = {
     bool: ((bool, np.bool_), "True or False"),
     int: (numbers.Integral, "a whole number"),
@@ -41,7 +40,6 @@ TYPES: dict[type, tuple[Any, str]] = {
     str: (str, "text"),
     list: ((list, tuple, np.ndarray), "a list of numbers"),
 }
-"""Accepted types for each parameter type, and their description in error messages."""
 
 
 def shared(
@@ -77,10 +75,8 @@ def shared(
             ``auto`` (``l2``, and dense features are centred first) or ``none``.
         lr: learning rate of Adam.
         weight_decay: weight decay of Adam.
-        selection: criterion that selects the best episode. ``auto`` depends on the labels, see
-            ``fit``.
-        max_episodes: maximum number of episodes after episode 0; -1 = the number the method asks
-            for.
+        selection: criterion of the best episode. ``auto`` depends on the labels, see ``fit``.
+        max_episodes: maximum number of episodes after episode 0; -1 = as the method asks for.
         patience: stop after this number of episodes in a row without a better score; 0 = never.
         open_set: whether the target may contain classes that the training nodes do not have; None =
             inferred from the labels, see ``fit``.
@@ -88,18 +84,13 @@ def shared(
         num_threads: number of CPU threads for training and prediction. ``auto`` uses one thread if
             the graph has fewer than a million directed edges, else two. The previous setting of
             torch is restored afterwards.
-        callbacks: functions called after each episode with the episode, the method and the task.
-            They are not saved.
+        callbacks: functions called after each episode with it, the method and the task; not saved.
         verbose: whether to print each episode on stderr.
     """
 
 
 def checked(estimator: Estimator) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Valid options of the method, and shared parameters except ``callbacks`` and ``verbose``.
-
-    Raises:
-        InputError: a parameter has the wrong type or is out of range.
-    """
+    """Valid options of the method, and shared parameters except ``callbacks`` and ``verbose``."""
     given = estimator.get_params(deep=False)
     callbacks, open_set, _ = (given.pop(key) for key in ("callbacks", "open_set", "verbose"))
     method = type(estimator)._method

@@ -41,7 +41,7 @@ def main(args: argparse.Namespace) -> int:
     folder = args.name or f"{base}_grid_{file.stem}"
     store.check_name(folder)
     out_dir = Path(args.out_dir or base_cfg.out_dir) / folder
-    refuse_links("out_dir", out_dir)
+    refuse_links(out_dir)
     cells = runs.cells(
         settings,
         args.settings,

@@ -20,10 +20,7 @@ from graphgym_srnc import __version__
 AUTO = "auto"  # value of num_threads that chooses a number
 MAX_THREADS = 1024  # with many more threads the process dies without a message
 SECOND_THREAD = 1_000_000  # directed edges from which a second thread pays, docs/performance.md
-KEPT_BYTES = 2**30  # size up to which the memory of a freed tensor stays with the process
-
-owned = False
-"""Whether the process is a command or worker of this package, in which no other code trains."""
+owned = False  # whether the process is a command or worker, in which no other package trains
 
 
 def facts() -> dict[str, Any]:
@@ -100,21 +97,21 @@ def lean_imports(*absent: str) -> Iterator[None]:
 
 
 def keep_memory() -> None:
-    """Let the allocator of Linux keep freed memory, which the next gradient step needs again."""
+    """Let Linux keep up to 1 GiB of freed memory, which the next gradient step needs again."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             for option in (-1, -3):  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h
-                ctypes.CDLL(None).mallopt(option, KEPT_BYTES)
+                ctypes.CDLL(None).mallopt(option, 2**30)
 
 
 def reset_peak_memory() -> None:
-    """Reset the maximum of :func:`peak_memory`, if the system supports it (Linux)."""
+    """Reset the maximum of ``peak_memory``, if the system supports it (Linux)."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def peak_memory() -> float | None:
-    """Peak resident memory in MiB since :func:`reset_peak_memory`; None except on Linux."""
+    """Peak resident memory in MiB since ``reset_peak_memory``; None except on Linux."""
     with contextlib.suppress(OSError, IndexError):
         status = Path("/proc/self/status").read_text(encoding="ascii")
         return int(status.partition("VmHWM:")[2].split()[0]) / 2**10

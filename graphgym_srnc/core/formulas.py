@@ -8,11 +8,10 @@ NAMES = (
     "alpha beta gamma epsilon lambda theta rho tau sigma mu eta phi psi Phi nabla sum sqrt in ge "
     "le sim propto leftarrow Vert"
 )
-SIGNS = dict(zip(NAMES.split(), "αβγελθρτσμηφψΦ∇Σ√∈≥≤~∝←‖"))
-"""Signs by their name in LaTeX; other names stand for themselves."""
-
+SIGNS = dict(zip(NAMES.split(), "αβγελθρτσμηφψΦ∇Σ√∈≥≤~∝←‖"))  # by their name in LaTeX
 GROUP = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 
+# Patterns in LaTeX and what replaces them, in this order.
 LATEX = (
     (r"\\(mathcal|textstyle|left|right)(?![a-z]) ?", ""),
     (r"\\text\{([^{}]*)\}", r"\1"),
@@ -26,7 +25,6 @@ LATEX = (
     (rf"\\frac{GROUP}{GROUP}", r"(\1) / (\2)"),
     (r"\\([{}])", r"\1"),
 )
-"""Patterns in LaTeX and what replaces them, in this order."""
 
 
 def readable(doc: str) -> str:
@@ -37,7 +35,7 @@ def readable(doc: str) -> str:
 
 
 def formula(latex: str) -> str:
-    """A formula in Unicode."""
+    """A formula in Unicode; names without a sign stand for themselves."""
     for pattern, text in LATEX:
         latex = re.sub(pattern, text, latex)
     return re.sub(r"\\([a-zA-Z]+)", lambda found: SIGNS.get(found[1], found[1]), latex)

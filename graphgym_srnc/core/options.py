@@ -30,12 +30,9 @@ def finite(value: Any) -> bool:
 
 
 class Range(NamedTuple):
-    """Numbers, or lists of numbers, from ``low`` to ``high``.
+    """Numbers, or lists of numbers, from ``low`` to ``high``; a ``word`` is allowed instead.
 
-    Args:
-        low, high: smallest and largest value.
-        closed: which bounds are allowed themselves: ``both``, ``left``, ``right`` or ``neither``.
-        word: text that is allowed instead of a number.
+    ``closed`` names the bounds that are allowed: ``both``, ``left``, ``right`` or ``neither``.
     """
 
     low: float = -math.inf
@@ -124,10 +121,8 @@ options: Callable[[Any], list[Option]] = functools.cache(_options)
 def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> None:
     """Validate option values against the annotations of a function or class.
 
-    NaN and infinity are never valid. Keys that are no options are ignored.
-
-    Raises:
-        InputError: a value is invalid; names the option after the ``prefix``.
+    NaN and infinity are never valid. Keys that are no options are ignored. An InputError names the
+    option after the ``prefix``.
     """
     for option in options(function):
         if option.key not in values:

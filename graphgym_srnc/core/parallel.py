@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from graphgym_srnc.errors import InputError
 
 _together = False
-_common: torch.Generator | None = None
-"""Generator of draws that are equal in all processes, within :func:`own_draws`."""
+_common: torch.Generator | None = None  # of draws that are equal in all processes
 
 
 class ProcessLost(ConnectionError):
@@ -37,7 +36,7 @@ def rank() -> int:
 
 
 def world() -> int:
-    """Number of processes that share the current work: 1 outside :func:`together`."""
+    """Number of processes that share the current work: 1 outside ``together``."""
     return count() if _together else 1
 
 
@@ -76,7 +75,7 @@ def together(on: bool = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def own_draws() -> Iterator[None]:
-    """Make draws differ between processes except in :func:`share`; afterwards they are equal."""
+    """Make draws differ between processes except in ``share``; afterwards they are equal."""
     global _common
     if world() == 1:
         yield
@@ -118,7 +117,7 @@ def mean(values: dict[str, float]) -> dict[str, float]:
 def gather(own: Tensor) -> Tensor:
     """Rows ``[n, K]`` of all processes, for a loss that is not a mean over rows.
 
-    Gradients reach the rows of this process, times the number of processes, for :func:`average`.
+    Gradients reach the rows of this process, times the number of processes, for ``average``.
     """
     if world() == 1:
         return own

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 EVERY = 10.0  # minimum number of seconds between two plain lines
-
-WIDTH, BAR = 80, 10
-"""Maximum width of lines on a terminal, and width of the bar."""
+WIDTH = 80  # maximum width of lines on a terminal
+BAR = 10  # width of the bar
 
 _displays: list[_Display] = []
 
@@ -45,12 +44,7 @@ def width() -> int:
 
 
 class _Display:
-    """Context manager that shows its ``str()``, and a bar if the output is a terminal.
-
-    Args:
-        total: number of runs.
-        out: where to write (default: stdout).
-    """
+    """Context manager that shows its ``str()``, and a bar if ``out`` (stdout) is a terminal."""
 
     part = 0.0  # share of the current run that is done
 

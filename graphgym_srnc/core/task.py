@@ -63,8 +63,7 @@ class ShiftTask(LabelSpace):
         source: the labelled graph; in open-set shift the same object as ``target``.
         target: the graph to predict.
         train: ids of the labelled source nodes, ``[n]``.
-        val: ids of the validation nodes in ``validation``; the same object as ``train`` if no nodes
-            are held out.
+        val: ids of the validation nodes in ``validation``; ``train`` itself if none is held out.
         test: ids of the test nodes in ``target``.
         pool: ids of the unlabelled target nodes that may receive pseudo-labels.
         num_known: number ``N`` of classes with labels in the source.
@@ -74,10 +73,11 @@ class ShiftTask(LabelSpace):
         class_names: names of the known classes; may be empty.
         info: information about the split for reports, for example the masked classes.
         oracle: the same split with every class visible (the IID upper bound), if there is one.
-        scored: False if validation and test nodes are optional, as in a graph that is only
-            predicted.
+        scored: False if a graph is only predicted, so that validation and test nodes are optional.
         unknown_found: whether the last of the ``num_known`` classes is the unknown class, whose
             labels are predictions of another model, see ``graphgym_srnc.train.source_first``.
+        held_out: whether the validation nodes were given as training nodes.
+        warnings: doubts about the data, for the record of a training.
 
     Raises:
         InputError: an index set is empty or out of range, labels are outside the label space, sets
@@ -100,6 +100,8 @@ class ShiftTask(LabelSpace):
     oracle: "ShiftTask | None" = None
     scored: bool = True
     unknown_found: bool = False
+    held_out: bool = False
+    warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.num_known < 2:
@@ -123,7 +125,7 @@ class ShiftTask(LabelSpace):
                 message = "the target has no node to predict" if key == "pool" else message
                 hint = "Label at least two nodes per class, or lower labels_per_class"
                 raise InputError.plain(key, message, hint)
-            _check_range(key, nodes, graph.num_nodes)
+            check_ids(key, nodes, graph.num_nodes)
             if len(nodes.unique()) < len(nodes):
                 raise InputError.plain(key, "a node occurs twice", "List each node once")
 
@@ -265,9 +267,11 @@ def _hash(digest: Any, tensor: Tensor) -> None:
     digest.update(tensor.detach().cpu().contiguous().numpy())  # by its buffer, without a copy
 
 
-def _check_range(key: str, nodes: Tensor, num_nodes: int) -> None:
-    if nodes.numel() and not 0 <= int(nodes.min()) <= int(nodes.max()) < num_nodes:
-        message = f"the node ids are from {int(nodes.min())} to {int(nodes.max())}"
+def check_ids(key: str, nodes: Tensor, num_nodes: int) -> None:
+    """Refuse node ids outside a graph; the error names ``key``."""
+    low, high = map(int, nodes.aminmax()) if nodes.numel() else (0, 0)
+    if not 0 <= low <= high < num_nodes:
+        message = f"the node ids are from {low} to {high}"
         raise InputError.plain(key, message, f"Use node ids from 0 to {num_nodes - 1}")
 
 
@@ -289,4 +293,4 @@ def _check_graph(role: str, graph: Data, source: Data, num_outputs: int) -> None
         key, hint = f"{key} y", f"Use labels from 0 to {num_outputs - 1}, or {HIDDEN} where hidden"
     if problem:
         raise InputError.plain(key, problem, hint)
-    _check_range(f"{role} graph edge_index", graph.edge_index, graph.num_nodes)
+    check_ids(f"{role} graph edge_index", graph.edge_index, graph.num_nodes)

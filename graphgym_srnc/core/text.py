@@ -19,10 +19,14 @@ def clean(text: str) -> str:
 
 
 @functools.cache
+def tell_once(note: str) -> None:
+    """Print a note on stderr, once."""
+    print(f"note: {clean(note)}", file=sys.stderr, flush=True)
+
+
 def tell_changed(file: str) -> None:
     """Print once on stderr that a file has changed since it was written, by hand or by a fault."""
-    text = f"note: {clean(file)} is no longer as graphgym-srnc wrote it"
-    print(text, file=sys.stderr, flush=True)
+    tell_once(f"{file} is no longer as graphgym-srnc wrote it")
 
 
 def one_line(text: Any) -> str:
@@ -61,11 +65,10 @@ def listed(items: Sequence[str], most: int = 8) -> str:
     return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 
+# Where a spreadsheet may see a formula: the start of a cell, also if ``;`` separates cells.
 FORMULA = re.compile(r"""((?:^|[;\t\r\n])[\s"]*)(?=[=+@＝＋－＠-])""")
-"""Where a spreadsheet may see a formula: the start of a cell, also if ``;`` separates cells."""
-
+# Ids that a spreadsheet cannot execute: numbers, and words after ``@``.
 HARMLESS = re.compile(r"[+-][\d., ]*\d(?:[eE][+-]?\d+)?|@[\w./-]+")
-"""Ids that a spreadsheet cannot execute: numbers, and words after ``@``."""
 
 
 def guarded(value: str) -> str:
@@ -76,7 +79,7 @@ def guarded(value: str) -> str:
 def to_csv(lines: Iterable[Iterable[Any]]) -> str:
     """Lines of cells as CSV, the head first, with numbers in full precision and NaN empty.
 
-    Text is :func:`guarded`, and a note on stderr states how many cells changed.
+    Text is ``guarded``, and a note on stderr states how many cells changed.
     """
     changed = 0
 
@@ -104,6 +107,7 @@ def escape_markdown(text: str) -> str:
     return text.replace("://", "&#58;//").replace("@", "&#64;").replace("www.", "www&#46;")
 
 
+# Printed names of methods, and of layers.
 METHODS = {
     **{name: name.upper() for name in "srnc erm pgl doc dann cmd mmd coral srgnn grade".split()},
     **{name: name.upper() for name in "a2gnn udagcn uaga".split()},
@@ -117,8 +121,6 @@ METHODS = {
     "pairalign": "Pair-Align",
     "standard": "GraphGym's own",
 }
-"""Printed names of methods."""
-
 LAYERS = {
     "gcnconv": "GCN",
     "sageconv": "SAGE",
@@ -128,8 +130,7 @@ LAYERS = {
     "mlp": "MLP",
     "dgi": "DGI",
 }
-"""Printed names of layers."""
-
+# Names of methods that contain the layer.
 ON_LAYERS = {
     "erm": "{}",
     "iid": "{} (IID)",
@@ -137,7 +138,6 @@ ON_LAYERS = {
     "pgl": "PGL+{}",
     **{name: f"{{}}-{METHODS[name]}" for name in ("dann", "cmd", "mmd", "coral", "srgnn")},
 }
-"""Names of methods that contain the backbone."""
 
 
 def method_name(method: str, layer: str) -> str:

@@ -3,8 +3,7 @@
 A class is a set of topics, and a paper is about a topic that exists in its year. Some topics appear
 late and grow for some years, so later periods have more papers about topics without labels. The
 features of a topic drift with the year. Some papers are about a topic of another class in the same
-field; half of their citations go there. A paper cites earlier papers, recent and famous ones more
-often.
+field; half of their citations go there. Papers cite earlier, mostly recent or famous ones.
 """
 
 from __future__ import annotations
@@ -23,48 +22,37 @@ Rng = np.random.RandomState
 with open(Path(__file__).with_name("ogbn_arxiv_papers.csv"), encoding="utf-8") as file:
     (_, *years), *lines = csv.reader(file)
 
-CLASS_NAMES = tuple(name for name, *_ in lines)
-"""arXiv's names of the classes, in the order of their labels."""
-
+CLASS_NAMES = tuple(name for name, *_ in lines)  # arXiv's, in the order of the labels
+# The years with a paper; some early ones are surely wrong, and are kept as they are.
 YEARS = np.array(years, dtype=np.int64)
-"""The years with a paper; some early ones are surely wrong, and are kept as they are."""
-
+# Papers of each class and year in the raw files of ogbn-arxiv, ``[N, len(YEARS)]``.
 COUNTS = np.array([counts for _, *counts in lines], dtype=np.int64)
-"""Papers of each class and year in the raw files of ogbn-arxiv, ``[N, len(YEARS)]``."""
 
+# Groups of classes: theory; systems; learning and perception; people and information.
 FIELDS = (
     "LO CC SC CG IT FL DS GT DM NA MS",
     "DC NI AR OS PF CE ET CR PL SE",
     "AI MA NE CV LG SD RO SY CL",
     "MM CY HC GL GR OH SI IR DB DL",
 )
-"""Groups of classes: theory; systems; learning and perception; people and information."""
+FIELD_NUMBER = {f"cs.{name}": i for i, names in enumerate(FIELDS) for name in names.split()}
+FIELD_OF_CLASS = np.array([FIELD_NUMBER[name] for name in CLASS_NAMES])
 
-EMERGING, EMERGENCE = 0.75, (2006, 2017)
-"""Share of topics, beyond the first of each class, that appear late; first and last such year."""
-
-GROWTH, RISE = 10, 4.0
-"""Years that a topic takes to its full popularity; that of a late one over that of an old one."""
-
+FEATURES = 128
+TOPICS = 110  # a class has more topics, the more papers it has
+EMERGING = 0.75  # share of topics, beyond the first of each class, that appear late
+EMERGENCE = (2006, 2017)  # first and last year in which a late topic appears
+GROWTH = 10  # years that a topic takes to its full popularity
+RISE = 4.0  # popularity of a late topic over that of an old one
 KINSHIP = 0.15  # how much a late topic has of the features of its class, where an old topic has 1
-
-DRIFT, NOISE = 0.7, 2.5
-"""How far a topic moves in ten years, and a paper lies from the middle of its topic.
-
-The unit is the distance of a class from its field, which is that of a topic from its class too.
-"""
-
+# In units of the distance of a class from its field, which is that of a topic from its class too:
+DRIFT = 0.7  # how far a topic moves in ten years
+NOISE = 2.5  # how far a paper lies from the middle of its topic
+BORROWED = 0.25  # share of the papers about a topic of another class in the same field
+CITATIONS = 7.2  # mean citations of a paper, before repeated ones merge and those to nowhere drop
 LAG = 2.5  # mean number of years between a paper and what it cites
-
-FEATURES, TOPICS = 128, 110
-"""Number of features, and of topics; a class has more topics, the more papers it has."""
-
-BORROWED, CITATIONS = 0.25, 7.2
-"""Share of the papers about a topic of another class in the same field; mean citations of a paper,
-before repeated ones merge and those to nowhere drop."""
-
+# Shares of the citations to a paper's topic, to its class and to its field; others go anywhere.
 IN_TOPIC, IN_CLASS, IN_FIELD = 0.8, 0.095, 0.04
-"""Shares of the citations to a paper's topic, to its class and to its field; others go anywhere."""
 
 
 class Topics(NamedTuple):
@@ -78,8 +66,7 @@ class Topics(NamedTuple):
 def years_and_labels(share: float, known_until: int, rng: Rng) -> tuple[Array, Array]:
     """Year and class ``[V]`` of a share of ogbn-arxiv's papers of each year, in random order.
 
-    Two papers of each class that appeared until ``known_until`` are always among them, so that each
-    class has a source.
+    Two papers of each class are of a year until ``known_until``, so that each class has a source.
     """
     label, year = (
         np.repeat(part, COUNTS.ravel()) for part in np.indices(COUNTS.shape).reshape(2, -1)
@@ -102,7 +89,7 @@ def arxiv_like(years: Array, labels: Array, rng: Rng) -> Data:
 
     Edges ``[2, E]`` lead from a paper to those that it cites.
     """
-    field, time = _field_of_class()[labels], years + rng.random_sample(len(years))
+    field, time = FIELD_OF_CLASS[labels], years + rng.random_sample(len(years))
     topics = _topics(labels, rng)
     home = _own_topic(years, labels, topics, rng)
     subject = _borrow(home, years, labels, field, rng)
@@ -119,11 +106,6 @@ def _rank(group: Array) -> Array:
     rank = np.empty(len(group), dtype=np.int64)
     rank[order] = np.arange(len(group)) - np.searchsorted(group[order], group[order])
     return rank
-
-
-def _field_of_class() -> Array:
-    number = {f"cs.{name}": i for i, names in enumerate(FIELDS) for name in names.split()}
-    return np.array([number[name] for name in CLASS_NAMES])
 
 
 def _topics(labels: Array, rng: Rng) -> Topics:
@@ -179,11 +161,11 @@ def _features(subject: Array, years: Array, topics: Topics, rng: Rng) -> Array:
         vectors = rng.standard_normal((count, FEATURES)) / FEATURES**0.5
         return vectors.astype(np.float32)
 
-    field, count = _field_of_class(), len(topics.label)
-    of_field, of_class = directions(len(FIELDS)), directions(len(field))
+    count = len(topics.label)
+    of_field, of_class = directions(len(FIELDS)), directions(len(CLASS_NAMES))
     of_topic, way = directions(count), directions(count)
     kin = np.where(topics.birth, KINSHIP, 1).astype(np.float32)[:, None]
-    middle = of_field[field[topics.label]] + kin * of_class[topics.label] + of_topic
+    middle = of_field[FIELD_OF_CLASS[topics.label]] + kin * of_class[topics.label] + of_topic
     x = np.empty((len(subject), FEATURES), dtype=np.float32)
     for start in range(0, len(x), 8192):  # blocks, since the generator makes 64-bit numbers
         block = slice(start, start + 8192)

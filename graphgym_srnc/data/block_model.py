@@ -48,14 +48,10 @@ def dcsbm(
 
     Each edge starts at a node drawn by its propensity :math:`\theta`, goes to a node of the same
     class with probability ``homophily``, else to one of another class; the end is drawn by
-    :math:`\theta` too. Every node starts at least one edge as long as there are as many edges as
-    nodes.
+    :math:`\theta` too. Every node starts an edge if there are as many edges as nodes.
 
     ``shares`` ``[N]`` and word distributions ``topics`` ``[N, F]`` are those of the classes.
     ``degree_exponent`` is that of the power law of :math:`\theta`; 0 = all equal.
-
-    Raises:
-        InputError: too few nodes for the classes or the degree, or an impossible exponent.
     """
     if num_nodes < 2 * len(shares):
         allowed = f"{2 * len(shares)} or more, two for each of {len(shares)} classes"

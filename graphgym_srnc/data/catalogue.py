@@ -6,6 +6,7 @@ import re
 
 from graphgym_srnc.errors import InputError, did_you_mean
 
+# Family, members, and a member's folder of raw files below ``<root>/<family in lower case>``.
 FAMILIES: dict[str, dict[str, str]] = {
     "Planetoid": {"Cora": "Cora/raw", "CiteSeer": "CiteSeer/raw", "PubMed": "PubMed/raw"},
     "CitationFull": {
@@ -23,8 +24,8 @@ FAMILIES: dict[str, dict[str, str]] = {
     "EllipticBitcoinDataset": {"": "raw"},
     "OGB": {"ogbn-arxiv": "ogbn_arxiv/raw", "ogbn-products": "ogbn_products/raw"},
 }
-"""Family, members, and a member's folder of raw files below ``<root>/<family in lower case>``."""
 
+# Names of the classes of a data set, in the order of their numbers, by its full name.
 CLASS_NAMES = {
     "Planetoid/Cora": (
         "Theory, Reinforcement Learning, Genetic Algorithms, Neural Networks, "
@@ -33,7 +34,6 @@ CLASS_NAMES = {
     "Planetoid/CiteSeer": ("AI", "ML", "IR", "DB", "Agents", "HCI"),
     "Planetoid/PubMed": ("Experimental", "Type 1", "Type 2"),
 }
-"""Names of the classes of a data set, in the order of their numbers, by its full name."""
 
 
 def known_names() -> list[str]:
@@ -42,7 +42,7 @@ def known_names() -> list[str]:
 
 
 def full_name(name: str) -> str:
-    """The name with its family, e.g. ``Planetoid/Cora`` for ``cora``; see :func:`resolve`."""
+    """The name with its family, e.g. ``Planetoid/Cora`` for ``cora``; see ``resolve``."""
     return _join(*resolve(name))
 
 
@@ -52,9 +52,6 @@ def resolve(name: str) -> tuple[str, str]:
     ``Family/Member``, or the member alone, which means the first family that has it: ``Cora`` is
     ``Planetoid/Cora``. Case does not matter. Any other PyG class that holds one graph works as
     ``Class`` or ``Class/Member``, e.g. ``WebKB/Cornell``.
-
-    Raises:
-        InputError: nothing has that name.
     """
     table = {"corafull": ("CitationFull", "Cora"), "elliptic": ("EllipticBitcoinDataset", "")}
     for family, members in FAMILIES.items():

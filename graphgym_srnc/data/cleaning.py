@@ -9,19 +9,17 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.task import HIDDEN, all_finite
+from graphgym_srnc.core.task import HIDDEN, all_finite, check_ids
 from graphgym_srnc.data import edges
 from graphgym_srnc.errors import InputError, reading
 
 # The fields in which a graph holds its own split, ``[V]`` each.
 MASKS = ("train_mask", "val_mask", "test_mask")
 
+# Magnitudes between which float32 holds the sum of the squares of a million features.
 LARGEST, SMALLEST = 1e16, 1e-30
-"""Magnitudes between which float32 holds the sum of the squares of a million features."""
-
+# Share of its magnitude by which a column must vary, so that float32 resolves its differences.
 OFFSET = 2.0**-10
-"""Share of its magnitude by which a column must vary, so that float32 resolves its differences."""
-
 ROWS = 2**16  # number of rows of a matrix that are read at a time
 
 
@@ -86,7 +84,7 @@ def mask(values: Tensor, nodes: int, key: str) -> Tensor:
 
 
 def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
-    """Checked features ``[V, F]``, see :func:`narrowed`, and edges ``[2, E]``."""
+    """Checked features ``[V, F]``, see ``narrowed``, and edges ``[2, E]``."""
     x, edge_index, at_x = data.x, data.edge_index, f"{key}: x"
     if x is None or x.dim() != 2 or 0 in x.shape:
         message = f"the features have the shape {None if x is None else tuple(x.shape)}"
@@ -112,10 +110,7 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
         found = f"{edge_index.dtype} of shape {tuple(edge_index.shape)}"
         raise InputError.plain(key, f"the edges are {found}", hint)
     edge_index = edge_index.long()
-    low, high = map(int, edge_index.aminmax()) if edge_index.numel() else (0, 0)
-    if not 0 <= low <= high < len(x):
-        message = f"the node ids are from {low} to {high}"
-        raise InputError.plain(key, message, f"Use node ids from 0 to {len(x) - 1}")
+    check_ids(key, edge_index, len(x))
     return x, edge_index
 
 
@@ -136,7 +131,7 @@ def ends(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def offset(low: Tensor, high: Tensor, share: float = OFFSET) -> Tensor:
-    """Which columns vary, but by less than a share of their magnitude; see :func:`ends`."""
+    """Which columns vary, but by less than a share of their magnitude; see ``ends``."""
     return (low < high) & (high - low < share * torch.maximum(low.abs(), high.abs()))
 
 

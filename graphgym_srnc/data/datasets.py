@@ -21,25 +21,19 @@ from graphgym_srnc.data import catalogue, cleaning, home, untrusted
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import checksums
 
+# Families that are read without ``--trust``. Their readers evaluate no text, and open arrays or
+# text, or Planetoid's pickles of known SHA-256.
 SAFE = set(
     "Actor Airports Amazon CitationFull Coauthor DeezerEurope EllipticBitcoinDataset "
     "FacebookPagePage Flickr GemsecDeezer GitHub HeterophilousGraphDataset LastFMAsia OGB "
     "Planetoid Reddit Reddit2 Twitch WebKB WikiCS WikipediaNetwork".split()
 )
-"""Families that are read without ``--trust``.
+TEXT = (".csv", ".csv.gz", ".edgelist", ".json", ".txt")  # raw files that are parsed as text
 
-Their readers evaluate no text, and open arrays or text, or Planetoid's pickles of known SHA-256.
-"""
-
-TEXT = (".csv", ".csv.gz", ".edgelist", ".json", ".txt")
-"""Raw files that the readers of ``SAFE`` parse as text."""
-
+# Digests and names of Planetoid's pickles, as ``sha256sum`` writes them. The second one of
+# ``ind.pubmed.allx`` is of a copy rebuilt from text with 6 significant digits; a GCN scores the
+# same on it.
 PLANETOID = Path(__file__).with_name("planetoid.sha256")
-"""Digests and names of Planetoid's pickles, as ``sha256sum`` writes them.
-
-The second one of ``ind.pubmed.allx`` is of a copy rebuilt from text with 6 significant digits; a
-GCN scores the same on it.
-"""
 
 MOST_DEGREE = 240  # degree of an airport that has a feature of its own; larger ones share it
 
@@ -49,11 +43,7 @@ def load(name: str, root: str = "") -> Data:
     """One graph: ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]``, and public masks.
 
     A node without a label has ``y`` -1. Nothing is written beside the raw files, and they run no
-    code unless :func:`untrusted.trusted`. The result is shared between calls: do not change it.
-
-    Raises:
-        InputError: unknown name; files absent and no network; a wrong checksum; pickled code; not
-            one graph with one label a node.
+    code unless ``untrusted.trusted``. The result is shared between calls: do not change it.
     """
     family, member = catalogue.resolve(name)
     data = _read(family, member, name, home.folder_of(family, root))

@@ -11,6 +11,7 @@ from torch_geometric.utils import degree
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import clean, listed
 
+# Index sets of a task, in words.
 PARTS = {
     "train": "training nodes",
     "source_val": "held-out source nodes",
@@ -18,7 +19,6 @@ PARTS = {
     "test": "test nodes",
     "pool": "nodes to predict",
 }
-"""Index sets of a task, in words."""
 
 FEW = 5  # number of training labels below which a class gives a warning
 
@@ -45,10 +45,10 @@ def describe(task: ShiftTask) -> dict[str, Any]:
 
 def label_counts(task: ShiftTask) -> dict[str, dict[str, int]]:
     """Training nodes (``source``) and labelled target nodes (``target``) of each class."""
-    held = task.val if task.info.get("held_out") else task.val[:0]  # these are given as such, too
+    given = torch.cat([task.train, task.val]) if task.held_out else task.train
     source, target = (
         torch.bincount(y[y >= 0], minlength=task.num_outputs).tolist()
-        for y in (task.source.y[torch.cat([task.train, held])], task.target.y)
+        for y in (task.source.y[given], task.target.y)
     )
     names = known_names(task)[: task.num_known]
     labels = {name: {"source": source[i], "target": target[i]} for i, name in enumerate(names)}
@@ -136,7 +136,7 @@ def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -
 
 
 def few_labels(labels: Mapping[str, Mapping[str, int]]) -> str:
-    """A warning about classes with few training labels, see :func:`label_counts`; "" if none."""
+    """A warning about classes with few training labels, see ``label_counts``; "" if none."""
     few = {name: count["source"] for name, count in labels.items() if 0 < count["source"] < FEW}
     if not few:
         return ""

@@ -6,15 +6,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-SMALL = 5
-"""Nodes of a component up to which its nodes have too few neighbours to be predicted well."""
+SMALL = 5  # size of a component up to which its nodes have too few neighbours for good predictions
 
 
 def undirected(edge_index: np.ndarray, num_nodes: int) -> tuple[np.ndarray, dict[str, int]]:
     """Every edge in both directions, each once, without loops, as sorted numbers :math:`i V + j`.
 
-    How many ``self_loops``, ``duplicates`` and ``one_way`` edges of ``edge_index`` ``[2, E]`` there
-    were is returned, too.
+    Also counts ``self_loops``, ``duplicates`` and ``one_way`` edges of ``edge_index`` ``[2, E]``.
     """
     number = np.multiply(edge_index[0], num_nodes, dtype=np.int64)
     number += edge_index[1]

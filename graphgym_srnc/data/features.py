@@ -39,7 +39,7 @@ def learn(
     numbers: Sequence[str] = (),
     categories: Sequence[str] = (),
 ) -> Recipe:
-    """The recipe for some columns of a table, by which :func:`apply` makes features."""
+    """The recipe for some columns of a table, by which ``apply`` makes features."""
     recipe, problems = Recipe(), Collected()
     with problems.step():
         if text:

@@ -57,7 +57,7 @@ def load(source: Path, labelled: bool = True) -> tuple[Fields, tuple[str, ...]]:
 
 
 def load_unlabelled(path: str, root: str) -> tuple[Data, Path]:
-    """Features and edges of a graph, not checked yet, and where it is, see :func:`load`."""
+    """Features and edges of a graph, not checked yet, and where it is, see ``load``."""
     source = locate(path, root, "path")
     fields, _ = load(source, labelled=False)
     return Data(x=fields.get("x"), edge_index=fields.get("edge_index")), source

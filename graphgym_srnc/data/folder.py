@@ -110,7 +110,7 @@ def whole(out: Path, overwrite: bool = False, option: str = "--out") -> Iterator
 
 
 def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> None:
-    """Write a graph folder, whole or not at all, see :func:`whole`."""
+    """Write a graph folder, whole or not at all, see ``whole``."""
     import pandas  # slow, and reading a folder of arrays does without
 
     nodes = {"id": graph.ids}

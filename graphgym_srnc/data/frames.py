@@ -1,6 +1,6 @@
 """From frames of nodes and links to a graph, for ``data make`` and ``from_frames``.
 
-:func:`look` chooses columns by names and cells, and says which; :func:`graph` makes the graph.
+``look`` chooses columns by names and cells, and says which; ``graph`` makes the graph.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FEW = 4  # maximum number of classes that may have one label each, as when label
 
 
 class Options(NamedTuple):
-    """Options of :func:`graphgym_srnc.from_frames`; empty = chosen by names and cells."""
+    """Options of ``graphgym_srnc.from_frames``; empty = chosen by names and cells."""
 
     id: str = ""
     label: str = ""
@@ -116,7 +116,7 @@ def look(
 
 
 def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
-    """The graph of what :func:`look` found, perhaps with ``extra`` features ``[rows, D]``."""
+    """The graph of what ``look`` found, perhaps with ``extra`` features ``[rows, D]``."""
     found.problems.check()
     recipe, table, options = found.recipe, found.table, found.options
     own = {"embedding": extra[table.index]} if extra is not None else {}

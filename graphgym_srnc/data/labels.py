@@ -10,22 +10,16 @@ from typing import Collection, Sequence
 from graphgym_srnc.core.text import counted, listed, one_line, short
 from graphgym_srnc.errors import InputError
 
+# Usual names of a column of labels, in lower case, the most usual first.
 COLUMNS = tuple("label labels :label _labels class classes category target subject topic y".split())
-"""Usual names of a column of labels, in lower case, the most usual first."""
-
 PARTS = ("train", "val", "test")  # parts of a split
-
-EMPTY = {"nan", "na", "n/a", "#n/a", "<na>", "nat", "null", "none"}
-"""Words, in lower case, that programs write for an empty cell."""
-
 UNKNOWN = "unknown"  # name of the unknown class
 
+# Words, in lower case: what programs write for an empty cell, and people for a missing label.
+EMPTY = {"nan", "na", "n/a", "#n/a", "<na>", "nat", "null", "none"}
 NOT_LABELLED = {UNKNOWN, "unlabeled", "unlabelled", "unclassified", "undefined", "unspecified"}
 NOT_LABELLED |= {"not labeled", "not labelled", "no label", "nolabel", "missing", "?", "-", "--"}
-"""Words, in lower case, that people write for a node without a label."""
-
 MISSING = EMPTY | NOT_LABELLED | {"-1", "inf", "-inf"}
-"""All words for a missing label."""
 
 
 def cleaned(

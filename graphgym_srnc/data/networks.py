@@ -38,11 +38,7 @@ class Family:
     matrices: tuple[str, str, str]  # of links [V, V], words [V, F], and labels
 
     def load(self, name: str, root: str = "", key: str = "name") -> Data:
-        """One network: ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and ``y`` ``[V]``.
-
-        Raises:
-            InputError: unknown name; the file is absent and cannot be downloaded, or is another.
-        """
+        """One network: ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and ``y`` ``[V]``."""
         if name.lower() not in self.nodes:
             raise InputError(key, name, ", ".join(self.nodes))
         member = f"{name.lower()}.mat"

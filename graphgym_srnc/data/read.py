@@ -10,16 +10,14 @@ import io
 import itertools
 import json
 import re
-import sys
 import zipfile
-from functools import cache
 from pathlib import Path
 from typing import Any, Collection
 from xml.etree import ElementTree
 
 import pandas
 
-from graphgym_srnc.core.text import clean, counted, listed
+from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.data import limits
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
@@ -142,13 +140,6 @@ def is_counter(cells: pandas.Series) -> bool:
     """Whether cells count the rows: 0, 1, 2, ... or 1, 2, 3, ..."""
     written, size = [*map(str, cells)], len(cells)
     return written in ([*map(str, range(size))], [*map(str, range(1, size + 1))]) and size > 0
-
-
-@cache
-def tell(*notes: str) -> None:
-    """Print notes on how a file was read to stderr, once."""
-    for note in notes:
-        print(f"note: {clean(note)}", file=sys.stderr, flush=True)
 
 
 def _excel(path: Path, notes: list[str]) -> pandas.DataFrame:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas
 import torch
 
+from graphgym_srnc.core.text import tell_once
 from graphgym_srnc.data import labels as label_words
 from graphgym_srnc.data import read as text_tables
 from graphgym_srnc.data import untrusted
@@ -45,7 +46,9 @@ def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, t
     if file.suffix == ".npy":
         return _array(file), ()
     words, notes = label_words.cleaned(_by_node(file, num_nodes, "label"), str(file), held)
-    text_tables.tell(*(note for note in notes if note[0] != "!"))  # data make has printed others
+    for note in notes:
+        if note[0] != "!":  # data make has printed others
+            tell_once(note)
     numbers = label_words.as_numbers(words)
     if numbers is not None:
         return np.array(numbers), ()

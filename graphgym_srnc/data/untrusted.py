@@ -21,17 +21,12 @@ from graphgym_srnc.data import limits
 from graphgym_srnc.errors import reading
 from graphgym_srnc.io.atomic import regular
 
-DATA_CLASSES = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, BaseStorage)
-"""What a saved ``Data`` consists of beside tensors."""
-
+DATA_CLASSES = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, BaseStorage)  # of a saved Data
 HINT = "If you trust the author of these files, read them with --trust"
-"""Advice in errors about files that may run code."""
-
 WORD = 4  # bytes that a number takes at least once it is read: features become float32
 
 _TRUST: ContextVar[bool] = ContextVar("trust", default=False)
-is_trusted = _TRUST.get
-"""Whether this is called within :func:`trusted`."""
+is_trusted = _TRUST.get  # whether it is called within ``trusted``
 
 
 @contextmanager
@@ -58,11 +53,7 @@ def tensors_only() -> Iterator[None]:
 
 
 def load(file: Path) -> Any:
-    """The graph, tensors or plain values that ``torch.save`` wrote to an untrusted file.
-
-    Raises:
-        InputError: it is damaged, too large or contains something else.
-    """
+    """The graph, tensors or plain values that ``torch.save`` wrote to an untrusted file."""
     hint = (
         "Save a Data or a dict of tensors with torch.save. Of a HeteroData, join the nodes of one "
         "type by torch_geometric.transforms.AddMetaPaths, and save the homogeneous Data"
@@ -79,7 +70,7 @@ def load(file: Path) -> Any:
 
 
 def array(file: Path, mapped: bool = False) -> np.ndarray:
-    """The plain array of a ``.npy``, perhaps left on disk; call it within :func:`reading`."""
+    """The plain array of a ``.npy``, perhaps left on disk; call it within ``reading``."""
     with open(regular(file), "rb") as opened:
         needed = _check_header(opened, file.stat().st_size)
     if not mapped:

@@ -11,17 +11,14 @@ with environment.lean_imports("lightning", "pytorch_lightning"):
     # Our commands do not train with Lightning, whose import takes a quarter of all imports.
     import torch_geometric.graphgym
 
-from graphgym_srnc.core.options import Option
 from graphgym_srnc.gym.build import build_method, build_task, fit
 from graphgym_srnc.gym.config import activate, documented, global_cfg, load_config
 from graphgym_srnc.gym.keys import add_options, schema
-from graphgym_srnc.gym.main import TaskDataset, register_main, train
+from graphgym_srnc.gym.main import register_main
 from graphgym_srnc.io.config_files import config_names
 from graphgym_srnc.io.settings import config_root
 
 __all__ = [
-    "Option",
-    "TaskDataset",
     "activate",
     "build_method",
     "build_task",
@@ -31,7 +28,6 @@ __all__ = [
     "fit",
     "load_config",
     "schema",
-    "train",
 ]
 
 torch_geometric.graphgym.register.config_dict.setdefault("graphgym_srnc", add_options)

@@ -97,7 +97,7 @@ def stored_config(result: models.Result) -> CfgNode:
 
 
 def load_model(path: str | Path) -> TrainedModel:
-    """The model of a finished run or of a file, see :func:`graphgym_srnc.train.model.load`."""
+    """The model of a finished run or of a file, see ``graphgym_srnc.train.model.load``."""
 
     def encoder(result: models.Result) -> EncoderSpec:
         cfg = stored_config(result)

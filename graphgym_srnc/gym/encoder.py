@@ -16,19 +16,12 @@ from torch_geometric.graphgym.models.layer import GeneralLayer, new_layer_config
 from torch_geometric.utils import from_scipy_sparse_matrix
 from yacs.config import CfgNode
 
-from graphgym_srnc.backbones import (
-    ACTIVATIONS,
-    BACKBONES,
-    Block,
-    Encoder,
-    EncoderSpec,
-    Graph,
-    View,
-    dense,
-)
+from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, Encoder, EncoderSpec, Graph, dense
+from graphgym_srnc.backbones.view import Block, View
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io.settings import flatten
 
+# GraphGym's key for each field of an ``EncoderSpec`` that a config sets.
 SPEC_KEYS = {
     "kind": "gnn.layer_type",
     "layers": "gnn.layers_mp",
@@ -38,7 +31,6 @@ SPEC_KEYS = {
     "heads": "gnn.att_heads",
     "features": "dataset.normalize",
 }
-"""GraphGym's key for each field of an :class:`EncoderSpec` that a config sets."""
 
 
 @renamed(SPEC_KEYS)
@@ -121,7 +113,7 @@ class GymLayer(nn.Module):
 
 
 class GymEncoder(Encoder):
-    """A stack of :class:`GymLayer`; always computes the whole graph."""
+    """A stack of ``GymLayer``; always computes the whole graph."""
 
     layer, registered = GymLayer, True
 

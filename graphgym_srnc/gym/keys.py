@@ -33,8 +33,7 @@ def train_keys(
         mode: method to train; standard = GraphGym's own training, on its own data in a main.py.
         checkpoint: maximum share of the run time spent on writing checkpoints, from which --resume
             continues; 1 = after every episode, 0 = never.
-        save_model: whether to save the trained model in the folder of the run; grid and tune set it
-            to false by default.
+        save_model: whether to save the trained model with a run; false by default in grid and tune.
     """
 
 
@@ -48,9 +47,10 @@ def dataset_keys(*, normalize: Annotated[str, OneOf(*FEATURES)] = "none") -> Non
 
 
 MODE, *KEPT = options_of(train_keys)
+# Keys of this package in blocks of GraphGym.
 OWN = {"train": [MODE, *TRAINING, *KEPT], "dataset": options_of(dataset_keys)}
-"""Keys of this package in blocks of GraphGym."""
 
+# GraphGym's key for what the rest of this package calls an option.
 KEYS = {
     **SPEC_KEYS,
     "lr": "optim.base_lr",
@@ -61,21 +61,17 @@ KEYS = {
     "root": "dataset.dir",
     **{option.key: f"train.{option.key}" for option in TRAINING},
 }
-"""GraphGym's key for what the rest of this package calls an option."""
 
 
 def schema() -> dict[str, list[Option]]:
     """Every config key that this package adds, by block; each shift and each method has one."""
     blocks = dict(OWN)
     for name in shifts.names():
-        blocks[name] = [
-            option._replace(
-                default=-1, doc=f"{option.doc} -1 = seed of the run.".strip(), allowed=Range(-1)
-            )
-            if option.key == "split_seed"
-            else option
-            for option in options_of(shifts.find(name))
-        ]
+        found = {option.key: option for option in options_of(shifts.find(name))}
+        if seed := found.get("split_seed"):
+            doc = f"{seed.doc} -1 = seed of the run.".strip()
+            found["split_seed"] = seed._replace(default=-1, doc=doc, allowed=Range(-1))
+        blocks[name] = list(found.values())
     return blocks | {name: options_of(methods.find(name)) for name in methods.names()}
 
 
@@ -96,6 +92,8 @@ def values(cfg: CfgNode, block: str, function: Callable) -> dict[str, Any]:
     return {option.key: option.type(cfg[block][option.key]) for option in options_of(function)}
 
 
+# Keys of GraphGym that a method, its encoder or its run reads, or that do no harm: what GraphGym
+# shows and where, and what it writes into a config.
 READ = {
     *("accelerator", "out_dir", "seed", "round", "num_threads", "custom_metrics", "metric_best"),
     *("dataset.format", "dataset.name", "dataset.dir", "gnn.batchnorm", "gnn.l2norm"),
@@ -104,15 +102,12 @@ READ = {
     *("print", "cfg_dest", "tensorboard_each_run", "tensorboard_agg", "view_emb", "gpu_mem"),
     *("benchmark", "share.dim_in", "share.dim_out", "share.num_splits"),
 }
-"""Keys of GraphGym that a method, its encoder or its run reads, or that do no harm: what GraphGym
-shows and where, and what it writes into a config."""
-
+# Keys that GraphGym's own layers read, and ours do not.
 LAYERS_READ = {
     *("gnn.agg", "gnn.normalize_adj", "gnn.msg_direction", "gnn.self_msg", "gnn.keep_edge"),
     *("gnn.clear_feature", "gnn.att_final_linear", "gnn.att_final_linear_bn"),
     *("dataset.edge_dim", "mem.inplace", "bn.eps", "bn.mom"),
 }
-"""Keys that GraphGym's own layers read, and ours do not."""
 
 
 @functools.cache
@@ -169,13 +164,11 @@ def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
     wrong.check()
 
 
-MEASURED = "auto", "accuracy", "micro_f1", "macro_f1", "macro_recall"
-"""Scores of every run; others exist only where nodes are unknown."""
-
-
 def limits(cfg: CfgNode) -> dict[str, Allowed]:
     """What the keys of a config may be."""
     blocks, mode = schema(), cfg.train.mode
+    # Scores of every run; others exist only where nodes are unknown.
+    measured = ("auto", "accuracy", "micro_f1", "macro_f1", "macro_recall")
     own = {
         f"{block}.{option.key}": option.allowed
         for block in ("train", "dataset", cfg.dataset.format, mode)
@@ -196,7 +189,7 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
         "round": Range(0, 17),
         "num_threads": Range(1, MAX_THREADS, word=AUTO),
         "accelerator": OneOf("auto", "cpu", "cuda"),
-        "metric_best": OneOf(*MEASURED, *cfg.custom_metrics),
+        "metric_best": OneOf(*measured, *cfg.custom_metrics),
         "dataset.format": OneOf(*shifts.names()),
         "train.mode": OneOf(*methods.names()),
         "gnn.layer_type": OneOf(*sorted({*register.layer_dict, *BACKBONES})),

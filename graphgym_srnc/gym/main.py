@@ -26,7 +26,7 @@ from graphgym_srnc.gym import run
 from graphgym_srnc.gym.build import build_task
 from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config
 from graphgym_srnc.gym.keys import add_options, not_read, reads
-from graphgym_srnc.io.records import Result, warnings_of
+from graphgym_srnc.io.records import Result, read_results, warnings_of
 from graphgym_srnc.io.settings import flatten
 
 UNUSED = "not_trained"
@@ -108,7 +108,7 @@ def train_method(
     # The folder names the seed: PyG's main.py increments cfg.seed after it has made the folder.
     cfg.seed, cfg.out_dir = int(place.name), str(place.parent.parent)
     experiment = run.experiment(cfg, place.parent.name)
-    finished = experiment.results()
+    finished = read_results(experiment.path)
     if any(found["digest"] != experiment.digest for found in finished.values()):
         message = f"{experiment.path} contains results of another config"
         raise InputError.plain("out_dir", message, "Rename the yaml file, or delete the folder")

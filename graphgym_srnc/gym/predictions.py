@@ -15,8 +15,6 @@ from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel
 
 FEW = 100  # nodes below which a mean over them is a rough one
 
-TOO_HIGH = " Smoothing lowers the probabilities of other nodes only, so theirs are too high."
-
 
 def given_labels(model: TrainedModel, task: ShiftTask) -> list[str]:
     """Class name of each labelled target node, as in the data of the run; "" without a label."""
@@ -31,7 +29,7 @@ def table(
     given: Sequence[str] | None = None,
     probabilities: bool = False,
 ) -> dict[str, list[Any]]:
-    """Columns by name, with one value per node; ``given`` is of :func:`given_labels`."""
+    """Columns by name, with one value per node; ``given`` is of ``given_labels``."""
     label, posterior = prediction.label, prediction.posterior
     columns: dict[str, list[Any]] = {"node": list(range(len(label)))}
     if ids is not None:
@@ -51,7 +49,7 @@ def table(
 
 
 def disagreements(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """The rows of a :func:`table` whose class is not the given label, the most probable first.
+    """The rows of a ``table`` whose class is not the given label, the most probable first.
 
     Nodes predicted as unknown follow after the others, and nodes in small components are last.
     """
@@ -91,7 +89,8 @@ def notes(model: TrainedModel, graph: Data) -> list[str]:
             f"The graph has {counted(small, 'node')} in components of at most {SMALL} nodes,"
             f" {int((sizes == 1).sum()):,} without a link. Their predictions use few or no"
             " neighbours and are less reliable."
-            + TOO_HIGH * bool(model.method.smoothing)
+            + " Smoothing lowers the probabilities of other nodes only, so theirs are too high."
+            * bool(model.method.smoothing)
             + f" Predictions of {UNKNOWN} are often wrong there." * model.method.task.open_set
         )
     if features == "auto" and model.dense and graph.num_nodes < FEW:

@@ -10,12 +10,13 @@ from graphgym_srnc import methods
 from graphgym_srnc.data import files
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task, shift_options
-from graphgym_srnc.gym.config import CfgNode, data_root
+from graphgym_srnc.gym.config import CfgNode
+from graphgym_srnc.io.records import read_results
 from graphgym_srnc.io.store import Experiment
 
-LARGE, BATCH, SAMPLED = 100_000, 1024, ("gcnconv", "sageconv", "gatconv", "gatdrop")
-"""Nodes of a user's own graph from which a run learns from batches, their size, and kinds of layers
-that draw neighbours."""
+LARGE = 100_000  # nodes of a user's own graph from which a run learns from batches
+BATCH = 1024  # size of these batches
+SAMPLED = ("gcnconv", "sageconv", "gatconv", "gatdrop")  # kinds of layers that draw neighbours
 
 
 def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
@@ -30,7 +31,7 @@ def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
         return ""
     with contextlib.suppress(InputError):  # whoever reads the graph tells what is wrong with it
         place = cfg.file.path or cfg.dataset.name
-        nodes = files.num_nodes(files.locate(place, data_root(cfg.dataset.dir), "file.path"))
+        nodes = files.num_nodes(files.locate(place, cfg.dataset.dir, "file.path"))
         if nodes and nodes >= LARGE and methods.find(mode).in_batches:
             block["batch_size"] = BATCH
             return (
@@ -43,12 +44,8 @@ def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
 def prepare(configs: Sequence[tuple[CfgNode, str]]) -> dict[str, str]:
     """Make one task of each distinct data set, so that one process downloads and processes it.
 
-    Args:
-        configs: the configs of all runs to come, and what errors call them. Of configs that differ
-            only in the seed of the split, the first one is tried.
-
-    Returns:
-        The fingerprint of each task that was made, by its :func:`data_key`.
+    ``configs`` has the configs of all runs to come, and what errors call them. Of configs that
+    differ only in the seed of the split, one is tried. Returns fingerprints by ``data_key``.
     """
     fingerprints: dict[str, str] = {}
     tried = set()
@@ -72,12 +69,11 @@ def check_data(
 ) -> None:
     """Refuse to add runs of the ``missing`` seeds to finished ones that were made of other data.
 
-    The task of one finished run is made again. ``fingerprints`` of tasks by their :func:`data_key`
-    grow.
+    The task of one finished run is made again, and added to the ``fingerprints`` by ``data_key``.
     """
     kept = {
         seed: result
-        for seed, result in experiment.results().items()
+        for seed, result in read_results(experiment.path).items()
         if seed not in missing and result["digest"] == experiment.digest
     }
     keys = {seed: data_key(cfg, seed) for seed in kept}

@@ -37,12 +37,7 @@ RECORDED = "fingerprint selection score stopped warnings verdict val test".split
 
 
 class Extras(NamedTuple):
-    """What a run leaves behind beside its record; none of it changes a number.
-
-    Args:
-        tensorboard: write events.
-        figures, full, pdf: see :class:`graphgym_srnc.plots.tensorboard.TensorBoard`.
-    """
+    """What a run leaves behind beside its record, see ``TensorBoard``; it changes no number."""
 
     tensorboard: bool = True
     figures: bool = False
@@ -55,24 +50,15 @@ class Recorder:
     """What a run writes after each episode: events, and a checkpoint for ``--resume``.
 
     It is a callback of the trainer, and its checkpoint.
-
-    Args:
-        seed: the seed of the run.
-        share: maximum share of the run time that checkpoints take.
-        experiment: makes the directory of the run once its first episode is done.
-        watch: receives the progress after each episode.
-        extras: what is written beside the record.
-        resume: whether to read a checkpoint that is there.
-        split: fingerprint of the task.
     """
 
     seed: int
-    share: float
+    share: float  # maximum share of the run time that checkpoints take
     experiment: Experiment
     watch: RunProgress
     extras: Extras
-    resume: bool
-    split: str = ""
+    resume: bool  # whether to read a checkpoint that is there
+    split: str = ""  # fingerprint of the task
     board: TensorBoard | None = None
     cost: float = 0.02  # of a checkpoint in seconds, before there is one to measure
 
@@ -191,8 +177,6 @@ def run(
 
     Raises:
         Busy: another process holds the run.
-        InputError: the task cannot be made with these options, or does not suit the method.
-        FloatingPointError: a loss term is NaN or infinite.
     """
     watch = watch or RunProgress(1, io.StringIO())
     cfg = base.clone()

@@ -23,7 +23,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """:func:`write_bytes` of UTF-8 text."""
+    """``write_bytes`` of UTF-8 text."""
     write_bytes(path, text.encode())
 
 
@@ -34,19 +34,17 @@ def regular(path: Path) -> Path:
     return path
 
 
-def refuse_links(key: str, folder: Path, *names: str) -> None:
-    """Refuse a folder that is a symbolic link or contains one, at any depth.
+def refuse_links(folder: Path, *names: str) -> None:
+    """Refuse a folder of results that is a symbolic link or contains one, at any depth.
 
-    Writing through a link would change a file elsewhere. The error names ``key``. With ``names``,
-    only these in the folder are looked at.
+    Writing through a link would change a file elsewhere. ``names`` limits the check to these.
     """
     roots = [folder] if folder.is_symlink() or not names else [folder / name for name in names]
     for place, folders, files in itertools.chain(*map(os.walk, roots)):
         roots += [Path(place, name) for name in (*folders, *files)]
     for path in filter(Path.is_symlink, roots):
-        raise InputError.plain(
-            key, f"{path} is a symbolic link", "Remove the link. Use a real folder, no link"
-        )
+        hint = "Remove the link. Use a real folder, no link"
+        raise InputError.plain("out_dir", f"{path} is a symbolic link", hint)
 
 
 def discard(path: Path) -> None:
@@ -78,7 +76,7 @@ def replacing(path: Path) -> Iterator[Path]:
 def replacing_folder(path: Path, check: Callable[[], None]) -> Iterator[Path]:
     """A new folder beside ``path``, which takes its place at the end by two renames.
 
-    If the process is killed between them, :func:`restore` puts the old one back. ``check`` raises
+    If the process is killed between them, ``restore`` puts the old one back. ``check`` raises
     if what is in the place must stay; it is called first, and before the place is taken.
     """
     restore(path)

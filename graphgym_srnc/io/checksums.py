@@ -10,9 +10,8 @@ from typing import Iterable, Iterator, Mapping
 from graphgym_srnc.io.atomic import regular, write_text
 
 FILE = "SHA256SUMS"  # name of the file with a checksum for each listed file of its folder
-
+# A checksum and a path inside the folder.
 LINE = re.compile(r"([0-9a-f]{64}) [ *](?!/)((?!\.\.(?:/|$)|.*/\.\.(?:/|$)).+)")
-"""A checksum and a path inside the folder."""
 
 
 def of(content: bytes) -> str:
@@ -30,13 +29,7 @@ def of_file(path: Path) -> str:
 
 
 def write(folder: Path, names: Iterable[str], coming: Mapping[str, bytes] = {}) -> None:
-    """List the checksums of some files, given by their paths within a folder.
-
-    Args:
-        folder: receives the list.
-        names: files that are there.
-        coming: contents of files that are written after the list.
-    """
+    """List the checksums of files in a folder; ``coming`` are files that are written later."""
     sums = {name: of_file(folder / name) for name in names}
     sums |= {name: of(content) for name, content in coming.items()}
     text = "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))

@@ -11,11 +11,9 @@ from graphgym_srnc.errors import InputError, did_you_mean
 from graphgym_srnc.io.checksums import is_edited
 from graphgym_srnc.io.settings import config_root, leaves, plain_yaml
 
-Settings = dict[str, Any]
-"""Values by dotted key; each is a text or a list of texts."""
-
+Settings = dict[str, Any]  # texts, or lists of texts, by dotted key
+# Shipped files that an error names if none has a similar name.
 EXAMPLES = {".yaml": ["own", "paper/open_set/cora-srnc-plus"], ".txt": ["grids/open_set"]}
-"""Shipped files that an error names if none has a similar name."""
 
 
 def config_names(suffix: str = ".yaml") -> list[str]:
@@ -39,10 +37,9 @@ def find(name: str | os.PathLike, key: str = "--cfg", suffix: str = ".yaml") -> 
 
 
 def read(cfg_file_or_name: str | os.PathLike | None) -> Settings:
-    """The settings of a config, see :func:`find`; None has no settings.
+    """The settings of a config, see ``find``; None has no settings.
 
-    Every scalar stays text, so that the type of its key and not YAML decides what it is: a data set
-    named 2024 remains a name.
+    Every scalar stays text, so that the type of its key decides: a data set 2024 remains a name.
     """
     if cfg_file_or_name is None:
         return {}

@@ -20,19 +20,16 @@ Result = dict[str, Any]
 
 LONGEST = 600  # maximum length of a warning in letters
 FORMAT = 1  # of records; no other one is read
+CHECKPOINT = "checkpoint.safetensors"  # in the directory of a run until its result is there
+LOG = "logging.log"  # opened by GraphGym's ``main.py`` before the run is made
 
-CHECKPOINT = "checkpoint.safetensors"
-"""What a run can go on from, in its directory until its result is."""
-
-LOG = "logging.log"
-"""What GraphGym's ``main.py`` has opened in the directory of a run before the run is made."""
-
+# Files that the checksums of a run list: all but hidden ones, and what changes later.
 LISTED = re.compile(
     rf"(?!(?:.*/)?\.|.*\\|{checksums.FILE}|{CHECKPOINT}|{LOG}|error\.txt|\w+/stats\.json).+"
 )
-"""Files that the checksums of a run list: all but hidden ones, and what changes later."""
 
-
+# What a folder of a run, an experiment, a study or a graph contains, seen from one of its files,
+# and the names of such files.
 PARTS = {
     "run.json": (r"\w+\.json", r"\w+\.safetensors", "error.txt", LOG, checksums.FILE),
     "../run.json": (".*",),
@@ -41,8 +38,6 @@ PARTS = {
     "../tuned.json": (r"\w+\.yaml",),
     "edges.*": (r"(nodes|edges|features|labels|split|words|answers|recipe)\.\w+", checksums.FILE),
 }
-"""Files of a run, an experiment, a study and a graph folder: what such a folder contains, seen from
-the file, and the names of its files."""
 
 
 class Unreadable(ValueError):

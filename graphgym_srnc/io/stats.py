@@ -7,23 +7,19 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence
 
 SPLITS = ("train", "val", "test")
-
+# GraphGym's ``loss`` is the term of that name, else the cross-entropy on source labels.
 LOSSES = ("loss", "source", "classifier_source")
-"""What GraphGym's ``loss`` is: the term of that name, else the cross-entropy on source labels."""
-
 Row = dict[str, float]
 
 
 def of_experiment(results: Mapping[int, Mapping[str, Any]], digits: int) -> dict[str, str]:
     """The files of an experiment and of its runs, by their paths in its directory.
 
-    GraphGym's ``agg_runs`` wants as many lines of each seed. A run that stopped early goes on to
-    use the weights of its selected episode, so that episode's line is repeated, with ``held`` = 1,
-    up to the longest run.
+    GraphGym's ``agg_runs`` wants as many lines of each seed. A run that stopped early keeps the
+    weights of its selected episode, so that episode's line is repeated, with ``held`` = 1.
     """
     histories = [result["history"] for result in results.values()]
     length = max(map(len, histories))
@@ -41,12 +37,6 @@ def of_experiment(results: Mapping[int, Mapping[str, Any]], digits: int) -> dict
         )
         files[f"agg/{split}/best.json"] = _lines([_mean_std(selected, digits)] if selected else [])
     return files
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The objects of a file with one JSON object per line; none where there is no such file."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    return [json.loads(line) for line in lines]
 
 
 def _rows(result: Mapping[str, Any], split: str, length: int, terms: Sequence[str]) -> list[Row]:

@@ -3,7 +3,7 @@
 ``<out_dir>/<name>/config.yaml``, ``<name>/<seed>/result.json`` (the whole record),
 ``<name>/<seed>/{train,val,test}/stats.json`` and ``<name>/agg/{train,val,test}/{stats,best}.json``.
 
-Both kinds of folders have a ``SHA256SUMS``, see :mod:`.checksums`. That of a run lists the record,
+Both kinds of folders have a ``SHA256SUMS``, see ``checksums``. That of a run lists the record,
 which is written last, the model, figures and events. That of an experiment lists ``config.yaml``
 and the statistics, which follow from the records; it is removed when a run begins.
 """
@@ -22,27 +22,14 @@ from typing import Any, Iterator, Mapping, Sequence
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.text import listed
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import checksums, stats
+from graphgym_srnc.io import checksums, records, stats
 from graphgym_srnc.io.atomic import discard, refuse_links, write_text
-from graphgym_srnc.io.records import (
-    CHECKPOINT,
-    FORMAT,
-    LOG,
-    Result,
-    Unreadable,
-    load_result,
-    read_result,
-    read_results,
-    seeds_of,
-    write_record,
-)
+from graphgym_srnc.io.records import Result
 from graphgym_srnc.io.settings import difference, digest
 
-MOST_SEEDS, LAST_SEED = 100_000, 2**32 - 1
-"""How many runs an experiment may be asked for, and the last seed that numpy takes."""
-
+MOST_SEEDS = 100_000  # maximum number of runs of an experiment
+LAST_SEED = 2**32 - 1  # the last one that numpy takes
 RETRY = "Choose another --name, or add --overwrite to replace all of its runs"
-"""Advice of an error about results that must not be replaced."""
 
 
 class Busy(InputError):
@@ -64,7 +51,7 @@ class Experiment:
         self.config = json.loads(json.dumps(config, default=str))
         self.digest = digest(self.config)
         self.warnings: list[str] = []
-        refuse_links("out_dir", self.path)
+        refuse_links(self.path)
         absolute = self.path.absolute()
         folder = next(place for place in (absolute, *absolute.parents) if place.exists())
         with self._writing():
@@ -79,13 +66,13 @@ class Experiment:
         are there are refused, as is what belongs to another config or to somebody else.
         ``warnings`` then names the records that cannot be read.
         """
-        self.warnings, finished, present = [], {}, seeds_of(self.path)
+        self.warnings, finished, present = [], {}, records.seeds_of(self.path)
         for seed in present:
             try:
-                finished[seed] = load_result(self.path / str(seed))
+                finished[seed] = records.load_result(self.path / str(seed))
             except FileNotFoundError:
                 pass
-            except Unreadable as problem:
+            except records.Unreadable as problem:
                 if seed not in seeds or not overwrite:
                     file = self.path / str(seed) / "result.json"
                     outcome = "is run again" if seed in seeds else "is left out of the results"
@@ -113,7 +100,7 @@ class Experiment:
                 for leftover in (run / "error.txt", run / checksums.FILE, *run.glob(".*.tmp")):
                     leftover.unlink(missing_ok=True)
                 return run
-            if not run.is_dir() or {path.name for path in run.iterdir()} != {LOG}:
+            if not run.is_dir() or {path.name for path in run.iterdir()} != {records.LOG}:
                 self._remove(seed)
             self._change({"config.yaml": self.text})
             write_text(run / "run.json", json.dumps({"seed": seed, "digest": self.digest}) + "\n")
@@ -123,7 +110,7 @@ class Experiment:
     def claim(self, seed: int, overwrite: bool = False) -> Iterator[Result | None]:
         """Hold a run against other processes; the system frees it when this process ends.
 
-        Yields the result that has come since :meth:`plan` and has to stay, or None. ``overwrite``
+        Yields the result that has come since ``plan`` and has to stay, or None. ``overwrite``
         lets anything be replaced. Raises Busy if another process holds the run.
         """
         from filelock import FileLock, Timeout
@@ -132,7 +119,7 @@ class Experiment:
         path = self.path / ".locks" / str(seed)
         made = [folder for folder in path.parents if not folder.exists()]
         names = (str(seed), f".{seed}.new", f".{seed}.old", ".locks", "config.yaml")
-        refuse_links("out_dir", self.path, *names)
+        refuse_links(self.path, *names)
         with self._writing():
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(path, blocking=False)
@@ -142,7 +129,7 @@ class Experiment:
                 message = f"another process is running {self.path / str(seed)}"
                 raise Busy.plain("out_dir", message) from error
         try:
-            result = None if overwrite else read_result(self.path / str(seed))
+            result = None if overwrite else records.read_result(self.path / str(seed))
             if result and result["digest"] != self.digest:
                 self._refuse_other(result)
             if not result and not overwrite:
@@ -156,16 +143,13 @@ class Experiment:
                         folder.rmdir()
             lock.release()
 
-    def adopt(self, seed: int, finished: Path, split: str | None = None) -> None:
-        """Copy a finished run of just this config from the directory of another experiment.
-
-        ``split`` is the fingerprint that its task must have; None = any.
-        """
-        result = read_result(finished)
+    def adopt(self, seed: int, finished: Path, split: str) -> None:
+        """Copy a finished run of just this config and split from another directory."""
+        result = records.read_result(finished)
         if not result or result["digest"] != self.digest:
             message = f"{finished} is not a finished run of the config of {self.name}"
             raise InputError.plain("out_dir", message)
-        if split not in (None, result["split"]):
+        if split != result["split"]:
             splits = f"split {result['split'][:12]} there, {split[:12]} here"
             message = f"seed {seed} of {self.name} used other data ({splits})"
             raise InputError.plain("dataset.dir", message, "Copy the same data to every machine")
@@ -179,47 +163,43 @@ class Experiment:
     def fail(self, seed: int, story: str) -> None:
         """Leave in the directory of a run why it has no result; the next try removes it."""
         run = self.path / str(seed)
-        if read_result(run) is None:
+        if records.read_result(run) is None:
             if not (run / "run.json").is_file():
                 self.begin(seed)
             with self._writing():
                 write_text(run / "error.txt", story)
 
     def finish(self, seed: int, result: Result) -> Result:
-        """Write the record of a run and return it; :meth:`aggregate` writes the statistics.
+        """Write the record of a run and return it; ``aggregate`` writes the statistics.
 
         A result has at least ``history`` (per episode ``number``, ``losses``, ``train``, ``val``,
         ``test``, ``seconds``), ``selected``, ``lr`` and ``params``.
         """
         run = self.path / str(seed)
-        result = {"format": FORMAT, "seed": seed, "digest": self.digest, **result}
+        result = {"format": records.FORMAT, "seed": seed, "digest": self.digest, **result}
         result |= {**environment.facts(), "config": self.config}
         plain = lambda value: value.tolist() if hasattr(value, "tolist") else str(value)  # noqa: E731
         result = json.loads(json.dumps(result, default=plain))
-        write_record(run, result)
-        (run / CHECKPOINT).unlink(missing_ok=True)
+        records.write_record(run, result)
+        (run / records.CHECKPOINT).unlink(missing_ok=True)
         return result
 
     def result(self, seed: int) -> Result | None:
         """The finished run of this config with a seed, or None."""
-        result = read_result(self.path / str(seed))
+        result = records.read_result(self.path / str(seed))
         return result if result and result["digest"] == self.digest else None
-
-    def results(self) -> dict[int, Result]:
-        """The finished runs by seed, whatever their config."""
-        return read_results(self.path)
 
     def aggregate(self, digits: int = 4) -> dict[int, Result]:
         """Write ``agg/`` over all finished runs of this config, and return them."""
-        refuse_links("out_dir", self.path, "agg", "mean")
-        if not seeds_of(self.path):
+        refuse_links(self.path, "agg", "mean")
+        if not records.seeds_of(self.path):
             return {}
         from filelock import FileLock
 
         lock = self.path / ".locks" / "agg"
         lock.parent.mkdir(exist_ok=True)
         with FileLock(lock):
-            found = self.results().items()
+            found = records.read_results(self.path).items()
             results = {seed: result for seed, result in found if result["digest"] == self.digest}
             if results:
                 files = stats.of_experiment(results, digits)
@@ -231,7 +211,8 @@ class Experiment:
         """Refuse the directory of a run that somebody else made."""
         run = self.path / str(seed)
         names = [path.name for path in run.iterdir()] if run.is_dir() else []
-        if "run.json" not in names and any(name[0] != "." and name != LOG for name in names):
+        others = [name for name in names if name[0] != "." and name != records.LOG]
+        if others and "run.json" not in names:
             raise InputError.plain("out_dir", f"this program did not write {run}", RETRY)
 
     def _refuse_other(self, result: Result) -> None:

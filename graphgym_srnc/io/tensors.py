@@ -31,12 +31,12 @@ def dump(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> bytes:
 
 
 def write(path: Path, about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    """Write a file, whole or not at all, see :func:`dump`."""
+    """Write a file, whole or not at all, see ``dump``."""
     atomic.write_bytes(path, dump(about, tensors))
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The plain values and the tensors of a file, see :func:`parse`."""
+    """The plain values and the tensors of a file, see ``parse``."""
     return parse(atomic.regular(Path(path)).read_bytes())
 
 
@@ -76,7 +76,7 @@ def split(value: Any, tensors: dict[str, Tensor]) -> Any:
 
 
 def join(value: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """The nested state that :func:`split` took apart."""
+    """The nested state that ``split`` took apart."""
     if isinstance(value, list):
         return [join(part, tensors) for part in value]
     if not isinstance(value, dict):

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from graphgym_srnc.io.records import Result
 
-COUNTED, LONGEST = 24, 40
-"""Maximum number of classes with counts in a confusion matrix, and maximum length of a name."""
+COUNTED = 24  # maximum number of classes with counts in a confusion matrix
+LONGEST = 40  # maximum length of a name
 
 
 class Mean(NamedTuple):
@@ -39,13 +39,8 @@ def scores_figure(
 ) -> Figure:
     """Figure of mean scores with intervals, one row per method and one panel per data set.
 
-    A panel has no row for a method without a score there.
-
-    Args:
-        panels: scores by method, by data set.
-        rows: methods from top to bottom.
-        label: name of the score.
-        pale: rows drawn in grey because they are not competitors, such as an oracle.
+    A panel has no row for a method without a score there. Rows in ``pale`` are drawn in grey,
+    because they are not competitors, such as an oracle.
     """
     wide = min(3, len(panels))
     deep = math.ceil(len(panels) / wide)
@@ -71,17 +66,9 @@ def scores_figure(
 
 
 def critical_difference_figure(ranks: Mapping[str, float], cd: float, title: str = "") -> Figure:
-    """Critical difference diagram: mean ranks with bars as wide as the critical difference.
+    """Critical difference diagram of mean ranks (Demšar, JMLR 2006); bars are ``cd`` wide.
 
     Two methods differ significantly if their bars do not overlap.
-
-    Args:
-        ranks: mean rank of each method, 1 = best; at least two.
-        cd: critical difference of two mean ranks.
-        title: title of the figure.
-
-    References:
-        Demšar (JMLR 2006).
     """
     order = sorted(ranks, key=lambda name: (ranks[name], name))
     means = {name: Mean(rank, rank - cd / 2, rank + cd / 2) for name, rank in ranks.items()}
@@ -92,18 +79,10 @@ def critical_difference_figure(ranks: Mapping[str, float], cd: float, title: str
 def confusion_figure(
     counts: np.ndarray, names: Sequence[str], title: str = "", axes: Axes | None = None
 ) -> Figure:
-    """Figure of a confusion matrix: row = true class with its size, colour = share of the row.
+    """Figure of a confusion matrix ``[C, C]``: row = true class, colour = share of the row.
 
-    Only classes with nodes or predictions are shown. Up to ``COUNTED`` classes, each cell also
-    shows its count.
-
-    Args:
-        counts: the confusion matrix, ``[C, C]``.
-        names: names of the classes.
-        title: title of the figure.
-        axes: axes to draw on; by default those of a new figure.
+    Only classes with nodes or predictions are shown, up to ``COUNTED`` of them with counts.
     """
-    counts = np.asarray(counts)
     present = np.flatnonzero(counts.sum(0) + counts.sum(1))
     counts = counts[np.ix_(present, present)]
     totals, labels = counts.sum(1), [short(names[index], LONGEST) for index in present.tolist()]
@@ -129,12 +108,9 @@ def confusion_figure(
 
 @style()
 def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: str = "") -> Figure:
-    """Figure of accuracy against mean probability.
+    """Figure of accuracy against mean probability, by part of the nodes.
 
-    Args:
-        curves: reliability curves by part of the nodes, see
-            :func:`graphgym_srnc.train.metrics.reliability`.
-        title: title of the figure.
+    ``curves`` are those of ``graphgym_srnc.train.metrics.reliability``.
     """
     figure, axes = panel(None, (4.8, 4.4))
     axes.plot([0, 1], [0, 1], color=PALE, linewidth=1, zorder=0)
@@ -152,14 +128,9 @@ def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: s
 
 @style()
 def shift_figure(summary: Mapping[str, Any], axes: Axes | None = None) -> Figure:
-    """Figure of class sizes of training nodes and target nodes.
+    """Figure of class sizes of training nodes and target nodes in a summary by ``describe``.
 
     Classes that have no training node are hatched.
-
-    Args:
-        summary: ``name`` of a task and ``labels``, the number of nodes of each class in ``source``
-            and ``target``, as returned by :func:`graphgym_srnc.data.describe.describe`.
-        axes: axes to draw on; by default those of a new figure.
     """
     counts = pandas.DataFrame(summary["labels"]).T
     totals = counts.sum().clip(lower=1)
@@ -184,11 +155,7 @@ def history(results: Mapping[int, Result], block: str, name: str) -> np.ndarray:
     """Values of a score or loss by run and episode, ``[runs, episodes]``; NaN = missing.
 
     A run that stopped early is extended with the value of its selected episode, as in ``agg/``.
-
-    Args:
-        results: finished runs by seed.
-        block: ``losses``, ``train``, ``val`` or ``test``.
-        name: the loss term or score.
+    ``block`` is ``losses``, ``train``, ``val`` or ``test``.
     """
     length = max(len(result["history"]) for result in results.values())
     rows = []
@@ -204,11 +171,8 @@ def curves_figure(
 ) -> Figure:
     """Figure of means over runs by episode, with a band of one population standard deviation.
 
-    Args:
-        panels: values ``[runs, episodes]`` by method, by title of the panel; NaN = missing.
-        ylabel: label of the y axis.
-        title: title of the figure.
-        rows: all methods of a report, so that each has the same look in all figures.
+    Each panel has values ``[runs, episodes]`` by method; NaN = missing. ``rows`` are all methods of
+    a report, so that each has the same look in all figures.
     """
     figure = Figure(figsize=(4.2 * len(panels) + 1.6, 3.6), dpi=130)
     every = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]

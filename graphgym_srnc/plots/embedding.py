@@ -37,11 +37,7 @@ def principal(embedding: np.ndarray, most: int = 50) -> np.ndarray:
 
 
 def projection(how: str, num_classes: int) -> str:
-    """``pca`` or ``tsne``; ``auto`` is PCA for at most ``FEW`` classes.
-
-    Raises:
-        InputError: ``how`` is unknown.
-    """
+    """``pca`` or ``tsne``; ``auto`` is PCA for at most ``FEW`` classes."""
     if how not in ("auto", *MAPS):
         raise InputError("map", how, ", ".join(("auto", *MAPS)))
     return how if how in MAPS else "pca" if num_classes <= FEW else "tsne"
@@ -76,9 +72,8 @@ def embedding_figure(
     Args:
         points: the map, ``[n, 2]``.
         colour: predicted class of each node or majority class of its cluster, ``[n]``; -1 = none.
-        label: class of each node, ``[n]``, in ``0 .. len(class_names) - 1``; -1 = no label.
-        outputs: names of the classes of ``colour``.
-        class_names: names of the classes of ``label``.
+        label: class of each node, ``[n]``; -1 = no label.
+        outputs, class_names: names of the classes of ``colour`` and of ``label``.
         title: title of the figure.
         unseen: classes without labels in training, drawn as crosses.
         by: title of the first panel.

@@ -18,20 +18,16 @@ from graphgym_srnc.io.atomic import write_bytes
 
 MEAN = "mean"  # subdirectory of an experiment for the events that aggregate all its runs
 
-Summaries = Iterable[tuple[Any, int]]
-"""Summaries, each with its step."""
+Summaries = Iterable[tuple[Any, int]]  # each with its step
 
 _number = itertools.count()
 
 
 class Events:
-    """Event file of a running experiment, to which each :meth:`write` appends.
+    """Event file of a run, to which each ``write`` appends.
 
+    If ``start`` is above 0, viewers discard existing events of this step and later steps.
     ``SummaryWriter`` writes in a thread, which prints a traceback when the disk is full.
-
-    Args:
-        directory: directory of the run.
-        start: if above 0, existing events of this step and later steps are discarded.
     """
 
     def __init__(self, directory: Path, start: int = 0) -> None:
@@ -41,11 +37,7 @@ class Events:
         self.write([], head=True, start=start)
 
     def write(self, summaries: Summaries, head: bool = False, start: int = 0) -> None:
-        """Append what :func:`encoded` returns.
-
-        Raises:
-            InputError: the file cannot be written.
-        """
+        """Append what ``encoded`` returns; an InputError if the file cannot be written."""
         content = encoded(summaries, head, start)
         try:
             with open(self.path, "ab") as file:
@@ -62,7 +54,7 @@ def new_name() -> str:
 
 
 def encoded(summaries: Summaries, head: bool = False, start: int = 0) -> bytes:
-    """Content of an event file, with its head or as a part to append; see :class:`Events`."""
+    """Content of an event file, with its head or as a part to append; see ``Events``."""
     from tensorboard.compat.proto.event_pb2 import Event, SessionLog
     from tensorboard.summary.writer.record_writer import RecordWriter
 
@@ -80,14 +72,7 @@ def write_aggregate(directory: Path, results: Mapping[int, records.Result]) -> P
     """Replace the events in ``mean/`` of an experiment by the mean of each scalar over runs.
 
     Tags equal those of the runs, so the mean appears in the same charts. A run that stopped early
-    is extended with the values of its selected episode.
-
-    Args:
-        directory: directory of the experiment.
-        results: finished runs by seed.
-
-    Returns:
-        The event file; None if there are no runs.
+    is extended with the values of its selected episode. Returns the file; None without runs.
     """
     from torch.utils.tensorboard.summary import scalar
 

@@ -18,15 +18,12 @@ from graphgym_srnc.io.atomic import write_bytes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Distinguishable with common colour vision deficiencies: the colours of Okabe and Ito, with a
+# darker yellow for white paper, and muted ones of Tol. Grey means "unknown".
 PALETTE = tuple(
     "#0072B2 #E69F00 #009E73 #CC79A7 #56B4E9 #D55E00"
     " #D9C400 #332288 #999933 #882255 #44AA99".split()
 )
-"""Colours that remain distinguishable with common colour vision deficiencies.
-
-They are those of Okabe and Ito (with a darker yellow for white paper), the muted ones of Tol that
-differ from them. If there are more items than colours, the marker changes. Grey means "unknown".
-"""
 
 MARKERS = ("o", "^", "s", "D", "v")
 INK, PALE, FAINT, GREY = "#222222", "#BBBBBB", "#D0D0D0", "#9AA0A6"
@@ -58,8 +55,8 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "graphgym-srnc",
 }
 
+# Metadata to remove from each format, so that equal figures give identical files.
 UNDATED = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}
-"""Metadata to remove from each format, so that equal figures give identical files."""
 
 
 @contextmanager
@@ -97,13 +94,7 @@ def encode(figure: Figure, kind: str = "png") -> bytes:
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Save a figure in the format given by the suffix.
-
-    The file is written completely or not at all.
-
-    Raises:
-        InputError: the suffix is not png, pdf or svg.
-    """
+    """Save a figure, completely or not at all, in the format given by the suffix."""
     kind = path.suffix.lower().removeprefix(".")
     if kind not in UNDATED:
         allowed = ", ".join(f".{known}" for known in UNDATED)

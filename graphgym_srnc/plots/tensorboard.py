@@ -32,10 +32,9 @@ class TensorBoard:
     """Callback that writes TensorBoard events and figures.
 
     Args:
-        directory: directory of the run. Events are written there, and figures also to ``figures/``.
+        directory: directory of the run, for events; figures are also written to ``figures/``.
         events: whether to write TensorBoard events.
-        figures: whether to draw the confusion matrix and the map of the classifier in the selected
-            episode.
+        figures: whether to draw the confusion matrix and the map of the selected classifier.
         full: whether to draw a map of each embedding and the reliability too.
         pdf: whether to write figures as PDF too.
         start: first episode that will be recorded. Existing events of this episode and later ones,
@@ -72,11 +71,7 @@ class TensorBoard:
     ) -> None:
         """Draw the selected episode, and write settings, final scores, warnings and embeddings.
 
-        Args:
-            record: record of the run.
-            method: the trained method.
-            task: the task on which the method is scored.
-            settings: settings of the run by config key, for the dashboard HParams.
+        The dashboard HParams shows the ``settings`` of the run, by config key.
         """
         if self.figures:
             self._draw(record, method, task)
@@ -173,12 +168,9 @@ class TensorBoard:
 def write_projector(
     directory: Path, embeddings: Mapping[str, np.ndarray], columns: Mapping[str, Iterable[Any]]
 ) -> None:
-    """Write embeddings of the same nodes to the files that TensorBoard's projector reads.
+    """Write embeddings ``[n, H]`` of the same nodes to the files of TensorBoard's projector.
 
-    Args:
-        directory: directory of a run that has events.
-        embeddings: vectors ``[n, H]`` by name; names have no slashes or quotes.
-        columns: properties ``[n]`` of the nodes by name, at least two.
+    ``columns`` are properties ``[n]`` of the nodes by name, at least two.
     """
     tables = {name: [[f"{x:.4g}" for x in row] for row in of] for name, of in embeddings.items()}
     rows = (columns, *zip(*columns.values()))
@@ -196,11 +188,9 @@ def write_projector(
 
 
 def classes(task: ShiftTask) -> tuple[np.ndarray, list[str], list[int]]:
-    """Classes of the target, with separate unseen classes if ``y_true`` is available.
+    """Class of each target node ``[V]``, names of the classes, and numbers of the unseen ones.
 
-    Returns:
-        The class of each node ``[V]``, the name of each class, and the numbers of the unseen
-        classes.
+    Unseen classes are separate if ``y_true`` is available.
     """
     label, names = task.target.y.cpu().numpy().copy(), known_names(task)
     true, unseen = getattr(task.target, "y_true", None), label == task.num_known

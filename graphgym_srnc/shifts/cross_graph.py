@@ -17,18 +17,16 @@ from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import Nodes, classes_of, relabelled
 
+# Networks of PyG that have the same features and classes within a family, by lower-case name.
 PUBLIC = {
     name.lower(): name
     for name in catalogue.known_names()
     if name.startswith(("Airports", "Twitch"))
 }
-"""Networks of PyG that have the same features and classes within a family, by lower-case name."""
 
+# Share of the labelled source nodes that stays unlabelled if classes are masked. If only nodes of
+# masked classes were unlabelled, the index sets would reveal them.
 UNLABELLED = 0.4
-"""Share of the labelled source nodes that stays unlabelled if classes are masked.
-
-If only nodes of masked classes were unlabelled, the index sets would reveal them.
-"""
 
 
 def build(
@@ -62,8 +60,7 @@ def build(
             of tables, in the formats of the shift ``file``. Masks are ignored.
         target: the graph to predict, named in the same way.
         val_share: share of the labelled source nodes to hold out; 0 requires ``num_val``.
-        num_val: number of validation nodes drawn from the target, which are not tested; 0 = use the
-            held-out source nodes.
+        num_val: number of untested target nodes for validation; 0 = the held-out source nodes.
         open_set: whether there is an unknown class even if no class is masked, for classes that
             occur only in the target; masking a class implies True.
         num_unseen: number of source classes to mask, drawn with ``split_seed``.
@@ -71,8 +68,7 @@ def build(
             are numbered in alphabetical order.
 
     Raises:
-        InputError: a graph is unknown or used twice, features or classes do not match, or a size is
-            impossible.
+        InputError: a graph is unknown or used twice, graphs do not match, or a size is impossible.
     """
     if not val_share and not num_val:
         message = "val_share and num_val are both 0, so that no node is left for validation"

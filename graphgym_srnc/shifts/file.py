@@ -33,21 +33,18 @@ def build(
     ``docs/reference/data.md`` describes all formats. A ``.pt`` or ``.npz`` file holds ``x``
     ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and optionally masks of a split.
     A folder holds ``edges.*``, ``features.*``, ``labels.*`` and optionally ``split.csv``.
-    The graph is converted to an undirected simple graph. Nodes without a label (-1) are unlabelled
-    target nodes.
+    The graph becomes undirected and simple. Nodes without a label (-1) are unlabelled target nodes.
 
     Args:
         name: path of the graph and name of the task, if ``path`` is empty.
         root: folder to search if the path is not found relative to the working folder.
         split_seed: seed of all that is drawn at random.
         path: the graph: ``.pt``, ``.npz`` or a folder; empty = ``dataset.name``.
-        open_set: whether there is an unknown class. It contains masked classes and classes without
-            a training node.
+        open_set: whether masked classes and those without a training node are the unknown class.
         num_unseen: number of classes to mask, drawn with ``split_seed``.
         unseen: ids of the classes to mask; overrides ``num_unseen``. Named labels are numbered in
             alphabetical order.
-        labels_per_class: number of training nodes of each known class in a random split; -1 = all
-            that remain.
+        labels_per_class: number of training nodes of each class in a random split; -1 = the rest.
         split: ``given`` uses the masks in the file, ``random`` draws a split, ``auto`` uses the
             masks if the file has any. Missing validation and test masks are drawn at random.
         num_val: number of validation nodes of a random split; reduced on a small graph.

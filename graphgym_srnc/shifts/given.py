@@ -44,7 +44,7 @@ def from_data(
 
     Args:
         source: the labelled graph. If there is a target, all labelled source nodes are training
-            nodes unless there is a ``train_mask``. Labels are read by :func:`labels`.
+            nodes unless there is a ``train_mask``. Labels are read by ``labels``.
         target: the graph to predict; None = ``source``.
         open_set: whether there is an unknown class; None = whether a node of either graph has a
             label that no training node has.
@@ -52,11 +52,7 @@ def from_data(
             training nodes to use for validation, and the seed of their choice.
 
     Returns:
-        The task, and the original label of each of its classes. The label of the unknown class is
-        ``unknown`` or -1.
-
-    Raises:
-        InputError: the graphs, labels or masks do not form a task.
+        The task, and the original label of each class; ``unknown`` or -1 for the unknown class.
     """
     given = {"graph": source} if target is None else {"source": source, "target": target}
     graphs, values = _numbered(given)
@@ -102,8 +98,9 @@ def from_data(
         val_graph=source if is_source else None,
         source_val=source_val,
         class_names=tuple(map(str, values[known.numpy()].tolist())),
-        info={"held_out": takes, "warnings": [ONLY_KNOWN] * (unsure and not open_set)},
         scored=False,
+        held_out=takes,
+        warnings=(ONLY_KNOWN,) if unsure and not open_set else (),
     )
     classes = values[known.numpy()]
     unknown = UNKNOWN if classes.dtype.kind == "U" else HIDDEN
@@ -157,11 +154,8 @@ def labels(
 
     NaN, None and words such as ``?`` mean no label. Labels that mix words and numbers are words.
 
-    Args:
-        y: numbers or words, a tensor, array or sequence ``[V]`` or ``[V, 1]``.
-        num_nodes, key: :math:`V`, and the name of the labels in errors.
-        kept: words that are classes even if they usually mean no label.
-        held: nodes ``[V]`` for validation or test, see :func:`graphgym_srnc.data.labels.cleaned`.
+    ``y`` is a tensor, array or sequence ``[V]`` or ``[V, 1]``. Words in ``kept`` are classes even
+    if they usually mean no label. ``held`` are validation and test nodes, see ``labels.cleaned``.
     """
     if not isinstance(y, Tensor):
         try:

@@ -55,8 +55,7 @@ def build(
         num_test: number of test nodes of a random split, as ``num_val``; -1 = all others, always.
 
     Raises:
-        InputError: the data set or split is unknown, a class is invalid, or there are too few
-            nodes.
+        InputError: the data set, split or a class is unknown, or there are too few nodes.
     """
     data = datasets.load(name, root)
     classes = splits.classes_of(data.y)

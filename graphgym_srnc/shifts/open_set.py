@@ -57,8 +57,7 @@ def build(
         unscored: original ids of masked classes to exclude from validation and test.
 
     Raises:
-        InputError: the data set or split is unknown, a class is invalid, or there are too few
-            nodes.
+        InputError: the data set, split or a class is unknown, or there are too few nodes.
     """
     data = datasets.load(name, root)
     masked = splits.choose_unseen(splits.classes_of(data.y), num_unseen, unseen, split_seed)
@@ -105,12 +104,7 @@ def _publicly_labelled(
 
 
 def _with_unseen(
-    nodes: Nodes,
-    y: Tensor,
-    unseen: Sequence[int],
-    kind: str,
-    unscored: Sequence[int],
-    sizes: Sizes,
+    nodes: Nodes, y: Tensor, unseen: Sequence[int], kind: str, unscored: Sequence[int], sizes: Sizes
 ) -> Nodes:
     """The same split, with the nodes of masked classes that ``unseen_nodes`` names."""
     never = splits.is_in(y, unscored)

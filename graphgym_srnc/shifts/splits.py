@@ -1,7 +1,7 @@
 """Random choice of masked classes and nodes, and construction of tasks from them.
 
 All randomness derives from the split seed; global random generators are not used. Errors name an
-option without its shift, which :func:`graphgym_srnc.shifts.find` adds.
+option without its shift, which ``graphgym_srnc.shifts.find`` adds.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from graphgym_srnc.errors import InputError
 REST = -1  # value of a count option that means "all remaining nodes"
 MANY_SETS = 100_000  # maximum number of sets of masked classes that are enumerated
 
+# Number of the random stream for each purpose; no task uses two streams with the same number.
 STREAMS = {
     "classes": 0,
     "nodes": 1,
@@ -35,7 +36,6 @@ STREAMS = {
     "held-out nodes": 4,
     "example": 5,
 }
-"""Number of the random stream for each purpose; no task uses two streams with the same number."""
 
 
 class _CountOrRest(Range):
@@ -70,7 +70,7 @@ class Nodes(NamedTuple):
 def generator(split_seed: int, stream: str) -> np.random.RandomState:
     """Random generator for one purpose; NumPy guarantees that its stream never changes.
 
-    ``stream`` is a key of :data:`STREAMS`, or any other name, whose number is a hash of the name.
+    ``stream`` is a key of ``STREAMS``, or any other name, whose number is a hash of the name.
     """
     if not 0 <= split_seed < 2**32:
         raise InputError("split_seed", split_seed, f"0 to {2**32 - 1}")
@@ -79,7 +79,7 @@ def generator(split_seed: int, stream: str) -> np.random.RandomState:
 
 
 def shuffled(count: int, split_seed: int, stream: str) -> Tensor:
-    """The numbers ``0 .. count - 1`` in the random order of a :func:`generator`."""
+    """The numbers ``0 .. count - 1`` in the random order of a ``generator``."""
     return torch.from_numpy(generator(split_seed, stream).permutation(count))
 
 
@@ -113,7 +113,7 @@ def renumbered(y: Tensor, known: Sequence[int]) -> Tensor:
 
 
 def relabelled(graph: Data, known: Sequence[int], **fields: Tensor) -> Data:
-    """The graph with :func:`renumbered` labels; ``y_true`` keeps the original classes."""
+    """The graph with ``renumbered`` labels; ``y_true`` keeps the original classes."""
     return Data(
         x=graph.x,
         edge_index=graph.edge_index,
@@ -236,7 +236,7 @@ def draw_val_test(
 ) -> tuple[Tensor, Tensor]:
     """Draw what is not given of validation and test nodes, from a share of the labelled nodes.
 
-    ``stream`` is ``validation`` after labels were drawn per class, see :func:`draw`.
+    ``stream`` is ``validation`` after labels were drawn per class, see ``draw``.
     """
     order, free = shuffled(len(y), sizes.split_seed, stream), free_nodes(y, val, test)
     nodes, (num_val, num_test, _) = order[free[order]], sizes

@@ -15,14 +15,9 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import Nodes
 
-BOUNDS = {
-    "srnc": (2010, 2014, 2016, 2018, 2020),
-    "elliptic": (31, 36, 42, 49),
-}
-"""Last year (time step) of the source, of validation, and of each test period, by split."""
-
+# Last year (time step) of the source, of validation, and of each test period, by split.
+BOUNDS = {"srnc": (2010, 2014, 2016, 2018, 2020), "elliptic": (31, 36, 42, 49)}
 HELD_OUT = 0.2  # share of the labelled source nodes that is held out for selection on the source
-
 GENERATED, REAL, ELLIPTIC = "arxiv_like", "ogbn-arxiv", "elliptic"
 
 
@@ -39,8 +34,7 @@ def build(
 
     Each graph is induced on all nodes until its last year, and has ``node_year`` ``[V]``. Test
     nodes are those of the period. The pool contains all target nodes that are not in the source.
-    The oracle also labels half of the period's nodes, validates on a tenth of them, and is tested
-    on the rest.
+    The oracle also labels half of the period's nodes, and validates on a tenth and tests the rest.
 
     The paper counts 2,501,829 edges of the real graph: 1,166,243 citations, their reverses, and one
     self-loop per node. Without repeated edges and self-loops there are 2,315,598.
@@ -53,12 +47,10 @@ def build(
         period: test period, 1 = the first.
         split: years of the periods, see ``BOUNDS``: ``srnc`` (the paper's), or ``elliptic`` for
             that data set, by time steps.
-        scale: share of the papers of each year, for ``arxiv_like`` only; each class keeps at least
-            two source nodes.
+        scale: share of the papers of each year of ``arxiv_like``; a class keeps two source nodes.
 
     Raises:
-        InputError: a value is out of range, the data set has no years, or a class has no source
-            node.
+        InputError: a value is impossible, the data have no years, or a class has no source node.
     """
     source_end, val_end, *ends = BOUNDS[split]
     periods = [*zip([val_end, *ends], ends)]

@@ -27,8 +27,7 @@ from graphgym_srnc.sweep.study import Study, Trial
 
 RECORD, GRID, CONFIGS = "tuned.json", "tuned.txt", "tuned"
 STATES = ("done", "pruned", "failed")
-PLACES = ("out_dir", "run_dir", "train.save_model")
-"""Config keys that a study sets but does not choose."""
+PLACES = ("out_dir", "run_dir", "train.save_model")  # keys that a study sets but does not choose
 
 
 def facts(study: Study) -> dict[str, Any]:
@@ -45,7 +44,7 @@ def facts(study: Study) -> dict[str, Any]:
 
 def check_place(study: Study) -> None:
     """Refuse to replace the outcome of another study without ``overwrite``."""
-    refuse_links("out_dir", study.folder)
+    refuse_links(study.folder)
     file = study.folder / RECORD
     if study.overwrite or not file.exists():
         return
@@ -65,7 +64,7 @@ def write(study: Study) -> tuple[list[list[str]], list[str], Path | None]:
     Returns the rows of a table, its head first, with mean validation scores in %; sentences about
     the choices; and the grid file, None if every trial failed.
     """
-    refuse_links("out_dir", study.folder, CONFIGS)
+    refuse_links(study.folder, CONFIGS)
     discard(study.folder / checksums.FILE)
     rows = [["method", "trials", *STATES, "seconds", "default", "best"]]
     sentences, records = [], {}

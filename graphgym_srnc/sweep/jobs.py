@@ -23,8 +23,7 @@ class Job(NamedTuple):
 class Limits(NamedTuple):
     """Limits of a run; 0 = no limit.
 
-    A run is repeated after its process died or ran out of time, but not after an error, which it
-    would raise again.
+    A run is repeated if its process died or ran out of time, but not after an error.
     """
 
     seconds: float = 0.0  # of one attempt
@@ -40,12 +39,10 @@ class Outcome(NamedTuple):
     attempts: int = 1
 
 
+# Runs a job in the calling process, stores its record, and returns a line about it, or raises.
 Execute = Callable[[Job], str]
-"""Runs a job in the calling process, stores its record, and returns a line about it. Raises
-``store.Busy`` or what went wrong."""
-
+# Runs jobs and yields each outcome as it comes. Closing the generator stops what still runs.
 Executor = Callable[[Sequence[Job]], Generator[Outcome, None, None]]
-"""Runs jobs and yields each outcome as it comes. Closing the generator stops what still runs."""
 
 
 def attempt(run: Callable[[], str]) -> tuple[str, str]:

@@ -25,7 +25,7 @@ OUTPUT_CHARACTERS = 4000  # how much of the output of a dead worker is shown
 
 @contextlib.contextmanager
 def warm(execute: Execute, limits: Limits, workers: int = 1) -> Iterator[Executor]:
-    """An executor whose workers stay for the next call, with the arguments of :func:`run`."""
+    """An executor whose workers stay for the next call, with the arguments of ``run``."""
     idle: list[_Worker] = []
     try:
         yield lambda jobs: run(jobs, execute, limits, min(workers, len(jobs)), idle)
@@ -41,7 +41,7 @@ def run(
     workers: int = 1,
     idle: list[_Worker] | None = None,
 ) -> Generator[Outcome, None, None]:
-    """Run jobs in worker processes; see :data:`graphgym_srnc.sweep.jobs.Executor`.
+    """Run jobs in worker processes; see ``jobs.Executor``.
 
     A worker imports ``execute`` once and then takes run after run. A new one replaces a worker that
     died or ran out of time, and repeats its run. Workers of ``idle`` are used before new ones are

@@ -31,8 +31,7 @@ except ImportError as error:
 MAX_MIB = 256  # maximum size of the files of a run
 CANCEL_SECONDS = 1.0  # seconds for cancelled runs to end by themselves
 
-_idle: list[Any] = []
-"""Worker processes of a process of Ray, which wait for its next task."""
+_idle: list[Any] = []  # worker processes of a process of Ray, which wait for its next task
 
 
 def run(
@@ -44,14 +43,11 @@ def run(
     cpus: float = 1.0,
     gpus: float = 0.0,
 ) -> Generator[Outcome, None, None]:
-    """Run jobs on the nodes of a Ray cluster; see :data:`graphgym_srnc.sweep.jobs.Executor`.
+    """Run jobs on the nodes of a Ray cluster; see ``jobs.Executor``.
 
     ``execute`` is a function that a process on another node can import, ``address`` is what
-    ``ray.init`` takes, and ``cpus`` and ``gpus`` are those of a run.
-
-    Raises:
-        InputError: There is no such cluster, no node is large enough for a run, or a node has
-            another version of this package.
+    ``ray.init`` takes, and ``cpus`` and ``gpus`` are those of a run. An InputError says that there
+    is no such cluster, no node is large enough for a run, or a node has another version.
     """
     with _connected(address):
         _check_resources(cpus, gpus)

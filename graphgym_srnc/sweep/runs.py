@@ -112,8 +112,7 @@ def execute(
 ) -> list[Outcome]:
     """Run what is missing until each run is done or has failed; return the failures.
 
-    A run that another process holds is left to it. ``figures`` are drawn of the first seed of each
-    experiment.
+    A run that another process holds is left to it. ``figures`` are of each first seed.
     """
     experiments = {cell.experiment.name: cell.experiment for cell in cells}
     jobs = [job for cell in cells for job in jobs_of(cell, figures, overwrite, tensorboard)]

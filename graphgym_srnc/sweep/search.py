@@ -21,6 +21,7 @@ from graphgym_srnc.train import selection
 if TYPE_CHECKING:
     from yacs.config import CfgNode
 
+# Options that are searched for every method. Its ``search`` may name other values, or none.
 SHARED: dict[str, tuple[Any, ...]] = {
     "lr": (0.001, 0.003, 0.01),
     "weight_decay": (0.0, 5e-4, 5e-3),
@@ -31,11 +32,8 @@ SHARED: dict[str, tuple[Any, ...]] = {
     "correction": ("none", "mean"),
     "correction_power": (0.25, 0.5, 0.75, 1.0),
 }
-"""Options that are searched for every method. A method's ``search`` may name other values, or
-none."""
 
-Words = Sequence[str]
-"""Config keys and values, alternately, as on the command line."""
+Words = Sequence[str]  # config keys and values, alternately, as on the command line
 
 
 @dataclass
@@ -45,8 +43,8 @@ class Arm:
     name: str
     base: str | None  # the config that it starts from
     words: Words  # settings of all its runs
+    # Values by config key. The first one is that of the config as it is.
     space: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    """Values by config key. The first one is that of the config as it is."""
 
     @property
     def size(self) -> int:

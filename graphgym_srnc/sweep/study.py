@@ -28,14 +28,11 @@ from graphgym_srnc.sweep import runs
 from graphgym_srnc.sweep.jobs import Executor
 from graphgym_srnc.sweep.search import Arm, Words
 
+# Trials of a method that are proposed at once. The number of processes has no influence, since no
+# choice may depend on it.
 TOGETHER = 4
-"""Trials of a method that are proposed at once and run side by side. The number of processes has no
-influence, since no choice may depend on it."""
-
-SEED = 0  # seed of the proposals
-
-RUNS, JOURNAL = "trials", "tuned.log"
-"""Folder of all runs of a study, and Optuna's journal of its trials, in the folder of the study."""
+RUNS = "trials"  # folder of all runs, in the folder of the study
+JOURNAL = "tuned.log"  # Optuna's journal of the trials, in the folder of the study
 
 
 @dataclass
@@ -77,7 +74,7 @@ class Study:
 
     def run(self, executor: Executor, progress: GridProgress) -> None:
         """Run the trials that are missing. A run that fails costs its trial."""
-        refuse_links("out_dir", self.folder)
+        refuse_links(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         journal = _Journal()
@@ -112,7 +109,7 @@ class Study:
             key: CategoricalDistribution(values) for key, values in arm.space.items()
         }
         while len(tried) < min(most, arm.size):
-            draw = random.Random(f"{SEED} {len(tried)}")
+            draw = random.Random(f"0 {len(tried)}")
             study.sampler = optuna.samplers.TPESampler(seed=draw.getrandbits(32))
             asked = study.ask(space)
             while asked.params in [trial.setting for trial in tried]:
