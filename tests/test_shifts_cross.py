@@ -296,6 +296,11 @@ def test_refused_pairs(tmp_path, home):
     no("target bare.npz: y", source=a, target=new("bare.npz", y=np.full(40, -1)))
     words = np.array(["bio", "law", "art"])[graph()["y"]]
     no("target", source=a, target=new("words", y=words))
+    pair = {"source": new("first"), "target": new("second")}
+    for path, column in zip(pair.values(), "ab"):
+        names = [f"{column}\n"] * graph()["x"].shape[1]
+        (Path(path) / "words.txt").write_text("".join(names))
+    no("target", "feature 0 is 'b', and 'a' in training", **pair)
 
 
 def test_refused_options(home):

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.core.options import Natural, Range
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import catalogue, datasets, files
+from graphgym_srnc.data.names import check_features, of_folder
 from graphgym_srnc.data.networks import CITATION
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.shifts import splits
@@ -83,6 +84,7 @@ def build(
     if graph.num_features != other.num_features:
         found = f"{target} has {other.num_features} features, and {source} has {graph.num_features}"
         raise InputError.plain("target", found, "Give both graphs the same features")
+    check_features(*(of_folder(Path(folder)).words for folder in (place, other_place)), "target")
     class_names = _one_label_space(graph, words, other, other_words, target)
     of_source = classes_of(graph.y)
     if len(of_source) < 2:
