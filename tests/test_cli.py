@@ -180,17 +180,18 @@ def test_a_large_graph_has_batches_unless_somebody_says_how_many(tmp_path, gym, 
     for name, rows in (("edges", graph.edge_index.T), ("labels", graph.y[:, None])):
         np.savetxt(tmp_path / f"{name}.csv", rows.numpy(), fmt="%d", delimiter=",")
     monkeypatch.setattr(prepare, "LARGE", 90)
-    for given, mode, batch in (
-        ([], "erm", prepare.BATCH),
-        (["erm.batch_size", "0"], "erm", 0),
-        (["erm.batch_size", "8"], "erm", 8),
-        (["gnn.layer_type", "sgconv"], "erm", 0),
+    for given, batch, fanout, told in (
+        ("", 512, 5, "sets erm.batch_size to 512 and erm.fanout to 5. "),
+        ("erm.fanout 3", 512, 3, "sets erm.batch_size to 512. "),
+        ("erm.batch_size 0", 0, 10, ""),
+        ("erm.batch_size 8", 8, 10, ""),
+        ("gnn.layer_type sgconv", 0, 10, ""),
     ):
-        words = ["dataset.format", "file", "file.path", str(tmp_path), "train.mode", mode, *given]
+        words = f"dataset.format file file.path {tmp_path} train.mode erm {given}".split()
         cfg = gym.load_config(None, words)
-        told = prepare.choose_batches(cfg, words[::2])
-        assert cfg[mode].batch_size == batch
-        assert (f"so {mode}.batch_size is set to {batch}" in told) == (not given)
+        found = prepare.choose_batches(cfg, words[::2])
+        assert told in found and bool(told) == bool(found)
+        assert (cfg.erm.batch_size, cfg.erm.fanout) == (batch, fanout)
 
 
 def test_an_unwritable_place_is_told_before_any_work(tmp_path, capsys, monkeypatch):

@@ -477,17 +477,3 @@ def test_the_first_sheet_of_a_workbook_is_read(tmp_path):
     notes: list[str] = []
     assert read.table(tmp_path / "book.xlsx", notes)["id"].tolist() == ["Nodes"]
     assert notes == ["book.xlsx: not read: the sheets Read me and Links"]
-
-
-def test_large_graphs_of_ones_own_are_learnt_from_batches(files, tmp_path, gym, monkeypatch):
-    from graphgym_srnc.gym import prepare
-
-    monkeypatch.setattr(prepare, "BATCH", 64)
-    place = str(tmp_path / "graph")
-    assert run("make", *files, "--text", "title", "--out", place) == 0
-    for large, words, chosen in ((8, "", 64), (9, "", 0), (8, "srnc_plus.batch_size 9", 9)):
-        monkeypatch.setattr(prepare, "LARGE", large)
-        overrides = ["dataset.name", place, *words.split()]
-        cfg = gym.load_config("own", overrides)
-        told = prepare.choose_batches(cfg, overrides)
-        assert cfg[cfg.train.mode].batch_size == chosen and bool(told) == (chosen == 64)
