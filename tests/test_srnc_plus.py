@@ -14,6 +14,7 @@ from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.prior import known_share, unknown_share
 from graphgym_srnc.methods.shared import first_scores
+from graphgym_srnc.methods.shared.adaptation import lowered
 from graphgym_srnc.methods.shared.cluster_gnn import log_softmax
 from graphgym_srnc.methods.shared.held_out import HeldOut
 from graphgym_srnc.methods.shared.training import Part
@@ -300,6 +301,13 @@ def test_a_class_with_one_label_does_not_spoil_the_ranks():
     logits = method.logits(task.source)[:, :6]
     method.first.learn([], logits, train[fold != 0], method.labels[fold != 0])
     assert torch.isfinite(method.first(logits, method.target, [])).all()
+
+
+@pytest.mark.parametrize("known, found", [((4, 6), 3), ((1, 2, 2) + (9,) * 13, 2), ((), 3)])
+def test_a_threshold_below_which_known_nodes_prevail_is_lowered(known, found):
+    unlabelled = torch.arange(10.0)
+    lower = lowered(torch.tensor(3.0), torch.tensor(known, dtype=torch.float), unlabelled)
+    assert float(lower) == found  # of 16 known nodes 1 is below 2, and 3 are below 3
 
 
 def test_with_many_labels_one_part_is_held_out(monkeypatch):

@@ -101,6 +101,16 @@ def validated_on_source():
     )
 
 
+@pytest.mark.parametrize("held_out, rule, best", [(0, "last", 5), (2, "source_val", 4)])
+def test_source_nodes_of_known_classes_select_no_episode(held_out, rule, best):
+    task = validated_on_source()
+    task.source.y[task.val] = held_out  # 2 = unknown
+    task = dataclasses.replace(task, source_val=task.val)
+    record = trainer.fit(Scripted(task, nodes=task.val), task)
+    assert (record.selection, record.best) == (rule, best)
+    assert ["The last episode" in text for text in record.warnings] == [True] * (rule == "last")
+
+
 def test_validation_graph_of_its_own():
     task, graphs = validated_on_source(), []
 

@@ -42,6 +42,8 @@ def main(args: argparse.Namespace) -> None:
         cfg, args.name or arguments.default_name(args.cfg, args.overrides, cfg.dataset.format)
     )
     data = cfg.dataset.format == "file" and cfg.file.path or cfg.dataset.name
+    shift = cfg.get(cfg.dataset.format, {})
+    graphs = f"{shift['source']} to {shift['target']}" if "target" in shift else data
 
     def plan() -> bytes:
         if cfg.dataset.format == "file":
@@ -65,7 +67,7 @@ def main(args: argparse.Namespace) -> None:
     done = len(seeds) - len(missing)
     print(
         f"{experiment.path}: {text.method_name(cfg.train.mode, cfg.gnn.layer_type)} on "
-        f"{text.clean(f'{cfg.dataset.format}/{data}'.rstrip('/'))}, {text.seeds(seeds)}"
+        f"{text.clean(f'{cfg.dataset.format}/{graphs}'.rstrip('/'))}, {text.seeds(seeds)}"
         + (f", {done} of them finished" if done else ""),
         flush=True,
     )

@@ -113,9 +113,14 @@ def _notes(task: ShiftTask) -> list[str]:
     }
     counts, unread = task.info.get("cleaned", {}), task.info.get("unread", "")
     notes = [f"not read: {unread}" + "; edge weights are not used" * ("edge" in unread)]
-    return notes * bool(unread) + [
-        f"{counts[key]:,} {text}" for key, text in cleaned.items() if counts.get(key)
-    ]
+    about_target = "labels of the target are used for test scores alone"
+    if task.validation is task.target:
+        about_target += f", except those of {len(task.val):,} validation nodes"
+    return (
+        notes * bool(unread)
+        + [about_target] * (task.source is not task.target)
+        + [f"{counts[key]:,} {text}" for key, text in cleaned.items() if counts.get(key)]
+    )
 
 
 def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -> list[str]:

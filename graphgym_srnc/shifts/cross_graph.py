@@ -96,7 +96,8 @@ def build(
     open_set = open_set or bool(masked)
     if private and not open_set:
         message = f"{target} has the classes {private}, which {source} does not have"
-        raise InputError.plain("target", message, "Set open_set to True to treat them as unknown")
+        hint = "Set cross_graph.open_set True to treat them as unknown"
+        raise InputError.plain("target", message, hint)
     hidden = sorted([*masked, *private])
     known = [c for c in of_source if c not in hidden]
 
@@ -183,7 +184,9 @@ def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[
         raise error.at(key) from error
     data = files.as_data(fields, key)
     if not classes_of(data.y):
-        raise InputError.plain(f"{key}: y", "no node has a label", "Label some nodes")
+        in_python = "; from Python, fit(source, target) needs no label of the target"
+        hint = "Label some nodes" + in_python * (role == "target")
+        raise InputError.plain(f"{key}: y", "no node has a label", hint)
     unread = files.unread(fields, files.GRAPH)
     return data, names, [f"{unread} of {file.name}"] if unread else [], str(file.resolve())
 

@@ -40,6 +40,24 @@ def check(selection: str, task: ShiftTask) -> None:
         raise InputError.plain("selection", message, f"Use {instead} or last")
 
 
+NO_UNKNOWN_HELD_OUT = (
+    "The validation nodes are source nodes of known classes, which cannot show how well the unknown"
+    " class is found. The last episode is selected instead of the best on validation nodes."
+)
+
+
+def resolved(selection: str, task: ShiftTask) -> str:
+    """The criterion that ``target_val`` means if the validation nodes are on the source.
+
+    It is ``last`` if some target nodes may be of an unknown class, and no validation node is.
+    """
+    on_source = task.validation is task.source is not task.target and len(task.source_val)
+    if selection != "target_val" or not on_source:
+        return selection
+    unknown = (task.source.y[task.val] == task.num_known).any()
+    return "last" if task.open_set and not unknown else "source_val"
+
+
 def score_on_source(
     method: Method, task: ShiftTask, blind: ShiftTask, metrics: Mapping[str, Metric], best: str
 ) -> float:

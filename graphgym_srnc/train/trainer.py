@@ -22,7 +22,14 @@ from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import random_state, set_random_state
 from graphgym_srnc.train import source_first
 from graphgym_srnc.train.metrics import Metric, scores_of
-from graphgym_srnc.train.selection import SELECTIONS, check, score_by_modularity, score_on_source
+from graphgym_srnc.train.selection import (
+    NO_UNKNOWN_HELD_OUT,
+    SELECTIONS,
+    check,
+    resolved,
+    score_by_modularity,
+    score_on_source,
+)
 
 
 @dataclass
@@ -154,6 +161,7 @@ def fit(
         FloatingPointError: a loss term is NaN or infinite.
     """
     check(selection, task)
+    given, selection = selection, resolved(selection, task)
     method.limit = max_episodes
     allowed = "1 or more, since several processes train together and share batches"
     right = method.batch_size > 0 or parallel.count() == 1
@@ -248,7 +256,8 @@ def fit(
         for role, graph in blind.graphs().items()
         for text in feature_warnings(graph.x, method.encoder.features)
     )
-    record.warnings = list(dict.fromkeys([*about_features, *method.warnings]))
+    about_rule = [NO_UNKNOWN_HELD_OUT] * (selection == "last" != given)
+    record.warnings = list(dict.fromkeys([*about_features, *about_rule, *method.warnings]))
     return record
 
 

@@ -167,7 +167,8 @@ class Adaptation(Method):
         elif self.held_out.unknown:
             super().calibrate(scores, label, on_target)
         elif self.share >= 0:
-            self.threshold.copy_(self.threshold_at(on_target))
+            at_share, pool = self.threshold_at(on_target), sure[self.task.pool]
+            self.threshold.copy_(lowered(at_share, self.confidence(scores[known]), pool))
         elif self.kind.scales or self.cut == "share":
             self.threshold.fill_(threshold_by_share(self.confidence(scores[known]), sure))
         else:
@@ -183,3 +184,19 @@ class Adaptation(Method):
             return logits
         features = self.features_only.log_posterior(self.prepared(graph))
         return (1 - weight) * logits.log_softmax(1) + weight * features
+
+
+def lowered(threshold: Tensor, known: Tensor, unlabelled: Tensor) -> Tensor:
+    """The highest threshold, at most a given one, below which known nodes are in the minority.
+
+    Below it, the share of held-out known nodes is at most half the share of unlabelled nodes.
+
+    Args:
+        threshold: the threshold of the estimated share of unknown nodes.
+        known, unlabelled: confidences of held-out known nodes ``[n]`` and unlabelled nodes ``[m]``.
+    """
+    known, unlabelled = known.sort().values, unlabelled.sort().values
+    tried = torch.cat([known[known < threshold], threshold.view(1)])
+    of_known = torch.searchsorted(known, tried) / max(len(known), 1)
+    of_all = torch.searchsorted(unlabelled, tried) / len(unlabelled)
+    return tried[of_known <= of_all / 2].max()
