@@ -84,7 +84,8 @@ def build(
     if graph.num_features != other.num_features:
         found = f"{target} has {other.num_features} features, and {source} has {graph.num_features}"
         raise InputError.plain("target", found, "Give both graphs the same features")
-    check_features(*(of_folder(Path(folder)).words for folder in (place, other_place)), "target")
+    names_of = {folder: of_folder(Path(folder)).words for folder in (place, other_place)}
+    check_features(names_of[place], names_of[other_place], "target")
     class_names = _one_label_space(graph, words, other, other_words, target)
     of_source = classes_of(graph.y)
     if len(of_source) < 2:
