@@ -202,7 +202,7 @@ def ablations() -> Figure:
 def homophily() -> Figure:
     """Gain on 24 kinds of synthetic graph by homophily."""
     made, both = figure(7.4, 3.4, 2, sharey=True)
-    for axes, row, name in zip(both, ("erm", "pgl"), ("GCN", "PGL+GCN")):
+    for axes, row, name in zip(both, ("erm", "pgl-chosen-2"), ("GCN", "PGL chosen per split")):
         for level, color in ((0.5, ORANGE), (0.7, BLUE), (0.9, GREEN)):
             kinds = [line for line in scores.read("synthetic") if float(line["homophily"]) == level]
             kinds.sort(key=lambda line: int(line["classes"]))

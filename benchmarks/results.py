@@ -43,7 +43,7 @@ from scores import (
 
 from graphgym_srnc.report import statistics
 from graphgym_srnc.report.paper import OPEN_SET
-from graphgym_srnc.report.statistics import holm, mean_std, p_value
+from graphgym_srnc.report.statistics import holm, mean_std
 
 FOLDER, TEMPLATES = DATA.parent, Path(__file__).with_name("templates")
 
@@ -105,9 +105,10 @@ class Pages:
         """Wilcoxon's p with Holm's correction over the rows of the table."""
         return self._p(shifts()[shift].tests(metric)[row][1])
 
-    def synthetic_p(self, row: str) -> str:
-        """Wilcoxon's p over the kinds of synthetic graph."""
-        return self._p(p_value([float(line[f"less {row}"]) for line in read("synthetic")]))
+    def synthetic_wins(self, row: str) -> str:
+        """On how many kinds of synthetic graph SRNC+ is higher, and Wilcoxon's p over them."""
+        gaps = Gaps(float(line[f"less {row}"]) for line in read("synthetic"))
+        return f"higher on {gaps.wins} kinds, {self._p(gaps.p)}"
 
     @staticmethod
     def _p(p: float) -> str:
