@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import TYPE_CHECKING, Any, Collection, Mapping, NamedTuple, Sequence
 
@@ -76,7 +75,7 @@ def critical_difference_figure(ranks: Mapping[str, float], cd: float, title: str
     figure = scores_figure({title: means}, order, f"mean rank (1 = best), CD = {cd:.2f}")
     (axes,) = figure.axes
     axes.set_xlim(left=0.9)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.locator_params(axis="x", integer=True)
     return figure
 
 
@@ -91,9 +90,9 @@ def confusion_figure(
     """
     present = np.flatnonzero(counts.sum(0) + counts.sum(1))
     counts = counts[np.ix_(present, present)]
-    labels, has_nodes = [short(names[index], LONGEST) for index in present], counts.any(1)
-    counts = counts[has_nodes]
-    totals, rows = counts.sum(1), itertools.compress(labels, has_nodes)
+    totals, labels = counts.sum(1), [short(names[index], LONGEST) for index in present.tolist()]
+    rows = [f"{label} ({total:,})" for label, total in zip(labels, totals) if total]
+    counts, totals = counts[totals > 0], totals[totals > 0]
     size, is_counted = len(present), len(present) <= COUNTED
     side = max(3.4, (0.42 if is_counted else 0.2) * size + 2)
     figure, axes = panel(axes, (side + 0.6, side), 110 if is_counted else 150)
@@ -105,7 +104,7 @@ def confusion_figure(
         axes.text(column, row, text, color=colour, ha="center", va="center", fontsize=font)
     across: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
     axes.set_xticks(range(size), labels, **(across if is_counted else {"rotation": 90}))
-    axes.set_yticks(range(len(totals)), [f"{label} ({n:,})" for label, n in zip(rows, totals)])
+    axes.set_yticks(range(len(rows)), rows)
     axes.set(xlabel="predicted", ylabel="true", title=title)
     axes.tick_params(length=0, labelsize=8 if is_counted else 7)
     axes.spines[:].set_visible(False)

@@ -150,8 +150,8 @@ def table(
         found = _rows_of(runs, against)
         if len(found) != 1:
             message = f"{against!r} names {len(found) or 'no'} row{'s' * bool(found)}"
-            allowed = " | ".join(row for row in rows if not found or row in found)
-            raise InputError.plain("--against", message, f"Choose one of {allowed}")
+            choice = " | ".join(row for row in rows if not found or row in found)
+            raise InputError.plain("--against", message, f"Choose one of {choice}")
         against = found.pop()
     ranked = [row for row in rows if row not in oracles]
     settings = DataFrame.from_dict(chosen, orient="index").astype(object)
