@@ -43,30 +43,54 @@ def half(ends: tuple[float, float]) -> float:
 
 
 def summary() -> Figure:
-    """SRNC+, the strongest other method and a plain GCN for each shift."""
+    """SRNC+, the strongest other method and a plain GCN for each shift, and paired differences."""
     lines = scores.summary_lines()
-    made, axes = figure(7.4, 5.0)
+    made, (axes, right) = figure(7.4, 5.4, 2, sharey=True, width_ratios=(5, 3))
     for y, line in enumerate(lines):
         best = max(line.ours, line.theirs)
         axes.plot([line.plain, best], [y, y], color="#DDDDDD", lw=1.2, zorder=1)
-        bar = {"xerr": half(line.ends) or None, "elinewidth": 1.6, "capsize": 2.5}
-        axes.errorbar(line.theirs, y + 0.16, **bar, **RIVAL_DOT, zorder=2)
+        draw_difference(right, line.difference, y, line.ends)
     ys = range(len(lines))
+    axes.plot([line.theirs for line in lines], [y + 0.16 for y in ys], **RIVAL_DOT, zorder=2)
     axes.plot([line.plain for line in lines], ys, **PLAIN_DOT, zorder=2)
     axes.plot([line.ours for line in lines], [y - 0.16 for y in ys], **OURS_DOT, zorder=3)
     axes.set_yticks(ys, [f"{line.label}\n({line.rival}; {line.n})" for line in lines], fontsize=7)
     axes.set_ylim(len(lines) - 0.4, -0.6)
-    axes.set_xlabel("Micro-F1 on test nodes in % (OCNNC: HS)")
+    axes.set_xlabel("Micro-F1 on test nodes in % (OCNNC: HS)", fontsize=8)
+    right.set_xlabel("SRNC+ minus other, points", fontsize=8)
+    right.tick_params(axis="y", length=0)
+    right.axvline(0, color=INK, lw=0.8)
     axes.grid(axis="x")
-    names = [
-        "SRNC+",
-        "strongest other method (in brackets); bar: 95 % interval of the"
-        " paired difference to SRNC+",
-        "plain GCN",
-    ]
+    right.grid(axis="x")
     handles = [Line2D([], [], **dot) for dot in (OURS_DOT, RIVAL_DOT, PLAIN_DOT)]
-    legend(made, handles, names, "upper", columnspacing=1.2, handletextpad=0.4)
+    legend(made, handles, ["SRNC+", "strongest other method (in brackets)", "plain GCN"], "upper")
+    legend_of_differences(made, "lower")
     return made
+
+
+DIFFERENCES = {
+    "SRNC+ better, 95 % interval above 0": (BLUE, BLUE),
+    "other method better, 95 % interval below 0": (ORANGE, ORANGE),
+    "95 % interval with 0": (GREY, GREY),
+    "no interval: only the mean is stored": (GREY, "white"),
+}
+"""Colours of the line and the dot of a difference."""
+
+
+def draw_difference(axes: Any, gap: float, y: float, ends: tuple[float, float]) -> None:
+    """A paired difference with its interval, in the look of ``DIFFERENCES``."""
+    above, below, unclear, without = DIFFERENCES.values()
+    color, fill = unclear if ends[0] <= 0 <= ends[1] else above if gap > 0 else below
+    if math.isnan(ends[0]):
+        color, fill = without
+    look = {"fmt": "o", "ms": 5, "color": color, "capsize": 2.5, "mfc": fill}
+    axes.errorbar(gap, y, xerr=half(ends) or None, **look)
+
+
+def legend_of_differences(made: Figure, at: str) -> None:
+    looks = [{"color": color, "mfc": fill} for color, fill in DIFFERENCES.values()]
+    handles = [Line2D([], [], marker="o", ls="-" * (i < 3), **look) for i, look in enumerate(looks)]
+    legend(made, handles, [*DIFFERENCES], at, ncols=2)
 
 
 RIVALS = {
@@ -120,11 +144,7 @@ def forest() -> Figure:
         ticks.append((y, label))
         for name, gap, ends in rows:
             y += 1
-            unclear = math.isnan(ends[0]) or ends[0] <= 0 <= ends[1]
-            color = GREY if unclear else BLUE if gap > 0 else ORANGE
-            fill = "white" if math.isnan(ends[0]) else color
-            look = {"fmt": "o", "ms": 5, "color": color, "capsize": 2.5, "mfc": fill}
-            axes.errorbar(gap, y, xerr=half(ends) or None, **look)
+            draw_difference(axes, gap, y, ends)
             ticks.append((y, name))
         y += 1.35
     axes.axvline(0, color=INK, lw=0.8)
@@ -136,13 +156,7 @@ def forest() -> Figure:
     axes.set_xlim(-8, 26)
     axes.grid(axis="x")
     axes.set_xlabel("SRNC+ minus the method in points (OCNNC: HS, else Micro-F1)")
-    handles = [
-        Line2D([], [], marker="o", ls="-", color=BLUE),
-        Line2D([], [], marker="o", ls="-", color=GREY),
-        Line2D([], [], marker="o", ls="", color=GREY, mfc="white"),
-    ]
-    names = ["95 % interval without 0", "95 % interval with 0"]
-    legend(made, handles, [*names, "no interval: only the mean is stored"], "upper")
+    legend_of_differences(made, "upper")
     return made
 
 
@@ -195,7 +209,8 @@ def ablations() -> Figure:
     axes.grid(axis="x")
     axes.set_xlabel("change of Micro-F1 without the component, points (95 % interval)", fontsize=8)
     handles = [Line2D([], [], color=color, marker="o", lw=1) for color in kinds.values()]
-    legend(made, handles, [*kinds], "upper", ncols=4)
+    missing = "no point: tasks of this kind do not use the component"
+    legend(made, handles, [*kinds], "upper", ncols=4, title=missing)
     return made
 
 
@@ -203,14 +218,14 @@ def homophily() -> Figure:
     """Gain on 24 kinds of synthetic graph by homophily."""
     made, both = figure(7.4, 3.4, 2, sharey=True)
     for axes, row, name in zip(both, ("erm", "pgl-chosen-2"), ("GCN", "PGL chosen per split")):
-        for level, color in ((0.5, ORANGE), (0.7, BLUE), (0.9, GREEN)):
+        for level in (0.5, 0.7, 0.9):
             kinds = [line for line in scores.read("synthetic") if float(line["homophily"]) == level]
-            kinds.sort(key=lambda line: int(line["classes"]))
+            kinds.sort(key=lambda line: float(line[f"less {row}"]))
             for i, line in enumerate(kinds):
                 gap, error = float(line[f"less {row}"]), float(line[f"less {row} ±"])
                 x = level + (i - (len(kinds) - 1) / 2) * 0.018
                 ends = scores.around(gap, error, int(line["n"]))
-                look = {"fmt": "o", "ms": 4, "color": color, "elinewidth": 0.9, "capsize": 1.5}
+                look = {"fmt": "o", "ms": 4, "color": BLUE, "elinewidth": 0.9, "capsize": 1.5}
                 axes.errorbar(x, gap, yerr=half(ends), **look)
             (centre,) = [
                 float(line[f"less {row}"])
@@ -221,7 +236,7 @@ def homophily() -> Figure:
             axes.text(level, 29.5, f"mean {centre:+.1f}", ha="center", fontsize=8)
         axes.axhline(0, color=INK, lw=0.8)
         axes.set_xticks([0.5, 0.7, 0.9])
-        axes.set_xlabel("homophily (within one: 4 to 40 classes from left to right)", fontsize=8)
+        axes.set_xlabel("homophily (a point is one kind of graph, sorted)", fontsize=8)
         axes.set_title(f"SRNC+ minus {name}")
         axes.grid(axis="y")
         axes.set_ylim(-5, 32)

@@ -81,7 +81,7 @@ def line(key: str, scores: dict[str, list[float]]) -> list[str]:
     error = mean(mean_std(values)[1] for values in scores.values())
     verdict = "yes" if abs(gap) <= POINT else "above" if gap > 0 else "**no**"
     ours = figures(means) + f" (± {error:.1f})" * (error > 0)
-    return [*first, ours, f"{gap:+.1f}", runs, verdict, one["source"]]
+    return [*first, ours, f"{gap:+.2f}", runs, verdict, one["source"]]
 
 
 def figures(scores: Sequence[float]) -> str:

@@ -214,7 +214,7 @@ class Pages:
         return table(["method", *graphs], lines)
 
     def ranks(self, name: str) -> str:
-        """Mean ranks, and Friedman's test."""
+        """Mean ranks, and Friedman's test if there are enough blocks for it."""
         shift = shifts()[name]
         runs = shift.runs[shift.runs.row != ORACLE]
         score = runs.groupby(["block", "split", "row"])[shift.metric].mean().unstack("row")
@@ -222,12 +222,13 @@ class Pages:
         ranks = statistics.mean_ranks(common)
         best = sorted(ranks, key=ranks.__getitem__)[:5]
         text = ", ".join(f"{shift.name(row).strip('*')} {ranks[row]:.1f}" for row in best)
+        text = f"The best mean ranks of {len(ranks)} methods over {len(common)} runs: {text}."
         full = score.groupby("block").mean().dropna(axis=1)
-        p = statistics.friedman(full)
+        if len(full) < statistics.LEAST_BLOCKS:
+            return text
         return (
-            f"The best mean ranks of {len(ranks)} methods over {len(common)} runs: {text}. "
-            f"Friedman's test over the {len(shift.blocks)} means of {full.shape[1]} methods:"
-            f" {self._p(p)}."
+            f"{text} Friedman's test over the {len(full)} means of {full.shape[1]} methods:"
+            f" {self._p(statistics.friedman(full))}."
         )
 
     def tuned_table(self, name: str) -> str:

@@ -73,6 +73,21 @@ def test_differences_count_units_and_directions_once(scores):
     assert one.gaps("erm", unit="runs") == pytest.approx([0.0, 10.0])
 
 
+def test_friedmans_test_is_printed_of_enough_blocks(results):
+    pages = results.Pages()
+    assert "Friedman" in pages.ranks("citation") and "Friedman" not in pages.ranks("ten")
+
+
+def test_every_look_of_a_difference_is_in_the_legend(benchmark_of):
+    figures = benchmark_of("figures")
+    made, axes = figures.figure(2, 2)
+    for gap, low in ((2, 1), (-2, -3), (1, -1), (1, float("nan"))):
+        figures.draw_difference(axes, gap, 0, (low, 2 * gap - low))
+    dots = [line for line in axes.lines if line.get_marker() == "o"]
+    looks = [(dot.get_color(), dot.get_markerfacecolor()) for dot in dots]
+    assert looks == [*figures.DIFFERENCES.values()]
+
+
 def test_a_rival_is_marked_until_it_has_reproduced_its_paper(scores, monkeypatch):
     monkeypatch.setattr(scores, "reproduced", lambda: {"a2gnn"})
     rows = ["erm", "a2gnn-ppr", "cmd", "srnc-plus"]
@@ -118,6 +133,8 @@ def test_a_claim_is_judged_by_its_mean(benchmark_of, monkeypatch):
     for scores, verdict in (((69, 62), "yes"), ((66, 60), "**no**"), ((80, 60), "above")):
         found = {block: [score] for block, score in zip("ab", scores)}
         assert reproduction.line("x", found)[6] == verdict
+    near = {block: [score - 1.02] for block, score in zip("ab", (70, 60))}
+    assert reproduction.line("x", near)[4::2] == ["-1.02", "**no**"]  # -1.0 would look reproduced
     assert reproduction.line("x", {"a": [70.0]})[3] == "1 of 2"
     settings = reproduction.settings(reproduction.claim("x"), "b")
     assert settings[-4:] != ["erm.steps", "20"] and "3" in settings

@@ -157,8 +157,13 @@ def test_pairs_are_common_splits_only(tmp_path):
     assert not any(cell(found, row).tied for row in found.rows)
     assert "Not tested: 1 pair of runs." in tables.findings(found)[0]
     text = render.text(found)
-    assert re.search(r"\nGCN-CMD +-\n", text) and "n 4" in text
+    assert re.search(r"\nGCN-CMD +-\n", text) and "(-), n 4" in text
     assert re.search(r"PGL\+GCN on Cora.*: 0 pairs, at", text)
+    alike = of(
+        tmp_path / "a", tmp_path / "b", test="t", alpha=0.01
+    )  # even a t-test of 4 pairs shows little
+    assert cell(alike, "GCN").p_best > 0.01 and not cell(alike, "GCN").tied
+    assert "Not tested: 4 pairs, at least 6 are needed" in remarks(alike)
     with pytest.raises(InputError, match="--against.*2 splits"):
         of(tmp_path / "a", tmp_path / "c", against="erm")
 
@@ -278,7 +283,7 @@ def test_labels_say_what_tells_rows_apart(tmp_path):
     found = of(tmp_path)
     assert found.rows == ["GAT", "GCN", "DOC"]
     assert found.columns == ["open_set/Cora", "file/Cora", "synthetic/open_set"]
-    with pytest.raises(InputError, match="against"):  # two rows are of that method
+    with pytest.raises(InputError, match=r"2 rows.*one of GAT \| GCN"):
         of(tmp_path, against="erm")
     by_both = of(tmp_path, by=["method", "erm.confidence"])
     assert by_both.rows == ["ERM/confidence=energy", "ERM", "DOC"]
@@ -330,7 +335,7 @@ def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, several):
         ("--metric macro_recall --split train", "micro_f1"),
         ("--by no.key", "method, backbone, task, dataset.name, train.mode"),
         ("--select no.key", "--select"),
-        ("--against nobody", r"rows are GCN \(IID\) \| .*PGL\+GCN.* \| GCN"),
+        ("--against nobody", r"names no row.*one of GCN \(IID\) \| .*PGL\+GCN.* \| GCN"),
         ("--test sign", "wilcoxon, t"),
         ("--paper table", "open_set, close_set, clustering"),
         ("--alpha 2", "--alpha"),
@@ -436,6 +441,8 @@ def test_names_are_escaped_everywhere(tmp_path, capsys):
     escaped = r"=1+1\textbar{}\textless{}b\textgreater{}\_\%\&\textbackslash{}\{\}"
     assert escaped + r"\textasciitilde{}\textasciicircum{}\$\#?[31m end" in latex
     assert all(line.startswith("%") for line in latex.splitlines() if seen in line)
+    assert latex.count(r"\caption{") == 2 == len({*re.findall(r"\\label\{.*\}", latex)})
+    assert latex.count("population") == 1 and r"\footnotesize Bold: the best mean" in latex
 
 
 LINKS = r"""

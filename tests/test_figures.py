@@ -102,12 +102,12 @@ def test_a_confusion_matrix_of_many_classes_has_full_names_and_no_counts():
 
 
 def test_a_confusion_matrix_shows_shares_and_counts_of_the_classes_that_occur():
-    counts = np.array([[3, 0, 1, 0], [0, 0, 0, 0], [0, 0, 2, 0], [0, 0, 0, 0]])
+    counts = np.array([[3, 0, 1, 0], [0, 0, 0, 0], [0, 1, 2, 0], [0, 0, 0, 0]])
     axes = charts.confusion_figure(counts, ["a", "b", "c", "d"]).axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["a (4)", "c (2)"]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "c"]
-    assert axes.images[0].get_array().tolist() == [[0.75, 0.25], [0, 1]]
-    assert [text.get_text() for text in axes.texts] == ["3", "1", "2"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a (4)", "c (3)"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b", "c"]
+    assert axes.images[0].get_array().tolist() == [[0.75, 0, 0.25], [0, 1 / 3, 2 / 3]]
+    assert [text.get_text() for text in axes.texts] == ["3", "1", "1", "2"]
 
 
 def test_label_shift_bars_are_shares():
@@ -129,6 +129,7 @@ def test_critical_difference_is_readable():
     assert any(f"CD = {cd:.2f}" in text for text in shown) and "Open-set shift" in shown
     order = sorted(own, key=own.get)
     assert axes.yaxis_inverted()  # the best is on top
+    assert axes.get_xlim()[0] == 0.9 and min(axes.get_xticks()[1:]) >= 1  # no rank 0
     ends = [line.get_xdata() for line in axes.get_lines()[::3]]  # bar, dot, the paper's dot
     assert ends == [pytest.approx([own[name] - cd / 2, own[name] + cd / 2]) for name in order]
     boxes = [label.get_window_extent() for label in axes.get_yticklabels()]

@@ -20,8 +20,10 @@ def test_scores_without_an_unknown_test_node_say_so(tmp_path):
     _, note, share = summary.notes([row, row | {"name": "too"}])
     assert note.startswith("mine and too: no test node")
     assert "10.1 % of the labelled test nodes" in share
-    compared = compare.table(frame.collect([home]).runs)
-    (first, *_), notes = tables.findings(compared), tables.remarks(compared)
+    control = keep(tmp_path, "pgl", [0.9], "pgl", task="file/mine", record=known)
+    compared = compare.table(frame.collect([home, control]).runs)
+    (first,), notes = tables.findings(compared), tables.remarks(compared)  # and no best row
+    assert not compared.cells["best"].any() and first.endswith("No row is marked as the best.")
     assert first in notes and "known classes only" in first and "file.num_unseen 1" in first
     assert "known classes only" in note and "file.open_set False" in note
     assert "known classes only" not in summary.to_csv([row])

@@ -29,7 +29,7 @@ SCORES = {
 EVIL = """<script>alert(1)</script><img src=x onerror=alert(2)>{{7*123457}}{% raw %}"'&amp;\u202e"""
 PLACES = "short scores comparison every curves confusion embeddings problems again"
 CAPTIONS = [
-    "Micro-F1 on test, %: mean, with its interval from 5 runs on",
+    "Micro-F1 on test, %: mean, and its interval if there are 5 runs",
     "Micro-F1: mean ranks over 14 splits",
     "Training curves on CiteSeer",
     "Training curves on Cora",

@@ -68,11 +68,15 @@ def scores_figure(
 def critical_difference_figure(ranks: Mapping[str, float], cd: float, title: str = "") -> Figure:
     """Critical difference diagram of mean ranks (Demšar, JMLR 2006); bars are ``cd`` wide.
 
-    Two methods differ significantly if their bars do not overlap.
+    Two methods differ significantly if their bars, which are cut at rank 1, do not overlap.
     """
     order = sorted(ranks, key=lambda name: (ranks[name], name))
     means = {name: Mean(rank, rank - cd / 2, rank + cd / 2) for name, rank in ranks.items()}
-    return scores_figure({title: means}, order, f"mean rank (1 = best), CD = {cd:.2f}")
+    figure = scores_figure({title: means}, order, f"mean rank (1 = best), CD = {cd:.2f}")
+    (axes,) = figure.axes
+    axes.set_xlim(left=0.9)
+    axes.locator_params(axis="x", integer=True)
+    return figure
 
 
 @style()
@@ -81,15 +85,18 @@ def confusion_figure(
 ) -> Figure:
     """Figure of a confusion matrix ``[C, C]``: row = true class, colour = share of the row.
 
-    Only classes with nodes or predictions are shown, up to ``COUNTED`` of them with counts.
+    Rows are the classes with nodes, columns also those with predictions alone. Up to ``COUNTED``
+    columns have counts.
     """
     present = np.flatnonzero(counts.sum(0) + counts.sum(1))
     counts = counts[np.ix_(present, present)]
     totals, labels = counts.sum(1), [short(names[index], LONGEST) for index in present.tolist()]
+    rows = [f"{label} ({total:,})" for label, total in zip(labels, totals) if total]
+    counts, totals = counts[totals > 0], totals[totals > 0]
     size, is_counted = len(present), len(present) <= COUNTED
     side = max(3.4, (0.42 if is_counted else 0.2) * size + 2)
     figure, axes = panel(axes, (side + 0.6, side), 110 if is_counted else 150)
-    share = counts / np.maximum(totals, 1)[:, None]
+    share = counts / totals[:, None]
     image = axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
     for row, column in np.argwhere(counts) if is_counted else ():
         colour, text = "white" if share[row, column] > 0.55 else INK, str(counts[row, column])
@@ -97,7 +104,7 @@ def confusion_figure(
         axes.text(column, row, text, color=colour, ha="center", va="center", fontsize=font)
     across: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
     axes.set_xticks(range(size), labels, **(across if is_counted else {"rotation": 90}))
-    axes.set_yticks(range(size), [f"{label} ({n:,})" for label, n in zip(labels, totals)])
+    axes.set_yticks(range(len(rows)), rows)
     axes.set(xlabel="predicted", ylabel="true", title=title)
     axes.tick_params(length=0, labelsize=8 if is_counted else 7)
     axes.spines[:].set_visible(False)
@@ -174,7 +181,9 @@ def curves_figure(
     Each panel has values ``[runs, episodes]`` by method; NaN = missing. ``rows`` are all methods of
     a report, so that each has the same look in all figures.
     """
-    figure = Figure(figsize=(4.2 * len(panels) + 1.6, 3.6), dpi=130)
+    methods = set().union(*panels.values())
+    height = 3.3 + 0.17 * math.ceil(len(methods) / len(panels))
+    figure = Figure(figsize=(3.4 * len(panels), height), dpi=130)
     every = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axes, (text, curves) in zip(every, panels.items()):
         for row, values in curves.items():
@@ -192,5 +201,5 @@ def curves_figure(
     every[0].set_ylabel(ylabel)
     figure.suptitle(title)
     handles, labels = every[-1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center", fontsize=10)
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(panels))
     return figure

@@ -25,9 +25,10 @@ CELL = tuple(
 """Columns of :attr:`Table.cells`.
 
 ``runs`` to ``high`` describe the scores of a cell: their number, mean, population standard
-deviation, median and interval of the mean. ``best`` marks the best cells of a column, and ``tied``
-those without a significant difference from it, where a test on ``pairs_best`` pairs with the
-corrected ``p_best`` could have found one. ``rank`` is the mean rank of the row. ``validation`` to
+deviation, median and interval of the mean. ``best`` marks the best cells of a column, unless it is
+one of :func:`known_only`. ``tied`` marks those without a significant difference from it, where a
+test on ``pairs_best`` pairs, at least ``statistics.LEAST_BLOCKS``, with the corrected ``p_best``
+could have found one. ``rank`` is the mean rank of the row. ``validation`` to
 ``setting`` describe the chosen setting. ``against`` to ``p_holm`` compare the cell with that of the
 row ``against``.
 """
@@ -148,8 +149,9 @@ def table(
     if against is not None and against not in rows:
         found = _rows_of(runs, against)
         if len(found) != 1:
-            message = f"{against!r} is not the name of exactly one row"
-            raise InputError.plain("--against", message, f"The rows are {' | '.join(rows)}")
+            message = f"{against!r} names {len(found) or 'no'} row{'s' * bool(found)}"
+            choice = " | ".join(row for row in rows if not found or row in found)
+            raise InputError.plain("--against", message, f"Choose one of {choice}")
         against = found.pop()
     ranked = [row for row in rows if row not in oracles]
     settings = DataFrame.from_dict(chosen, orient="index").astype(object)
@@ -158,7 +160,7 @@ def table(
         cells = own.cells(rows, labels)
         if intervals:
             own.add_intervals(cells, 1 - alpha)
-        own.mark(cells, ranked)
+        own.mark(cells, ranked, () if metric in COSTS else known_only(runs))
         if against is not None:
             own.compare(cells, ranked, against)
         if published and split == "test":
@@ -186,6 +188,13 @@ def is_one_kind(runs: DataFrame) -> bool:
     Otherwise columns have no mean and no rank.
     """
     return len({*zip(runs["dataset.format"], runs["masked"].notna())}) == 1
+
+
+def known_only(runs: DataFrame) -> list[str]:
+    """The columns whose runs have an unknown class, but no test node of it."""
+    scores = runs.reindex(columns=["test_known_accuracy", "test_unknown_recall"]).notna()
+    found = (scores == (True, False)).all(axis=1).groupby(runs["column"]).all()
+    return [*found.index[found]]
 
 
 def _rows_of(runs: DataFrame, method: str) -> set[str]:
@@ -253,12 +262,12 @@ class _Scores:
         p = [statistics.p_value(gap, self.test) for gap in gaps.values()]
         return zip(gaps, gaps.values(), p, statistics.holm(p))
 
-    def mark(self, cells: DataFrame, ranked: Sequence[str]) -> None:
+    def mark(self, cells: DataFrame, ranked: Sequence[str], unmarked: Sequence[str]) -> None:
         """Mark the best cell of each column and those without a significant difference from it."""
         means = cells["mean"].unstack("column", sort=False).reindex(ranked)
         for column, own in means.items():
             own = own.dropna().astype(float)
-            if len(own) < 2:
+            if len(own) < 2 or column in unmarked:
                 continue
             best = own.idxmin() if self.metric in LESS else own.idxmax()
             for row in own.index[(own - own[best]).round(statistics.DECIMALS) == 0]:
@@ -266,7 +275,8 @@ class _Scores:
             found = list(self.tests(list(own.index), best, column))
             family = sum(p == p for _, _, p, _ in found)
             for row, gap, _, p in found:
-                is_testable = family * statistics.least_p(len(gap), self.test) <= self.alpha
+                is_testable = len(gap) >= statistics.LEAST_BLOCKS
+                is_testable &= family * statistics.least_p(len(gap), self.test) <= self.alpha
                 facts = len(gap), p, int(is_testable and p > self.alpha)
                 cells.loc[(row, column), ["pairs_best", "p_best", "tied"]] = facts
 

@@ -129,7 +129,7 @@ def _means(table: Table) -> Iterator[Drawing]:
     panels = {column: means for column, means in panels.items() if len(means) > 1}
     if panels and (cells["runs"] > 1).any():  # a dot for each run shows less than the table
         figure = charts.scores_figure(panels, table.rows, text, table.oracles)
-        yield f"{text}: mean, with its interval from 5 runs on", partial(encode, figure)
+        yield f"{text}: mean, and its interval if there are 5 runs", partial(encode, figure)
 
 
 def _ranks(table: Table) -> Iterator[Drawing]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import textwrap
@@ -98,21 +99,26 @@ def to_markdown(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """A table of the package ``booktabs`` for each text table, with all remarks as comments."""
+    """A table of the package ``booktabs`` for each text table.
+
+    A note below a table explains its marks; all other remarks are comments.
+    """
     notes, tables = remarks(table, "Bold", "Underlined"), []
+    marks = next((note for note in notes if note.startswith("Bold: ")), "")
     for grid in grids(table):
         head, *rows = (" & ".join(line) + " \\\\\n" for line in TEX.lines(grid))
         is_marked = any(box.mark for row in grid.rows for box in row)
-        caption = escape_latex(" ".join([f"{grid.title}.", *notes[: 2 * is_marked]]))
+        label = re.sub(r"[^a-z0-9]+", "-", grid.title.lower()).strip("-")
+        note = f"\n\\par\\smallskip\\footnotesize {escape_latex(marks)}" if is_marked else ""
         tables.append(
             "\n\\begin{table}[h]\n\\centering\n"
-            f"\\caption{{{caption}}}\n"
+            f"\\caption{{{escape_latex(grid.title)}.}}\n\\label{{tab:{label}}}\n"
             f"\\begin{{tabular}}{{l{'c' * (len(grid.head) - 1)}}}\n"
             f"\\toprule\n{head}\\midrule\n{''.join(rows)}\\bottomrule\n"
-            "\\end{tabular}\n\\end{table}\n"
+            f"\\end{{tabular}}{note}\n\\end{{table}}\n"
         )
     needs = "% Needs \\usepackage{booktabs}, and UTF-8, which is LaTeX's default since 2018.\n"
-    return needs + "".join(f"% {note}\n" for note in notes) + "".join(tables)
+    return needs + "".join(f"% {note}\n" for note in notes if note != marks) + "".join(tables)
 
 
 def to_csv(table: Table) -> str:

@@ -9,9 +9,10 @@ from typing import Any, Callable, NamedTuple, Sequence
 from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.report.arrange import OTHER_SETTINGS
 from graphgym_srnc.report.compare import Ranking, Table, is_one_kind
+from graphgym_srnc.report.compare import known_only as known_only_columns
 from graphgym_srnc.report.frame import COSTS, distinct_warnings
 from graphgym_srnc.report.paper import CLOSE_SET, SYNTHETIC
-from graphgym_srnc.report.statistics import LEAST_BLOCKS, TESTS, mean
+from graphgym_srnc.report.statistics import LEAST_BLOCKS, TESTS, least_p, mean
 
 METRICS = {
     "micro_f1": "Micro-F1",
@@ -125,8 +126,12 @@ def grids_of(table: Table, metric: str) -> list[Grid]:
         return ABSENT if math.isnan(cell.low) else " to ".join(ends)
 
     def difference(cell: Any) -> str:
-        gap = figure(metric, cell.difference, "+")
-        return f"{gap} ({cell.p_holm:.2g}), n {cell.pairs}" if cell.pairs >= 2 else ABSENT
+        if not cell.pairs >= 2:
+            return ABSENT
+        family = sum(cells[row, cell.column].p >= 0 for row in table.rows)
+        is_testable = family * least_p(cell.pairs, table.test) <= table.alpha
+        p = f"{cell.p_holm:.2g}" if is_testable else ABSENT
+        return f"{figure(metric, cell.difference, '+')} ({p}), n {cell.pairs}"
 
     out = [means(table, metric)]
     if table.cells["low"].notna().any():
@@ -211,7 +216,8 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     if table.against is not None:
         out.append(
             f"Difference to {table.against}: mean over pairs, in brackets the two-sided p"
-            f" ({TESTS[table.test]}, Holm's correction over the rows of a column), n pairs."
+            f" ({TESTS[table.test]}, Holm's correction over the rows of a column; {ABSENT}: too"
+            " few pairs to test), n pairs."
         )
     out += dict.fromkeys(_on_ranks(metric, ranking) for metric, ranking in table.rankings.items())
     if table.oracles:
@@ -240,9 +246,9 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
 
 def known_only(table: Table) -> list[str]:
     """A note on the columns whose runs have an unknown class, but no test node of it."""
-    scores = table.runs.reindex(columns=["test_known_accuracy", "test_unknown_recall"]).notna()
-    found = (scores == (True, False)).all(axis=1).groupby(table.runs["column"]).all()
-    return [f"{listed([*found.index[found]])}: {KNOWN_ONLY}"] * bool(found.any())
+    found = known_only_columns(table.runs)
+    unmarked = " No row is marked as the best." * (len(table.rows) > 1)
+    return [f"{listed(found)}: {KNOWN_ONLY}{unmarked}"] * bool(found)
 
 
 def choices(table: Table) -> Grid:
@@ -261,7 +267,8 @@ def _untested(table: Table, column: str) -> tuple[list[Any], int]:
     cells = table.cells[(table.cells["column"] == column) & table.cells["pairs_best"].notna()]
     others = cells[cells["best"] == 0].groupby("metric").size()
     tests = max([1, *others])  # that Holm's correction counts
-    needed = 1 + math.ceil(math.log2(tests / table.alpha)) if table.test == "wilcoxon" else 2
+    few = 1 + math.ceil(math.log2(tests / table.alpha)) if table.test == "wilcoxon" else 2
+    needed = max(few, LEAST_BLOCKS)
     tested = (cells[["best", "tied"]] == 1).any(axis=1) | (cells["p_best"] <= table.alpha)
     return list(cells[~tested].itertuples()), needed
 
