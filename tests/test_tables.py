@@ -164,6 +164,8 @@ BAD = """
 --text titel                         | --text: the table has no column 'titel'. Did you mean title?
 --text title --id key                | --id: the table has no column 'key'. Its columns are id,
 --text title --label class           | --label
+--text title --label id --skip-missing | --label: id is the column of ids
+--text title --label title           | --label: the 7 values of title hardly repeat
 --numbers title                      | --numbers title
 --numbers Syze                       | Did you mean size?
 --embeddings absent.npy              | --embeddings

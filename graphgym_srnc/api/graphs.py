@@ -117,8 +117,8 @@ def from_networkx(
 
     Args:
         graph: the graph. Edge directions, parallel edges and edge attributes are dropped.
-        label: node attribute of the classes; nodes without it are unlabelled. Only the default
-            ``label`` may be missing on all nodes.
+        label: node attribute of the classes, whose values repeat; nodes without it are unlabelled.
+            ``none`` = there is none. Only the default ``label`` may be missing on all nodes.
         features: one attribute that holds a vector, or several attributes that hold a number each.
 
     Returns:
@@ -149,7 +149,7 @@ def from_networkx(
             message = f"the attribute {name!r} is not a finite number or vector of one length"
             raise InputError.plain("features", message, hint)
         blocks.append(block.astype(np.float64))
-    if label != LABEL and not any(label in fields for fields in all_fields):
+    if label not in (LABEL, frames.NONE) and not any(label in fields for fields in all_fields):
         raise InputError.plain("label", f"no node has the attribute {label!r}")
     labels = pandas.Series([fields.get(label) for fields in all_fields], dtype=object)
     place = {node: number for number, node in enumerate(ids)}

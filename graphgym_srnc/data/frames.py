@@ -156,6 +156,12 @@ def _find_named(found: Look) -> None:
     elif first or is_counter(table[first]):  # pandas' index has no name
         id = usual(table, IDS) or first
     found.roles[id] = "id"
+    named = {"label": [options.label], "split": [options.split]}
+    named |= {"numbers": options.numbers, "categories": options.categories}
+    for option in (option for option in named if id and id in named[option]):
+        with found.problems.step():
+            hint = "Choose another column, or name the column of ids with --id"
+            raise InputError.plain(f"--{option}", f"{id} is the column of ids", hint)
 
 
 def _check_order(found: Look, links: pandas.DataFrame) -> None:
@@ -246,15 +252,16 @@ def _ends(links: pandas.DataFrame, given: Sequence[str], file: str) -> Sequence[
 
 
 def _find_label(found: Look) -> None:
-    """The column of labels by its name, if its values repeat."""
+    """The column of labels, named or of a usual name, if its values repeat."""
     table, options = found.table, found.options
-    if options.label:
-        found.roles |= {options.label: "label"} if options.label in table else {}
+    named = options.label
+    if named and (named not in table or found.roles.get(named) == "id"):
         return
-    free = table[[name for name in table if name not in found.roles]]
+    free = table[[name for name in table if name == named or name not in found.roles]]
     names = [name for each in labels.COLUMNS if (name := usual(free, (each,)))]
     if options.like is not None:  # a later table needs no labels
         names = [name for name in names[:1] if name.lower() == labels.COLUMNS[0]]
+    names = [named] if named else names
     sizes = {
         name: Counter(cell for cell in texts(column) if cell and cell.lower() not in labels.MISSING)
         for name, column in free.items()
@@ -268,12 +275,13 @@ def _find_label(found: Look) -> None:
         for name, size in sizes.items()
         if 2 <= len(size) <= 100 and size.total() >= 5 * len(size) and not NAMELESS.fullmatch(name)
     ]
-    if options.like is None and (likely or names):
-        message = "no column is named label"
+    if named or options.like is None and (likely or names):
+        message, again = "no column is named label", ""
         if names:
-            message = f"the {len(sizes[names[0]])} values of {names[0]} hardly repeat"
+            message = f"the {len(sizes[names[0]]):,} values of {names[0]} hardly repeat"
+            again = "; label two nodes of each class or more" * bool(named)
         hint = f"Name the column of classes{f', perhaps {listed(likely, 4)}' * bool(likely)}"
-        raise InputError.plain("--label", message, f"{hint}; or give --label none")
+        raise InputError.plain("--label", message, f"{hint}{again}; or give --label none")
 
 
 def _read_labels(found: Look) -> None:
