@@ -332,8 +332,10 @@ def test_labels_outside_the_masks_say_nothing(name):
     graph, noisy = masked(), masked()
     for data in (graph, noisy):
         del data.test_mask
-    noisy.y[60:] = torch.randint(4, (30,), generator=torch.Generator().manual_seed(1))
+    noisy.y[60:] = torch.randint(5, (30,), generator=torch.Generator().manual_seed(1))
     one, other = tiny(name).fit(graph), tiny(name).fit(noisy)
+    assert "a label of these: 4. If" in str(other.warnings_)
+    assert "a label of these" not in str(one.warnings_)
     assert one.record_.fingerprint == other.record_.fingerprint and not one.scores_["test"]
     assert np.array_equal(one.predict_proba(graph), other.predict_proba(graph))
 

@@ -442,10 +442,11 @@ def test_all_that_is_wrong_is_told_at_once(messy, tmp_path, capsys):
 
 def test_similar_classes_are_told(messy):
     header, *rows = rows_of(messy[0])
-    rows[0][3] = "Art"
-    write(messy[0], header, rows)
-    _, told = make_graph(*messy, text=["title"])
-    assert any("'Art' and 'art'" in note for note in told)
+    for other, alike in (("Art", "'Art' and 'art'"), ("laws", "'law' and 'laws'")):
+        rows[0][3] = other
+        write(messy[0], header, [*rows, *([f"n{i}", "word", "1", "law"] for i in range(9))])
+        _, told = make_graph(*messy, text=["title"])
+        assert any(alike in note for note in told)
     write(messy[0], header, [[*row[:3], ""] for row in rows])
     made, _ = make_graph(*messy, text=["title"], label="class")
     assert folder.summary(made)[-1].startswith("! no node has a label")

@@ -25,6 +25,10 @@ ONLY_KNOWN = (
     "Every node gets one of the classes of the training nodes. If some unlabelled nodes may belong"
     " to other classes, set open_set=True; otherwise set open_set=False."
 )
+OUTSIDE = (
+    "There is an unknown class, since no training node has a label of these: {}. If one is a typing"
+    " error, correct it; otherwise set open_set=True or False."
+)
 
 
 def from_data(
@@ -65,6 +69,7 @@ def from_data(
     new = sorted({*splits.classes_of(torch.cat([graph.y for graph in graphs]))} - {*known.tolist()})
     none_given = not len(val) + len(source_val) + len(test)
     unsure = open_set is None and none_given and bool((target.y < 0).double().mean() > 0.5)
+    notes, is_inferred = [ONLY_KNOWN] * (unsure and not new), open_set is None
     open_set = len(new) > 0 if open_set is None else open_set
 
     for graph in graphs:
@@ -76,6 +81,10 @@ def from_data(
             message = f"the classes {values[untaught].tolist()} have no training node"
             hint = "Set open_set to True, or add training nodes of them"
             raise InputError.plain("open_set", message, hint)
+    in_masks = splits.classes_of(torch.cat([graph.y_true for graph in graphs]))
+    if is_inferred and (outside := sorted({*new} - {*in_masks})):
+        names = listed([*map(str, values[outside].tolist())])
+        notes.append(OUTSIDE.format(names))
     for graph in graphs:
         graph.y = splits.renumbered(graph.y_true, known.tolist())
 
@@ -100,7 +109,7 @@ def from_data(
         class_names=tuple(map(str, values[known.numpy()].tolist())),
         scored=False,
         held_out=takes,
-        warnings=(ONLY_KNOWN,) if unsure and not open_set else (),
+        warnings=tuple(notes),
     )
     classes = values[known.numpy()]
     unknown = UNKNOWN if classes.dtype.kind == "U" else HIDDEN
