@@ -439,6 +439,7 @@ def test_other_bad_input():
     refused("IID", tiny("IID").fit, masked())
     refused("path", graphgym_srnc.load, "absent.pt")
     refused("path", model.save, Path(__file__).parent)
+    refused("path", model.save, Path(__file__).parent / "absent/model.pt")
     refused("selection", tiny("SRNC", selection="target_val").fit, masked(val=False))
     few = masked(val=False)
     few.train_mask = torch.arange(90) < 3

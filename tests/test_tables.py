@@ -146,6 +146,9 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
     write(new, ("id", "size", "year", "land"), [(row[0], *row[2:]) for row in rows])
     assert run("make", new, links, "--like", tmp_path / "first", "--out", tmp_path / "third") == 2
     assert "the table has no column 'title'" in capsys.readouterr().err
+    write(links, ("a", "b"), [(IDS[0], "new")])
+    assert run("make", new, links, "--like", tmp_path / "first", "--out", tmp_path / "third") == 2
+    assert "Add the earlier nodes that new ones link to." in capsys.readouterr().err
 
 
 def test_spectral_features_are_eigenvectors(split_free):
@@ -193,7 +196,7 @@ id,t\n1,a\n1,b\n                | 1,1\n      | id '1' occurs
 id,t\n1,a\n,b\n                 | 1,1\n      | row 2 has no id
 id,t\n                          | 1,2\n      | a header and no rows
 id,t\n1,"a\n2,b\n               | 1,2\n      | nodes.csv
-id,t\n1,a\n2,b\n                | 1,3\n1,2\n | not in the node table: '3'
+id,t\n1,a\n2,b\n                | 1,3\n1,2\n | not in the node table: '3'. The ids are taken from
 id,t\n1,a\n2\n                  | 1,2\n      | row 2 has 1 cell(s)
 id,id\n1,a\n                    | 1,1\n      | its own name
                                 | 1,2\n      | the file is empty
@@ -203,6 +206,7 @@ id,t,split\n1,a,dev\n2,b,\n     | 1,2\n      | 1 has the part 'dev'
 id,t\n1,a\n2,b\n                |            | the file is empty
 id,t\n1,\xe9\n                  | 1,1\n      | UTF-8
 1,2\n1,3\n                      | id,t\n1,a\n  | nodes.csv: it looks like the list of links
+x,y,w\n1,3,2\n                   | a,b,t\n1,2,3\n  | nodes.csv: it looks like the list of links
 """
 
 

@@ -62,7 +62,8 @@ class Estimator(BaseEstimator):
 
     Attributes:
         classes_: label of each column of ``predict_proba``; the unknown class is last.
-        scores_: scores on ``val`` and ``test`` nodes; empty if there are no such nodes.
+        scores_: scores on ``val`` and ``test`` nodes; empty if there are no such nodes. Training
+            nodes of known classes that ``fit`` holds out count as ``val``.
         record_: history of all episodes, and the selected episode.
         warnings_: problems that did not stop the training.
         verdict_: diagnostics of the predictions: ``figures``, ``sentences`` on figures beyond their
@@ -183,11 +184,12 @@ class Estimator(BaseEstimator):
         """Save the trained model to one file that ``load`` reads, completely or not at all.
 
         Raises:
-            InputError: the file cannot be written.
+            InputError: the file cannot be written, for example since its folder does not exist.
         """
         check_is_fitted(self, "method_")
-        if not Path(path).name:
-            raise InputError.plain("path", f"{str(path)!r} is no file", "Name a file")
+        if not Path(path).name or not Path(path).absolute().parent.is_dir():
+            hint = "Name a file in a folder that exists"
+            raise InputError.plain("path", f"{str(path)!r} cannot be written", hint)
         if os.path.exists(path) and records.is_part(Path(path).resolve()):
             message = f"{path} belongs to results or a graph"
             raise InputError.plain("path", message, "Name another file")

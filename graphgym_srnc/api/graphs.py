@@ -60,9 +60,10 @@ def from_frames(
         skip_missing: whether to leave out edges to unknown ids.
 
     Returns:
-        A ``Data`` with ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, ``ids``, ``feature_names``,
-        ``recipe`` (of the features) and ``notes``. If there are labels, also ``y`` ``[V]`` and
-        ``train_mask`` ``[V]``, which marks all labelled nodes, or those of the split.
+        A ``Data`` with ``x`` ``[V, F]`` in float32 (float64 if different values would become
+        equal), ``edge_index`` ``[2, E]``, ``ids``, ``feature_names``, ``recipe`` (of the features)
+        and ``notes``. If there are labels, also ``y`` ``[V]`` and ``train_mask`` ``[V]``, which
+        marks all labelled nodes, or those of the split.
 
     Raises:
         InputError: a column is missing or not clear, a node id is not unique, an edge has an
@@ -175,6 +176,7 @@ def _graph(
 ) -> Data:
     """The graph of two frames, and of features ``[V, F]`` if they are given."""
     from graphgym_srnc.data import frames
+    from graphgym_srnc.data.cleaning import narrowed
     from graphgym_srnc.data.labels import PARTS, as_numbers
 
     found = frames.Look(("nodes", "edges"), options)
@@ -185,8 +187,8 @@ def _graph(
         keys = [_in_python(one.key).replace("= ", " ").strip("=") for one in each(error)]
         texts = [_in_python(one.message) for one in each(error)]
         raise joined([*map(InputError.plain, keys, texts)]) from error
-    dense, edge_index = map(torch.from_numpy, (made.features.toarray(), made.edges))
-    graph = Data(x=dense, edge_index=edge_index)
+    x, edge_index = map(torch.from_numpy, (made.features.toarray(), made.edges))
+    graph = Data(x=narrowed(x), edge_index=edge_index)
     graph.ids, graph.feature_names = found.table[found.name("id")].tolist(), list(made.words)
     graph.recipe = made.recipe
     if made.labels is not None and any(made.labels):

@@ -65,6 +65,7 @@ def from_data(
     known = source.y[train].unique()
     if len(known) < 2:
         found = f"training nodes have the classes {values[known.numpy()].tolist()} only"
+        found = found if len(known) else "no node is a training node"
         raise InputError.plain("train_mask", found, "Label nodes of two classes or more")
     new = sorted({*splits.classes_of(torch.cat([graph.y for graph in graphs]))} - {*known.tolist()})
     none_given = not len(val) + len(source_val) + len(test)
