@@ -170,6 +170,13 @@ def test_a_warning_reaches_the_user():
         model = tiny(open_set=False).fit(data)
     with pytest.warns(RuntimeWarning, match="graph x: all nodes have the same features"):
         model.predict(data)
+    nodes = pandas.DataFrame({"x": np.arange(V) / 7, "label": ["a", "A"] * (V // 2)})
+    with pytest.warns(RuntimeWarning) as told:
+        made = api.from_frames(nodes, pandas.DataFrame(graph().edge_index.T.numpy()))
+        tiny(open_set=False).fit(made)
+        tiny(open_set=False).fit(graph(y=["a", "A"] * (V // 2)))
+    assert {warning.filename for warning in told} == {__file__}
+    assert sum("similar labels" in str(warning.message) for warning in told) == 2
 
 
 # ---- settings of torch ----

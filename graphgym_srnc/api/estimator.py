@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import sys
-import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Iterator, Sequence
@@ -24,6 +23,7 @@ from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import tell
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.core.text import warn
 from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records
@@ -141,7 +141,7 @@ class Estimator(BaseEstimator):
         facts["recipes"] = recipes
         self._become(TrainedModel.of(method, task, own, classes, facts), record)
         for text in [*self.warnings_, *self.verdict_["sentences"].values()]:
-            warnings.warn(f"{type(self).__name__}: {text}", RuntimeWarning, stacklevel=3)
+            warn(f"{type(self).__name__}: {text}")
         return self
 
     @plain()
@@ -245,7 +245,7 @@ class Estimator(BaseEstimator):
         if any(known) and _recipe(graph) not in ("", *known):
             told.append(OTHER_RECIPE)
         for text in told:
-            warnings.warn(f"{type(self).__name__}: graph x: {text}", RuntimeWarning, stacklevel=2)
+            warn(f"{type(self).__name__}: graph x: {text}")
         with self._threads(checked):
             yield checked
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import warnings
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from graphgym_srnc.core.text import warn
 from graphgym_srnc.errors import InputError, each, joined
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def _graph(
     graph.notes = [_in_python(note).removeprefix("! ") for note in (*found.notes, *found.chosen)]
     for number, note in enumerate(graph.notes):
         if number < len(found.notes) or "not read: " in note:
-            warnings.warn(note, RuntimeWarning, stacklevel=3)
+            warn(note)
     return graph
 
 
