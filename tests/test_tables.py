@@ -427,6 +427,7 @@ def test_what_a_person_would_correct_is_corrected_and_told(messy, tmp_path, caps
     sizes = {"labels_per_class": 1, "num_val": 2, "num_test": 2}
     task = shifts.find("file")(path=str(tmp_path / "graph"), **sizes)
     assert task.class_names == ("art", "law") and task.target.num_nodes == 20
+    assert task.info["cleaned"] == {"self_loops": 0, "duplicates": 0, "one_way": 20}
     made, _ = make_graph(*messy, numbers=["price"])
     values = np.array([19.99, np.nan, 7, 1234.5] * 5)
     expected = np.nan_to_num((values - np.nanmean(values)) / np.nanstd(values))
