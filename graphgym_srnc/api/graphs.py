@@ -187,8 +187,8 @@ def _graph(
         keys = [_in_python(one.key).replace("= ", " ").strip("=") for one in each(error)]
         texts = [_in_python(one.message) for one in each(error)]
         raise joined([*map(InputError.plain, keys, texts)]) from error
-    x, edge_index = map(torch.from_numpy, (made.features.toarray(), made.edges))
-    graph = Data(x=narrowed(x), edge_index=edge_index)
+    dense, edge_index = map(torch.from_numpy, (made.features.toarray(), made.edges))
+    graph = Data(x=narrowed(dense), edge_index=edge_index)
     graph.ids, graph.feature_names = found.table[found.name("id")].tolist(), list(made.words)
     graph.recipe = made.recipe
     if made.labels is not None and any(made.labels):

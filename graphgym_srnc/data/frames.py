@@ -156,7 +156,7 @@ def _find_named(found: Look) -> None:
     elif first or is_counter(table[first]):  # pandas' index has no name
         id = usual(table, IDS) or first
     found.roles[id] = "id"
-    named = {"label": [options.label], "split": [options.split]}
+    named: dict[str, Sequence[str]] = {"label": [options.label], "split": [options.split]}
     named |= {"numbers": options.numbers, "categories": options.categories}
     for option in (option for option in named if id and id in named[option]):
         with found.problems.step():
