@@ -403,4 +403,6 @@ def test_nodes_of_on_nodes():
     text = str(refused("labels", on_nodes.fit, [*nodes, 0], [*y[:18], 1]))
     assert "two different labels" in text
     refused("train_mask", on_nodes.fit, nodes, [*NAMES[:17], float("nan")])
+    error = refused("train_mask", tiny().fit, graph(train_mask=NODES < 0))
+    assert "no node is a training node" in error.message
     refused("graph", OnNodes(tiny(), graph().x).fit, nodes, y[:18])
