@@ -67,7 +67,7 @@ class InputErrors(InputError):
     def __init__(self, errors: Sequence[InputError]) -> None:
         self.key, self.value = errors[0].key, errors[0].value
         self.errors = list(errors)
-        self.message = "; ".join(map(str, errors))
+        self.message = "; ".join(map(str, errors)).replace(".; ", "; ")
         self.args = (self.message,)
 
     def noted(self, note: str) -> InputErrors:

@@ -332,8 +332,10 @@ def test_labels_outside_the_masks_say_nothing(name):
     graph, noisy = masked(), masked()
     for data in (graph, noisy):
         del data.test_mask
-    noisy.y[60:] = torch.randint(4, (30,), generator=torch.Generator().manual_seed(1))
+    noisy.y[60:] = torch.randint(5, (30,), generator=torch.Generator().manual_seed(1))
     one, other = tiny(name).fit(graph), tiny(name).fit(noisy)
+    assert "a label of these: 4. If" in str(other.warnings_)
+    assert "a label of these" not in str(one.warnings_)
     assert one.record_.fingerprint == other.record_.fingerprint and not one.scores_["test"]
     assert np.array_equal(one.predict_proba(graph), other.predict_proba(graph))
 
@@ -437,6 +439,7 @@ def test_other_bad_input():
     refused("IID", tiny("IID").fit, masked())
     refused("path", graphgym_srnc.load, "absent.pt")
     refused("path", model.save, Path(__file__).parent)
+    refused("path", model.save, Path(__file__).parent / "absent/model.pt")
     refused("selection", tiny("SRNC", selection="target_val").fit, masked(val=False))
     few = masked(val=False)
     few.train_mask = torch.arange(90) < 3

@@ -170,6 +170,13 @@ def test_a_warning_reaches_the_user():
         model = tiny(open_set=False).fit(data)
     with pytest.warns(RuntimeWarning, match="graph x: all nodes have the same features"):
         model.predict(data)
+    nodes = pandas.DataFrame({"x": np.arange(V) / 7, "label": ["a", "A"] * (V // 2)})
+    with pytest.warns(RuntimeWarning) as told:
+        made = api.from_frames(nodes, pandas.DataFrame(graph().edge_index.T.numpy()))
+        tiny(open_set=False).fit(made)
+        tiny(open_set=False).fit(graph(y=["a", "A"] * (V // 2)))
+    assert {warning.filename for warning in told} == {__file__}
+    assert sum("similar labels" in str(warning.message) for warning in told) == 2
 
 
 # ---- settings of torch ----
@@ -396,4 +403,6 @@ def test_nodes_of_on_nodes():
     text = str(refused("labels", on_nodes.fit, [*nodes, 0], [*y[:18], 1]))
     assert "two different labels" in text
     refused("train_mask", on_nodes.fit, nodes, [*NAMES[:17], float("nan")])
+    error = refused("train_mask", tiny().fit, graph(train_mask=NODES < 0))
+    assert "no node is a training node" in error.message
     refused("graph", OnNodes(tiny(), graph().x).fit, nodes, y[:18])

@@ -320,7 +320,8 @@ def test_frames_and_tables_are_the_same_graph(tmp_path):
     assert status == 0
     fields, _ = files.load(out)
     made = from_frames(frame.set_index("id"), edges, **options)
-    np.testing.assert_array_equal(made.x.float().numpy(), np.asarray(fields["x"]).astype("f4"))
+    assert made.x.numpy().dtype == "f4"
+    np.testing.assert_array_equal(made.x.numpy(), np.asarray(fields["x"]).astype("f4"))
     np.testing.assert_array_equal(made.edge_index.numpy(), np.asarray(fields["edge_index"]))
     assert made.y.tolist() == fields["y"].tolist() and made.ids == frame["id"].tolist()
     assert made.feature_names == (out / "words.txt").read_text().split("\n")[:-1]
@@ -333,6 +334,8 @@ def test_notes_and_errors_of_frames():
         from_frames(frame, edges.to_numpy())
     with pytest.raises(InputError, match="^numbers: the table has no column 'agee'.*mean age?"):
         from_frames(frame, edges, ends=("x", "y"), numbers="agee")
+    with pytest.raises(InputError, match="^edges: ends= must name two.* x, y, z; numbers: "):
+        from_frames(frame, edges, ends="x", numbers="agee")
     with pytest.raises(InputError, match="^numbers age: 1 cell cannot be used .*'1e[+]200'"):
         from_frames(frame.replace(4.0, 1e200), edges, ends=("x", "y"), numbers="age")
     with warnings.catch_warnings():

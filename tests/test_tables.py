@@ -146,6 +146,9 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
     write(new, ("id", "size", "year", "land"), [(row[0], *row[2:]) for row in rows])
     assert run("make", new, links, "--like", tmp_path / "first", "--out", tmp_path / "third") == 2
     assert "the table has no column 'title'" in capsys.readouterr().err
+    write(links, ("a", "b"), [(IDS[0], "new")])
+    assert run("make", new, links, "--like", tmp_path / "first", "--out", tmp_path / "third") == 2
+    assert "Add the earlier nodes that new ones link to." in capsys.readouterr().err
 
 
 def test_spectral_features_are_eigenvectors(split_free):
@@ -164,6 +167,8 @@ BAD = """
 --text titel                         | --text: the table has no column 'titel'. Did you mean title?
 --text title --id key                | --id: the table has no column 'key'. Its columns are id,
 --text title --label class           | --label
+--text title --label id --skip-missing | --label: id is the column of ids
+--text title --label title           | --label: the 7 values of title hardly repeat
 --numbers title                      | --numbers title
 --numbers Syze                       | Did you mean size?
 --embeddings absent.npy              | --embeddings
@@ -191,7 +196,7 @@ id,t\n1,a\n1,b\n                | 1,1\n      | id '1' occurs
 id,t\n1,a\n,b\n                 | 1,1\n      | row 2 has no id
 id,t\n                          | 1,2\n      | a header and no rows
 id,t\n1,"a\n2,b\n               | 1,2\n      | nodes.csv
-id,t\n1,a\n2,b\n                | 1,3\n1,2\n | not in the node table: '3'
+id,t\n1,a\n2,b\n                | 1,3\n1,2\n | not in the node table: '3'. The ids are taken from
 id,t\n1,a\n2\n                  | 1,2\n      | row 2 has 1 cell(s)
 id,id\n1,a\n                    | 1,1\n      | its own name
                                 | 1,2\n      | the file is empty
@@ -201,6 +206,7 @@ id,t,split\n1,a,dev\n2,b,\n     | 1,2\n      | 1 has the part 'dev'
 id,t\n1,a\n2,b\n                |            | the file is empty
 id,t\n1,\xe9\n                  | 1,1\n      | UTF-8
 1,2\n1,3\n                      | id,t\n1,a\n  | nodes.csv: it looks like the list of links
+x,y,w\n1,3,2\n                   | a,b,t\n1,2,3\n  | nodes.csv: it looks like the list of links
 """
 
 
@@ -421,6 +427,7 @@ def test_what_a_person_would_correct_is_corrected_and_told(messy, tmp_path, caps
     sizes = {"labels_per_class": 1, "num_val": 2, "num_test": 2}
     task = shifts.find("file")(path=str(tmp_path / "graph"), **sizes)
     assert task.class_names == ("art", "law") and task.target.num_nodes == 20
+    assert task.info["cleaned"] == {"self_loops": 0, "duplicates": 0, "one_way": 20}
     made, _ = make_graph(*messy, numbers=["price"])
     values = np.array([19.99, np.nan, 7, 1234.5] * 5)
     expected = np.nan_to_num((values - np.nanmean(values)) / np.nanstd(values))
@@ -440,10 +447,11 @@ def test_all_that_is_wrong_is_told_at_once(messy, tmp_path, capsys):
 
 def test_similar_classes_are_told(messy):
     header, *rows = rows_of(messy[0])
-    rows[0][3] = "Art"
-    write(messy[0], header, rows)
-    _, told = make_graph(*messy, text=["title"])
-    assert any("'Art' and 'art'" in note for note in told)
+    for other, alike in (("Art", "'Art' and 'art'"), ("laws", "'law' and 'laws'")):
+        rows[0][3] = other
+        write(messy[0], header, [*rows, *([f"n{i}", "word", "1", "law"] for i in range(9))])
+        _, told = make_graph(*messy, text=["title"])
+        assert any(alike in note for note in told)
     write(messy[0], header, [[*row[:3], ""] for row in rows])
     made, _ = make_graph(*messy, text=["title"], label="class")
     assert folder.summary(made)[-1].startswith("! no node has a label")

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import sys
-import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Iterator, Sequence
@@ -24,6 +23,7 @@ from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import tell
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.core.text import warn
 from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records
@@ -62,7 +62,8 @@ class Estimator(BaseEstimator):
 
     Attributes:
         classes_: label of each column of ``predict_proba``; the unknown class is last.
-        scores_: scores on ``val`` and ``test`` nodes; empty if there are no such nodes.
+        scores_: scores on ``val`` and ``test`` nodes; empty if there are no such nodes. Training
+            nodes of known classes that ``fit`` holds out count as ``val``.
         record_: history of all episodes, and the selected episode.
         warnings_: problems that did not stop the training.
         verdict_: diagnostics of the predictions: ``figures``, ``sentences`` on figures beyond their
@@ -140,7 +141,7 @@ class Estimator(BaseEstimator):
         facts["recipes"] = recipes
         self._become(TrainedModel.of(method, task, own, classes, facts), record)
         for text in [*self.warnings_, *self.verdict_["sentences"].values()]:
-            warnings.warn(f"{type(self).__name__}: {text}", RuntimeWarning, stacklevel=3)
+            warn(f"{type(self).__name__}: {text}")
         return self
 
     @plain()
@@ -183,11 +184,12 @@ class Estimator(BaseEstimator):
         """Save the trained model to one file that ``load`` reads, completely or not at all.
 
         Raises:
-            InputError: the file cannot be written.
+            InputError: the file cannot be written, for example since its folder does not exist.
         """
         check_is_fitted(self, "method_")
-        if not Path(path).name:
-            raise InputError.plain("path", f"{str(path)!r} is no file", "Name a file")
+        if not Path(path).name or not Path(path).absolute().parent.is_dir():
+            hint = "Name a file in a folder that exists"
+            raise InputError.plain("path", f"{str(path)!r} cannot be written", hint)
         if os.path.exists(path) and records.is_part(Path(path).resolve()):
             message = f"{path} belongs to results or a graph"
             raise InputError.plain("path", message, "Name another file")
@@ -243,7 +245,7 @@ class Estimator(BaseEstimator):
         if any(known) and _recipe(graph) not in ("", *known):
             told.append(OTHER_RECIPE)
         for text in told:
-            warnings.warn(f"{type(self).__name__}: graph x: {text}", RuntimeWarning, stacklevel=2)
+            warn(f"{type(self).__name__}: graph x: {text}")
         with self._threads(checked):
             yield checked
 

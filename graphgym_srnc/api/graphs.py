@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import warnings
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from graphgym_srnc.core.text import warn
 from graphgym_srnc.errors import InputError, each, joined
 
 if TYPE_CHECKING:
@@ -60,9 +60,10 @@ def from_frames(
         skip_missing: whether to leave out edges to unknown ids.
 
     Returns:
-        A ``Data`` with ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, ``ids``, ``feature_names``,
-        ``recipe`` (of the features) and ``notes``. If there are labels, also ``y`` ``[V]`` and
-        ``train_mask`` ``[V]``, which marks all labelled nodes, or those of the split.
+        A ``Data`` with ``x`` ``[V, F]`` in float32 (float64 if different values would become
+        equal), ``edge_index`` ``[2, E]``, ``ids``, ``feature_names``, ``recipe`` (of the features)
+        and ``notes``. If there are labels, also ``y`` ``[V]`` and ``train_mask`` ``[V]``, which
+        marks all labelled nodes, or those of the split.
 
     Raises:
         InputError: a column is missing or not clear, a node id is not unique, an edge has an
@@ -117,8 +118,8 @@ def from_networkx(
 
     Args:
         graph: the graph. Edge directions, parallel edges and edge attributes are dropped.
-        label: node attribute of the classes; nodes without it are unlabelled. Only the default
-            ``label`` may be missing on all nodes.
+        label: node attribute of the classes, whose values repeat; nodes without it are unlabelled.
+            ``none`` = there is none. Only the default ``label`` may be missing on all nodes.
         features: one attribute that holds a vector, or several attributes that hold a number each.
 
     Returns:
@@ -149,7 +150,7 @@ def from_networkx(
             message = f"the attribute {name!r} is not a finite number or vector of one length"
             raise InputError.plain("features", message, hint)
         blocks.append(block.astype(np.float64))
-    if label != LABEL and not any(label in fields for fields in all_fields):
+    if label not in (LABEL, frames.NONE) and not any(label in fields for fields in all_fields):
         raise InputError.plain("label", f"no node has the attribute {label!r}")
     labels = pandas.Series([fields.get(label) for fields in all_fields], dtype=object)
     place = {node: number for number, node in enumerate(ids)}
@@ -175,6 +176,7 @@ def _graph(
 ) -> Data:
     """The graph of two frames, and of features ``[V, F]`` if they are given."""
     from graphgym_srnc.data import frames
+    from graphgym_srnc.data.cleaning import narrowed
     from graphgym_srnc.data.labels import PARTS, as_numbers
 
     found = frames.Look(("nodes", "edges"), options)
@@ -186,7 +188,7 @@ def _graph(
         texts = [_in_python(one.message) for one in each(error)]
         raise joined([*map(InputError.plain, keys, texts)]) from error
     dense, edge_index = map(torch.from_numpy, (made.features.toarray(), made.edges))
-    graph = Data(x=dense, edge_index=edge_index)
+    graph = Data(x=narrowed(dense), edge_index=edge_index)
     graph.ids, graph.feature_names = found.table[found.name("id")].tolist(), list(made.words)
     graph.recipe = made.recipe
     if made.labels is not None and any(made.labels):
@@ -199,7 +201,7 @@ def _graph(
     graph.notes = [_in_python(note).removeprefix("! ") for note in (*found.notes, *found.chosen)]
     for number, note in enumerate(graph.notes):
         if number < len(found.notes) or "not read: " in note:
-            warnings.warn(note, RuntimeWarning, stacklevel=3)
+            warn(note)
     return graph
 
 

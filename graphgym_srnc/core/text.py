@@ -8,6 +8,7 @@ import io
 import math
 import re
 import sys
+import warnings
 from typing import Any, Iterable, Sequence
 
 
@@ -16,6 +17,15 @@ def clean(text: str) -> str:
     if text.isprintable():  # much faster for the usual case
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
+
+
+def warn(text: str) -> None:
+    """Warn at the line of the user that led here."""
+    frame, level = sys._getframe(), 1
+    ours = ("graphgym_srnc", "contextlib")
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ours:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, RuntimeWarning, stacklevel=level)
 
 
 @functools.cache

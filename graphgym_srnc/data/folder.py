@@ -117,6 +117,8 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
     if graph.texts is not None:
         nodes["text"] = [text[:TEXT] for text in graph.texts]
     links = pandas.DataFrame(graph.edges.T, columns=["from", "to"])
+    links = links[links["from"] != links["to"]]
+    links = links[~pandas.DataFrame(np.sort(links)).duplicated().to_numpy()]
     tables = {"edges.csv": links, "nodes.csv": pandas.DataFrame(nodes)}
     for name, what, cells in (
         ("labels.csv", "label", graph.labels),

@@ -156,6 +156,12 @@ def _find_named(found: Look) -> None:
     elif first or is_counter(table[first]):  # pandas' index has no name
         id = usual(table, IDS) or first
     found.roles[id] = "id"
+    named: dict[str, Sequence[str]] = {"label": [options.label], "split": [options.split]}
+    named |= {"numbers": options.numbers, "categories": options.categories}
+    for option in (option for option in named if id and id in named[option]):
+        with found.problems.step():
+            hint = "Choose another column, or name the column of ids with --id"
+            raise InputError.plain(f"--{option}", f"{id} is the column of ids", hint)
 
 
 def _check_order(found: Look, links: pandas.DataFrame) -> None:
@@ -171,7 +177,10 @@ def _check_order(found: Look, links: pandas.DataFrame) -> None:
     named = {options.id, options.label, options.split, *options.text, *options.numbers}
     named = (named | {*options.categories}) - {"", NONE, "*"}
     has_named = bool(named) and named <= {*links} and not named & nodes
-    if has_ends(found.table) and (has_named or (usual(links, IDS) and not has_ends(links))):
+    is_links = has_ends(found.table)
+    if (has_named and (is_links or not usual(found.table, IDS))) or (
+        is_links and usual(links, IDS) and not has_ends(links)
+    ):
         found.problems.errors.clear()
         message = f"it looks like the list of links, and {found.files[1]} like the node table"
         raise InputError.plain(found.files[0], message, "Give the node table first")
@@ -206,30 +215,37 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
     cells = [_cells(links, name) for name in chosen]
     pairs = np.array([place.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
     strange = pairs < 0
+    earlier = ". Add the earlier nodes that new ones link to" * (found.options.like is not None)
     found.edges = pairs[:, ~strange.any(0)].astype(np.int64)
     if count := int(strange.any(0).sum()):
         unknown = dict.fromkeys(cells[end][link] for link, end in np.argwhere(strange.T).tolist())
         named = listed([*map(repr, unknown)], 3)
         if not found.options.skip_missing:
             of_all = f"{count} of {len(links)} links name ids that are not in the node table"
-            hint = "Fix the ids, name the columns of ids with --ends and --id, or leave out these"
-            hint += " links with --skip-missing"
+            own = f"column {found.name('id')}" if found.name("id") else "index"
+            hint = f"The ids are taken from the {own}. Fix the ids, name the columns of ids with"
+            hint += " --id and --ends, or leave out these links with --skip-missing"
             for name in found.table:
                 if len({*_cells(found.table, name)} & {*unknown}) > len(unknown) / 2:
                     hint = f"The column {name} holds such ids; name it with --id"
-            raise InputError.plain(file, f"{of_all}: {named}", hint)
+            raise InputError.plain(file, f"{of_all}: {named}", hint + earlier)
         found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
     if not (found.edges[0] != found.edges[1]).any() and not found.problems.errors:
-        raise InputError.plain(file, "no link joins two nodes", "Give at least one link")
+        hint = f"Give at least one link{earlier}"
+        raise InputError.plain(file, "no link joins two nodes", hint)
 
 
 def _ends(links: pandas.DataFrame, given: Sequence[str], file: str) -> Sequence[str]:
     """The two columns of ids: named, of a usual pair of names, or the only two."""
     named = [name for name in links if not NAMELESS.fullmatch(name)]
     absent = [name for name in given if name not in links]
-    if absent or len(named) < 2 or len(given) == 1:
-        missing = f"no column {', '.join(absent)}" if absent else "not two columns of node ids"
-        raise InputError.plain(file, f"it has {missing}", f"Its columns are {_listed(links)}")
+    problem = "it has not two columns of node ids" * (not given and len(named) < 2)
+    if absent:
+        problem = f"it has no column {', '.join(absent)}"
+    elif len(given) not in (0, 2):
+        problem = f"--ends must name two columns, not {len(given)}"
+    if problem:
+        raise InputError.plain(file, problem, f"Its columns are {_listed(links)}")
     if given or len(named) == 2:
         return given or named
     # Such as source_id, node1 and from.
@@ -246,15 +262,16 @@ def _ends(links: pandas.DataFrame, given: Sequence[str], file: str) -> Sequence[
 
 
 def _find_label(found: Look) -> None:
-    """The column of labels by its name, if its values repeat."""
+    """The column of labels, named or of a usual name, if its values repeat."""
     table, options = found.table, found.options
-    if options.label:
-        found.roles |= {options.label: "label"} if options.label in table else {}
+    named = options.label
+    if named and (named not in table or found.roles.get(named) == "id"):
         return
-    free = table[[name for name in table if name not in found.roles]]
+    free = table[[name for name in table if name == named or name not in found.roles]]
     names = [name for each in labels.COLUMNS if (name := usual(free, (each,)))]
     if options.like is not None:  # a later table needs no labels
         names = [name for name in names[:1] if name.lower() == labels.COLUMNS[0]]
+    names = [named] if named else names
     sizes = {
         name: Counter(cell for cell in texts(column) if cell and cell.lower() not in labels.MISSING)
         for name, column in free.items()
@@ -268,12 +285,13 @@ def _find_label(found: Look) -> None:
         for name, size in sizes.items()
         if 2 <= len(size) <= 100 and size.total() >= 5 * len(size) and not NAMELESS.fullmatch(name)
     ]
-    if options.like is None and (likely or names):
-        message = "no column is named label"
+    if named or options.like is None and (likely or names):
+        message, again = "no column is named label", ""
         if names:
-            message = f"the {len(sizes[names[0]])} values of {names[0]} hardly repeat"
+            message = f"the {len(sizes[names[0]]):,} values of {names[0]} hardly repeat"
+            again = "; label two nodes of each class or more" * bool(named)
         hint = f"Name the column of classes{f', perhaps {listed(likely, 4)}' * bool(likely)}"
-        raise InputError.plain("--label", message, f"{hint}; or give --label none")
+        raise InputError.plain("--label", message, f"{hint}{again}; or give --label none")
 
 
 def _read_labels(found: Look) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import re
 from collections import Counter
-from typing import Collection, Sequence
+from typing import Collection, Mapping, Sequence
 
 from graphgym_srnc.core.text import counted, listed, one_line, short
 from graphgym_srnc.errors import InputError
@@ -43,8 +44,7 @@ def cleaned(
     if count := labels.count(UNKNOWN):
         nodes = f"{counted(count, 'node')} of the validation or test set"
         notes.append(f"{column}: {nodes} without a class count as the unknown class")
-    names = sorted({*labels} - {""})
-    for alike in similar(names):
+    for alike in similar(Counter(filter(None, labels))):
         same = "If they are the same class, give them the same name in the table."
         notes.append(f"! similar labels: {listed([*map(repr, alike)])}. {same}")
     return labels, notes
@@ -77,14 +77,24 @@ def changes(column: str, before: Sequence[str], after: Sequence[str], kind: str)
     return [f"{column}: {counted(changed.total(), 'cell')} read as {kind}: {example}"]
 
 
-def similar(names: Sequence[str]) -> list[list[str]]:
-    """Names that may mean one class: equal letters and digits, or equal numbers."""
+def similar(sizes: Mapping[str, int]) -> list[list[str]]:
+    """Names that may mean one class: equal letters and digits, equal numbers, or a typing error.
+
+    A class with fewer than five labels may be one if its name, without digits, differs in about one
+    letter from that of a class with ten times as many labels.
+    """
     groups: dict[str, list[str]] = {}
-    for name in names:
+    for name in sorted(sizes):
         letters = re.sub(r"[\W_]", "", name.lower().replace("&", "and"))
         is_word = re.search(r"[^\d]", letters)
         groups.setdefault(letters if is_word else name.lstrip("0"), []).append(name)
-    return [group for group in groups.values() if len(group) > 1]
+    found = [group for group in groups.values() if len(group) > 1]
+    told = {*itertools.chain(*found)}
+    for name in (name for name in sorted({*sizes} - told) if sizes[name] < 5):
+        usual = [other for other in sizes if sizes[other] >= 10 * sizes[name]]
+        near = difflib.get_close_matches(name, usual, 1, max(0.85, (len(name) - 1) / len(name)))
+        found += [[*near, name]] * bool(near and not re.search(r"\d", name))
+    return found
 
 
 def check_parts(parts: Sequence[str], ids: Collection[object], key: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Real
 from typing import Any, Collection, Sequence
 
@@ -13,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
-from graphgym_srnc.core.text import listed
+from graphgym_srnc.core.text import listed, warn
 from graphgym_srnc.data import cleaning, files
 from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.data.labels import UNKNOWN
@@ -24,6 +23,10 @@ from graphgym_srnc.shifts import splits
 ONLY_KNOWN = (
     "Every node gets one of the classes of the training nodes. If some unlabelled nodes may belong"
     " to other classes, set open_set=True; otherwise set open_set=False."
+)
+OUTSIDE = (
+    "There is an unknown class, since no training node has a label of these: {}. If one is a typing"
+    " error, correct it; otherwise set open_set=True or False."
 )
 
 
@@ -61,10 +64,12 @@ def from_data(
     known = source.y[train].unique()
     if len(known) < 2:
         found = f"training nodes have the classes {values[known.numpy()].tolist()} only"
+        found = found if len(known) else "no node is a training node"
         raise InputError.plain("train_mask", found, "Label nodes of two classes or more")
     new = sorted({*splits.classes_of(torch.cat([graph.y for graph in graphs]))} - {*known.tolist()})
     none_given = not len(val) + len(source_val) + len(test)
     unsure = open_set is None and none_given and bool((target.y < 0).double().mean() > 0.5)
+    notes, is_inferred = [ONLY_KNOWN] * (unsure and not new), open_set is None
     open_set = len(new) > 0 if open_set is None else open_set
 
     for graph in graphs:
@@ -76,6 +81,10 @@ def from_data(
             message = f"the classes {values[untaught].tolist()} have no training node"
             hint = "Set open_set to True, or add training nodes of them"
             raise InputError.plain("open_set", message, hint)
+    in_masks = splits.classes_of(torch.cat([graph.y_true for graph in graphs]))
+    if is_inferred and (outside := sorted({*new} - {*in_masks})):
+        names = listed([*map(str, values[outside].tolist())])
+        notes.append(OUTSIDE.format(names))
     for graph in graphs:
         graph.y = splits.renumbered(graph.y_true, known.tolist())
 
@@ -100,7 +109,7 @@ def from_data(
         class_names=tuple(map(str, values[known.numpy()].tolist())),
         scored=False,
         held_out=takes,
-        warnings=(ONLY_KNOWN,) if unsure and not open_set else (),
+        warnings=tuple(notes),
     )
     classes = values[known.numpy()]
     unknown = UNKNOWN if classes.dtype.kind == "U" else HIDDEN
@@ -148,7 +157,12 @@ def _split(source: Data, target: Data) -> list[Tensor]:
 
 
 def labels(
-    y: Any, num_nodes: int, key: str, kept: Collection[Any] = (), held: Sequence[bool] = ()
+    y: Any,
+    num_nodes: int,
+    key: str,
+    kept: Collection[Any] = (),
+    held: Sequence[bool] = (),
+    said: Collection[str] = (),
 ) -> np.ndarray:
     """Labels ``[V]`` as integers or words; -1 or an empty string = no label.
 
@@ -156,6 +170,7 @@ def labels(
 
     ``y`` is a tensor, array or sequence ``[V]`` or ``[V, 1]``. Words in ``kept`` are classes even
     if they usually mean no label. ``held`` are validation and test nodes, see ``labels.cleaned``.
+    Warnings in ``said`` are not repeated.
     """
     if not isinstance(y, Tensor):
         try:
@@ -183,8 +198,9 @@ def labels(
     written = ["" if cell is None else cell for cell in cells]
     words = [cell if isinstance(cell, str) else str(int(cell)) for cell in written]
     cleaned, notes = clean_words(["" if word in kept else word for word in words], key, held)
-    for note in notes:
-        warnings.warn(note.removeprefix("! "), RuntimeWarning, stacklevel=2)
+    for note in (note.removeprefix("! ") for note in notes):
+        if note not in said:
+            warn(note)
     return np.array([word if word in kept else label for word, label in zip(words, cleaned)])
 
 
@@ -197,14 +213,14 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
         plain, masks = unlabelled(graph, role), files.tensors(graph, MASKS, role)
         size, weights = len(plain.x), {"edge_weight", "edge_attr"} & {*graph.keys()}
         if weights:
-            text = f"{role}: every edge counts the same; not read: {' and '.join(sorted(weights))}"
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
+            warn(f"{role}: every edge counts the same; not read: {' and '.join(sorted(weights))}")
         held = torch.zeros(size, dtype=torch.bool)
         for name in masks.keys() - {"train_mask"}:
             held |= cleaning.mask(masks[name], size, f"{role}: {name}")
         y = np.full(size, HIDDEN)
         if graph.y is not None:
-            y = labels(graph.y, size, f"{role}: y", held=held.tolist())
+            said = getattr(graph, "notes", ())  # by from_frames
+            y = labels(graph.y, size, f"{role}: y", held=held.tolist(), said=said)
         plain.update({"y": torch.full((size,), HIDDEN), **masks})
         cleaned.append(cleaning.clean(plain, role))
         found.append((y, y != ("" if y.dtype.kind == "U" else HIDDEN)))
