@@ -144,6 +144,8 @@ def test_a_class_that_no_node_is_named(graph):
 def test_what_cannot_be_clustered_is_refused(graph):
     with pytest.raises(InputError, match="num_clusters"):
         clusters.find(graph, posterior_of(graph), 1000)
+    with pytest.raises(InputError, match="nothing to discover. Only a weak sign"):
+        clusters.check(torch.eye(4)[:3], 4, "Only a weak sign")
     with pytest.raises(InputError, match="predicts no node as unknown"):
         clusters.find(graph, torch.tensor([[0.7, 0.1, 0.1, 0.1]]).expand(graph.num_nodes, 4), 6)
 

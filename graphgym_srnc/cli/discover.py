@@ -19,6 +19,8 @@ from graphgym_srnc.data.folder import check_place
 from graphgym_srnc.data.names import Names, of_folder
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
+from graphgym_srnc.io import records
+from graphgym_srnc.methods.shared.first_scores import SIGN
 from graphgym_srnc.own.discover import clusters, feedback, page, table
 
 
@@ -74,7 +76,8 @@ def _discover(
 
     begin("predicting", 0.2)
     posterior = model.predict(graph).posterior
-    clusters.check(posterior, args.clusters or len(classes) + 1)
+    signs = [text for text in records.warnings_of(model.result).values() if SIGN in text]
+    clusters.check(posterior, args.clusters or len(classes) + 1, *signs)
     begin("computing node representations", 0.4)
     state = clusters.states(graph, posterior)
     begin("estimating the number of clusters", 0.5)

@@ -149,18 +149,20 @@ def find(
     return Discovery(state, posterior, place[cluster], typical, every[:num_known], ranked)
 
 
-def check(posterior: Tensor, num_clusters: int) -> None:
+def check(
+    posterior: Tensor, num_clusters: int, why: str = "That is right if every class has labels"
+) -> None:
     """Refuse a posterior ``[V, N + 1]`` without unknown nodes, or an impossible number of clusters.
 
     Raises:
         InputError: the model predicts no node as unknown, or there are not more clusters than known
-            classes, or too many for the unknown nodes.
+            classes, or too many for the unknown nodes; ``why`` explains the first.
     """
     num_known = posterior.size(1) - 1
     unknown = int((posterior.argmax(1) == num_known).sum())
     if not unknown:
         message = "this model predicts no node as unknown, so there is nothing to discover"
-        raise InputError.plain("RUN", message, "That is right if every class has labels")
+        raise InputError.plain("RUN", message, why)
     if not num_known < num_clusters <= num_known + unknown:
         allowed = (
             f"{num_known + 1} to {num_known + unknown}, since there are {num_known} "
