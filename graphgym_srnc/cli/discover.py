@@ -92,7 +92,12 @@ def _discover(
     counts = model.result.get("labels", {})
     labels = {feedback.in_words(name): count["source"] for name, count in counts.items()}
     warnings = [*filter(None, [few_labels(counts)]), *predictions.notes(model, graph)]
-    lines = [*table.to_text(rows).splitlines(), "", table.on_number(modularity)]
+    split = ""
+    if finer := [number for number in table.near_numbers(modularity) if number > count]:
+        other = clusters.find(graph, posterior, finer[0], classes, state)
+        split = table.on_split(found, other, table.rows(other, graph, names))
+    ends = filter(None, [table.on_number(modularity), split])
+    lines = [*table.to_text(rows).splitlines(), "", *ends]
     for line in [*lines, *(f"warning: {text}" for text in warnings)]:
         tell(line)
     if args.labels_out:
@@ -115,7 +120,8 @@ def _discover(
     if args.out:
         data = Path(args.graph).name if task is None else task.name.removeprefix("file/")
         title = f"New classes in {data}"
-        html = page.render(title, rows, found, names, modularity, commands, labels, warnings)
+        told = labels, warnings, split
+        html = page.render(title, rows, found, names, modularity, commands, *told)
         write(Path(args.out), "--out", html.encode())
     begin("writing tables", 1.0)
     if args.csv:

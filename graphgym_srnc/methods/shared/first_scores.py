@@ -158,11 +158,12 @@ class FirstScores(nn.Module):
             ratio = black_box_weights(confusion / len(label), predicted)
             weight = ratio.clamp(min=1e-12)[label]  # their sum is a divisor
         p_value, share = equal_ranks_p_value(rank, weight), unknown_share(rank, weight, len(pool))
+        sign = "no significant" if p_value > WEAK else "only a weak"
         return Unknown(
             share=share,
             absent=p_value > LEVEL,
             figures={"no_unknown_p_value": p_value, "unknown_share": share},
-            warning=NO_UNKNOWN.format("no significant" if p_value > WEAK else "only a weak", p_value),
+            warning=NO_UNKNOWN.format(sign, p_value),
         )
 
 
