@@ -121,9 +121,9 @@ def sentences(figures: dict[str, float]) -> dict[str, str]:
     if f.get("balance", 0) > BALANCE:
         found["balance"] = (
             "The predicted shares of the known classes differ by"
-            f" {_percent(f['balance'])} between held-out and target nodes (total variation,"
-            f" expected: at most {_percent(BALANCE)}). Scores of held-out nodes may not hold on the"
-            " target. Label nodes in all parts of the target if you can."
+            f" {_percent(f['balance'])} between validation and target nodes (half the sum of all"
+            f" differences, expected: at most {_percent(BALANCE)}). Scores of validation nodes may"
+            " not hold on the target. Label nodes in all parts of the target if you can."
         )
     share, expected = f.get("unknown_share"), f.get("val_unknown_share", 0.0)
     if share == 0 and not expected:
@@ -155,15 +155,15 @@ def sentences(figures: dict[str, float]) -> dict[str, str]:
         )
     if f.get("agreement", 1) < AGREEMENT:
         found["agreement"] = (
-            "The final model and the plain GNN of episode 0 predict the same class on only"
-            f" {_percent(f['agreement'])} of the target nodes predicted as known (expected: at"
+            "The final model and the plain GNN that training starts from predict the same class on"
+            f" only {_percent(f['agreement'])} of the target nodes predicted as known (expected: at"
             f" least {_percent(AGREEMENT)}). Check some nodes on which they differ before you trust"
             " either model."
         )
     if f.get("overconfidence", 0) > OVERCONFIDENCE:
         found["calibration"] = (
             "The mean probability of the predicted class is"
-            f" {100 * f['overconfidence']:.0f} points above the accuracy on held-out nodes"
+            f" {100 * f['overconfidence']:.0f} points above the accuracy on validation nodes"
             f" (expected: at most {100 * OVERCONFIDENCE:.0f}). The model is overconfident. Rank"
             " nodes by their probability, but do not read it as the chance to be right."
         )
