@@ -120,8 +120,8 @@ def _discover(
     if args.out:
         data = Path(args.graph).name if task is None else task.name.removeprefix("file/")
         title = f"New classes in {data}"
-        told = labels, warnings, split
-        html = page.render(title, rows, found, names, modularity, commands, *told)
+        told = commands, labels, warnings, split
+        html = page.render(title, rows, found, names, modularity, *told)
         write(Path(args.out), "--out", html.encode())
     begin("writing tables", 1.0)
     if args.csv:

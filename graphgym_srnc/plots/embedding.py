@@ -87,8 +87,7 @@ def embedding_figure(
         handles[NO_LABEL], kind = handles.pop(NO_LABEL), "by given label"
     low, high = np.percentile(points, (1, 99), axis=0)  # outliers would squeeze the others
     margin = np.maximum(0.1 * (high - low), 1e-6)
-    (x0, y0), (x1, y1) = low - margin, high + margin
-    left.set(xlim=(x0, x1), ylim=(y0, y1))
+    left.axis(tuple(np.stack([low - margin, high + margin], 1).ravel()))
     left.set_title(by)
     has_crosses = bool(np.isin(label, list(unseen)).any())
     right.set_title(kind + " (× = unseen in training)" * has_crosses)

@@ -79,8 +79,8 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[
             called = (on_labelled == task.num_known).double().mean()
             figures["test_unknown_share"] = float(called)
             if task.validation is task.target and not unknown.any():
-                wrong = (predicted_val == task.num_known).double().mean()
-                figures["known_as_unknown"] = float(wrong)
+                wrong = predicted_val == task.num_known
+                figures["known_as_unknown"] = float(wrong.double().mean())
     known = predicted < task.num_known
     if first is not None and known.any():
         figures["agreement"] = float((first[1] == predicted)[known].double().mean())
@@ -198,18 +198,16 @@ def label_locality(task: ShiftTask, predicted: Tensor) -> dict[str, float]:
 
     Of the predicted class :math:`k`, :math:`n_k` nodes with links and :math:`m_k` edges lie inside
     it, and :math:`n^s_k` of these nodes are labelled. :math:`m` edges join two labelled nodes of
-    one class; three standard errors are subtracted. Without them, the ratio is 1 on average if
-    labels are drawn at random within each class. Nodes without links do not count, because many of
-    their predictions are wrong, which changes :math:`n_k` alone.
+    one class. Without the three standard errors, the ratio is 1 on average for random labels of
+    each class. Wrong predictions of nodes without links would change :math:`n_k` alone.
 
     Args:
         task: a task with one graph.
         predicted: predicted classes of all nodes, ``[V]``.
 
     Returns:
-        This lower bound as ``label_locality``, :math:`m` as ``label_edges`` and the divisor as
-        ``label_edges_expected``; and the same of the single class with the largest bound, as
-        ``class_...``.
+        The bound, :math:`m` and the divisor for all classes together (``label_locality``,
+        ``label_edges``, ``label_edges_expected``), and for the largest bound of a single class.
     """
     graph, size, given = task.source, task.num_known + 1, task.train
     label, labelled = predicted.clone(), torch.zeros_like(predicted, dtype=torch.bool)
@@ -219,9 +217,8 @@ def label_locality(task: ShiftTask, predicted: Tensor) -> dict[str, float]:
         a, b = pairs[:, (label[pairs[0]] == label[pairs[1]]) & (pairs[0] < pairs[1])]
         inside += torch.bincount(label[a], minlength=size)
         both += torch.bincount(label[a[labelled[a] & labelled[b]]], minlength=size)
-    linked = torch.zeros_like(labelled)
-    linked[graph.edge_index] = True
-    parts = (label[linked], label[linked & labelled])
+    linked = torch.zeros_like(labelled).index_fill_(0, graph.edge_index.reshape(-1), True)
+    parts = label[linked], label[linked & labelled]
     nodes, drawn = (torch.bincount(part, minlength=size) for part in parts)
     expected = inside * drawn * (drawn - 1) / (nodes * (nodes - 1)).clamp(min=1)
     # All classes together come first.

@@ -26,11 +26,9 @@ LONGEST, SHARED, TOP = 160, 0.3, 10
 """Maximum length of a node's line, the share of common words from which two clusters may be one
 class, and the number of words and nodes shown for a cluster."""
 
+MANY = 0.1  # share of nodes in small components from which a cluster has a note on them
 PRIOR = 0.1
 """Weight of the whole graph's counts as a prior; the larger, the more often a word must occur."""
-
-MANY = 0.1
-"""Share of nodes in small components from which a cluster has a note on them."""
 
 FIGURES = {
     "newness": ".2f",
@@ -69,10 +67,8 @@ class Row(NamedTuple):
     def note(self) -> str:
         """A warning if many of its nodes are in small components, or nothing."""
         count, size = self.cluster.small, len(self.cluster.nodes)
-        if count <= MANY * size:
-            return ""
-        where = f"in components of at most {SMALL} nodes"
-        return f"{count:,} of its {size:,} nodes are {where}; many of them may be of other classes"
+        told = f"{count:,} of its {size:,} nodes are in components of at most {SMALL} nodes"
+        return f"{told}; many of them may be of other classes" * (count > MANY * size)
 
     @property
     def figures(self) -> dict[str, str]:
@@ -143,20 +139,14 @@ def on_number(modularity: Mapping[int, float]) -> str:
             f"; {text.listed([*map(str, near)])} have as much or slightly more. A cluster may hold"
             f" several classes: compare with --clusters {near[0]}"
         )
-    more = " Modularity is high if links stay inside clusters."
-    return f"{said}.{more} The number is an estimate; --clusters K sets it."
+    said += ". Modularity is high if links stay inside clusters"
+    return f"{said}. The number is an estimate; --clusters K sets it."
 
 
 def on_split(discovery: Discovery, finer: Discovery, words: Sequence[Row]) -> str:
-    """Which new cluster ``finer`` clusters split most evenly, and the words of its two parts.
-
-    Args:
-        discovery: the clusters.
-        finer: more clusters of the same graph.
-        words: ``finer`` in words.
-    """
-    known, sizes = len(discovery.known), (len(discovery.every), len(finer.every))
-    shared = np.zeros(sizes, dtype=int)
+    """Which new cluster ``finer`` clusters, with ``words``, split most evenly, and into what."""
+    known = len(discovery.known)
+    shared = np.zeros((len(discovery.every), len(finer.every)), dtype=int)
     np.add.at(shared, (discovery.cluster.numpy(), finer.cluster.numpy()), 1)
     shared = shared[known:, known:]
     if shared.shape[1] < 2:
