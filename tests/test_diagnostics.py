@@ -57,21 +57,27 @@ def test_locality_of_labels_by_hand():
     # Each half has 20 columns of 40 nodes; the labels are two blocks of 10 x 5.
     inside, block = 40 * 19 + 39 * 20, 10 * 4 + 9 * 5
     expected = inside * (50 * 49) / (800 * 799)
-    wanted = (2 * block - 2 * (2 * block) ** 0.5) / (2 * expected)
+    wanted = (2 * block - 3 * (2 * block) ** 0.5) / (2 * expected)
     alone = (block - 3 * block**0.5) / expected
-    assert diagnostics.label_locality(task, y) == pytest.approx((wanted, alone)) and alone > 9
+    found = diagnostics.label_locality(task, y)
+    got = found["label_locality"], found["class_locality"], found["class_edges_expected"]
+    assert got == pytest.approx((wanted, alone, expected)) and alone > 9
+    told = diagnostics.sentences(found | {"class_locality": 1.0})["locality"]
+    assert f"{2 * block} edges join labelled nodes of the same" in told and "ratio is 14.4" in told
     drawn = np.random.default_rng(0).permutation(1600)[:400].tolist()
     task, y = grid_task(drawn)
-    assert all(0.4 < figure < 1 for figure in diagnostics.label_locality(task, y))
+    random = diagnostics.label_locality(task, y)
+    assert all(0.4 < random[f"{kind}_locality"] < 1 for kind in ("label", "class"))
+    assert "locality" not in diagnostics.sentences(random)
+    # Nodes without links say nothing.
+    graph = task.source
+    graph.x, graph.y = torch.ones(2000, 1), torch.cat([graph.y, torch.zeros(400).long()])
+    assert diagnostics.label_locality(task, graph.y) == random
     # One class lies in a corner.
     task, y = grid_task([node for node in corner if y[node]] + [v for v in drawn if not y[v]])
-    assert diagnostics.label_locality(task, y)[1] == pytest.approx(alone)
-    for figures, told in (
-        ({"label_locality": wanted}, "nodes of the same class at least"),
-        ({"class_locality": alone}, "nodes of one of the classes at least"),
-        ({"label_locality": 1.0, "class_locality": 1.0}, ""),
-    ):
-        assert told in diagnostics.sentences(figures).get("locality", "")
+    found = diagnostics.label_locality(task, y)
+    assert found["class_locality"] == pytest.approx(alone)
+    assert "nodes of one of the classes" in diagnostics.sentences(found)["locality"]
 
 
 @pytest.mark.parametrize("two_graphs", [False, True])
@@ -102,6 +108,7 @@ def test_sound_figures_need_no_sentence():
     }
     assert diagnostics.sentences(sound) == diagnostics.sentences({}) == {}
     assert "Only 49.6 %" in diagnostics.sentences(sound | {"homophily": 0.496})["homophily"]
+    assert "file.open_set" in diagnostics.sentences({"known_as_unknown": 0.16})["known as unknown"]
     for odd in ({"val_unknown_share": 0.7}, {"unknown_share": 0.0}, {"unknown_share": 0.95}):
         assert list(diagnostics.sentences(sound | odd)) == ["unknown share"]
 
@@ -130,6 +137,9 @@ def test_a_verdict_reads_no_hidden_label(cls):
     assert sum(count for _, _, count in first["reliability"]["val"]) == len(task.val)
     figures = set(first["figures"])
     assert {"balance", "unknown_share", "agreement", "val_ece", "overconfidence"} <= figures
+    assert "known_as_unknown" not in figures
+    known = task.val[task.target.y[task.val] < task.num_known]
+    assert 0 <= of(replace(task, val=known))["figures"]["known_as_unknown"] < 1
 
 
 def test_it_is_told_in_tables_and_events(gym, tmp_path, monkeypatch):

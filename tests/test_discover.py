@@ -131,7 +131,8 @@ def test_clusters_find_planted_classes(graph, found):
     lone = found.new[0].nodes[0]
     links = graph.edge_index[:, (graph.edge_index != lone).all(0)]
     again = clusters.find(Data(x=graph.x, edge_index=links), posterior_of(graph), 6)
-    assert again.every[again.cluster[lone]].nodes[-1] == lone, "a node without links is last"
+    joined = again.every[again.cluster[lone]]
+    assert joined.nodes[-1] == lone and joined.small == 1, "a node without links is last"
 
 
 def test_a_class_that_no_node_is_named(graph):
@@ -144,6 +145,8 @@ def test_a_class_that_no_node_is_named(graph):
 def test_what_cannot_be_clustered_is_refused(graph):
     with pytest.raises(InputError, match="num_clusters"):
         clusters.find(graph, posterior_of(graph), 1000)
+    with pytest.raises(InputError, match="nothing to discover. Only a weak sign"):
+        clusters.check(torch.eye(4)[:3], 4, "Only a weak sign")
     with pytest.raises(InputError, match="predicts no node as unknown"):
         clusters.find(graph, torch.tensor([[0.7, 0.1, 0.1, 0.1]]).expand(graph.num_nodes, 4), 6)
 
@@ -161,6 +164,15 @@ def test_suggested_number_on_planted_blocks(classes):
     assert told.startswith(f"Modularity suggests {classes} ") and "--clusters K" in told
     assert clusters.suggested({4: 0.5, 5: 0.598, 6: 0.6, 7: 0.55}) == 5
     assert clusters.suggested({4: -0.2, 5: -0.1}) == 5
+
+
+def test_the_next_number_splits_two_classes(graph, found):
+    coarse = clusters.find(graph, posterior_of(graph), 5)
+    told = table.on_split(coarse, found, table.rows(found, graph, Names()))
+    mixed = max(coarse.new, key=lambda cluster: len(cluster.nodes))
+    sizes = torch.bincount(found.cluster[mixed.nodes]).sort(descending=True).values
+    whole = f"With 6 clusters, cluster {mixed.number} ({len(mixed.nodes)} nodes) splits into"
+    assert told.startswith(f"{whole} {sizes[0]} and {sizes[1]} nodes: feature ") and sizes[1] > 30
 
 
 def test_log_odds_by_hand():
@@ -187,14 +199,18 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     texts, words = [f"{NASTY} {i}" for i in range(300)], [f"={NASTY}{i}" for i in range(60)]
     names, p = Names(None, texts, words), posterior_of(graph)
     found = clusters.find(graph, p, 6, [f"={NASTY}"] * 3).named({1: NASTY})
+    found.new[1] = clusters.replace(found.new[1], small=6)
     rows = table.rows(found, graph, names)
     commands = {"again": NASTY, "naming": NASTY, "merge": NASTY}
-    html = page.render(NASTY, rows, found, names, {6: 0.5, 7: 0.501}, commands, {}, [NASTY])
+    html = page.render(NASTY, rows, found, names, {6: 0.5, 7: 0.501}, commands, {}, [NASTY], NASTY)
     assert not re.search(r"<(link|iframe|a|script>alert)\b", html)
     assert unescape(html).count(NASTY) > 10 and "default-src 'none'" in html
     lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
     assert [int(row["nodes"]) for row in lines] == [len(cluster.nodes) for cluster in found.new]
     assert all(line[key][0] == "'" for line in lines for key in ("words", "nearest_known_classes"))
+    note = f"6 of its {len(found.new[1].nodes)} nodes are in components of at most 5"
+    assert table.to_text(rows).count(note) == html.count(f"Cluster 2: {note}") == 1
+    assert [row["in_small_components"] for row in lines] == ["0", "6", "0"]
     assert "cluster 1, <script>" in table.to_text(rows)
     assert "Modularity suggests 6 clusters" in html and "compare with --clusters 7" in html
     assert html.index("<details>") < html.index("conductance")

@@ -171,6 +171,9 @@ def test_maps_keep_groups_apart():
 def test_a_swap_of_two_classes_is_seen():
     """A class has one colour in all figures, and unknown is grey."""
     points, label = np.arange(120.0).reshape(60, 2), np.repeat([0, 1, 2], 20)
+    hidden, far = np.where(label == 2, -1, label), np.r_[points[:59] / 100, [[500.0, 500.0]]]
+    figure = embedding.embedding_figure(far, label, hidden, "abc", "ab")
+    assert figure.axes[1].get_title() == "by given label" and figure.axes[0].get_xlim()[1] < 400
     swapped = np.array([1, 0, 2])[label]
     names, outputs = ["a", "b", "unseen c"], ["a", "b", "unknown"]
     figure = embedding.embedding_figure(points, swapped, label, outputs, names, "", [2])

@@ -35,7 +35,7 @@ def generated(count: int, new: int = 2) -> Discovery:
     posterior.scatter_(1, group.clamp(max=3)[:, None], 0.7)
     figures = 1.0, 1.0, 0.1, 0.2, 0.5, ((0, 0.6), (1, 0.3), (2, 0.1))
     every = [
-        Cluster(name, max(k - 2, 0), (group == k).nonzero().view(-1), 0.9 - k / 10, *figures)
+        Cluster(name, max(k - 2, 0), (group == k).nonzero().view(-1), 0, 0.9 - k / 10, *figures)
         for k, name in enumerate([*CLASSES, *[""] * (new - 1), "new art"])
     ]
     state = torch.from_numpy(places)

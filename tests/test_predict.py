@@ -64,12 +64,11 @@ def test_its_own_target_gives_the_stored_scores(out, capsys):
     found = f1_score(task.target.y[task.test], label[task.test], average="micro")
     assert found == pytest.approx(saved.result["test"]["micro_f1"])
     each = np.array([[float(row[f"p_{name}"]) for name in saved.class_names] for row in table])
-    np.testing.assert_allclose(each.sum(1), 1, atol=1e-9)
+    np.testing.assert_allclose(each.sum(1), 1, atol=1e-3)
+    assert max(len(row["probability"]) for row in table) == len("0.1234")
     np.testing.assert_array_equal(each.argmax(1), label)
     np.testing.assert_allclose([float(row["probability"]) for row in table], each.max(1))
-    np.testing.assert_allclose(
-        [float(row["p_known"]) for row in table], 1 - each[:, -1], atol=1e-12
-    )
+    np.testing.assert_allclose([float(row["p_known"]) for row in table], 1 - each[:, -1], atol=2e-4)
     for k, name in enumerate(saved.class_names):
         line = next(line.split() for line in told.splitlines() if line.startswith(f"{name} "))
         assert int(line[1]) == (label == k).sum()
@@ -115,7 +114,7 @@ def test_a_graph_with_new_nodes_in_every_form(out):
         assert [saved.class_names.index(row["class"]) for row in table] == want.label.tolist()
         assert [int(row["gnn_cluster"]) for row in table] == want.cluster.tolist()
         np.testing.assert_allclose(
-            [float(row["p_known"]) for row in table], 1 - want.posterior[:, -1], atol=1e-6
+            [float(row["p_known"]) for row in table], 1 - want.posterior[:, -1], atol=1e-4
         )
         ids = ["'=1+2", "n1"] if words[1] == folder else [None, None]
         assert [row.get("id") for row in table[:2]] == ids

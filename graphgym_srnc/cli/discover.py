@@ -19,6 +19,8 @@ from graphgym_srnc.data.folder import check_place
 from graphgym_srnc.data.names import Names, of_folder
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
+from graphgym_srnc.io import records
+from graphgym_srnc.methods.shared.first_scores import SIGN
 from graphgym_srnc.own.discover import clusters, feedback, page, table
 
 
@@ -74,7 +76,8 @@ def _discover(
 
     begin("predicting", 0.2)
     posterior = model.predict(graph).posterior
-    clusters.check(posterior, args.clusters or len(classes) + 1)
+    signs = [text for text in records.warnings_of(model.result).values() if SIGN in text]
+    clusters.check(posterior, args.clusters or len(classes) + 1, *signs)
     begin("computing node representations", 0.4)
     state = clusters.states(graph, posterior)
     begin("estimating the number of clusters", 0.5)
@@ -89,7 +92,12 @@ def _discover(
     counts = model.result.get("labels", {})
     labels = {feedback.in_words(name): count["source"] for name, count in counts.items()}
     warnings = [*filter(None, [few_labels(counts)]), *predictions.notes(model, graph)]
-    lines = [*table.to_text(rows).splitlines(), "", table.on_number(modularity)]
+    split = ""
+    if finer := [number for number in table.near_numbers(modularity) if number > count]:
+        other = clusters.find(graph, posterior, finer[0], classes, state)
+        split = table.on_split(found, other, table.rows(other, graph, names))
+    ends = filter(None, [table.on_number(modularity), split])
+    lines = [*table.to_text(rows).splitlines(), "", *ends]
     for line in [*lines, *(f"warning: {text}" for text in warnings)]:
         tell(line)
     if args.labels_out:
@@ -112,7 +120,8 @@ def _discover(
     if args.out:
         data = Path(args.graph).name if task is None else task.name.removeprefix("file/")
         title = f"New classes in {data}"
-        html = page.render(title, rows, found, names, modularity, commands, labels, warnings)
+        told = commands, labels, warnings, split
+        html = page.render(title, rows, found, names, modularity, *told)
         write(Path(args.out), "--out", html.encode())
     begin("writing tables", 1.0)
     if args.csv:

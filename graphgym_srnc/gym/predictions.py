@@ -60,10 +60,11 @@ def disagreements(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
 
 
 def encode(file: str, columns: dict[str, list[Any]]) -> bytes:
-    """Content of a ``.csv`` or ``.parquet`` file with these columns, by the suffix of its name."""
+    """Content of a ``.csv`` (four decimals) or ``.parquet`` file, by the suffix of its name."""
     if file.lower().endswith(".parquet"):
         return pandas.DataFrame(columns).to_parquet(None, engine="pyarrow", index=False)
-    return to_csv([columns, *zip(*columns.values())]).encode()
+    short = pandas.DataFrame(columns).round(4).astype(object).values.tolist()
+    return to_csv([columns, *short]).encode()
 
 
 def summary(model: TrainedModel, prediction: Prediction) -> str:

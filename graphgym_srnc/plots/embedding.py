@@ -65,7 +65,7 @@ def embedding_figure(
     unseen: Sequence[int] = (),
     by: str = "by prediction",
 ) -> Figure:
-    """Figure of a map in two panels, coloured by prediction and by true class.
+    """Figure of a map in two panels, coloured by prediction and by given class.
 
     A class has one colour in both panels, so every wrong prediction changes its colour.
 
@@ -82,11 +82,15 @@ def embedding_figure(
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     handles = scatter(right, points, label, class_names, unseen)
     handles |= scatter(left, points, colour, outputs)
+    kind = "by true class"
     if NO_LABEL in handles:  # comes last
-        handles[NO_LABEL] = handles.pop(NO_LABEL)
+        handles[NO_LABEL], kind = handles.pop(NO_LABEL), "by given label"
+    low, high = np.percentile(points, (1, 99), axis=0)  # outliers would squeeze the others
+    margin = np.maximum(0.1 * (high - low), 1e-6)
+    left.axis(tuple(np.stack([low - margin, high + margin], 1).ravel()))
     left.set_title(by)
     has_crosses = bool(np.isin(label, list(unseen)).any())
-    right.set_title("by true class" + " (× = unseen in training)" * has_crosses)
+    right.set_title(kind + " (× = unseen in training)" * has_crosses)
     figure.suptitle(title)
     columns = 1 + (len(handles) - 1) // SHOWN
     words: dict[str, Any] = {"loc": "outside right center", "handletextpad": 0.3, "ncols": columns}

@@ -23,6 +23,7 @@ LOCALITY, CLASS_LOCALITY = 1.3, 2.0  # maxima of label_locality, which is below 
 BALANCE = 0.2  # maximum total variation of predicted known classes, validation against target
 UNKNOWN_SHARE = 0.9  # maximum share of target nodes predicted as unknown
 UNKNOWN_RATIO = 3.0  # its maximum ratio to the share of validation labels, and that to it
+KNOWN_AS_UNKNOWN = 0.15  # maximum share of validation nodes predicted as unknown if none is
 AGREEMENT = 0.6  # minimum share of nodes predicted as known whose class led those in episode 0
 OVERCONFIDENCE = 0.15  # maximum excess of the mean probability over the accuracy on validation
 
@@ -58,8 +59,7 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[
     if edges >= EDGES:
         figures |= {"homophily": same, "labelled_edges": edges}
     if task.source is task.target:
-        together, alone = label_locality(task, predicted)
-        figures |= {"label_locality": together, "class_locality": alone}
+        figures |= label_locality(task, predicted)
     if len(task.val):
         # Known classes only, since the share of unknown nodes has its own sentence.
         named = [classes[classes < task.num_known] for classes in (predicted_val, predicted)]
@@ -78,6 +78,9 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[
             on_labelled = method.decide(on_test) if len(task.test) else predicted
             called = (on_labelled == task.num_known).double().mean()
             figures["test_unknown_share"] = float(called)
+            if task.validation is task.target and not unknown.any():
+                wrong = predicted_val == task.num_known
+                figures["known_as_unknown"] = float(wrong.double().mean())
     known = predicted < task.num_known
     if first is not None and known.any():
         figures["agreement"] = float((first[1] == predicted)[known].double().mean())
@@ -102,23 +105,25 @@ def sentences(figures: dict[str, float]) -> dict[str, str]:
             " SRNC+ included, often lose on such graphs. Compare with the method erm and with the"
             " backbone mlp."
         )
-    for figure, bound, where in (
-        ("label_locality", LOCALITY, "labelled nodes of the same class"),
-        ("class_locality", CLASS_LOCALITY, "labelled nodes of one of the classes"),
+    for kind, bound, where in (
+        ("label", LOCALITY, "labelled nodes of the same class"),
+        ("class", CLASS_LOCALITY, "labelled nodes of one of the classes"),
     ):
-        if f.get(figure, 0) > bound:
+        if f.get(f"{kind}_locality", 0) > bound:
+            edges, expected = f[f"{kind}_edges"], f[f"{kind}_edges_expected"]
             found["locality"] = (
-                f"Edges join {where} at least {f[figure]:.1f} times as often as they would join"
-                f" randomly labelled nodes (expected: at most {bound:g}). The labels seem to come"
-                " from one part of the graph, so validation scores and the estimated share of"
+                f"{edges:.0f} edges join {where}; {expected:.0f} would if the labels were drawn at"
+                f" random. The ratio is {edges / max(expected, 1):.1f}, less three standard errors"
+                f" {f[f'{kind}_locality']:.1f} (expected: at most {bound:g}). The labels seem to"
+                " come from one part of the graph, so validation scores and the estimated share of"
                 " unknown nodes may be wrong. Label nodes in other parts too."
             )
     if f.get("balance", 0) > BALANCE:
         found["balance"] = (
             "The predicted shares of the known classes differ by"
-            f" {_percent(f['balance'])} between held-out and target nodes (total variation,"
-            f" expected: at most {_percent(BALANCE)}). Scores of held-out nodes may not hold on the"
-            " target. Label nodes in all parts of the target if you can."
+            f" {_percent(f['balance'])} between validation and target nodes (half the sum of all"
+            f" differences, expected: at most {_percent(BALANCE)}). Scores of validation nodes may"
+            " not hold on the target. Label nodes in all parts of the target if you can."
         )
     share, expected = f.get("unknown_share"), f.get("val_unknown_share", 0.0)
     if share == 0 and not expected:
@@ -141,17 +146,24 @@ def sentences(figures: dict[str, float]) -> dict[str, str]:
                 f"{100 * share:.1f} % of the {where} nodes are predicted as unknown{bounds}. The"
                 " unknown-class threshold is probably wrong; check the nodes near it."
             )
+    if f.get("known_as_unknown", 0) > KNOWN_AS_UNKNOWN:
+        found["known as unknown"] = (
+            f"{_percent(f['known_as_unknown'])} of the validation nodes are predicted as unknown,"
+            f" although all are of known classes (expected: at most {_percent(KNOWN_AS_UNKNOWN)})."
+            " So many predictions of unknown are wrong. If every class of your own graph has"
+            " labels, set file.open_set False."
+        )
     if f.get("agreement", 1) < AGREEMENT:
         found["agreement"] = (
-            "The final model and the plain GNN of episode 0 predict the same class on only"
-            f" {_percent(f['agreement'])} of the target nodes predicted as known (expected: at"
+            "The final model and the plain GNN that training starts from predict the same class on"
+            f" only {_percent(f['agreement'])} of the target nodes predicted as known (expected: at"
             f" least {_percent(AGREEMENT)}). Check some nodes on which they differ before you trust"
             " either model."
         )
     if f.get("overconfidence", 0) > OVERCONFIDENCE:
         found["calibration"] = (
             "The mean probability of the predicted class is"
-            f" {100 * f['overconfidence']:.0f} points above the accuracy on held-out nodes"
+            f" {100 * f['overconfidence']:.0f} points above the accuracy on validation nodes"
             f" (expected: at most {100 * OVERCONFIDENCE:.0f}). The model is overconfident. Rank"
             " nodes by their probability, but do not read it as the chance to be right."
         )
@@ -179,23 +191,23 @@ def homophily(task: ShiftTask) -> tuple[float, int]:
     return same / max(edges, 1), edges
 
 
-def label_locality(task: ShiftTask, predicted: Tensor) -> tuple[float, float]:
-    r"""Lower bounds of how much more often edges join labelled nodes than if labels were random.
+def label_locality(task: ShiftTask, predicted: Tensor) -> dict[str, float]:
+    r"""How much more often edges join labelled nodes than if labels were drawn at random.
 
-    .. math:: \frac{m - z \sqrt m}{\sum_k m_k \frac{n^s_k (n^s_k - 1)}{n_k (n_k - 1)}}
+    .. math:: \frac{m - 3 \sqrt m}{\sum_k m_k \frac{n^s_k (n^s_k - 1)}{n_k (n_k - 1)}}
 
-    Of the predicted class :math:`k`, :math:`n_k` nodes and :math:`m_k` edges lie inside it, and
-    :math:`n^s_k` of these nodes are labelled. :math:`m` edges join two labelled nodes of one class;
-    :math:`z` standard errors are subtracted. Without them, the ratio is 1 on average if labels are
-    drawn at random within each class.
+    Of the predicted class :math:`k`, :math:`n_k` nodes with links and :math:`m_k` edges lie inside
+    it, and :math:`n^s_k` of these nodes are labelled. :math:`m` edges join two labelled nodes of
+    one class. Without the three standard errors, the ratio is 1 on average for random labels of
+    each class. Wrong predictions of nodes without links would change :math:`n_k` alone.
 
     Args:
         task: a task with one graph.
         predicted: predicted classes of all nodes, ``[V]``.
 
     Returns:
-        The bound of all classes together (:math:`z = 2`), and the largest of the bounds of single
-        classes (:math:`z = 3`).
+        The bound, :math:`m` and the divisor for all classes together (``label_locality``,
+        ``label_edges``, ``label_edges_expected``), and for the largest bound of a single class.
     """
     graph, size, given = task.source, task.num_known + 1, task.train
     label, labelled = predicted.clone(), torch.zeros_like(predicted, dtype=torch.bool)
@@ -205,8 +217,15 @@ def label_locality(task: ShiftTask, predicted: Tensor) -> tuple[float, float]:
         a, b = pairs[:, (label[pairs[0]] == label[pairs[1]]) & (pairs[0] < pairs[1])]
         inside += torch.bincount(label[a], minlength=size)
         both += torch.bincount(label[a[labelled[a] & labelled[b]]], minlength=size)
-    nodes, drawn = (torch.bincount(part, minlength=size) for part in (label, label[given]))
+    linked = torch.zeros_like(labelled).index_fill_(0, graph.edge_index.reshape(-1), True)
+    parts = label[linked], label[linked & labelled]
+    nodes, drawn = (torch.bincount(part, minlength=size) for part in parts)
     expected = inside * drawn * (drawn - 1) / (nodes * (nodes - 1)).clamp(min=1)
-    total, classes = both.sum(), (both - 3 * both.sqrt()) / expected.clamp(min=1)
-    together = (total - 2 * total.sqrt()) / expected.sum().clamp(min=1)
-    return float(together), float(classes.max())
+    # All classes together come first.
+    edges, wanted = (torch.cat([part.sum()[None], part]) for part in (both, expected))
+    bound = (edges - 3 * edges.sqrt()) / wanted.clamp(min=1)
+    figures = {}
+    for kind, k in (("label", 0), ("class", 1 + int(bound[1:].argmax()))):
+        figures[f"{kind}_locality"] = float(bound[k])
+        figures |= {f"{kind}_edges": float(edges[k]), f"{kind}_edges_expected": float(wanted[k])}
+    return figures

@@ -21,11 +21,14 @@ ENOUGH = 1500  # held-out labels that suffice: the standard error of a share is 
 LEVEL = 0.01  # level of the test for an unknown class
 TINY = 1e-6  # minimum probability of an error in log-odds
 
+WEAK = 0.1  # p-value above which there is not even a weak sign
+SIGN = "sign of an unknown class"
+
 NO_UNKNOWN = (
-    "The labels show no significant sign of an unknown class (p = {:.2g}, expected: below 0.01), so"
-    " no node is predicted as unknown."
-    " If you know that there is one, set the option abstain of srnc_plus to False, or label some of"
-    " its nodes for validation."
+    "The labels show {} " + SIGN + " (p = {:.2g}; a clear sign: below 0.01), so no node is"
+    " predicted as unknown."
+    " If you know that there is one, add srnc_plus.abstain False to the command of the run"
+    " (Python: abstain=False), or label some of its nodes for validation."
 )
 
 
@@ -155,11 +158,12 @@ class FirstScores(nn.Module):
             ratio = black_box_weights(confusion / len(label), predicted)
             weight = ratio.clamp(min=1e-12)[label]  # their sum is a divisor
         p_value, share = equal_ranks_p_value(rank, weight), unknown_share(rank, weight, len(pool))
+        sign = "no significant" if p_value > WEAK else "only a weak"
         return Unknown(
             share=share,
             absent=p_value > LEVEL,
             figures={"no_unknown_p_value": p_value, "unknown_share": share},
-            warning=NO_UNKNOWN.format(p_value),
+            warning=NO_UNKNOWN.format(sign, p_value),
         )
 
 

@@ -46,6 +46,7 @@ class Cluster:
     name: str  # class that it belongs to, or the name that a user gave to a new cluster, or ""
     number: int  # 1, 2, ... for new clusters, the likeliest new class first; 0 for a known class
     nodes: Tensor  # the most typical first, and those in small components last, [n]
+    small: int  # number of its nodes in small components
     newness: float
     p_unknown: float  # mean probability of the unknown class
     predicted_unknown: float  # share of its nodes that the model predicts as unknown
@@ -118,7 +119,8 @@ def find(
     modularity, conductance = separation(adjacency, cluster.numpy(), num_clusters)
     names = [*(classes or map(str, range(num_known))), *[""] * (num_clusters - num_known)]
     sizes = component_sizes(graph.edge_index.numpy(), graph.num_nodes)
-    rank = torch.where(torch.from_numpy(sizes <= SMALL), typical - 2, typical)
+    small = torch.from_numpy(sizes <= SMALL)
+    rank = torch.where(small, typical - 2, typical)
     every = []
     for k, name in enumerate(names):
         nodes = (cluster == k).nonzero().view(-1)
@@ -130,6 +132,7 @@ def find(
             name,
             number=0,
             nodes=nodes[rank[nodes].argsort(descending=True, stable=True)],
+            small=int(small[nodes].sum()),
             newness=p_unknown * (1 - float(conductance[k]) / 2),
             p_unknown=p_unknown,
             predicted_unknown=float((inside.argmax(1) == num_known).sum()) / size,
@@ -149,18 +152,20 @@ def find(
     return Discovery(state, posterior, place[cluster], typical, every[:num_known], ranked)
 
 
-def check(posterior: Tensor, num_clusters: int) -> None:
+def check(
+    posterior: Tensor, num_clusters: int, why: str = "That is right if every class has labels"
+) -> None:
     """Refuse a posterior ``[V, N + 1]`` without unknown nodes, or an impossible number of clusters.
 
     Raises:
         InputError: the model predicts no node as unknown, or there are not more clusters than known
-            classes, or too many for the unknown nodes.
+            classes, or too many for the unknown nodes; ``why`` explains the first.
     """
     num_known = posterior.size(1) - 1
     unknown = int((posterior.argmax(1) == num_known).sum())
     if not unknown:
         message = "this model predicts no node as unknown, so there is nothing to discover"
-        raise InputError.plain("RUN", message, "That is right if every class has labels")
+        raise InputError.plain("RUN", message, why)
     if not num_known < num_clusters <= num_known + unknown:
         allowed = (
             f"{num_known + 1} to {num_known + unknown}, since there are {num_known} "

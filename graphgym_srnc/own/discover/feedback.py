@@ -88,7 +88,8 @@ def labels(
             text = "has no node that the model predicts as unknown"
             message = f"cluster {cluster.number} ({cluster.name}) {text}"
             raise InputError.plain("--name", message, "Name another cluster")
-        # Labels of the centre alone would teach a model that the rest is of another class.
+        # Labels of the centre alone would teach a model that the rest is of another class. Nodes in
+        # small components come last, since many of their predictions are wrong.
         wanted = per_class + per_class // 2
         apart = max(1, len(certain) // (2 * wanted))
         for rank, node in enumerate(certain[::apart][:wanted]):

@@ -72,7 +72,7 @@ function labels(ink, paper) {
   pen.fillStyle = ink;
   const placed = [];
   for (const [mapX, mapY, group, text] of data.marks) {
-    const [middle, top] = toScreen(mapX, mapY), half = pen.measureText(text).width / 2 + 4;
+    const [middle, top] = toScreen(mapX, mapY), half = pen.measureText(text).width / 2 + 10;
     if (hidden.has(group) || middle < 0 || middle > width || top < 0 || top > height) continue;
     const left = Math.max(half, Math.min(width - half, middle));
     const free = [0, -LINE, LINE, -2 * LINE, 2 * LINE].map(down => top + down).find(y =>

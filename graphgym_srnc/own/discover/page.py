@@ -41,6 +41,7 @@ def render(
     commands: Mapping[str, str],
     labels: Mapping[str, int] = MappingProxyType({}),
     warnings: Sequence[str] = (),
+    split: str = "",
 ) -> str:
     """The page as HTML that needs no other file.
 
@@ -54,6 +55,7 @@ def render(
             begins a command that gives two clusters one name; the last two may be absent.
         labels: number of training labels of each known class.
         warnings: on classes with few labels and nodes with few neighbours.
+        split: what the next larger number of clusters would do.
     """
     new = [row for row in rows if row.cluster.number]
     return fill(
@@ -64,6 +66,7 @@ def render(
         modularity=modularity,
         suggested=suggested(modularity),
         on_number=on_number(modularity),
+        split=split,
         nodes=len(discovery.cluster),
         map=map_data(discovery, names, [row.words if names.words else [] for row in new]),
         script=SCRIPT,

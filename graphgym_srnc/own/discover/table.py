@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.core import text
 from graphgym_srnc.core.text import plain
+from graphgym_srnc.data.edges import SMALL
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover.clusters import (
     Cluster,
@@ -25,6 +26,7 @@ LONGEST, SHARED, TOP = 160, 0.3, 10
 """Maximum length of a node's line, the share of common words from which two clusters may be one
 class, and the number of words and nodes shown for a cluster."""
 
+MANY = 0.1  # share of nodes in small components from which a cluster has a note on them
 PRIOR = 0.1
 """Weight of the whole graph's counts as a prior; the larger, the more often a word must occur."""
 
@@ -60,6 +62,13 @@ class Row(NamedTuple):
     def size(self) -> str:
         """Its number of nodes."""
         return f"{len(self.cluster.nodes):,}"
+
+    @property
+    def note(self) -> str:
+        """A warning if many of its nodes are in small components, or nothing."""
+        count, size = self.cluster.small, len(self.cluster.nodes)
+        told = f"{count:,} of its {size:,} nodes are in components of at most {SMALL} nodes"
+        return f"{told}; many of them may be of other classes" * (count > MANY * size)
 
     @property
     def figures(self) -> dict[str, str]:
@@ -106,32 +115,57 @@ def to_text(rows: Sequence[Row]) -> str:
     details = []
     for row in new:
         details.append(f"\ncluster {row.title}: {', '.join(row.words) or 'no typical word'}")
+        details += [f"  warning: {row.note}"] * bool(row.note)
         details += [f"  {node}" for node in row.nodes]
         if row.twins:
             others = text.listed([*map(str, row.twins)])
             details.append(f"  shares words with cluster {others}: perhaps one class")
-    return "\n".join([text.aligned([HEADS, *lines]).rstrip("\n"), *details])
+    meaning = "newness: P(unknown), reduced for links that leave the cluster"
+    return "\n".join([text.aligned([HEADS, *lines]) + meaning, *details])
+
+
+def near_numbers(modularity: Mapping[int, float]) -> list[int]:
+    """Numbers of clusters that fit as well as the suggested one or better, after it."""
+    least = modularity[suggested(modularity)]
+    return [count for count in sorted(modularity) if modularity[count] >= least][1:]
 
 
 def on_number(modularity: Mapping[int, float]) -> str:
     """Which numbers of clusters the modularity suggests."""
-    best = suggested(modularity)
-    near = [count for count in sorted(modularity) if modularity[count] >= modularity[best]][1:]
+    best, near = suggested(modularity), near_numbers(modularity)
     said = f"Modularity suggests {best} clusters, known classes included ({modularity[best]:.3f})"
     if near:
         said += (
             f"; {text.listed([*map(str, near)])} have as much or slightly more. A cluster may hold"
             f" several classes: compare with --clusters {near[0]}"
         )
+    said += ". Modularity is high if links stay inside clusters"
     return f"{said}. The number is an estimate; --clusters K sets it."
+
+
+def on_split(discovery: Discovery, finer: Discovery, words: Sequence[Row]) -> str:
+    """Which new cluster ``finer`` clusters, with ``words``, split most evenly, and into what."""
+    known = len(discovery.known)
+    shared = np.zeros((len(discovery.every), len(finer.every)), dtype=int)
+    np.add.at(shared, (discovery.cluster.numpy(), finer.cluster.numpy()), 1)
+    shared = shared[known:, known:]
+    if shared.shape[1] < 2:
+        return ""
+    split = np.sort(shared, 1)[:, -2].argmax()
+    parts = np.argsort(-shared[split], kind="stable")[:2]
+    counts = " and ".join(f"{shared[split, part]:,}" for part in parts)
+    lists = " | ".join(", ".join(words[known + part].words[:4]) for part in parts)
+    whole = f"cluster {split + 1} ({len(discovery.new[split].nodes):,} nodes)"
+    return f"With {len(finer.every)} clusters, {whole} splits into {counts} nodes: {lists}."
 
 
 def to_csv(rows: Sequence[Row]) -> str:
     """A line per new cluster, with figures in full precision."""
-    head = ["cluster", "nodes", *FIGURES, "nearest_known_classes", "words", "typical_nodes", "name"]
+    ends = ["in_small_components", "nearest_known_classes", "words", "typical_nodes", "name"]
+    head = ["cluster", "nodes", *FIGURES, *ends]
     lines = []
     for row in (row for row in rows if row.cluster.number):
-        values = [getattr(row.cluster, figure) for figure in FIGURES]
+        values = [getattr(row.cluster, figure) for figure in (*FIGURES, "small")]
         lists = " | ".join(row.words), " | ".join(row.nodes)
         size = len(row.cluster.nodes)
         lines.append([row.cluster.number, size, *values, row.nearest, *lists, row.cluster.name])
