@@ -398,7 +398,7 @@ def test_two_graphs():
     model.fit(source, target)
     assert seen[0].train.tolist() == list(range(30, 90)) and seen[0].validation is seen[0].source
     hit = model.predict(source)[:30] == source.y[:30].numpy()
-    assert model.record_.selection == "target_val"
+    assert model.record_.selection == "source_val"
     assert model.scores_["val"]["micro_f1"] == pytest.approx(hit.mean())
     target.y = labels.where(torch.arange(90) >= 60, torch.tensor(-1))
     target.val_mask = torch.arange(90) >= 60
