@@ -256,7 +256,7 @@ def fit(
         for role, graph in blind.graphs().items()
         for text in feature_warnings(graph.x, method.encoder.features)
     )
-    about_rule = [NO_UNKNOWN_HELD_OUT] * (selection == "last" != given)
+    about_rule = [NO_UNKNOWN_HELD_OUT] * (selection == "last" and given != "last")
     record.warnings = list(dict.fromkeys([*about_features, *about_rule, *method.warnings]))
     return record
 
