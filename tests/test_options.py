@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from importlib.metadata import EntryPoint
-from typing import Annotated
+from typing import Annotated, Optional
 
 import numpy as np
 import pytest
@@ -151,3 +151,11 @@ def test_what_another_package_declares_wrongly(monkeypatch):
         methods.find("broken")
     with pytest.raises(InputError, match="method wrong: .* a subclass of graphgym_srnc"):
         methods.find("wrong")
+
+
+def test_annotations_with_a_subclass_of_a_range_stay_their_own():
+    class Even(Range):
+        """A range whose numbers are equal to those of another one."""
+
+    made = [Optional[Annotated[int, kind(1)]] for kind in (Range, Even)]
+    assert [type(one.__args__[0].__metadata__[0]) for one in made] == [Range, Even]

@@ -13,6 +13,7 @@ import inspect
 import math
 import numbers
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any, Callable, Mapping, NamedTuple, Union
 
 from graphgym_srnc.errors import InputError, did_you_mean
@@ -29,10 +30,12 @@ def finite(value: Any) -> bool:
     return not isinstance(value, numbers.Real) or abs(number) < math.inf
 
 
-class Range(NamedTuple):
+@dataclass(frozen=True)
+class Range:
     """Numbers, or lists of numbers, from ``low`` to ``high``; a ``word`` is allowed instead.
 
-    ``closed`` names the bounds that are allowed: ``both``, ``left``, ``right`` or ``neither``.
+    ``closed`` names the bounds that are allowed: ``both``, ``left``, ``right`` or ``neither``. A
+    subclass is never equal to it, since ``typing`` keeps one of equal annotations.
     """
 
     low: float = -math.inf
