@@ -21,6 +21,7 @@ def clean(text: str) -> str:
 
 def warn(text: str) -> None:
     """Warn at the line of the user that led here."""
+    # The argument skip_file_prefixes of warnings.warn does this from Python 3.12 on.
     frame, level = sys._getframe(), 1
     ours = ("graphgym_srnc", "contextlib")
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ours:

@@ -15,7 +15,7 @@ from graphgym_srnc.io.records import read_results
 from graphgym_srnc.io.store import Experiment
 
 LARGE = 100_000  # nodes of a user's own graph from which a run learns from batches
-BATCHES = {"batch_size": 512, "fanout": 5}  # a third of the time of 1,024 and 10, equal scores
+BATCHES = {"batch_size": 512, "fanout": 5}  # half the time of 1,024 and 10, equal scores
 SAMPLED = ("gcnconv", "sageconv", "gatconv", "gatdrop")  # kinds of layers that draw neighbours
 
 

@@ -150,7 +150,7 @@ def sentences(figures: dict[str, float]) -> dict[str, str]:
         found["known as unknown"] = (
             f"{_percent(f['known_as_unknown'])} of the validation nodes are predicted as unknown,"
             f" although all are of known classes (expected: at most {_percent(KNOWN_AS_UNKNOWN)})."
-            " So many predictions of unknown are wrong. If every class of your own graph has"
+            " The model predicts too many nodes as unknown. If every class of your own graph has"
             " labels, set file.open_set False."
         )
     if f.get("agreement", 1) < AGREEMENT:
