@@ -317,16 +317,17 @@ def compare_runs(graph: str, args: argparse.Namespace) -> list[list[str]]:
             out = Path(folder, key)
             if key == "stock":
                 words = [__file__, "stock", PLANETOID[graph], folder, out, args.threads]
-                seconds, text = run(*words, threads=args.threads)
+                seconds, cpu, text = run(*words, threads=args.threads)
                 inside, mib = json.loads(text.splitlines()[-1])
             else:
                 words = ["-m", "graphgym_srnc", "run", "--cfg", f"paper/open_set/{graph}-{key}"]
                 words += ["--overwrite", "--out-dir", out, "--name", "run", "--no-figures"]
                 words += ["num_threads", args.threads, *RUNS[key]]
-                seconds, _ = run(*words, threads=args.threads)
+                seconds, cpu, _ = run(*words, threads=args.threads)
                 record = json.loads((out / "run/0/result.json").read_text(encoding="utf-8"))
                 inside, mib = record["seconds"], record["peak_memory_mib"]
-            figures = {"whole run": seconds, "without imports": inside, "peak memory": mib}
+            figures = {"whole run": seconds, "whole run, processor": cpu}
+            figures |= {"without imports": inside, "peak memory": mib}
             for what, figure in figures.items():
                 taken.setdefault(what, {}).setdefault(key, []).append(figure)
     return [
@@ -341,8 +342,9 @@ def compare_runs(graph: str, args: argparse.Namespace) -> list[list[str]]:
     ]
 
 
-def run(*command: object, threads: int) -> tuple[float, str]:
-    """Seconds of a Python command to its end, imports included, and what it printed.
+def run(*command: object, threads: int) -> tuple[float, float, str]:
+    """Seconds of the clock and of the processor that a Python command takes to its end, imports
+    included, and what it printed.
 
     Raises:
         SystemExit: the command failed.
@@ -350,12 +352,14 @@ def run(*command: object, threads: int) -> tuple[float, str]:
     path = os.pathsep.join(filter(None, [sys.path[0] + "/..", os.environ.get("PYTHONPATH")]))
     more = {"PYTHONPATH": path, "OMP_NUM_THREADS": str(threads)}
     more["GRAPHGYM_SRNC_DATA"] = str(Path(home.data_folder()).absolute())
-    begin = time.perf_counter()
+    begin, before = time.perf_counter(), os.times()
     words = [sys.executable, *map(str, command)]
     done = subprocess.run(words, env=os.environ | more, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(words)} failed:\n{done.stderr[-2000:]}")
-    return time.perf_counter() - begin, done.stdout
+    seconds, after = time.perf_counter() - begin, os.times()
+    cpu = after.children_user + after.children_system
+    return seconds, cpu - before.children_user - before.children_system, done.stdout
 
 
 def row(title: str, unit: str, ours: Sequence[float], other: Sequence[float]) -> list[str]:

@@ -179,7 +179,7 @@ def test_workers_stay_warm_and_each_job_ends_once(tmp_path):
     assert sorted(outcome.job.seed for outcome in outcomes) == list(range(30))
     assert {(outcome.state, outcome.attempts) for outcome in outcomes} == {("done", 1)}
     workers = Counter(outcome.message for outcome in outcomes)
-    assert len(workers) == 2 and min(workers.values()) > 5
+    assert len(workers) == 2
     assert not any(alive(int(pid)) for pid in workers)
     assert list(local.run([], toy, Limits())) == []
 
