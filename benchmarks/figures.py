@@ -266,12 +266,11 @@ def speed() -> Figure:
     ratios = {
         (line["measure"], line["graph"], line["method"]): float(line["ratio"])
         for line in scores.read("speed")
-        if line["against"] == "stock GraphGym"
     }
     made, both = figure(7.4, 3.2, 2, sharey=True)
     graphs = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
     methods = {"erm": ("plain GCN", GREY), "srnc": ("SRNC", ORANGE), "srnc-plus": ("SRNC+", BLUE)}
-    titles = {"whole run": "whole process", "without imports": "without imports"}
+    titles = {"whole run, processor": "whole process", "without imports": "without imports"}
     for axes, (measure, title) in zip(both, titles.items()):
         for i, (method, (_, color)) in enumerate(methods.items()):
             for x, graph in enumerate(graphs):

@@ -1,6 +1,6 @@
 """Build the pages and plots of docs/results from the stored scores.
 
-    python benchmarks/results.py            # write docs/results/*.md and *.png
+    python benchmarks/results.py            # write docs/results/*.md, *.png, docs/performance.md
     python benchmarks/results.py --check    # exit with 1 if a committed page differs
     python benchmarks/results.py --add open_set:cora:erm results/my_grid/default-cfg=cora_erm
 
@@ -39,6 +39,7 @@ from scores import (
     shifts,
     stored,
     summary_lines,
+    warned_gaps,
 )
 
 from graphgym_srnc.report import statistics
@@ -46,6 +47,7 @@ from graphgym_srnc.report.paper import OPEN_SET
 from graphgym_srnc.report.statistics import holm, mean_std
 
 FOLDER, TEMPLATES = DATA.parent, Path(__file__).with_name("templates")
+DOCS = FOLDER.parent
 
 # Numbers and tables in print
 
@@ -136,11 +138,11 @@ class Pages:
             else:
                 cells = [spread(runs[runs.block == block][shift.metric]) for block in shift.blocks]
                 cells += [score_text(shift.mean(row, metric)) for metric in metrics]
-            lines.append([shift.name(row), shift.each(row), *cells, f"{average(runs.seconds):.1f}"])
+            lines.append([shift.name(row), shift.each(row), *cells])
         if single:
-            return table(["method", "runs", *metrics.values(), "s per run"], lines)
+            return table(["method", "runs", *metrics.values()], lines)
         means = [f"mean {text}" for text in metrics.values()]
-        return table(["method", "runs each", *shift.blocks.values(), *means, "s per run"], lines)
+        return table(["method", "runs each", *shift.blocks.values(), *means], lines)
 
     def by_block(self, name: str) -> str:
         """Every score of every row, the mean over blocks alone."""
@@ -177,6 +179,19 @@ class Pages:
         head += [shift.metrics[shift.metric], "95 % interval", won, "p", "Holm"]
         head += ["runs won", "p", "Holm"] * several + [shift.metrics["macro_recall"]]
         return table([*head, *(["directions won", "p"] if by_direction else ["p", "Holm"])], lines)
+
+    def equal_choice(self, ours: str, row: str) -> str:
+        """Two rows that choose among variants per split, with paired tests."""
+        lines = []
+        for name, text in {"cora": "Cora", "citeseer": "CiteSeer", "sets": "both"}.items():
+            shift = shifts()[name]
+            gaps, recalls = (shift.gaps(row, m, ours=ours) for m in ("", "macro_recall"))
+            cells = [f"{shift.mean(one):.1f}" for one in (ours, row)]
+            cells += [f"{gaps.mean:+.1f}", ends_text(gaps.ends), gaps.wins, p_text(gaps.p)]
+            lines.append([text, len(gaps), *cells, f"{recalls.mean:+.1f}", p_text(recalls.p)])
+        names = [PLAN["names"][one] for one in (ours, row)]
+        head = ["graph", "n (class sets)", *names, "difference", "95 % interval", "wins", "p"]
+        return table([*head, "macro recall", "p"], lines)
 
     def srnc_tests(self) -> str:
         """SRNC minus itself without the cluster GNN's pseudo-labels."""
@@ -270,6 +285,17 @@ class Pages:
         gaps = replace(shift, runs=pd.concat([shift.of(OURS), other])).gaps("hand")
         return f"{gaps.mean:+.2f} points, {gaps.wins} {shift.unit}, {self._p(gaps.p)}"
 
+    def warned(self) -> str:
+        """How many runs of SRNC+ above and below the plain GCN of the same split have a warning."""
+        gaps, lines = warned_gaps(), []
+        counted = [(text, gaps[gaps.table == key]) for key, text in PLAN["warned"].items()]
+        for text, part in [*counted, ("All", gaps)]:
+            higher, lower = part[part.gap > 0], part[part.gap < -3]
+            cells = [len(higher), (~higher.warned).sum(), len(lower), lower.warned.sum()]
+            lines.append([text, len(part), *cells])
+        head = ["runs of SRNC+", "n", "higher than the GCN", "of these without a warning"]
+        return table([*head, "over 3 points lower", "of these with a warning"], lines)
+
     # Tables of files
 
     def file_table(self, name: str, *columns: str) -> str:
@@ -327,6 +353,21 @@ class Pages:
         head = ["shift", "n", "SRNC+", "strongest other method", "its score", "difference"]
         return table([*head, "95 % interval", "wins", "p", "plain GCN"], rows)
 
+    def speed_runs(self) -> str:
+        """Whole runs beside stock GraphGym: processor time, its ratio, and memory."""
+        by = {(line["measure"], line["graph"], line["method"]): line for line in read("speed")}
+        lines = []
+        for measure, graph, method in by:
+            if measure == "whole run, processor":
+                time, memory = by[measure, graph, method], by["peak memory", graph, method]
+                range_ = f"{time['ratio']} ({time['low']} to {time['high']})"
+                cells = [f"{float(time[key]):.3g} s" for key in ("ours", "other")] + [range_]
+                cells += [f"{int(memory[key]):,} MiB" for key in ("ours", "other")]
+                graph = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}[graph]
+                lines.append([graph, PLAN["names"][method].split(",")[0], *cells])
+        head = ["graph", "method", "CPU time", "stock GraphGym", "ratio (range)", "memory"]
+        return table([*head, "stock GraphGym"], lines)
+
     # What every page ends with
 
     def provenance(self, *names: str) -> str:
@@ -375,21 +416,28 @@ def wrapped(text: str) -> str:
     return "\n".join(out) + "\n"
 
 
-def pages() -> dict[str, str]:
-    """All pages by the name of their file."""
+def pages() -> dict[Path, str]:
+    """All pages by their file: one for each template, and docs/performance.md, which keeps its
+    prose and gets its table of whole runs."""
     made = Pages()
     note = "<!-- Generated by benchmarks/results.py from benchmarks/templates; do not edit. -->\n"
-    return {
-        file.name: note + wrapped(render(file.read_text(encoding="utf-8"), made))
+    out = {
+        FOLDER / file.name: note + wrapped(render(file.read_text(encoding="utf-8"), made))
         for file in sorted(TEMPLATES.glob("*.md"))
     }
+    page, begin, end = DOCS / "performance.md", "<!-- table of performance runs -->\n", "\n<!-- end"
+    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+    out[page] = before + found + made.speed_runs() + end + rest.partition(end)[2]
+    return out
 
 
-def check(made: dict[str, str]) -> list[str]:
+def check(made: dict[Path, str]) -> list[str]:
     """What is wrong with the pages on disk."""
-    files = {file.name: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.md")}
-    found = [f"docs/results/{name} differs" for name in made if made[name] != files.get(name)]
-    return found + [f"docs/results/{name} has no template" for name in sorted({*files} - {*made})]
+    files = {*FOLDER.glob("*.md"), *filter(Path.exists, made)}
+    names = {file: file.relative_to(DOCS.parent).as_posix() for file in files | {*made}}
+    same = {file for file in files & {*made} if file.read_text(encoding="utf-8") == made[file]}
+    found = [f"{names[file]} differs" for file in made if file not in same]
+    return found + [f"{names[file]} has no template" for file in sorted(files - {*made})]
 
 
 def main() -> int:
@@ -414,9 +462,9 @@ def main() -> int:
         found = check(made)
         print("\n".join(found) or f"{len(made)} pages are up to date")
         return int(bool(found))
-    for name, text in made.items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
-        print(f"docs/results/{name}: {len(text.split()):,} words")
+    for file, text in made.items():
+        file.write_text(text, encoding="utf-8")
+        print(f"{file.relative_to(DOCS.parent)}: {len(text.split()):,} words")
     if not args.no_plots:
         import figures
 

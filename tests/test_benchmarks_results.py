@@ -34,7 +34,8 @@ def test_a_changed_page_and_one_without_a_template_are_found(
     results, monkeypatch, tmp_path, capsys
 ):
     monkeypatch.setattr(results, "FOLDER", tmp_path)
-    monkeypatch.setattr(results, "pages", lambda: {"a.md": "one\ntwo\n"})
+    monkeypatch.setattr(results, "DOCS", tmp_path)
+    monkeypatch.setattr(results, "pages", lambda: {tmp_path / "a.md": "one\ntwo\n"})
     monkeypatch.setattr("sys.argv", ["results.py", "--check"])
     (tmp_path / "a.md").write_text("one\n2\n")
     (tmp_path / "old.md").write_text("")
