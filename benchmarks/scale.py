@@ -8,6 +8,10 @@ is kept in ``--keep`` and not measured again, so that ``--max-edges`` can be rai
 of the processor, which other work on the same machine moves less than those of the clock; those are
 in the table too.
 
+The commands for a graph of your own, each as a whole process, on the tables of `data example`:
+
+    python benchmarks/scale.py --own 100000 1000000
+
 Several processes that train together, times by the clock:
 
     torchrun --nproc-per-node 2 benchmarks/scale.py --one erm batches 1e6
@@ -22,12 +26,14 @@ import math
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from statistics import linear_regression
 from typing import Any
 
-from results import table
+import pandas
+from results import DATA, table
 
 FEATURES, CLASSES, WIDTH = 64, 10, 64
 MODES = {"full": "full batch", "batches": "batches"}
@@ -244,6 +250,38 @@ def sizes(args: argparse.Namespace) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["method"], modes.index(row["mode"]), row["edges"]))
 
 
+def own_graph(nodes: int, threads: int) -> list[dict[str, Any]]:
+    """What each command for a graph of your own costs, as a process with its imports."""
+    from graphgym_srnc.core import environment
+
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        program = [sys.executable, "-m", "graphgym_srnc"]
+        example = f"data example tables --nodes {nodes} --labelled 0.03"
+        subprocess.run([*program, *example.split()], cwd=folder, env=own_env(threads), check=True)
+        for command in (
+            "data make tables/nodes.csv tables/edges.csv --text title --out graph",
+            "run --cfg own dataset.name graph",
+            "predict results/own-graph --out predictions.csv",
+            "discover results/own-graph --out discovery.html",
+        ):
+            begin = time.perf_counter()
+            child = subprocess.Popen([*program, *command.split()], cwd=folder, env=own_env(threads))
+            _, status, used = os.wait4(child.pid, 0)
+            if status:
+                raise SystemExit(f"{command} failed")
+            row = {"nodes": nodes, "command": command, "CPU s": used.ru_utime + used.ru_stime}
+            row |= {"clock s": time.perf_counter() - begin, "MiB": used.ru_maxrss / 1024}
+            rows.append({key: round(v) if key != "command" else v for key, v in row.items()})
+            rows[-1]["commit"] = str(environment.commit())[:7]
+            print(rows[-1], file=sys.stderr, flush=True)
+    return rows
+
+
+def own_env(threads: int) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(DATA.parents[2]), "OMP_NUM_THREADS": str(threads)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -255,6 +293,7 @@ def main() -> None:
     option("--threads", type=int, default=1)
     option("--keep", type=Path, default=Path("results/scale.jsonl"), help="what was measured")
     option("--figure", type=Path, metavar="FILE", help="also draw this figure")
+    option("--own", nargs="+", type=int, metavar="NODES", help="measure own graphs of these sizes")
     option("--one", nargs=3, metavar=("METHOD", "MODE", "EDGES"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
@@ -264,6 +303,9 @@ def main() -> None:
             figures = measure(args, *args.one)
             if not parallel.rank():
                 print(json.dumps(figures))
+    elif args.own:
+        rows = [row for nodes in args.own for row in own_graph(nodes, args.threads)]
+        pandas.DataFrame(rows).to_csv(DATA / "own-scale.csv", index=False, lineterminator="\n")
     else:
         rows = sizes(args)
         print(tables(rows))
