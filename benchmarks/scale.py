@@ -266,7 +266,12 @@ def own_graph(nodes: int, threads: int) -> list[dict[str, Any]]:
             "discover results/own-graph --out discovery.html",
         ):
             begin = time.perf_counter()
-            child = subprocess.Popen([*program, *command.split()], cwd=folder, env=own_env(threads))
+            child = subprocess.Popen(
+                [*program, *command.split()],
+                cwd=folder,
+                env=own_env(threads),
+                stdout=subprocess.DEVNULL,
+            )
             _, status, used = os.wait4(child.pid, 0)
             if status:
                 raise SystemExit(f"{command} failed")
