@@ -19,7 +19,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.pgl import PGL
 from graphgym_srnc.methods.shared import communities
-from graphgym_srnc.methods.shared.base import best_threshold
+from graphgym_srnc.methods.shared.prediction import best_threshold
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import trainer
 

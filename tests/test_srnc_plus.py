@@ -14,7 +14,7 @@ from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.prior import known_share, unknown_share
 from graphgym_srnc.methods.shared import first_scores
-from graphgym_srnc.methods.shared.adaptation import lowered
+from graphgym_srnc.methods.shared.adaptation import lower_threshold
 from graphgym_srnc.methods.shared.cluster_gnn import log_softmax
 from graphgym_srnc.methods.shared.held_out import HeldOut
 from graphgym_srnc.methods.shared.training import Part
@@ -25,6 +25,9 @@ from graphgym_srnc.train import source_first, trainer
 SPEC = EncoderSpec(hidden=16, features="auto")
 LONG = {"steps": 200, "fit_steps": 60, "cluster_steps": 60}
 """What it takes to find the unknown class."""
+
+PAIR = {"mode": "close_set", "num_features": 60, "class_imbalance": 1.0}
+"""Settings of two graphs."""
 
 
 def make(**options) -> SRNCPlus:
@@ -124,12 +127,12 @@ def test_clusters_learn_labels_and_decisions_by_the_classes_they_stand_for(graph
         "decisions": -0.5 * log_p(cluster.target)[learned, named].mean(),
     }
     cluster.encoder.train()
-    found = cluster.classify(parts, modularity=False)()
+    found = cluster.losses(parts, modularity=False)()
     assert {name: float(term.detach()) for name, term in found.items()} == pytest.approx(
         wanted, abs=1e-4
     )
 
-    found = cluster.classify(parts, modularity=True)()
+    found = cluster.losses(parts, modularity=True)()
     assert set(found) == {*wanted, "cluster_target"}
     if not batch_size:
         whole = float(cluster.target_loss(cluster.log_posterior(cluster.target)))
@@ -149,18 +152,8 @@ def test_rows_that_are_filled_up_have_the_same_log_posteriors_and_gradients(coun
 
 def unnamed(nodes: int = 600, seed: int = 0) -> ShiftTask:
     """Two graphs; the last class of four has no label on either, but for held-out nodes."""
-    task = synthetic.build(
-        mode="close_set",
-        num_nodes=nodes,
-        num_classes=4,
-        num_features=60,
-        avg_degree=10.0,
-        homophily=0.9,
-        signal=0.6,
-        class_imbalance=1.0,
-        shift=0.1,
-        split_seed=seed,
-    )
+    settings = {"num_classes": 4, "avg_degree": 10.0, "homophily": 0.9, "signal": 0.6, "shift": 0.1}
+    task = synthetic.build(num_nodes=nodes, split_seed=seed, **PAIR | settings)
     order = torch.randperm(nodes, generator=torch.Generator().manual_seed(seed))
     held_out, rest = order[: nodes // 5], order[nodes // 5 : nodes * 3 // 5]
     every = torch.arange(nodes)
@@ -224,7 +217,7 @@ def test_of_each_class_it_learns_the_decisions_with_the_largest_margins():
     method.start(task.blind())
     method.accuracy = 0.5
     scores = torch.randn(task.target.num_nodes, task.num_known + 1).double()
-    learned = set(method.surest(scores).tolist())
+    learned = set(method.pseudo_labels("", method.target, scores).nodes.tolist())
 
     pool = task.pool.tolist()
     ordered = np.sort(scores.numpy(), 1)
@@ -250,12 +243,12 @@ def test_held_out_nodes_choose_the_weight_and_the_smoothing_by_accuracy():
     nodes, labels = torch.arange(12), torch.arange(12) % 3
     some = HeldOut(nodes, labels, 3)
     assert not some.unknown and HeldOut(nodes, labels, 2).unknown
-    assert some.weight(right, 3 * wrong) == 0.9  # each weight above 0.75 is right
-    assert some.weight(right, right) == 0.5
-    assert some.accepts(right, wrong) and not some.accepts(wrong, right)
-    assert some.accepts(wrong[[*range(11), 0]], right[[*range(11), 0]].roll(1, 1))
+    assert some.best_weight(right, 3 * wrong) == 0.9  # each weight above 0.75 is right
+    assert some.best_weight(right, right) == 0.5
+    assert some.not_worse(right, wrong) and not some.not_worse(wrong, right)
+    assert some.not_worse(wrong[[*range(11), 0]], right[[*range(11), 0]].roll(1, 1))
     nothing = HeldOut(nodes[:0], labels[:0], 3)
-    assert nothing.weight(wrong, right) == 0.5 and not nothing.accepts(right, wrong)
+    assert nothing.best_weight(wrong, right) == 0.5 and not nothing.not_worse(right, wrong)
 
 
 def one_graph(unseen: int) -> ShiftTask:
@@ -301,40 +294,33 @@ def test_a_class_with_one_label_does_not_spoil_the_ranks():
     method.start(dataclasses.replace(task, train=train).blind())
     fold = torch.arange(len(train)) % 5
     logits = method.logits(task.source)[:, :6]
-    method.first.learn([], logits, train[fold != 0], method.labels[fold != 0])
+    method.first.count_labels([], logits, train[fold != 0], method.labels[fold != 0])
     assert torch.isfinite(method.first(logits, method.target, [])).all()
 
 
 @pytest.mark.parametrize("known, found", [((4, 6), 3), ((1, 2, 2) + (9,) * 13, 2), ((), 3)])
 def test_a_threshold_below_which_known_nodes_prevail_is_lowered(known, found):
     unlabelled = torch.arange(10.0)
-    lower = lowered(torch.tensor(3.0), torch.tensor(known, dtype=torch.float), unlabelled)
+    lower = lower_threshold(torch.tensor(3.0), torch.tensor(known, dtype=torch.float), unlabelled)
     assert float(lower) == found  # of 16 known nodes 1 is below 2, and 3 are below 3
 
 
 def test_with_many_labels_one_part_is_held_out(monkeypatch):
     method, task = make(), one_graph(1)
     method.start(task.blind())
-    monkeypatch.setattr(first_scores, "ENOUGH", 10)
+    monkeypatch.setattr(first_scores, "MAX_HELD_OUT", 10)
     parts = []
-    monkeypatch.setattr(method, "trained", lambda *of: parts.append(of) or (method.classifier, {}))
+    monkeypatch.setattr(
+        method, "train_classifier", lambda *of: parts.append(of) or (method.classifier, {})
+    )
     method.estimate_unknown()
-    assert len(parts) == 1 and 0 <= method.share <= 1
+    assert len(parts) == 1 and 0 <= method.unknown_share <= 1
 
 
 def pair(homophily: float, signal: float = 0.6) -> ShiftTask:
     """Two graphs of the same three classes."""
-    return synthetic.build(
-        mode="close_set",
-        num_nodes=600,
-        num_classes=3,
-        num_features=60,
-        avg_degree=8.0,
-        homophily=homophily,
-        signal=signal,
-        class_imbalance=1.0,
-        labels_per_class=-1,
-    )
+    settings = {"num_nodes": 600, "num_classes": 3, "avg_degree": 8.0, "labels_per_class": -1}
+    return synthetic.build(homophily=homophily, signal=signal, **PAIR | settings)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ class DOC(Supervised):
         # Both probabilities of all sigmoids form one distribution.
         count = logits.size(1)
         share = torch.cat([logits.sigmoid(), (-logits).sigmoid()], 1) / count
-        return (self.smooth(share, graph, self.smoothing)[:, :count] * count).logit(eps=1e-6)
+        return (self.smooth(share, graph)[:, :count] * count).logit(eps=1e-6)
 
 
 def one_against_rest(logits: Tensor, label: Tensor, balanced: bool) -> Tensor:

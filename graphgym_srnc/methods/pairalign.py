@@ -53,7 +53,7 @@ class PairAlign(Scored):
         return {"source": (self.class_weight[self.labels] * each).mean()}
 
     def episode(self) -> dict[str, float]:
-        figures = self.reweight() if self.taken else {}
+        figures = self.reweight() if self.steps_done else {}
         return super().episode() | figures
 
     @torch.no_grad()

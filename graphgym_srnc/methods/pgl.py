@@ -98,7 +98,7 @@ class PGL(Method):
 
     def _train(self, nodes: Tensor, labels: Tensor, unknown: Tensor) -> dict[str, float]:
         """Train new networks, with pseudo-labels ``[n]`` of nodes and pseudo-unknown nodes."""
-        self.ready()
+        self.initialise()
         task = self.task
         if not task.open_set:
             unknown = unknown[:0]

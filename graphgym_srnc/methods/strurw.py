@@ -48,7 +48,7 @@ class StruRW(Scored):
             self.warnings.append(f"{about} With {kind} it may be the plain GNN.")
 
     def episode(self) -> dict[str, float]:
-        figures = self.reweight() if self.taken else {}
+        figures = self.reweight() if self.steps_done else {}
         return super().episode() | figures
 
     @torch.no_grad()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import Callable, Iterable, Iterator, NamedTuple, Sequence, cast
+from contextlib import AbstractContextManager
+from typing import Callable, Iterable, NamedTuple, Sequence, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,11 +16,10 @@ from graphgym_srnc.core.options import Weight
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
-gather = parallel.gather
-"""Rows of all processes, for a loss that is not a mean over rows."""
+gather = parallel.gather  # rows of all processes, for a loss that is not a mean over rows
 
 WINDOW = 20  # steps of a mean loss, two of which are compared for convergence
-LOOK = 5  # steps between two checks for convergence, since a device waits for each
+CHECK_EVERY = 5  # steps between two checks for convergence, since a device waits for each
 
 
 def adam(
@@ -61,7 +60,7 @@ def minimise(
             optimizer.step()
             if until_converged:
                 history.append(total.detach())
-                if len(history) % LOOK == 0 and converged(history):
+                if len(history) % CHECK_EVERY == 0 and converged(history):
                     break
     return parallel.mean({name: float(term.detach()) for name, term in terms.items()})
 
@@ -106,9 +105,14 @@ class Part(NamedTuple):
 
 
 def part_losses(
-    model: Encoder, parts: Sequence[Part], batch_size: int = 0, fanout: int = 0
+    model: Encoder,
+    parts: Sequence[Part],
+    batch_size: int = 0,
+    fanout: int = 0,
+    *,
+    outputs: Callable[[Tensor], Tensor] = lambda logits: logits,
 ) -> Callable[[], dict[str, Tensor]]:
-    """A function that returns the terms of some parts at the next step."""
+    """A function that returns the terms of some parts, read from ``outputs``, at the next step."""
     views = {}
     for graph in dict.fromkeys(part.graph for part in parts):
         # Nodes of one graph share one view, since their neighbourhoods overlap.
@@ -121,7 +125,7 @@ def part_losses(
         for group, draw in views.values():
             view, drawn = draw()
             labels = [part.labels[index] for part, index in zip(group, drawn)]
-            logits = model(view).split([len(y) for y in labels])
+            logits = outputs(model(view)).split([len(y) for y in labels])
             for part, z, y in zip(group, logits, labels):
                 terms[part.name] = part.weight * F.cross_entropy(z[:, : part.num_classes], y)
         return terms
@@ -167,12 +171,9 @@ def random_state(device: torch.device) -> tuple[Tensor, ...]:
     return torch.get_rng_state(), torch.get_device_module(device).get_rng_state(device)
 
 
-@contextmanager
-def random_draws_apart(device: torch.device) -> Iterator[None]:
-    """Continue with the same random draws after a block as if it had drawn none."""
-    state = random_state(device)
-    yield
-    set_random_state(state, device)
+def random_draws_apart(device: torch.device) -> AbstractContextManager[None]:
+    """Context after which random draws continue as if it had drawn none."""
+    return torch.random.fork_rng([device] * (device.type != "cpu"), device_type=device.type)
 
 
 def set_random_state(state: tuple[Tensor, ...], device: torch.device) -> None:
