@@ -1,4 +1,4 @@
-"""SRNC+: log-odds, missing labels, weights and cuts against oracles."""
+"""SRNC+: log-odds, label density, weights and thresholds against oracles."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def own(seed: int = 0, **changes) -> ShiftTask:
     return synthetic.build(**settings | changes)
 
 
-def test_log_odds_are_shared_as_written(few=4):
+def test_log_odds_are_propagated_as_written(few=4):
     task = own()
     of_first = task.source.y[task.train] == 0
     task = dataclasses.replace(
@@ -104,7 +104,7 @@ def test_labels_are_missing_where_a_class_has_none():
 
 
 @pytest.mark.parametrize("graphs, batch_size", [("one", 1000), ("two", 0)])
-def test_clusters_learn_labels_and_decisions_by_the_classes_they_stand_for(graphs, batch_size):
+def test_cluster_gnn_learns_labels_and_pseudo_labels_by_its_classes(graphs, batch_size):
     task = own() if graphs == "one" else universal()
     method = make(fanout=0, missing=0.0)
     method.start(task.blind())
@@ -212,7 +212,7 @@ def test_the_source_is_not_solved_first_without_unknown_held_out_nodes():
     assert not source_first.applies(own())
 
 
-def test_of_each_class_it_learns_the_decisions_with_the_largest_margins():
+def test_pseudo_labels_have_the_largest_margins_of_each_class():
     task, method = own(), make(doubt=1.0, missing=0.0)
     method.start(task.blind())
     method.accuracy = 0.5

@@ -57,7 +57,7 @@ class DOC(Supervised):
         return {"source": one_against_rest(gather(logits), gather(labels), self.balanced)}
 
     @torch.no_grad()
-    def remember(self) -> None:
+    def store_statistics(self) -> None:
         if self.task.open_set:
             scores = self._sigmoid_logits(self.task.source)[self.task.train]
             self.limits.copy_(doc_thresholds(scores.sigmoid(), self.labels))

@@ -68,7 +68,7 @@ class StruRW(Scored):
 
         row, column = self.source.adjacency("raw").entries
         weight = 1 - self.strength + self.strength * ratio[label[row], label[column]]
-        self.read_source(self.source.reweighted(weight.astype(np.float32)))
+        self.set_source(self.source.reweighted(weight.astype(np.float32)))
         return {"mean_edge_weight": float(weight.mean()) if len(weight) else 1.0}
 
 

@@ -46,7 +46,7 @@ class Supervised(Method):
     def initialise(self) -> None:
         super().initialise()
         self.steps_done, self.batch, self.target_batches = 0, slice(None), None
-        self.read_source(self.source)
+        self.set_source(self.source)
         self.begin()
         self.to(self.task.device)
         self.optimizer = self.make_optimizer(p for p in self.parameters() if p.requires_grad)
@@ -61,7 +61,7 @@ class Supervised(Method):
         """
         return {"source": F.cross_entropy(self.classifier(self.on_source), self.labels)}
 
-    def remember(self) -> None:
+    def store_statistics(self) -> None:
         """Store what predictions need of the training nodes; called after each episode."""
 
     def episode(self) -> dict[str, float]:
@@ -78,7 +78,7 @@ class Supervised(Method):
 
         terms = minimise(self, self.optimizer, losses, self.steps)
         self.labels = labels
-        self.remember()
+        self.store_statistics()
         return terms
 
     @property
@@ -86,7 +86,7 @@ class Supervised(Method):
         """Share of all gradient steps that are done."""
         return (self.steps_done - 1) / (self.steps * (self.episodes + 1))
 
-    def read_source(self, graph: Graph) -> None:
+    def set_source(self, graph: Graph) -> None:
         """Train on this graph: the source, or the source with other edge weights."""
         sizes = self.batch_size, self.fanout
         self.source_batches = batches(self.classifier, graph, [self.task.train], *sizes)
