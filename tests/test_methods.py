@@ -18,7 +18,7 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.pgl import PGL
-from graphgym_srnc.methods.shared import communities
+from graphgym_srnc.methods.shared import label_density
 from graphgym_srnc.methods.shared.prediction import best_threshold
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import trainer
@@ -98,7 +98,7 @@ def fit(method: methods.base.Method, task: ShiftTask, **settings) -> trainer.Run
 def few_steps(monkeypatch):
     """Cluster GNNs learn modularity for few steps."""
     monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 10)
-    monkeypatch.setattr(communities, "STEPS", 10)
+    monkeypatch.setattr(label_density, "STEPS", 10)
 
 
 # ---- every method ----

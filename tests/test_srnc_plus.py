@@ -36,6 +36,13 @@ def make(**options) -> SRNCPlus:
     return SRNCPlus(**{"encoder": SPEC, "rounds": 2} | few | options)
 
 
+def started(task: ShiftTask, **options) -> SRNCPlus:
+    """A method after episode 0."""
+    method = make(**options)
+    method.start(task.blind())
+    return method
+
+
 def own(seed: int = 0, **changes) -> ShiftTask:
     """One graph, one of its five classes masked."""
     settings = {
@@ -52,8 +59,7 @@ def test_log_odds_are_propagated_as_written(few=4):
     task = dataclasses.replace(
         task, train=torch.cat([task.train[of_first][:few], task.train[~of_first]])
     )
-    method = make(missing=0.0)
-    method.start(task.blind())
+    method = started(task, missing=0.0)
     logits = method.logits(task.target)[:, : task.num_known].double()
     shares = np.bincount(task.source.y[task.train].numpy())
     p = torch.softmax(logits, 1).numpy() / shares
@@ -75,9 +81,7 @@ def test_log_odds_are_propagated_as_written(few=4):
 
 def test_labels_are_missing_where_a_class_has_none():
     task = own()
-    method = make()
-    method.start(task.blind())
-    target = task.target
+    method, target = started(task), task.target
     p = method.logits(target)[:, : task.num_known].double().softmax(1).numpy()
     label = task.source.y[task.train].numpy()
     expected = p @ (np.bincount(label) / p.sum(0))
@@ -106,8 +110,7 @@ def test_labels_are_missing_where_a_class_has_none():
 @pytest.mark.parametrize("graphs, batch_size", [("one", 1000), ("two", 0)])
 def test_cluster_gnn_learns_labels_and_pseudo_labels_by_its_classes(graphs, batch_size):
     task = own() if graphs == "one" else universal()
-    method = make(fanout=0, missing=0.0)
-    method.start(task.blind())
+    method = started(task, fanout=0, missing=0.0)
     method.batch_size = batch_size
     cluster = method.new_cluster_gnn(method.predict(task.target).argmax(1))
     cluster.encoder.spec = dataclasses.replace(cluster.encoder.spec, dropout=0.0)
@@ -213,8 +216,8 @@ def test_the_source_is_not_solved_first_without_unknown_held_out_nodes():
 
 
 def test_pseudo_labels_have_the_largest_margins_of_each_class():
-    task, method = own(), make(doubt=1.0, missing=0.0)
-    method.start(task.blind())
+    task = own()
+    method = started(task, doubt=1.0, missing=0.0)
     method.accuracy = 0.5
     scores = torch.randn(task.target.num_nodes, task.num_known + 1).double()
     learned = set(method.pseudo_labels("", method.target, scores).nodes.tolist())
@@ -290,8 +293,7 @@ def test_a_class_with_one_label_does_not_spoil_the_ranks():
     task = one_graph(0)
     of_first = task.source.y[task.train] == 0
     train = torch.cat([task.train[of_first][:1], task.train[~of_first]])
-    method = make(missing=0.0)
-    method.start(dataclasses.replace(task, train=train).blind())
+    method = started(dataclasses.replace(task, train=train), missing=0.0)
     fold = torch.arange(len(train)) % 5
     logits = method.logits(task.source)[:, :6]
     method.first.count_labels([], logits, train[fold != 0], method.labels[fold != 0])
@@ -306,8 +308,7 @@ def test_a_threshold_below_which_known_nodes_prevail_is_lowered(known, found):
 
 
 def test_with_many_labels_one_part_is_held_out(monkeypatch):
-    method, task = make(), one_graph(1)
-    method.start(task.blind())
+    method = started(one_graph(1))
     monkeypatch.setattr(first_scores, "MAX_HELD_OUT", 10)
     parts = []
     monkeypatch.setattr(
@@ -335,8 +336,7 @@ def pair(homophily: float, signal: float = 0.6) -> ShiftTask:
 def test_it_adapts_to_a_target_whose_edges_join_equal_classes(homophily, signal, adapts, mixes):
     task = pair(homophily, signal)
     torch.manual_seed(0)
-    plain = make(abstain=False, steps=100)
-    plain.start(task.blind())
+    plain = started(task, abstain=False, steps=100)
     method = make(steps=100)
     record = trainer.fit(method, task, selection="last")
     assert bool(method.adapts) == adapts and bool(method.features_weight) == mixes

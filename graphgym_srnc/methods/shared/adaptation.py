@@ -13,10 +13,10 @@ from graphgym_srnc.backbones import Encoder
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared import training
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.methods.shared.communities import RESOLUTIONS
 from graphgym_srnc.methods.shared.features_only import MIN_RELIABILITY, FeaturesOnly
 from graphgym_srnc.methods.shared.first_scores import FirstScores
 from graphgym_srnc.methods.shared.held_out import HeldOut
+from graphgym_srnc.methods.shared.label_density import RESOLUTIONS
 from graphgym_srnc.methods.shared.prediction import threshold_by_share
 
 MIN_ASSORTATIVITY = 0.2  # at which the classes of a target support adaptation

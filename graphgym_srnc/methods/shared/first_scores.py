@@ -12,8 +12,8 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones import EncoderSpec, Graph, prepare
 from graphgym_srnc.losses.prior import black_box_weights, equal_ranks_p_value, unknown_share
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
-from graphgym_srnc.methods.shared.communities import LabelDensity
 from graphgym_srnc.methods.shared.features_only import folds
+from graphgym_srnc.methods.shared.label_density import LabelDensity
 
 PROPAGATION = 10  # propagation steps of log-odds
 FOLDS = 5  # number of parts of the labels that are held out in turn
