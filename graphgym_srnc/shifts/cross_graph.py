@@ -103,7 +103,8 @@ def build(
     info |= {"unseen": hidden, "cleaned": cleaned} | ({"unread": unread} if unread else {})
     title = f"cross_graph/{Path(source).stem}-{Path(target).stem}"
     every = sorted({*of_source, *private})
-    named: dict[str, Any] = {"class_names": class_names, "info": info | {"unseen": []}}
+    fields: dict[str, Any] = {"class_names": class_names, "info": info | {"unseen": []}}
+    oracle = _oracle(f"{title}/oracle", other, every, split_seed, **fields)
     return ShiftTask(
         title,
         at_source,
@@ -118,7 +119,7 @@ def build(
         source_val=source_val,
         class_names=tuple(class_names[c] for c in known) if class_names else (),
         info=info,
-        oracle=_oracle(f"{title}/oracle", other, every, split_seed, **named),
+        oracle=oracle,
     )
 
 
