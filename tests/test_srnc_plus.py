@@ -17,7 +17,7 @@ from graphgym_srnc.methods.shared import first_scores
 from graphgym_srnc.methods.shared.adaptation import lower_threshold
 from graphgym_srnc.methods.shared.cluster_gnn import log_softmax
 from graphgym_srnc.methods.shared.held_out import HeldOut
-from graphgym_srnc.methods.shared.training import Part
+from graphgym_srnc.methods.shared.training import Term
 from graphgym_srnc.methods.srnc_plus import SRNCPlus
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import source_first, trainer
@@ -117,8 +117,8 @@ def test_cluster_gnn_learns_labels_and_pseudo_labels_by_its_classes(graphs, batc
     learned, named = torch.tensor([3, 7, 1]), torch.tensor([0, task.num_known, 1])
     labels = task.source.y[task.train]
     parts = [
-        Part("source", cluster.source, task.train, labels),
-        Part("decisions", cluster.target, learned, named, 0.5),
+        Term("source", cluster.source, task.train, labels),
+        Term("decisions", cluster.target, learned, named, 0.5),
     ]
 
     def log_p(graph):

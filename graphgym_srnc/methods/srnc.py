@@ -15,7 +15,7 @@ from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Range, W
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.alignment import evidence_lower_bound
 from graphgym_srnc.methods.shared.cluster_gnn import USED_SHARE, ClusterGNN, ClusterMethod, Clusters
-from graphgym_srnc.methods.shared.training import Part, fit_parts, hidden_and_group
+from graphgym_srnc.methods.shared.training import Term, fit_terms, hidden_and_group
 
 PRETRAIN_STEPS, SOURCE_STEPS = 150, 60
 """Gradient steps of the cluster GNN in episode 0 on modularity, or on the source labels."""
@@ -125,8 +125,8 @@ class SRNC(ClusterMethod):
         """Episode 0 (lines 1 and 2): pre-train the classifier, and then the cluster GNN."""
         self.setup(task)
         self.initialise()
-        part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
-        figures = self.fit([part], self.pretrain_steps) | {"num_clusters": self.size}
+        term = Term("source", self.source, task.train, self.labels, num_classes=task.num_known)
+        figures = self.fit([term], self.pretrain_steps) | {"num_clusters": self.size}
         with torch.no_grad():
             self.classifier.output_bias[task.num_known :] = 0
         self.optimizer = self.make_optimizer(self.classifier.parameters())
@@ -161,9 +161,9 @@ class SRNC(ClusterMethod):
         nodes = pool[torch.randperm(len(pool), device=pool.device)[: len(task.train)]]
         labels = torch.multinomial(q[nodes], 1).view(-1)
         # Lines 12 and 13: the classifier on labels and pseudo-labels (Eq. 9).
-        parts = [
-            Part("classifier_source", self.source, task.train, self.labels),
-            Part("classifier_target", self.target, nodes, labels),
+        terms = [
+            Term("classifier_source", self.source, task.train, self.labels),
+            Term("classifier_target", self.target, nodes, labels),
         ]
         if self.alpha and self.clusters:
             # As many unlabelled source nodes as labelled ones.
@@ -171,8 +171,8 @@ class SRNC(ClusterMethod):
             drawn = drawn[~torch.isin(drawn, task.train)][: len(task.train)]
             q = self.cluster_posterior(self.clusters.source)[drawn]
             pseudo = torch.multinomial(q, 1).view(-1)
-            parts.append(Part("classifier_unlabelled", self.source, drawn, pseudo, self.alpha))
-        figures |= self.fit(parts, self.steps)
+            terms.append(Term("classifier_unlabelled", self.source, drawn, pseudo, self.alpha))
+        figures |= self.fit(terms, self.steps)
         self.knows_unknown.fill_(task.open_set)
         if task.open_set:
             figures["pseudo_unknown_share"] = float((labels == task.num_known).float().mean())
@@ -195,10 +195,10 @@ class SRNC(ClusterMethod):
             text = f"The cluster GNN found no communities (modularity {value:.3f})."
             self.warnings.append(text)
 
-    def fit(self, parts: list[Part], steps: int) -> dict[str, float]:
+    def fit(self, terms: list[Term], steps: int) -> dict[str, float]:
         """Train the classifier on cross-entropies, and return their last values by name."""
         batches = self.batch_size, self.fanout
-        return fit_parts(self.classifier, self.optimizer, parts, steps, *batches)
+        return fit_terms(self.classifier, self.optimizer, terms, steps, *batches)
 
     def new_cluster_gnn(self) -> ClusterGNN:
         """An untrained cluster GNN."""

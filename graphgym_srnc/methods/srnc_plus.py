@@ -17,7 +17,7 @@ from graphgym_srnc.methods.shared.adaptation import Adaptation, confident_nodes
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, ClusterMethod
 from graphgym_srnc.methods.shared.features_only import FeaturesOnly
 from graphgym_srnc.methods.shared.first_scores import FirstScores
-from graphgym_srnc.methods.shared.training import Part, fit_parts
+from graphgym_srnc.methods.shared.training import Term, fit_terms
 
 LARGE_LOG_ODDS = 50.0  # used instead of infinity
 COLLAPSE, CLUSTER_LR = 0.1, 0.003  # weight of the collapse term, and learning rate for modularity
@@ -158,14 +158,14 @@ class SRNCPlus(Adaptation, ClusterMethod):
             figures["pseudo_unknown_share"] = float(unknown.float().mean())
         return figures
 
-    def pseudo_labels(self, name: str, graph: Graph, scores: Tensor) -> Part:
+    def pseudo_labels(self, name: str, graph: Graph, scores: Tensor) -> Term:
         """Cross-entropy on the most confident pseudo-labels, by scores ``[V, N(+1)]``."""
         share = self.kind.pseudo_label_share or self.accuracy**self.doubt
         nodes = confident_nodes(scores, self.task.pool, share)
-        return Part(name, graph, nodes, scores.argmax(1)[nodes])
+        return Term(name, graph, nodes, scores.argmax(1)[nodes])
 
     def train_classifier(
-        self, train: Tensor, labels: Tensor, pseudo: Sequence[Part] = ()
+        self, train: Tensor, labels: Tensor, pseudo: Sequence[Term] = ()
     ) -> tuple[Encoder, dict[str, float]]:
         """A new classifier of labels ``[n]`` and pseudo-labels, and its last losses by name.
 
@@ -173,10 +173,10 @@ class SRNCPlus(Adaptation, ClusterMethod):
         """
         name, known = ("classifier_source", None) if pseudo else ("source", self.task.num_known)
         classifier = self.new_classifier(self.task.num_outputs).to(self.task.device)
-        figures = fit_parts(
+        figures = fit_terms(
             classifier,
             self.make_optimizer(classifier.parameters()),
-            [Part(name, self.source, train, labels, num_classes=known), *pseudo],
+            [Term(name, self.source, train, labels, num_classes=known), *pseudo],
             self.steps,
             self.batch_size,
             self.fanout,
@@ -192,11 +192,11 @@ class SRNCPlus(Adaptation, ClusterMethod):
             :math:`\log Q_\Phi` over classes ``[V, N + 1]`` on the target, and losses by name.
         """
         cluster = self.new_cluster_gnn(scores.argmax(1))
-        parts = [
-            Part("cluster_source", cluster.source, self.task.train, self.labels),
+        terms = [
+            Term("cluster_source", cluster.source, self.task.train, self.labels),
             self.pseudo_labels("cluster_decisions", cluster.target, scores),
         ]
-        figures = cluster.fit(parts, (self.fit_steps, self.cluster_steps), self.make_optimizer)
+        figures = cluster.fit(terms, (self.fit_steps, self.cluster_steps), self.make_optimizer)
         log_q = cluster.log_posterior(cluster.target)
         figures |= {"resolution": cluster.resolution} | cluster.figures(log_q)
         return cluster.log_class_posterior(log_q), figures

@@ -21,7 +21,7 @@ from graphgym_srnc.losses.modularity import (
 )
 from graphgym_srnc.methods.shared import training
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.methods.shared.training import MakeOptimizer, Part, adam, gather, minimise
+from graphgym_srnc.methods.shared.training import MakeOptimizer, Term, adam, gather, minimise
 
 LANES = 16  # number of values that the widest instructions of a processor handle at once
 USED_SHARE = 0.01  # minimum share of nodes whose most probable cluster is a used cluster
@@ -126,22 +126,22 @@ class ClusterGNN(Clusters):
     ) -> None:
         """Fit the source labels instead, so that cluster k is class k from the start."""
         optimizer = make_optimizer(self.encoder.parameters())
-        part = Part("source", self.source, nodes, label)
-        training.fit_parts(self.encoder, optimizer, [part], steps, self.batch_size, self.fanout)
+        term = Term("source", self.source, nodes, label)
+        training.fit_terms(self.encoder, optimizer, [term], steps, self.batch_size, self.fanout)
 
     def fit(
-        self, parts: Sequence[Part], steps: tuple[int, int], make_optimizer: MakeOptimizer = adam
+        self, terms: Sequence[Term], steps: tuple[int, int], make_optimizer: MakeOptimizer = adam
     ) -> dict[str, float]:
         r"""Minimise cross-entropies, then their sum with :math:`\mathcal L_{\Phi,T}`.
 
         Args:
-            parts: cross-entropies of the classes of the clusters, on the source or the target.
+            terms: cross-entropies of the classes of the clusters, on the source or the target.
             steps: numbers of gradient steps without and with modularity.
             make_optimizer: function that makes the optimiser of the first steps.
         """
         optimizer = make_optimizer(self.encoder.parameters())
-        minimise(self.encoder, optimizer, self.losses(parts, modularity=False), steps[0])
-        losses = self.losses(parts, modularity=True)
+        minimise(self.encoder, optimizer, self.losses(terms, modularity=False), steps[0])
+        losses = self.losses(terms, modularity=True)
         return minimise(self.encoder, self.optimizer, losses, steps[1])
 
     @torch.no_grad()
@@ -183,28 +183,28 @@ class ClusterGNN(Clusters):
 
         return minimise(self.encoder, self.optimizer, losses, steps)
 
-    def losses(self, parts: Sequence[Part], *, modularity: bool) -> Callable[[], dict[str, Tensor]]:
+    def losses(self, terms: Sequence[Term], *, modularity: bool) -> Callable[[], dict[str, Tensor]]:
         r"""A function that returns cross-entropies and, if asked for, :math:`\mathcal L_{\Phi,T}`.
 
         Without batches the encoder reads the target once per step.
         """
         on_target, by_class = self.on_target(modularity), self.log_class_posterior
-        part_losses = partial(
-            training.part_losses, self.encoder, outputs=lambda z: by_class(z.log_softmax(1))
+        cross_entropies = partial(
+            training.cross_entropies, self.encoder, outputs=lambda z: by_class(z.log_softmax(1))
         )
         if self.batch_size:
-            of_parts = part_losses(parts, self.batch_size, self.fanout)
-            return lambda: of_parts() | (on_target()[0] if modularity else {})
+            of_terms = cross_entropies(terms, self.batch_size, self.fanout)
+            return lambda: of_terms() | (on_target()[0] if modularity else {})
 
-        here = [part for part in parts if part.graph is self.target]
-        elsewhere = part_losses([part for part in parts if part.graph is not self.target])
+        here = [term for term in terms if term.graph is self.target]
+        elsewhere = cross_entropies([term for term in terms if term.graph is not self.target])
 
         def full_batch() -> dict[str, Tensor]:
-            terms, (target, log_q) = elsewhere(), on_target()
-            for part in here:
-                log_p = by_class(log_q.index_select(0, part.nodes))
-                terms[part.name] = part.weight * F.nll_loss(log_p, part.labels)
-            return terms | target
+            losses, (target, log_q) = elsewhere(), on_target()
+            for term in here:
+                log_p = by_class(log_q.index_select(0, term.nodes))
+                losses[term.name] = term.weight * F.nll_loss(log_p, term.labels)
+            return losses | target
 
         return full_batch
 

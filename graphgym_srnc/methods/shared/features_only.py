@@ -13,7 +13,7 @@ from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.losses.modularity import assortativity, label_assortativity
 from graphgym_srnc.losses.prior import posterior_correlation
 from graphgym_srnc.methods.shared import training
-from graphgym_srnc.methods.shared.training import MakeOptimizer, Part
+from graphgym_srnc.methods.shared.training import MakeOptimizer, Term
 
 HELD_OUT = 5  # one label of each class in this number is held out to measure the reliability
 MIN_RELIABILITY = 0.3  # minimum correlation of the posterior with the classes
@@ -46,8 +46,8 @@ class FeaturesOnly(nn.Module):
         """
         held_out = folds(labels, HELD_OUT) == 0
         optimizer = make_optimizer(self.encoder.parameters())
-        parts = [Part("features_only", graph, train[~held_out], labels[~held_out])]
-        training.fit_parts(self.encoder, optimizer, parts, steps, self.batch_size)
+        terms = [Term("features_only", graph, train[~held_out], labels[~held_out])]
+        training.fit_terms(self.encoder, optimizer, terms, steps, self.batch_size)
         p = self.log_posterior(graph)[train[held_out]].exp()
         return posterior_correlation(p, labels[held_out])
 

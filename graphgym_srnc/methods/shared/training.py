@@ -87,7 +87,7 @@ def batches(
     return Batches(model, graph, parts, batch_size, fanout, share)
 
 
-class Part(NamedTuple):
+class Term(NamedTuple):
     """One term of a loss: the cross-entropy (Eq. 2 of the paper) on some nodes.
 
     Args:
@@ -104,45 +104,45 @@ class Part(NamedTuple):
     num_classes: int | None = None
 
 
-def part_losses(
+def cross_entropies(
     model: Encoder,
-    parts: Sequence[Part],
+    terms: Sequence[Term],
     batch_size: int = 0,
     fanout: int = 0,
     *,
     outputs: Callable[[Tensor], Tensor] = lambda logits: logits,
 ) -> Callable[[], dict[str, Tensor]]:
-    """A function that returns the terms of some parts, read from ``outputs``, at the next step."""
+    """A function that returns the loss terms at the next step, from ``outputs`` of the logits."""
     views = {}
-    for graph in dict.fromkeys(part.graph for part in parts):
+    for graph in dict.fromkeys(term.graph for term in terms):
         # Nodes of one graph share one view, since their neighbourhoods overlap.
-        group = tuple(part for part in parts if part.graph is graph)
-        nodes = [part.nodes for part in group]
+        group = tuple(term for term in terms if term.graph is graph)
+        nodes = [term.nodes for term in group]
         views[graph] = group, batches(model, graph, nodes, batch_size, fanout)
 
-    def losses() -> dict[str, Tensor]:
-        terms = {}
+    def step() -> dict[str, Tensor]:
+        losses = {}
         for group, draw in views.values():
             view, drawn = draw()
-            labels = [part.labels[index] for part, index in zip(group, drawn)]
+            labels = [term.labels[index] for term, index in zip(group, drawn)]
             logits = outputs(model(view)).split([len(y) for y in labels])
-            for part, z, y in zip(group, logits, labels):
-                terms[part.name] = part.weight * F.cross_entropy(z[:, : part.num_classes], y)
-        return terms
+            for term, z, y in zip(group, logits, labels):
+                losses[term.name] = term.weight * F.cross_entropy(z[:, : term.num_classes], y)
+        return losses
 
-    return losses
+    return step
 
 
-def fit_parts(
+def fit_terms(
     model: Encoder,
     optimizer: torch.optim.Optimizer,
-    parts: Sequence[Part],
+    terms: Sequence[Term],
     steps: int,
     *sizes: int,
     until_converged: bool = False,
 ) -> dict[str, float]:
-    """Minimise :func:`part_losses` with batch ``sizes``, and return the last terms by name."""
-    losses = part_losses(model, parts, *sizes)
+    """Minimise :func:`cross_entropies` with batch ``sizes``, and return the last losses by name."""
+    losses = cross_entropies(model, terms, *sizes)
     return minimise(model, optimizer, losses, steps, until_converged=until_converged)
 
 
