@@ -173,14 +173,14 @@ def test_best_threshold_is_brute_force(ties):
     prediction = torch.randint(2, (30,), generator=generator)
     label = torch.randint(3, (30,), generator=generator)
 
-    def right(cut: float) -> int:
-        return int((torch.where(confidence < cut, 2, prediction) == label).sum())
+    def right(threshold: float) -> int:
+        return int((torch.where(confidence < threshold, 2, prediction) == label).sum())
 
     best = max(map(right, [*confidence.tolist(), math.inf]))
     assert right(best_threshold(confidence, prediction, label, unknown=2)) == best
 
 
-def test_cut_between_neighbouring_floats():
+def test_threshold_between_neighbouring_floats():
     above = torch.tensor(1.0)
     below = torch.nextafter(above, torch.tensor(0.0))
     confidence, label = torch.stack([above, below]), torch.tensor([0, 2])

@@ -99,7 +99,7 @@ def test_source_posteriors(mode):
     assert started("srnc", task, source_regularizer=False).source_posterior()[0].numel() == 0
 
 
-def test_validation_does_not_move_the_cut():
+def test_validation_does_not_move_the_threshold():
     task, method = toy(), started("srnc", toy(), steps=20)
     method.episode()
     scores = method.predict(task.target)

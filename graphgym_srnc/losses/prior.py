@@ -77,12 +77,12 @@ def known_share(known: Tensor, mixture: Tensor, weight: Tensor | None = None) ->
     """
     known, order = known.double().sort()
     mixture = mixture.double().sort().values
-    cuts = torch.cat([known, mixture]).unique()
-    share_p, share_u = (1 - torch.searchsorted(part, cuts) / len(part) for part in (known, mixture))
+    c = torch.cat([known, mixture]).unique()
+    share_p, share_u = (1 - torch.searchsorted(part, c) / len(part) for part in (known, mixture))
     kept, count = share_p > 0, float(len(known))
     if weight is not None:
         below, count = _cumulated(weight[order]), effective_number(weight)
-        share_p = 1 - below[torch.searchsorted(known, cuts)]
+        share_p = 1 - below[torch.searchsorted(known, c)]
     share_p, share_u = share_p[kept].double(), share_u[kept].double()
 
     slack = sum(math.sqrt(math.log(4 / 0.1) / (2 * n)) for n in (count, len(mixture)))

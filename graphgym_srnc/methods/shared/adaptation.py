@@ -189,7 +189,7 @@ class Adaptation(Method):
         if known.any():
             predicted = scores[known, : self.task.num_known].argmax(1)
             self.accuracy = float((predicted == label[known]).float().mean())
-        target, held_out = self.confidence(on_target), self.confidence(scores[known])
+        target, validation = self.confidence(on_target), self.confidence(scores[known])
         if not self.kind.open_set:
             self.threshold.zero_()
         elif self.held_out.unknown:
@@ -197,9 +197,9 @@ class Adaptation(Method):
         elif self.unknown_share >= 0:
             pool = target[self.task.pool]
             at_share = pool.quantile(self.unknown_share)
-            self.threshold.copy_(lower_threshold(at_share, held_out, pool))
+            self.threshold.copy_(lower_threshold(at_share, validation, pool))
         elif self.kind.resolutions or self.cut == "share":
-            self.threshold.fill_(threshold_by_share(held_out, target))
+            self.threshold.fill_(threshold_by_share(validation, target))
         else:
             self.threshold.copy_(target.new_zeros(()) if self.iteration else target.median())
 
