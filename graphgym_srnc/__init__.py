@@ -46,11 +46,12 @@ def __getattr__(name: str) -> Any:
         modules = {module.replace("_", ""): module for module in methods.names()}
         if name.lower() in modules:
             from graphgym_srnc.api import estimator
+            from graphgym_srnc.errors import did_you_mean
 
             found = estimator(modules[name.lower()])
             if found.__name__ == name:
                 return found
-            hint = f". Did you mean {found.__name__}?"
+            hint = f". {did_you_mean(name, [found.__name__])}"
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 

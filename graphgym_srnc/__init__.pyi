@@ -100,13 +100,13 @@ class A2GNN(_Parameters):
     confidence: _Confidence
     steps: int
     rounds: int
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -117,13 +117,13 @@ class A2GNN(_Parameters):
         confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "mlp",
         hidden: int = 128,
         layers: int = 2,
@@ -161,13 +161,13 @@ class ADAlign(_Parameters):
     confidence: _Confidence
     steps: int
     rounds: int
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -179,13 +179,13 @@ class ADAlign(_Parameters):
         confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "mlp",
         hidden: int = 128,
         layers: int = 3,
@@ -218,13 +218,13 @@ class CMD(_Parameters):
     confidence: _Confidence
     steps: int
     rounds: int
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -233,13 +233,13 @@ class CMD(_Parameters):
         confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
@@ -272,13 +272,13 @@ class CORAL(_Parameters):
     confidence: _Confidence
     steps: int
     rounds: int
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -287,13 +287,13 @@ class CORAL(_Parameters):
         confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
@@ -326,13 +326,13 @@ class DANN(_Parameters):
     confidence: _Confidence
     steps: int
     rounds: int
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -341,13 +341,13 @@ class DANN(_Parameters):
         confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
@@ -385,12 +385,12 @@ class DOC(_Parameters):
     correction: Literal["none"]
     steps: int
     rounds: int
-    smoothing: int
-    correction_power: float
-    cut: _Cut
     source_first: bool
     batch_size: int
     fanout: int
+    smoothing: int
+    correction_power: float
+    cut: _Cut
 
     def __init__(
         self,
@@ -399,12 +399,12 @@ class DOC(_Parameters):
         correction: Literal["none"] = "none",
         steps: int = 100,
         rounds: int = 1,
-        smoothing: int = 0,
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
         source_first: bool = False,
         batch_size: int = 0,
         fanout: int = 10,
+        smoothing: int = 0,
+        correction_power: float = 1.0,
+        cut: _Cut = "validation",
         backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
@@ -441,13 +441,13 @@ class ERM(_Parameters):
     confidence: _Confidence
     steps: int
     rounds: int
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -455,13 +455,13 @@ class ERM(_Parameters):
         confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
@@ -495,13 +495,13 @@ class G2Pxy(_Parameters):
     external_weight: float
     steps: int
     rounds: int
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -510,13 +510,13 @@ class G2Pxy(_Parameters):
         external_weight: float = 0.01,
         steps: int = 100,
         rounds: int = 1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
@@ -549,13 +549,13 @@ class GRADE(_Parameters):
     confidence: _Confidence
     steps: int
     rounds: int
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -564,13 +564,13 @@ class GRADE(_Parameters):
         confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
@@ -607,13 +607,13 @@ class IID(_Parameters):
     confidence: _Confidence
     steps: int
     rounds: int
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -621,13 +621,13 @@ class IID(_Parameters):
         confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
@@ -660,13 +660,13 @@ class MMD(_Parameters):
     confidence: _Confidence
     steps: int
     rounds: int
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -675,13 +675,13 @@ class MMD(_Parameters):
         confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
@@ -720,13 +720,13 @@ class NODESafe(_Parameters):
     confidence: _Confidence
     steps: int
     rounds: int
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -735,13 +735,13 @@ class NODESafe(_Parameters):
         confidence: _Confidence = "gnnsafe",
         steps: int = 100,
         rounds: int = 1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
@@ -777,13 +777,13 @@ class OpenWGL(_Parameters):
     uncertainty_weight: float
     steps: int
     rounds: int
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -793,13 +793,13 @@ class OpenWGL(_Parameters):
         uncertainty_weight: float = 1.0,
         steps: int = 100,
         rounds: int = 1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
@@ -834,13 +834,13 @@ class PairAlign(_Parameters):
     confidence: _Confidence
     steps: int
     rounds: int
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -850,13 +850,13 @@ class PairAlign(_Parameters):
         confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
@@ -892,13 +892,13 @@ class PGL(_Parameters):
     confident: float
     steps: int
     members: int
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -907,13 +907,13 @@ class PGL(_Parameters):
         confident: float = 0.6,
         steps: int = 100,
         members: int = 1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
@@ -946,13 +946,13 @@ class SRGNN(_Parameters):
     confidence: _Confidence
     steps: int
     rounds: int
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -961,13 +961,13 @@ class SRGNN(_Parameters):
         confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
@@ -1025,13 +1025,13 @@ class SRNC(_Parameters):
     cluster_init: Literal["auto", "modularity", "source"]
     cluster_lr: float
     collapse: float
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -1049,13 +1049,13 @@ class SRNC(_Parameters):
         cluster_init: Literal["auto", "modularity", "source"] = "auto",
         cluster_lr: float = 0.01,
         collapse: float = 1.0,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
@@ -1119,10 +1119,10 @@ class SRNCPlus(_Parameters):
     abstain: bool
     correction: Literal["auto", "none", "mean", "em", "bbse", "labels"]
     source_first: bool
-    correction_power: float
-    cut: _Cut
     batch_size: int
     fanout: int
+    correction_power: float
+    cut: _Cut
 
     def __init__(
         self,
@@ -1140,10 +1140,10 @@ class SRNCPlus(_Parameters):
         abstain: bool = True,
         correction: Literal["auto", "none", "mean", "em", "bbse", "labels"] = "auto",
         source_first: bool = True,
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
         batch_size: int = 0,
         fanout: int = 10,
+        correction_power: float = 1.0,
+        cut: _Cut = "validation",
         backbone: _Backbone = "gcn",
         hidden: int = 64,
         layers: int = 2,
@@ -1176,13 +1176,13 @@ class StruRW(_Parameters):
     confidence: _Confidence
     steps: int
     rounds: int
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -1191,13 +1191,13 @@ class StruRW(_Parameters):
         confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
@@ -1233,13 +1233,13 @@ class UAGA(_Parameters):
     steps: int
     rounds: int
     target_weight: float
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -1248,13 +1248,13 @@ class UAGA(_Parameters):
         steps: int = 20,
         rounds: int = 50,
         target_weight: float = 0.1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "gcn",
         hidden: int = 256,
         layers: int = 2,
@@ -1289,13 +1289,13 @@ class UDAGCN(_Parameters):
     confidence: _Confidence
     steps: int
     rounds: int
+    source_first: bool
+    batch_size: int
+    fanout: int
     smoothing: int
     correction: _Correction
     correction_power: float
     cut: _Cut
-    source_first: bool
-    batch_size: int
-    fanout: int
 
     def __init__(
         self,
@@ -1305,13 +1305,13 @@ class UDAGCN(_Parameters):
         confidence: _Confidence = "max_softmax",
         steps: int = 100,
         rounds: int = 1,
+        source_first: bool = False,
+        batch_size: int = 0,
+        fanout: int = 10,
         smoothing: int = 0,
         correction: _Correction = "none",
         correction_power: float = 1.0,
         cut: _Cut = "validation",
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
         backbone: _Backbone = "gcn",
         hidden: int = 128,
         layers: int = 2,

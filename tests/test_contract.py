@@ -27,7 +27,7 @@ from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.data.networks import OCNNC
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods import srnc
-from graphgym_srnc.methods.shared import communities
+from graphgym_srnc.methods.shared import label_density
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 
@@ -101,7 +101,7 @@ def started(monkeypatch) -> list[ShiftTask]:
         monkeypatch.setattr(cls, "start", start)
     monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
     monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 2)
-    monkeypatch.setattr(communities, "STEPS", 10)
+    monkeypatch.setattr(label_density, "STEPS", 10)
     return shown
 
 

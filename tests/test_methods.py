@@ -18,8 +18,8 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.pgl import PGL
-from graphgym_srnc.methods.shared import communities
-from graphgym_srnc.methods.shared.base import best_threshold
+from graphgym_srnc.methods.shared import label_density
+from graphgym_srnc.methods.shared.prediction import best_threshold
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import trainer
 
@@ -98,7 +98,7 @@ def fit(method: methods.base.Method, task: ShiftTask, **settings) -> trainer.Run
 def few_steps(monkeypatch):
     """Cluster GNNs learn modularity for few steps."""
     monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 10)
-    monkeypatch.setattr(communities, "STEPS", 10)
+    monkeypatch.setattr(label_density, "STEPS", 10)
 
 
 # ---- every method ----
@@ -173,14 +173,14 @@ def test_best_threshold_is_brute_force(ties):
     prediction = torch.randint(2, (30,), generator=generator)
     label = torch.randint(3, (30,), generator=generator)
 
-    def right(cut: float) -> int:
-        return int((torch.where(confidence < cut, 2, prediction) == label).sum())
+    def right(threshold: float) -> int:
+        return int((torch.where(confidence < threshold, 2, prediction) == label).sum())
 
     best = max(map(right, [*confidence.tolist(), math.inf]))
     assert right(best_threshold(confidence, prediction, label, unknown=2)) == best
 
 
-def test_cut_between_neighbouring_floats():
+def test_threshold_between_neighbouring_floats():
     above = torch.tensor(1.0)
     below = torch.nextafter(above, torch.tensor(0.0))
     confidence, label = torch.stack([above, below]), torch.tensor([0, 2])

@@ -36,6 +36,11 @@ def gcn_operator(a: np.ndarray) -> np.ndarray:
     return a / np.sqrt(np.outer(a.sum(1), a.sum(1)))
 
 
+def weights(*modules: torch.nn.Module) -> list[np.ndarray]:
+    """All weights of some modules in order."""
+    return [p.detach().double().numpy() for module in modules for p in module.parameters()]
+
+
 # ---- alignment of hidden states ----
 
 
@@ -134,11 +139,7 @@ def test_each_graph_has_its_own_hops():
     with torch.no_grad():
         net.parts[0].layers[0].bias.normal_()
         net.layers[0].bias.normal_()
-    w, b, v, c = (
-        p.detach().double().numpy()
-        for layer in (net.parts[0].layers[0], net.layers[0])
-        for p in (layer.weight, layer.bias)
-    )
+    w, b, v, c = weights(net.parts[0].layers[0], net.layers[0])
     for role, graph, hops in (("source", task.source, 1), ("target", task.target, 3)):
         a, x = gcn_operator(dense(graph)), backbones.dense(method.prepared(graph).x)
         state = np.maximum(np.linalg.matrix_power(a, hops) @ x.double().numpy() @ w + b, 0)
@@ -183,18 +184,14 @@ def test_udagcn_mixes_two_graphs():
     task = method.task
     far = ppmi(Graph(task.target).adjacency("raw").matrix).toarray()
     x = backbones.dense(method.prepared(task.target).x).double().numpy()
-    (w, b), (v, c) = (
-        [p.detach().double().numpy() for p in (layer.weight, layer.bias)]
-        for layer in method.classifier.layers
-    )
+    w, b, v, c = weights(*method.classifier.layers)
     with_loops = far + np.eye(len(far))
     scale = with_loops.sum(1) ** -0.5
     operators = gcn_operator(dense(task.target)), scale[:, None] * with_loops * scale
     both = np.stack([a @ np.maximum(a @ x @ w + b, 0) @ v + c for a in operators], 1)
-    u, s = (p.detach().double().numpy() for p in method.attention.parameters())
+    u, s, k, d = weights(method.attention, method.head)
     share = np.exp(both @ u.T + s)
     mixed = (both * share / share.sum(1, keepdims=True)).sum(1)
-    k, d = (p.detach().double().numpy() for p in method.head.parameters())
     for graph in (task.target, task.target.clone()):
         assert np.allclose(method.logits(graph).numpy(), mixed @ k.T + d, atol=1e-5)
 

@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 
 import graphgym_srnc
 from graphgym_srnc import methods
+from graphgym_srnc.backbones import prepare
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build
 from graphgym_srnc.gym import run as runs
@@ -83,7 +84,8 @@ def test_methods_and_backbones(gym, tmp_path, words):
     graph = new_graph(task)
     found = loaded.predict(graph)
     if words == "train.mode srnc":
-        assert torch.equal(found.cluster, method.log_cluster_posterior(graph)[0].argmax(1))
+        prepared = prepare(graph, method.cluster_spec.features)
+        assert torch.equal(found.cluster, method.clusters.log_posterior(prepared).argmax(1))
         assert found.hidden.shape[1] == method.clusters.encoder.hidden_dim
 
 

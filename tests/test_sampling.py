@@ -147,7 +147,7 @@ def test_the_cluster_gnn_estimates_its_own_loss(kind):
     with torch.no_grad():
         exact = cluster.target_loss(cluster.encoder(cluster.encoder.view(graph)).log_softmax(1))
         draw = cluster.on_target()
-        assert within(torch.stack([draw()[0] for _ in range(100)]), exact, 4.0)
+        assert within(torch.stack([draw()[0]["cluster_target"] for _ in range(100)]), exact, 4.0)
 
 
 # ---- methods ----

@@ -28,14 +28,8 @@ from graphgym_srnc.shifts.localized import personalised_pagerank
 open_set, synthetic, own_file, localized = (
     shifts.find(name) for name in ("open_set", "synthetic", "file", "localized")
 )
-SMALL = {
-    "num_nodes": 400,
-    "num_classes": 5,
-    "num_features": 60,
-    "labels_per_class": 5,
-    "num_val": 50,
-    "num_test": 100,
-}
+SMALL = {"num_nodes": 400, "num_classes": 5, "num_features": 60}
+SMALL |= {"labels_per_class": 5, "num_val": 50, "num_test": 100}
 
 
 def toy(**changes) -> Data:

@@ -13,7 +13,7 @@ from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods import srnc
-from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, cluster_encoder
+from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.train import trainer
 
 
@@ -29,7 +29,7 @@ def few_steps(monkeypatch):
 def cluster_gnn(task: ShiftTask, clusters: int) -> ClusterGNN:
     torch.manual_seed(0)
     fields = {"resolution": 1.0, "collapse": 1.0, "modularity_weight": 1.0, "lr": 0.01}
-    graph, spec = Graph(task.target, "l2"), cluster_encoder(EncoderSpec(hidden=32))
+    graph, spec = Graph(task.target, "l2"), EncoderSpec(hidden=32, act="selu", skip=True)
     return ClusterGNN(spec, clusters, task.num_outputs, graph, graph, **fields)
 
 
@@ -99,7 +99,7 @@ def test_source_posteriors(mode):
     assert started("srnc", task, source_regularizer=False).source_posterior()[0].numel() == 0
 
 
-def test_validation_does_not_move_the_cut():
+def test_validation_does_not_move_the_threshold():
     task, method = toy(), started("srnc", toy(), steps=20)
     method.episode()
     scores = method.predict(task.target)

@@ -1,4 +1,4 @@
-"""SRNC+: log-odds, missing labels, weights and cuts against oracles."""
+"""SRNC+: log-odds, label density, weights and thresholds against oracles."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.prior import known_share, unknown_share
 from graphgym_srnc.methods.shared import first_scores
-from graphgym_srnc.methods.shared.adaptation import lowered
+from graphgym_srnc.methods.shared.adaptation import lower_threshold
 from graphgym_srnc.methods.shared.cluster_gnn import log_softmax
 from graphgym_srnc.methods.shared.held_out import HeldOut
-from graphgym_srnc.methods.shared.training import Part
+from graphgym_srnc.methods.shared.training import Term
 from graphgym_srnc.methods.srnc_plus import SRNCPlus
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import source_first, trainer
@@ -26,11 +26,21 @@ SPEC = EncoderSpec(hidden=16, features="auto")
 LONG = {"steps": 200, "fit_steps": 60, "cluster_steps": 60}
 """What it takes to find the unknown class."""
 
+PAIR = {"mode": "close_set", "num_features": 60, "class_imbalance": 1.0}
+"""Settings of two graphs."""
+
 
 def make(**options) -> SRNCPlus:
     """A method that learns for few steps."""
     few = {"steps": 40, "fit_steps": 10, "cluster_steps": 10}
     return SRNCPlus(**{"encoder": SPEC, "rounds": 2} | few | options)
+
+
+def started(task: ShiftTask, **options) -> SRNCPlus:
+    """A method after episode 0."""
+    method = make(**options)
+    method.start(task.blind())
+    return method
 
 
 def own(seed: int = 0, **changes) -> ShiftTask:
@@ -43,14 +53,13 @@ def own(seed: int = 0, **changes) -> ShiftTask:
     return synthetic.build(**settings | changes)
 
 
-def test_log_odds_are_shared_as_written(few=4):
+def test_log_odds_are_propagated_as_written(few=4):
     task = own()
     of_first = task.source.y[task.train] == 0
     task = dataclasses.replace(
         task, train=torch.cat([task.train[of_first][:few], task.train[~of_first]])
     )
-    method = make(missing=0.0)
-    method.start(task.blind())
+    method = started(task, missing=0.0)
     logits = method.logits(task.target)[:, : task.num_known].double()
     shares = np.bincount(task.source.y[task.train].numpy())
     p = torch.softmax(logits, 1).numpy() / shares
@@ -72,9 +81,7 @@ def test_log_odds_are_shared_as_written(few=4):
 
 def test_labels_are_missing_where_a_class_has_none():
     task = own()
-    method = make()
-    method.start(task.blind())
-    target = task.target
+    method, target = started(task), task.target
     p = method.logits(target)[:, : task.num_known].double().softmax(1).numpy()
     label = task.source.y[task.train].numpy()
     expected = p @ (np.bincount(label) / p.sum(0))
@@ -101,18 +108,17 @@ def test_labels_are_missing_where_a_class_has_none():
 
 
 @pytest.mark.parametrize("graphs, batch_size", [("one", 1000), ("two", 0)])
-def test_clusters_learn_labels_and_decisions_by_the_classes_they_stand_for(graphs, batch_size):
+def test_cluster_gnn_learns_labels_and_pseudo_labels_by_its_classes(graphs, batch_size):
     task = own() if graphs == "one" else universal()
-    method = make(fanout=0, missing=0.0)
-    method.start(task.blind())
+    method = started(task, fanout=0, missing=0.0)
     method.batch_size = batch_size
     cluster = method.new_cluster_gnn(method.predict(task.target).argmax(1))
     cluster.encoder.spec = dataclasses.replace(cluster.encoder.spec, dropout=0.0)
     learned, named = torch.tensor([3, 7, 1]), torch.tensor([0, task.num_known, 1])
     labels = task.source.y[task.train]
     parts = [
-        Part("source", cluster.source, task.train, labels),
-        Part("decisions", cluster.target, learned, named, 0.5),
+        Term("source", cluster.source, task.train, labels),
+        Term("decisions", cluster.target, learned, named, 0.5),
     ]
 
     def log_p(graph):
@@ -124,12 +130,12 @@ def test_clusters_learn_labels_and_decisions_by_the_classes_they_stand_for(graph
         "decisions": -0.5 * log_p(cluster.target)[learned, named].mean(),
     }
     cluster.encoder.train()
-    found = cluster.classify(parts, modularity=False)()
+    found = cluster.losses(parts, modularity=False)()
     assert {name: float(term.detach()) for name, term in found.items()} == pytest.approx(
         wanted, abs=1e-4
     )
 
-    found = cluster.classify(parts, modularity=True)()
+    found = cluster.losses(parts, modularity=True)()
     assert set(found) == {*wanted, "cluster_target"}
     if not batch_size:
         whole = float(cluster.target_loss(cluster.log_posterior(cluster.target)))
@@ -149,18 +155,8 @@ def test_rows_that_are_filled_up_have_the_same_log_posteriors_and_gradients(coun
 
 def unnamed(nodes: int = 600, seed: int = 0) -> ShiftTask:
     """Two graphs; the last class of four has no label on either, but for held-out nodes."""
-    task = synthetic.build(
-        mode="close_set",
-        num_nodes=nodes,
-        num_classes=4,
-        num_features=60,
-        avg_degree=10.0,
-        homophily=0.9,
-        signal=0.6,
-        class_imbalance=1.0,
-        shift=0.1,
-        split_seed=seed,
-    )
+    settings = {"num_classes": 4, "avg_degree": 10.0, "homophily": 0.9, "signal": 0.6, "shift": 0.1}
+    task = synthetic.build(num_nodes=nodes, split_seed=seed, **PAIR | settings)
     order = torch.randperm(nodes, generator=torch.Generator().manual_seed(seed))
     held_out, rest = order[: nodes // 5], order[nodes // 5 : nodes * 3 // 5]
     every = torch.arange(nodes)
@@ -219,12 +215,12 @@ def test_the_source_is_not_solved_first_without_unknown_held_out_nodes():
     assert not source_first.applies(own())
 
 
-def test_of_each_class_it_learns_the_decisions_with_the_largest_margins():
-    task, method = own(), make(doubt=1.0, missing=0.0)
-    method.start(task.blind())
+def test_pseudo_labels_have_the_largest_margins_of_each_class():
+    task = own()
+    method = started(task, doubt=1.0, missing=0.0)
     method.accuracy = 0.5
     scores = torch.randn(task.target.num_nodes, task.num_known + 1).double()
-    learned = set(method.surest(scores).tolist())
+    learned = set(method.pseudo_labels("", method.target, scores).nodes.tolist())
 
     pool = task.pool.tolist()
     ordered = np.sort(scores.numpy(), 1)
@@ -250,12 +246,12 @@ def test_held_out_nodes_choose_the_weight_and_the_smoothing_by_accuracy():
     nodes, labels = torch.arange(12), torch.arange(12) % 3
     some = HeldOut(nodes, labels, 3)
     assert not some.unknown and HeldOut(nodes, labels, 2).unknown
-    assert some.weight(right, 3 * wrong) == 0.9  # each weight above 0.75 is right
-    assert some.weight(right, right) == 0.5
-    assert some.accepts(right, wrong) and not some.accepts(wrong, right)
-    assert some.accepts(wrong[[*range(11), 0]], right[[*range(11), 0]].roll(1, 1))
+    assert some.best_weight(right, 3 * wrong) == 0.9  # each weight above 0.75 is right
+    assert some.best_weight(right, right) == 0.5
+    assert some.not_worse(right, wrong) and not some.not_worse(wrong, right)
+    assert some.not_worse(wrong[[*range(11), 0]], right[[*range(11), 0]].roll(1, 1))
     nothing = HeldOut(nodes[:0], labels[:0], 3)
-    assert nothing.weight(wrong, right) == 0.5 and not nothing.accepts(right, wrong)
+    assert nothing.best_weight(wrong, right) == 0.5 and not nothing.not_worse(right, wrong)
 
 
 def one_graph(unseen: int) -> ShiftTask:
@@ -297,44 +293,35 @@ def test_a_class_with_one_label_does_not_spoil_the_ranks():
     task = one_graph(0)
     of_first = task.source.y[task.train] == 0
     train = torch.cat([task.train[of_first][:1], task.train[~of_first]])
-    method = make(missing=0.0)
-    method.start(dataclasses.replace(task, train=train).blind())
+    method = started(dataclasses.replace(task, train=train), missing=0.0)
     fold = torch.arange(len(train)) % 5
     logits = method.logits(task.source)[:, :6]
-    method.first.learn([], logits, train[fold != 0], method.labels[fold != 0])
+    method.first.count_labels([], logits, train[fold != 0], method.labels[fold != 0])
     assert torch.isfinite(method.first(logits, method.target, [])).all()
 
 
 @pytest.mark.parametrize("known, found", [((4, 6), 3), ((1, 2, 2) + (9,) * 13, 2), ((), 3)])
 def test_a_threshold_below_which_known_nodes_prevail_is_lowered(known, found):
     unlabelled = torch.arange(10.0)
-    lower = lowered(torch.tensor(3.0), torch.tensor(known, dtype=torch.float), unlabelled)
+    lower = lower_threshold(torch.tensor(3.0), torch.tensor(known, dtype=torch.float), unlabelled)
     assert float(lower) == found  # of 16 known nodes 1 is below 2, and 3 are below 3
 
 
 def test_with_many_labels_one_part_is_held_out(monkeypatch):
-    method, task = make(), one_graph(1)
-    method.start(task.blind())
-    monkeypatch.setattr(first_scores, "ENOUGH", 10)
+    method = started(one_graph(1))
+    monkeypatch.setattr(first_scores, "MAX_HELD_OUT", 10)
     parts = []
-    monkeypatch.setattr(method, "trained", lambda *of: parts.append(of) or (method.classifier, {}))
+    monkeypatch.setattr(
+        method, "train_classifier", lambda *of: parts.append(of) or (method.classifier, {})
+    )
     method.estimate_unknown()
-    assert len(parts) == 1 and 0 <= method.share <= 1
+    assert len(parts) == 1 and 0 <= method.unknown_share <= 1
 
 
 def pair(homophily: float, signal: float = 0.6) -> ShiftTask:
     """Two graphs of the same three classes."""
-    return synthetic.build(
-        mode="close_set",
-        num_nodes=600,
-        num_classes=3,
-        num_features=60,
-        avg_degree=8.0,
-        homophily=homophily,
-        signal=signal,
-        class_imbalance=1.0,
-        labels_per_class=-1,
-    )
+    settings = {"num_nodes": 600, "num_classes": 3, "avg_degree": 8.0, "labels_per_class": -1}
+    return synthetic.build(homophily=homophily, signal=signal, **PAIR | settings)
 
 
 @pytest.mark.parametrize(
@@ -349,8 +336,7 @@ def pair(homophily: float, signal: float = 0.6) -> ShiftTask:
 def test_it_adapts_to_a_target_whose_edges_join_equal_classes(homophily, signal, adapts, mixes):
     task = pair(homophily, signal)
     torch.manual_seed(0)
-    plain = make(abstain=False, steps=100)
-    plain.start(task.blind())
+    plain = started(task, abstain=False, steps=100)
     method = make(steps=100)
     record = trainer.fit(method, task, selection="last")
     assert bool(method.adapts) == adapts and bool(method.features_weight) == mixes

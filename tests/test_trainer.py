@@ -51,7 +51,7 @@ class Scripted(Method):
         return torch.eye(self.truth.num_outputs)[label]
 
     def calibrate(self, scores, label, on_target) -> None:
-        """Nothing is cut."""
+        """There is no threshold."""
 
     def decide(self, scores) -> Tensor:
         return scores.argmax(1)

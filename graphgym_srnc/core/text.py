@@ -122,25 +122,12 @@ def escape_markdown(text: str) -> str:
 METHODS = {
     **{name: name.upper() for name in "srnc erm pgl doc dann cmd mmd coral srgnn grade".split()},
     **{name: name.upper() for name in "a2gnn udagcn uaga".split()},
-    "srnc_plus": "SRNC+",
-    "iid": "oracle",
-    "openwgl": "OpenWGL",
-    "g2pxy": "G2Pxy",
-    "nodesafe": "NODESafe",
-    "strurw": "StruRW",
-    "adalign": "ADAlign",
-    "pairalign": "Pair-Align",
-    "standard": "GraphGym's own",
+    **{"srnc_plus": "SRNC+", "iid": "oracle", "openwgl": "OpenWGL", "g2pxy": "G2Pxy"},
+    **{"nodesafe": "NODESafe", "strurw": "StruRW", "adalign": "ADAlign"},
+    **{"pairalign": "Pair-Align", "standard": "GraphGym's own"},
 }
-LAYERS = {
-    "gcnconv": "GCN",
-    "sageconv": "SAGE",
-    "gatconv": "GAT",
-    "gatdrop": "GAT-drop",
-    "sgconv": "SGC",
-    "mlp": "MLP",
-    "dgi": "DGI",
-}
+LAYERS = {"gcnconv": "GCN", "sageconv": "SAGE", "gatconv": "GAT", "gatdrop": "GAT-drop"}
+LAYERS |= {"sgconv": "SGC", "mlp": "MLP", "dgi": "DGI"}
 # Names of methods that contain the layer.
 ON_LAYERS = {
     "erm": "{}",

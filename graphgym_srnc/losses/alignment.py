@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Callable
+
 import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
@@ -38,24 +40,20 @@ def align(cost: Tensor) -> tuple[Tensor, float]:
     return torch.from_numpy(mapping).to(cost.device), float(cost[clusters, classes].mean())
 
 
-def map_clusters(log_q: Tensor, mapping: Tensor | list[Tensor], num_outputs: int) -> Tensor:
-    """Log posteriors of classes, the sums of the probabilities of their clusters.
+def map_clusters(mapping: Tensor, num_outputs: int) -> Callable[[Tensor], Tensor]:
+    """A function from log posteriors of clusters ``[n, C]`` to those of classes ``[n, K]``.
 
-    The sums are in log space, so saturated posteriors keep their gradient.
+    It sums the probabilities of the clusters of each class, in log space, so saturated posteriors
+    keep their gradient. Its calls need no synchronisation of the device.
 
     Args:
-        log_q: log posteriors of the clusters, ``[n, C]``.
-        mapping: class of each cluster, ``[C]``, or the result of :func:`grouped`, which avoids a
-            device synchronisation in each call.
-        num_outputs: number of classes.
+        mapping: class of each cluster, ``[C]``.
+        num_outputs: number of classes :math:`K`.
     """
-    groups = mapping if isinstance(mapping, list) else grouped(mapping, num_outputs)
-    return torch.stack([log_q.index_select(1, group).logsumexp(1) for group in groups], 1)
-
-
-def grouped(mapping: Tensor, num_outputs: int) -> list[Tensor]:
-    """Ids of the clusters of each class, by the class of each cluster ``[C]``."""
-    return [(mapping == k).nonzero().ravel() for k in range(num_outputs)]
+    groups = [(mapping == k).nonzero().ravel() for k in range(num_outputs)]
+    return lambda log_q: torch.stack(
+        [log_q.index_select(1, group).logsumexp(1) for group in groups], 1
+    )
 
 
 def evidence_lower_bound(log_q: Tensor, log_p: Tensor) -> Tensor:

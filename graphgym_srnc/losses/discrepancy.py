@@ -75,11 +75,11 @@ def characteristic_discrepancy(
     """
     angles = (sample @ frequencies.T for sample in (x, y))
     (a, b), (c, d) = ((torch.cos(angle).mean(0), torch.sin(angle).mean(0)) for angle in angles)
-    one, other = (a * a + b * b + FLOOR).sqrt(), (c * c + d * d + FLOOR).sqrt()
-    of_amplitude = (one - other) ** 2
+    amplitude_x, amplitude_y = (a * a + b * b + FLOOR).sqrt(), (c * c + d * d + FLOOR).sqrt()
+    amplitudes = (amplitude_x - amplitude_y) ** 2
     # Computed as a difference, so that equal samples give exactly zero.
-    of_phase = ((a - c) ** 2 + (b - d) ** 2 - of_amplitude).clamp(min=0)
-    return (amplitude * of_amplitude + (1 - amplitude) * of_phase + FLOOR).sqrt().mean()
+    phases = ((a - c) ** 2 + (b - d) ** 2 - amplitudes).clamp(min=0)
+    return (amplitude * amplitudes + (1 - amplitude) * phases + FLOOR).sqrt().mean()
 
 
 def _norm(difference: Tensor) -> Tensor:

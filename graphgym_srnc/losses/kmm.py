@@ -73,28 +73,28 @@ def _minimise(kernel: Tensor, slope: Tensor, classes: Tensor, low: float) -> Ten
         return (kernel @ d.to(kernel.dtype)).double()
 
     slope, curvature = _balance(slope, classes), _curvature(times, classes)
-    best = look = torch.zeros_like(slope)
-    product_best = product_look = torch.zeros_like(slope)
-    value, pace = 0.0, 1.0
+    best = point = torch.zeros_like(slope)
+    product_best = product_point = torch.zeros_like(slope)
+    value, t = 0.0, 1.0  # t is Nesterov's sequence
     for _ in range(_MAX_STEPS):
-        new = project(look - (product_look + slope) / curvature, classes, low)
-        if float((new - look).norm()) <= _TOLERANCE * len(slope) ** 0.5:
+        new = project(point - (product_point + slope) / curvature, classes, low)
+        if float((new - point).norm()) <= _TOLERANCE * len(slope) ** 0.5:
             return new
         product = times(new)
         value_new = float(new @ (product / 2 + slope))
         if value_new > value:
             # Restart without momentum; if there was none, the curvature was underestimated.
-            curvature = curvature * 2 if pace == 1 else curvature
-            look, product_look, pace = best, product_best, 1.0
+            curvature = curvature * 2 if t == 1 else curvature
+            point, product_point, t = best, product_best, 1.0
             continue
-        if float((look - new) @ (new - best)) > 0:
-            pace = 1.0
-        faster = (1 + (1 + 4 * pace * pace) ** 0.5) / 2
-        momentum = (pace - 1) / faster
+        if float((point - new) @ (new - best)) > 0:
+            t = 1.0
+        t_new = (1 + (1 + 4 * t * t) ** 0.5) / 2
+        momentum = (t - 1) / t_new
         # By linearity the product of K with the extrapolated point needs no multiplication.
-        look = new + momentum * (new - best)
-        product_look = product + momentum * (product - product_best)
-        best, product_best, value, pace = new, product, value_new, faster
+        point = new + momentum * (new - best)
+        product_point = product + momentum * (product - product_best)
+        best, product_best, value, t = new, product, value_new, t_new
     return best
 
 

@@ -1,4 +1,4 @@
-"""Soft modularity of a clustering, without a dense matrix of node pairs."""
+"""Modularity of a clustering (Eqs. 5 and 6 of the paper), and what class labels say about it."""
 
 from __future__ import annotations
 
@@ -93,16 +93,16 @@ def assortativity(p: Tensor, adjacency: Any, degree: Tensor, reliability: float 
     """
     weight = degree / degree.sum().clamp(min=1)
     spread = weight @ p.square().sum(1) - (weight @ p).square().sum()
-    found = -modularity_loss(p, adjacency, degree) / (reliability**2 * spread).clamp(min=1e-12)
-    return float(found)
+    value = -modularity_loss(p, adjacency, degree)
+    return float(value / (reliability**2 * spread).clamp(min=1e-12))
 
 
-def label_assortativity(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: Tensor) -> float:
+def label_assortativity(edge_index: Tensor, degree: Tensor, label: Tensor) -> float:
     """Assortativity of the edges between labelled nodes; 0 if there are fewer than two.
 
     The arguments are those of :func:`newman_resolution`.
     """
-    inside, expected, count = _inside(edge_index, degree, nodes, label)
+    inside, expected, count = _same_class_share(edge_index, degree, label)
     return (inside - expected) / (1 - expected) if count >= 2 and expected < 1 else 0.0
 
 
@@ -116,8 +116,8 @@ def collapse_loss(q: Tensor) -> Tensor:
     return q.size(1) ** 0.5 / q.size(0) * q.sum(0).norm() - 1
 
 
-def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: Tensor) -> float:
-    r"""Resolution at which the labelled classes maximise modularity, estimated from labelled nodes.
+def newman_resolution(edge_index: Tensor, degree: Tensor, label: Tensor) -> float:
+    r"""Resolution at which the classes maximise modularity, estimated from labelled nodes.
 
     .. math:: \gamma = \frac{w_\text{in} - w_\text{out}}{\ln (w_\text{in} / w_\text{out})}, \quad
         w_\text{in} = h / e, \quad w_\text{out} = (1 - h) / (1 - e)
@@ -127,27 +127,25 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: 
 
     Args:
         edge_index, degree: edges ``[2, E]`` and node degrees ``[V]``.
-        nodes, label: labelled nodes and their classes, both ``[n]``.
+        label: class of each node, ``[V]``; -1 without one.
 
     Returns:
         :math:`\gamma`, or 1 if labelled nodes share fewer than two edges or show no homophily.
     """
-    inside, expected, count = _inside(edge_index, degree, nodes, label)
+    inside, expected, count = _same_class_share(edge_index, degree, label)
     if count < 2 or not expected < inside < 1:
         return 1.0
     w_in, w_out = inside / expected, (1 - inside) / (1 - expected)
     return (w_in - w_out) / float(torch.tensor(w_in / w_out).log())
 
 
-def _inside(
-    edge_index: Tensor, degree: Tensor, nodes: Tensor, label: Tensor
+def _same_class_share(
+    edge_index: Tensor, degree: Tensor, label: Tensor
 ) -> tuple[float, float, int]:
     """Share of same-class edges between labelled nodes, the expected one, and number of edges."""
-    classes = label.new_full((degree.numel(),), -1)
-    classes[nodes] = label
-    ends = classes[edge_index[:, edge_index[0] != edge_index[1]]]
+    ends = label[edge_index[:, edge_index[0] != edge_index[1]]]
     ends = ends[:, (ends >= 0).all(0)]
     inside = float((ends[0] == ends[1]).float().mean()) if ends.size(1) else 0.0
     volume = torch.zeros(int(label.max()) + 1, device=degree.device)
-    volume.index_add_(0, label, degree[nodes])
+    volume.index_add_(0, label[label >= 0], degree[label >= 0])
     return inside, float((volume / volume.sum()).square().sum()), ends.size(1)

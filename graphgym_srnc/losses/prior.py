@@ -10,7 +10,9 @@ from scipy.optimize import nnls
 from torch import Tensor
 from torch.nn import functional as F
 
-STIFF = 1e4  # weight of the equality constraint in the least-squares problem of shift_weights
+CONSTRAINT_WEIGHT = (
+    1e4  # weight of the equality constraint in the least-squares problem of shift_weights
+)
 
 
 def em_prior(posterior: Tensor, prior: Tensor) -> Tensor:
@@ -28,13 +30,13 @@ def em_prior(posterior: Tensor, prior: Tensor) -> Tensor:
         Saerens, Latinne and Decaestecker (Neural Computation 2002).
     """
     p = posterior.double()
-    found = before = prior.to(p)
+    target = source = prior.to(p)
     for _ in range(1000):
-        joint = p * (found / before)
-        last, found = found, (joint / joint.sum(1, keepdim=True).clamp(min=1e-300)).mean(0)
-        if float((found - last).abs().max()) < 1e-6:
+        joint = p * (target / source)
+        last, target = target, (joint / joint.sum(1, keepdim=True).clamp(min=1e-300)).mean(0)
+        if float((target - last).abs().max()) < 1e-6:
             break
-    return found
+    return target
 
 
 def black_box_weights(confusion: Tensor, predicted: Tensor) -> Tensor:
@@ -50,8 +52,8 @@ def black_box_weights(confusion: Tensor, predicted: Tensor) -> Tensor:
     References:
         Lipton, Wang and Smola (ICML 2018), here with non-negative weights.
     """
-    found, _ = nnls(confusion.double().cpu().numpy(), predicted.double().cpu().numpy())
-    return torch.from_numpy(found).to(predicted.device)
+    weights, _ = nnls(confusion.double().cpu().numpy(), predicted.double().cpu().numpy())
+    return torch.from_numpy(weights).to(predicted.device)
 
 
 def known_share(known: Tensor, mixture: Tensor, weight: Tensor | None = None) -> float:
@@ -75,12 +77,12 @@ def known_share(known: Tensor, mixture: Tensor, weight: Tensor | None = None) ->
     """
     known, order = known.double().sort()
     mixture = mixture.double().sort().values
-    cuts = torch.cat([known, mixture]).unique()
-    share_p, share_u = (1 - torch.searchsorted(part, cuts) / len(part) for part in (known, mixture))
+    c = torch.cat([known, mixture]).unique()
+    share_p, share_u = (1 - torch.searchsorted(part, c) / len(part) for part in (known, mixture))
     kept, count = share_p > 0, float(len(known))
     if weight is not None:
         below, count = _cumulated(weight[order]), effective_number(weight)
-        share_p = 1 - below[torch.searchsorted(known, cuts)]
+        share_p = 1 - below[torch.searchsorted(known, c)]
     share_p, share_u = share_p[kept].double(), share_u[kept].double()
 
     slack = sum(math.sqrt(math.log(4 / 0.1) / (2 * n)) for n in (count, len(mixture)))
@@ -173,8 +175,8 @@ def shift_weights(
         (ICML 2024, Pair-Align) for pairs.
     """
     ones = np.ones(len(source))
-    rows = [confusion, ridge**0.5 * np.diag(ones), STIFF * source[None]]
-    wanted = [target, ridge**0.5 * ones, [STIFF]]
+    rows = [confusion, ridge**0.5 * np.diag(ones), CONSTRAINT_WEIGHT * source[None]]
+    wanted = [target, ridge**0.5 * ones, [CONSTRAINT_WEIGHT]]
     return nnls(np.concatenate(rows), np.concatenate(wanted))[0]
 
 

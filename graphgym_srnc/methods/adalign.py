@@ -58,9 +58,9 @@ class ADAlign(HopMethod):
         super().begin()
         width, acts = self.classifier.hidden_dim, (nn.LeakyReLU(0.2), nn.LeakyReLU(0.2), nn.Tanh())
         layers = ((nn.Linear(width, width), nn.BatchNorm1d(width), act) for act in acts)
-        self.seeker = nn.Sequential(*itertools.chain(*layers))
+        self.frequencies = nn.Sequential(*itertools.chain(*layers))
 
     def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
         noise = torch.randn(FREQUENCIES, source.size(1), device=source.device)
-        sought = reverse_gradient(self.seeker(noise), 1.0)
-        return characteristic_discrepancy(source, target, sought, self.amplitude)
+        frequencies = reverse_gradient(self.frequencies(noise), 1.0)
+        return characteristic_discrepancy(source, target, frequencies, self.amplitude)

@@ -57,7 +57,7 @@ class DOC(Supervised):
         return {"source": one_against_rest(gather(logits), gather(labels), self.balanced)}
 
     @torch.no_grad()
-    def remember(self) -> None:
+    def store_statistics(self) -> None:
         if self.task.open_set:
             scores = self._sigmoid_logits(self.task.source)[self.task.train]
             self.limits.copy_(doc_thresholds(scores.sigmoid(), self.labels))
@@ -83,7 +83,7 @@ class DOC(Supervised):
         # Both probabilities of all sigmoids form one distribution.
         count = logits.size(1)
         share = torch.cat([logits.sigmoid(), (-logits).sigmoid()], 1) / count
-        return (self.smooth(share, graph, self.smoothing)[:, :count] * count).logit(eps=1e-6)
+        return (self.smooth(share, graph)[:, :count] * count).logit(eps=1e-6)
 
 
 def one_against_rest(logits: Tensor, label: Tensor, balanced: bool) -> Tensor:

@@ -48,7 +48,7 @@ class G2Pxy(Supervised):
     in_batches = False
     number: Tensor
     search_open = {"inter_weight": (0.01, 0.1, 1.0), "external_weight": (0.01, 0.1, 1.0)}
-    kept = (*Supervised.kept, "named", "pairs", "outer")
+    checkpointed = (*Supervised.checkpointed, "predicted", "pairs", "outer")
 
     def __init__(
         self, *, inter_weight: Weight = 0.01, external_weight: Weight = 0.01, **base
@@ -76,7 +76,7 @@ class G2Pxy(Supervised):
 
     def losses(self) -> dict[str, Tensor]:
         task = self.task
-        if self.taken <= self.steps or not task.open_set:  # in episode 0
+        if self.steps_done <= self.steps or not task.open_set:  # in episode 0
             logits = self.head(self.classifier(self.on_source))[:, : task.num_known]
             return {"source": F.cross_entropy(logits, self.labels)}
 
@@ -84,7 +84,7 @@ class G2Pxy(Supervised):
         (first, second), outer = self.drawn_parents(self.pairs), self.drawn_parents(self.outer)
         logits = self.head(z[task.train])
         centres = scatter(z[task.train], self.labels, dim_size=task.num_known, reduce="mean")
-        centre = centres[self.named[outer]]
+        centre = centres[self.predicted[outer]]
         # Beta(1, 1) is the uniform distribution.
         share = torch.rand(len(first), 1, device=z.device)
         inter = share * z[first] + (1 - share) * z[second]
@@ -113,11 +113,11 @@ class G2Pxy(Supervised):
         task = self.task
         self.eval()
         logits = self.head(self.classifier(self.on_graph))[:, : task.num_known]
-        confidence, self.named = logits.softmax(1).max(1)
-        self.named[task.train] = self.labels
+        confidence, self.predicted = logits.softmax(1).max(1)
+        self.predicted[task.train] = self.labels
         edges = self.source.edges
-        self.pairs = edges[:, self.named[edges[0]] != self.named[edges[1]]]
-        self.outer = topk(-confidence, BOUNDARY, self.named)
+        self.pairs = edges[:, self.predicted[edges[0]] != self.predicted[edges[1]]]
+        self.outer = topk(-confidence, BOUNDARY, self.predicted)
 
     @torch.no_grad()
     def logits(self, graph: Data, role: str = "target") -> Tensor:

@@ -44,6 +44,6 @@ class NODESafe(Scored):
     def losses(self) -> dict[str, Tensor]:
         logits = self.classifier(self.on_source)
         terms = {"source": F.cross_entropy(logits, self.labels)}
-        if self.taken > WARMUP:
+        if self.steps_done > WARMUP:
             terms["spread"] = self.weight * openness.logit_spread(gather(logits))
         return terms

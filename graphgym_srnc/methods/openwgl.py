@@ -15,7 +15,7 @@ from graphgym_srnc.methods.shared.supervised import Supervised
 LATENT, SAMPLES, MAX_EDGES = 16, 100, 20_000
 """Dimension of :math:`z`, samples at test time, and maximum number of edges drawn per step."""
 
-START = -1.0  # with larger deviations, a few hundred steps would not find the signal in the noise
+LOG_SIGMA = -1.0  # initially; larger deviations would hide the signal for a few hundred steps
 
 
 class OpenWGL(Supervised):
@@ -108,7 +108,7 @@ class OpenWGL(Supervised):
 
     def _normal(self, out: Tensor) -> tuple[Tensor, Tensor]:
         mean, log_sigma = out.split(LATENT, 1)
-        return mean, (log_sigma + START).clamp(max=10)  # the KL term of more would overflow
+        return mean, (log_sigma + LOG_SIGMA).clamp(max=10)  # the KL term of more would overflow
 
 
 def kl_divergence(mean: Tensor, log_sigma: Tensor) -> Tensor:

@@ -53,7 +53,7 @@ class PairAlign(Scored):
         return {"source": (self.class_weight[self.labels] * each).mean()}
 
     def episode(self) -> dict[str, float]:
-        figures = self.reweight() if self.taken else {}
+        figures = self.reweight() if self.steps_done else {}
         return super().episode() | figures
 
     @torch.no_grad()
@@ -81,7 +81,7 @@ class PairAlign(Scored):
             square = task.num_known, task.num_known
             gamma = conditional_ratio(ratio.reshape(square), shares.reshape(square), FLOOR)
             weight = (true @ gamma.ravel()).astype(np.float32)
-        self.read_source(self.source.reweighted(weight))
+        self.set_source(self.source.reweighted(weight))
         return {"mean_edge_weight": float(weight.mean()) if len(weight) else 1.0}
 
 

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.core.options import Count, Range, Share
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.methods.shared.training import Part, all_logits, minimise, part_losses
+from graphgym_srnc.methods.shared.training import Term, all_logits, cross_entropies, minimise
 
 
 class PGL(Method):
@@ -98,24 +98,24 @@ class PGL(Method):
 
     def _train(self, nodes: Tensor, labels: Tensor, unknown: Tensor) -> dict[str, float]:
         """Train new networks, with pseudo-labels ``[n]`` of nodes and pseudo-unknown nodes."""
-        self.ready()
+        self.initialise()
         task = self.task
         if not task.open_set:
             unknown = unknown[:0]
         pseudo = [
-            Part("pseudo_known", self.target, nodes, labels),
-            Part("pseudo_unknown", self.target, unknown, torch.full_like(unknown, task.num_known)),
+            Term("pseudo_known", self.target, nodes, labels),
+            Term("pseudo_unknown", self.target, unknown, torch.full_like(unknown, task.num_known)),
         ]
-        pseudo = [part for part in pseudo if len(part.nodes)]
+        pseudo = [term for term in pseudo if len(term.nodes)]
         # Before there are pseudo-labels, the logits of known classes learn alone.
         width = None if pseudo else task.num_known
-        labelled = [Part("source", self.source, task.train, self.labels, num_classes=width)]
+        labelled = [Term("source", self.source, task.train, self.labels, num_classes=width)]
         networks: list[Any] = [self.classifier, *self.others]
         figures, sizes = [], (self.batch_size, self.fanout)
         for network in networks:
-            terms = [part_losses(network, parts, *sizes) for parts in (labelled, pseudo)]
+            losses = [cross_entropies(network, terms, *sizes) for terms in (labelled, pseudo)]
             optimizer = self.make_optimizer(p for p in network.parameters() if p.requires_grad)
-            both = partial(lambda first, second: first() | second(), *terms)
+            both = partial(lambda first, second: first() | second(), *losses)
             figures.append(minimise(network, optimizer, both, self.steps))
         mean = {name: sum(each[name] for each in figures) / len(figures) for name in figures[0]}
         if pseudo:

@@ -50,7 +50,7 @@ class SRGNN(Aligned):
 
     def source_loss(self, logits: Tensor) -> Tensor:
         each = F.cross_entropy(logits, self.labels, reduction="none")
-        return (self.beta[self.drawn] * each).mean()
+        return (self.beta[self.batch] * each).mean()
 
     @torch.no_grad()
     def node_weights(self) -> Tensor:

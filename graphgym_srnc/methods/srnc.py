@@ -10,12 +10,12 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Graph, prepare
+from graphgym_srnc.backbones import Graph
 from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Range, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.alignment import evidence_lower_bound
 from graphgym_srnc.methods.shared.cluster_gnn import USED_SHARE, ClusterGNN, ClusterMethod, Clusters
-from graphgym_srnc.methods.shared.training import Part, fit_parts, hidden_and_group
+from graphgym_srnc.methods.shared.training import Term, fit_terms, hidden_and_group
 
 PRETRAIN_STEPS, SOURCE_STEPS = 150, 60
 """Gradient steps of the cluster GNN in episode 0 on modularity, or on the source labels."""
@@ -62,7 +62,7 @@ class SRNC(ClusterMethod):
         Clustering", arXiv:2203.15802, 2022.
     """
 
-    prior, calibrated, explicit_unknown = 0.0, False, True
+    calibrated, explicit_unknown = False, True
     search = {"cluster_steps": (5, 20, 50), "source_batch": (32, 80)}
     search_open = {"num_clusters": (7, 16)}
     clusters: Any  # a ClusterGNN, or None in the ablation without it
@@ -109,7 +109,7 @@ class SRNC(ClusterMethod):
             sizes = task.num_features, self.size, task.num_outputs, self.batch_size
             self.clusters = Clusters(self.cluster_spec, *sizes)
 
-    def ready(self) -> None:
+    def initialise(self) -> None:
         task = self.task
         allowed = f"{task.num_known} (known classes) to {task.target.num_nodes} (nodes)"
         right = task.num_known <= self.size <= task.target.num_nodes
@@ -124,9 +124,9 @@ class SRNC(ClusterMethod):
     def start(self, task: ShiftTask) -> dict[str, float]:
         """Episode 0 (lines 1 and 2): pre-train the classifier, and then the cluster GNN."""
         self.setup(task)
-        self.ready()
-        part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
-        figures = self.fit([part], self.pretrain_steps) | {"num_clusters": self.size}
+        self.initialise()
+        term = Term("source", self.source, task.train, self.labels, num_classes=task.num_known)
+        figures = self.fit([term], self.pretrain_steps) | {"num_clusters": self.size}
         with torch.no_grad():
             self.classifier.output_bias[task.num_known :] = 0
         self.optimizer = self.make_optimizer(self.classifier.parameters())
@@ -161,18 +161,18 @@ class SRNC(ClusterMethod):
         nodes = pool[torch.randperm(len(pool), device=pool.device)[: len(task.train)]]
         labels = torch.multinomial(q[nodes], 1).view(-1)
         # Lines 12 and 13: the classifier on labels and pseudo-labels (Eq. 9).
-        parts = [
-            Part("classifier_source", self.source, task.train, self.labels),
-            Part("classifier_target", self.target, nodes, labels),
+        terms = [
+            Term("classifier_source", self.source, task.train, self.labels),
+            Term("classifier_target", self.target, nodes, labels),
         ]
         if self.alpha and self.clusters:
             # As many unlabelled source nodes as labelled ones.
             drawn = torch.randperm(self.source.num_nodes, device=pool.device)
             drawn = drawn[~torch.isin(drawn, task.train)][: len(task.train)]
             q = self.cluster_posterior(self.clusters.source)[drawn]
-            named = torch.multinomial(q, 1).view(-1)
-            parts.append(Part("classifier_unlabelled", self.source, drawn, named, self.alpha))
-        figures |= self.fit(parts, self.steps)
+            pseudo = torch.multinomial(q, 1).view(-1)
+            terms.append(Term("classifier_unlabelled", self.source, drawn, pseudo, self.alpha))
+        figures |= self.fit(terms, self.steps)
         self.knows_unknown.fill_(task.open_set)
         if task.open_set:
             figures["pseudo_unknown_share"] = float((labels == task.num_known).float().mean())
@@ -191,14 +191,14 @@ class SRNC(ClusterMethod):
         if used < classes:
             text = f"The cluster GNN collapsed: it uses {used} clusters for {classes} classes."
             self.warnings.append(text)
-        if (found := figures["modularity"]) < 0.05:
-            text = f"The cluster GNN found no communities (modularity {found:.3f})."
+        if (value := figures["modularity"]) < 0.05:
+            text = f"The cluster GNN found no communities (modularity {value:.3f})."
             self.warnings.append(text)
 
-    def fit(self, parts: list[Part], steps: int) -> dict[str, float]:
+    def fit(self, terms: list[Term], steps: int) -> dict[str, float]:
         """Train the classifier on cross-entropies, and return their last values by name."""
         batches = self.batch_size, self.fanout
-        return fit_parts(self.classifier, self.optimizer, parts, steps, *batches)
+        return fit_terms(self.classifier, self.optimizer, terms, steps, *batches)
 
     def new_cluster_gnn(self) -> ClusterGNN:
         """An untrained cluster GNN."""
@@ -221,11 +221,11 @@ class SRNC(ClusterMethod):
         task = self.task
         if self.clusters:
             return self.cluster_posterior(self.clusters.target)
-        confidence, named = self.class_posterior(task.target)[:, : task.num_known].max(1)
+        confidence, predicted = self.class_posterior(task.target)[:, : task.num_known].max(1)
         if task.open_set:
             threshold = confidence[task.pool].quantile(self.unknown_share)
-            named[confidence < threshold] = task.num_known
-        return F.one_hot(named, task.num_outputs).float()
+            predicted[confidence < threshold] = task.num_known
+        return F.one_hot(predicted, task.num_outputs).float()
 
     def cluster_posterior(self, graph: Graph) -> Tensor:
         r"""Class posterior :math:`Q_\Phi` by the cluster GNN, ``[V, N(+1)]``."""
@@ -253,13 +253,7 @@ class SRNC(ClusterMethod):
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors of the classifier, ``[V, N(+1)]``."""
         p = self.class_posterior(graph)
-        return self.smooth(p, graph, self.smoothing).clamp(min=1e-12).log()
-
-    @torch.no_grad()
-    def log_cluster_posterior(self, graph: Data) -> Tensor | None:
-        if not self.clusters:
-            return None
-        return self.clusters.log_posterior(prepare(graph, self.cluster_spec.features))[None]
+        return self.smooth(p, graph).clamp(min=1e-12).log()
 
     def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
         views = super().views()
@@ -270,12 +264,15 @@ class SRNC(ClusterMethod):
 
     def checkpoint(self) -> dict[str, Any]:
         state = super().checkpoint()
-        return state | {"clusters": self.clusters.checkpoint()} if self.clusters else state
+        if self.clusters:
+            state["cluster_optimizer"] = self.clusters.optimizer.state_dict()
+        return state
 
     def load(self, state: dict[str, Any]) -> None:
         self.clusters = None
-        if "clusters" in state:
-            self.clusters = self.new_cluster_gnn().restore(state["clusters"])
+        if "cluster_optimizer" in state:
+            self.clusters = self.new_cluster_gnn()
+            self.clusters.optimizer.load_state_dict(state["cluster_optimizer"])
         super().load(state)
         if self.clusters:
             self.assign()

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Sequence
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Encoder
+from graphgym_srnc.backbones import Encoder, Graph
 from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.modularity import newman_resolution
-from graphgym_srnc.methods.shared.adaptation import Adaptation
+from graphgym_srnc.methods.shared.adaptation import Adaptation, confident_nodes
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, ClusterMethod
 from graphgym_srnc.methods.shared.features_only import FeaturesOnly
 from graphgym_srnc.methods.shared.first_scores import FirstScores
-from graphgym_srnc.methods.shared.pseudo_labels import surest
-from graphgym_srnc.methods.shared.training import Part, fit_parts
+from graphgym_srnc.methods.shared.training import Term, fit_terms
 
-CERTAIN = 50.0  # finite log-odds used instead of infinity
+LARGE_LOG_ODDS = 50.0  # used instead of infinity
 COLLAPSE, CLUSTER_LR = 0.1, 0.003  # weight of the collapse term, and learning rate for modularity
 
 
@@ -112,110 +111,113 @@ class SRNCPlus(Adaptation, ClusterMethod):
             self.features_only = FeaturesOnly(self.encoder, features, known, batch)
 
     def start(self, task: ShiftTask) -> dict[str, float]:
-        """Train the classifier of the known classes, and learn whether and how to adapt."""
+        """Train the classifier of the known classes, and test whether and how to adapt."""
         self.setup(task)
-        self.ready()
+        self.initialise()
         self.episodes = self.rounds
-        self.classifier, figures = self.trained(task.train, self.labels)
+        self.classifier, figures = self.train_classifier(task.train, self.labels)
         if task.open_set:
             self.find_communities(self.logits(task.target)[:, : task.num_known])
-        return figures | self.judge_target()
+        return figures | self.test_homophily()
 
     def find_communities(self, logits: Tensor) -> None:
         """Find communities and their label density, from logits of known classes ``[V, N]``."""
-        named, scales = logits.argmax(1), self.kind.scales if self.missing else ()
-        communities = [self.new_cluster_gnn(named, scale, dropout=0.0) for scale in scales]
-        self.first.find_communities(communities)
+        predicted, scales = logits.argmax(1), self.kind.resolutions if self.missing else ()
+        clusters = [self.new_cluster_gnn(predicted, scale, dropout=0.0) for scale in scales]
+        self.first.find_communities(clusters)
         posteriors = self.first.posteriors(self.task.source)
-        self.first.learn(posteriors, logits, self.task.train, self.labels)
+        self.first.count_labels(posteriors, logits, self.task.train, self.labels)
 
     def episode(self) -> dict[str, float]:
-        """Run one iteration: pseudo-labels, cluster GNN, and a new classifier."""
+        """One iteration of Algorithm 1: pseudo-labels, cluster GNN, mixture and classifier."""
         task, figures = self.task, {} if self.iteration else self.estimate_unknown()
-        width = task.num_known + self.kind.open
-        scores = self.predict(task.target)[:, :width]
-        scores[:, task.num_known :] += self.threshold.clamp(max=CERTAIN)
+        # Pseudo-labels: the last classifier's. With the threshold the largest score decides.
+        num_classes = task.num_known + self.kind.open_set
+        scores = self.predict(task.target)[:, :num_classes]
+        scores[:, task.num_known :] += self.threshold.clamp(max=LARGE_LOG_ODDS)
 
-        of_clusters, log_q = self.cluster(scores)
-        log_q, log_p = log_q[:, :width], scores.log_softmax(1)
-        weight = self.held_out.weight(log_q, log_p)
-        evidence = weight * log_q + (1 - weight) * log_p
+        # Lines 5 to 8: the cluster GNN on labels, pseudo-labels and modularity (Eq. 10).
+        log_q, cluster_figures = self.train_cluster_gnn(scores)
 
-        learned, label = self.surest(evidence), evidence.argmax(1)
-        pseudo = Part("classifier_target", self.target, learned, label[learned])
-        self.classifier, of_classifier = self.trained(task.train, self.labels, pseudo)
+        # Lines 10 and 11: pseudo-labels of the mixture of both models (Eq. 9).
+        log_q, log_p = log_q[:, :num_classes], scores.log_softmax(1)
+        weight = self.held_out.best_weight(log_q, log_p)
+        mixture = weight * log_q + (1 - weight) * log_p
+        pseudo = self.pseudo_labels("classifier_target", self.target, mixture)
+
+        # Lines 12 and 13: the classifier on labels and pseudo-labels.
+        self.classifier, losses = self.train_classifier(task.train, self.labels, [pseudo])
         self.iteration.add_(1)
-        if self.kind.open:
+        if self.kind.open_set:
             log_p = self.logits(task.target).log_softmax(1)
-            self.smooths.fill_(self.held_out.accepts(self.smoothed(log_p, task.target), log_p))
-        figures |= of_clusters | of_classifier | {"cluster_weight": weight}
-        figures["learned_share"] = len(learned) / len(task.pool)
+            self.smooths.fill_(self.held_out.not_worse(self.smoothed(log_p, task.target), log_p))
+        figures |= cluster_figures | losses | {"cluster_weight": weight}
+        figures["learned_share"] = len(pseudo.nodes) / len(task.pool)
         if task.open_set:
-            unknown = (label[task.pool] == task.num_known).float().mean()
-            figures["pseudo_unknown_share"] = float(unknown)
+            unknown = mixture.argmax(1)[task.pool] == task.num_known
+            figures["pseudo_unknown_share"] = float(unknown.float().mean())
         return figures
 
-    def surest(self, scores: Tensor) -> Tensor:
-        """Unlabelled nodes ``[n]`` whose pseudo-labels are learned, by scores ``[V, N(+1)]``."""
-        return surest(scores, self.task.pool, self.kind.learned or self.accuracy**self.doubt)
+    def pseudo_labels(self, name: str, graph: Graph, scores: Tensor) -> Term:
+        """Cross-entropy on the most confident pseudo-labels, by scores ``[V, N(+1)]``."""
+        share = self.kind.pseudo_label_share or self.accuracy**self.doubt
+        nodes = confident_nodes(scores, self.task.pool, share)
+        return Term(name, graph, nodes, scores.argmax(1)[nodes])
 
-    def trained(
-        self, train: Tensor, labels: Tensor, pseudo: Part | None = None
+    def train_classifier(
+        self, train: Tensor, labels: Tensor, pseudo: Sequence[Term] = ()
     ) -> tuple[Encoder, dict[str, float]]:
         """A new classifier of labels ``[n]`` and pseudo-labels, and its last losses by name.
 
         Without pseudo-labels it learns the known classes alone.
         """
         name, known = ("classifier_source", None) if pseudo else ("source", self.task.num_known)
-        parts = [Part(name, self.source, train, labels, num_classes=known)]
         classifier = self.new_classifier(self.task.num_outputs).to(self.task.device)
-        figures = fit_parts(
+        figures = fit_terms(
             classifier,
             self.make_optimizer(classifier.parameters()),
-            [*parts, pseudo] if pseudo else parts,
+            [Term(name, self.source, train, labels, num_classes=known), *pseudo],
             self.steps,
             self.batch_size,
             self.fanout,
             # The loss of a mini-batch is too noisy to detect convergence.
-            until_converged=self.kind.converges and not self.batch_size,
+            until_converged=self.kind.until_converged and not self.batch_size,
         )
         return classifier, figures
 
-    def cluster(self, scores: Tensor) -> tuple[dict[str, float], Tensor]:
+    def train_cluster_gnn(self, scores: Tensor) -> tuple[Tensor, dict[str, float]]:
         r"""Train a new cluster GNN on the scores ``[V, N(+1)]`` of the classifier.
 
         Returns:
-            Losses and figures, and :math:`\log Q_\Phi` over classes ``[V, N + 1]`` on the target.
+            :math:`\log Q_\Phi` over classes ``[V, N + 1]`` on the target, and losses by name.
         """
-        named, learned = scores.argmax(1), self.surest(scores)
-        cluster = self.new_cluster_gnn(named)
-        parts = [
-            Part("cluster_source", cluster.source, self.task.train, self.labels),
-            Part("cluster_decisions", cluster.target, learned, named[learned]),
+        cluster = self.new_cluster_gnn(scores.argmax(1))
+        terms = [
+            Term("cluster_source", cluster.source, self.task.train, self.labels),
+            self.pseudo_labels("cluster_decisions", cluster.target, scores),
         ]
-        steps = self.fit_steps, self.cluster_steps
-        figures = cluster.fit(parts, steps, self.make_optimizer)
+        figures = cluster.fit(terms, (self.fit_steps, self.cluster_steps), self.make_optimizer)
         log_q = cluster.log_posterior(cluster.target)
         figures |= {"resolution": cluster.resolution} | cluster.figures(log_q)
-        return figures, cluster.log_class_posterior(log_q)
+        return cluster.log_class_posterior(log_q), figures
 
-    def new_cluster_gnn(self, named: Tensor, scale: float = 1.0, **changes: Any) -> ClusterGNN:
-        """An untrained cluster GNN, whose resolution is estimated from pseudo-labels on the target.
+    def new_cluster_gnn(self, predicted: Tensor, scale: float = 1.0, **changes: Any) -> ClusterGNN:
+        """An untrained cluster GNN, whose resolution is estimated from predictions on the target.
 
         Args:
-            named: pseudo-labels, ``[V]``.
+            predicted: predicted classes, ``[V]``.
             scale: factor of the resolution.
             changes: changes to the encoder specification.
         """
-        every = torch.arange(len(named), device=named.device)
-        gamma = newman_resolution(self.task.target.edge_index, self.target.degree, every, named)
+        gamma = newman_resolution(self.task.target.edge_index, self.target.degree, predicted)
         return self.untrained(
-            self.task.num_known + self.spare * self.kind.open,
+            self.task.num_known + self.spare * self.kind.open_set,
             replace(self.cluster_spec, **changes),
-            resolution=gamma * scale * (self.resolution if self.kind.open else 1.0),
+            resolution=gamma * scale * (self.resolution if self.kind.open_set else 1.0),
             collapse=COLLAPSE,
             modularity_weight=self.modularity_weight,
             lr=CLUSTER_LR,
+            padded=True,
         )
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
@@ -223,10 +225,10 @@ class SRNCPlus(Adaptation, ClusterMethod):
         logits, known = self.logits(graph, role), self.task.num_known
         if not self.adapts:
             return self.unadapted(logits, graph)
-        if self.kind.open and not self.iteration:
+        if self.kind.open_set and not self.iteration:
             return self.first.log_posterior(logits[:, :known], self.prepared(graph))
-        log_p = logits[:, : known + self.kind.open].log_softmax(1)
+        log_p = logits[:, : known + self.kind.open_set].log_softmax(1)
         log_p = self.smoothed(log_p, graph) if self.smooths else log_p
         if self.absent:
-            log_p = torch.cat([log_p, log_p.amax(1, keepdim=True) - CERTAIN], 1)
+            log_p = torch.cat([log_p, log_p.amax(1, keepdim=True) - LARGE_LOG_ODDS], 1)
         return log_p

@@ -48,7 +48,7 @@ class StruRW(Scored):
             self.warnings.append(f"{about} With {kind} it may be the plain GNN.")
 
     def episode(self) -> dict[str, float]:
-        figures = self.reweight() if self.taken else {}
+        figures = self.reweight() if self.steps_done else {}
         return super().episode() | figures
 
     @torch.no_grad()
@@ -68,7 +68,7 @@ class StruRW(Scored):
 
         row, column = self.source.adjacency("raw").entries
         weight = 1 - self.strength + self.strength * ratio[label[row], label[column]]
-        self.read_source(self.source.reweighted(weight.astype(np.float32)))
+        self.set_source(self.source.reweighted(weight.astype(np.float32)))
         return {"mean_edge_weight": float(weight.mean()) if len(weight) else 1.0}
 
 

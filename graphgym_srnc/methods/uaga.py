@@ -48,7 +48,7 @@ class UAGA(Supervised):
         Backpropagation", ECCV 2018.
     """
 
-    prior, calibrated, explicit_unknown = 0.0, False, True
+    calibrated, explicit_unknown = False, True
     in_batches = False
 
     def __init__(
@@ -74,7 +74,7 @@ class UAGA(Supervised):
 
     def start(self, task: ShiftTask) -> dict[str, float]:
         self.setup(task)
-        self.ready()
+        self.initialise()
         return minimise(self, self.optimizer, self.first_losses, self.pretrain_steps)
 
     def episode(self) -> dict[str, float]:
@@ -96,13 +96,13 @@ class UAGA(Supervised):
     def losses(self) -> dict[str, Tensor]:
         logits, source = self.classifier.embed(self.on_source)
         on_target, target = self.classifier.embed(self.on_target)
-        named = F.cross_entropy(on_target, self.pseudo, ignore_index=HIDDEN, reduction="sum")
+        pseudo = F.cross_entropy(on_target, self.pseudo, ignore_index=HIDDEN, reduction="sum")
         strength = torch.where(self.pseudo == self.task.num_known, -1.0, 1.0)[:, None]
         source, target = reverse_gradient(source, 1.0), reverse_gradient(target, strength)
         domains = [self.domain(h).view(-1) for h in (source, target)]
         return {
             "source": F.cross_entropy(logits, self.labels),
-            "target": self.target_weight * named / (self.pseudo >= 0).sum().clamp(min=1),
+            "target": self.target_weight * pseudo / (self.pseudo >= 0).sum().clamp(min=1),
             "domain": 0.5 * domain_loss(*domains),
         }
 
@@ -118,8 +118,8 @@ class UAGA(Supervised):
             likeliest = logits.softmax(1)[:, -1].topk(count).indices
             centres.append(target[likeliest].mean(0))
 
-        cluster, named = k_means(target, torch.stack(centres)), logits.argmax(1)
-        label = named.masked_fill(cluster != named, HIDDEN)
+        cluster, predicted = k_means(target, torch.stack(centres)), logits.argmax(1)
+        label = predicted.masked_fill(cluster != predicted, HIDDEN)
         if self.task.open_set:
             label[likeliest[label[likeliest] == HIDDEN]] = self.task.num_known
         return label

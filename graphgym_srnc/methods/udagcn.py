@@ -17,7 +17,7 @@ from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.adversarial import domain_loss, reverse_gradient
 from graphgym_srnc.methods.shared.scores import Scored
 
-_walked: WeakKeyDictionary[Graph, Graph] = WeakKeyDictionary()
+_ppmi_graphs: WeakKeyDictionary[Graph, Graph] = WeakKeyDictionary()
 """Each graph with :func:`ppmi` as its adjacency."""
 
 
@@ -91,9 +91,9 @@ class UDAGCN(Scored):
         return self.head(self.embed(self._views(self.prepared(graph))))
 
     def _views(self, graph: Graph) -> list[View]:
-        if graph not in _walked:
-            _walked[graph] = graph.rewired(ppmi(graph.adjacency("raw").matrix))
-        return [self.classifier.view(graph), self.classifier.view(_walked[graph])]
+        if graph not in _ppmi_graphs:
+            _ppmi_graphs[graph] = graph.rewired(ppmi(graph.adjacency("raw").matrix))
+        return [self.classifier.view(graph), self.classifier.view(_ppmi_graphs[graph])]
 
 
 def ppmi(adjacency: sp.csr_array, walks: int = 40, length: int = 10) -> sp.csr_array:

@@ -76,22 +76,11 @@ def build(
         raise InputError.plain("val_share", message, "Set one of them above 0")
     names = {name: name for name in CITATION.nodes} | PUBLIC
     source, target = (names.get(path.lower(), path) for path in (source, target))
-    graph, words, unread, place = _read("source", source, root)
-    other, other_words, unread_too, other_place = _read("target", target, root)
-    if place == other_place:
-        message = f"source and target are the same graph, {source}"
-        raise InputError.plain("target", message, "Choose two different graphs")
-    if graph.num_features != other.num_features:
-        found = f"{target} has {other.num_features} features, and {source} has {graph.num_features}"
-        raise InputError.plain("target", found, "Give both graphs the same features")
-    names_of = {folder: of_folder(Path(folder)).words for folder in (place, other_place)}
-    check_features(names_of[place], names_of[other_place], "target")
-    class_names = _one_label_space(graph, words, other, other_words, target)
+    graph, other, class_names, unread = _read_pair(source, target, root)
     of_source = classes_of(graph.y)
     if len(of_source) < 2:
         message = f"{source} has the classes {of_source} only"
         raise InputError.plain("source", message, "Label two classes or more")
-
     masked = splits.choose_unseen(of_source, num_unseen, unseen, split_seed)
     private = sorted({*classes_of(other.y)} - {*of_source})
     open_set = open_set or bool(masked)
@@ -102,48 +91,20 @@ def build(
     hidden = sorted([*masked, *private])
     known = [c for c in of_source if c not in hidden]
 
-    # The role of a node does not depend on which classes are masked.
-    order = _shuffled(graph.y, split_seed, "source nodes")
-    held_out = round(val_share * len(order))
-    if val_share and not held_out:
-        message = f"{val_share:g} of {len(order)} labelled source nodes rounds to no node"
-        raise InputError.plain("val_share", message, "Use a larger share")
-    source_val = order[:held_out].sort().values
-    annotated = order[held_out + round(UNLABELLED * len(order)) * bool(masked) :]
-    train = annotated[splits.is_in(graph.y[annotated], known)].sort().values
-    at_source = relabelled(graph, known)
-    if masked:
-        keep = torch.ones(graph.num_nodes, dtype=torch.bool)
-        keep[annotated] = splits.is_in(graph.y[annotated], known)
-        at_source, number = at_source.subgraph(keep), keep.cumsum(0) - 1
-        train, source_val = number[train], number[source_val]
+    at_source, train, source_val = _split_source(graph, known, masked, val_share, split_seed)
     labelled = _shuffled(other.y, split_seed, "nodes")
     if num_val >= len(labelled):
         allowed = f"0 to {len(labelled) - 1}, since {target} has {len(labelled)} labelled nodes"
         raise InputError("num_val", num_val, allowed)
     val, test = splits.cut(labelled, num_val)
 
-    info: dict[str, Any] = {
-        "source": source,
-        "target": target,
-        "split_seed": split_seed,
-        "unseen": hidden,
-        "cleaned": {key: graph.cleaned[key] + other.cleaned[key] for key in graph.cleaned},
-    }
-    info |= {"unread": "; ".join(unread + unread_too)} if unread + unread_too else {}
+    cleaned = {key: graph.cleaned[key] + other.cleaned[key] for key in graph.cleaned}
+    info: dict[str, Any] = {"source": source, "target": target, "split_seed": split_seed}
+    info |= {"unseen": hidden, "cleaned": cleaned} | ({"unread": unread} if unread else {})
     title = f"cross_graph/{Path(source).stem}-{Path(target).stem}"
-    every, oracle = sorted({*of_source, *private}), None
-    order = _shuffled(other.y, split_seed, "target oracle")
-    nodes = Nodes(*splits.cut(order, int(0.6 * len(order)), int(0.8 * len(order))))
-    if classes_of(other.y[nodes.train]) == every and len(nodes.val):
-        oracle = splits.one_graph_task(
-            f"{title}/oracle",
-            relabelled(other, every),
-            nodes,
-            len(every),
-            class_names=class_names,
-            info=info | {"unseen": []},
-        )
+    every = sorted({*of_source, *private})
+    fields: dict[str, Any] = {"class_names": class_names, "info": info | {"unseen": []}}
+    oracle = _oracle(f"{title}/oracle", other, every, split_seed, **fields)
     return ShiftTask(
         title,
         at_source,
@@ -160,6 +121,56 @@ def build(
         info=info,
         oracle=oracle,
     )
+
+
+def _read_pair(source: str, target: str, root: str) -> tuple[Data, Data, tuple[str, ...], str]:
+    """Both graphs with the same features and label space, class names, and fields not read."""
+    graph, words, unread, place = _read("source", source, root)
+    other, other_words, unread_too, other_place = _read("target", target, root)
+    if place == other_place:
+        message = f"source and target are the same graph, {source}"
+        raise InputError.plain("target", message, "Choose two different graphs")
+    if graph.num_features != other.num_features:
+        found = f"{target} has {other.num_features} features, and {source} has {graph.num_features}"
+        raise InputError.plain("target", found, "Give both graphs the same features")
+    names, other_names = (of_folder(Path(folder)).words for folder in (place, other_place))
+    check_features(names, other_names, "target")
+    class_names = _one_label_space(graph, words, other, other_words, target)
+    return graph, other, class_names, "; ".join(unread + unread_too)
+
+
+def _split_source(
+    graph: Data, known: list[int], masked: list[int], val_share: float, split_seed: int
+) -> tuple[Data, Tensor, Tensor]:
+    """The source with labels of known classes, its training nodes, and its held-out nodes."""
+    # The role of a node does not depend on which classes are masked.
+    order = _shuffled(graph.y, split_seed, "source nodes")
+    held_out = round(val_share * len(order))
+    if val_share and not held_out:
+        message = f"{val_share:g} of {len(order)} labelled source nodes rounds to no node"
+        raise InputError.plain("val_share", message, "Use a larger share")
+    val = order[:held_out].sort().values
+    annotated = order[held_out + round(UNLABELLED * len(order)) * bool(masked) :]
+    is_known = splits.is_in(graph.y[annotated], known)
+    train, source = annotated[is_known].sort().values, relabelled(graph, known)
+    if not masked:
+        return source, train, val
+    keep = torch.ones(graph.num_nodes, dtype=torch.bool)
+    keep[annotated] = is_known
+    number = keep.cumsum(0) - 1
+    return source.subgraph(keep), number[train], number[val]
+
+
+def _oracle(
+    name: str, target: Data, classes: list[int], split_seed: int, **fields: Any
+) -> ShiftTask | None:
+    """The target with every class labelled; None if a class has no training node."""
+    order = _shuffled(target.y, split_seed, "target oracle")
+    nodes = Nodes(*splits.cut(order, int(0.6 * len(order)), int(0.8 * len(order))))
+    if classes_of(target.y[nodes.train]) != classes or not len(nodes.val):
+        return None
+    graph = relabelled(target, classes)
+    return splits.one_graph_task(name, graph, nodes, len(classes), **fields)
 
 
 def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[str], str]:

@@ -66,25 +66,12 @@ def from_data(
         found = f"training nodes have the classes {values[known.numpy()].tolist()} only"
         found = found if len(known) else "no node is a training node"
         raise InputError.plain("train_mask", found, "Label nodes of two classes or more")
-    new = sorted({*splits.classes_of(torch.cat([graph.y for graph in graphs]))} - {*known.tolist()})
-    none_given = not len(val) + len(source_val) + len(test)
-    unsure = open_set is None and none_given and bool((target.y < 0).double().mean() > 0.5)
-    notes, is_inferred = [ONLY_KNOWN] * (unsure and not new), open_set is None
-    open_set = len(new) > 0 if open_set is None else open_set
-
+    sets = ((source, train), (source, source_val), (target, val), (target, test))
+    open_set, notes = _unknown_class(graphs, sets, values, open_set)
     for graph in graphs:
         graph.y_true = torch.full_like(graph.y, HIDDEN)
-    for graph, nodes in ((source, train), (source, source_val), (target, val), (target, test)):
+    for graph, nodes in sets:
         graph.y_true[nodes] = graph.y[nodes]
-        untaught = [c for c in new if c in graph.y[nodes]]
-        if untaught and not open_set:
-            message = f"the classes {values[untaught].tolist()} have no training node"
-            hint = "Set open_set to True, or add training nodes of them"
-            raise InputError.plain("open_set", message, hint)
-    in_masks = splits.classes_of(torch.cat([graph.y_true for graph in graphs]))
-    if is_inferred and (outside := sorted({*new} - {*in_masks})):
-        names = listed([*map(str, values[outside].tolist())])
-        notes.append(OUTSIDE.format(names))
     for graph in graphs:
         graph.y = splits.renumbered(graph.y_true, known.tolist())
 
@@ -114,6 +101,33 @@ def from_data(
     classes = values[known.numpy()]
     unknown = UNKNOWN if classes.dtype.kind == "U" else HIDDEN
     return task, np.append(classes, unknown) if open_set else classes
+
+
+def _unknown_class(
+    graphs: Sequence[Data],
+    sets: Sequence[tuple[Data, Tensor]],
+    values: np.ndarray,
+    open_set: bool | None,
+) -> tuple[bool, list[str]]:
+    """Whether there is an unknown class, and notes on how that was inferred if it is not given.
+
+    ``sets`` are the training nodes and the other sets of nodes with their graphs.
+    """
+    train, *others = (splits.classes_of(graph.y[nodes]) for graph, nodes in sets)
+    new = sorted({*splits.classes_of(torch.cat([graph.y for graph in graphs]))} - {*train})
+    labelled = {*train}.union(*others)
+    if open_set is None:
+        unsure = not any(len(nodes) for _, nodes in sets[1:])
+        unsure = unsure and bool((graphs[-1].y < 0).double().mean() > 0.5)
+        notes = [ONLY_KNOWN] * (unsure and not new)
+        if outside := sorted({*new} - labelled):
+            notes.append(OUTSIDE.format(listed([*map(str, values[outside].tolist())])))
+        return len(new) > 0, notes
+    if not open_set and (untaught := sorted({*new} & labelled)):
+        message = f"the classes {values[untaught].tolist()} have no training node"
+        hint = "Set open_set to True, or add training nodes of them"
+        raise InputError.plain("open_set", message, hint)
+    return open_set, []
 
 
 def unlabelled(data: Data, key: str = "graph") -> Data:

@@ -83,6 +83,7 @@ def build(
     test = None if num_test == splits.REST else test
     val, test = splits.draw_val_test(rest, sizes, val, test, stream="validation")
     full_name = catalogue.full_name(name)
+    info = {"data": full_name, "split": "public" if public else "random", "split_seed": split_seed}
     return splits.masked_task(
         f"localized/{name}",
         data,
@@ -90,13 +91,7 @@ def build(
         Nodes(train, val, test),
         open_set=bool(masked),
         class_names=catalogue.CLASS_NAMES.get(full_name, ()),
-        info={
-            "data": full_name,
-            "split": "public" if public else "random",
-            "split_seed": split_seed,
-            "restart": restart,
-            "seeds": seeds.tolist(),
-        },
+        info=info | {"restart": restart, "seeds": seeds.tolist()},
         oracle_train=everywhere,
     )
 

@@ -72,17 +72,9 @@ def build(
     train, source_val = _hold_out(source.y, len(classes), split_seed)
     val, test = _between(validation, source_end, val_end), _between(target, begin, end)
     names = arxiv_like.CLASS_NAMES if len(classes) == len(arxiv_like.CLASS_NAMES) else ()
-    info = {
-        "data": name,
-        "split": split,
-        "labels": f"until {source_end}",
-        "validation": f"{source_end + 1}-{val_end}",
-        "test": f"{begin + 1}-{end}",
-        "scale": scale,
-        "unseen": [],
-        "split_seed": split_seed,
-        "cleaned": cleaned,
-    }
+    info: dict[str, Any] = {"data": name, "split": split, "labels": f"until {source_end}"}
+    info |= {"validation": f"{source_end + 1}-{val_end}", "test": f"{begin + 1}-{end}"}
+    info |= {"scale": scale, "unseen": [], "split_seed": split_seed, "cleaned": cleaned}
     title = f"temporal/{name}/{begin + 1}-{end}"
     common: dict[str, Any] = {"class_names": names, "info": info}
     order = test[splits.shuffled(len(test), split_seed, "period oracle")]

@@ -7,6 +7,7 @@ reliability curve, on which no sentence depends.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -18,14 +19,50 @@ from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train.metrics import expected_calibration_error, reliability
 from graphgym_srnc.train.trainer import predict_sets
 
-HOMOPHILY, EDGES = 0.5, 30  # minimum edge homophily, and number of edges needed to estimate it
-LOCALITY, CLASS_LOCALITY = 1.3, 2.0  # maxima of label_locality, which is below 1 for random labels
-BALANCE = 0.2  # maximum total variation of predicted known classes, validation against target
-UNKNOWN_SHARE = 0.9  # maximum share of target nodes predicted as unknown
-UNKNOWN_RATIO = 3.0  # its maximum ratio to the share of validation labels, and that to it
-KNOWN_AS_UNKNOWN = 0.15  # maximum share of validation nodes predicted as unknown if none is
-AGREEMENT = 0.6  # minimum share of nodes predicted as known whose class led those in episode 0
-OVERCONFIDENCE = 0.15  # maximum excess of the mean probability over the accuracy on validation
+MIN_EDGES = 30  # edges between labelled nodes that are needed to estimate the homophily
+LOCALITY = {  # maxima, below 1 for random labels
+    "label": (1.3, "labelled nodes of the same class"),
+    "class": (2.0, "labelled nodes of one of the classes"),
+}
+MAX_UNKNOWN, MAX_RATIO = 0.9, 3.0
+"""Maximum share of target nodes predicted as unknown, and the maximum ratio to or of the share of
+unknown validation nodes."""
+
+
+BOUNDS = {
+    "homophily": (
+        *("homophily", 0.5, math.inf),
+        "Only {value} of the {labelled_edges:.0f} edges between labelled nodes join nodes of the"
+        " same class (expected: at least {bound}). Methods that smooth over neighbours, SRNC+"
+        " included, often lose on such graphs. Compare with the method erm and with the backbone"
+        " mlp.",
+    ),
+    "balance": (
+        *("balance", 0.0, 0.2),
+        "The predicted shares of the known classes differ by {value} between validation and target"
+        " nodes (half the sum of all differences, expected: at most {bound}). Scores of validation"
+        " nodes may not hold on the target. Label nodes in all parts of the target if you can.",
+    ),
+    "known_as_unknown": (
+        *("known as unknown", 0.0, 0.15),
+        "{value} of the validation nodes are predicted as unknown, although all are of known"
+        " classes (expected: at most {bound}). The model predicts too many nodes as unknown. If"
+        " every class of your own graph has labels, set file.open_set False.",
+    ),
+    "agreement": (
+        *("agreement", 0.6, math.inf),
+        "The final model and the plain GNN that training starts from predict the same class on"
+        " only {value} of the target nodes predicted as known (expected: at least {bound}). Check"
+        " some nodes on which they differ before you trust either model.",
+    ),
+    "overconfidence": (
+        *("calibration", -math.inf, 0.15),
+        "The mean probability of the predicted class is {points:.0f} points above the accuracy on"
+        " validation nodes (expected: at most {most:.0f}). The model is overconfident. Rank nodes"
+        " by their probability, but do not read it as the chance to be right.",
+    ),
+}
+"""Of each figure the topic of its warning, its smallest and largest value, and the warning."""
 
 
 @torch.no_grad()
@@ -41,8 +78,7 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[
         ``figures`` by name, ``sentences`` on figures beyond their bounds by topic, and the
         ``reliability`` curves on ``val`` and ``test`` nodes.
     """
-    seen = getattr(method, "task", task)
-    _, on_val, on_test, on_target = predict_sets(method, seen)
+    _, on_val, on_test, on_target = predict_sets(method, getattr(method, "task", task))
     scored = {
         "val": (on_val, task.validation.y[task.val]),
         "test": (on_test, task.target.y[task.test]),
@@ -52,122 +88,122 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[
         for name, (scores, label) in scored.items()
         if len(label)
     }
-    predicted, predicted_val = method.decide(on_target), method.decide(on_val)
+    predicted, on_val, on_test = map(method.decide, (on_target, on_val, on_test))
 
-    figures: dict[str, float] = {}
+    figures = {f"{name}_ece": expected_calibration_error(c) for name, c in curves.items()}
     same, edges = homophily(task)
-    if edges >= EDGES:
+    if edges >= MIN_EDGES:
         figures |= {"homophily": same, "labelled_edges": edges}
     if task.source is task.target:
         figures |= label_locality(task, predicted)
     if len(task.val):
-        # Known classes only, since the share of unknown nodes has its own sentence.
-        named = [classes[classes < task.num_known] for classes in (predicted_val, predicted)]
-        if all(map(len, named)):
-            counts = [torch.bincount(classes, minlength=task.num_known) for classes in named]
-            shares = [count.double() / count.sum() for count in counts]
-            figures["balance"] = float((shares[0] - shares[1]).abs().sum() / 2)
-        excess = sum(count * (sure - right) for sure, right, count in curves["val"])
+        figures |= balance(on_val, predicted, task.num_known)
+        excess = sum(count * (mean - right) for mean, right, count in curves["val"])
         figures["overconfidence"] = excess / len(task.val)
     if task.open_set:
-        figures["unknown_share"] = float((predicted == task.num_known).double().mean())
-        if len(task.val):
-            unknown = task.validation.y[task.val] == task.num_known
-            figures["val_unknown_share"] = float(unknown.double().mean())
-            # Labelled nodes, as those of validation; unlabelled ones may have more unknown classes.
-            on_labelled = method.decide(on_test) if len(task.test) else predicted
-            called = (on_labelled == task.num_known).double().mean()
-            figures["test_unknown_share"] = float(called)
-            if task.validation is task.target and not unknown.any():
-                wrong = predicted_val == task.num_known
-                figures["known_as_unknown"] = float(wrong.double().mean())
+        figures |= unknown_shares(task, on_val, on_test, predicted)
     known = predicted < task.num_known
     if first is not None and known.any():
         figures["agreement"] = float((first[1] == predicted)[known].double().mean())
-    figures |= {f"{name}_ece": expected_calibration_error(c) for name, c in curves.items()}
 
-    found = sentences(figures)
+    warnings = sentences(figures)
     if few := few_labels(label_counts(task)):
-        found["few labels"] = few
+        warnings["few labels"] = few
     for topic in method.reported:
-        found.pop(topic, None)  # a warning or a test of the method already covers it
-    return {"figures": figures, "sentences": found, "reliability": curves}
+        warnings.pop(topic, None)  # a warning or a test of the method already covers it
+    return {"figures": figures, "sentences": warnings, "reliability": curves}
+
+
+def balance(on_val: Tensor, on_target: Tensor, num_known: int) -> dict[str, float]:
+    """Total variation of the predicted known classes, ``[n]`` on validation and ``[V]`` on target.
+
+    The share of unknown nodes has its own sentence.
+    """
+    known = [classes[classes < num_known] for classes in (on_val, on_target)]
+    if not all(map(len, known)):
+        return {}
+    counts = [torch.bincount(classes, minlength=num_known).double() for classes in known]
+    first, second = (count / count.sum() for count in counts)
+    return {"balance": float((first - second).abs().sum() / 2)}
+
+
+def unknown_shares(
+    task: ShiftTask, on_val: Tensor, on_test: Tensor, on_target: Tensor
+) -> dict[str, float]:
+    """Shares of unknown nodes among labels and among the predicted classes of each set ``[n]``."""
+
+    def share(classes: Tensor) -> float:
+        return float((classes == task.num_known).double().mean())
+
+    figures = {"unknown_share": share(on_target)}
+    if len(task.val):
+        labelled = share(task.validation.y[task.val])
+        # Labelled nodes, as those of validation; unlabelled ones may have more unknown classes.
+        tested = share(on_test if len(task.test) else on_target)
+        figures |= {"val_unknown_share": labelled, "test_unknown_share": tested}
+        if task.validation is task.target and not labelled:
+            figures["known_as_unknown"] = share(on_val)
+    return figures
 
 
 def sentences(figures: dict[str, float]) -> dict[str, str]:
-    """A warning for each figure outside its range: what was measured, its meaning, what to do."""
-    found, f = {}, figures
-    if f.get("homophily", 1) < HOMOPHILY:
-        found["homophily"] = (
-            f"Only {_percent(f['homophily'])} of the {f['labelled_edges']:.0f} edges between"
-            " labelled nodes join nodes of the same class"
-            f" (expected: at least {_percent(HOMOPHILY)}). Methods that smooth over neighbours,"
-            " SRNC+ included, often lose on such graphs. Compare with the method erm and with the"
-            " backbone mlp."
-        )
-    for kind, bound, where in (
-        ("label", LOCALITY, "labelled nodes of the same class"),
-        ("class", CLASS_LOCALITY, "labelled nodes of one of the classes"),
-    ):
-        if f.get(f"{kind}_locality", 0) > bound:
-            edges, expected = f[f"{kind}_edges"], f[f"{kind}_edges_expected"]
-            found["locality"] = (
-                f"{edges:.0f} edges join {where}; {expected:.0f} would if the labels were drawn at"
-                f" random. The ratio is {edges / max(expected, 1):.1f}, less three standard errors"
-                f" {f[f'{kind}_locality']:.1f} (expected: at most {bound:g}). The labels seem to"
-                " come from one part of the graph, so validation scores and the estimated share of"
-                " unknown nodes may be wrong. Label nodes in other parts too."
-            )
-    if f.get("balance", 0) > BALANCE:
-        found["balance"] = (
-            "The predicted shares of the known classes differ by"
-            f" {_percent(f['balance'])} between validation and target nodes (half the sum of all"
-            f" differences, expected: at most {_percent(BALANCE)}). Scores of validation nodes may"
-            " not hold on the target. Label nodes in all parts of the target if you can."
-        )
-    share, expected = f.get("unknown_share"), f.get("val_unknown_share", 0.0)
+    """A warning for each figure outside its range, by topic."""
+    warnings = {}
+    for name, (topic, low, high, text) in BOUNDS.items():
+        value = figures.get(name)
+        if value is not None and not low <= value <= high:
+            bound = low if value < low else high
+            shown = {"value": _percent(value), "bound": _percent(bound)}
+            warnings[topic] = text.format(points=100 * value, most=100 * bound, **shown, **figures)
+    for kind in LOCALITY:
+        if text := locality_sentence(figures, kind):
+            warnings["locality"] = text
+    if text := unknown_sentence(figures):
+        warnings["unknown share"] = text
+    return warnings
+
+
+def locality_sentence(figures: dict[str, float], kind: str) -> str:
+    """A warning if labelled nodes of a class are neighbours too often, else empty."""
+    bound, where = LOCALITY[kind]
+    value = figures.get(f"{kind}_locality", 0)
+    if value <= bound:
+        return ""
+    edges, expected = figures[f"{kind}_edges"], figures[f"{kind}_edges_expected"]
+    return (
+        f"{edges:.0f} edges join {where}; {expected:.0f} would if the labels were drawn at random."
+        f" The ratio is {edges / max(expected, 1):.1f}, less three standard errors {value:.1f}"
+        f" (expected: at most {bound:g}). The labels seem to come from one part of the graph, so"
+        " validation scores and the estimated share of unknown nodes may be wrong. Label nodes in"
+        " other parts too."
+    )
+
+
+def unknown_sentence(figures: dict[str, float]) -> str:
+    """A warning if too few or too many nodes are predicted as unknown, else empty."""
+    share, expected = figures.get("unknown_share"), figures.get("val_unknown_share", 0.0)
+    if share is None:
+        return ""
     if share == 0 and not expected:
-        found["unknown share"] = (
+        return (
             "No target node is predicted as unknown. That is right if every class has labels."
             " Otherwise the unknown-class threshold is wrong; check the nodes near it."
         )
-    elif share is not None:
-        bounds, where, tested = "", "target", f.get("test_unknown_share", share)
-        if share == 0 or share > UNKNOWN_SHARE:
-            bounds = f" (expected: above 0 and at most {_percent(UNKNOWN_SHARE)})"
-        elif expected and not 1 / UNKNOWN_RATIO <= tested / expected <= UNKNOWN_RATIO:
-            share, where = tested, "test"
-            bounds = (
-                f", but {100 * expected:.1f} % of the validation nodes are unknown"
-                f" (expected: within a factor of {UNKNOWN_RATIO:g})"
-            )
-        if bounds:
-            found["unknown share"] = (
-                f"{100 * share:.1f} % of the {where} nodes are predicted as unknown{bounds}. The"
-                " unknown-class threshold is probably wrong; check the nodes near it."
-            )
-    if f.get("known_as_unknown", 0) > KNOWN_AS_UNKNOWN:
-        found["known as unknown"] = (
-            f"{_percent(f['known_as_unknown'])} of the validation nodes are predicted as unknown,"
-            f" although all are of known classes (expected: at most {_percent(KNOWN_AS_UNKNOWN)})."
-            " The model predicts too many nodes as unknown. If every class of your own graph has"
-            " labels, set file.open_set False."
+    where, tested = "target", figures.get("test_unknown_share", share)
+    if share == 0 or share > MAX_UNKNOWN:
+        bounds = f" (expected: above 0 and at most {_percent(MAX_UNKNOWN)})"
+    elif expected and not 1 / MAX_RATIO <= tested / expected <= MAX_RATIO:
+        share, where = tested, "test"
+        bounds = (
+            f", but {100 * expected:.1f} % of the validation nodes are unknown"
+            f" (expected: within a factor of {MAX_RATIO:g})"
         )
-    if f.get("agreement", 1) < AGREEMENT:
-        found["agreement"] = (
-            "The final model and the plain GNN that training starts from predict the same class on"
-            f" only {_percent(f['agreement'])} of the target nodes predicted as known (expected: at"
-            f" least {_percent(AGREEMENT)}). Check some nodes on which they differ before you trust"
-            " either model."
-        )
-    if f.get("overconfidence", 0) > OVERCONFIDENCE:
-        found["calibration"] = (
-            "The mean probability of the predicted class is"
-            f" {100 * f['overconfidence']:.0f} points above the accuracy on validation nodes"
-            f" (expected: at most {100 * OVERCONFIDENCE:.0f}). The model is overconfident. Rank"
-            " nodes by their probability, but do not read it as the chance to be right."
-        )
-    return found
+    else:
+        return ""
+    return (
+        f"{100 * share:.1f} % of the {where} nodes are predicted as unknown{bounds}. The"
+        " unknown-class threshold is probably wrong; check the nodes near it."
+    )
 
 
 def _percent(share: float) -> str:

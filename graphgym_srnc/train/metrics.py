@@ -45,10 +45,11 @@ def scores_of(
     """
     if not len(label):
         return {}
-    found = classification_scores(method.decide(scores), label, task.num_known, task.open_set)
+    result = classification_scores(method.decide(scores), label, task.num_known, task.open_set)
     if task.open_set:
-        sure, named = method.confidence(scores), scores[:, : task.num_known].argmax(1)
-        found |= detection_scores(sure, label == task.num_known, named == label)
+        known = scores[:, : task.num_known].argmax(1)
+        confidence = method.confidence(scores)
+        result |= detection_scores(confidence, label == task.num_known, known == label)
     for name, metric in metrics.items():
         log_p = method.posterior(scores).clamp(min=1e-30).log().float().cpu()
         try:
@@ -62,8 +63,8 @@ def scores_of(
                 "and must return a number",
             ) from error
         if math.isfinite(value):
-            found.setdefault(name, value)
-    return found
+            result.setdefault(name, value)
+    return result
 
 
 def confusion_matrix(prediction: Tensor, label: Tensor, num_outputs: int) -> Tensor:
@@ -111,16 +112,17 @@ def classification_scores(
     if not open_set:
         return scores
 
-    known, found = true[:num_known], recall[num_known]
+    known, unknown_recall = true[:num_known], recall[num_known]
     if true[num_known] > 0:
-        scores["unknown_recall"] = float(found)
+        scores["unknown_recall"] = float(unknown_recall)
         scores["unknown_precision"] = float(hit[num_known] / predicted[num_known].clamp(min=1))
     if known.sum() > 0:
         accuracy = hit[:num_known].sum() / known.sum()
         scores["known_accuracy"] = float(accuracy)
         scores["known_recall"] = float(recall[:num_known].sum() / (known > 0).sum())
         if true[num_known] > 0:
-            scores["hs"] = float(2 * accuracy * found / (accuracy + found).clamp(min=1e-300))
+            total = (accuracy + unknown_recall).clamp(min=1e-300)
+            scores["hs"] = float(2 * accuracy * unknown_recall / total)
     return scores
 
 
@@ -144,26 +146,27 @@ def detection_scores(confidence: Tensor, unknown: Tensor, right: Tensor) -> dict
     References:
         Dhamija et al. (NeurIPS 2018) for the OSCR.
     """
-    sure, is_unknown = confidence.double().cpu().numpy(), unknown.cpu().numpy()
+    score, is_unknown = confidence.double().cpu().numpy(), unknown.cpu().numpy()
     if is_unknown.all() or not is_unknown.any():
         return {}
     # scikit-learn's formulas, to the last bit, without its import of a second.
-    missed, found = _counts(-sure, is_unknown)
-    bends = (np.diff(missed[1:], 2) != 0) | (np.diff(found[1:], 2) != 0)
-    corner = np.r_[True, True, bends, True][: len(found)]
-    x, y = missed[corner] / missed[-1], found[corner] / found[-1]
-    share, precision = found[1:] / found[-1], found[1:] / (found[1:] + missed[1:])
-    let_through, kept = _counts(sure, ~is_unknown)
+    false, true = _counts(-score, is_unknown)
+    bends = (np.diff(false[1:], 2) != 0) | (np.diff(true[1:], 2) != 0)
+    corner = np.r_[True, True, bends, True][: len(true)]
+    x, y = false[corner] / false[-1], true[corner] / true[-1]
+    recall, precision = true[1:] / true[-1], true[1:] / (true[1:] + false[1:])
+    accepted_unknown, accepted_known = _counts(score, ~is_unknown)
     # Pairs of a known and an unknown node with the known one correct and more confident. Ties count
     # half, which corresponds to the trapezoidal rule.
-    named, unsure = sure[~is_unknown & right.cpu().numpy()], np.sort(sure[is_unknown])
-    below, up_to = (np.searchsorted(unsure, named, side) for side in ("left", "right"))
-    oscr = float((below + up_to).sum() / (2 * (~is_unknown).sum() * len(unsure)))
+    correct, of_unknown = score[~is_unknown & right.cpu().numpy()], np.sort(score[is_unknown])
+    below, up_to = (np.searchsorted(of_unknown, correct, side) for side in ("left", "right"))
+    oscr = float((below + up_to).sum() / (2 * (~is_unknown).sum() * len(of_unknown)))
+    fpr = accepted_unknown / accepted_unknown[-1]
     # Rounding may give values just above 1, which the record's validation would reject.
     return {
         "unknown_auroc": min(1.0, float((np.diff(x) * (y[1:] + y[:-1]) / 2).sum())),
-        "unknown_aupr": min(1.0, float((np.diff(share, prepend=0) * precision)[::-1].sum())),
-        "unknown_fpr95": float((let_through / let_through[-1])[kept / kept[-1] >= 0.95].min()),
+        "unknown_aupr": min(1.0, float((np.diff(recall, prepend=0) * precision)[::-1].sum())),
+        "unknown_fpr95": float(fpr[accepted_known / accepted_known[-1] >= 0.95].min()),
         "oscr": oscr,
     }
 
@@ -204,4 +207,4 @@ def expected_calibration_error(curve: list[list[float]]) -> float:
     .. math:: \sum_m \frac{n_m}{n} |\text{acc}_m - \text{conf}_m|
     """
     total = sum(count for _, _, count in curve)
-    return sum(count * abs(accuracy - sure) for sure, accuracy, count in curve) / total
+    return sum(count * abs(accuracy - mean) for mean, accuracy, count in curve) / total

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Mapping
 
 from torch import Tensor
 
@@ -11,7 +10,6 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.modularity import modularity
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.train.metrics import Metric, scores_of
 
 SELECTIONS = ("target_val", "source_val", "target_modularity", "last")
 """Criteria by name. The first episode with the largest score is selected.
@@ -28,8 +26,7 @@ NEEDS = {
 }
 """Nodes of the task that a criterion needs, their description, and another criterion."""
 
-
-LEAST = 0.6  # minimum agreement with episode 0
+MIN_AGREEMENT = 0.6  # with episode 0
 
 
 def check(selection: str, task: ShiftTask) -> None:
@@ -58,16 +55,6 @@ def resolved(selection: str, task: ShiftTask) -> str:
     return "last" if task.open_set and not unknown else "source_val"
 
 
-def score_on_source(
-    method: Method, task: ShiftTask, blind: ShiftTask, metrics: Mapping[str, Metric], best: str
-) -> float:
-    """The score ``best`` on held-out source nodes."""
-    nodes = task.source_val
-    scores = method.predict(blind.source, blind.role_of(blind.source))[nodes]
-    found = scores_of(method, task, scores, task.source.y[nodes], metrics)
-    return found.get(best, -math.inf)
-
-
 def score_by_modularity(
     method: Method, task: ShiftTask, blind: ShiftTask, classes: Tensor, first: Tensor
 ) -> tuple[float, dict[str, float]]:
@@ -78,8 +65,8 @@ def score_by_modularity(
     high modularity. Agreement is measured on the nodes that neither predicts as unknown.
     """
     same = (classes == first)[(classes < task.num_known) & (first < task.num_known)]
-    agreed = float(same.float().mean()) if len(same) else 0.0
+    agreement = float(same.float().mean()) if len(same) else 0.0
     graph = method.prepared(blind.target)
-    found = modularity(classes, graph.adjacency("raw"), graph.degree)
-    figures = {"agreement": agreed, "class_modularity": found}
-    return found if agreed >= LEAST else -math.inf, figures
+    value = modularity(classes, graph.adjacency("raw"), graph.degree)
+    figures = {"agreement": agreement, "class_modularity": value}
+    return value if agreement >= MIN_AGREEMENT else -math.inf, figures

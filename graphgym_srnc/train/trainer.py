@@ -28,7 +28,6 @@ from graphgym_srnc.train.selection import (
     check,
     resolved,
     score_by_modularity,
-    score_on_source,
 )
 
 
@@ -161,104 +160,159 @@ def fit(
         FloatingPointError: a loss term is NaN or infinite.
     """
     check(selection, task)
-    given, selection = selection, resolved(selection, task)
-    method.limit = max_episodes
+    check_method(method, task)
+    method.max_episodes = max_episodes
+    if seed is not None:
+        torch.manual_seed(seed)
+    record = RunRecord(task.name, task.fingerprint(), resolved(selection, task))
+    parallel.check_alike("dataset", record.fingerprint)
+    run = Training(method, task, task.blind(), record, metrics, best)
+
+    if checkpoint is not None and (state := checkpoint.read()) is not None:
+        run.restore(state)
+    elif method.source_first and source_first.applies(task):
+        run.train_on_source_alone(max_episodes)
+    record = run.record
+    for number in itertools.count(len(record.history)):
+        episode = run.episode(number)
+        with parallel.together(False):
+            for callback in () if parallel.rank() else callbacks:
+                callback(episode, method, task)
+        if run.stops(number, patience):
+            break
+        if checkpoint is not None and not parallel.rank():
+            checkpoint.write(run.state)
+
+    method.load_state_dict(run.best_state)
+    texts = [
+        f"{role} x: {text}"
+        for role, graph in run.blind.graphs().items()
+        for text in feature_warnings(graph.x, method.encoder.features)
+    ]
+    if record.selection == "last" and selection != "last":
+        texts.append(NO_UNKNOWN_HELD_OUT)
+    record.warnings = list(dict.fromkeys([*texts, *method.warnings]))
+    return record
+
+
+def check_method(method: Method, task: ShiftTask) -> None:
+    """Refuse options of a method for which the task or the number of processes is unsuitable."""
     allowed = "1 or more, since several processes train together and share batches"
     right = method.batch_size > 0 or parallel.count() == 1
     method.require("batch_size", method.batch_size, right, allowed)
-    for option, needs in (("correction", "bbse"), ("cut", "share")):
-        held_out = (task.validation.y[task.val] < task.num_known).any()
-        if getattr(method, option) == needs and not held_out:
-            message = f"{needs} needs validation nodes of known classes, and the task has none"
+    for option, value in (("correction", "bbse"), ("cut", "share")):
+        known = task.validation.y[task.val] < task.num_known
+        if getattr(method, option) == value and not known.any():
+            message = f"{value} needs validation nodes of known classes, and the task has none"
             raise InputError.plain(f"{method.key()}.{option}", message, "Use another value")
-    if seed is not None:
-        torch.manual_seed(seed)
-    record = RunRecord(task=task.name, fingerprint=task.fingerprint(), selection=selection)
-    parallel.check_alike("dataset", record.fingerprint)
-    blind, best_score, best_state = task.blind(), -math.inf, {}
 
-    found = checkpoint.read() if checkpoint is not None else None
-    on_source, seconds_on_source = None, 0.0
-    if found is not None:
-        on_source = found["on_source"]
-    elif method.source_first and source_first.applies(task):
-        begin = time.perf_counter()
-        alone = source_first.source_alone(task)
-        fit(method, alone, seed=None, max_episodes=max_episodes, selection="last")
-        on_source = method.decide(method.predict(alone.source))
-        method.warnings = [f"On the source alone: {text}" for text in method.warnings]
-        method.reported = []
-        seconds_on_source = time.perf_counter() - begin
-    if on_source is not None and (on_source == task.num_known).any():
-        blind = source_first.with_found_class(blind, on_source)
-    if found is not None:
-        method.restore(blind, found["method"])
-        record = RunRecord.of(json.loads(found["record"]))
-        best_score, best_state = found["best_score"], found["best_state"]
-        record.first = found["first"]
-        set_random_state(found["random"], task.device)
 
-    def state() -> dict[str, Any]:
+@dataclass
+class Training:
+    """A training run between two episodes; ``metrics`` and ``best`` are as in :func:`fit`."""
+
+    method: Method
+    task: ShiftTask
+    blind: ShiftTask
+    record: RunRecord
+    metrics: Mapping[str, Metric]
+    best: str
+    best_score: float = -math.inf
+    best_state: dict[str, Tensor] = field(default_factory=dict)
+    source_classes: Tensor | None = None  # predicted on the source alone, [V]
+    source_seconds: float = 0.0
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the next episode depends on."""
         return {
-            "method": method.checkpoint(),
-            "record": json.dumps(asdict(record), default=float),
-            "best_score": best_score,
-            "best_state": best_state,
-            "first": record.first,
-            "on_source": on_source,
-            "random": random_state(task.device),
+            "method": self.method.checkpoint(),
+            "record": json.dumps(asdict(self.record), default=float),
+            "best_score": self.best_score,
+            "best_state": self.best_state,
+            "first": self.record.first,
+            "on_source": self.source_classes,
+            "random": random_state(self.task.device),
         }
 
-    for number in itertools.count(len(record.history)):
-        begin = time.perf_counter()
-        losses = method.start(blind) if number == 0 else method.episode()
-        seconds = time.perf_counter() - begin + (0.0 if number else seconds_on_source)
-        if number == 0 and on_source is not None:
-            share = (on_source == task.num_known).float().mean()
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a :meth:`state`."""
+        self.add_found_class(state["on_source"])
+        self.method.restore(self.blind, state["method"])
+        self.record = RunRecord.of(json.loads(state["record"]))
+        self.record.first = state["first"]
+        self.best_score, self.best_state = state["best_score"], state["best_state"]
+        set_random_state(state["random"], self.task.device)
+
+    def train_on_source_alone(self, max_episodes: int) -> None:
+        """Find the unknown class on the source, see :mod:`graphgym_srnc.train.source_first`."""
+        begin, method = time.perf_counter(), self.method
+        alone = source_first.source_alone(self.task)
+        fit(method, alone, seed=None, max_episodes=max_episodes, selection="last")
+        self.add_found_class(method.decide(method.predict(alone.source)))
+        method.warnings = [f"On the source alone: {text}" for text in method.warnings]
+        method.reported = []
+        self.source_seconds = time.perf_counter() - begin
+
+    def add_found_class(self, predicted: Tensor | None) -> None:
+        """Add the unknown class to the known ones, if it is among classes ``[V]`` of the source."""
+        self.source_classes = predicted
+        if predicted is not None and (predicted == self.task.num_known).any():
+            self.blind = source_first.with_found_class(self.blind, predicted)
+
+    def episode(self, number: int) -> Episode:
+        """Train one episode, evaluate the method, and keep its weights if they are the best."""
+        method, record, begin = self.method, self.record, time.perf_counter()
+        losses = method.episode() if number else method.start(self.blind)
+        seconds = time.perf_counter() - begin
+        if number == 0 and self.source_classes is not None:
+            share = (self.source_classes == self.task.num_known).float().mean()
             losses |= {"source_unknown_share": float(share)}
+            seconds += self.source_seconds
         for term, value in losses.items():
             if not math.isfinite(value):
                 name = type(method).__name__
                 raise FloatingPointError(f"{name}, episode {number}: {term} is {value}")
 
-        train, val, test, classes = evaluate(method, task, blind, metrics)
-        record.first = first = classes if record.first is None else record.first
-        score = val.get(best, -math.inf)
-        if selection == "source_val":
-            score = score_on_source(method, task, blind, metrics, best)
-        elif selection == "target_modularity":
-            score, figures = score_by_modularity(method, task, blind, classes[0], first[0])
-            losses |= figures
-        elif selection == "last":
-            score = math.inf
-        episode = Episode(number, losses, val, test, seconds, train)
+        train, val, test, classes = evaluate(method, self.task, self.blind, self.metrics)
+        record.first = classes if record.first is None else record.first
+        score, figures = self.selection_score(val, classes[0], record.first[0])
+        episode = Episode(number, losses | figures, val, test, seconds, train)
         record.history.append(episode)
-        if selection == "last" or score > best_score or not best_state:
-            best_score, record.best = score, number
+        if record.selection == "last" or score > self.best_score or not self.best_state:
+            self.best_score, record.best = score, number
             record.score = float(score) if math.isfinite(score) else None
-            best_state = copy.deepcopy(method.state_dict())
+            self.best_state = copy.deepcopy(method.state_dict())
+        return episode
 
-        with parallel.together(False):
-            for callback in () if parallel.rank() else callbacks:
-                callback(episode, method, task)
+    def selection_score(
+        self, val: dict[str, float], classes: Tensor, first: Tensor
+    ) -> tuple[float, dict[str, float]]:
+        """Score of an episode by the selection criterion, and figures to record with it.
+
+        Args:
+            val: scores on validation nodes.
+            classes, first: predicted classes ``[V]`` of the target, now and in episode 0.
+        """
+        method, task, blind = self.method, self.task, self.blind
+        match self.record.selection:
+            case "last":
+                return math.inf, {}
+            case "target_modularity":
+                return score_by_modularity(method, task, blind, classes, first)
+            case "source_val":
+                nodes, role = task.source_val, blind.role_of(blind.source)
+                scores = method.predict(blind.source, role)[nodes]
+                val = scores_of(method, task, scores, task.source.y[nodes], self.metrics)
+        return val.get(self.best, -math.inf), {}
+
+    def stops(self, number: int, patience: int) -> bool:
+        """Whether training ends after an episode; the record then states the reason."""
+        record = self.record
         if patience and number - record.best >= patience:
-            record.stopped = f"no better score by {selection} for {patience} episode(s)"
-            break
-        if number >= method.planned:
+            record.stopped = f"no better score by {record.selection} for {patience} episode(s)"
+        elif number >= self.method.planned:
             record.stopped = f"all {number} episode(s) done"
-            break
-        if checkpoint is not None and not parallel.rank():
-            checkpoint.write(state)
-
-    method.load_state_dict(best_state)
-    about_features = (
-        f"{role} x: {text}"
-        for role, graph in blind.graphs().items()
-        for text in feature_warnings(graph.x, method.encoder.features)
-    )
-    about_rule = [NO_UNKNOWN_HELD_OUT] * (selection == "last" and given != "last")
-    record.warnings = list(dict.fromkeys([*about_features, *about_rule, *method.warnings]))
-    return record
+        return bool(record.stopped)
 
 
 def evaluate(

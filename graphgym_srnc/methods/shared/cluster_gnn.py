@@ -1,31 +1,30 @@
-"""The cluster GNN: modularity on the target, regularised by the source labels."""
+"""The cluster GNN: modularity on the target (Eq. 6 of the paper), and labels (Eqs. 8 and 10)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Callable, Sequence, cast
+from functools import partial
+from typing import Any, Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphgym_srnc import backbones
-from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph, View, prepare
-from graphgym_srnc.losses import modularity
-from graphgym_srnc.losses.alignment import align, alignment_cost, grouped, map_clusters
+from graphgym_srnc.backbones import EncoderSpec, Graph, prepare
+from graphgym_srnc.losses.alignment import align, alignment_cost, map_clusters
+from graphgym_srnc.losses.modularity import (
+    collapse_loss,
+    modularity,
+    modularity_loss,
+    sampled_modularity_loss,
+)
 from graphgym_srnc.methods.shared import training
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.methods.shared.training import MakeOptimizer, Part, adam, gather, minimise
+from graphgym_srnc.methods.shared.training import MakeOptimizer, Term, adam, gather, minimise
 
 LANES = 16  # number of values that the widest instructions of a processor handle at once
 USED_SHARE = 0.01  # minimum share of nodes whose most probable cluster is a used cluster
-
-
-def cluster_encoder(spec: EncoderSpec) -> EncoderSpec:
-    """Specification of a cluster GNN: the classifier's with SELU and a self-skip, as in DMoN."""
-    # A pretrained base was trained with the features of its specification.
-    features = "auto" if spec.base is None else spec.features
-    return replace(spec, act="selu", skip=True, features=features)
 
 
 def log_softmax(logits: Tensor) -> Tensor:
@@ -69,33 +68,18 @@ class Clusters(nn.Module):
         r""":math:`\log Q_\Phi` of all nodes of a graph, ``[V, C]`` (Eq. cluster)."""
         return training.all_logits(self.encoder, graph, self.batch_size).log_softmax(1)
 
-    def log_class_posterior(self, log_q: Tensor) -> Tensor:
-        """Log posteriors of classes ``[n, N(+1)]`` from those of clusters ``[n, C]``."""
-        return map_clusters(log_q, self.mapping, self.num_outputs)
-
-
-class ByClass:
-    r"""Cluster GNN with a fixed assignment as a classifier, with logits :math:`\log Q_\Phi`.
-
-    It is called on views of ``n`` nodes like an encoder and returns ``[n, N(+1)]``.
-    """
-
-    def __init__(self, clusters: Clusters) -> None:
-        self.encoder, self.num_outputs = clusters.encoder, clusters.num_outputs
-        self.groups = grouped(clusters.mapping, clusters.num_outputs)
-        self.local = self.encoder.local
-        self.view, self.sample = self.encoder.view, self.encoder.sample
-
-    def __call__(self, view: View) -> Tensor:
-        return self.classes(self.encoder(view).log_softmax(1))
-
-    def classes(self, log_q: Tensor) -> Tensor:
-        """Log posteriors of classes ``[n, N(+1)]`` from those of clusters ``[n, C]``."""
-        return map_clusters(log_q, self.groups, self.num_outputs)
+    @property
+    def log_class_posterior(self) -> Callable[[Tensor], Tensor]:
+        """A function from log posteriors of clusters ``[n, C]`` to those of classes."""
+        return map_clusters(self.mapping, self.num_outputs)
 
 
 class ClusterGNN(Clusters):
     r"""Cluster GNN that is trained on a source and a target graph with its own optimiser.
+
+    :meth:`on_target` is the only place that computes :math:`\mathcal L_{\Phi,T}` (Eq. 6).
+    :meth:`pretrain` minimises it alone, :meth:`update` with SRNC's divergence on the source
+    (Eq. 8), and :meth:`fit` with the cross-entropies of SRNC+.
 
     Args:
         spec, num_clusters, num_outputs: as in :class:`Clusters`.
@@ -104,6 +88,7 @@ class ClusterGNN(Clusters):
         collapse: weight of the collapse term, see :mod:`graphgym_srnc.losses.modularity`.
         modularity_weight: weight of :math:`\mathcal L_{\Phi,T}`.
         lr: learning rate of Adam.
+        padded: whether posteriors are computed by :func:`log_softmax`, which differs in rounding.
         batch_size, fanout: those of the method; as many edges as nodes are drawn per step.
     """
 
@@ -119,6 +104,7 @@ class ClusterGNN(Clusters):
         collapse: float,
         modularity_weight: float,
         lr: float,
+        padded: bool = False,
         batch_size: int = 0,
         fanout: int = 0,
     ) -> None:
@@ -127,35 +113,36 @@ class ClusterGNN(Clusters):
         self.adjacency, self.degree = target.adjacency("raw"), target.degree
         self.resolution, self.collapse = resolution, collapse
         self.modularity_weight = modularity_weight
+        self.log_softmax = log_softmax if padded else partial(torch.log_softmax, dim=1)
         self.optimizer = adam(self.to(target.device).encoder.parameters(), lr=lr, weight_decay=0.0)
 
     def pretrain(self, steps: int) -> None:
         r"""Minimise :math:`\mathcal L_{\Phi,T}` (line 2 of Algorithm 1)."""
         on_target = self.on_target()
-        minimise(self.encoder, self.optimizer, lambda: {"cluster_target": on_target()[0]}, steps)
+        minimise(self.encoder, self.optimizer, lambda: on_target()[0], steps)
 
     def pretrain_on_source(
         self, nodes: Tensor, label: Tensor, steps: int, make_optimizer: MakeOptimizer = adam
     ) -> None:
         """Fit the source labels instead, so that cluster k is class k from the start."""
         optimizer = make_optimizer(self.encoder.parameters())
-        part = Part("source", self.source, nodes, label)
-        training.fit_parts(self.encoder, optimizer, [part], steps, self.batch_size, self.fanout)
+        term = Term("source", self.source, nodes, label)
+        training.fit_terms(self.encoder, optimizer, [term], steps, self.batch_size, self.fanout)
 
     def fit(
-        self, parts: Sequence[Part], steps: tuple[int, int], make_optimizer: MakeOptimizer = adam
+        self, terms: Sequence[Term], steps: tuple[int, int], make_optimizer: MakeOptimizer = adam
     ) -> dict[str, float]:
         r"""Minimise cross-entropies, then their sum with :math:`\mathcal L_{\Phi,T}`.
 
         Args:
-            parts: as in :meth:`classify`.
+            terms: cross-entropies of the classes of the clusters, on the source or the target.
             steps: numbers of gradient steps without and with modularity.
             make_optimizer: function that makes the optimiser of the first steps.
         """
         optimizer = make_optimizer(self.encoder.parameters())
-        minimise(self.encoder, optimizer, self.classify(parts, modularity=False), steps[0])
-        whole = self.classify(parts, modularity=True)
-        return minimise(self.encoder, self.optimizer, whole, steps[1])
+        minimise(self.encoder, optimizer, self.losses(terms, modularity=False), steps[0])
+        losses = self.losses(terms, modularity=True)
+        return minimise(self.encoder, self.optimizer, losses, steps[1])
 
     @torch.no_grad()
     def align(self, log_q: Tensor, p: Tensor) -> float:
@@ -172,15 +159,14 @@ class ClusterGNN(Clusters):
             steps: :math:`T`.
             batch: :math:`B`, source nodes drawn per step; 0 = all, or ``batch_size``.
         """
-        on_target, groups = self.on_target(), grouped(self.mapping, self.num_outputs)
+        on_target, by_class = self.on_target(), self.log_class_posterior
         elsewhere = bool(self.batch_size) or self.source is not self.target
         if len(nodes) and elsewhere:
             size = min(batch or self.batch_size, self.batch_size)
             on_source = training.batches(self.encoder, self.source, [nodes], size, self.fanout)
 
         def losses() -> dict[str, Tensor]:
-            loss, log_q = on_target()
-            terms = {"cluster_target": loss}
+            terms, log_q = on_target()
             if not len(nodes):
                 return terms
             drawn: Tensor | slice = slice(None)
@@ -192,62 +178,54 @@ class ClusterGNN(Clusters):
                 drawn = some if self.batch_size else drawn
             else:
                 log_q = log_q[nodes[drawn]]
-            mapped = map_clusters(log_q, groups, self.num_outputs)[:, : p.size(1)]
+            mapped = by_class(log_q)[:, : p.size(1)]
             return terms | {"cluster_source": F.kl_div(mapped, p[drawn], reduction="batchmean")}
 
         return minimise(self.encoder, self.optimizer, losses, steps)
 
-    def classify(
-        self, parts: Sequence[Part], *, modularity: bool
-    ) -> Callable[[], dict[str, Tensor]]:
-        r"""A function that returns the terms of the next step.
+    def losses(self, terms: Sequence[Term], *, modularity: bool) -> Callable[[], dict[str, Tensor]]:
+        r"""A function that returns cross-entropies and, if asked for, :math:`\mathcal L_{\Phi,T}`.
 
         Without batches the encoder reads the target once per step.
-
-        Args:
-            parts: cross-entropies of the classes of the clusters, on the source or the target.
-            modularity: whether :math:`\mathcal L_{\Phi,T}` is one of the terms.
         """
-        by_class = ByClass(self)
-        model = cast(Encoder, by_class)  # called on views like an encoder
+        on_target, by_class = self.on_target(modularity), self.log_class_posterior
+        cross_entropies = partial(
+            training.cross_entropies, self.encoder, outputs=lambda z: by_class(z.log_softmax(1))
+        )
         if self.batch_size:
-            terms = training.part_losses(model, parts, self.batch_size, self.fanout)
-            on_target = self.on_target()
-            return lambda: terms() | ({"cluster_target": on_target()[0]} if modularity else {})
+            of_terms = cross_entropies(terms, self.batch_size, self.fanout)
+            return lambda: of_terms() | (on_target()[0] if modularity else {})
 
-        here = [part for part in parts if part.graph is self.target]
-        elsewhere = training.part_losses(model, [p for p in parts if p.graph is not self.target])
-        view = self.encoder.view(self.target)
+        here = [term for term in terms if term.graph is self.target]
+        elsewhere = cross_entropies([term for term in terms if term.graph is not self.target])
 
-        def losses() -> dict[str, Tensor]:
-            terms, log_q = elsewhere(), log_softmax(self.encoder(view))
-            for part in here:
-                log_p = by_class.classes(log_q.index_select(0, part.nodes))
-                terms[part.name] = part.weight * F.nll_loss(log_p, part.labels)
-            if modularity:
-                terms["cluster_target"] = self.target_loss(log_q)
-            return terms
+        def full_batch() -> dict[str, Tensor]:
+            losses, (target, log_q) = elsewhere(), on_target()
+            for term in here:
+                log_p = by_class(log_q.index_select(0, term.nodes))
+                losses[term.name] = term.weight * F.nll_loss(log_p, term.labels)
+            return losses | target
 
-        return losses
+        return full_batch
 
-    def on_target(self) -> Callable[[], tuple[Tensor, Tensor]]:
-        r"""A function that returns :math:`\mathcal L_{\Phi,T}` and log posteriors of the target.
+    def on_target(self, modularity: bool = True) -> Callable[[], tuple[dict[str, Tensor], Tensor]]:
+        r"""A function that returns :math:`\mathcal L_{\Phi,T}` by name, and log posteriors.
 
-        The latter are ``[V, C]``. With batches the loss is an estimate from drawn edges and nodes,
-        and the log posteriors are those of the drawn nodes.
+        These are ``[V, C]`` on the target. With batches the loss is estimated from drawn edges and
+        nodes, and the posteriors are those of the nodes. There is no loss without ``modularity``.
         """
         if not self.batch_size:
             view = self.encoder.view(self.target)
 
-            def full() -> tuple[Tensor, Tensor]:
-                log_q = self.encoder(view).log_softmax(1)
-                return self.target_loss(log_q), log_q
+            def full() -> tuple[dict[str, Tensor], Tensor]:
+                log_q = self.log_softmax(self.encoder(view))
+                return {"cluster_target": self.target_loss(log_q)} if modularity else {}, log_q
 
             return full
 
         views = training.batches(self.encoder, self.target, [], self.batch_size, self.fanout)
 
-        def sampled() -> tuple[Tensor, Tensor]:
+        def sampled() -> tuple[dict[str, Tensor], Tensor]:
             ends = views.draw_edges(max(2, self.batch_size))
             count, size = self.target.num_nodes, (self.batch_size,)
             nodes = views.share(
@@ -255,39 +233,25 @@ class ClusterGNN(Clusters):
             )
             q = self.encoder(views.at(torch.cat([*ends, nodes]))).softmax(1)
             first, second, others = map(gather, q.split([*[ends.size(1)] * 2, len(nodes)]))
-            loss = modularity.sampled_modularity_loss(first, second, self.resolution)
-            loss = loss + self.collapse * modularity.collapse_loss(others)
-            return self.modularity_weight * loss, others
+            loss = sampled_modularity_loss(first, second, self.resolution)
+            loss = loss + self.collapse * collapse_loss(others)
+            return {"cluster_target": self.modularity_weight * loss}, others
 
         return sampled
 
     def target_loss(self, log_q: Tensor) -> Tensor:
         r""":math:`\mathcal L_{\Phi,T}` of log posteriors of the target graph, ``[V, C]``."""
         q = log_q.exp()
-        loss = modularity.modularity_loss(q, self.adjacency, self.degree, self.resolution)
-        return self.modularity_weight * (loss + self.collapse * modularity.collapse_loss(q))
+        loss = modularity_loss(q, self.adjacency, self.degree, self.resolution)
+        return self.modularity_weight * (loss + self.collapse * collapse_loss(q))
 
     def figures(self, log_q: Tensor) -> dict[str, float]:
         """Modularity and number of used clusters of log posteriors of the target, ``[V, C]``."""
         cluster = log_q.argmax(1)
         count = torch.bincount(cluster, minlength=len(self.mapping))
         used = count >= max(1, USED_SHARE * len(cluster))
-        found = modularity.modularity(cluster, self.adjacency, self.degree)
-        return {"modularity": found, "used_clusters": int(used.sum())}
-
-    def checkpoint(self) -> dict[str, Any]:
-        """Weights, resolution and optimiser, from which :meth:`restore` continues."""
-        return {
-            "weights": self.state_dict(),
-            "resolution": self.resolution,
-            "optimizer": self.optimizer.state_dict(),
-        }
-
-    def restore(self, state: dict[str, Any]) -> ClusterGNN:
-        """Load a :meth:`checkpoint` and return this object."""
-        self.load_state_dict(state["weights"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        return self
+        value = modularity(cluster, self.adjacency, self.degree)
+        return {"modularity": value, "used_clusters": int(used.sum())}
 
 
 class ClusterMethod(Method):
@@ -295,8 +259,10 @@ class ClusterMethod(Method):
 
     @property
     def cluster_spec(self) -> EncoderSpec:
-        """Encoder specification of a cluster GNN."""
-        return cluster_encoder(self.encoder)
+        """Specification of a cluster GNN: the classifier's with SELU and self-skips, as in DMoN."""
+        # A pretrained base was trained with the features of its specification.
+        features = "auto" if self.encoder.base is None else self.encoder.features
+        return replace(self.encoder, act="selu", skip=True, features=features)
 
     def untrained(self, num_clusters: int, spec: EncoderSpec, **settings: Any) -> ClusterGNN:
         """An untrained cluster GNN on both graphs, with some settings of :class:`ClusterGNN`."""

@@ -1,9 +1,9 @@
-"""A classifier of features alone, which says whether the edges of a target join equal classes."""
+"""A classifier of features alone, which tests whether the edges of a target join equal classes."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,38 +13,10 @@ from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.losses.modularity import assortativity, label_assortativity
 from graphgym_srnc.losses.prior import posterior_correlation
 from graphgym_srnc.methods.shared import training
-from graphgym_srnc.methods.shared.training import MakeOptimizer, Part
+from graphgym_srnc.methods.shared.training import MakeOptimizer, Term
 
 HELD_OUT = 5  # one label of each class in this number is held out to measure the reliability
-
-RELIABLE, ASSORTATIVE = 0.3, 0.2
-"""Minimum correlation of the MLP with the classes, and minimum assortativity to adapt to it."""
-
-NOT_ADAPTED = {
-    True: "SRNC+ did not adapt to the target, since few of its edges seem to join nodes of the same"
-    " class (estimated assortativity {:.2f}). A weighted mean of a plain GNN and an MLP makes the"
-    " predictions.",
-    False: "SRNC+ did not adapt to the target, since few edges of the source join nodes of the same"
-    " class (assortativity {:.2f}), and features alone cannot tell whether this differs on the"
-    " target. The plain GNN makes the predictions.",
-}
-"""Warnings if a target is not adapted to, by whether features are reliable."""
-
-
-class Judgement(NamedTuple):
-    """Whether the edges of a target support adaptation.
-
-    Args:
-        adapts: whether they seem to join nodes of the same class.
-        features_weight: weight of the MLP in the mean with the plain classifier.
-        figures: reliability and assortativity.
-        warning: reason not to adapt.
-    """
-
-    adapts: bool
-    features_weight: float
-    figures: dict[str, float]
-    warning: str
+MIN_RELIABILITY = 0.3  # minimum correlation of the posterior with the classes
 
 
 class FeaturesOnly(nn.Module):
@@ -65,67 +37,44 @@ class FeaturesOnly(nn.Module):
         with torch.random.fork_rng(devices=[]):
             self.encoder = backbones.build(spec, in_dim, num_known)
 
-    def learn(
-        self,
-        graph: Graph,
-        train: Tensor,
-        labels: Tensor,
-        steps: int,
-        make_optimizer: MakeOptimizer,
+    def fit(
+        self, graph: Graph, train: Tensor, labels: Tensor, steps: int, make_optimizer: MakeOptimizer
     ) -> float:
-        """Learn four fifths of the labels, and return the reliability on the others.
+        """Learn four fifths of the labels ``[n]`` of a graph, and return the reliability.
 
-        Args:
-            graph: the graph of the labels.
-            train, labels: labelled nodes and their classes, ``[n]``.
-            steps: number of gradient steps.
-            make_optimizer: function that makes the optimiser.
-
-        Returns:
-            The correlation of the posterior with the true class.
+        This is the correlation of the posterior with the true class on the other labelled nodes.
         """
-        part = folds(labels, HELD_OUT)
-        kept, rest = part > 0, part == 0
+        held_out = folds(labels, HELD_OUT) == 0
         optimizer = make_optimizer(self.encoder.parameters())
-        parts = [Part("features_only", graph, train[kept], labels[kept])]
-        training.fit_parts(self.encoder, optimizer, parts, steps, self.batch_size)
-        return posterior_correlation(self.log_posterior(graph)[train[rest]].exp(), labels[rest])
+        terms = [Term("features_only", graph, train[~held_out], labels[~held_out])]
+        training.fit_terms(self.encoder, optimizer, terms, steps, self.batch_size)
+        p = self.log_posterior(graph)[train[held_out]].exp()
+        return posterior_correlation(p, labels[held_out])
 
     def log_posterior(self, graph: Graph) -> Tensor:
         """Log posteriors of all nodes of a graph, ``[V, N]``."""
         return training.all_logits(self.encoder, graph, self.batch_size).log_softmax(1)
 
-    def judge(
+    def assortativity(
         self, target: Graph, source: Graph, train: Tensor, labels: Tensor, *rest: Any
-    ) -> Judgement:
-        """Learn the labels, and judge the edges of the target, or those of the source.
+    ) -> tuple[float, float]:
+        """Learn the labels, and estimate the assortativity of the classes of the target.
 
-        The latter are judged by their labels, if features alone are unreliable. The weight of the
-        MLP falls from a half at assortativity 0 to nothing where the method adapts.
+        If features alone are unreliable, the result is that of the labels of the source.
 
         Args:
             target: the graph without labels.
-            source, train, labels, rest: the arguments of :meth:`learn`.
-        """
-        found = self.learn(source, train, labels, *rest)
-        reliable = found >= RELIABLE
-        if reliable:
-            homophily = self.assortativity(target, found)
-        else:
-            edges = source.data.edge_index
-            homophily = label_assortativity(edges, source.degree, train, labels)
-        weight = min(max(1 - homophily / ASSORTATIVE, 0.0), 1.0) / 2
-        return Judgement(
-            adapts=homophily >= ASSORTATIVE,
-            features_weight=weight if reliable else 0.0,
-            figures={"features_reliability": found, "assortativity": homophily},
-            warning=NOT_ADAPTED[reliable].format(homophily),
-        )
+            source, train, labels, rest: the arguments of :meth:`fit`.
 
-    def assortativity(self, graph: Graph, reliability: float) -> float:
-        """Estimated assortativity of the classes of a graph whose labels are not known."""
-        p = self.log_posterior(graph).exp()
-        return assortativity(p, graph.adjacency("raw"), graph.degree, reliability)
+        Returns:
+            The assortativity, and the reliability of the features.
+        """
+        reliability = self.fit(source, train, labels, *rest)
+        if reliability < MIN_RELIABILITY:
+            label = torch.full_like(source.data.y, -1).index_copy(0, train, labels)
+            return label_assortativity(source.data.edge_index, source.degree, label), reliability
+        p, adjacency = self.log_posterior(target).exp(), target.adjacency("raw")
+        return assortativity(p, adjacency, target.degree, reliability), reliability
 
 
 def folds(labels: Tensor, count: int) -> Tensor:

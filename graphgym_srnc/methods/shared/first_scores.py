@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, Callable, NamedTuple, Sequence
+from typing import Any, Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -12,40 +12,13 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones import EncoderSpec, Graph, prepare
 from graphgym_srnc.losses.prior import black_box_weights, equal_ranks_p_value, unknown_share
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
-from graphgym_srnc.methods.shared.communities import LabelDensity
 from graphgym_srnc.methods.shared.features_only import folds
+from graphgym_srnc.methods.shared.label_density import LabelDensity
 
 PROPAGATION = 10  # propagation steps of log-odds
 FOLDS = 5  # number of parts of the labels that are held out in turn
-ENOUGH = 1500  # held-out labels that suffice: the standard error of a share is 1.3 points
-LEVEL = 0.01  # level of the test for an unknown class
-TINY = 1e-6  # minimum probability of an error in log-odds
-
-WEAK = 0.1  # p-value above which there is not even a weak sign
-SIGN = "sign of an unknown class"
-
-NO_UNKNOWN = (
-    "The labels show {} " + SIGN + " (p = {:.2g}; a clear sign: below 0.01), so no node is"
-    " predicted as unknown."
-    " If you know that there is one, add srnc_plus.abstain False to the command of the run"
-    " (Python: abstain=False), or label some of its nodes for validation."
-)
-
-
-class Unknown(NamedTuple):
-    """What labels that are held out in turn say about unknown nodes.
-
-    Args:
-        share: estimated share of unknown nodes among the unlabelled ones.
-        absent: whether there is no sign of any.
-        figures: share and p-value.
-        warning: text for the case that there is no sign.
-    """
-
-    share: float
-    absent: bool
-    figures: dict[str, float]
-    warning: str
+MAX_HELD_OUT = 1500  # held-out labels that suffice: the standard error of a share is 1.3 points
+MIN_ERROR = 1e-6  # minimum probability of an error in log-odds
 
 
 class FirstScores(nn.Module):
@@ -74,15 +47,16 @@ class FirstScores(nn.Module):
 
     def find_communities(self, clusters: Sequence[ClusterGNN]) -> None:
         """Train cluster GNNs on modularity alone, and use their label density, if there are any."""
-        self.density.find(clusters)
+        self.density.fit(clusters)
         self.communities.fill_(bool(clusters))
 
     def posteriors(self, graph: Data) -> list[Tensor]:
         """Posteriors over communities of all nodes of a graph; empty without communities."""
-        prepared = prepare(graph, self.features)
-        return self.density.posteriors(prepared) if self.communities else []
+        return self.density.posteriors(prepare(graph, self.features)) if self.communities else []
 
-    def learn(self, members: list[Tensor], logits: Tensor, train: Tensor, labels: Tensor) -> None:
+    def count_labels(
+        self, posteriors: list[Tensor], logits: Tensor, train: Tensor, labels: Tensor
+    ) -> None:
         """Count the labels ``[n]`` of classes and, by :meth:`posteriors`, those of communities.
 
         ``logits`` are those of the known classes on the target, ``[V, N]``.
@@ -90,37 +64,35 @@ class FirstScores(nn.Module):
         # A fold of the labels may lack a class.
         counts = labels.bincount(minlength=len(self.frequency)).clamp(min=1)
         self.frequency.copy_(counts / counts.max())
-        if members:
-            self.density.count(members, logits.softmax(1), train, labels)
+        if posteriors:
+            self.density.count(posteriors, logits.softmax(1), train, labels)
 
     @torch.no_grad()
     def forward(self, logits: Tensor, graph: Graph, posteriors: list[Tensor]) -> Tensor:
         """Scores ``[V]`` of the nodes of a graph, from logits of the known classes ``[V, N]``."""
         best = (logits - self.frequency.log()).log_softmax(1).amax(1, keepdim=True)
-        score = propagated(best - (-best.expm1()).clamp(min=TINY).log(), graph)[:, 0]
+        score = propagated(best - (-best.expm1()).clamp(min=MIN_ERROR).log(), graph)[:, 0]
         if posteriors:
             score = score + self.weight * self.density(posteriors)
         return score
 
     def log_posterior(self, logits: Tensor, graph: Graph) -> Tensor:
-        """Scores of classes ``[V, N + 1]``; the unknown one has minus the scores of this model.
+        """Scores of classes ``[V, N + 1]`` from logits of the known classes ``[V, N]`` on a graph.
 
-        Args:
-            logits: logits of the known classes, ``[V, N]``.
-            graph: their graph.
+        The score of the unknown class is minus the score of this model.
         """
         log_p = logits.log_softmax(1)
         unknown = -self(logits, graph, self.posteriors(graph.data))[:, None]
         return torch.cat([log_p - log_p.amax(1, keepdim=True), unknown], 1)
 
-    def estimate(
+    def test_unknown(
         self,
         known_logits: Callable[[Tensor, Tensor], Tensor],
         graph: Graph,
         train: Tensor,
         labels: Tensor,
         pool: Tensor,
-    ) -> Unknown:
+    ) -> tuple[float, float]:
         """Estimate the share of unknown nodes, and test whether there are any.
 
         Each labelled node is ranked among the unlabelled ones when its label is held out. If most
@@ -133,22 +105,25 @@ class FirstScores(nn.Module):
             graph: the graph of the labels.
             train, labels: labelled nodes and their classes, ``[n]``.
             pool: unlabelled nodes.
+
+        Returns:
+            The share of unknown nodes among the unlabelled ones, and the p-value of none.
         """
         fold, scores, known = folds(labels, FOLDS), deepcopy(self), len(self.frequency)
         rank = torch.zeros_like(labels, dtype=torch.float)
         confusion, predicted = rank.new_zeros(known, known), rank.new_zeros(known)
         posteriors = self.posteriors(graph.data)
         for i in range(FOLDS):
-            kept = fold != i
-            logits = known_logits(train[kept], labels[kept])
-            scores.learn(posteriors, logits, train[kept], labels[kept])
+            learned, left = fold != i, fold == i
+            logits = known_logits(train[learned], labels[learned])
+            scores.count_labels(posteriors, logits, train[learned], labels[learned])
             confidence = scores(logits, graph, posteriors)
-            others = confidence[pool].sort().values
-            rank[~kept] = torch.searchsorted(others, confidence[train[~kept]]) / len(others)
-            named = logits.argmax(1)
-            confusion.index_put_((named[train[~kept]], labels[~kept]), rank.new_ones(()), True)
-            predicted += named[pool].bincount(minlength=known) / (FOLDS * len(pool))
-            if (fold <= i).sum() >= ENOUGH:
+            unlabelled = confidence[pool].sort().values
+            rank[left] = torch.searchsorted(unlabelled, confidence[train[left]]) / len(pool)
+            classes = logits.argmax(1)
+            confusion.index_put_((classes[train[left]], labels[left]), rank.new_ones(()), True)
+            predicted += classes[pool].bincount(minlength=known) / (FOLDS * len(pool))
+            if (fold <= i).sum() >= MAX_HELD_OUT:
                 break
         held_out = fold <= i
         rank, label = rank[held_out], labels[held_out]
@@ -157,14 +132,7 @@ class FirstScores(nn.Module):
             # Only the ratios of the weights matter, so the sum of the predicted shares does not.
             ratio = black_box_weights(confusion / len(label), predicted)
             weight = ratio.clamp(min=1e-12)[label]  # their sum is a divisor
-        p_value, share = equal_ranks_p_value(rank, weight), unknown_share(rank, weight, len(pool))
-        sign = "no significant" if p_value > WEAK else "only a weak"
-        return Unknown(
-            share=share,
-            absent=p_value > LEVEL,
-            figures={"no_unknown_p_value": p_value, "unknown_share": share},
-            warning=NO_UNKNOWN.format(sign, p_value),
-        )
+        return unknown_share(rank, weight, len(pool)), equal_ranks_p_value(rank, weight)
 
 
 def propagated(score: Tensor, graph: Graph) -> Tensor:

@@ -1,4 +1,4 @@
-"""What labelled nodes of the target that were not learned say about posteriors."""
+"""Comparison of posteriors on labelled nodes of the target that were not learned."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ class HeldOut(NamedTuple):
         """Whether a node is of an unknown class."""
         return bool((self.labels == self.num_known).any())
 
-    def right(self, log_p: Tensor) -> Tensor:
-        """1 where a node's class is the most probable by log posteriors ``[V, N(+1)]``, else 0.
+    def correct(self, log_p: Tensor) -> Tensor:
+        """1 where log posteriors ``[V, N(+1)]`` predict a node's class, else 0, ``[n]``.
 
         Only known classes are compared if no held-out node is unknown.
         """
         scores = log_p[self.nodes, : self.num_known + int(self.unknown)]
         return (scores.argmax(1) == self.labels).float()
 
-    def weight(self, first: Tensor, second: Tensor) -> float:
+    def best_weight(self, first: Tensor, second: Tensor) -> float:
         """Weight of the first of two log posteriors ``[V, N(+1)]`` with the highest accuracy."""
         if not len(self.nodes):
             return EQUAL
-        found = [float(self.right(v * first + (1 - v) * second).mean()) for v in WEIGHTS]
-        tied = [v for v, accuracy in zip(WEIGHTS, found) if accuracy == max(found)]
+        accuracy = {v: float(self.correct(v * first + (1 - v) * second).mean()) for v in WEIGHTS}
+        tied = [v for v in WEIGHTS if accuracy[v] == max(accuracy.values())]
         return min(tied, key=lambda v: abs(v - EQUAL))
 
-    def accepts(self, new: Tensor, old: Tensor) -> bool:
+    def not_worse(self, new: Tensor, old: Tensor) -> bool:
         """Whether the accuracy of new log posteriors is at most a standard error below that of old.
 
         The result is False without held-out nodes.
         """
         if not len(self.nodes):
             return False
-        gain = self.right(new) - self.right(old)
+        gain = self.correct(new) - self.correct(old)
         error = gain.std(correction=0) / len(gain) ** 0.5
         return bool(gain.mean() >= -error)

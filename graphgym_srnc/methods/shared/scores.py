@@ -44,18 +44,18 @@ class Scored(Supervised):
         self.confidence_name = confidence
 
     @property
-    def scores_apart(self) -> bool:
+    def is_post_hoc(self) -> bool:
         """Whether the confidence is a score of its own instead of the largest softmax."""
         return self.task.open_set and self.confidence_name != "max_softmax"
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
         self.scorer = None
-        if self.scores_apart and self.confidence_name in ("grasp", "openmax"):
+        if self.is_post_hoc and self.confidence_name in ("grasp", "openmax"):
             self.scorer = GRASP() if self.confidence_name == "grasp" else OpenMax(task.num_known)
 
     @torch.no_grad()
-    def remember(self) -> None:
+    def store_statistics(self) -> None:
         if self.scorer is not None:
             logits = self.logits(self.task.source, self.task.role_of(self.task.source))
             self.scorer.fit(logits[self.task.train], self.labels, self.source, self.task.train)
@@ -65,7 +65,7 @@ class Scored(Supervised):
         """Scores ``[V, N]``; scores other than max_softmax add a column: minus the confidence."""
         logits = self.logits(graph, role)
         scores = self.smoothed(logits, graph)
-        if not self.scores_apart:
+        if not self.is_post_hoc:
             return scores
         confidence = self.post_hoc(logits, self.prepared(graph))
         return torch.cat([scores, -confidence[:, None]], 1)
@@ -85,10 +85,10 @@ class Scored(Supervised):
         return energy if self.scorer is None else self.scorer(logits, energy, graph)
 
     def confidence(self, scores: Tensor) -> Tensor:
-        return -scores[:, -1] if self.scores_apart else super().confidence(scores)
+        return -scores[:, -1] if self.is_post_hoc else super().confidence(scores)
 
     def log_odds(self, confidence: Tensor) -> Tensor:
-        return confidence if self.scores_apart else super().log_odds(confidence)
+        return confidence if self.is_post_hoc else super().log_odds(confidence)
 
 
 class GRASP(nn.Module):

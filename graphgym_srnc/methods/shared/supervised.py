@@ -23,12 +23,12 @@ class Supervised(Method):
             keeps the best one.
     """
 
-    kept = (*Method.kept, "taken")
+    checkpointed = (*Method.checkpointed, "steps_done")
     on_source: View
     on_target: View
     source_batches: Batches
     target_batches: Batches | None
-    drawn: Tensor | slice
+    batch: Tensor | slice
 
     def __init__(self, *, steps: Count = 100, rounds: Natural = 1, **base: Any) -> None:
         super().__init__(**base)
@@ -40,13 +40,13 @@ class Supervised(Method):
 
     def start(self, task: ShiftTask) -> dict[str, float]:
         self.setup(task)
-        self.ready()
+        self.initialise()
         return self.episode()
 
-    def ready(self) -> None:
-        super().ready()
-        self.taken, self.drawn, self.target_batches = 0, slice(None), None
-        self.read_source(self.source)
+    def initialise(self) -> None:
+        super().initialise()
+        self.steps_done, self.batch, self.target_batches = 0, slice(None), None
+        self.set_source(self.source)
         self.begin()
         self.to(self.task.device)
         self.optimizer = self.make_optimizer(p for p in self.parameters() if p.requires_grad)
@@ -57,39 +57,39 @@ class Supervised(Method):
     def losses(self) -> dict[str, Tensor]:
         """Terms of the objective by name; by default the cross-entropy on the source.
 
-        ``on_source`` and ``labels`` belong to this step's nodes ``task.train[self.drawn]``.
+        ``on_source`` and ``labels`` belong to this step's nodes ``task.train[self.batch]``.
         """
         return {"source": F.cross_entropy(self.classifier(self.on_source), self.labels)}
 
-    def remember(self) -> None:
+    def store_statistics(self) -> None:
         """Store what predictions need of the training nodes; called after each episode."""
 
     def episode(self) -> dict[str, float]:
         labels = self.labels
 
         def losses() -> dict[str, Tensor]:
-            self.taken += 1
+            self.steps_done += 1
             if self.batch_size:
-                self.on_source, (self.drawn,) = self.source_batches()
-                self.labels = labels[self.drawn]
+                self.on_source, (self.batch,) = self.source_batches()
+                self.labels = labels[self.batch]
                 if self.target_batches is not None:
                     self.on_target, _ = self.target_batches()
             return self.losses()
 
         terms = minimise(self, self.optimizer, losses, self.steps)
         self.labels = labels
-        self.remember()
+        self.store_statistics()
         return terms
 
     @property
     def progress(self) -> float:
         """Share of all gradient steps that are done."""
-        return (self.taken - 1) / (self.steps * (self.episodes + 1))
+        return (self.steps_done - 1) / (self.steps * (self.episodes + 1))
 
-    def read_source(self, graph: Graph) -> None:
+    def set_source(self, graph: Graph) -> None:
         """Train on this graph: the source, or the source with other edge weights."""
-        parts, sizes = [self.task.train], (self.batch_size, self.fanout)
-        self.source_batches = batches(self.classifier, graph, parts, *sizes)
+        sizes = self.batch_size, self.fanout
+        self.source_batches = batches(self.classifier, graph, [self.task.train], *sizes)
         self.on_source = self.source_batches.whole
 
     def target_view(self) -> View:

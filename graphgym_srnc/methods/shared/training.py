@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import Callable, Iterable, Iterator, NamedTuple, Sequence, cast
+from contextlib import AbstractContextManager
+from typing import Callable, Iterable, NamedTuple, Sequence, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,11 +16,10 @@ from graphgym_srnc.core.options import Weight
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
-gather = parallel.gather
-"""Rows of all processes, for a loss that is not a mean over rows."""
+gather = parallel.gather  # rows of all processes, for a loss that is not a mean over rows
 
 WINDOW = 20  # steps of a mean loss, two of which are compared for convergence
-LOOK = 5  # steps between two checks for convergence, since a device waits for each
+CHECK_EVERY = 5  # steps between two checks for convergence, since a device waits for each
 
 
 def adam(
@@ -61,7 +60,7 @@ def minimise(
             optimizer.step()
             if until_converged:
                 history.append(total.detach())
-                if len(history) % LOOK == 0 and converged(history):
+                if len(history) % CHECK_EVERY == 0 and converged(history):
                     break
     return parallel.mean({name: float(term.detach()) for name, term in terms.items()})
 
@@ -88,7 +87,7 @@ def batches(
     return Batches(model, graph, parts, batch_size, fanout, share)
 
 
-class Part(NamedTuple):
+class Term(NamedTuple):
     """One term of a loss: the cross-entropy (Eq. 2 of the paper) on some nodes.
 
     Args:
@@ -105,40 +104,45 @@ class Part(NamedTuple):
     num_classes: int | None = None
 
 
-def part_losses(
-    model: Encoder, parts: Sequence[Part], batch_size: int = 0, fanout: int = 0
+def cross_entropies(
+    model: Encoder,
+    terms: Sequence[Term],
+    batch_size: int = 0,
+    fanout: int = 0,
+    *,
+    outputs: Callable[[Tensor], Tensor] = lambda logits: logits,
 ) -> Callable[[], dict[str, Tensor]]:
-    """A function that returns the terms of some parts at the next step."""
+    """A function that returns the loss terms at the next step, from ``outputs`` of the logits."""
     views = {}
-    for graph in dict.fromkeys(part.graph for part in parts):
+    for graph in dict.fromkeys(term.graph for term in terms):
         # Nodes of one graph share one view, since their neighbourhoods overlap.
-        group = tuple(part for part in parts if part.graph is graph)
-        nodes = [part.nodes for part in group]
+        group = tuple(term for term in terms if term.graph is graph)
+        nodes = [term.nodes for term in group]
         views[graph] = group, batches(model, graph, nodes, batch_size, fanout)
 
-    def losses() -> dict[str, Tensor]:
-        terms = {}
+    def step() -> dict[str, Tensor]:
+        losses = {}
         for group, draw in views.values():
             view, drawn = draw()
-            labels = [part.labels[index] for part, index in zip(group, drawn)]
-            logits = model(view).split([len(y) for y in labels])
-            for part, z, y in zip(group, logits, labels):
-                terms[part.name] = part.weight * F.cross_entropy(z[:, : part.num_classes], y)
-        return terms
+            labels = [term.labels[index] for term, index in zip(group, drawn)]
+            logits = outputs(model(view)).split([len(y) for y in labels])
+            for term, z, y in zip(group, logits, labels):
+                losses[term.name] = term.weight * F.cross_entropy(z[:, : term.num_classes], y)
+        return losses
 
-    return losses
+    return step
 
 
-def fit_parts(
+def fit_terms(
     model: Encoder,
     optimizer: torch.optim.Optimizer,
-    parts: Sequence[Part],
+    terms: Sequence[Term],
     steps: int,
     *sizes: int,
     until_converged: bool = False,
 ) -> dict[str, float]:
-    """Minimise :func:`part_losses` with batch ``sizes``, and return the last terms by name."""
-    losses = part_losses(model, parts, *sizes)
+    """Minimise :func:`cross_entropies` with batch ``sizes``, and return the last losses by name."""
+    losses = cross_entropies(model, terms, *sizes)
     return minimise(model, optimizer, losses, steps, until_converged=until_converged)
 
 
@@ -167,12 +171,9 @@ def random_state(device: torch.device) -> tuple[Tensor, ...]:
     return torch.get_rng_state(), torch.get_device_module(device).get_rng_state(device)
 
 
-@contextmanager
-def random_draws_apart(device: torch.device) -> Iterator[None]:
-    """Continue with the same random draws after a block as if it had drawn none."""
-    state = random_state(device)
-    yield
-    set_random_state(state, device)
+def random_draws_apart(device: torch.device) -> AbstractContextManager[None]:
+    """Context after which random draws continue as if it had drawn none."""
+    return torch.random.fork_rng([device] * (device.type != "cpu"), device_type=device.type)
 
 
 def set_random_state(state: tuple[Tensor, ...], device: torch.device) -> None:

@@ -9,9 +9,8 @@ from torch import Tensor, nn
 
 from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, Clusters
-from graphgym_srnc.methods.shared.training import minimise
 
-SCALES = (1.0, 1.0, 2.0, 2.0)
+RESOLUTIONS = (1.0, 1.0, 2.0, 2.0)
 """Resolutions of the cluster GNNs, in multiples of the method's.
 
 Coarse communities have more labels to count, fine ones have fewer classes.
@@ -45,14 +44,14 @@ class LabelDensity(nn.Module):
 
     def __init__(self, spec: EncoderSpec, in_dim: int, num_clusters: int, *sizes: int) -> None:
         super().__init__()
-        self.clusters = nn.ModuleList(Clusters(spec, in_dim, num_clusters, *sizes) for _ in SCALES)
-        self.register_buffer("log_density", torch.zeros(len(SCALES), num_clusters))
+        clusters = (Clusters(spec, in_dim, num_clusters, *sizes) for _ in RESOLUTIONS)
+        self.clusters = nn.ModuleList(clusters)
+        self.register_buffer("log_density", torch.zeros(len(RESOLUTIONS), num_clusters))
 
-    def find(self, clusters: Sequence[ClusterGNN]) -> None:
-        """Train cluster GNNs on modularity alone, one for each of :data:`SCALES`, and copy them."""
+    def fit(self, clusters: Sequence[ClusterGNN]) -> None:
+        """Train a cluster GNN on modularity alone for each of :data:`RESOLUTIONS`, and copy it."""
         for own, cluster in zip(self.clusters, clusters):
-            losses = cluster.classify([], modularity=True)
-            minimise(cluster.encoder, cluster.optimizer, losses, STEPS)
+            cluster.pretrain(STEPS)
             own.load_state_dict(cluster.state_dict())
 
     def posteriors(self, graph: Graph) -> list[Tensor]:
@@ -70,8 +69,7 @@ class LabelDensity(nn.Module):
         """
         expected = p @ (labels.bincount(minlength=p.size(1)) / p.sum(0).clamp(min=1e-12))
         for member, q in enumerate(posteriors):
-            found, due = q[train].sum(0), expected @ q
-            self.log_density[member] = ((1 + found) / (1 + due)).log()
+            self.log_density[member] = ((1 + q[train].sum(0)) / (1 + expected @ q)).log()
 
     @torch.no_grad()
     def forward(self, posteriors: list[Tensor]) -> Tensor:
