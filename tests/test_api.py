@@ -28,7 +28,7 @@ from sklearn.model_selection import GridSearchCV
 from torch_geometric.data import Data
 
 import graphgym_srnc
-from graphgym_srnc import api, methods, plot
+from graphgym_srnc import api, methods, plot, shifts
 from graphgym_srnc.api import parameters
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.options import options
@@ -556,12 +556,35 @@ def test_frames_and_networkx_are_the_same_graph():
     refused("numbers", api.from_frames, frame, links, numbers=["none"])
     refused("nodes", api.from_frames, pandas.concat([frame, frame[:1].assign(x0=9.0)]), links)
     refused("features", api.from_frames, frame.assign(x0=np.nan), links, numbers=["x0"])
-    refused("numbers x0", api.from_frames, frame.assign(x0=[np.inf, *frame.x0[1:]]), links)
+    refused("numbers", api.from_frames, frame.assign(x0=[np.inf, *frame.x0[1:]]), links)
     assert "embed" not in str(refused("features", api.from_frames, frame[["label"]], links))
     net.nodes["n0"]["x"] = "word"
     assert "attribute 'x'" in str(refused("features", api.from_networkx, net))
     del net.nodes["n0"]["x"]
     refused("features", api.from_networkx, net)
+
+
+def test_score_is_the_accuracy_on_labelled_nodes(fitted):
+    model, task, _ = fitted["SRNC"]
+    assert model.score(task) == pytest.approx(model.scores_["test"]["micro_f1"])
+    graph = masked(num_classes=3, known=2)
+    graph.y[:3] = -1
+    model = tiny("PGL", open_set=True).fit(graph)
+    found, y = model.predict(graph), graph.y.numpy()
+    right = found == np.where(y < 2, y, -1)  # the third class is the unknown class
+    assert model.score(graph, nodes=range(50)) == pytest.approx(right[3:50].mean())
+    assert model.score(graph, y) == pytest.approx(right[graph.test_mask & (graph.y >= 0)].mean())
+    mask = torch.arange(graph.num_nodes) < 9
+    assert model.score(graph, [*y[:8], *[None] * (len(y) - 8)], mask) == right[3:8].mean()
+    refused("nodes", model.score, graph, nodes=[999])
+    refused("y", model.score, graph, nodes=[0, 1])
+    assert "words" in refused("y", model.score, graph, ["a"] * len(y)).message
+
+
+def test_completion_shows_public_names_alone():
+    for module, names in ((graphgym_srnc, graphgym_srnc.__all__), (plot, plot.__all__)):
+        assert dir(module) == sorted(names) and "np" not in names
+    assert dir(shifts) == ["find", "forget", "names"] and "annotations" not in dir(graphgym_srnc)
 
 
 def test_plots_on_given_axes(fitted):

@@ -20,7 +20,7 @@ from conftest import environment, make_graph, stamps
 from graphgym_srnc import methods
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.main import build_parser, main
-from graphgym_srnc.cli.parser import COMMANDS
+from graphgym_srnc.cli.parser import COMMANDS, DATA_COMMANDS
 from graphgym_srnc.core import progress
 from graphgym_srnc.core.options import options
 from graphgym_srnc.io import records, store
@@ -48,6 +48,23 @@ def scores(out: Path, name: str = "default") -> dict[int, dict]:
     return {seed: result["test"] for seed, result in records.read_results(out / name).items()}
 
 
+WRONG = {
+    "run": "--cfg no/such",
+    "grid": "--grid no/such",
+    "tune": "--methods no_such",
+    "compare": "nowhere",
+    "report": "nowhere",
+    "check": "nowhere",
+    "predict": "nowhere --out predictions.csv",
+    "discover": "nowhere",
+    "options": "no_such",
+    "data list": "--root nowhere",
+    "data show": "dataset.format no_such",
+    "data make": "nodes.csv links.csv --out graph",
+    "data example": "no/such/place",
+}
+"""Every command, and words after it that are wrong."""
+
 RECORD = (
     "method backbone task split fingerprint selection selected stopped warnings val test history "
     "seconds peak_memory_mib versions commit params lr threads config digest"
@@ -55,12 +72,33 @@ RECORD = (
 
 
 def test_help_and_version(capsys):
-    for words in (["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)):
+    for words in (["--help"], ["--version"], *([*name.split(), "--help"] for name in WRONG)):
         with pytest.raises(SystemExit) as stop:
             main(words)
         assert stop.value.code == 0
     assert "graphgym-srnc 0." in capsys.readouterr().out
     assert "overrides" in vars(build_parser().parse_args(["run"]))
+    assert {*WRONG} == {*COMMANDS, *(f"data {name}" for name in DATA_COMMANDS)}
+
+
+def test_options_are_in_groups_and_tell_their_defaults():
+    for name in WRONG:
+        args, _ = build_parser().parse_known_args([*name.split(), *WRONG[name].split()])
+        parser = args.parser
+        for group in parser._action_groups:
+            assert len(group._group_actions) <= 9, (name, group.title)
+        for action in parser._actions:
+            is_default = action.nargs == 0 or action.required or not action.option_strings
+            assert is_default or "(default: " in action.help, (name, action.dest)
+
+
+@pytest.mark.parametrize("name", [*WRONG])
+def test_bad_input_of_each_command_is_one_sentence(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main([*name.split(), *WRONG[name].split()]) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("error: ") and err.count("\n") == 1 and err.endswith((".\n", "?\n")), err
+    assert "Traceback" not in err and not out and not list(tmp_path.iterdir())
 
 
 def test_a_run_leaves_the_whole_record(tmp_path, capsys):

@@ -373,9 +373,9 @@ def test_a_later_table_that_drifts_is_told_with_counts(tmp_path, capsys):
     assert status == 0
     out.rename(tmp_path / "base")
     for changed, told in (
-        ({"land": ["us", "BR"] * (V // 2)}, "! land: 24 of 24 cells are no category"),
-        ({"price": [10_000.0 + 1000 * i for i in range(V)]}, "! price: 24 numbers of 24 lie"),
-        ({"title": ["ganz andere worte"] * V}, "! title: 24 of 24 texts have no word"),
+        ({"land": ["us", "BR"] * (V // 2)}, "\nland: 24 of 24 cells are no category"),
+        ({"price": [10_000.0 + 1000 * i for i in range(V)]}, "\nprice: 24 numbers of 24 lie"),
+        ({"title": ["ganz andere worte"] * V}, "\ntitle: 24 of 24 texts have no word"),
         ({"land": ["US"] * (V - 1) + ["IT"]}, "\nland: 1 of 24 cells are no category"),
         ({}, ""),
     ):

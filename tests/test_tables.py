@@ -91,7 +91,7 @@ def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):
     assert run("make", *files, *options, "--out", out) == 0
     text = capsys.readouterr().out
     assert "8 nodes, 7 links" in text and "6 labelled nodes of 3 classes" in text
-    assert "! 1 node without a feature" in text and "! 1 node without a link" in text
+    assert "\n1 node without a feature" in text and "\n1 node without a link" in text
     assert f"dataset.name {out}" in text
     task = shifts.find("file")(path=str(out))
     assert task.oracle is None and task.target.y_true.tolist() == [1, 0, 1, 0, -1, -1, 2, 2]
@@ -454,7 +454,7 @@ def test_similar_classes_are_told(messy):
         assert any(alike in note for note in told)
     write(messy[0], header, [[*row[:3], ""] for row in rows])
     made, _ = make_graph(*messy, text=["title"], label="class")
-    assert folder.summary(made)[-1].startswith("! no node has a label")
+    assert folder.summary(made)[-1].startswith("0 labelled nodes")
 
 
 # Files of other programs.

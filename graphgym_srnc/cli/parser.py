@@ -27,13 +27,15 @@ Train and evaluate a config over several seeds.
 --repeat R=1  run R seeds, counted from `seed` of the config
 --resume  run the seeds without a finished result; an interrupted one continues where it was
 --overwrite  run all seeds again and replace their results
+{TRUST}
+
+results:
 --out-dir DIR  write results below DIR (default: out_dir of the config)
 --name NAME  name the folder of this experiment (default: config, data, shift and method)
 --[no-]figures  draw all figures for every seed, or none (default: the confusion matrix and the
     embedding of the selected episode, for the first seed only)
 --pdf  also write the figures as PDF
 --no-tensorboard  write no TensorBoard event files
-{TRUST}
 
 Give config keys and their values last:
     graphgym-srnc run --cfg paper/open_set/cora-srnc --repeat 10 gnn.dim_inner 64 train.patience 1
@@ -51,11 +53,13 @@ Run all combinations of settings in a grid file, in parallel.
 --dry-run  list the runs and what each changes in the base config, then stop
 --resume  run only the runs without a finished result
 --overwrite  run all runs again and replace their results
+{TRUST}
+
+results:
 --out-dir DIR  write results below DIR (default: out_dir of the config)
 --name NAME  name the folder of this grid (default: <base>_grid_<grid>)
 --figures  draw the confusion matrix and the embeddings for the first seed of each setting
 --no-tensorboard  write no TensorBoard event files
-{TRUST}
 
 Each line of the grid file holds a config key, a short alias and a list of
 values. An empty line starts a second search space:
@@ -78,17 +82,21 @@ choose the settings. Needs Optuna: pip install 'graphgym-srnc[tune]'.
 
 --cfg FILE|NAME  set the base config, as for `run`
 --methods A,B  tune these methods (default: the method of the config)
+--block TASK&  describe a task by config keys and values in quotation marks; repeat it to average
+    scores over several tasks (default: the task of --cfg)
+--dry-run  list the search space of each method, then stop
+--overwrite  run all trials again and replace their results
+{TRUST}
+
+search:
 --trials N=20  try N settings per method, including the config as it is
 --seeds A-B=100-102  run each trial on these seeds; do not report results on them
 --selection RULE  select episodes and settings by this rule (default: train.selection of --cfg)
 --no-pruning  run all seeds of every trial (default: stop a trial that begins below the median)
---dry-run  list the search space of each method, then stop
---overwrite  run all trials again and replace their results
+
+results:
 --out-dir DIR  write results below DIR (default: out_dir of the config)
 --name NAME  name the folder of this study (default: <base>_tune)
---block TASK&  describe a task by config keys and values in quotation marks; repeat it to average
-    scores over several tasks (default: the task of --cfg)
-{TRUST}
 
 Each method starts from its own config if one lies beside --cfg:
 paper/close_set/citation/cmd lies beside .../erm. Trial 0 is that config,
@@ -106,18 +114,26 @@ Compare finished runs in one table with tests, ranks and the paper's numbers.
 --metric NAME+  show these scores; seconds, peak_memory_mib and params are possible too. The first
     one chooses the settings (default: micro_f1, or the scores of the paper's table)
 --split SPLIT=test  show scores on these nodes: train, val or test
+
+rows and columns:
 --by KEY+  make one row for each value of these keys (default: method and backbone)
 --columns KEY+  make one column for each value of these keys (default: the task)
 --select KEY*=all  choose the best setting of each cell over these keys by validation score; all =
     all keys that vary, except those of the data. Without a KEY, pool the runs of all settings
+
+tests:
 --against ROW  test every row against ROW (default: no such test)
 --test TEST=wilcoxon  use this paired test: wilcoxon or t
 --alpha A=0.05  set the significance level of tests and intervals
 --intervals  show a bootstrap confidence interval for each mean
---paper TABLE  show the paper's numbers beside yours: open_set, close_set or clustering
+
+output:
+--paper TABLE  show the paper's numbers beside yours: open_set, close_set or clustering (default:
+    no such numbers)
 --format text|markdown|csv|latex  print this format (default: by the suffix of --out, else text)
 --out FILE  write the table to FILE, such as table.md, table.csv or table.tex (default: print it)
---figure FILE  draw the critical-difference diagram of the first score to a .png, .pdf or .svg file
+--figure FILE  draw the critical-difference diagram of the first score to a .png, .pdf or .svg file;
+    each of several columns gets its own file, named FILE-COLUMN (default: no diagram)
 {OVERWRITE}
 
 KEY is a config key, or one of method, backbone and task; with --paper also
@@ -138,7 +154,8 @@ network.
 --metric NAME+  compare these scores; the first one chooses the settings (default: Micro-F1, macro
     recall and scores of the unknown class)
 --against ROW  test every row against ROW (default: the row with the best mean rank)
---paper TABLE  show the paper's numbers beside yours: open_set, close_set or clustering
+--paper TABLE  show the paper's numbers beside yours: open_set, close_set or clustering (default:
+    no such numbers)
 {OVERWRITE}
 """,
     "check": """
@@ -154,7 +171,8 @@ Predict the class of every node with a trained run.
 run RUN  use the model in this folder of a run or an experiment, or this model file
 --graph FILE  predict another graph, without its labels (default: the target graph of the run)
 --out FILE!  write the predictions to FILE, .csv or .parquet
---disagreements FILE  write the nodes on which the model disagrees with the given label
+--disagreements FILE  also write the nodes on which the model disagrees with the given label
+    (default: no such file)
 --probabilities  add a column with the probability of each class
 {OVERWRITE}
 {TRUST}
@@ -171,16 +189,20 @@ cluster.
 run RUN  use the model in this folder of an open-set run, or of an experiment (its lowest seed)
 --graph FILE  read another graph, in a format of the shift `file` (default: the target graph of the
     run)
---out PAGE.html  also write an HTML page with a map
---csv FILE  also write the table of clusters
---nodes FILE  also write a table of all nodes, .csv or .parquet
---labels-out FOLDER  write the graph with the named clusters as classes
 --clusters K=0  set the number of clusters, known classes included; 0 = the smallest number with
     about the highest modularity
---nodes-per-class N=20  take N training nodes from each named cluster
---name CLUSTER&  name a cluster, as in 1=biology; repeat it to name several
-{OVERWRITE}
 {TRUST}
+
+output:
+--out PAGE.html  also write an HTML page with a map (default: no page)
+--csv FILE  also write the table of clusters (default: no such file)
+--nodes FILE  also write a table of all nodes, .csv or .parquet (default: no such file)
+{OVERWRITE}
+
+clusters as classes:
+--name CLUSTER&  name a cluster, as in 1=biology; repeat it to name several (default: no names)
+--labels-out FOLDER  write the graph with the named clusters as classes (default: no graph)
+--nodes-per-class N=20  take N training nodes from each named cluster
 
 Name the clusters that you recognise and train on them: --name 1="graph theory" --name 2=biology
 --labels-out FOLDER writes the graph with the most certain nodes of each named cluster as training
@@ -205,8 +227,8 @@ List data sets and whether their files are present.
 Show graphs, splits, label distributions and warnings before training.
 
 --cfg FILE|NAME  read this yaml file or shipped config (default: the package's default config)
---out FILE  also write the same as a page.html with bars
---overwrite  replace an existing output file
+--out FILE  also write the same as an .html page with bars (default: no page)
+{OVERWRITE}
 {TRUST}
 
 Give config keys and their values last, such as open_set.num_unseen 2.
@@ -219,24 +241,28 @@ inputs FILE+  read a node table and a list of links, or one .graphml, .gexf, .gm
 --out FOLDER!  write the graph folder to FOLDER
 --overwrite  replace a graph folder that this program made
 
-  data make nodes.csv edges.csv --text title --out FOLDER
-  data make graph.graphml --text title --out FOLDER
-Repeat an option to name several columns, or separate them by commas.
-
-columns and features:
+columns:
 --id COLUMN  read node ids from this column (default: id, or one whose cells links have)
 --label COLUMN  read classes from this column, or `none` (default: label, class, ...)
 --split COLUMN  read train, val, test or nothing from this column (default: split)
 --ends COLUMN#  read node ids of links from these columns (default: source and target, ...)
---text COLUMN&  turn this text column into TF-IDF features
+--skip-missing  leave out links to unknown ids (default: they are an error)
+
+features:
+--text COLUMN&  turn this text column into TF-IDF features (default: none, as for other columns)
 --max-words N=2000  keep the N most frequent words
 --min-nodes N=2  drop words in fewer than N nodes
---numbers COLUMN&  use this column of numbers as a feature; '*' = all others
---categories COLUMN&  make one feature for each value of this column
---embeddings FILE  add your own features, an .npy array [V, D] in the order of the nodes
+--numbers COLUMN&  use this column of numbers as a feature; '*' = all others (default: none)
+--categories COLUMN&  make one feature for each value of this column (default: none)
+--embeddings FILE  add your own features, an .npy array [V, D] in the order of the nodes (default:
+    none)
 --spectral N=0  add N spectral features of the links
---like FOLDER  make the same features as in this graph folder, so that its model fits
---skip-missing  leave out links to unknown ids (default: they are an error)
+--like FOLDER  make the same features as in this graph folder, so that its model fits (default:
+    new features)
+
+  data make nodes.csv edges.csv --text title --out FOLDER
+  data make graph.graphml --text title --out FOLDER
+Repeat an option to name several columns, or separate them by commas.
 """,
     "example": """
 Write an example node table and list of links, with two unlabelled topics.

@@ -57,9 +57,8 @@ def render(
     metrics = metrics or [metric for metric in DEFAULT if f"test_{metric}" in found.runs]
     row = against
     if row is None:
-        ranking = compare.table(found.runs, metrics, paper=paper).rankings.get(metrics[0])
-        if ranking:
-            row = min(ranking.ranks, key=ranking.ranks.__getitem__)
+        if ranks := compare.table(found.runs, metrics, paper=paper).mean_ranks(metrics[0]):
+            row = min(ranks, key=ranks.__getitem__)
     table = compare.table(found.runs, metrics, against=row, paper=paper, intervals=True)
     experiments = [experiment for experiment in found.experiments if experiment.results]
     rows = {one.name: summary.summarise(one.name, one.results) for one in experiments}
@@ -133,12 +132,11 @@ def _means(table: Table) -> Iterator[Drawing]:
 
 
 def _ranks(table: Table) -> Iterator[Drawing]:
-    """Mean ranks by the first metric; two rows need only the paired test."""
-    ranking = table.rankings.get(table.metrics[0])
-    if ranking is not None and len(ranking.ranks) > 2 and ranking.difference == ranking.difference:
-        blocks = counted(ranking.blocks, "split")
+    """Mean ranks by the first metric in each column; two rows need only the paired test."""
+    for column, ranking in tables.tested_ranks(table, table.metrics[0]).items():
+        over = f"mean ranks over {counted(ranking.blocks, 'split')} of {column}"
         figure = charts.critical_difference_figure(ranking.ranks, ranking.difference)
-        yield f"{tables.name(table.metrics[0])}: mean ranks over {blocks}", partial(encode, figure)
+        yield f"{tables.name(table.metrics[0])}: {over}", partial(encode, figure)
 
 
 def _curves(table: Table, found: Collection) -> Iterator[Drawing]:
