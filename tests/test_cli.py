@@ -144,6 +144,8 @@ def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys):
     assert erm(tmp_path, "--repeat", "3", "--resume", "train.patience", "1") == 2
     assert "train.patience: 0 before, 1 now" in capsys.readouterr().err
 
+    assert erm(tmp_path, "--repeat", "1", "--overwrite", "train.patience", "1") == 2
+    assert "raise --repeat" in capsys.readouterr().err
     assert erm(tmp_path, "--repeat", "1", "--overwrite") == 0
     assert stamps(tmp_path)["default/0/result.json"] != before["default/0/result.json"]
     assert scores(tmp_path)[0] == first[0] and len(scores(tmp_path)) == 3

@@ -169,7 +169,7 @@ BAD = """
 --text title --label class           | --label
 --text title --label id --skip-missing | --label: id is the column of ids
 --text title --label title           | --label: the 7 values of title hardly repeat
---numbers title                      | --numbers title
+--numbers title                      | --numbers: title: 7 cells cannot
 --numbers Syze                       | Did you mean size?
 --embeddings absent.npy              | --embeddings
                                      | no column is chosen

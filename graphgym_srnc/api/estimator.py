@@ -30,6 +30,7 @@ from graphgym_srnc.io import records
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.shifts.given import from_data
 from graphgym_srnc.shifts.given import labels as labels_of
+from graphgym_srnc.shifts.given import unlabelled
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.diagnostics import judge
 from graphgym_srnc.train.model import TrainedModel, original_labels
@@ -191,8 +192,9 @@ class Estimator(BaseEstimator):
             task = (self._method.oracle and graph.oracle) or graph
             graph, true, scored = task.target, task.target.y.cpu().numpy(), task.test.cpu().numpy()
         else:
-            everything = np.arange(len(graph.x))
-            nodes = graph.get("test_mask") if nodes is None else nodes
+            everything = np.arange(unlabelled(graph).num_nodes)
+            if nodes is None and "test_mask" in graph:
+                nodes = torch.as_tensor(graph.test_mask).cpu().numpy() == 1
             scored = everything if nodes is None else node_numbers(nodes, len(everything))
             held = np.isin(everything, scored) & (nodes is not None)
             given = labels_of(graph.y if y is None else y, len(everything), "y", held=held.tolist())
