@@ -19,7 +19,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, Iterator, Mapping, Sequence
 
-from graphgym_srnc.core import environment, text
+from graphgym_srnc.core import environment
+from graphgym_srnc.core.text import listed
+from graphgym_srnc.core.text import seeds as in_words
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums, records, stats
 from graphgym_srnc.io.atomic import discard, refuse_links, write_text
@@ -218,7 +220,7 @@ class Experiment:
     def _refuse_other(self, result: Result, hint: str = RETRY) -> None:
         found = difference(result["config"], self.config).items()
         changes = [f"{key}: {there!r} before, {now!r} now" for key, (there, now) in found]
-        message = f"{self.path} contains results of another config ({text.listed(changes, 3)})"
+        message = f"{self.path} contains results of another config ({listed(changes, 3)})"
         raise InputError.plain("out_dir", message, hint)
 
     def _remove(self, seed: int) -> None:
@@ -268,6 +270,6 @@ def seeds(first: int, repeat: int) -> range:
 def refuse_present(path: Path, seeds: Sequence[int], file: str = "") -> None:
     """Refuse seeds of an experiment that have a directory, or a file in it."""
     if present := [seed for seed in seeds if (path / str(seed) / file).exists()]:
-        message = f"{path} contains runs ({text.seeds(present)})"
+        message = f"{path} contains runs ({in_words(present)})"
         hint = "Add --resume to run only the missing seeds, --overwrite to run all again"
         raise InputError.plain("out_dir", message, f"{hint}, or choose another --name")
