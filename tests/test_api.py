@@ -568,8 +568,8 @@ def test_score_is_the_accuracy_on_labelled_nodes(fitted):
     model, task, _ = fitted["SRNC"]
     assert model.score(task) == pytest.approx(model.scores_["test"]["micro_f1"])
     graph = masked(num_classes=3, known=2)
+    model = tiny("PGL").fit(graph)
     graph.y[:3] = -1
-    model = tiny("PGL", open_set=True).fit(graph)
     found, y = model.predict(graph), graph.y.numpy()
     right = found == np.where(y < 2, y, -1)  # the third class is the unknown class
     assert model.score(graph, nodes=range(50)) == pytest.approx(right[3:50].mean())

@@ -30,7 +30,8 @@ EVIL = """<script>alert(1)</script><img src=x onerror=alert(2)>{{7*123457}}{% ra
 PLACES = "short scores comparison every curves confusion embeddings problems again"
 CAPTIONS = [
     "Micro-F1 on test, %: mean, and its interval if there are 5 runs",
-    "Micro-F1: mean ranks over 14 splits",
+    "Micro-F1: mean ranks over 7 splits of CiteSeer",
+    "Micro-F1: mean ranks over 7 splits of Cora",
     "Training curves on CiteSeer",
     "Training curves on Cora",
     "cora-srnc, seed 0: confusion",
