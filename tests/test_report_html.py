@@ -29,7 +29,8 @@ SCORES = {
 EVIL = """<script>alert(1)</script><img src=x onerror=alert(2)>{{7*123457}}{% raw %}"'&amp;\u202e"""
 PLACES = "short scores comparison every curves confusion embeddings problems again"
 CAPTIONS = [
-    "Micro-F1 on test, %: mean, and its interval if there are 5 runs",
+    "Micro-F1 on test, %, CiteSeer: mean, and its interval if there are 5 runs",
+    "Micro-F1 on test, %, Cora: mean, and its interval if there are 5 runs",
     "Micro-F1: mean ranks over 7 splits of CiteSeer",
     "Micro-F1: mean ranks over 7 splits of Cora",
     "Training curves on CiteSeer",

@@ -28,6 +28,7 @@ DEFAULT = ("micro_f1", "macro_recall", "unknown_recall", "unknown_precision", "u
 """Scores that are compared by default, if they exist."""
 
 OF_A_KIND = 12  # maximum number of pictures of one kind, such as confusion matrices
+MOST = {"means": 60, "ranks": 60}  # the same for kinds with a small picture for each column
 
 LARGEST, SIDE = 1_500_000, 8192
 """Maximum size of one picture in bytes, and of its sides in pixels: a small file may be large."""
@@ -74,7 +75,7 @@ def render(
     }
     return html.fill(
         Path(__file__).with_name("page.html"),
-        **{kind: _gallery(drawings) for kind, drawings in kinds.items()},
+        **{kind: _gallery(drawings, MOST.get(kind, OF_A_KIND)) for kind, drawings in kinds.items()},
         title=f"Node classification under shift: {names}",
         tables=tables,
         summary=summary,
@@ -88,23 +89,22 @@ def render(
         count=counted(len(experiments), "experiment"),
         seeds=seeds(found.runs["seed"]),
         selections=sorted({plain(rule) for rule in found.runs["selection"]}),
-        of_a_kind=OF_A_KIND,
     )
 
 
-def _gallery(drawings: Iterable[Drawing]) -> dict[str, Any]:
+def _gallery(drawings: Iterable[Drawing], most: int) -> dict[str, Any]:
     """The first pictures of a kind, and the number of the others, which are not drawn."""
     pictures: list[dict[str, Any]] = []
     left_out = 0
     for caption, draw in drawings:
-        content = draw() if len(pictures) < OF_A_KIND else b""
+        content = draw() if len(pictures) < most else b""
         size = png_size(content) if len(content) <= LARGEST else None
         if size is None:
             left_out += 1
             continue
         words = {"caption": plain(caption), "data": base64.b64encode(content).decode()}
         pictures.append({**words, "width": size[0], "height": size[1]})
-    return {"pictures": pictures, "left_out": left_out}
+    return {"pictures": pictures, "left_out": left_out, "most": most}
 
 
 def png_size(content: bytes) -> tuple[int, int] | None:
@@ -125,10 +125,13 @@ def _means(table: Table) -> Iterator[Drawing]:
     for cell in cells.itertuples():
         values = (cell.mean, cell.low, cell.high, cell.paper_mean)
         panels.setdefault(cell.column, {})[cell.row] = charts.Mean(*(percent * x for x in values))
-    panels = {column: means for column, means in panels.items() if len(means) > 1}
-    if panels and (cells["runs"] > 1).any():  # a dot for each run shows less than the table
-        figure = charts.scores_figure(panels, table.rows, text, table.oracles)
-        yield f"{text}: mean, and its interval if there are 5 runs", partial(encode, figure)
+    # A dot for each run shows less than the table. A phone shows small figures only.
+    for column in panels if (cells["runs"] > 1).any() else ():
+        if len(panels[column]) > 1:
+            own = {column: panels[column]}
+            figure = charts.scores_figure(own, table.rows, text, table.oracles)
+            caption = f"{text}, {column}: mean, and its interval if there are 5 runs"
+            yield caption, partial(encode, figure)
 
 
 def _ranks(table: Table) -> Iterator[Drawing]:
