@@ -9,6 +9,7 @@ import re
 import shutil
 from pathlib import Path
 
+import browser
 import numpy as np
 import pytest
 from stored import PNG, Page, keep
@@ -124,6 +125,16 @@ def test_a_page_has_every_part(page, results):
     assert page.table("experiment", "warning")["cora-srnc"] == warned
     assert "Traceback" not in page.text
     assert "/somewhere/private" not in page.raw and str(results.parent) not in page.raw
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium on this machine")
+def test_nothing_is_wider_than_a_phone(page, tmp_path):
+    html = page.raw.replace("'unsafe-inline'", "'unsafe-inline'; script-src 'self'", 1)
+    script = """document.querySelectorAll("details").forEach(one => one.open = true);
+    return [...document.querySelectorAll("body *")].filter(
+        one => one.getBoundingClientRect().right > innerWidth).map(one => one.outerHTML.slice(0, 99));"""
+    assert browser.look(html, script, tmp_path, 390) == []
 
 
 def test_numbers_are_those_of_compare(page, results):

@@ -125,9 +125,13 @@ def to_text(rows: Sequence[Row], merge: str = "") -> str:
 
 
 def on_unknown(discovery: Discovery) -> str:
-    """How many nodes the model predicts as unknown."""
-    unknown = int((discovery.label == len(discovery.known)).sum())
-    return f"The model predicts {unknown:,} of {len(discovery.cluster):,} nodes as unknown."
+    """How many nodes the model predicts as unknown, and how many the new clusters contain."""
+    unknown, new = (part >= len(discovery.known) for part in (discovery.label, discovery.cluster))
+    return (
+        f"The model predicts {int(unknown.sum()):,} of {len(new):,} nodes as unknown. Every node"
+        f" joins the nearest cluster, so the new clusters contain {int(new.sum()):,} nodes;"
+        f" {int((unknown & new).sum()):,} of them are predicted as unknown."
+    )
 
 
 def merges(rows: Sequence[Row], command: str) -> dict[str, str]:
