@@ -205,6 +205,7 @@ def commands() -> str:
                 rows = [*map(argument, actions)]
                 title = {"positional arguments": "arguments"}.get(group.title, group.title)
                 text += f"\n{table((title, 'what it does'), rows)}" if rows else ""
+            text += f"\n```text\n{parser.epilog}\n```\n" if parser.epilog else ""
     return with_list("commands", text)
 
 

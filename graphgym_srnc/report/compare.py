@@ -151,9 +151,9 @@ def table(
     known += [name.removeprefix(f"{split}_") for name in runs if name.startswith(f"{split}_")]
     for metric in metrics:
         if metric not in known:
-            allowed = f"{', '.join(sorted(known))} on {split} nodes"
-            allowed += "; --split val shows scores on validation nodes" * (split == "test")
-            raise InputError("--metric", metric, allowed)
+            there = f"{', '.join(sorted(known))} on {split} nodes"
+            other = "; --split val shows scores on validation nodes" * (split == "test")
+            raise InputError("--metric", metric, there + other)
     selector = next((metric for metric in metrics if metric not in COSTS), "micro_f1")
     arranged = arrange(runs, by, columns, select, selector, published)
     runs, by, chosen, pooled, implied, left_out = arranged
