@@ -8,6 +8,7 @@ import io
 import itertools
 import json
 import re
+import sys
 from html import unescape
 from pathlib import Path
 
@@ -16,13 +17,14 @@ import pytest
 import scipy.stats
 from stored import both, keep
 
+import graphgym_srnc
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.text import escape_markdown
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import records, store
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.plots import events
-from graphgym_srnc.report import compare, paper, render, statistics, tables
+from graphgym_srnc.report import compare, paper, render, statistics, summary, tables
 from graphgym_srnc.report.frame import collect
 
 RNG = np.random.default_rng(0)
@@ -493,12 +495,56 @@ def test_files_and_notes_of_the_command(tmp_path, several, capsys):
     assert "note: skipped 1 unreadable" in capsys.readouterr().err
 
 
+# The summary of an experiment.
+
+
+def test_scores_without_an_unknown_test_node_say_so(tmp_path):
+    known = {"test": {"micro_f1": 1.0, "known_accuracy": 1.0}}
+    known["verdict"] = {"figures": {"test_unknown_share": 0.1012}}
+    home = keep(tmp_path, "mine", [1.0], task="file/mine", record=known)
+    row = summary.summarise("mine", records.read_results(home))
+    _, note, share = summary.notes([row, row | {"name": "too"}])
+    assert note.startswith("mine and too: no test node")
+    assert "10.1 % of the labelled test nodes" in share
+    control = keep(tmp_path, "pgl", [0.9], "pgl", task="file/mine", record=known)
+    compared = compare.table(collect([home, control]).runs)
+    (first,), notes = tables.findings(compared), tables.remarks(compared)  # and no best row
+    assert not compared.cells["best"].any() and first.endswith("No row is marked as the best.")
+    assert first in notes and "known classes only" in first and "file.num_unseen 1" in first
+    assert "known classes only" in note and "file.open_set False" in note
+    assert "known classes only" not in summary.to_csv([row])
+    closed = keep(tmp_path, "closed", [1.0], task="file/mine")
+    assert len(summary.notes([summary.summarise("closed", records.read_results(closed))])) == 1
+
+
+def test_tables_are_written_and_shown(tmp_path, capsys):
+    told = {"warnings": ["fell to 1"], "verdict": {"sentences": {"balance": "Bad."}}}
+    settings = {"backbone": "sageconv", "record": told | {"hidden_classes": ["a", "b"]}}
+    home = keep(tmp_path, "one", [0.5, 0.7], "srnc_plus", **settings)
+    records.write_record(home / "1", records.read_results(home)[1] | {"warnings": ["fell to 2"]})
+    rows = [summary.summarise("one|two", records.read_results(home))]
+    summary.write(tmp_path, rows)
+    (read,) = csv.DictReader((tmp_path / "summary.csv").open())
+    assert (read["runs"], read["warned"]) == ("2", "2")
+    assert [float(read[key]) for key in ("micro_f1", "micro_f1_std")] == pytest.approx([0.6, 0.1])
+    markdown = (tmp_path / "summary.md").read_text()
+    assert "one\\|two" in markdown and "60.0 ± 10.0" in markdown and "population" in markdown
+    found = collect([home])
+    for text in ("for example: fell to 1", "Bad."):  # counted alike everywhere
+        assert f"warning in 2 of 2 runs: {text}" in markdown
+        told = f"Warning in 2 of 2 runs (SRNC+ with SAGE: 2): {text}"
+        assert told in tables.remarks(compare.table(found.runs))
+        assert text in [row[1].text for row in summary.warnings(found.experiments).rows]
+    assert graphgym_srnc.results(home)["warnings"].tolist() == [2, 2]
+    assert summary.hidden_classes(found.experiments).rows[0][1].text == "a, b"
+    render.show([summary.grid(rows)], summary.notes(rows), sys.stdout)
+    assert "one|two     SRNC+ with SAGE  2     60.0 ± 10.0" in capsys.readouterr().out
+
+
 # From Python.
 
 
 def test_results_as_a_frame(several):
-    import graphgym_srnc
-
     frame = graphgym_srnc.results(several)
     first = "experiment seed method backbone task split selection selected seconds peak_memory_mib"
     assert [*frame.columns][:12] == [*first.split(), "params", "warnings"]

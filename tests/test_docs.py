@@ -141,13 +141,6 @@ def test_what_a_page_names_is_there(page):
     assert not [text for text in gone if not any(name in text for name in examples)]
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=relative)
-def test_links_lead_to_files_of_a_clone(page):
-    text = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text)
-    assert not [link for link in links if not (page.parent / link).exists()]
-
-
 def banned(text: str) -> dict[str, str]:
     """Expressions that a text should not have, and what to write instead."""
     text = " ".join(text.split())

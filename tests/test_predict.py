@@ -52,9 +52,7 @@ def out(tmp_path_factory) -> Path:
     return folder
 
 
-def test_a_second_network_without_labels_is_trained_for_and_predicted(
-    tmp_path, capsys, monkeypatch
-):
+def test_a_second_network_needs_no_labels(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     example.write(Path("old"), 400, 0.5)
     example.write(Path("new"), 300, seed=1)
@@ -70,15 +68,11 @@ def test_a_second_network_without_labels_is_trained_for_and_predicted(
         assert here(*command.split()) == 0, command
     told = capsys.readouterr().out
     assert "no test node has a label" in told and "report results" not in told
-    table, answers = rows(Path("p.csv")), pandas.read_csv("new/answers.csv", index_col="id")
-    assert [row["id"] for row in table] == nodes["id"].tolist()
-    known = answers["topic"].isin(pandas.read_csv("old/nodes.csv")["label"].dropna())
-    right = answers.loc[nodes["id"], "topic"].to_numpy() == [row["class"] for row in table]
-    assert right[known.loc[nodes["id"]].to_numpy()].mean() > 0.7
-    assert here("compare", "results") == 2
-    assert "--split val" in capsys.readouterr().err
-    assert here("run", "--cfg", "own-networks", *pair.split()[:4], "cross_graph.num_val", "5") == 2
-    assert "b has 0 labelled nodes" in capsys.readouterr().err
+    answers = pandas.read_csv("p.csv").merge(pandas.read_csv("new/answers.csv"), on="id")
+    assert answers["id"].tolist() == nodes["id"].tolist()
+    known = answers[answers["topic"].isin(answers["class"])]
+    assert len(known) > 100 and (known["class"] == known["topic"]).mean() > 0.7
+    assert here("compare", "results") == 2 and "--split val" in capsys.readouterr().err
 
 
 def test_its_own_target_gives_the_stored_scores(out, capsys):
