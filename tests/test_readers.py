@@ -342,7 +342,7 @@ def test_notes_and_errors_of_frames():
         warnings.simplefilter("error")  # what is read is no doubt
         made = from_frames(frame, edges[["x", "y"]])
     assert made.edge_index.tolist() == [[0, 1], [1, 2]] and len(made.notes) == 2
-    assert "columns x and y" in made.notes[0] and "number age" in made.notes[1]
+    assert "columns x and y" in made.notes[0] and "numbers from age" in made.notes[1]
     with pytest.warns(RuntimeWarning, match="x and y; not read: z"):
         from_frames(frame, edges, ends=("x", "y"))
 

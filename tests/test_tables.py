@@ -137,7 +137,7 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
     capsys.readouterr()
     assert run("make", new, links, "--like", tmp_path / "first", "--out", tmp_path / "second") == 0
     told = capsys.readouterr().out
-    assert "columns: id id; text title; number size and year; category land\n" in told
+    assert "text from title; numbers from size and year; categories from land\n" in told
     assert f"next: graphgym-srnc predict RUN --graph {tmp_path / 'second'}" in told
     first, second = (np.load(tmp_path / name / "features.npy") for name in ("first", "second"))
     np.testing.assert_allclose(second, first[:3], atol=1e-6)
@@ -416,7 +416,7 @@ def test_what_a_person_would_correct_is_corrected_and_told(messy, tmp_path, caps
     for text in (
         "1 row merged: equal",
         "5 cells read as no label: 'NaN'",
-        "columns: id sku; label class; text title; number price\n",
+        "columns: ids from sku; classes from class; text from title; numbers from price\n",
         "5 cells read as empty: 'n/a'",
         "links join the columns source and target; not read: weight",
         "20 nodes, 20 links",

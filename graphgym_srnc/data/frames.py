@@ -30,6 +30,8 @@ ENDS = (
 SAME_PART = {"valid": "val", "validation": "val", "training": "train", "testing": "test"}
 ROLES = {"text": "text", "numbers": "number", "categories": "category"}  # by kind in a recipe
 COLUMNS = ("text", "numbers", "categories")  # options that name columns of features
+USES = {"id": "ids from", "label": "classes from", "split": "split from", "text": "text from"}
+USES |= {"number": "numbers from", "category": "categories from", "not read:": "not read:"}
 NONE = "none"  # name of the column of labels if there is none
 FEW = 4  # maximum number of classes that may have one label each, as when labelling begins
 
@@ -352,10 +354,9 @@ def _find_features(found: Look, others: bool) -> None:
 def _tell_columns(found: Look) -> None:
     """What each column is used for, and words for missing cells."""
     table, roles = found.table, found.roles
-    uses: dict[str, list[str]] = {role: [] for role in ("id", "label", "split", *ROLES.values())}
+    uses: dict[str, list[str]] = {role: [] for role in USES}
     kinds = listed([*map(found.options.named, COLUMNS)])
     hint = f" ({kinds} read columns)" * (found.options.like is None)
-    uses["not read:"] = []
     for name, cells in table.items():
         role = roles.get(name, "not read:")
         if role in ("number", "category"):
@@ -363,7 +364,7 @@ def _tell_columns(found: Look) -> None:
             found.notes += labels.changes(name, written, features.present(written, role), "empty")
         if name in roles or not (NAMELESS.fullmatch(name) and is_counter(cells)):
             uses[role].append(name or "(index)")
-    used = [f"{role} {listed(names)}" for role, names in uses.items() if names]
+    used = [f"{USES[role]} {listed(names)}" for role, names in uses.items() if names]
     found.chosen.append(f"columns: {'; '.join(used)}{hint * bool(uses['not read:'])}")
 
 
