@@ -214,7 +214,6 @@ def test_a_run_does_not_replace_the_config_that_it_reads(tmp_path, monkeypatch, 
 
 # Ids.
 
-
 STAY = "-1 +49170 -3.5e2 -1,5 @user @angular/core @types/node-fetch a=b a-b 1;2".split()
 
 
