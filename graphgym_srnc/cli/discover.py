@@ -86,7 +86,8 @@ def _discover(
     found = clusters.find(graph, posterior, count, classes, state)
     cluster_names = feedback.parse_names(args.name, len(found.new))
     if args.labels_out and not cluster_names:
-        raise InputError.plain("--labels-out", "no cluster has a name", "Name one with --name")
+        hint = f"Name one, such as --name {found.new[0].number}=NAME"
+        raise InputError.plain("--labels-out", "no cluster has a name", hint)
     found = found.named(cluster_names)
     rows = table.rows(found, graph, names)
     counts = model.result.get("labels", {})
