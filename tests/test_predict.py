@@ -56,23 +56,23 @@ def test_a_second_network_needs_no_labels(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     example.write(Path("old"), 400, 0.5)
     example.write(Path("new"), 300, seed=1)
-    nodes = pandas.read_csv("new/nodes.csv").drop(columns="label")
-    nodes.to_csv("new/nodes.csv", index=False)
     pair = "cross_graph.source a cross_graph.target b --name pair"
     for command in (
         "data make old/nodes.csv old/edges.csv --text title --out a",
-        "data make new/nodes.csv new/edges.csv --like a --out b",
+        "data make new/nodes.csv new/edges.csv --like a --label none --out b",
         f"run --cfg own-networks {pair} --figures srnc_plus.rounds 2 srnc_plus.fit_steps 30",
         "predict results/pair --out p.csv",
     ):
         assert here(*command.split()) == 0, command
     told = capsys.readouterr().out
     assert "no test node has a label" in told and "report results" not in told
+    assert f"run --cfg own-networks {pair[:41]}\n" in told
     answers = pandas.read_csv("p.csv").merge(pandas.read_csv("new/answers.csv"), on="id")
-    assert answers["id"].tolist() == nodes["id"].tolist()
+    assert answers["id"].tolist() == pandas.read_csv("new/nodes.csv")["id"].tolist()
     known = answers[answers["topic"].isin(answers["class"])]
     assert len(known) > 100 and (known["class"] == known["topic"]).mean() > 0.7
-    assert here("compare", "results") == 2 and "--split val" in capsys.readouterr().err
+    for name in ("compare", "report"):
+        assert here(name, "results") == 2 and "--split val" in capsys.readouterr().err
 
 
 def test_its_own_target_gives_the_stored_scores(out, capsys):

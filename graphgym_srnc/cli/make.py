@@ -50,8 +50,11 @@ def make(args: argparse.Namespace) -> None:
     for line in [*map(plain, notes), *folder.summary(graph), f"wrote {out}"]:
         tell(line)
     if args.like:
-        command = f"graphgym-srnc predict RUN --graph {shlex.quote(args.out)} --out predictions.csv"
+        earlier, new = map(shlex.quote, (args.like, args.out))
+        command = f"graphgym-srnc predict RUN --graph {new} --out predictions.csv"
         print(f"next: {command}  # RUN: a run on {plain(args.like)}")
+        ends = f"cross_graph.source {earlier} cross_graph.target {new}"
+        print(f"or train for this graph: graphgym-srnc run --cfg own-networks {ends}")
     elif len({*(graph.labels or ())} - {""}) > 1:
         print(f"next: graphgym-srnc run --cfg own dataset.name {shlex.quote(args.out)}")
 

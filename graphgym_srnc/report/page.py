@@ -17,6 +17,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from graphgym_srnc.core.text import counted, plain, seeds, tell_changed
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums
 from graphgym_srnc.plots import charts
 from graphgym_srnc.plots.style import encode
@@ -53,9 +54,12 @@ def render(
         paper: one of ``paper.TABLES`` to show beside ours.
 
     Raises:
-        InputError: an unknown metric, row or table; no pairs with the chosen row.
+        InputError: no test score, an unknown metric, row or table, or no pairs with the row.
     """
     metrics = metrics or [metric for metric in DEFAULT if f"test_{metric}" in found.runs]
+    if not metrics:
+        hint = "Label test nodes, or use compare --split val"
+        raise InputError.plain("DIR", "no run has a test score", hint)
     row = against
     if row is None:
         if ranks := compare.table(found.runs, metrics, paper=paper).mean_ranks(metrics[0]):

@@ -103,7 +103,8 @@ def notes(rows: Sequence[Row], warnings: bool = True) -> list[str]:
     for row in rows:
         for note in [*row["notes"], *row["warnings"] * warnings]:
             found.setdefault(note, []).append(row["name"])
-    return [first, *(f"{listed(names, 3)}: {note}" for note, names in found.items())]
+    is_scored = any("micro_f1" in row for row in rows)
+    return [first] * is_scored + [f"{listed(own, 3)}: {note}" for note, own in found.items()]
 
 
 def grid(rows: Sequence[Row]) -> Grid:
