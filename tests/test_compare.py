@@ -162,7 +162,7 @@ def test_pairs_are_common_splits_only(tmp_path):
     assert pairs == {"PGL+GCN": 4, "DOC": 0, "GCN-CMD": 1}
     assert np.isnan(cell(found, "GCN-CMD").p) and cell(found, "GCN-CMD").best
     assert not any(cell(found, row).tied for row in found.rows)
-    assert "Not tested: 1 pair of runs." in tables.findings(found)[0]
+    assert "Not tested: too few pairs of runs (1)." in tables.findings(found)[0]
     text = render.text(found)
     assert re.search(r"\nGCN-CMD +-\n", text) and "(-), n 4" in text
     assert re.search(r"PGL\+GCN on Cora.*: 0 pairs, at", text)

@@ -341,6 +341,6 @@ def findings(table: Table) -> list[str]:
                     near = "; all other rows differ significantly"
                 text = f"{column}: {row} has the best mean, {text}{near}."
                 if few and len(few) == len(others):
-                    text += f" Not tested: {counted(max(few), 'pair')} of runs."
+                    text += f" Not tested: too few pairs of runs ({max(few)})."
                 out.append(text)
     return out
