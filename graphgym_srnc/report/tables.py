@@ -244,7 +244,8 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     if warnings:
         for text, rows in distinct_warnings(zip(table.runs["row"], table.runs["texts"])):
             of = ", ".join(f"{row}: {count}" for row, count in Counter(rows).items())
-            out.append(f"Warning in {len(rows)} of {len(table.runs)} runs ({of}): {text}")
+            every = counted(len(table.runs), "run")
+            out.append(f"Warning in {len(rows)} of {every} ({of}): {text}")
     return out
 
 
