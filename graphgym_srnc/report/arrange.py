@@ -194,5 +194,6 @@ def _choose(
         f"{end if ends.count(end) == 1 else key} {as_text(value if value == value else None)}"
         for end, (key, value) in zip(ends, values.items())
     )
-    facts = {"tried": len(counts), "fewer": len(counts) - len(full)}
-    return facts | {"validation": scores[best], "setting": text}, chosen
+    facts: dict[str, Any] = {"tried": len(counts), "fewer": len(counts) - len(full)}
+    facts |= {"validation": scores[best], "setting": text, "keys": " ".join(varying)}
+    return facts, chosen

@@ -19,7 +19,7 @@ from graphgym_srnc.report.paper import TABLES, Published
 
 CELL = tuple(
     "metric split row column runs mean std median low high best tied pairs_best p_best rank"
-    " validation tried fewer setting paper_mean paper_std against pairs difference wins p"
+    " validation tried fewer setting keys paper_mean paper_std against pairs difference wins p"
     " p_holm".split()
 )
 """Columns of :attr:`Table.cells`.
@@ -29,7 +29,7 @@ deviation, median and interval of the mean. ``best`` marks the best cells of a c
 one of :func:`columns_of_known`. ``tied`` marks those without a significant difference from it,
 where a test on ``pairs_best`` pairs, at least ``statistics.LEAST_BLOCKS``, with the corrected
 ``p_best`` could have found one. ``rank`` is the mean rank of the row in its column.
-``validation`` to ``setting`` describe the chosen setting. ``against`` to ``p_holm`` compare the
+``validation`` to ``keys`` describe the chosen setting. ``against`` to ``p_holm`` compare the
 cell with that of the row ``against``.
 """
 

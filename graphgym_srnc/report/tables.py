@@ -229,6 +229,9 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     if table.left_out:
         count = counted(table.left_out, "run")
         out.append(f"Left out: {count} of the oracle, whose rows also have other methods.")
+    if varying := sorted({key for cell in table.chosen for key in cell.keys.split()}):
+        by = " ".join([*table.by, *varying])
+        out.append(f"Each setting has a row of its own with --by {by}.")
     if table.pooled:
         out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}.")
     if table.implied:
@@ -264,8 +267,7 @@ def choices(table: Table) -> Grid:
         of, score = f"{cell.tried} settings{fewer}", figure(table.selector, cell.validation)
         rows.append(boxes(cell.row, cell.column, of, score, cell.setting))
     heads = [row_head(table), "column", "best of", f"validation {name(table.selector)}", "setting"]
-    title = "Settings chosen on validation, among those with the most runs; --by KEY shows each"
-    return Grid(title, heads, rows)
+    return Grid("Settings chosen on validation, among those with the most runs", heads, rows)
 
 
 def tested_ranks(table: Table, metric: str) -> dict[str, Ranking]:
