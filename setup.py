@@ -87,6 +87,7 @@ setup(
     package_data={
         "graphgym_srnc": ["py.typed", "*.pyi"],
         "graphgym_srnc.api": ["*.md"],
+        "graphgym_srnc.cli": ["help.txt"],
         "graphgym_srnc.report": ["*.html"],
         "graphgym_srnc.data": ["*.csv", "*.sha256"],
         "graphgym_srnc.own": ["*.txt"],

@@ -5,6 +5,7 @@ Usage: ``pip install -e ".[docs]" && mkdocs build --strict``.
 
 from __future__ import annotations
 
+import argparse
 import base64
 import html
 import inspect
@@ -21,6 +22,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from graphgym_srnc.cli.parser import build_parser
 from graphgym_srnc.core.options import docs, sections
 from graphgym_srnc.core.options import options as list_options
 
@@ -67,7 +69,7 @@ PUBLIC = {
 }
 """Public names of the package that are no estimators, by the heading of their list."""
 
-PLACE = '*The list is generated; `pip install -e ".[docs]"` and `mkdocs serve` show it here.*\n'
+PLACE = re.compile(r"^\*The site lists .*\*\n", re.M)
 """Line of a page of the repository in whose place the site has a generated list."""
 
 FOUND_FIRST = "---\ntitle: {}\nsearch:\n  boost: 20\n---\n\n"
@@ -88,6 +90,7 @@ def on_config(config: MkDocsConfig) -> None:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
     pages = {
+        "reference/commands.md": commands(),
         "reference/options.md": options(),
         "reference/methods.md": methods(),
         "reference/configs.md": configs(),
@@ -183,9 +186,35 @@ def summary(documented: Any) -> str:
 
 def with_list(name: str, text: str) -> str:
     """A page of the reference with its generated list."""
-    head, place, rest = (DOCS / f"reference/{name}.md").read_text(encoding="utf-8").partition(PLACE)
-    assert place, name
+    head, rest = PLACE.split((DOCS / f"reference/{name}.md").read_text(encoding="utf-8"))
     return head + text + rest
+
+
+def commands() -> str:
+    """The arguments of each command, in the groups of its ``--help``."""
+    text, parsers = "", {"": build_parser()}
+    while parsers:
+        (path, parser), *others = parsers.items()
+        parsers = dict(others)
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                parsers |= {f"{path} {name}".strip(): own for name, own in action.choices.items()}
+        if path and not parser._subparsers:
+            text += f"\n## {path}\n\n{parser.description}\n"
+            for group in parser._action_groups:
+                actions = (action for action in group._group_actions if action.dest != "help")
+                rows = [*map(argument, actions)]
+                title = {"positional arguments": "arguments"}.get(group.title, group.title)
+                text += f"\n{table((title, 'what it does'), rows)}" if rows else ""
+            text += f"\n```text\n{parser.epilog}\n```\n" if parser.epilog else ""
+    return with_list("commands", text)
+
+
+def argument(action: argparse.Action) -> tuple[str, str]:
+    """The name of an argument with its value, and its help."""
+    value = "" if action.nargs == 0 else action.metavar or "|".join(action.choices or ())
+    names = ", ".join(action.option_strings)
+    return f"`{f'{names} {value}'.strip()}`".replace("|", "\\|"), cell(action.help or "")
 
 
 def options() -> str:
@@ -240,7 +269,7 @@ def estimator_page(cls: Any) -> str:
     theory = re.sub(r"^(Differences from [\w' ]+|When to use):", r"**\1:**", theory, flags=re.M)
     uses = [
         (f"[`{use}`](Estimator.md#graphgym_srnc.Estimator.{use})", cell(summary(getattr(cls, use))))
-        for use in ("fit", "predict", "predict_proba", "transform", "save")
+        for use in ("fit", "predict", "predict_proba", "score", "transform", "save")
     ]
     return (
         f"{FOUND_FIRST.format(name)}# {name}\n\n{summary(method)}\n\n"

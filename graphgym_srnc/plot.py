@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 __all__ = ["confusion", "embedding", "episodes", "shift"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def confusion(model: Estimator, task: ShiftTask, ax: Axes | None = None) -> Axes:
     """Plot the confusion matrix of the test nodes of a task.
 

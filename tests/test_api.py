@@ -28,7 +28,7 @@ from sklearn.model_selection import GridSearchCV
 from torch_geometric.data import Data
 
 import graphgym_srnc
-from graphgym_srnc import api, methods, plot
+from graphgym_srnc import api, methods, plot, shifts
 from graphgym_srnc.api import parameters
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.options import options
@@ -110,8 +110,7 @@ def test_numbers_are_those_of_the_trainer(fitted, name):
     assert model.classes_.tolist() == number[: shown.num_outputs].tolist()
     for graph in (shown.target, OTHER):
         assert np.array_equal(model.predict(graph), number[method.decide(method.predict(graph))])
-    hit = model.predict(shown.target)[shown.test] == number[shown.target.y[shown.test]]
-    assert hit.mean() == pytest.approx(model.scores_["test"]["micro_f1"])
+    assert model.score(task) == pytest.approx(model.scores_["test"]["micro_f1"])
 
 
 @pytest.mark.parametrize("name", FITTED)
@@ -254,6 +253,7 @@ def test_public_names_are_the_same_everywhere():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == names
     documented = " ".join(runpy.run_path(str(ROOT / "docs/site.py"))["PUBLIC"].values())
     assert {*names} <= {*NAMES, *re.split(r"[ .]", documented)}
+    assert (dir(plot), dir(shifts)) == (plot.__all__, ["find", "forget", "names"])
     assert not [name for name in ("srnc", "Nothing", "torch") if hasattr(graphgym_srnc, name)]
     with pytest.raises(AttributeError, match="Did you mean SRNCPlus?"):
         graphgym_srnc.SRNCplus  # noqa: B018
@@ -410,24 +410,15 @@ def test_two_graphs():
     assert tiny("SRNC").fit(source, private).classes_.tolist() == [0, 1, 2, -1]
 
 
-@pytest.mark.parametrize(
-    "changes, key",
-    [
-        ({"hidden": 0}, "hidden"),
-        ({"hidden": 8.0}, "hidden"),
-        ({"dropout": 1.0}, "dropout"),
-        ({"lr": float("nan")}, "lr"),
-        ({"backbone": "gnn"}, "backbone"),
-        ({"open_set": "yes"}, "open_set"),
-        ({"backbone": "gat", "heads": 3}, "hidden"),
-        ({"num_clusters": -1}, "num_clusters"),
-        ({"open_set": False}, "open_set"),
-        ({"callbacks": print}, "callbacks"),
-        ({"num_threads": 1025}, "num_threads"),
-    ],
-)
-def test_bad_parameters(changes, key):
-    assert refused(key, tiny("SRNC", **changes).fit, make_task()).key == key
+BAD = {"hidden": 8.0, "dropout": 1.0, "lr": float("nan"), "backbone": "gnn", "open_set": "yes"}
+BAD |= {"num_clusters": -1, "callbacks": print, "num_threads": 1025}
+
+
+def test_bad_parameters():
+    cases = [(key, {key: value}) for key, value in BAD.items()]
+    cases += [("hidden", {"backbone": "gat", "heads": 3}), ("open_set", {"open_set": False})]
+    for key, changes in cases:
+        assert refused(key, tiny("SRNC", **changes).fit, make_task()).key == key
 
 
 def test_other_bad_input():
@@ -556,12 +547,27 @@ def test_frames_and_networkx_are_the_same_graph():
     refused("numbers", api.from_frames, frame, links, numbers=["none"])
     refused("nodes", api.from_frames, pandas.concat([frame, frame[:1].assign(x0=9.0)]), links)
     refused("features", api.from_frames, frame.assign(x0=np.nan), links, numbers=["x0"])
-    refused("numbers x0", api.from_frames, frame.assign(x0=[np.inf, *frame.x0[1:]]), links)
+    refused("numbers", api.from_frames, frame.assign(x0=[np.inf, *frame.x0[1:]]), links)
     assert "embed" not in str(refused("features", api.from_frames, frame[["label"]], links))
     net.nodes["n0"]["x"] = "word"
     assert "attribute 'x'" in str(refused("features", api.from_networkx, net))
     del net.nodes["n0"]["x"]
     refused("features", api.from_networkx, net)
+
+
+def test_score_is_the_accuracy_on_labelled_nodes():
+    graph = masked(num_classes=3, known=2)
+    model = tiny("PGL").fit(graph)
+    graph.y[:3] = -1
+    found, y = model.predict(graph), graph.y.numpy()
+    right = found == np.where(y < 2, y, -1)  # the third class is the unknown class
+    assert model.score(graph, nodes=range(50)) == pytest.approx(right[3:50].mean())
+    assert model.score(graph, y) == pytest.approx(right[graph.test_mask & (graph.y >= 0)].mean())
+    mask = torch.arange(graph.num_nodes) < 9
+    assert model.score(graph, [*y[:8], *[None] * (len(y) - 8)], mask) == right[3:8].mean()
+    refused("nodes", model.score, graph, nodes=[999])
+    refused("y", model.score, graph, nodes=[0, 1])
+    assert "words" in refused("y", model.score, graph, ["a"] * len(y)).message
 
 
 def test_plots_on_given_axes(fitted):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import shutil
 import signal
 import zipfile
@@ -165,18 +164,6 @@ def test_a_name_that_is_no_data_set_is_refused_in_one_line(name, near):
     assert "\n" not in str(error.value) and near in str(error.value)
     assert not near or "Did you mean" in str(error.value)
     assert catalogue.resolve("WebKB/Cornell") == ("WebKB", "Cornell")
-
-
-@real("planetoid/Cora/raw")
-def test_wrong_checksum_is_told_before_the_pickle_is_read(tmp_path):
-    raw = tmp_path / "planetoid" / "Cora" / "raw"
-    shutil.copytree(DATA / "planetoid" / "Cora" / "raw", raw)
-    (raw / "ind.cora.tx").chmod(0o644)
-    (raw / "ind.cora.tx").write_bytes(pickle.dumps(Trap(tmp_path / "ran")))
-    error = refused("ind.cora.tx", open_set, name="Cora", root=str(tmp_path))
-    assert error.key == str(raw / "ind.cora.tx") and "SHA-256" in str(error)
-    assert "b9afbaa4a400" in str(error)
-    assert "--trust" in str(error) and not (tmp_path / "ran").exists()
 
 
 def test_no_network_and_no_data_says_which_files_go_where(tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from conftest import environment, make_graph, stamps
 from graphgym_srnc import methods
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.main import build_parser, main
-from graphgym_srnc.cli.parser import COMMANDS
+from graphgym_srnc.cli.parser import COMMANDS, DATA_COMMANDS
 from graphgym_srnc.core import progress
 from graphgym_srnc.core.options import options
 from graphgym_srnc.io import records, store
@@ -48,6 +48,16 @@ def scores(out: Path, name: str = "default") -> dict[int, dict]:
     return {seed: result["test"] for seed, result in records.read_results(out / name).items()}
 
 
+WRONG = {
+    **dict.fromkeys([*COMMANDS, *(f"data {name}" for name in DATA_COMMANDS)], "nowhere"),
+    "grid": "--grid no/such",
+    "predict": "nowhere --out predictions.csv",
+    "data list": "--root nowhere",
+    "data make": "nowhere --out graph",
+    "data example": "no/such/place",
+}
+"""Every command, and words after it that are wrong."""
+
 RECORD = (
     "method backbone task split fingerprint selection selected stopped warnings val test history "
     "seconds peak_memory_mib versions commit params lr threads config digest"
@@ -55,12 +65,32 @@ RECORD = (
 
 
 def test_help_and_version(capsys):
-    for words in (["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)):
+    for words in (["--help"], ["--version"], *([*name.split(), "--help"] for name in WRONG)):
         with pytest.raises(SystemExit) as stop:
             main(words)
         assert stop.value.code == 0
     assert "graphgym-srnc 0." in capsys.readouterr().out
     assert "overrides" in vars(build_parser().parse_args(["run"]))
+
+
+def test_options_are_in_groups_and_tell_their_defaults():
+    for name in WRONG:
+        args, _ = build_parser().parse_known_args([*name.split(), *WRONG[name].split()])
+        parser = args.parser
+        for group in parser._action_groups:
+            assert len(group._group_actions) <= 9, (name, group.title)
+        for action in parser._actions:
+            is_default = action.nargs == 0 or action.required or not action.option_strings
+            assert is_default or "(default: " in action.help, (name, action.dest)
+
+
+@pytest.mark.parametrize("name", [*WRONG])
+def test_bad_input_of_each_command_is_one_sentence(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main([*name.split(), *WRONG[name].split()]) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("error: ") and err.count("\n") == 1, err
+    assert not out and not list(tmp_path.iterdir())
 
 
 def test_a_run_leaves_the_whole_record(tmp_path, capsys):
@@ -106,6 +136,8 @@ def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys):
     assert erm(tmp_path, "--repeat", "3", "--resume", "train.patience", "1") == 2
     assert "train.patience: 0 before, 1 now" in capsys.readouterr().err
 
+    assert erm(tmp_path, "--repeat", "1", "--overwrite", "train.patience", "1") == 2
+    assert "raise --repeat" in capsys.readouterr().err
     assert erm(tmp_path, "--repeat", "1", "--overwrite") == 0
     assert stamps(tmp_path)["default/0/result.json"] != before["default/0/result.json"]
     assert scores(tmp_path)[0] == first[0] and len(scores(tmp_path)) == 3
@@ -114,7 +146,6 @@ def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "key"),
     [
-        ("--cfg no/such", "--cfg"),
         ("gnn.no_such 1", "gnn.no_such"),
         ("train.mode srncc", "train.mode"),
         ("gnn.dim_inner", "overrides"),
@@ -316,24 +347,18 @@ def test_options_lists_keys_and_choices(capsys):
     assert main(["options", "no_such"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("cfg", "words", "shift", "name"),
-    [
-        (None, "", "synthetic", "default"),
-        ("own", "", "file", "own"),
-        (
-            "paper/close_set/citation/erm",
-            "cross_graph.target b cross_graph.source a",
-            "cross_graph",
-            "citation-erm-source=a-target=b",
-        ),
-        ("mine.yaml", "dataset.name /data/of/Cora dataset.dir elsewhere", "file", "mine-Cora"),
-    ],
-)
-def test_default_names_say_config_data_and_method(cfg, words, shift, name, tmp_path, monkeypatch):
+def test_default_names_say_config_data_and_method(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").touch()
-    assert arguments.default_name(cfg, words.split(), shift) == name
+    ends = "cross_graph.target b cross_graph.source a"
+    place = "dataset.name /data/of/Cora dataset.dir elsewhere"
+    for cfg, words, shift, name in (
+        (None, "", "synthetic", "default"),
+        ("own", "", "file", "own"),
+        ("paper/close_set/citation/erm", ends, "cross_graph", "citation-erm-source=a-target=b"),
+        ("mine.yaml", place, "file", "mine-Cora"),
+    ):
+        assert arguments.default_name(cfg, words.split(), shift) == name
 
 
 class Terminal(io.StringIO):

@@ -8,6 +8,7 @@ import io
 import itertools
 import json
 import re
+import sys
 from html import unescape
 from pathlib import Path
 
@@ -16,13 +17,14 @@ import pytest
 import scipy.stats
 from stored import both, keep
 
+import graphgym_srnc
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.text import escape_markdown
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import records, store
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.plots import events
-from graphgym_srnc.report import compare, paper, render, statistics, tables
+from graphgym_srnc.report import compare, paper, render, statistics, summary, tables
 from graphgym_srnc.report.frame import collect
 
 RNG = np.random.default_rng(0)
@@ -83,7 +85,7 @@ def test_mean_and_deviation_are_those_of_graphgym(tmp_path):
         assert len(lines) == 4 == len(found.cells)
         for line in lines:
             column = {"gcnconv": "GCN", "gatconv": "GAT"}[line["l"]]
-            one = cell(found, f"lr={line['lr']}", column)
+            one = cell(found, f"lr {line['lr']}", column)
             theirs = float(line["micro_f1"]), float(line["micro_f1_std"])
             assert (one.runs, round(one.mean, 4), round(one.std, 4)) == (3, *theirs)
 
@@ -131,17 +133,22 @@ def test_marks_and_ranks_against_scipy(several):
     p = scipy.stats.ttest_rel(SCORES[best], SCORES["erm"]).pvalue
     assert strict.tied == (strict.p_best > 1e-3) and p <= strict.p_best <= 2 * p * (1 + 1e-9)
 
-    ranking = found.rankings["micro_f1"]
-    blocks = np.array([[SCORES[row][seed] for row in ranked] for seed in range(10)] * 2)
+    # Each graph has its own test: splits of two graphs are never blocks of one.
+    blocks = np.array([[SCORES[row][seed] for row in ranked] for seed in range(10)])
     expected = scipy.stats.rankdata(-blocks, axis=1).mean(0)
-    assert ranking.blocks == 20
-    assert ranking.ranks == pytest.approx(dict(zip(("GCN", "PGL+GCN", "SRNC"), expected)))
-    assert ranking.friedman == pytest.approx(scipy.stats.friedmanchisquare(*blocks.T).pvalue)
-    assert ranking.difference == statistics.critical_difference(3, 20)
+    for column in ("Cora", "CiteSeer"):
+        ranking = found.rankings["micro_f1", column]
+        assert ranking.blocks == 10
+        assert ranking.ranks == pytest.approx(dict(zip(("GCN", "PGL+GCN", "SRNC"), expected)))
+        assert ranking.friedman == pytest.approx(scipy.stats.friedmanchisquare(*blocks.T).pvalue)
+        assert ranking.difference == statistics.critical_difference(3, 10)
+    assert found.mean_ranks("micro_f1") == pytest.approx(ranking.ranks)
+    told = r"\nCora +Micro-F1 +10 +[\de.-]+ +1\.05 +\S+ +\S"
+    assert re.search(told, render.text(of(several)).replace("\n\n", "\n"))
     # Of a metric of which less is better, the same rows are best.
     less = of(several, metrics=["unknown_fpr95"])
     assert cell(less, ROWS[best], metric="unknown_fpr95").best
-    assert less.rankings["unknown_fpr95"].ranks == pytest.approx(ranking.ranks)
+    assert less.mean_ranks("unknown_fpr95") == pytest.approx(ranking.ranks)
 
 
 def test_pairs_are_common_splits_only(tmp_path):
@@ -155,7 +162,7 @@ def test_pairs_are_common_splits_only(tmp_path):
     assert pairs == {"PGL+GCN": 4, "DOC": 0, "GCN-CMD": 1}
     assert np.isnan(cell(found, "GCN-CMD").p) and cell(found, "GCN-CMD").best
     assert not any(cell(found, row).tied for row in found.rows)
-    assert "Not tested: 1 pair of runs." in tables.findings(found)[0]
+    assert "Not tested: too few pairs of runs (1)." in tables.findings(found)[0]
     text = render.text(found)
     assert re.search(r"\nGCN-CMD +-\n", text) and "(-), n 4" in text
     assert re.search(r"PGL\+GCN on Cora.*: 0 pairs, at", text)
@@ -182,8 +189,8 @@ def test_runs_that_mask_the_same_classes_count_once(tmp_path):
     one = cell(found, "GCN")
     assert one.pairs == 3 and one.difference == pytest.approx(np.mean(gaps))
     assert one.p == pytest.approx(scipy.stats.wilcoxon(gaps).pvalue)
-    assert found.rankings["micro_f1"].blocks == 3
-    assert "Fewer than 6 are too few" in remarks(found)
+    assert found.rankings["micro_f1", "Cora"].blocks == 3
+    assert "Fewer than 6 splits are too few" in remarks(found)
     means = [np.mean([ours[seed] for seed in seeds]) for seeds in sets]
     assert (one.low, one.high) == statistics.bootstrap_interval(means)
     assert (one.runs, one.mean) == (7, pytest.approx(np.mean(ours)))
@@ -202,13 +209,13 @@ def test_what_cannot_be_averaged_is_not_averaged(tmp_path, several):
     keep(tmp_path, "other", [0.5, 0.6])
     mixed = of(tmp_path)
     assert tables.means(mixed, "micro_f1").head == ["method", "synthetic/open_set", "Cora"]
-    assert "No mean and no rank over the columns" in remarks(mixed)
+    assert "No mean over the columns, neither of scores nor of ranks" in remarks(mixed)
     for method, unseen in itertools.product(("erm", "pgl"), ([], [3])):
         record = {"info": {"unseen": unseen}, "test": both(0.5) | {"own": 3.25}}
         words = {"task": "file/mine", "record": record, "file__num_unseen": len(unseen)}
         keep(tmp_path / "own", f"{method}-{len(unseen)}", [0.5, 0.6], method, **words)
     hidden = of(tmp_path / "own", metrics=["own"])
-    assert hidden.columns == tables.means(hidden, "own").head[1:] and not hidden.rankings
+    assert hidden.columns == tables.means(hidden, "own").head[1:] and not hidden.mean_ranks("own")
     assert render.text(hidden).count(" 3.25 ± 0* ") == 2  # equal means have equal marks
 
 
@@ -221,17 +228,17 @@ def test_the_test_score_is_that_of_the_setting_chosen_on_validation(tmp_path):
     keep(tmp_path, "c", [0.8, 0.8], val=[0.6, 0.6], gnn__dim_inner=128)
     keep(tmp_path, "lucky", [0.9], val=[0.99], gnn__dim_inner=256)
     found = of(tmp_path, metrics=["micro_f1", "macro_recall"])
-    assert chosen(found) == {("GCN", "Cora"): (4, 1, 0.7, "gnn.dim_inner=64")}
-    assert cell(found, "GCN").mean == pytest.approx(0.65)
+    assert chosen(found) == {("GCN", "Cora"): (4, 1, 0.7, "dim_inner 64")}
+    assert "with --by method backbone gnn.dim_inner." in remarks(found)
     assert cell(found, "GCN", metric="macro_recall").mean == pytest.approx(0.325)
-    told = r"\nGCN +Cora +4 settings \(1 with fewer runs left out\) +70.0 +gnn.dim_inner=64\n"
+    told = r"\nGCN +Cora +4 settings \(1 with fewer runs left out\) +70.0 +dim_inner 64\n"
     assert re.search(told, render.text(found))
     for result in (tmp_path / "c").glob("*/result.json"):  # other test scores choose the same
         record = json.loads(result.read_text())
         records.write_record(result.parent, record | {"test": both(0.01)})
     assert chosen(of(tmp_path)) == chosen(found)
     less = chosen(of(tmp_path, metrics=["unknown_fpr95"]))
-    assert less["GCN", "Cora"][3] == "gnn.dim_inner=64"
+    assert less["GCN", "Cora"][3] == "dim_inner 64"
 
 
 def test_each_cell_has_its_own_setting_and_pooling_is_told(tmp_path):
@@ -240,18 +247,18 @@ def test_each_cell_has_its_own_setting_and_pooling_is_told(tmp_path):
             own = {"task": task, "erm__steps": steps, "optim__lr": steps / 100}
             keep(tmp_path, f"{task[9:]}-{steps}", [0.5, 0.6], val=[val, val], **own)
     settings = {column: setting for (_, column), (*_, setting) in chosen(of(tmp_path)).items()}
-    assert {column: setting.partition(",")[0] for column, setting in settings.items()} == {
-        "Cora": "erm.steps=20",
-        "PubMed": "erm.steps=10",
+    assert {column: setting.partition(", ")[0] for column, setting in settings.items()} == {
+        "Cora": "steps 20",
+        "PubMed": "steps 10",
     }
     pooled = of(tmp_path, select=[])
     assert cell(pooled, "GCN").runs == 4
     assert "pool runs that differ in erm.steps, optim.lr" in remarks(pooled)
     partly = of(tmp_path, select=["erm.steps"])
-    assert chosen(partly)["GCN", "Cora"][3] == "erm.steps=20"
+    assert chosen(partly)["GCN", "Cora"][3] == "steps 20"
     assert "pool" not in remarks(partly)
     by_step = of(tmp_path, by=["erm.steps"])
-    assert by_step.rows == ["steps=10", "steps=20"] and not chosen(by_step)
+    assert by_step.rows == ["steps 10", "steps 20"] and not chosen(by_step)
 
 
 def test_data_are_never_selected_over(tmp_path):
@@ -259,14 +266,14 @@ def test_data_are_never_selected_over(tmp_path):
         data = {"open_set__num_unseen": unseen, "open_set__split_seed": unseen}
         keep(tmp_path, f"u{unseen}", [score, score], split=str(unseen), **data)
     found = of(tmp_path)
-    assert found.columns == ["Cora/num_unseen=1", "Cora/num_unseen=3"] and not chosen(found)
+    assert found.columns == ["Cora, num_unseen 1", "Cora, num_unseen 3"] and not chosen(found)
     one = of(tmp_path, columns=["task"])
     assert cell(one, "GCN").runs == 4 and "open_set.num_unseen" in remarks(one)
     by_data = of(tmp_path, by=["open_set.num_unseen"])
-    assert by_data.rows == ["num_unseen=1", "num_unseen=3"] and by_data.columns == ["Cora"]
+    assert by_data.rows == ["num_unseen 1", "num_unseen 3"] and by_data.columns == ["Cora"]
     keep(tmp_path, "oracle", [1.0, 1.0], "iid", open_set__num_unseen=1)
     by_data = of(tmp_path, by=["open_set.num_unseen"])  # the oracle is never the best setting
-    assert cell(by_data, "num_unseen=1").mean < 1 and "Left out: 2 runs" in remarks(by_data)
+    assert cell(by_data, "num_unseen 1").mean < 1 and "Left out: 2 runs" in remarks(by_data)
     keep(tmp_path, "other", [0.5], task="open_set/PubMed", open_set__num_unseen=1)
     assert {*of(tmp_path).columns} == {*found.columns, "PubMed"}
     for unseen in (1, 3):  # a key that only repeats another one is in no header
@@ -286,9 +293,9 @@ def test_labels_say_what_tells_rows_apart(tmp_path):
     with pytest.raises(InputError, match=r"2 rows.*one of GAT \| GCN"):
         of(tmp_path, against="erm")
     by_both = of(tmp_path, by=["method", "erm.confidence"])
-    assert by_both.rows == ["ERM/confidence=energy", "ERM", "DOC"]
-    assert of(tmp_path, by=["erm.confidence"]).rows == ["confidence=energy", "-"]
-    assert of(tmp_path, by=["erm.widths"]).rows == ["widths=[8, 4]", "-"]
+    assert by_both.rows == ["ERM, confidence energy", "ERM", "DOC"]
+    assert of(tmp_path, by=["erm.confidence"]).rows == ["confidence energy", "-"]
+    assert of(tmp_path, by=["erm.widths"]).rows == ["widths [8, 4]", "-"]
 
 
 def test_settings_without_validation_scores_are_not_chosen_from(tmp_path):
@@ -296,7 +303,7 @@ def test_settings_without_validation_scores_are_not_chosen_from(tmp_path):
         keep(tmp_path, name, [0.5, 0.6], record={"val": {}}, gnn__dim_inner=width)
     with pytest.raises(InputError, match="gnn.dim_inner.*--by"):
         of(tmp_path)
-    assert of(tmp_path, by=["gnn.dim_inner"]).rows == ["dim_inner=16", "dim_inner=64"]
+    assert of(tmp_path, by=["gnn.dim_inner"]).rows == ["dim_inner 16", "dim_inner 64"]
     assert cell(of(tmp_path, select=[]), "GCN").runs == 4
 
 
@@ -407,11 +414,11 @@ def test_the_papers_numbers_beside_ours(tmp_path):
     assert found.metrics == ("micro_f1", "macro_recall")
     other = "SRNC, not the paper's settings"
     assert {*found.rows} == {"PGL+SAGE", "GCN", "PGL+GCN with smoothing", other, "SRNC+"}
-    assert found.columns == ["Cora/num_unseen=3", "Cora/num_unseen=1"]
+    assert found.columns == ["Cora, num_unseen 3", "Cora, num_unseen 1"]
     beside = found.cells[found.cells["paper_mean"].notna()]
     assert beside[["metric", "row", "column", "paper_mean", "paper_std"]].values.tolist() == [
-        ["micro_f1", "PGL+SAGE", "Cora/num_unseen=3", 0.733, 0.043],
-        ["macro_recall", "PGL+SAGE", "Cora/num_unseen=3", 0.718, 0.05],
+        ["micro_f1", "PGL+SAGE", "Cora, num_unseen 3", 0.733, 0.043],
+        ["macro_recall", "PGL+SAGE", "Cora, num_unseen 3", 0.718, 0.05],
     ]
     assert f"{other}: no row of the paper has the same srnc.pseudo_labels" in remarks(found)
     text = render.text(found)
@@ -478,7 +485,8 @@ def test_files_and_notes_of_the_command(tmp_path, several, capsys):
     assert main(["compare", str(several), "--format", "csv"]) == 0
     assert capsys.readouterr().out.endswith(render.to_csv(found))
     assert main(["compare", str(several), "--figure", str(out / "ranks.png")]) == 0
-    assert (out / "ranks.png").read_bytes().startswith(b"\x89PNG")
+    for column in ("Cora", "CiteSeer"):
+        assert (out / f"ranks-{column}.png").read_bytes().startswith(b"\x89PNG")
     home = keep(tmp_path, "a", [0.5, 0.6], "-2+3")
     (home / "1" / "result.json").write_text("garbage")
     capsys.readouterr()
@@ -487,12 +495,56 @@ def test_files_and_notes_of_the_command(tmp_path, several, capsys):
     assert "note: skipped 1 unreadable" in capsys.readouterr().err
 
 
+# The summary of an experiment.
+
+
+def test_scores_without_an_unknown_test_node_say_so(tmp_path):
+    known = {"test": {"micro_f1": 1.0, "known_accuracy": 1.0}}
+    known["verdict"] = {"figures": {"test_unknown_share": 0.1012}}
+    home = keep(tmp_path, "mine", [1.0], task="file/mine", record=known)
+    row = summary.summarise("mine", records.read_results(home))
+    _, note, share = summary.notes([row, row | {"name": "too"}])
+    assert note.startswith("mine and too: no test node")
+    assert "10.1 % of the labelled test nodes" in share
+    control = keep(tmp_path, "pgl", [0.9], "pgl", task="file/mine", record=known)
+    compared = compare.table(collect([home, control]).runs)
+    (first,), notes = tables.findings(compared), tables.remarks(compared)  # and no best row
+    assert not compared.cells["best"].any() and first.endswith("No row is marked as the best.")
+    assert first in notes and "known classes only" in first and "file.num_unseen 1" in first
+    assert "known classes only" in note and "file.open_set False" in note
+    assert "known classes only" not in summary.to_csv([row])
+    closed = keep(tmp_path, "closed", [1.0], task="file/mine")
+    assert len(summary.notes([summary.summarise("closed", records.read_results(closed))])) == 1
+
+
+def test_tables_are_written_and_shown(tmp_path, capsys):
+    told = {"warnings": ["fell to 1"], "verdict": {"sentences": {"balance": "Bad."}}}
+    settings = {"backbone": "sageconv", "record": told | {"hidden_classes": ["a", "b"]}}
+    home = keep(tmp_path, "one", [0.5, 0.7], "srnc_plus", **settings)
+    records.write_record(home / "1", records.read_results(home)[1] | {"warnings": ["fell to 2"]})
+    rows = [summary.summarise("one|two", records.read_results(home))]
+    summary.write(tmp_path, rows)
+    (read,) = csv.DictReader((tmp_path / "summary.csv").open())
+    assert (read["runs"], read["warned"]) == ("2", "2")
+    assert [float(read[key]) for key in ("micro_f1", "micro_f1_std")] == pytest.approx([0.6, 0.1])
+    markdown = (tmp_path / "summary.md").read_text()
+    assert "one\\|two" in markdown and "60.0 ± 10.0" in markdown and "population" in markdown
+    found = collect([home])
+    for text in ("for example: fell to 1", "Bad."):  # counted alike everywhere
+        assert f"warning in 2 of 2 runs: {text}" in markdown
+        told = f"Warning in 2 of 2 runs (SRNC+ with SAGE: 2): {text}"
+        assert told in tables.remarks(compare.table(found.runs))
+        assert text in [row[1].text for row in summary.warnings(found.experiments).rows]
+    assert graphgym_srnc.results(home)["warnings"].tolist() == [2, 2]
+    assert summary.hidden_classes(found.experiments).rows[0][1].text == "a, b"
+    render.show([summary.grid(rows)], summary.notes(rows), sys.stdout)
+    assert "one|two     SRNC+ with SAGE  2     60.0 ± 10.0" in capsys.readouterr().out
+
+
 # From Python.
 
 
 def test_results_as_a_frame(several):
-    import graphgym_srnc
-
     frame = graphgym_srnc.results(several)
     first = "experiment seed method backbone task split selection selected seconds peak_memory_mib"
     assert [*frame.columns][:12] == [*first.split(), "params", "warnings"]

@@ -10,18 +10,22 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+import torch_geometric.datasets
 import yaml
 from conftest import make_task
-from torch_geometric.data import Data
+from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg as global_cfg
 from torch_geometric.graphgym.models.layer import GeneralLayer, new_layer_config
 
 from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.backbones import prepare
+from graphgym_srnc.data import datasets
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym import prepare as gym_prepare
 from graphgym_srnc.gym.config import dump_config
 from graphgym_srnc.gym.encoder import GymEncoder, encoder_spec
 from graphgym_srnc.gym.keys import not_read, stock_keys
@@ -42,20 +46,13 @@ def test_blocks_are_the_signatures_and_take_no_key_of_graphgym(gym):
     assert not {key.partition(".")[0] for key in stock_keys()} & {*shifts.names(), *methods.names()}
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "want"),
-    [
-        ("optim.base_lr", 1, 1.0),
-        ("gnn.dim_inner", "64", 64),
-        ("gnn.batchnorm", "true", True),
-        ("dataset.name", "007", "007"),
-        ("synthetic.unseen", "[1, 2]", [1, 2]),
-        ("custom_metrics", "[]", []),
-    ],
-)
-def test_override_takes_the_type_of_its_key(gym, key, value, want):
-    cfg = flatten(gym.load_config(None, [key, value]))
-    assert cfg[key] == want and type(cfg[key]) is type(want)
+def test_override_takes_the_type_of_its_key(gym):
+    wanted = {"optim.base_lr": 1.0, "gnn.dim_inner": 64, "gnn.batchnorm": True}
+    wanted |= {"dataset.name": "007", "synthetic.unseen": [1, 2], "custom_metrics": []}
+    values = 1, "64", "true", "007", "[1, 2]", "[]"
+    cfg = flatten(gym.load_config(None, [word for pair in zip(wanted, values) for word in pair]))
+    for key, want in wanted.items():
+        assert cfg[key] == want and type(cfg[key]) is type(want)
 
 
 @pytest.mark.parametrize(
@@ -72,10 +69,7 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
         ("accelerator", "mps", "auto, cpu, cuda"),
         ("metric_best", "unknown_recall", "micro_f1"),
         ("custom_metrics", "[nope]", "no module registers the metric nope"),
-        ("metric_agg", "max", "does not read this key"),
         ("optim.max_epoch", "7", "set it to 200"),
-        ("gnn.head", "edge", "does not read this key"),
-        ("device", "cuda:1", "does not read this key"),
     ],
 )
 def test_bad_value_names_its_key(gym, key, value, words):
@@ -94,18 +88,15 @@ def test_one_head_is_what_graphgym_gives(gym):
     assert gym.load_config("testing/erm", [*words[:2], "gnn.att_heads", "4"]).gnn.att_heads == 4
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
+def test_what_does_nothing_is_known(gym):
+    for words, found in (
         ("", []),
         ("print file view_emb True", []),
         ("open_set.num_unseen 1 synthetic.num_classes 4", ["open_set.num_unseen"]),
         ("optim.momentum 0.5 optim.optimizer sgd", []),
-    ],
-)
-def test_what_does_nothing_is_known(gym, words, found):
-    cfg = gym.load_config(None, ["train.mode", "erm", *words.split()])
-    assert not_read([cfg], flatten(gym.load_config())) == found
+    ):
+        cfg = gym.load_config(None, ["train.mode", "erm", *words.split()])
+        assert not_read([cfg], flatten(gym.load_config())) == found
 
 
 @pytest.mark.parametrize(
@@ -290,6 +281,73 @@ from torch_geometric.graphgym import register, set_cfg, cfg
 set_cfg(cfg)
 print("RESULT" + json.dumps([cfg, sorted(register.layer_dict), sorted(register.act_dict)]))
 """
+
+
+# Data sets are downloaded and read once before workers start.
+
+
+def test_downloads_are_kept_where_the_folder_takes_them(monkeypatch, tmp_path):
+    downloads = []
+
+    class Small(InMemoryDataset):
+        raw_file_names, processed_file_names = ("edges.npy",), "data.pt"
+
+        def __init__(self, root: str) -> None:
+            super().__init__(root)
+            self.load(self.processed_paths[0])
+
+        def download(self) -> None:
+            downloads.append(self.raw_dir)
+            np.save(Path(self.raw_dir) / "edges.npy", np.arange(30).reshape(2, 15))
+
+        def process(self) -> None:
+            edges = torch.from_numpy(np.load(self.raw_paths[0]))
+            graph = Data(x=torch.eye(30), edge_index=edges, y=torch.arange(30) % 3)
+            self.save([graph], self.processed_paths[0])
+
+    monkeypatch.setattr(torch_geometric.datasets, "Small", Small, raising=False)
+    monkeypatch.setattr(datasets, "SAFE", {*datasets.SAFE, "Small"})
+    monkeypatch.setattr(Small, "__module__", "torch_geometric.datasets")
+    for _ in range(2):
+        datasets.load.cache_clear()
+        datasets.load("Small", str(tmp_path / "data"))
+    files = [path.name for path in (tmp_path / "data").rglob("*") if path.is_file()]
+    assert files == ["edges.npy"] and len(downloads) == 1
+    (tmp_path / "file").touch()
+    assert datasets.load("Small", str(tmp_path / "file")).num_nodes == 30
+    datasets.load.cache_clear()
+
+
+def test_each_data_set_is_prepared_once(gym, monkeypatch):
+    others = ", seed 3, train.mode erm, synthetic.split_seed 4, synthetic.num_unseen 1"
+    others = [more.split() for more in f"{others}, gnn.dim_inner 3".split(", ")]
+    configs = [gym.load_config(None, ["synthetic.num_nodes", "400", *more]) for more in others]
+    made = []
+    monkeypatch.setattr(
+        gym_prepare, "build_task", lambda cfg: made.append(cfg) or gym.build_task(cfg)
+    )
+    found = gym_prepare.prepare([*zip(configs, "012345")])
+    assert made == [configs[0], configs[4]]
+    assert found == {gym_prepare.data_key(cfg): gym.build_task(cfg).fingerprint() for cfg in made}
+    keys = [gym_prepare.data_key(cfg) for cfg in configs]
+    assert keys[0] == keys[2] == keys[5] and len({*keys}) == 4
+
+
+def test_what_cannot_be_prepared_is_named(gym, tmp_path, monkeypatch):
+    good = gym.load_config(None, ["synthetic.num_nodes", "400"])
+    words = f"dataset.format file dataset.name nothing.pt dataset.dir {tmp_path}"
+    bad = gym.load_config(None, words.split())
+    told = r"file.path: 'nothing.pt' does.*\(file/nothing.pt, config two\)"
+    with pytest.raises(InputError, match=told):
+        gym_prepare.prepare([(good, "one"), (bad, "two")])
+
+    def torn(cfg: object) -> None:
+        raise EOFError("file ends early")
+
+    monkeypatch.setattr(gym_prepare, "build_task", torn)
+    where = r"\(EOFError: file ends early\)\. \(synthetic/synthetic, config mine\)"
+    with pytest.raises(InputError, match=f"dataset.name: 'synthetic'.*{where}"):
+        gym_prepare.prepare([(good, "mine")])
 
 
 @pytest.mark.slow

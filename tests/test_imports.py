@@ -13,9 +13,14 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config
 
 CODE = """
-import contextlib, io, json, sys
+import contextlib, io, json, sys, time
 from graphgym_srnc.cli.main import build_parser, main
+from graphgym_srnc.cli.parser import COMMANDS, DATA_COMMANDS as DATA
 build_parser().format_help()
+for words in [[name, "--help"] for name in COMMANDS] + [["data", name, "--help"] for name in DATA]:
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+        main(words)
+seconds = time.process_time()
 heavy = {"numpy", "rich", "scipy", "sklearn", "torch", "yacs"}
 told = [[0, "", sorted(heavy & {*sys.modules})]]
 for words in json.loads(sys.argv[1]):
@@ -23,7 +28,7 @@ for words in json.loads(sys.argv[1]):
         status = main(words)
     told.append([status, err.getvalue(), sorted({"numpy", "torch", "yacs"} & {*sys.modules})])
 from torch_geometric.graphgym.train import train  # a command leaves GraphGym whole
-print(json.dumps(told))
+print(json.dumps([seconds, *told]))
 """
 
 RUN = """
@@ -55,6 +60,7 @@ def test_names_are_refused_before_torch_is_imported(tmp_path):
     done = ended([sys.executable, "-c", CODE, json.dumps(commands)])
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
+    assert told.pop(0) < 0.5  # seconds of a processor, for the help of all commands
     assert told.pop(0) == [0, "", []]
     assert [part for part in told if (part[0], part[2]) != (INPUT, [])] == []
     for words, *refused in zip(BAD, told, told[len(BAD) :]):

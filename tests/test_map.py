@@ -90,7 +90,6 @@ def test_every_node_has_its_place_and_its_groups():
     sizes = found.cluster.bincount()
     marks = sorted([(3, "1: vase, bowl"), (4, "2: new art")], key=lambda mark: -sizes[mark[0]])
     assert [(group, text) for _, _, group, text in data["marks"]] == marks
-    assert data["newness"] == [0.9, 0.8, 0.7, 0.6, 0.5]
 
 
 def test_a_large_graph_is_sampled_and_a_map_may_be_one_place(monkeypatch):
@@ -227,7 +226,7 @@ def test_a_browser_shows_the_map(tmp_path):
     assert seen["found"] == "1 found" and seen["hidden"]
     assert seen["told"].startswith("P77\na text of node 77, </script>")
     group = data["colourings"][0]["names"][found.cluster[77]]
-    assert f"cluster: {group[:7]}" in seen["told"] and "newness: 0." in seen["told"]
+    assert f"cluster: {group[:7]}" in seen["told"] and "newness" not in seen["told"]
     assert seen["changed"] == ["whole", "key", "wheel", "drag", "again", "pinch"] and seen["near"]
     assert (seen["left"], seen["struck"]) == (0, 5) and "unknown (" in seen["classes"]
 

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from conftest import make_graph
@@ -19,6 +20,7 @@ from graphgym_srnc.cli import predict
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import predictions
+from graphgym_srnc.own import example
 from graphgym_srnc.train.model import is_dense
 
 SIZES = """synthetic.num_nodes 200 synthetic.num_val 40 synthetic.num_test 80 gnn.dim_inner 8
@@ -48,6 +50,29 @@ def out(tmp_path_factory) -> Path:
     cfg.clear()
     cfg.update(config)
     return folder
+
+
+def test_a_second_network_needs_no_labels(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    example.write(Path("old"), 400, 0.5)
+    example.write(Path("new"), 300, seed=1)
+    pair = "cross_graph.source a cross_graph.target b --name pair"
+    for command in (
+        "data make old/nodes.csv old/edges.csv --text title --out a",
+        "data make new/nodes.csv new/edges.csv --like a --label none --out b",
+        f"run --cfg own-networks {pair} --figures srnc_plus.rounds 2 srnc_plus.fit_steps 30",
+        "predict results/pair --out p.csv",
+    ):
+        assert here(*command.split()) == 0, command
+    told = capsys.readouterr().out
+    assert "no test node has a label" in told and "report results" not in told
+    assert f"run --cfg own-networks {pair[:41]}\n" in told
+    answers = pandas.read_csv("p.csv").merge(pandas.read_csv("new/answers.csv"), on="id")
+    assert answers["id"].tolist() == pandas.read_csv("new/nodes.csv")["id"].tolist()
+    known = answers[answers["topic"].isin(answers["class"])]
+    assert len(known) > 100 and (known["class"] == known["topic"]).mean() > 0.7
+    for name in ("compare", "report"):
+        assert here(name, "results") == 2 and "--split val" in capsys.readouterr().err
 
 
 def test_its_own_target_gives_the_stored_scores(out, capsys):

@@ -9,6 +9,7 @@ import re
 import shutil
 from pathlib import Path
 
+import browser
 import numpy as np
 import pytest
 from stored import PNG, Page, keep
@@ -29,8 +30,10 @@ SCORES = {
 EVIL = """<script>alert(1)</script><img src=x onerror=alert(2)>{{7*123457}}{% raw %}"'&amp;\u202e"""
 PLACES = "short scores comparison every curves confusion embeddings problems again"
 CAPTIONS = [
-    "Micro-F1 on test, %: mean, and its interval if there are 5 runs",
-    "Micro-F1: mean ranks over 14 splits",
+    "Micro-F1 on test, %, CiteSeer: mean, and its interval if there are 5 runs",
+    "Micro-F1 on test, %, Cora: mean, and its interval if there are 5 runs",
+    "Micro-F1: mean ranks over 7 splits of CiteSeer",
+    "Micro-F1: mean ranks over 7 splits of Cora",
     "Training curves on CiteSeer",
     "Training curves on Cora",
     "cora-srnc, seed 0: confusion",
@@ -122,6 +125,16 @@ def test_a_page_has_every_part(page, results):
     assert page.table("experiment", "warning")["cora-srnc"] == warned
     assert "Traceback" not in page.text
     assert "/somewhere/private" not in page.raw and str(results.parent) not in page.raw
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium on this machine")
+def test_nothing_is_wider_than_a_phone(page, tmp_path):
+    html = page.raw.replace("'unsafe-inline'", "'unsafe-inline'; script-src 'self'", 1)
+    script = """document.querySelectorAll("details").forEach(one => one.open = true);
+    return [...document.querySelectorAll("body *")].filter(
+        one => one.getBoundingClientRect().right > innerWidth).map(one => one.outerHTML);"""
+    assert browser.look(html, script, tmp_path, 390) == []
 
 
 def test_numbers_are_those_of_compare(page, results):

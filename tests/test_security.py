@@ -31,7 +31,7 @@ CLAIMS = {
     "`--trust` lets the files": "trust::test_trust_is_said_on_the_command_line "
     "trust::test_a_worker_trusts_what_its_parent_trusts",
     "Planetoid's files are pickles": "trust::test_trusted_pickles_of_planetoid "
-    "bad_input_data::test_wrong_checksum_is_told_before_the_pickle_is_read",
+    "trust::test_a_config_cannot_loosen_trust",
     "Ray authenticates nobody": "ray::test_a_cluster_that_is_not_there",
     "on a fixed list run": "trust::test_other_readers_of_pyg_need_trust",
     "They get text, plain": "trust::test_arrays_of_a_careless_reader_are_checked "

@@ -293,7 +293,7 @@ def test_refused_pairs(tmp_path, home):
     no("source", "dblpv7", root=home, source="acmv8")
     (tmp_path / "bad.pt").write_bytes(b"nothing")
     no("target bad.pt", source=a, target=str(tmp_path / "bad.pt"))
-    no("target bare.npz: y", source=a, target=new("bare.npz", y=np.full(40, -1)))
+    no("source bare.npz: y", source=new("bare.npz", y=np.full(40, -1)), target=a)
     words = np.array(["bio", "law", "art"])[graph()["y"]]
     no("target", source=a, target=new("words", y=words))
     pair = {"source": new("first"), "target": new("second")}

@@ -104,7 +104,7 @@ def test_sha256sum_reads_our_checksums(tmp_path):
 def test_finished_results_need_a_flag(tmp_path):
     run(experiment(tmp_path), 0, [0.5])
     before = contents(tmp_path)
-    refused(r"toy contains runs .seeds 0.*--resume.*--overwrite", experiment(tmp_path).plan, [0, 1])
+    refused(r"toy contains runs .seed 0.*--resume.*--overwrite", experiment(tmp_path).plan, [0, 1])
     assert experiment(tmp_path).plan([0, 1], resume=True) == [1]
     assert experiment(tmp_path).plan([0, 1], overwrite=True) == [0, 1]
     assert experiment(tmp_path).plan([1, 2]) == [1, 2]
@@ -147,7 +147,7 @@ def test_a_damaged_record_is_told_and_run_again(tmp_path, damage, problem):
     file = tmp_path / "toy" / "1" / "result.json"
     damage(file)
     exp = experiment(tmp_path)
-    refused("contains runs .seeds 1.", exp.plan, [1])
+    refused("contains runs .seed 1.", exp.plan, [1])
     assert exp.plan([0, 1], resume=True) == [1] and list(records.read_results(exp.path)) == [0]
     assert len(exp.warnings) == 1 and "toy/1/result.json" in exp.warnings[0].replace(os.sep, "/")
     assert problem in exp.warnings[0] and "is run again" in exp.warnings[0]

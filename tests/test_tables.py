@@ -91,7 +91,7 @@ def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):
     assert run("make", *files, *options, "--out", out) == 0
     text = capsys.readouterr().out
     assert "8 nodes, 7 links" in text and "6 labelled nodes of 3 classes" in text
-    assert "! 1 node without a feature" in text and "! 1 node without a link" in text
+    assert "\n1 node without a feature" in text and "\n1 node without a link" in text
     assert f"dataset.name {out}" in text
     task = shifts.find("file")(path=str(out))
     assert task.oracle is None and task.target.y_true.tolist() == [1, 0, 1, 0, -1, -1, 2, 2]
@@ -137,7 +137,7 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
     capsys.readouterr()
     assert run("make", new, links, "--like", tmp_path / "first", "--out", tmp_path / "second") == 0
     told = capsys.readouterr().out
-    assert "columns: id id; text title; number size and year; category land\n" in told
+    assert "text from title; numbers from size and year; categories from land\n" in told
     assert f"next: graphgym-srnc predict RUN --graph {tmp_path / 'second'}" in told
     first, second = (np.load(tmp_path / name / "features.npy") for name in ("first", "second"))
     np.testing.assert_allclose(second, first[:3], atol=1e-6)
@@ -169,7 +169,7 @@ BAD = """
 --text title --label class           | --label
 --text title --label id --skip-missing | --label: id is the column of ids
 --text title --label title           | --label: the 7 values of title hardly repeat
---numbers title                      | --numbers title
+--numbers title                      | --numbers: title: 7 cells cannot
 --numbers Syze                       | Did you mean size?
 --embeddings absent.npy              | --embeddings
                                      | no column is chosen
@@ -416,7 +416,7 @@ def test_what_a_person_would_correct_is_corrected_and_told(messy, tmp_path, caps
     for text in (
         "1 row merged: equal",
         "5 cells read as no label: 'NaN'",
-        "columns: id sku; label class; text title; number price\n",
+        "columns: ids from sku; classes from class; text from title; numbers from price\n",
         "5 cells read as empty: 'n/a'",
         "links join the columns source and target; not read: weight",
         "20 nodes, 20 links",
@@ -454,7 +454,7 @@ def test_similar_classes_are_told(messy):
         assert any(alike in note for note in told)
     write(messy[0], header, [[*row[:3], ""] for row in rows])
     made, _ = make_graph(*messy, text=["title"], label="class")
-    assert folder.summary(made)[-1].startswith("! no node has a label")
+    assert folder.summary(made)[-1].startswith("0 labelled nodes")
 
 
 # Files of other programs.

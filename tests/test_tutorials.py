@@ -1,10 +1,11 @@
-"""The tutorials do what they say: each shell block runs, in order, as a user types it.
+"""The tutorials do what they say: the notebook, and each shell block in order.
 
 The example graph is a tenth of its size. test_docs_commands.py runs first-run.md, in short runs.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -13,11 +14,36 @@ from pathlib import Path
 import pytest
 from conftest import ended, environment
 
-pytestmark = pytest.mark.slow
-
 TUTORIALS = Path(__file__).parents[1] / "docs/tutorials"
+NOTEBOOK = TUTORIALS / "python.ipynb"
+"""After a change: ``jupyter execute --inplace docs/tutorials/python.ipynb``."""
 
 
+def test_the_stored_outputs_are_complete():
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    cells = json.loads(text)["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert len(code) >= 8 and all(cell["outputs"] for cell in code)
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell["outputs"]]
+    assert not [output for output in outputs if output.get("name") == "stderr"]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert not re.search(r"/tmp/|/work/|/home/|/root/", text)
+
+
+@pytest.mark.slow
+def test_the_notebook_runs():
+    nbformat = pytest.importorskip("nbformat")
+    client = pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    book = nbformat.read(NOTEBOOK, as_version=4)
+    stored = [len(cell.get("outputs", ())) for cell in book.cells]
+    client.NotebookClient(book, timeout=300, kernel_name="python3").execute()
+    outputs = [cell.get("outputs", ()) for cell in book.cells]
+    assert stored == [sum(one.get("name") != "stderr" for one in cell) for cell in outputs]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", sorted({path.stem for path in TUTORIALS.glob("*.md")} - {"first-run"})
 )

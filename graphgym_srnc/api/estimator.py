@@ -22,13 +22,14 @@ from graphgym_srnc.api.isolation import alone, plain
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import tell
-from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.core.text import warn
 from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.shifts.given import from_data
+from graphgym_srnc.shifts.given import from_data, unlabelled
+from graphgym_srnc.shifts.given import labels as labels_of
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.diagnostics import judge
 from graphgym_srnc.train.model import TrainedModel, original_labels
@@ -88,6 +89,7 @@ class Estimator(BaseEstimator):
     __metadata_request__fit = {"source": UNUSED, "target": UNUSED}
     __metadata_request__predict = __metadata_request__predict_proba = {"graph": UNUSED}
     __metadata_request__transform = {"graph": UNUSED}
+    __metadata_request__score = {"graph": UNUSED, "nodes": UNUSED}
 
     @plain()
     def fit(self, source: ShiftTask | Data, target: Data | None = None) -> Self:
@@ -169,6 +171,45 @@ class Estimator(BaseEstimator):
         """
         with self._reading(graph) as checked:
             return self.method_.posterior(self.method_.predict(checked)).cpu().numpy()
+
+    @plain()
+    def score(self, graph: ShiftTask | Data, y: Any = None, nodes: Any = None) -> float:
+        """Accuracy, that is Micro-F1, of the predicted classes on labelled nodes.
+
+        A label that no training node had is the unknown class, or an error if there is none.
+
+        Args:
+            graph: a ``Data`` as for ``predict``, or a ``ShiftTask``, whose test nodes are scored.
+            y: labels ``[V]``, by default ``graph.y``; nodes without one do not count.
+            nodes: node numbers ``[n]`` or a mask ``[V]``, by default ``graph.test_mask`` or all.
+
+        Raises:
+            InputError: no node has a label, or the labels are of another kind than in training.
+        """
+        check_is_fitted(self, "method_")
+        if isinstance(graph, ShiftTask):
+            task = (self._method.oracle and graph.oracle) or graph
+            graph, true, scored = task.target, task.target.y.cpu().numpy(), task.test.cpu().numpy()
+        else:
+            everything = np.arange(unlabelled(graph).num_nodes)
+            if nodes is None and "test_mask" in graph:
+                nodes = torch.as_tensor(graph.test_mask).cpu().numpy() == 1
+            scored = everything if nodes is None else node_numbers(nodes, len(everything))
+            held = np.isin(everything, scored) & (nodes is not None)
+            given = labels_of(graph.y if y is None else y, len(everything), "y", held=held.tolist())
+            none, known = ("", "U") if given.dtype.kind == "U" else (HIDDEN, "i")
+            if self.classes_.dtype.kind != known:
+                message = f"the labels are {'words' if none == '' else 'numbers'}"
+                raise InputError.plain("y", message, f"Give labels such as {self.classes_[0]!s}")
+            unknown = -1 if self.method_.task.unknown is None else self.method_.task.unknown
+            place = {label: k for k, label in enumerate(self.classes_.tolist())}
+            true = np.array([place.get(label, unknown) for label in given.tolist()])
+            scored = scored[given[scored] != none]
+        if not len(scored):
+            raise InputError.plain("y", "no node to score has a label", "Give labels of some nodes")
+        with self._reading(graph) as checked:
+            decided = self.method_.decide(self.method_.predict(checked)).cpu().numpy()
+        return float((decided == true)[scored].mean())
 
     @plain()
     def transform(self, graph: Data) -> np.ndarray:
@@ -259,6 +300,25 @@ class Estimator(BaseEstimator):
             yield
         finally:
             torch.set_num_threads(before)
+
+
+def node_numbers(nodes: Any, size: int, is_mask: bool = True) -> np.ndarray:
+    """Node numbers ``[n]`` as an array, from numbers or, with ``is_mask``, also a mask ``[V]``.
+
+    Raises:
+        InputError: a node number is out of range.
+    """
+    ids = np.asarray(nodes)
+    if is_mask and ids.dtype == bool and ids.shape == (size,):
+        return np.flatnonzero(ids)
+    if ids.shape[1:] == (1,):  # a column of samples
+        ids = ids[:, 0]
+    are_numbers = ids.ndim == 1 and ids.dtype.kind in "iu"
+    outside = ids[~np.isin(ids, np.arange(size))].tolist() if are_numbers else []
+    if outside or not are_numbers:
+        found = outside[0] if outside else f"{ids.dtype} {ids.shape}"
+        raise InputError("nodes", found, f"node numbers from 0 to {size - 1}, [n]")
+    return ids
 
 
 def _recipe(graph: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
@@ -10,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.text import warn
-from graphgym_srnc.errors import InputError, each, joined
+from graphgym_srnc.errors import InputError, renamed
 
 if TYPE_CHECKING:
     import networkx
@@ -179,14 +178,10 @@ def _graph(
     from graphgym_srnc.data.cleaning import narrowed
     from graphgym_srnc.data.labels import PARTS, as_numbers
 
-    found = frames.Look(("nodes", "edges"), options)
+    found = frames.Look(("nodes", "edges"), options._replace(in_python=True))
     frames.look(found, nodes, lambda ids: edges, x is not None)
-    try:
+    with renamed({f"--{name}": name for name in options._fields}):
         made = frames.graph(found, x)
-    except InputError as error:
-        keys = [_in_python(one.key).replace("= ", " ").strip("=") for one in each(error)]
-        texts = [_in_python(one.message) for one in each(error)]
-        raise joined([*map(InputError.plain, keys, texts)]) from error
     dense, edge_index = map(torch.from_numpy, (made.features.toarray(), made.edges))
     graph = Data(x=narrowed(dense), edge_index=edge_index)
     graph.ids, graph.feature_names = found.table[found.name("id")].tolist(), list(made.words)
@@ -198,14 +193,8 @@ def _graph(
         for part in PARTS:
             if part == "train" or part in parts:
                 graph[f"{part}_mask"] = torch.tensor([own == part for own in parts])
-    graph.notes = [_in_python(note).removeprefix("! ") for note in (*found.notes, *found.chosen)]
+    graph.notes = [*found.notes, *found.chosen]
     for number, note in enumerate(graph.notes):
         if number < len(found.notes) or "not read: " in note:
             warn(note)
     return graph
-
-
-def _in_python(text: str) -> str:
-    """A text of ``data make`` with the names of Python's arguments."""
-    text = text.replace(", or give --embeddings", "").replace("--label none", "label='none'")
-    return re.sub("--([a-z]+)(-missing)?", lambda found: found[0][2:].replace("-", "_") + "=", text)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
-from graphgym_srnc.api.estimator import BaseEstimator, ClassifierMixin, Estimator
+from graphgym_srnc.api.estimator import BaseEstimator, ClassifierMixin, Estimator, node_numbers
 from graphgym_srnc.api.isolation import plain
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.given import labels as labels_of
@@ -75,12 +75,4 @@ class OnNodes(ClassifierMixin, BaseEstimator):
 
     @plain()
     def _checked(self, nodes: Sequence[int]) -> np.ndarray:
-        size, ids = unlabelled(self.graph).num_nodes, np.asarray(nodes)
-        if ids.shape[1:] == (1,):  # a column of samples
-            ids = ids[:, 0]
-        are_numbers = ids.ndim == 1 and ids.dtype.kind in "iu"
-        outside = ids[~np.isin(ids, np.arange(size))].tolist() if are_numbers else []
-        if outside or not are_numbers:
-            found = outside[0] if outside else f"{ids.dtype} {ids.shape}"
-            raise InputError("nodes", found, f"node numbers from 0 to {size - 1}, [n]")
-        return ids
+        return node_numbers(nodes, unlabelled(self.graph).num_nodes, is_mask=False)

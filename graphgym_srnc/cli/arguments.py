@@ -20,11 +20,6 @@ from graphgym_srnc.io.settings import config_root, flatten, is_volatile
 if TYPE_CHECKING:
     from yacs.config import CfgNode
 
-OVERWRITE = "--overwrite  replace existing output files"
-TRUST = """\
---trust  load data files that can execute code, such as the pickles that PyG reads; use it only for
-    files whose author you trust"""
-
 ARGUMENT = re.compile(
     r"^([\w\[\]-]+)(?: ([^\s=+*?!&#]+)([+*?!&#])?)?(?:=(\S+))?  (.*(?:\n +.*)*)$", re.MULTILINE
 )

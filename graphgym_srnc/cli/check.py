@@ -28,7 +28,7 @@ def main(args: argparse.Namespace) -> int:
         print(clean(f"{kind}: {path} {reason}"))
     if not seen.total():
         found = f"{args.folder} contains no experiment (<seed>/run.json) and no graph folder"
-        raise InputError.plain("DIR", found)
+        raise InputError.plain("DIR", found, "Give a folder of results or of data make")
     looked_at = ", ".join(counted(number, noun) for noun, number in seen.items())
     print(f"{looked_at}: {kinds['damaged']} damaged, {kinds['unfinished']} unfinished")
     return int(kinds["damaged"] > 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import math
+import re
 import sys
 from pathlib import Path
 
@@ -33,18 +33,21 @@ def main(args: argparse.Namespace) -> None:
     words = "metric split by columns select against test paper alpha intervals".split()
     table = compare.table(found.runs, *(getattr(args, word) for word in words))
     if args.figure:
-        ranking = table.rankings.get(table.metrics[0])
-        if ranking is None or len(ranking.ranks) < 3 or math.isnan(ranking.difference):
-            few = (
-                "a critical-difference diagram needs one kind of shift and three rows with"
-                f" {LEAST_BLOCKS} common splits and seeds"
-            )
-            raise InputError.plain("--figure", few)
-        title = f"{tables.name(table.metrics[0])} on {table.split}, {ranking.blocks} splits"
-        figure = critical_difference_figure(ranking.ranks, ranking.difference, title)
-        with arguments.writing("--figure", args.figure):
-            save(figure, Path(args.figure))
-        print(f"wrote {args.figure}")
+        found_ranks = tables.tested_ranks(table, table.metrics[0])
+        if not found_ranks:
+            few = f"no column has three rows with {LEAST_BLOCKS} common splits and seeds"
+            raise InputError.plain("--figure", few, "Run more seeds, or give more experiments")
+        path, several = Path(args.figure), len(found_ranks) > 1
+        ends = {column: "-" + re.sub(r"[^\w.,+]+", "-", column) for column in found_ranks}
+        files = {column: path.with_stem(path.stem + end * several) for column, end in ends.items()}
+        for file in files.values():
+            arguments.check_out("--figure", str(file), args.overwrite)
+        for column, ranking in found_ranks.items():
+            title = f"{tables.name(table.metrics[0])} on {column}, {ranking.blocks} splits"
+            figure = critical_difference_figure(ranking.ranks, ranking.difference, title)
+            with arguments.writing("--figure", files[column]):
+                save(figure, files[column])
+            print(f"wrote {files[column]}")
     if form == "text" and not args.out:
         render.show(tables.grids(table), tables.remarks(table), sys.stdout)
         return

@@ -6,12 +6,15 @@ import argparse
 from pathlib import Path
 
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.atomic import write_text
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the action; its slow imports come first now."""
     if args.action == "list":
+        if args.root and not Path(args.root).is_dir():
+            raise InputError.plain("--root", f"the folder {args.root} does not exist")
         list_data(args.root or "")
     elif args.action == "show":
         from graphgym_srnc.data.describe import describe

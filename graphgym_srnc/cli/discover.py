@@ -86,7 +86,8 @@ def _discover(
     found = clusters.find(graph, posterior, count, classes, state)
     cluster_names = feedback.parse_names(args.name, len(found.new))
     if args.labels_out and not cluster_names:
-        raise InputError.plain("--labels-out", "no cluster has a name", "Name one with --name")
+        hint = f"Name one, such as --name {found.new[0].number}=NAME"
+        raise InputError.plain("--labels-out", "no cluster has a name", hint)
     found = found.named(cluster_names)
     rows = table.rows(found, graph, names)
     counts = model.result.get("labels", {})
@@ -96,8 +97,15 @@ def _discover(
     if finer := [number for number in table.near_numbers(modularity) if number > count]:
         other = clusters.find(graph, posterior, finer[0], classes, state)
         split = table.on_split(found, other, table.rows(other, graph, names))
+    commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]])}
+    if one_graph:
+        words = ["graphgym-srnc", "discover", args.run, "--clusters", str(count)]
+        named = [f"--name={new.number}={new.name or 'NAME'}" for new in found.new]
+        commands["merge"] = shlex.join(words)
+        commands["naming"] = shlex.join([*words, *named, "--labels-out", "NEXT"])
     ends = filter(None, [table.on_number(modularity), split])
-    lines = [*table.to_text(rows).splitlines(), "", *ends]
+    body = table.to_text(rows, commands.get("merge", "")).splitlines()
+    lines = [table.on_unknown(found), "", *body, "", *ends]
     for line in [*lines, *(f"warning: {text}" for text in warnings)]:
         tell(line)
     if args.labels_out:
@@ -111,12 +119,6 @@ def _discover(
             print("  add file.open_set False if every class has labels now")
 
     begin("drawing the map", 0.95)
-    commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]])}
-    if one_graph:
-        words = ["graphgym-srnc", "discover", args.run, "--clusters", str(count)]
-        named = [f"--name={new.number}={new.name or 'NAME'}" for new in found.new]
-        commands["merge"] = shlex.join(words)
-        commands["naming"] = shlex.join([*words, *named, "--labels-out", "NEXT"])
     if args.out:
         data = Path(args.graph).name if task is None else task.name.removeprefix("file/")
         title = f"New classes in {data}"

@@ -71,7 +71,8 @@ def _command(words: Sequence[str]) -> int:
         args.overrides = [*args.overrides, *rest]
 
     if getattr(args, "resume", False) and args.overwrite:
-        raise InputError.plain("--resume", "it cannot stand beside --overwrite", "Leave one out")
+        hint = "Give --resume to keep finished runs, or --overwrite to replace them"
+        raise InputError.plain("--resume", "it excludes --overwrite", hint)
     if hasattr(args, "cfg"):
         args.settings = config_files.read(args.cfg)
         arguments.check_names(args.settings, args.overrides)

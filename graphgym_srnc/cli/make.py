@@ -17,7 +17,6 @@ from graphgym_srnc.data import features, folder, frames, read
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
-COLUMNS = ("text", "numbers", "categories")
 GIVEN = "id label split ends spectral embeddings like skip_missing".split()
 
 
@@ -43,7 +42,7 @@ def make(args: argparse.Namespace) -> None:
         raise InputError.plain("data make", found, f"Set file.path to {inputs[0]}")
     arguments.check_least(args, max_words=1, min_nodes=1)
     given = {name: value for name in GIVEN if (value := getattr(args, name))}
-    for name in COLUMNS:
+    for name in frames.COLUMNS:
         given[name] = [one.strip() for names in getattr(args, name) for one in names.split(",")]
     given["words"] = features.TextOptions(max_words=args.max_words, min_nodes=args.min_nodes)
     graph, notes = make_graph(*inputs, **given)
@@ -51,8 +50,11 @@ def make(args: argparse.Namespace) -> None:
     for line in [*map(plain, notes), *folder.summary(graph), f"wrote {out}"]:
         tell(line)
     if args.like:
-        command = f"graphgym-srnc predict RUN --graph {shlex.quote(args.out)} --out predictions.csv"
+        earlier, new = map(shlex.quote, (args.like, args.out))
+        command = f"graphgym-srnc predict RUN --graph {new} --out predictions.csv"
         print(f"next: {command}  # RUN: a run on {plain(args.like)}")
+        ends = f"cross_graph.source {earlier} cross_graph.target {new}"
+        print(f"or train for this graph: graphgym-srnc run --cfg own-networks {ends}")
     elif len({*(graph.labels or ())} - {""}) > 1:
         print(f"next: graphgym-srnc run --cfg own dataset.name {shlex.quote(args.out)}")
 

@@ -86,7 +86,9 @@ def main(args: argparse.Namespace) -> None:
 
     # Commands for the next steps.
     place, folder = (shlex.quote(str(path)) for path in (experiment.path, experiment.out_dir))
-    print(f"next:\n  graphgym-srnc report {folder}  # all tables and figures as one page")
+    print("next:")
+    if any(result["test"] for result in results.values()):
+        print(f"  graphgym-srnc report {folder}  # all tables and figures as one page")
     if cfg.train.save_model and cfg.train.mode != "iid":
         print(f"  graphgym-srnc predict {place} --out predictions.csv  # class of each node")
         found = [result.get("verdict") or {} for result in results.values()]

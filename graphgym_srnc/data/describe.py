@@ -114,6 +114,8 @@ def _notes(task: ShiftTask) -> list[str]:
     counts, unread = task.info.get("cleaned", {}), task.info.get("unread", "")
     notes = [f"not read: {unread}" + "; edge weights are not used" * ("edge" in unread)]
     about_target = "labels of the target are used for test scores alone"
+    if not len(task.test):
+        about_target = "the target has no labels, so there are no test scores"
     if task.validation is task.target:
         about_target += f", except those of {len(task.val):,} validation nodes"
     return (
@@ -135,7 +137,8 @@ def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -
     parts = ("validation", task.validation, task.val), ("test", task.target, task.test)
     for part, graph, nodes in parts:
         present = set(graph.y[nodes].tolist())
-        if absent := [name for i, name in enumerate(names) if i not in present]:
+        absent = [name for i, name in enumerate(names) if i not in present]
+        if absent and len(nodes):
             warnings.append(f"no {part} node is of class {listed(absent)}")
     return warnings + list(filter(None, [few_labels(labels)]))
 

@@ -83,7 +83,7 @@ def apply(recipe: Recipe, table: pandas.DataFrame) -> tuple[list[sp.csr_matrix],
 
 
 def drift(recipe: Recipe, table: pandas.DataFrame) -> list[str]:
-    """How cells differ from those of a recipe; ``!`` marks what concerns most of the nodes."""
+    """How cells differ from those of a recipe."""
     found, nodes, like = [], len(table), "the earlier graph"
     if text := recipe.get("text"):
         cells = documents(table, text["columns"])
@@ -102,7 +102,7 @@ def drift(recipe: Recipe, table: pandas.DataFrame) -> list[str]:
         what = f"{name}: {new.total()} of {counted(len(cells), 'cell')} are no category of {like}"
         shown = listed([repr(short(cell)) for cell, _ in new.most_common(3)])
         found.append((new.total(), f"{what}: {shown}"))
-    return ["! " * (2 * count > nodes) + sentence for count, sentence in found if count]
+    return [sentence for count, sentence in found if count]
 
 
 def joined(blocks: Sequence[sp.csr_matrix], recipe: Recipe) -> sp.csr_matrix:
@@ -202,7 +202,7 @@ def _vocabulary(cells: Sequence[str], options: TextOptions) -> Recipe:
         hint = "Choose a column of text"
         if options.min_nodes > 1:
             message = f"no word occurs in {options.min_nodes} nodes"
-            hint = "Lower --min-nodes; 1 keeps all words"
+            hint += ", or use data make with --min-nodes 1, which keeps all words"
         raise InputError.plain("--text", message, hint) from error
     words = vectoriser.get_feature_names_out().tolist()
     return {"words": words, "idf": vectoriser.idf_.tolist()}
@@ -227,11 +227,11 @@ def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFram
             found[name], wrong = _parsed(column(table, name, "--numbers"))
             if wrong:
                 cells = counted(len(wrong), "cell")
-                message = f"{cells} cannot be used as a number, for example {wrong[0]!r}"
+                message = f"{name}: {cells} cannot be used as a number, for example {wrong[0]!r}"
                 hint = "Leave a cell without a number empty"
                 if re.fullmatch(r"[+-]?[\d.]+(,\d+)+[\d.]*", wrong[0]):
                     hint = "Write numbers without a comma, such as 1.5 or 1500"
-                raise InputError.plain(f"--numbers {name}", message, hint)
+                raise InputError.plain("--numbers", message, hint)
     problems.check()
     return pandas.DataFrame(found)
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from graphgym_srnc.core.task import HIDDEN
 from graphgym_srnc.core.text import listed, plain
 from graphgym_srnc.data import cleaning, folder, home, untrusted
 from graphgym_srnc.data.cleaning import MASKS
@@ -33,17 +34,27 @@ def locate(path: str, root: str, key: str) -> Path:
     raise InputError.plain(key, message, hint)
 
 
-def load(source: Path, labelled: bool = True) -> tuple[Fields, tuple[str, ...]]:
+def load(
+    source: Path, labelled: bool = True, labels: bool = True
+) -> tuple[Fields, tuple[str, ...]]:
     """Fields of a graph (see the shift ``file``), and class names if labels are words.
 
-    Unless ``labelled``, neither labels nor a split are read.
+    Unless ``labelled``, neither labels nor a split are read. Unless ``labels``, they may be absent.
     """
+    fields, names = _load(source, labelled, labels)
+    if not labels and fields.get("y") is None and fields.get("x") is not None:
+        fields["y"] = np.full(len(fields["x"]), HIDDEN)
+    return fields, names
+
+
+def _load(source: Path, labelled: bool, labels: bool) -> tuple[Fields, tuple[str, ...]]:
     if source.is_dir():
         folder.tell_changes(source)
         from graphgym_srnc.data import tables  # imports pandas
 
         edges = _only(source, "edges", (".npy", ".csv"))
         x = _only(source, "features", (".npy", ".npz"))
+        labelled &= labels or any((source / f"labels{end}").exists() for end in (".npy", ".csv"))
         y = _only(source, "labels", (".npy", ".csv")) if labelled else None
         return tables.read(edges, x, y, source / "split.csv" if labelled else None)
     if source.suffix == ".pt":

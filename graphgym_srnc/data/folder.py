@@ -144,7 +144,7 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
 
 
 def summary(graph: Graph) -> list[str]:
-    """The figures of a graph, and warnings, a line each."""
+    """The figures of a graph, a line each."""
     nodes, sizes = len(graph.ids), Counter(filter(None, graph.labels or ()))
     pairs, cleaned = edges.undirected(graph.edges, nodes)
     loops, links = cleaned["self_loops"], len(pairs) // 2
@@ -164,11 +164,11 @@ def summary(graph: Graph) -> list[str]:
 
     single, bare = int((~linked).sum()), int((np.diff(graph.features.indptr) == 0).sum())
     rare = [name for name, count in sizes.items() if count < 5]
-    warnings = {
+    notes = {
         f"{counted(single, 'node')} without a link": single,
         f"{counted(bare, 'node')} without a feature": bare,
-        "no node has a label; training needs two classes": graph.labels is not None and not sizes,
-        "only one class has labels; a classifier needs two": len(sizes) == 1,
+        "0 labelled nodes; training needs two classes": graph.labels is not None and not sizes,
+        "one class has labels; training needs two": len(sizes) == 1,
         f"classes with fewer than 5 labels: {listed(rare, 5)}": rare,
     }
-    return lines + [f"! {text}" for text, holds in warnings.items() if holds]
+    return lines + [text for text, holds in notes.items() if holds]

@@ -29,6 +29,9 @@ ENDS = (
 ).split()
 SAME_PART = {"valid": "val", "validation": "val", "training": "train", "testing": "test"}
 ROLES = {"text": "text", "numbers": "number", "categories": "category"}  # by kind in a recipe
+COLUMNS = ("text", "numbers", "categories")  # options that name columns of features
+USES = {"id": "ids from", "label": "classes from", "split": "split from", "text": "text from"}
+USES |= {"number": "numbers from", "category": "categories from", "not read:": "not read:"}
 NONE = "none"  # name of the column of labels if there is none
 FEW = 4  # maximum number of classes that may have one label each, as when labelling begins
 
@@ -47,6 +50,13 @@ class Options(NamedTuple):
     like: features.Recipe | None = None  # of an earlier graph
     skip_missing: bool = False
     words: features.TextOptions = features.TextOptions()
+    in_python: bool = False  # whether messages name arguments of Python
+
+    def named(self, name: str, value: str | bool = "") -> str:
+        """An option as the user writes it: ``--label none``, or ``label='none'`` in Python."""
+        if self.in_python:
+            return f"{name}={value!r}" if value else name
+        return " ".join([f"--{name.replace('_', '-')}", *[str(value)] * (value not in ("", True))])
 
 
 @dataclass
@@ -129,7 +139,8 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     widths = [block.shape[1] for block in blocks]
     if widths != recipe.setdefault("widths", widths):
         message = f"this graph has {widths} features, the earlier one {recipe['widths']}"
-        raise InputError.plain("--like", message, "Give the same columns and --embeddings")
+        also = " and --embeddings" * (not options.in_python)
+        raise InputError.plain("--like", message, f"Give the same columns{also}")
     joined = features.joined(blocks, recipe)
     recipe["spectral"] = options.spectral
     text = features.documents(table, recipe["text"]["columns"]) if "text" in recipe else None
@@ -160,7 +171,7 @@ def _find_named(found: Look) -> None:
     named |= {"numbers": options.numbers, "categories": options.categories}
     for option in (option for option in named if id and id in named[option]):
         with found.problems.step():
-            hint = "Choose another column, or name the column of ids with --id"
+            hint = f"Choose another column, or name the column of ids with {options.named('id')}"
             raise InputError.plain(f"--{option}", f"{id} is the column of ids", hint)
 
 
@@ -169,7 +180,7 @@ def _check_order(found: Look, links: pandas.DataFrame) -> None:
 
     def has_ends(table: pandas.DataFrame) -> bool:
         try:
-            return bool(_ends(table, options.ends, ""))
+            return bool(_ends(table, options, ""))
         except InputError:
             return False
 
@@ -208,7 +219,7 @@ def _one_row_for_each_id(found: Look) -> None:
 def _connect(found: Look, links: pandas.DataFrame) -> None:
     """Read the links, and tell which columns of them are read."""
     file, place = found.files[1], pandas.Index(found.ids, dtype=object).unique()
-    a, b = chosen = _ends(links, found.options.ends, file)
+    a, b = chosen = _ends(links, found.options, file)
     unread = [name for name in links if name not in chosen and not NAMELESS.fullmatch(name)]
     rest = f"; not read: {listed(unread)}; edge weights are not used" * bool(unread)
     found.chosen.append(f"{file}: links join the columns {a} and {b}{rest}")
@@ -223,11 +234,13 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
         if not found.options.skip_missing:
             of_all = f"{count} of {len(links)} links name ids that are not in the node table"
             own = f"column {found.name('id')}" if found.name("id") else "index"
+            option = found.options.named
+            id, ends, skip = option("id"), option("ends"), option("skip_missing", True)
             hint = f"The ids are taken from the {own}. Fix the ids, name the columns of ids with"
-            hint += " --id and --ends, or leave out these links with --skip-missing"
+            hint += f" {id} and {ends}, or leave out these links with {skip}"
             for name in found.table:
                 if len({*_cells(found.table, name)} & {*unknown}) > len(unknown) / 2:
-                    hint = f"The column {name} holds such ids; name it with --id"
+                    hint = f"The column {name} holds such ids; name it with {id}"
             raise InputError.plain(file, f"{of_all}: {named}", hint + earlier)
         found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
     if not (found.edges[0] != found.edges[1]).any() and not found.problems.errors:
@@ -235,15 +248,16 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
         raise InputError.plain(file, "no link joins two nodes", hint)
 
 
-def _ends(links: pandas.DataFrame, given: Sequence[str], file: str) -> Sequence[str]:
+def _ends(links: pandas.DataFrame, options: Options, file: str) -> Sequence[str]:
     """The two columns of ids: named, of a usual pair of names, or the only two."""
+    given, option = options.ends, options.named("ends")
     named = [name for name in links if not NAMELESS.fullmatch(name)]
     absent = [name for name in given if name not in links]
     problem = "it has not two columns of node ids" * (not given and len(named) < 2)
     if absent:
         problem = f"it has no column {', '.join(absent)}"
     elif len(given) not in (0, 2):
-        problem = f"--ends must name two columns, not {len(given)}"
+        problem = f"{option} must name two columns, not {len(given)}"
     if problem:
         raise InputError.plain(file, problem, f"Its columns are {_listed(links)}")
     if given or len(named) == 2:
@@ -258,7 +272,7 @@ def _ends(links: pandas.DataFrame, given: Sequence[str], file: str) -> Sequence[
     if named[:2] == ["1", "2"] and not is_counter(links["1"]):
         return named[:2]  # lines without a header begin with two ids
     message = f"it is not clear which two columns hold the ids of nodes: {listed(named)}"
-    raise InputError.plain(file, message, "Name them with --ends")
+    raise InputError.plain(file, message, f"Name them with {option}")
 
 
 def _find_label(found: Look) -> None:
@@ -286,12 +300,12 @@ def _find_label(found: Look) -> None:
         if 2 <= len(size) <= 100 and size.total() >= 5 * len(size) and not NAMELESS.fullmatch(name)
     ]
     if named or options.like is None and (likely or names):
-        message, again = "no column is named label", ""
+        message, again, none = "no column is named label", "", options.named("label", NONE)
         if names:
             message = f"the {len(sizes[names[0]]):,} values of {names[0]} hardly repeat"
             again = "; label two nodes of each class or more" * bool(named)
         hint = f"Name the column of classes{f', perhaps {listed(likely, 4)}' * bool(likely)}"
-        raise InputError.plain("--label", message, f"{hint}{again}; or give --label none")
+        raise InputError.plain("--label", message, f"{hint}{again}; or give {none}")
 
 
 def _read_labels(found: Look) -> None:
@@ -303,7 +317,7 @@ def _read_labels(found: Look) -> None:
         found.labels, notes = labels.cleaned(cells, found.name("label"), held)
         found.notes += notes
     elif found.options.like is None and not found.problems.errors:
-        found.notes.append("! no column of classes was found; name one with --label")
+        found.notes.append(f"labels: no column; {found.options.named('label')} names one")
     if split is not None:
         labels.check_parts(parts, found.ids, "--split")
         found.parts = parts
@@ -320,7 +334,8 @@ def _find_features(found: Look, others: bool) -> None:
         found.recipe = recipe = dict(options.like)
         if recipe.get("spectral"):
             message = "spectral features cannot be made for another graph"
-            raise InputError.plain("--like", message, "Use a graph without --spectral")
+            hint = f"Use a graph without {options.named('spectral')}"
+            raise InputError.plain("--like", message, hint)
         kinds = [kind for kind in ROLES if kind in recipe]
         roles = {name: ROLES[kind] for kind in kinds for name in recipe[kind]["columns"]}
         found.roles = roles | found.roles
@@ -329,17 +344,19 @@ def _find_features(found: Look, others: bool) -> None:
         chosen = options.text, options.words, numbers, options.categories
         found.recipe = features.learn(table, *chosen)
     if not (found.recipe or others or options.spectral):
-        hint = "Choose columns with --text, --numbers or --categories, or give --embeddings; "
-        hint += "--spectral makes them from the links alone"
+        *kinds, spectral = map(options.named, (*COLUMNS, "spectral"))
+        hint = f"Choose columns with {' or '.join([', '.join(kinds[:2]), kinds[2]])}"
+        hint += ", or give --embeddings" * (not options.in_python)
+        hint += f"; {spectral} makes them from the links alone"
         raise InputError.plain("features", f"no column is chosen of {_listed(table)}", hint)
 
 
 def _tell_columns(found: Look) -> None:
     """What each column is used for, and words for missing cells."""
     table, roles = found.table, found.roles
-    uses: dict[str, list[str]] = {role: [] for role in ("id", "label", "split", *ROLES.values())}
-    hint = " (--text, --numbers and --categories read columns)" * (found.options.like is None)
-    uses["not read:"] = []
+    uses: dict[str, list[str]] = {role: [] for role in USES}
+    kinds = listed([*map(found.options.named, COLUMNS)])
+    hint = f" ({kinds} read columns)" * (found.options.like is None)
     for name, cells in table.items():
         role = roles.get(name, "not read:")
         if role in ("number", "category"):
@@ -347,7 +364,7 @@ def _tell_columns(found: Look) -> None:
             found.notes += labels.changes(name, written, features.present(written, role), "empty")
         if name in roles or not (NAMELESS.fullmatch(name) and is_counter(cells)):
             uses[role].append(name or "(index)")
-    used = [f"{role} {listed(names)}" for role, names in uses.items() if names]
+    used = [f"{USES[role]} {listed(names)}" for role, names in uses.items() if names]
     found.chosen.append(f"columns: {'; '.join(used)}{hint * bool(uses['not read:'])}")
 
 

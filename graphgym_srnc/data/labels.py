@@ -15,6 +15,7 @@ from graphgym_srnc.errors import InputError
 COLUMNS = tuple("label labels :label _labels class classes category target subject topic y".split())
 PARTS = ("train", "val", "test")  # parts of a split
 UNKNOWN = "unknown"  # name of the unknown class
+SIMILAR = "similar labels:"  # beginning of a note
 
 # Words, in lower case: what programs write for an empty cell, and people for a missing label.
 EMPTY = {"nan", "na", "n/a", "#n/a", "<na>", "nat", "null", "none"}
@@ -46,7 +47,7 @@ def cleaned(
         notes.append(f"{column}: {nodes} without a class count as the unknown class")
     for alike in similar(Counter(filter(None, labels))):
         same = "If they are the same class, give them the same name in the table."
-        notes.append(f"! similar labels: {listed([*map(repr, alike)])}. {same}")
+        notes.append(f"{SIMILAR} {listed([*map(repr, alike)])}. {same}")
     return labels, notes
 
 

@@ -206,10 +206,10 @@ def _xml(path: Path, notes: list[str]) -> Records:
     both = records("node"), records("edge")
     counts = {kind: len([*root.iter(kind)]) for kind in ("graph", "hyperedge", "port", "spell")}
     graphs = counts.pop("graph")
-    notes += [f"! {path.name}: its {graphs} graphs are read as one"] * (graphs > 1)
+    notes += [f"{path.name}: its {graphs} graphs are read as one"] * (graphs > 1)
     unread = [counted(count, kind) for kind, count in counts.items() if count]
     unread += [f"all but the last of several values of {name}" for name in sorted(repeated)]
-    notes += [f"! {path.name}: not read: {listed(unread)}"] * bool(unread)
+    notes += [f"{path.name}: not read: {listed(unread)}"] * bool(unread)
     return both
 
 

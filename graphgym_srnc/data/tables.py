@@ -47,7 +47,7 @@ def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, t
         return _array(file), ()
     words, notes = label_words.cleaned(_by_node(file, num_nodes, "label"), str(file), held)
     for note in notes:
-        if note[0] != "!":  # data make has printed others
+        if not note.startswith(label_words.SIMILAR):  # data make has printed these
             tell_once(note)
     numbers = label_words.as_numbers(words)
     if numbers is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import time
@@ -286,8 +287,10 @@ def _saved(cfg: CfgNode, method: Method, task: ShiftTask, facts: dict[str, Any])
         "random_state": cfg.seed,
         **{name: cfg.train[name] for name in ("selection", "max_episodes", "patience")},
     }
-    if cfg.dataset.format == "file":
-        place = files.locate(cfg.file.path or cfg.dataset.name, cfg.dataset.dir, "file.path")
-        facts["feature_names"] = of_folder(place).words
+    source = {"file": cfg.file.path or cfg.dataset.name, "cross_graph": cfg.cross_graph.source}
+    if cfg.dataset.format in source:
+        with contextlib.suppress(InputError):  # public networks are no files
+            place = files.locate(source[cfg.dataset.format], cfg.dataset.dir, "source")
+            facts["feature_names"] = of_folder(place).words
     options = values(cfg, cfg.train.mode, type(method))
     return TrainedModel.of(method, task, options, classes, facts)

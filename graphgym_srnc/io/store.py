@@ -21,6 +21,7 @@ from typing import Any, Iterator, Mapping, Sequence
 
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.text import listed
+from graphgym_srnc.core.text import seeds as in_words
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums, records, stats
 from graphgym_srnc.io.atomic import discard, refuse_links, write_text
@@ -30,6 +31,7 @@ from graphgym_srnc.io.settings import difference, digest
 MOST_SEEDS = 100_000  # maximum number of runs of an experiment
 LAST_SEED = 2**32 - 1  # the last one that numpy takes
 RETRY = "Choose another --name, or add --overwrite to replace all of its runs"
+MORE = "Choose another --name, or raise --repeat, so that --overwrite replaces all of its runs"
 
 
 class Busy(InputError):
@@ -83,7 +85,7 @@ class Experiment:
             raise InputError.plain("out_dir", message, "Choose another --name")
         for seed, result in finished.items():
             if result["digest"] != self.digest and not (overwrite and seed in seeds):
-                self._refuse_other(result)
+                self._refuse_other(result, MORE if overwrite else RETRY)
         if overwrite:
             return list(seeds)
         for seed in {*present} & {*seeds} - {*finished}:
@@ -215,11 +217,11 @@ class Experiment:
         if others and "run.json" not in names:
             raise InputError.plain("out_dir", f"this program did not write {run}", RETRY)
 
-    def _refuse_other(self, result: Result) -> None:
+    def _refuse_other(self, result: Result, hint: str = RETRY) -> None:
         found = difference(result["config"], self.config).items()
         changes = [f"{key}: {there!r} before, {now!r} now" for key, (there, now) in found]
         message = f"{self.path} contains results of another config ({listed(changes, 3)})"
-        raise InputError.plain("out_dir", message, RETRY)
+        raise InputError.plain("out_dir", message, hint)
 
     def _remove(self, seed: int) -> None:
         # Under another name first: what a crash leaves of it is no run then.
@@ -268,6 +270,6 @@ def seeds(first: int, repeat: int) -> range:
 def refuse_present(path: Path, seeds: Sequence[int], file: str = "") -> None:
     """Refuse seeds of an experiment that have a directory, or a file in it."""
     if present := [seed for seed in seeds if (path / str(seed) / file).exists()]:
-        message = f"{path} contains runs (seeds {', '.join(map(str, present))})"
+        message = f"{path} contains runs ({in_words(present)})"
         hint = "Add --resume to run only the missing seeds, --overwrite to run all again"
         raise InputError.plain("out_dir", message, f"{hint}, or choose another --name")

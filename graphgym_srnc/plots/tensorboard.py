@@ -113,9 +113,10 @@ class TensorBoard:
         outputs, (label, names, unseen) = known_names(task), classes(task)
         about = f"selected episode {record.best}"
 
-        counts = confusion_matrix(decision[test], known[test], task.num_outputs).numpy()
-        figure = charts.confusion_figure(counts, outputs, f"{task.name}, test nodes, {about}")
-        self._picture("confusion-selected", figure, record.best)
+        if len(test):
+            counts = confusion_matrix(decision[test], known[test], task.num_outputs).numpy()
+            figure = charts.confusion_figure(counts, outputs, f"{task.name}, test nodes, {about}")
+            self._picture("confusion-selected", figure, record.best)
         curves = record.verdict.get("reliability", {})
         curves = {part: curve for part, curve in curves.items() if curve}
         if self.full and curves:

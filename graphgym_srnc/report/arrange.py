@@ -160,8 +160,8 @@ def _label(keys: Sequence[str], run: Mapping[str, Any], is_alone: bool, brief: b
             text = LAYERS.get(text, text)
         elif brief and key == "task" and run["dataset.format"] != "synthetic":
             text = text.removeprefix(f"{run['dataset.format']}/")
-        parts.append(text if key in PLAIN else f"{key.rpartition('.')[2]}={text}")
-    return "/".join(parts) or "-"
+        parts.append(text if key in PLAIN else f"{key.rpartition('.')[2]} {text}")
+    return ", ".join(parts) or "-"
 
 
 def as_text(value: Any) -> str:
@@ -188,7 +188,12 @@ def _choose(
         raise InputError.plain("--select", message, hint)
     best = (min if metric in LESS else max)(scores, key=scores.__getitem__)
     chosen = runs[setting == best]
-    values = ((key, chosen[key].iloc[0]) for key in varying)
-    text = ", ".join(f"{key}={as_text(value if value == value else None)}" for key, value in values)
-    facts = {"tried": len(counts), "fewer": len(counts) - len(full)}
-    return facts | {"validation": scores[best], "setting": text}, chosen
+    values = {key: chosen[key].iloc[0] for key in varying}
+    ends = [key.rpartition(".")[2] for key in varying]
+    text = ", ".join(
+        f"{end if ends.count(end) == 1 else key} {as_text(value if value == value else None)}"
+        for end, (key, value) in zip(ends, values.items())
+    )
+    facts: dict[str, Any] = {"tried": len(counts), "fewer": len(counts) - len(full)}
+    facts |= {"validation": scores[best], "setting": text, "keys": " ".join(varying)}
+    return facts, chosen

@@ -19,18 +19,18 @@ from graphgym_srnc.report.paper import TABLES, Published
 
 CELL = tuple(
     "metric split row column runs mean std median low high best tied pairs_best p_best rank"
-    " validation tried fewer setting paper_mean paper_std against pairs difference wins p"
+    " validation tried fewer setting keys paper_mean paper_std against pairs difference wins p"
     " p_holm".split()
 )
 """Columns of :attr:`Table.cells`.
 
 ``runs`` to ``high`` describe the scores of a cell: their number, mean, population standard
 deviation, median and interval of the mean. ``best`` marks the best cells of a column, unless it is
-one of :func:`known_only`. ``tied`` marks those without a significant difference from it, where a
-test on ``pairs_best`` pairs, at least ``statistics.LEAST_BLOCKS``, with the corrected ``p_best``
-could have found one. ``rank`` is the mean rank of the row. ``validation`` to
-``setting`` describe the chosen setting. ``against`` to ``p_holm`` compare the cell with that of the
-row ``against``.
+one of :func:`columns_of_known`. ``tied`` marks those without a significant difference from it,
+where a test on ``pairs_best`` pairs, at least ``statistics.LEAST_BLOCKS``, with the corrected
+``p_best`` could have found one. ``rank`` is the mean rank of the row in its column.
+``validation`` to ``keys`` describe the chosen setting. ``against`` to ``p_holm`` compare the
+cell with that of the row ``against``.
 """
 
 BLOCK = ["column", "unit", "split", "seed"]
@@ -38,7 +38,10 @@ BLOCK = ["column", "unit", "split", "seed"]
 
 
 class Ranking(NamedTuple):
-    """Mean ranks over blocks, which are splits with a seed, or masked sets, on a column."""
+    """Mean ranks over the blocks of one column, which are splits with a seed, or masked sets.
+
+    Splits of several graphs are never blocks of one test, because they are not exchangeable.
+    """
 
     ranks: dict[str, float]  # by row, 1 = best
     blocks: int
@@ -65,7 +68,7 @@ class Table:
     left_out: int  # number of runs of the oracle that are left out
     published: Published | None  # the paper's table beside ours
     cells: DataFrame  # columns CELL; a line per metric, row and column; NaN = absent
-    rankings: dict[str, Ranking]  # by metric, if two rows have two common blocks, see is_one_kind
+    rankings: dict[tuple[str, str], Ranking]  # by metric and column with two common blocks
 
     def of(self, metric: str) -> dict[Place, Any]:
         """The cells of a metric by row and column, as named tuples."""
@@ -76,6 +79,16 @@ class Table:
     def oracles(self) -> set[str]:
         """Rows that know the masked classes: neither ranked nor marked."""
         return _rows_of(self.runs, ORACLE)
+
+    def mean_ranks(self, metric: str) -> dict[str, float]:
+        """Mean rank, over the columns, of each row that is ranked in all of them.
+
+        There is none if columns have several kinds of shift, see :func:`is_one_kind`.
+        """
+        found = [own.ranks for (name, _), own in self.rankings.items() if name == metric]
+        rows = [row for row in self.rows if found and all(row in ranks for ranks in found)]
+        own = rows if is_one_kind(self.runs) else ()
+        return {row: statistics.mean(ranks[row] for ranks in found) for row in own}
 
     @property
     def chosen(self) -> list[Any]:
@@ -138,7 +151,9 @@ def table(
     known += [name.removeprefix(f"{split}_") for name in runs if name.startswith(f"{split}_")]
     for metric in metrics:
         if metric not in known:
-            raise InputError("--metric", metric, f"{', '.join(sorted(known))} on {split} nodes")
+            there = f"{', '.join(sorted(known))} on {split} nodes"
+            other = "; --split val shows scores on validation nodes" * (split == "test")
+            raise InputError("--metric", metric, there + other)
     selector = next((metric for metric in metrics if metric not in COSTS), "micro_f1")
     arranged = arrange(runs, by, columns, select, selector, published)
     runs, by, chosen, pooled, implied, left_out = arranged
@@ -155,19 +170,21 @@ def table(
         against = found.pop()
     ranked = [row for row in rows if row not in oracles]
     settings = DataFrame.from_dict(chosen, orient="index").astype(object)
-    frames, rankings = [], {}
+    frames, rankings = [], dict[tuple[str, str], Ranking]()
     for metric, own in scores.items():
         cells = own.cells(rows, labels)
         if intervals:
             own.add_intervals(cells, 1 - alpha)
-        own.mark(cells, ranked, () if metric in COSTS else known_only(runs))
+        own.mark(cells, ranked, () if metric in COSTS else columns_of_known(runs))
         if against is not None:
             own.compare(cells, ranked, against)
         if published and split == "test":
             _add_published(cells, runs, published, metric)
-        if is_one_kind(runs) and (ranking := own.ranking(ranked)):
-            rankings[metric] = ranking
-            cells["rank"] = cells.index.get_level_values("row").map(ranking.ranks)
+        for column in labels:
+            if ranking := own.ranking(ranked, column):
+                rankings[metric, column] = ranking
+                for row, rank in ranking.ranks.items():
+                    cells.loc[(row, column), "rank"] = rank
         cells[[*settings]] = settings.reindex(cells.index)
         frames.append(cells.reset_index().assign(metric=metric, split=split)[list(CELL)])
     frame = pandas.concat(frames, ignore_index=True)
@@ -185,12 +202,12 @@ def table(
 def is_one_kind(runs: DataFrame) -> bool:
     """Whether runs have one kind of shift, and all of them masked classes or none.
 
-    Otherwise columns have no mean and no rank.
+    Otherwise there is no mean over columns, neither of scores nor of ranks.
     """
     return len({*zip(runs["dataset.format"], runs["masked"].notna())}) == 1
 
 
-def known_only(runs: DataFrame) -> list[str]:
+def columns_of_known(runs: DataFrame) -> list[str]:
     """The columns whose runs have an unknown class, but no test node of it."""
     scores = runs.reindex(columns=["test_known_accuracy", "test_unknown_recall"]).notna()
     found = (scores == (True, False)).all(axis=1).groupby(runs["column"]).all()
@@ -289,10 +306,11 @@ class _Scores:
                 keys = ["against", "pairs", "difference", "wins", "p", "p_holm"]
                 cells.loc[(row, column), keys] = facts
 
-    def ranking(self, ranked: Sequence[str]) -> Ranking | None:
-        """Ranks on the blocks that rows have in common; None if no two rows have two of them."""
-        common = statistics.common_blocks(self.means.reindex(columns=ranked))
-        units = common.groupby(level=["column", "unit"], sort=False).agg(statistics.mean)
+    def ranking(self, ranked: Sequence[str], column: str) -> Ranking | None:
+        """Ranks on the common blocks of a column; None if no two rows have two of them."""
+        own = self.means[self.means.index.get_level_values("column") == column]
+        common = statistics.common_blocks(own.reindex(columns=ranked))
+        units = common.groupby(level="unit", sort=False).agg(statistics.mean)
         if min(units.shape) < 2:
             return None
         ranks = statistics.mean_ranks(units, self.metric in LESS)

@@ -17,6 +17,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from graphgym_srnc.core.text import counted, plain, seeds, tell_changed
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums
 from graphgym_srnc.plots import charts
 from graphgym_srnc.plots.style import encode
@@ -28,6 +29,7 @@ DEFAULT = ("micro_f1", "macro_recall", "unknown_recall", "unknown_precision", "u
 """Scores that are compared by default, if they exist."""
 
 OF_A_KIND = 12  # maximum number of pictures of one kind, such as confusion matrices
+MOST = {"means": 60, "ranks": 60}  # the same for kinds with a small picture for each column
 
 LARGEST, SIDE = 1_500_000, 8192
 """Maximum size of one picture in bytes, and of its sides in pixels: a small file may be large."""
@@ -52,14 +54,16 @@ def render(
         paper: one of ``paper.TABLES`` to show beside ours.
 
     Raises:
-        InputError: an unknown metric, row or table; no pairs with the chosen row.
+        InputError: no test score, an unknown metric, row or table, or no pairs with the row.
     """
     metrics = metrics or [metric for metric in DEFAULT if f"test_{metric}" in found.runs]
+    if not metrics:
+        hint = "Label test nodes, or use compare --split val"
+        raise InputError.plain("DIR", "no run has a test score", hint)
     row = against
     if row is None:
-        ranking = compare.table(found.runs, metrics, paper=paper).rankings.get(metrics[0])
-        if ranking:
-            row = min(ranking.ranks, key=ranking.ranks.__getitem__)
+        if ranks := compare.table(found.runs, metrics, paper=paper).mean_ranks(metrics[0]):
+            row = min(ranks, key=ranks.__getitem__)
     table = compare.table(found.runs, metrics, against=row, paper=paper, intervals=True)
     experiments = [experiment for experiment in found.experiments if experiment.results]
     rows = {one.name: summary.summarise(one.name, one.results) for one in experiments}
@@ -75,7 +79,7 @@ def render(
     }
     return html.fill(
         Path(__file__).with_name("page.html"),
-        **{kind: _gallery(drawings) for kind, drawings in kinds.items()},
+        **{kind: _gallery(drawings, MOST.get(kind, OF_A_KIND)) for kind, drawings in kinds.items()},
         title=f"Node classification under shift: {names}",
         tables=tables,
         summary=summary,
@@ -89,23 +93,22 @@ def render(
         count=counted(len(experiments), "experiment"),
         seeds=seeds(found.runs["seed"]),
         selections=sorted({plain(rule) for rule in found.runs["selection"]}),
-        of_a_kind=OF_A_KIND,
     )
 
 
-def _gallery(drawings: Iterable[Drawing]) -> dict[str, Any]:
+def _gallery(drawings: Iterable[Drawing], most: int) -> dict[str, Any]:
     """The first pictures of a kind, and the number of the others, which are not drawn."""
     pictures: list[dict[str, Any]] = []
     left_out = 0
     for caption, draw in drawings:
-        content = draw() if len(pictures) < OF_A_KIND else b""
+        content = draw() if len(pictures) < most else b""
         size = png_size(content) if len(content) <= LARGEST else None
         if size is None:
             left_out += 1
             continue
         words = {"caption": plain(caption), "data": base64.b64encode(content).decode()}
         pictures.append({**words, "width": size[0], "height": size[1]})
-    return {"pictures": pictures, "left_out": left_out}
+    return {"pictures": pictures, "left_out": left_out, "most": most}
 
 
 def png_size(content: bytes) -> tuple[int, int] | None:
@@ -126,19 +129,21 @@ def _means(table: Table) -> Iterator[Drawing]:
     for cell in cells.itertuples():
         values = (cell.mean, cell.low, cell.high, cell.paper_mean)
         panels.setdefault(cell.column, {})[cell.row] = charts.Mean(*(percent * x for x in values))
-    panels = {column: means for column, means in panels.items() if len(means) > 1}
-    if panels and (cells["runs"] > 1).any():  # a dot for each run shows less than the table
-        figure = charts.scores_figure(panels, table.rows, text, table.oracles)
-        yield f"{text}: mean, and its interval if there are 5 runs", partial(encode, figure)
+    # A dot for each run shows less than the table. A phone shows small figures only.
+    for column in panels if (cells["runs"] > 1).any() else ():
+        if len(panels[column]) > 1:
+            own = {column: panels[column]}
+            figure = charts.scores_figure(own, table.rows, text, table.oracles)
+            caption = f"{text}, {column}: mean, and its interval if there are 5 runs"
+            yield caption, partial(encode, figure)
 
 
 def _ranks(table: Table) -> Iterator[Drawing]:
-    """Mean ranks by the first metric; two rows need only the paired test."""
-    ranking = table.rankings.get(table.metrics[0])
-    if ranking is not None and len(ranking.ranks) > 2 and ranking.difference == ranking.difference:
-        blocks = counted(ranking.blocks, "split")
+    """Mean ranks by the first metric in each column; two rows need only the paired test."""
+    for column, ranking in tables.tested_ranks(table, table.metrics[0]).items():
+        over = f"mean ranks over {counted(ranking.blocks, 'split')} of {column}"
         figure = charts.critical_difference_figure(ranking.ranks, ranking.difference)
-        yield f"{tables.name(table.metrics[0])}: mean ranks over {blocks}", partial(encode, figure)
+        yield f"{tables.name(table.metrics[0])}: {over}", partial(encode, figure)
 
 
 def _curves(table: Table, found: Collection) -> Iterator[Drawing]:

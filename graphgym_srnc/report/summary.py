@@ -57,6 +57,8 @@ def summarise(name: str, results: Mapping[int, records.Result]) -> Row:
             share, _ = mean_std([own["test_unknown_share"] for own in figures])
             called = "of the labelled test nodes are predicted as unknown."
             row["notes"].append(f"{100 * share:.1f} % {called}")
+    if not any(tests):
+        row["notes"] = ["no test node has a label, so there are no test scores"]
     for metric in dict.fromkeys((*SCORES, *own_scores(every))):
         if values := [test[metric] for test in tests if metric in test]:
             row[metric], row[f"{metric}_std"] = mean_std(values)
@@ -73,19 +75,18 @@ def own_scores(results: Iterable[records.Result]) -> list[str]:
 
 def line(result: records.Result) -> str:
     """A run in one line."""
-    test = {key: f"{100 * value:.1f}" for key, value in result["test"].items()}
+    test, shown = result["test"], "micro_f1 macro_recall unknown_recall unknown_precision hs"
     rules = {"last": "the last", "source_val": "the best on source", "target_val": "the best"}
     rule = rules.get(result["selection"], f"by {result['selection']}")
     text = (
         f"seed {result['seed']}: kept episode {result['selected']} of"
         f" {len(result['history']) - 1}, {rule}"
-        f" (validation {100 * result['val']['micro_f1']:.1f} %): test Micro-F1 {test['micro_f1']}"
+        f" (validation {100 * result['val']['micro_f1']:.1f} %): "
     )
-    for metric in ("macro_recall", "unknown_recall", "unknown_precision", "hs"):
-        if metric in test:
-            text += f", {name(metric)} {test[metric]}"
-    for metric in own_scores([result]):
-        text += f", {clean(metric)} {result['test'][metric]:.4g}"
+    scored = [metric for metric in shown.split() if metric in test]
+    scores = [f"{name(metric)} {100 * test[metric]:.1f}" for metric in scored]
+    scores += [f"{clean(metric)} {test[metric]:.4g}" for metric in own_scores([result])]
+    text += f"test {', '.join(scores)}" if scores else "no test node has a label"
     text += f", {result['seconds']:.1f} s"
     if classes := list(map(plain, result.get("hidden_classes", ()))):
         text += f"; hidden class{'es' * (len(classes) > 1)}: {', '.join(classes)}"
@@ -102,7 +103,8 @@ def notes(rows: Sequence[Row], warnings: bool = True) -> list[str]:
     for row in rows:
         for note in [*row["notes"], *row["warnings"] * warnings]:
             found.setdefault(note, []).append(row["name"])
-    return [first, *(f"{listed(names, 3)}: {note}" for note, names in found.items())]
+    is_scored = any("micro_f1" in row for row in rows)
+    return [first] * is_scored + [f"{listed(own, 3)}: {note}" for note, own in found.items()]
 
 
 def grid(rows: Sequence[Row]) -> Grid:

@@ -8,8 +8,7 @@ from typing import Any, Callable, NamedTuple, Sequence
 
 from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.report.arrange import OTHER_SETTINGS
-from graphgym_srnc.report.compare import Ranking, Table, is_one_kind
-from graphgym_srnc.report.compare import known_only as known_only_columns
+from graphgym_srnc.report.compare import Ranking, Table, columns_of_known, is_one_kind
 from graphgym_srnc.report.frame import COSTS, distinct_warnings
 from graphgym_srnc.report.paper import CLOSE_SET, SYNTHETIC
 from graphgym_srnc.report.statistics import LEAST_BLOCKS, TESTS, least_p, mean
@@ -108,9 +107,10 @@ def spread(metric: str, cell: Any) -> str:
 
 
 def grids(table: Table) -> list[Grid]:
-    """For each metric its means and, on demand, its intervals and differences; then settings."""
+    """For each metric its means and, on demand, its intervals and differences; then tests of ranks
+    and settings."""
     found = [grid for metric in table.metrics for grid in grids_of(table, metric)]
-    return [*found, *[choices(table)] * bool(table.chosen)]
+    return [*found, *(grid for grid in (rank_tests(table), choices(table)) if grid.rows)]
 
 
 def grids_of(table: Table, metric: str) -> list[Grid]:
@@ -157,8 +157,7 @@ def means(table: Table, metric: str) -> Grid:
     if len(table.columns) > 1 and is_averaged(table):
         every = (mean(cells[row, column].mean for column in table.columns) for row in table.rows)
         columns["mean"] = boxes(*(figure(metric, value) for value in every))
-    if metric in table.rankings:
-        ranks = table.rankings[metric].ranks
+    if ranks := table.mean_ranks(metric):
         texts = [f"{ranks[row]:.1f}" if row in ranks else ABSENT for row in table.rows]
         columns["rank"] = boxes(*texts)
     rows = [[Box(row), *own] for row, *own in zip(table.rows, *columns.values())]
@@ -191,20 +190,20 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     Args:
         table: the printed comparison.
         best, tied: how the marks look.
-        warnings: whether to add the warnings of the runs, and :func:`known_only`.
+        warnings: whether to add the warnings of the runs, and :func:`on_known`.
     """
     runs = run_counts(table)
     over = counted(runs, "run") if runs else "runs, whose number is in brackets"
     out = [f"Mean ± population standard deviation over {over} (n in the divisor)."]
     if runs == 1:
         out = ["One run per cell."]
-    out += known_only(table) * warnings
+    out += on_known(table) * warnings
     if (table.cells["best"] == 1).any():
         out.append(_on_marks(table, best, tied))
     if not is_one_kind(table.runs):
         several = table.runs["dataset.format"].nunique() > 1
         why = "kinds of shift differ" if several else "only some runs have hidden classes"
-        out.append(f"No mean and no rank over the columns: {why}.")
+        out.append(f"No mean over the columns, neither of scores nor of ranks: {why}.")
     elif len(table.columns) > 1 and not is_averaged(table):
         out.append("No mean over the columns: some rows lack a column.")
     pairs = table.runs.drop_duplicates(["row", "column", "split", "seed"])
@@ -219,12 +218,20 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
             f" ({TESTS[table.test]}, Holm's correction over the rows of a column; {ABSENT}: too"
             " few pairs to test), n pairs."
         )
-    out += dict.fromkeys(_on_ranks(metric, ranking) for metric, ranking in table.rankings.items())
+    if table.mean_ranks(table.metrics[0]):
+        several = ", then over the columns" * (len(table.columns) > 1)
+        out.append(f"Rank: mean over the splits of a column that all ranked rows have{several}.")
+    if any(math.isnan(ranking.difference) for ranking in table.rankings.values()):
+        few = f"Fewer than {LEAST_BLOCKS} splits are too few for Friedman's and Nemenyi's tests"
+        out.append(f"{few} of ranks, whose p-values would be inaccurate.")
     if table.oracles:
         out.append(f"{', '.join(sorted(table.oracles))}: the oracle, neither ranked nor marked.")
     if table.left_out:
         count = counted(table.left_out, "run")
         out.append(f"Left out: {count} of the oracle, whose rows also have other methods.")
+    if varying := sorted({key for cell in table.chosen for key in cell.keys.split()}):
+        by = " ".join([*table.by, *varying])
+        out.append(f"Each setting has a row of its own with --by {by}.")
     if table.pooled:
         out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}.")
     if table.implied:
@@ -240,13 +247,14 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     if warnings:
         for text, rows in distinct_warnings(zip(table.runs["row"], table.runs["texts"])):
             of = ", ".join(f"{row}: {count}" for row, count in Counter(rows).items())
-            out.append(f"Warning in {len(rows)} of {len(table.runs)} runs ({of}): {text}")
+            every = counted(len(table.runs), "run")
+            out.append(f"Warning in {len(rows)} of {every} ({of}): {text}")
     return out
 
 
-def known_only(table: Table) -> list[str]:
+def on_known(table: Table) -> list[str]:
     """A note on the columns whose runs have an unknown class, but no test node of it."""
-    found = known_only_columns(table.runs)
+    found = columns_of_known(table.runs)
     unmarked = " No row is marked as the best." * (len(table.rows) > 1)
     return [f"{listed(found)}: {KNOWN_ONLY}{unmarked}"] * bool(found)
 
@@ -260,6 +268,29 @@ def choices(table: Table) -> Grid:
         rows.append(boxes(cell.row, cell.column, of, score, cell.setting))
     heads = [row_head(table), "column", "best of", f"validation {name(table.selector)}", "setting"]
     return Grid("Settings chosen on validation, among those with the most runs", heads, rows)
+
+
+def tested_ranks(table: Table, metric: str) -> dict[str, Ranking]:
+    """The rankings of a metric, by column, with enough rows and blocks for a test."""
+    return {
+        column: ranking
+        for (name, column), ranking in table.rankings.items()
+        if name == metric and len(ranking.ranks) > 2 and not math.isnan(ranking.difference)
+    }
+
+
+def rank_tests(table: Table) -> Grid:
+    """Friedman's and Nemenyi's tests of the ranks in each column, which never pool columns."""
+    rows = []
+    for metric in table.metrics:
+        for column, found in tested_ranks(table, metric).items():
+            best, *others = sorted(found.ranks, key=found.ranks.__getitem__)
+            limit = found.ranks[best] + found.difference
+            near = ", ".join(row for row in others if found.ranks[row] < limit)
+            facts = f"{found.friedman:.2g}", f"{found.difference:.2f}", best, near or "none"
+            rows.append(boxes(column, name(metric), found.blocks, *facts))
+    heads = ["column", "score", "splits", "Friedman's p", "critical difference", "best rank"]
+    return Grid("Tests of ranks", [*heads, "no significant difference (Nemenyi)"], rows)
 
 
 def _untested(table: Table, column: str) -> tuple[list[Any], int]:
@@ -296,26 +327,9 @@ def _on_marks(table: Table, best: str, tied: str) -> str:
     return f"{text}."
 
 
-def _on_ranks(metric: str, ranking: Ranking) -> str:
-    blocks = counted(ranking.blocks, "split")
-    over = f"mean over {blocks} that all ranked rows have."
-    if math.isnan(ranking.difference):
-        few = f"Fewer than {LEAST_BLOCKS} are too few for Friedman's and Nemenyi's tests of ranks"
-        return f"Rank: {over} {few}, whose p-values would be inaccurate."
-    over = f"Rank by {name(metric)}: {over}"
-    best, *others = sorted(ranking.ranks, key=ranking.ranks.__getitem__)
-    limit = ranking.ranks[best] + ranking.difference
-    near = ", ".join(row for row in others if ranking.ranks[row] < limit)
-    found = f"{best} differs significantly from all others"
-    if near:
-        found = f"no significant difference from {best}: {near}"
-    p = "" if math.isnan(ranking.friedman) else f" Friedman's test: p = {ranking.friedman:.2g}."
-    return f"{over}{p} Nemenyi's critical difference: {ranking.difference:.2f}; {found}."
-
-
 def findings(table: Table) -> list[str]:
     """The best mean of each column by the first metric, and rows that may be as good."""
-    metric, out = table.metrics[0], known_only(table)
+    metric, out = table.metrics[0], on_known(table)
     cells = table.of(metric)
     for column in table.columns:
         ranked = {row: cells[row, column] for row in table.rows if row not in table.oracles}
@@ -330,6 +344,6 @@ def findings(table: Table) -> list[str]:
                     near = "; all other rows differ significantly"
                 text = f"{column}: {row} has the best mean, {text}{near}."
                 if few and len(few) == len(others):
-                    text += f" Not tested: {counted(max(few), 'pair')} of runs."
+                    text += f" Not tested: too few pairs of runs ({max(few)})."
                 out.append(text)
     return out

@@ -19,7 +19,12 @@ from graphgym_srnc.errors import renamed
 if TYPE_CHECKING:
     from graphgym_srnc.core.task import ShiftTask
 
+__all__ = ["find", "forget", "names"]
 SHARED = ("given", "splits")  # modules of this package that are not shifts
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def names() -> list[str]:

@@ -59,7 +59,8 @@ def build(
         source: the labelled graph: ``acmv9``, ``citationv1``, ``dblpv7``; a network of PyG such as
             ``Airports/USA`` or ``Twitch/DE``; or the path of a ``.pt`` or ``.npz`` file or a folder
             of tables, in the formats of the shift ``file``. Masks are ignored.
-        target: the graph to predict, named in the same way.
+        target: the graph to predict, named in the same way. Your own needs no labels; then there
+            are no test scores.
         val_share: share of the labelled source nodes to hold out; 0 requires ``num_val``.
         num_val: number of untested target nodes for validation; 0 = the held-out source nodes.
         open_set: whether there is an unknown class even if no class is masked, for classes that
@@ -93,8 +94,9 @@ def build(
 
     at_source, train, source_val = _split_source(graph, known, masked, val_share, split_seed)
     labelled = _shuffled(other.y, split_seed, "nodes")
-    if num_val >= len(labelled):
-        allowed = f"0 to {len(labelled) - 1}, since {target} has {len(labelled)} labelled nodes"
+    if num_val and num_val >= len(labelled):
+        most = max(0, len(labelled) - 1)
+        allowed = f"0 to {most}, since {target} has {len(labelled)} labelled nodes"
         raise InputError("num_val", num_val, allowed)
     val, test = splits.cut(labelled, num_val)
 
@@ -120,6 +122,7 @@ def build(
         class_names=tuple(class_names[c] for c in known) if class_names else (),
         info=info,
         oracle=oracle,
+        scored=len(labelled) > 0,
     )
 
 
@@ -191,14 +194,13 @@ def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[
         raise InputError.plain(role, f"{path} has an unknown file type", hint)
     key = f"cross_graph.{role} {file.name}"
     try:
-        fields, names = files.load(file)
+        fields, names = files.load(file, labels=role == "source")
     except InputError as error:
         raise error.at(key) from error
     data = files.as_data(fields, key)
-    if not classes_of(data.y):
-        in_python = "; from Python, fit(source, target) needs no label of the target"
-        hint = "Label some nodes" + in_python * (role == "target")
-        raise InputError.plain(f"{key}: y", "no node has a label", hint)
+    if role == "source" and not classes_of(data.y):
+        hint = "Label some nodes of each class"
+        raise InputError.plain(f"{key}: y", "no node of the source has a label", hint)
     unread = files.unread(fields, files.GRAPH)
     return data, names, [f"{unread} of {file.name}"] if unread else [], str(file.resolve())
 
@@ -207,6 +209,7 @@ def _one_label_space(
     source: Data, names: Sequence[str], target: Data, other_names: Sequence[str], target_name: str
 ) -> tuple[str, ...]:
     """Number the labels of both graphs consistently if they are text; returns the class names."""
+    other_names = other_names if classes_of(target.y) else names
     if bool(names) != bool(other_names):
         wanted, found = ("words", "numbers") if names else ("numbers", "words")
         message = f"the labels of {target_name} are {found}"

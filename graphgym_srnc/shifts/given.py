@@ -212,7 +212,7 @@ def labels(
     written = ["" if cell is None else cell for cell in cells]
     words = [cell if isinstance(cell, str) else str(int(cell)) for cell in written]
     cleaned, notes = clean_words(["" if word in kept else word for word in words], key, held)
-    for note in (note.removeprefix("! ") for note in notes):
+    for note in notes:
         if note not in said:
             warn(note)
     return np.array([word if word in kept else label for word, label in zip(words, cleaned)])

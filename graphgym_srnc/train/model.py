@@ -99,9 +99,13 @@ class TrainedModel:
 
     def folder(self) -> Path | None:
         """Where the target graph of its run lies if it is the user's own, a folder or a file."""
-        if self.config.get("dataset", {}).get("format") != "file":
+        dataset = self.config.get("dataset", {})
+        if dataset.get("format") == "cross_graph":  # public networks are no files
+            with contextlib.suppress(InputError):
+                return files.locate(self.config["cross_graph"]["target"], dataset["dir"], "target")
+        if dataset.get("format") != "file":
             return None
-        dataset, file = self.config["dataset"], self.config["file"]
+        file = self.config["file"]
         return files.locate(file["path"] or dataset["name"], dataset["dir"], "file.path")
 
     def read(self, path: str) -> tuple[Data, Path]:

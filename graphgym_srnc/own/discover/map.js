@@ -154,8 +154,7 @@ function tell(node) {
     if (!text.startsWith(id)) line("b", id);
     if (text) line("div", text);
     const facts = data.colourings.slice(0, 2).map(one => [one.by, one.names[one.of[node]]]);
-    facts.push(["P(unknown)", (p[node] / SIDE).toFixed(2)],
-               ["newness", data.newness[cluster.of[node]].toFixed(2)]);
+    facts.push(["P(unknown)", (p[node] / SIDE).toFixed(2)]);
     for (const [name, value] of facts) line("div", name + ": " + value);
   }
   redraw();

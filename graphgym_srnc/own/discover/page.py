@@ -14,7 +14,7 @@ from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data.describe import FEW
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover.clusters import Discovery, layout, suggested
-from graphgym_srnc.own.discover.table import Row, on_number
+from graphgym_srnc.own.discover.table import Row, merges, on_number, on_unknown
 from graphgym_srnc.plots import embedding
 from graphgym_srnc.plots.style import GREY, PALETTE
 from graphgym_srnc.report.html import fill
@@ -52,7 +52,7 @@ def render(
         names: of nodes.
         modularity: by number of clusters.
         commands: ``again`` writes the page again, ``naming`` names the clusters, and ``merge``
-            begins a command that gives two clusters one name; the last two may be absent.
+            begins the commands of ``table.merges``; the last two may be absent.
         labels: number of training labels of each known class.
         warnings: on classes with few labels and nodes with few neighbours.
         split: what the next larger number of clusters would do.
@@ -75,7 +75,8 @@ def render(
         labels=labels,
         few=FEW,
         warnings=warnings,
-        called=int((discovery.label == len(discovery.known)).sum()),
+        on_unknown=on_unknown(discovery),
+        merges=merges(new, plain(commands.get("merge", ""))),
         total=len(discovery.every),
     )
 
@@ -120,7 +121,6 @@ def map_data(discovery: Discovery, names: Names, words: Sequence[Sequence[str]])
             colouring("P(unknown)", fifth, fifths, *RAMP),
         ],
         "p": _packed(p_unknown * SIDE),
-        "newness": [round(cluster.newness, 4) for cluster in discovery.every],
         "marks": [  # where the number and name of a new cluster stand
             [*np.median(places[cluster == k], 0).round().astype(int).tolist(), k, called[k][4:]]
             for k in np.argsort(-sizes, kind="stable").tolist()

@@ -104,7 +104,7 @@ def rows(discovery: Discovery, graph: Data, names: Names) -> list[Row]:
     return result
 
 
-def to_text(rows: Sequence[Row]) -> str:
+def to_text(rows: Sequence[Row], merge: str = "") -> str:
     """The new clusters: a table, then the words and the most typical nodes of each."""
     new = [row for row in rows if row.cluster.number]
     shown = ("newness", "p_unknown", "predicted_unknown")
@@ -117,11 +117,35 @@ def to_text(rows: Sequence[Row]) -> str:
         details.append(f"\ncluster {row.title}: {', '.join(row.words) or 'no typical word'}")
         details += [f"  warning: {row.note}"] * bool(row.note)
         details += [f"  {node}" for node in row.nodes]
-        if row.twins:
-            others = text.listed([*map(str, row.twins)])
-            details.append(f"  shares words with cluster {others}: perhaps one class")
+    for group, command in merges(new, merge).items():
+        hint = f" To merge them, give them one name: {command}" * bool(command)
+        details.append(f"\nClusters {group} share many words: perhaps one class.{hint}")
     meaning = "newness: P(unknown), reduced for links that leave the cluster"
     return "\n".join([text.aligned([HEADS, *lines]) + meaning, *details])
+
+
+def on_unknown(discovery: Discovery) -> str:
+    """How many nodes the model predicts as unknown, and how many the new clusters contain."""
+    unknown, new = (part >= len(discovery.known) for part in (discovery.label, discovery.cluster))
+    return (
+        f"The model predicts {int(unknown.sum()):,} of {len(new):,} nodes as unknown. Every node"
+        f" joins the nearest cluster, so the new clusters contain {int(new.sum()):,} nodes;"
+        f" {int((unknown & new).sum()):,} of them are predicted as unknown."
+    )
+
+
+def merges(rows: Sequence[Row], command: str) -> dict[str, str]:
+    """The numbers of new clusters that share words, and the command that gives them one name.
+
+    ``command`` is how it begins; without one there is none.
+    """
+    found = {}
+    for row in (row for row in rows if row.twins and row.cluster.number < row.twins[0]):
+        group = [row.cluster.number, *row.twins]
+        named = "".join(f" --name={number}=NAME" for number in group)
+        words = f"{command}{named} --labels-out NEXT" if command else ""
+        found[text.listed([*map(str, group)])] = words
+    return found
 
 
 def near_numbers(modularity: Mapping[int, float]) -> list[int]:
