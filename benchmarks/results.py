@@ -438,9 +438,12 @@ def pages() -> dict[Path, str]:
     page = DOCS / "performance.md"
     out[page] = page.read_text(encoding="utf-8")
     for name in ("speed_runs", "own_scale"):
-        begin, end = f"<!-- table {name} -->\n", "\n<!-- end"
+        begin, end = f"<!-- table {name} -->\n", "<!-- end of table -->"
         before, _, rest = out[page].partition(begin)
-        out[page] = before + begin + getattr(made, name)() + end + rest.partition(end)[2]
+        _, found, after = rest.partition(end)
+        if not found:
+            raise SystemExit(f"{page} has no table {name}")
+        out[page] = f"{before}{begin}{getattr(made, name)()}\n{end}{after}"
     return out
 
 
