@@ -292,9 +292,17 @@ class Pages:
         for text, part in [*counted, ("All", gaps)]:
             higher, lower = part[part.gap > 0], part[part.gap < -3]
             cells = [len(higher), (~higher.warned).sum(), len(lower), lower.warned.sum()]
-            lines.append([text, len(part), *cells])
+            lines += [[text, len(part), *cells]] if len(part) else []
         head = ["runs of SRNC+", "n", "higher than the GCN", "of these without a warning"]
         return table([*head, "over 3 points lower", "of these with a warning"], lines)
+
+    def worse(self, method: str, *metrics: str) -> str:
+        """Number of runs where nothing supports adaptation that are over 3 points below the GCN,
+        by each of the scores."""
+        runs = pd.DataFrame(read("no-harm-runs")).set_index(["situation", "data", "seed"])
+        ours, gcn = (runs[runs.method == one] for one in (method, "GCN"))
+        gaps = [(ours[metric].astype(float) - gcn[metric].astype(float)) < -3 for metric in metrics]
+        return str(pd.concat(gaps, axis=1).all(axis=1).sum() or "none")
 
     # Tables of files
 
