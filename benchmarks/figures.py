@@ -69,8 +69,8 @@ def summary() -> Figure:
 
 
 DIFFERENCES = {
-    "SRNC+ better, 95 % interval above 0": (BLUE, BLUE),
-    "other method better, 95 % interval below 0": (ORANGE, ORANGE),
+    "95 % interval above 0 (uncorrected)": (BLUE, BLUE),
+    "95 % interval below 0 (uncorrected)": (ORANGE, ORANGE),
     "95 % interval with 0": (GREY, GREY),
     "no interval: only the mean is stored": (GREY, "white"),
 }
