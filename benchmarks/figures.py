@@ -278,7 +278,7 @@ def speed() -> Figure:
                 axes.bar(place, ratio, 0.25, color=color)
                 axes.text(place, ratio * 1.06, f"{ratio:.1f}", ha="center", fontsize=7)
         axes.set_yscale("log")
-        axes.set_ylim(1, 140)
+        axes.set_ylim(1, 200)
         ticks = [1, 2, 5, 10, 20, 50, 100]
         axes.set_yticks(ticks, list(map(str, ticks)))
         axes.minorticks_off()
