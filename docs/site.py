@@ -60,7 +60,7 @@ FOLDERS = {
 """Folders of the shipped configs, and what they are for."""
 
 PUBLIC = {
-    "Your graph and trained models": "OnNodes load from_frames from_networkx results",
+    "Your graph and trained models": "OnNodes load from_frames from_networkx discover results",
     "What estimators take and return": "Estimator ShiftTask InputError "
     "train.trainer.RunRecord train.trainer.Episode",
     "Plots and shifts": "plot shifts.find",
