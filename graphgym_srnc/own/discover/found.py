@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Mapping, NamedTuple
 
 import numpy as np
 import pandas
@@ -23,16 +22,15 @@ from graphgym_srnc.own.discover import clusters, feedback, page, table
 from graphgym_srnc.shifts.given import unlabelled
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Found:
+class Found(NamedTuple):
     """Clusters of a graph. New ones are numbered from 1, the likeliest new class."""
 
     graph: Data
     clusters: clusters.Discovery
-    rows: Sequence[table.Row]  # the clusters in words
+    rows: list[table.Row]  # the clusters in words
     names: Names
-    modularity: Mapping[int, float]  # by number of clusters, known classes included
-    parts: Mapping[str, torch.Tensor]  # labelled nodes of train, val and test
+    modularity: dict[int, float]  # by number of clusters, known classes included
+    parts: dict[str, torch.Tensor]  # labelled nodes of train, val and test
     y: torch.Tensor  # class numbers of these nodes, [V]
 
     def __repr__(self) -> str:
@@ -41,18 +39,12 @@ class Found:
 
     def frame(self) -> pandas.DataFrame:
         """A row per new cluster: ``nodes``, ``newness``, ``words`` and ``typical`` ids."""
-        ids = self.names.ids or range(len(self.y))
-        rows = {
-            row.cluster.number: {
-                "nodes": len(row.cluster.nodes),
-                "newness": row.cluster.newness,
-                "words": row.words,
-                "typical": [ids[node] for node in row.cluster.nodes[: table.TOP].tolist()],
-            }
-            for row in self.rows
-            if row.cluster.number
-        }
-        return pandas.DataFrame.from_dict(rows, orient="index").rename_axis("number")
+        ids, new = self.names.ids or range(len(self.y)), self.rows[len(self.clusters.known) :]
+        typical = [[ids[node] for node in row.cluster.nodes[:10].tolist()] for row in new]
+        cells = [(len(row.cluster.nodes), row.cluster.newness, row.words) for row in new]
+        frame = pandas.DataFrame(cells, columns=["nodes", "newness", "words"])
+        frame.index = pandas.RangeIndex(1, len(new) + 1, name="number")
+        return frame.assign(typical=typical)
 
     def html(self, path: str | os.PathLike) -> None:
         """Write a page that works offline, with a map of all nodes."""
@@ -60,11 +52,10 @@ class Found:
         atomic.write_text(Path(path), page.render("New classes", *told, commands={}))
 
     def labelled(self, names: Mapping[int, str], nodes_per_class: int = 20) -> Data:
-        """The graph with labels of typical nodes of the named clusters, for the next ``fit``.
+        """The graph with labels of typical nodes of some clusters too, for the next ``fit``.
 
         Args:
-            names: class of some new clusters by number, such as ``{1: "rust"}``. Clusters may share
-                a class, also a known one.
+            names: class by number of the cluster, such as ``{1: "rust"}``; may be a known class.
             nodes_per_class: training nodes from each named cluster; half as many validate.
 
         Raises:
@@ -87,8 +78,8 @@ def discover(model: Estimator, graph: ShiftTask | Data, num_clusters: int = 0) -
 
     Args:
         model: a fitted estimator with an unknown class.
-        graph: a ``Data`` as for ``predict``, or a ``ShiftTask``, whose target is clustered. Its
-            ``ids`` and ``feature_names`` name nodes and words.
+        graph: a ``Data`` as for ``predict``, perhaps with ``ids`` and ``feature_names``; or a
+            ``ShiftTask``, whose target is clustered.
         num_clusters: number of clusters, known classes included; 0 = estimated by modularity.
 
     Returns:
@@ -96,7 +87,6 @@ def discover(model: Estimator, graph: ShiftTask | Data, num_clusters: int = 0) -
 
     Raises:
         InputError: the model predicts no node as unknown, or ``num_clusters`` is impossible.
-        NotFittedError: the model is not fitted yet.
     """
     task = graph if isinstance(graph, ShiftTask) else None
     given = graph.target if isinstance(graph, ShiftTask) else graph
@@ -110,16 +100,17 @@ def discover(model: Estimator, graph: ShiftTask | Data, num_clusters: int = 0) -
     if task is not None and task.source is task.target:
         parts, y = {part: getattr(task, part).cpu() for part in PARTS}, given.y.cpu()
     for part in PARTS if task is None and given.y is not None else ():
-        if (mask := getattr(given, f"{part}_mask", None)) is not None and np.any(np.asarray(mask)):
-            _, label, nodes = model._truth(given, nodes=np.asarray(mask) == 1)
+        mask = np.asarray(getattr(given, f"{part}_mask", False)) == 1
+        if mask.any():
+            _, label, nodes = model._truth(given, nodes=mask)
             parts[part] = torch.from_numpy(nodes)
             y[parts[part]] = torch.from_numpy(label[nodes])
-    classes = (task and task.class_names) or model.classes_
-    ids, words = (getattr(given, name, None) for name in ("ids", "feature_names"))
-    names = Names(*(texts and [*map(str, texts)] for texts in (ids, None, words)))
+    names = [getattr(given, name, None) for name in ("ids", "feature_names")]
+    ids, words = ([*map(str, own)] if own else None for own in names)
     state = clusters.states(checked, posterior)
     modularity = clusters.modularities(checked, posterior, state)
     count = num_clusters or clusters.suggested(modularity)
-    found = clusters.find(checked, posterior, count, classes, state)
-    rows = table.rows(found, checked, names)
-    return Found(given, found, rows, names, modularity, parts, y)
+    known = (task and task.class_names) or model.classes_
+    found, called = clusters.find(checked, posterior, count, known, state), Names(ids, None, words)
+    rows = table.rows(found, checked, called)
+    return Found(given, found, rows, called, modularity, parts, y)
