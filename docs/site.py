@@ -69,7 +69,7 @@ PUBLIC = {
 }
 """Public names of the package that are no estimators, by the heading of their list."""
 
-PLACE = re.compile(r"^\*The site lists .*\*\n", re.M)
+PLACE = re.compile(r"^\*The site lists .*\*\n(?:\n(?:\|.*\n)+)?", re.M)
 """Line of a page of the repository in whose place the site has a generated list."""
 
 FOUND_FIRST = "---\ntitle: {}\nsearch:\n  boost: 20\n---\n\n"

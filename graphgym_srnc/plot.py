@@ -41,11 +41,7 @@ def __dir__() -> list[str]:
 
 
 def confusion(
-    model: Estimator,
-    graph: ShiftTask | Data,
-    y: Any = None,
-    nodes: Any = None,
-    ax: Axes | None = None,
+    model: Estimator, graph: Any, y: Any = None, nodes: Any = None, ax: Axes | None = None
 ) -> Axes:
     """Plot the confusion matrix of the nodes that ``model.score(graph, y, nodes)`` counts.
 

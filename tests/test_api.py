@@ -253,6 +253,8 @@ def test_public_names_are_the_same_everywhere():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == names
     documented = " ".join(runpy.run_path(str(ROOT / "docs/site.py"))["PUBLIC"].values())
     assert {*names} <= {*NAMES, *re.split(r"[ .]", documented)}
+    page = (ROOT / "docs/reference/api.md").read_text("utf-8")
+    assert re.findall(r"^\| `(\w+)`", page, re.M) == names
     assert (dir(plot), dir(shifts)) == (plot.__all__, ["find", "forget", "names"])
     assert not [name for name in ("srnc", "Nothing", "torch") if hasattr(graphgym_srnc, name)]
     with pytest.raises(AttributeError, match="Did you mean SRNCPlus?"):

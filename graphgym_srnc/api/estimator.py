@@ -24,7 +24,7 @@ from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import tell
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.core.text import warn
-from graphgym_srnc.data import files, names
+from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records
 from graphgym_srnc.methods.shared.base import Method
@@ -140,7 +140,7 @@ class Estimator(BaseEstimator):
 
         names = getattr(source, "feature_names", None)
         facts = {"params": shared, "record": asdict(record), "feature_names": names}
-        facts |= {"recipes": recipes, "learned": _learned(source)}
+        facts["recipes"] = recipes
         self._become(TrainedModel.of(method, task, own, classes, facts), record)
         for text in self.warnings_:
             warn(f"{type(self).__name__}: {text}")
@@ -182,7 +182,7 @@ class Estimator(BaseEstimator):
             graph: a ``Data`` as for ``predict``, or a ``ShiftTask``, whose test nodes are scored.
             y: labels ``[V]``, by default ``graph.y``; nodes without one do not count.
             nodes: node numbers ``[n]`` or a mask ``[V]``. By default ``graph.test_mask``, or else
-                all nodes; of the graph of ``fit``, all but the training nodes.
+                all labelled nodes, without those of ``graph.train_mask`` if others are left.
 
         Raises:
             InputError: no node has a label, or the labels are of another kind than in training.
@@ -250,9 +250,7 @@ class Estimator(BaseEstimator):
         message = "this method needs a ShiftTask that has an oracle task"
         raise InputError.plain(type(self).__name__, message)
 
-    def _truth(
-        self, graph: ShiftTask | Data, y: Any = None, nodes: Any = None
-    ) -> tuple[Data, np.ndarray, np.ndarray]:
+    def _truth(self, graph: Any, y: Any, nodes: Any) -> tuple[Data, np.ndarray, np.ndarray]:
         """Graph, class ``[V]`` (-1 = none of the model) and scored nodes, as ``score`` says."""
         check_is_fitted(self, "method_")
         if isinstance(graph, ShiftTask):
@@ -263,9 +261,9 @@ class Estimator(BaseEstimator):
             raise InputError.plain("y", "the graph has no y", "Give the labels [V] of its nodes")
         if nodes is None and "test_mask" in graph:
             nodes = torch.as_tensor(graph.test_mask).cpu().numpy() == 1
-        learned = nodes is None and "train_mask" in graph
-        if learned := learned and _learned(graph) == self._model.facts.get("learned"):
-            nodes = torch.as_tensor(graph.train_mask).cpu().numpy() != 1
+        learned = every[:0]
+        if nodes is None and "train_mask" in graph:
+            learned = np.flatnonzero(torch.as_tensor(graph.train_mask).cpu().numpy() == 1)
         scored = every if nodes is None else node_numbers(nodes, len(every))
         held = np.isin(every, scored) & (nodes is not None)
         given = labels_of(graph.y if y is None else y, len(every), "y", held=held.tolist())
@@ -278,10 +276,11 @@ class Estimator(BaseEstimator):
         true = np.array([place.get(label, unknown) for label in given.tolist()])
         scored = scored[given[scored] != none]
         if not len(scored):
-            also = " that was not a training node" * learned
-            message = f"no node{also or ' to score'} has a label"
-            raise InputError.plain("y", message, "Give labels of some nodes")
-        return graph, true, scored
+            raise InputError.plain("y", "no node to score has a label", "Give labels of some nodes")
+        rest = np.setdiff1d(scored, learned)
+        if len(learned) and not len(rest):
+            warn("all scored nodes are in train_mask: the score of learned nodes is too high")
+        return graph, true, rest if len(rest) else scored
 
     def _become(self, model: TrainedModel, record: trainer.RunRecord | None) -> None:
         """Set the fitted attributes; those of training only if ``record`` is given."""
@@ -343,14 +342,6 @@ def _recipe(graph: Any) -> str:
     """Checksum of how ``from_frames`` made the features of a graph; empty for other graphs."""
     recipe = json.dumps(getattr(graph, "recipe", None) or "", default=str)
     return hashlib.sha256(recipe.encode()).hexdigest() * (recipe != '""')
-
-
-def _learned(graph: Any) -> str:
-    """Checksum of the edges and training nodes of a graph; empty without a training mask."""
-    if not isinstance(graph, Data) or "train_mask" not in graph:
-        return ""
-    found = files.tensors(graph, ("edge_index", "train_mask"), "graph").values()
-    return hashlib.sha256(b"".join(each.long().numpy().tobytes() for each in found)).hexdigest()
 
 
 def _tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:

@@ -102,7 +102,7 @@ def discover(model: Estimator, graph: ShiftTask | Data, num_clusters: int = 0) -
     for part in PARTS if task is None and given.y is not None else ():
         mask = np.asarray(getattr(given, f"{part}_mask", False)) == 1
         if mask.any():
-            _, label, nodes = model._truth(given, nodes=mask)
+            _, label, nodes = model._truth(given, None, mask)
             parts[part] = torch.from_numpy(nodes)
             y[parts[part]] = torch.from_numpy(label[nodes])
     names = [getattr(given, name, None) for name in ("ids", "feature_names")]
