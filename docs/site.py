@@ -60,7 +60,7 @@ FOLDERS = {
 """Folders of the shipped configs, and what they are for."""
 
 PUBLIC = {
-    "Your graph and trained models": "OnNodes load from_frames from_networkx results",
+    "Your graph and trained models": "OnNodes load from_frames from_networkx discover results",
     "What estimators take and return": "Estimator ShiftTask InputError "
     "train.trainer.RunRecord train.trainer.Episode",
     "Plots and shifts": "plot shifts.find",
@@ -69,7 +69,7 @@ PUBLIC = {
 }
 """Public names of the package that are no estimators, by the heading of their list."""
 
-PLACE = re.compile(r"^\*The site lists .*\*\n", re.M)
+PLACE = re.compile(r"^\*The site lists .*\*\n(?:\n(?:\|.*\n)+)?", re.M)
 """Line of a page of the repository in whose place the site has a generated list."""
 
 FOUND_FIRST = "---\ntitle: {}\nsearch:\n  boost: 20\n---\n\n"

@@ -12,6 +12,7 @@ from graphgym_srnc.api import from_networkx as from_networkx
 from graphgym_srnc.api import load as load
 from graphgym_srnc.core.task import ShiftTask as ShiftTask
 from graphgym_srnc.errors import InputError as InputError
+from graphgym_srnc.own.discover.found import discover as discover
 from graphgym_srnc.report.frame import results as results
 from graphgym_srnc.train.trainer import Callback as _Callback
 
@@ -41,6 +42,7 @@ __all__ = [
     "StruRW",
     "UAGA",
     "UDAGCN",
+    "discover",
     "from_frames",
     "from_networkx",
     "load",

@@ -10,7 +10,7 @@ notebooks display and ``pyplot.show()`` opens.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
 import torch
@@ -40,21 +40,23 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def confusion(model: Estimator, task: ShiftTask, ax: Axes | None = None) -> Axes:
-    """Plot the confusion matrix of the test nodes of a task.
+def confusion(
+    model: Estimator, graph: Any, y: Any = None, nodes: Any = None, ax: Axes | None = None
+) -> Axes:
+    """Plot the confusion matrix of the nodes that ``model.score(graph, y, nodes)`` counts.
 
     Raises:
-        InputError: ``task`` is not a task.
+        InputError: see ``Estimator.score``.
         NotFittedError: the model is not fitted yet.
     """
-    _check(task)
-    check_is_fitted(model, "method_")
+    title, (graph, truth, shown) = getattr(graph, "name", ""), model._truth(graph, y, nodes)
     classes = model.classes_.tolist()
-    predicted = [classes.index(label) for label in model.predict(task.target)[task.test].tolist()]
-    truth = task.target.y[task.test].cpu()
-    counts = confusion_matrix(torch.tensor(predicted), truth, len(classes)).numpy()
+    predicted = [classes.index(label) for label in model.predict(graph)[shown].tolist()]
+    true = torch.from_numpy(truth[shown])
+    true[true < 0] = len(classes)  # labels of a class that the model does not have
+    counts = confusion_matrix(torch.tensor(predicted), true, len(classes) + 1).numpy()
     ax = _axes(ax, (5.5, 5.0))
-    charts.confusion_figure(counts, list(map(_name, classes)), task.name, ax)
+    charts.confusion_figure(counts, [*map(_name, classes), "another class"], title, ax)
     return ax
 
 
@@ -70,8 +72,9 @@ def embedding(
     Args:
         model: a fitted estimator.
         graph: a ``Data`` with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
-        y: values ``[V]`` that colour the nodes; by default the predicted classes.
-        how: projection, ``pca``, ``tsne``, or ``auto`` by the number of classes.
+        y: values ``[V]`` that colour the nodes, numbers with a fraction by a colour bar; by default
+            the predicted classes.
+        how: projection, ``pca``, ``tsne``, or ``auto`` by the number of classes of the model.
         ax: axes to draw on.
 
     Raises:
@@ -81,19 +84,26 @@ def embedding(
     if colours.shape != (graph.num_nodes,):
         hint = f"Give one value per node, shape [{graph.num_nodes}]"
         raise InputError.plain("y", f"the values have the shape {colours.shape}", hint)
-    shown, every = maps.sample(graph.num_nodes), colours.tolist()
+    shown = maps.sample(graph.num_nodes)
+    with renamed({"map": "how"}):
+        projection = maps.projection(how, len(model.classes_))
+    points = maps.map_2d(model.transform(graph)[shown], projection)
+    ax = _axes(ax, (5.6, 4.6))
+    ax.set(xlabel=f"{maps.MAPS[projection]} 1", ylabel=f"{maps.MAPS[projection]} 2")
+    if colours.dtype.kind == "f" and (colours % 1 > 0).any():
+        with style():
+            drawn = ax.scatter(points[:, 0], points[:, 1], c=colours[shown], s=8)
+            ax.figure.colorbar(drawn, ax=ax)
+        return ax
+    every = colours.tolist()
     # The known classes come first, as in all figures, so that they keep their colours.
     known = [label for label in model.classes_.tolist() if _name(label) != UNKNOWN]
     others = sorted({*every}, key=lambda value: (_name(value) == UNKNOWN, value))
     values = list(dict.fromkeys([*known, *others]))
-    with renamed({"map": "how"}):
-        projection = maps.projection(how, len(values))
-    points = maps.map_2d(model.transform(graph)[shown], projection)
-    ax = _axes(ax, (5.6, 4.6))
     with style():
         group = np.array([values.index(every[node]) for node in shown])
-        drawn = maps.scatter(ax, points, group, list(map(_name, values)))
-        ax.legend(handles=list(drawn.values()), handletextpad=0.3)
+        handles = maps.scatter(ax, points, group, list(map(_name, values)))
+        ax.legend(handles=list(handles.values()), handletextpad=0.3)
     return ax
 
 
@@ -126,7 +136,8 @@ def episodes(model: Estimator, metric: str = "micro_f1", ax: Axes | None = None)
     with style():
         for number, (part, marker) in enumerate({"val": "o", "test": "^"}.items()):
             values = [getattr(one, part).get(metric, np.nan) for one in history]
-            ax.plot(values, **look(number, marker), markersize=4, label=part)
+            if not np.isnan(values).all():
+                ax.plot(values, **look(number, marker), markersize=4, label=part)
         best = model.record_.best
         ax.axvline(best, color="#555555", linewidth=0.9, linestyle=":", label="selected")
         ax.set(xlabel="episode", ylabel=metric)

@@ -253,6 +253,8 @@ def test_public_names_are_the_same_everywhere():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == names
     documented = " ".join(runpy.run_path(str(ROOT / "docs/site.py"))["PUBLIC"].values())
     assert {*names} <= {*NAMES, *re.split(r"[ .]", documented)}
+    page = (ROOT / "docs/reference/api.md").read_text("utf-8")
+    assert re.findall(r"^\| `(\w+)`", page, re.M) == names
     assert (dir(plot), dir(shifts)) == (plot.__all__, ["find", "forget", "names"])
     assert not [name for name in ("srnc", "Nothing", "torch") if hasattr(graphgym_srnc, name)]
     with pytest.raises(AttributeError, match="Did you mean SRNCPlus?"):
@@ -529,7 +531,11 @@ def test_frames_and_networkx_are_the_same_graph():
     of_rest = frame.assign(id=names).set_index(pandas.Index(range(9, 9 + len(names))))
     assert api.from_frames(of_rest, links).ids == names  # a frame whose first rows are dropped
     made = api.from_frames(frame.assign(title="a word"), links)
-    assert "not read: title" in " ".join(made.notes)
+    assert "The column title is not used. Add it to numbers" in " ".join(made.notes)
+    for role in ("text", "categories"):
+        wrong = refused(role, api.from_frames, frame, links, label="label", **{role: ["label"]})
+        assert "the column label holds the labels" in wrong.message
+    assert refused("categories", api.from_frames, frame, links, like=made, categories=["label"])
     of_rest = of_rest.rename(columns={"id": "doc_id"})
     made = api.from_frames(of_rest[["doc_id", *columns, "label"]], links)
     assert made.ids == names
@@ -558,6 +564,12 @@ def test_frames_and_networkx_are_the_same_graph():
 def test_score_is_the_accuracy_on_labelled_nodes():
     graph = masked(num_classes=3, known=2)
     model = tiny("PGL").fit(graph)
+    rest, own = ~graph.train_mask, graph.clone()
+    del own.test_mask
+    assert model.score(own) == model.score(own, nodes=rest) != model.score(own, nodes=~rest)
+    refused("nodes", model.score, graph, nodes=["n1"])
+    own.y = None
+    assert "the graph has no y" in refused("y", model.score, own).message
     graph.y[:3] = -1
     found, y = model.predict(graph), graph.y.numpy()
     right = found == np.where(y < 2, y, -1)  # the third class is the unknown class
@@ -592,7 +604,11 @@ def test_plots_on_given_axes(fitted):
     refused("metric", plot.episodes, model, "no_such")
     refused("y", plot.embedding, model, task.target, [0])
     refused("how", plot.embedding, model, task.target, how="umap")
-    refused("task", plot.confusion, model, task.target)
+    shares = np.linspace(0, 1, task.target.num_nodes)
+    coloured = plot.embedding(model, task.target, shares, ax=Figure().subplots())
+    assert len(coloured.figure.axes) == 2 and coloured.get_xlabel() == "PCA 1"
+    drawn = plot.confusion(model, masked(), ax=Figure().subplots())
+    assert sum(int(text.get_text()) for text in drawn.texts) == int(masked().test_mask.sum())
     refused("task", plot.shift, task.target)
     for name in ("confusion", "episodes", "embedding"):
         with pytest.raises(NotFittedError):

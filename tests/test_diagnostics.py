@@ -63,7 +63,9 @@ def test_locality_of_labels_by_hand():
     got = found["label_locality"], found["class_locality"], found["class_edges_expected"]
     assert got == pytest.approx((wanted, alone, expected)) and alone > 9
     told = diagnostics.sentences(found | {"class_locality": 1.0})["locality"]
-    assert f"{2 * block} edges join labelled nodes of the same" in told and "ratio is 14.4" in told
+    assert (
+        f"{2 * block} edges join labelled nodes of the same" in told and "class: 14.4 times" in told
+    )
     drawn = np.random.default_rng(0).permutation(1600)[:400].tolist()
     task, y = grid_task(drawn)
     random = diagnostics.label_locality(task, y)
@@ -77,7 +79,7 @@ def test_locality_of_labels_by_hand():
     task, y = grid_task([node for node in corner if y[node]] + [v for v in drawn if not y[v]])
     found = diagnostics.label_locality(task, y)
     assert found["class_locality"] == pytest.approx(alone)
-    assert "nodes of one of the classes" in diagnostics.sentences(found)["locality"]
+    assert "nodes of rust:" in diagnostics.sentences(found, ["go", "rust"])["locality"]
 
 
 @pytest.mark.parametrize("two_graphs", [False, True])

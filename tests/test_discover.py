@@ -15,7 +15,7 @@ import torch
 from sklearn.metrics import silhouette_samples
 from torch_geometric.data import Data
 
-from graphgym_srnc import shifts
+from graphgym_srnc import ERM, discover, shifts
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data.names import Names
@@ -356,3 +356,33 @@ def test_bad_input_in_one_line(run, capsys, monkeypatch, unchanged_globals):
         error = capsys.readouterr().err
         assert error.startswith("error: ") and named in error and error.count("\n") == 1
     assert set(run.rglob("*")) == before
+
+
+def test_discovery_from_python(graph, tmp_path):
+    own = graph.clone()
+    own.y = [("a", "b", "c")[k] if k < 3 else "" for k in graph.y.tolist()]
+    own.train_mask = torch.tensor([bool(label) and i % 2 == 0 for i, label in enumerate(own.y)])
+    own.ids = [f"n{node}" for node in range(graph.num_nodes)]
+    model = ERM(hidden=16, steps=30, open_set=True).fit(own)
+    found = discover(model, own, 5)
+    frame = found.frame()
+    assert frame.index.tolist() == [1, 2] and {*frame.columns} >= {"nodes", "newness", "words"}
+    assert {*frame.typical[1]} <= {*own.ids} and len(repr(found)) < 80
+    found.html(tmp_path / "page.html")
+    assert "New classes" in (tmp_path / "page.html").read_text("utf-8")
+    made = found.labelled({2: "rust"}, nodes_per_class=6)
+    rust = [node for node, label in enumerate(made.y) if label == "rust" and made.train_mask[node]]
+    assert {*rust} <= {*found.clusters.new[1].nodes.tolist()} and 0 < len(rust) <= 9
+    assert made.train_mask[own.train_mask].all() and own.y.count("rust") == 0
+    assert "rust" in ERM(hidden=8, steps=2, open_set=True).fit(made).classes_
+    for names in ({3: "rust"}, {1: "unknown"}):
+        with pytest.raises(InputError, match="^names: "):
+            found.labelled(names)
+    closed = ERM(hidden=8, steps=2, open_set=False).fit(own)
+    with pytest.raises(InputError, match="nothing to discover. Fit with open_set=True"):
+        discover(closed, own)
+
+
+def test_class_names_may_be_an_array(graph):
+    found = clusters.find(graph, posterior_of(graph), 6, np.array([3, 4, 5, -1]))
+    assert found.classes == ["3", "4", "5"]

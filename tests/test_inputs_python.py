@@ -12,7 +12,7 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from conftest import refused
+from conftest import make_graph, refused
 from torch_geometric.data import Data
 
 import graphgym_srnc
@@ -162,6 +162,18 @@ def test_accuracy_does_not_depend_on_the_magnitude(name):
     model = tiny(steps=40, open_set=False).fit(data)
     found = accuracy(model, data), accuracy(model, other)
     assert not model.warnings_ and found == pytest.approx(expected, abs=0.05)
+
+
+def test_warnings_hold_the_diagnostics_and_arrays_may_be_read_only():
+    graph = make_graph(num_classes=2)
+    graph.train_mask = torch.arange(graph.num_nodes) < 4
+    fitted = graphgym_srnc.ERM(hidden=8, steps=2, rounds=1).fit(graph)
+    assert fitted.verdict_["sentences"]["few labels"] in fitted.warnings_
+    x = graph.x.numpy().copy()
+    x.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        fitted.predict(Data(x=x, edge_index=graph.edge_index))
 
 
 def test_a_warning_reaches_the_user():

@@ -124,6 +124,8 @@ def test_the_file_alone_gives_an_estimator(gym, tmp_path, mode):
     labels = np.array(models.original_labels(task.oracle if method.oracle else task))
     assert np.array_equal(estimator.classes_, labels)
     assert np.array_equal(estimator.predict(graph), labels[probabilities.argmax(1)])
+    of_run = graphgym_srnc.load(tmp_path / "one")
+    assert of_run.scores_["test"] == of_run.record_.history[of_run.record_.best].test != {}
     assert not hasattr(estimator, "record_") and hasattr(estimator.fit(task), "record_")
     estimator.save(path)
     assert graphgym_srnc.load(path).get_params() == estimator.get_params()

@@ -168,7 +168,7 @@ BAD = """
 --text title --id key                | --id: the table has no column 'key'. Its columns are id,
 --text title --label class           | --label
 --text title --label id --skip-missing | --label: id is the column of ids
---text title --label title           | --label: the 7 values of title hardly repeat
+--spectral 2 --label title           | --label: the 7 values of title hardly repeat
 --numbers title                      | --numbers: title: 7 cells cannot
 --numbers Syze                       | Did you mean size?
 --embeddings absent.npy              | --embeddings

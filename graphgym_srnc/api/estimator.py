@@ -66,7 +66,7 @@ class Estimator(BaseEstimator):
         scores_: scores on ``val`` and ``test`` nodes; empty if there are no such nodes. Training
             nodes of known classes that ``fit`` holds out count as ``val``.
         record_: history of all episodes, and the selected episode.
-        warnings_: problems that did not stop the training.
+        warnings_: problems of the fit, the sentences of ``verdict_`` included.
         verdict_: diagnostics of the predictions: ``figures``, ``sentences`` on figures beyond their
             bounds, and ``reliability`` curves.
         n_features_in_: number of features.
@@ -142,7 +142,7 @@ class Estimator(BaseEstimator):
         facts = {"params": shared, "record": asdict(record), "feature_names": names}
         facts["recipes"] = recipes
         self._become(TrainedModel.of(method, task, own, classes, facts), record)
-        for text in [*self.warnings_, *self.verdict_["sentences"].values()]:
+        for text in self.warnings_:
             warn(f"{type(self).__name__}: {text}")
         return self
 
@@ -181,32 +181,13 @@ class Estimator(BaseEstimator):
         Args:
             graph: a ``Data`` as for ``predict``, or a ``ShiftTask``, whose test nodes are scored.
             y: labels ``[V]``, by default ``graph.y``; nodes without one do not count.
-            nodes: node numbers ``[n]`` or a mask ``[V]``, by default ``graph.test_mask`` or all.
+            nodes: node numbers ``[n]`` or a mask ``[V]``. By default ``graph.test_mask``, or else
+                all labelled nodes, without those of ``graph.train_mask`` if others are left.
 
         Raises:
             InputError: no node has a label, or the labels are of another kind than in training.
         """
-        check_is_fitted(self, "method_")
-        if isinstance(graph, ShiftTask):
-            task = (self._method.oracle and graph.oracle) or graph
-            graph, true, scored = task.target, task.target.y.cpu().numpy(), task.test.cpu().numpy()
-        else:
-            everything = np.arange(unlabelled(graph).num_nodes)
-            if nodes is None and "test_mask" in graph:
-                nodes = torch.as_tensor(graph.test_mask).cpu().numpy() == 1
-            scored = everything if nodes is None else node_numbers(nodes, len(everything))
-            held = np.isin(everything, scored) & (nodes is not None)
-            given = labels_of(graph.y if y is None else y, len(everything), "y", held=held.tolist())
-            none, known = ("", "U") if given.dtype.kind == "U" else (HIDDEN, "i")
-            if self.classes_.dtype.kind != known:
-                message = f"the labels are {'words' if none == '' else 'numbers'}"
-                raise InputError.plain("y", message, f"Give labels such as {self.classes_[0]!s}")
-            unknown = -1 if self.method_.task.unknown is None else self.method_.task.unknown
-            place = {label: k for k, label in enumerate(self.classes_.tolist())}
-            true = np.array([place.get(label, unknown) for label in given.tolist()])
-            scored = scored[given[scored] != none]
-        if not len(scored):
-            raise InputError.plain("y", "no node to score has a label", "Give labels of some nodes")
+        graph, true, scored = self._truth(graph, y, nodes)
         with self._reading(graph) as checked:
             decided = self.method_.decide(self.method_.predict(checked)).cpu().numpy()
         return float((decided == true)[scored].mean())
@@ -269,13 +250,46 @@ class Estimator(BaseEstimator):
         message = "this method needs a ShiftTask that has an oracle task"
         raise InputError.plain(type(self).__name__, message)
 
+    def _truth(self, graph: Any, y: Any, nodes: Any) -> tuple[Data, np.ndarray, np.ndarray]:
+        """Graph, class ``[V]`` (-1 = none of the model) and scored nodes, as ``score`` says."""
+        check_is_fitted(self, "method_")
+        if isinstance(graph, ShiftTask):
+            task = (self._method.oracle and graph.oracle) or graph
+            return task.target, task.target.y.cpu().numpy(), task.test.cpu().numpy()
+        every = np.arange(unlabelled(graph).num_nodes)
+        if y is None and graph.y is None:
+            raise InputError.plain("y", "the graph has no y", "Give the labels [V] of its nodes")
+        if nodes is None and "test_mask" in graph:
+            nodes = torch.as_tensor(graph.test_mask).cpu().numpy() == 1
+        learned = every[:0]
+        if nodes is None and "train_mask" in graph:
+            learned = np.flatnonzero(torch.as_tensor(graph.train_mask).cpu().numpy() == 1)
+        scored = every if nodes is None else node_numbers(nodes, len(every))
+        held = np.isin(every, scored) & (nodes is not None)
+        given = labels_of(graph.y if y is None else y, len(every), "y", held=held.tolist())
+        none, known = ("", "U") if given.dtype.kind == "U" else (HIDDEN, "i")
+        if self.classes_.dtype.kind != known:
+            message = f"the labels are {'words' if none == '' else 'numbers'}"
+            raise InputError.plain("y", message, f"Give labels such as {self.classes_[0]!s}")
+        unknown = -1 if self.method_.task.unknown is None else self.method_.task.unknown
+        place = {label: k for k, label in enumerate(self.classes_.tolist())}
+        true = np.array([place.get(label, unknown) for label in given.tolist()])
+        scored = scored[given[scored] != none]
+        if not len(scored):
+            raise InputError.plain("y", "no node to score has a label", "Give labels of some nodes")
+        rest = np.setdiff1d(scored, learned)
+        if len(learned) and not len(rest):
+            warn("all scored nodes are in train_mask: the score of learned nodes is too high")
+        return graph, true, rest if len(rest) else scored
+
     def _become(self, model: TrainedModel, record: trainer.RunRecord | None) -> None:
         """Set the fitted attributes; those of training only if ``record`` is given."""
         self._model, self.method_, self.classes_ = model, model.method, np.array(model.classes)
         self.n_features_in_ = model.method.task.num_features
         if record is not None:
             self.record_, self.scores_ = record, {"val": record.val, "test": record.test}
-            self.warnings_, self.verdict_ = record.warnings, record.verdict
+            self.verdict_, told = record.verdict, record.verdict.get("sentences", {})
+            self.warnings_ = list(dict.fromkeys([*record.warnings, *told.values()]))
 
     @contextlib.contextmanager
     def _reading(self, graph: Data) -> Iterator[Data]:
@@ -316,6 +330,9 @@ def node_numbers(nodes: Any, size: int, is_mask: bool = True) -> np.ndarray:
     are_numbers = ids.ndim == 1 and ids.dtype.kind in "iu"
     outside = ids[~np.isin(ids, np.arange(size))].tolist() if are_numbers else []
     if outside or not are_numbers:
+        if ids.dtype.kind == "U":
+            message = f"{ids.flat[0]!s} is a word, and nodes are given by their numbers"
+            raise InputError.plain("nodes", message, "The number of an id is graph.ids.index(id)")
         found = outside[0] if outside else f"{ids.dtype} {ids.shape}"
         raise InputError("nodes", found, f"node numbers from 0 to {size - 1}, [n]")
     return ids

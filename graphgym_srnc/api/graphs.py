@@ -55,7 +55,7 @@ def from_frames(
         categories: columns of which each value becomes a feature.
         spectral: number of features made of the edges alone.
         like: an earlier graph of this function, whose features are made again: the same words,
-            categories, means and units. Other choices of features are then ignored.
+            categories, means and units. Other choices of features are then refused.
         skip_missing: whether to leave out edges to unknown ids.
 
     Returns:
@@ -72,7 +72,6 @@ def from_frames(
     from pandas.api.types import is_integer_dtype
 
     from graphgym_srnc.data import frames
-    from graphgym_srnc.data.labels import COLUMNS
 
     for name, frame in (("nodes", nodes), ("edges", edges)):
         if not isinstance(frame, pandas.DataFrame):
@@ -96,14 +95,17 @@ def from_frames(
     named: dict[str, Any] = {name: _list(given) for name, given in chosen.items() if len(given)}
     recipe = getattr(like, "recipe", None)
     if recipe:
+        made = {name: recipe.get(name, {}).get("columns", ()) for name in frames.COLUMNS}
+        other = [name for name in named if {*named[name]} != {*made[name]}]
+        if other := [*other, *["spectral"] * bool(spectral)]:
+            found = "like makes the features of the earlier graph, of the same columns"
+            raise InputError.plain(other[0], found, "Leave out this choice, or like")
         named, spectral = {}, 0
     elif like is not None:
         found = "this graph does not say how its features were made"
         raise InputError.plain("like", found, "Give a graph that from_frames returned")
     elif not named and not spectral:
         named = {"numbers": ["*"]}
-    if not label and not frames.usual(nodes, COLUMNS):
-        label = frames.NONE
     options = frames.Options(
         id, label, split, _list(ends), spectral=spectral, like=recipe, skip_missing=skip_missing
     )._replace(**named)
@@ -158,7 +160,8 @@ def from_networkx(
     unread = {str(name): "" for *_, fields in graph.edges(data=True) for name in fields}
     edges = pandas.DataFrame({**unread, "source": pairs[:, 0], "target": pairs[:, 1]})
     options = frames.Options("id", LABEL, ends=("source", "target"))
-    made = _graph(nodes, edges, options, np.concatenate(blocks, 1))
+    told = [f"edges: not read: {', '.join(unread)}; edge weights are not used"] * bool(unread)
+    made = _graph(nodes, edges, options, np.concatenate(blocks, 1), told)
     made.ids = ids
     return made
 
@@ -172,8 +175,9 @@ def _graph(
     edges: pandas.DataFrame,
     options: frames.Options,
     x: np.ndarray | None = None,
+    chosen: Sequence[str] | None = None,
 ) -> Data:
-    """The graph of two frames, and of features ``[V, F]`` if they are given."""
+    """The graph of two frames, and of features ``[V, F]`` and notes if they are given."""
     from graphgym_srnc.data import frames
     from graphgym_srnc.data.cleaning import narrowed
     from graphgym_srnc.data.labels import PARTS, as_numbers
@@ -193,8 +197,8 @@ def _graph(
         for part in PARTS:
             if part == "train" or part in parts:
                 graph[f"{part}_mask"] = torch.tensor([own == part for own in parts])
-    graph.notes = [*found.notes, *found.chosen]
+    graph.notes = [*found.notes, *(found.chosen if chosen is None else chosen)]
     for number, note in enumerate(graph.notes):
-        if number < len(found.notes) or "not read: " in note:
+        if number < len(found.notes) or "not read: " in note or " not used." in note:
             warn(note)
     return graph

@@ -37,8 +37,8 @@ def estimator(name: str) -> type[Estimator]:
 def load(path: str | os.PathLike) -> Estimator:
     """Load a trained model saved by ``Estimator.save`` or by a run.
 
-    The loaded model makes exactly the same predictions. Code in the file is never executed. The
-    model of a run has no scores, record and diagnostics; the run's ``result.json`` stores them.
+    The loaded model makes exactly the same predictions. Code in the file is never executed. A run's
+    model has its scores, record and warnings only in the folder of the run.
 
     Raises:
         InputError: the file does not exist, is not a model file, or is damaged.
@@ -48,6 +48,9 @@ def load(path: str | os.PathLike) -> Estimator:
         loaded = estimator(trained.method.key())(**parameters.of_model(trained))
         parameters.checked(loaded)
         record = trained.facts.get("record")
+        if record is None and (run := trained.result):
+            names = trainer.RunRecord.__dataclass_fields__
+            record = {name: run[name] for name in names if name in run} | {"best": run["selected"]}
         loaded._become(trained, record and trainer.RunRecord.of(record))
     return loaded
 

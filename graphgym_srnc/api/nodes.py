@@ -33,6 +33,9 @@ class OnNodes(ClassifierMixin, BaseEstimator):
     def __init__(self, model: Estimator, graph: Data) -> None:
         self.model, self.graph = model, graph
 
+    def __repr__(self) -> str:
+        return f"OnNodes({self.model!r}, {self.graph!r})"
+
     def __sklearn_clone__(self) -> OnNodes:
         return OnNodes(clone(self.model), self.graph)
 

@@ -87,7 +87,8 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
     """Checked features ``[V, F]``, see ``narrowed``, and edges ``[2, E]``."""
     x, edge_index, at_x = data.x, data.edge_index, f"{key}: x"
     if x is None or x.dim() != 2 or 0 in x.shape:
-        message = f"the features have the shape {None if x is None else tuple(x.shape)}"
+        message = "the graph has no features"
+        message = message if x is None else f"the features have the shape {tuple(x.shape)}"
         raise InputError.plain(at_x, message, "Give features [V, F] of at least one node")
     with reading(Path("x"), f"a matrix of shape {tuple(x.shape)} that fits into memory", at_x):
         if x.layout == torch.sparse_coo:  # whose indices torch trusts

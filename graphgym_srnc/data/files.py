@@ -105,8 +105,12 @@ def tensors(
     found = {}
     for field in (field for field in fields if given.get(field) is not None):
         with reading(Path(field), "a tensor or array of numbers", f"{key}: {field}"):
-            frame = hasattr(given[field], "to_numpy")  # torch would iterate over its columns
-            value = torch.as_tensor(given[field].to_numpy(copy=True) if frame else given[field])
+            own = given[field]
+            if hasattr(own, "to_numpy"):  # torch would iterate over the columns of a frame
+                own = own.to_numpy(copy=True)
+            elif isinstance(own, np.ndarray) and not own.flags.writeable:
+                own = own.copy()  # torch warns of such arrays
+            value = torch.as_tensor(own)
             if value.requires_grad or value.is_inference():
                 value = value.detach().clone()
             sparse = value.layout != torch.strided and field != "x"

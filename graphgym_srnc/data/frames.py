@@ -173,6 +173,12 @@ def _find_named(found: Look) -> None:
         with found.problems.step():
             hint = f"Choose another column, or name the column of ids with {options.named('id')}"
             raise InputError.plain(f"--{option}", f"{id} is the column of ids", hint)
+    for option in COLUMNS:
+        for role, name in (("labels", options.label), ("split", split)):
+            if name and name in getattr(options, option):
+                with found.problems.step():
+                    message = f"the column {name} holds the {role}"
+                    raise InputError.plain(f"--{option}", message, "Leave it out")
 
 
 def _check_order(found: Look, links: pandas.DataFrame) -> None:
@@ -299,7 +305,7 @@ def _find_label(found: Look) -> None:
         for name, size in sizes.items()
         if 2 <= len(size) <= 100 and size.total() >= 5 * len(size) and not NAMELESS.fullmatch(name)
     ]
-    if named or options.like is None and (likely or names):
+    if named or options.like is None and (likely and not options.in_python or names):
         message, again, none = "no column is named label", "", options.named("label", NONE)
         if names:
             message = f"the {len(sizes[names[0]]):,} values of {names[0]} hardly repeat"
@@ -316,8 +322,10 @@ def _read_labels(found: Look) -> None:
         held = [part in labels.PARTS[1:] for part in parts]
         found.labels, notes = labels.cleaned(cells, found.name("label"), held)
         found.notes += notes
-    elif found.options.like is None and not found.problems.errors:
-        found.notes.append(f"labels: no column; {found.options.named('label')} names one")
+    elif found.options.like is None and found.options.label != NONE and not found.problems.errors:
+        names = listed([*filter(None, found.table)], 10)
+        hint = f"Set {found.options.named('label', 'COLUMN')} if there is one"
+        found.notes.append(f"No column of labels was found (columns: {names}). {hint}.")
     if split is not None:
         labels.check_parts(parts, found.ids, "--split")
         found.parts = parts
@@ -355,8 +363,7 @@ def _tell_columns(found: Look) -> None:
     """What each column is used for, and words for missing cells."""
     table, roles = found.table, found.roles
     uses: dict[str, list[str]] = {role: [] for role in USES}
-    kinds = listed([*map(found.options.named, COLUMNS)])
-    hint = f" ({kinds} read columns)" * (found.options.like is None)
+    kinds, new = listed([*map(found.options.named, COLUMNS)]), found.options.like is None
     for name, cells in table.items():
         role = roles.get(name, "not read:")
         if role in ("number", "category"):
@@ -364,8 +371,14 @@ def _tell_columns(found: Look) -> None:
             found.notes += labels.changes(name, written, features.present(written, role), "empty")
         if name in roles or not (NAMELESS.fullmatch(name) and is_counter(cells)):
             uses[role].append(name or "(index)")
+    hint = f" ({kinds} read columns)" * (new and bool(uses["not read:"]))
+    if found.options.in_python and (unread := uses.pop("not read:")):
+        s, are, it = ("s", "are", "them") if unread[1:] else ("", "is", "it")
+        hint = f" Add {it} to numbers, text or categories, or drop {it}." * new
+        found.chosen.append(f"The column{s} {listed(unread)} {are} not used.{hint}")
+        hint = ""
     used = [f"{USES[role]} {listed(names)}" for role, names in uses.items() if names]
-    found.chosen.append(f"columns: {'; '.join(used)}{hint * bool(uses['not read:'])}")
+    found.chosen.append(f"columns: {'; '.join(used)}{hint}")
 
 
 def id_column(nodes: pandas.DataFrame, links: pandas.DataFrame) -> str:

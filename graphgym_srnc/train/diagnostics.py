@@ -8,13 +8,13 @@ reliability curve, on which no sentence depends.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Sequence
 
 import torch
 from torch import Tensor
 
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
-from graphgym_srnc.data.describe import few_labels, label_counts
+from graphgym_srnc.data.describe import few_labels, known_names, label_counts
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train.metrics import expected_calibration_error, reliability
 from graphgym_srnc.train.trainer import predict_sets
@@ -22,7 +22,7 @@ from graphgym_srnc.train.trainer import predict_sets
 MIN_EDGES = 30  # edges between labelled nodes that are needed to estimate the homophily
 LOCALITY = {  # maxima, below 1 for random labels
     "label": (1.3, "labelled nodes of the same class"),
-    "class": (2.0, "labelled nodes of one of the classes"),
+    "class": (2.0, "labelled nodes of {name}"),
 }
 MAX_UNKNOWN, MAX_RATIO = 0.9, 3.0
 """Maximum share of target nodes predicted as unknown, and the maximum ratio to or of the share of
@@ -106,7 +106,7 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[
     if first is not None and known.any():
         figures["agreement"] = float((first[1] == predicted)[known].double().mean())
 
-    warnings = sentences(figures)
+    warnings = sentences(figures, known_names(task))
     if few := few_labels(label_counts(task)):
         warnings["few labels"] = few
     for topic in method.reported:
@@ -146,8 +146,8 @@ def unknown_shares(
     return figures
 
 
-def sentences(figures: dict[str, float]) -> dict[str, str]:
-    """A warning for each figure outside its range, by topic."""
+def sentences(figures: dict[str, float], names: Sequence[str] = ()) -> dict[str, str]:
+    """A warning for each figure outside its range, by topic; ``names`` are those of classes."""
     warnings = {}
     for name, (topic, low, high, text) in BOUNDS.items():
         value = figures.get(name)
@@ -156,26 +156,29 @@ def sentences(figures: dict[str, float]) -> dict[str, str]:
             shown = {"value": _percent(value), "bound": _percent(bound)}
             warnings[topic] = text.format(points=100 * value, most=100 * bound, **shown, **figures)
     for kind in LOCALITY:
-        if text := locality_sentence(figures, kind):
+        if text := locality_sentence(figures, kind, names):
             warnings["locality"] = text
     if text := unknown_sentence(figures):
         warnings["unknown share"] = text
     return warnings
 
 
-def locality_sentence(figures: dict[str, float], kind: str) -> str:
+def locality_sentence(figures: dict[str, float], kind: str, names: Sequence[str] = ()) -> str:
     """A warning if labelled nodes of a class are neighbours too often, else empty."""
     bound, where = LOCALITY[kind]
     value = figures.get(f"{kind}_locality", 0)
     if value <= bound:
         return ""
     edges, expected = figures[f"{kind}_edges"], figures[f"{kind}_edges_expected"]
+    name = dict(enumerate(names)).get(int(figures.get("largest_class", -1)), "one class")
+    closed = "" if "unknown_share" in figures else "; then set open_set=True (file.open_set True)"
     return (
-        f"{edges:.0f} edges join {where}; {expected:.0f} would if the labels were drawn at random."
-        f" The ratio is {edges / max(expected, 1):.1f}, less three standard errors {value:.1f}"
-        f" (expected: at most {bound:g}). The labels seem to come from one part of the graph, so"
-        " validation scores and the estimated share of unknown nodes may be wrong. Label nodes in"
-        " other parts too."
+        f"{edges:.0f} edges join {where.format(name=name)}: {edges / max(expected, 1):.1f} times as"
+        f" many as random labels would, and at least {value:.1f} times allowing for chance (limit:"
+        f" {bound:g}). The labels seem to come from one part of the graph, or nodes of a"
+        f" class without labels are predicted as {name if kind == 'class' else 'these classes'}"
+        f"{closed}. Validation scores and the estimated share of unknown nodes may be wrong. Label"
+        " nodes in other parts too."
     )
 
 
@@ -243,7 +246,8 @@ def label_locality(task: ShiftTask, predicted: Tensor) -> dict[str, float]:
 
     Returns:
         The bound, :math:`m` and the divisor for all classes together (``label_locality``,
-        ``label_edges``, ``label_edges_expected``), and for the largest bound of a single class.
+        ``label_edges``, ``label_edges_expected``), and for the largest bound of a single class,
+        ``largest_class``.
     """
     graph, size, given = task.source, task.num_known + 1, task.train
     label, labelled = predicted.clone(), torch.zeros_like(predicted, dtype=torch.bool)
@@ -264,4 +268,4 @@ def label_locality(task: ShiftTask, predicted: Tensor) -> dict[str, float]:
     for kind, k in (("label", 0), ("class", 1 + int(bound[1:].argmax()))):
         figures[f"{kind}_locality"] = float(bound[k])
         figures |= {f"{kind}_edges": float(edges[k]), f"{kind}_edges_expected": float(wanted[k])}
-    return figures
+    return figures | {"largest_class": float(k - 1)}

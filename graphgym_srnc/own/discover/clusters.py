@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -83,7 +83,14 @@ class Discovery:
         return [cluster.name for cluster in self.known]
 
     def named(self, names: Mapping[int, str]) -> Discovery:
-        """The same clusters; new ones have names by number."""
+        """The same clusters; new ones have names by number.
+
+        Raises:
+            InputError: there is no new cluster with such a number.
+        """
+        if wrong := [number for number in names if number not in range(1, len(self.new) + 1)]:
+            allowed = f"numbers of new clusters, from 1 to {len(self.new)}"
+            raise InputError("names", wrong[0], allowed)
         new = [replace(cluster, name=names.get(cluster.number, "")) for cluster in self.new]
         return replace(self, new=new)
 
@@ -92,7 +99,7 @@ def find(
     graph: Data,
     posterior: Tensor | np.ndarray,
     num_clusters: int = 0,
-    classes: Sequence[str] = (),
+    classes: Sequence[Any] | np.ndarray = (),
     state: Tensor | None = None,
 ) -> Discovery:
     """Cluster a graph and measure the clusters.
@@ -117,7 +124,8 @@ def find(
     cluster, typical = _assign(state, label, num_known, unknown, num_clusters)
     adjacency = prepare(graph, "auto").adjacency("raw").matrix
     modularity, conductance = separation(adjacency, cluster.numpy(), num_clusters)
-    names = [*(classes or map(str, range(num_known))), *[""] * (num_clusters - num_known)]
+    called = map(str, classes if len(classes) else range(num_known))
+    names = [*list(called)[:num_known], *[""] * (num_clusters - num_known)]
     sizes = component_sizes(graph.edge_index.numpy(), graph.num_nodes)
     small = torch.from_numpy(sizes <= SMALL)
     rank = torch.where(small, typical - 2, typical)
