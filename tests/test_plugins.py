@@ -291,8 +291,8 @@ def test_a_shift_with_a_mistake(mistaken):
     [
         ("train.mode uncalled", r"error: method uncalled: its __init__ does not call super\(\)"),
         ("train.mode single", r"error: losses\(\) of Single: it must .*scalar tensors, got Tensor"),
-        ("train.mode float", "error: losses.*dict of scalar tensors, got float for 'extra'"),
-        ("train.mode vector", r"error: .* got Tensor of shape \[\d+\] for 'extra'"),
+        ("train.mode float", "error: losses.*dict of scalar tensors, got float extra"),
+        ("train.mode vector", "error: .* got Tensor extra"),
         ("train.mode nan", "error: Nan, episode 0: extra is nan$"),
         ("train.mode nobegin", "error in /place/mistakes.py:39 of the plug-in mistakes: Attri"),
         ("dataset.format lacking", "error in /place/mistakes.py:49 of the plug-in mistakes: Key"),

@@ -43,6 +43,19 @@ def test_the_notebook_runs():
     assert stored == [sum(one.get("name") != "stderr" for one in cell) for cell in outputs]
 
 
+def install(folder: Path) -> None:
+    """Write the method of the tutorial as a plug-in, and its config, into a folder."""
+    text = (TUTORIALS / "method.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(?:python|yaml)\n(.*?)^```$", text, re.M | re.S)
+    (folder / "infomax_plugin.py").write_text(blocks[0])
+    (folder / "infomax.yaml").write_text(blocks[1].replace("{mode:", "{num_nodes: 400, mode:"))
+    info = folder / "infomax_plugin-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: infomax_plugin\nVersion: 1\n")
+    entry = "[graphgym_srnc.methods]\ninfomax = infomax_plugin:InfoMax\n"
+    (info / "entry_points.txt").write_text(entry)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", sorted({path.stem for path in TUTORIALS.glob("*.md")} - {"first-run"})
@@ -53,6 +66,8 @@ def test_commands_run(name, tmp_path):
     )
     assert commands
     script = "".join(commands).replace("data example demo", "data example demo --nodes 2000")
+    if name == "method":
+        install(tmp_path)
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin/graphgym-srnc"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m graphgym_srnc "$@"\n')
@@ -60,3 +75,5 @@ def test_commands_run(name, tmp_path):
     env = environment() | {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
     done = ended(["sh", "-e", "-c", script], cwd=tmp_path, timeout=300, env=env)
     assert done.returncode == 0, done.stderr[-2000:]
+    if name == "method":  # one table compares the tutorial's method with its rivals
+        assert all(method in done.stdout for method in ("InfoMax", "CORAL"))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import multiprocessing
 import sys
+import traceback
 from typing import TYPE_CHECKING, Any, Callable, Collection, Iterable, Sequence
 
 from graphgym_srnc.core.text import plain
@@ -20,6 +21,8 @@ from graphgym_srnc.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+KINDS = ("methods", "shifts", "backbones", "register")
 
 
 @functools.cache
@@ -84,19 +87,13 @@ def warn_once(text: str) -> None:
 
 def place(error: BaseException) -> str:
     """``PATH:LINE of the plug-in NAME`` if its code raised an error, else empty."""
-    kinds = ("methods", "shifts", "backbones", "register")
-    tops = {
-        e.value.partition(":")[0].partition(".")[0]: e for k in kinds for e in entries(k).values()
-    }
-    found, step = "", error.__traceback__
-    while step is not None:
-        top = step.tb_frame.f_globals.get("__name__", "").partition(".")[0]
-        if top in tops:
-            package = _package(tops[top])
-            found = f"{step.tb_frame.f_code.co_filename}:{step.tb_lineno} of the plug-in {package}"
-        elif top == "graphgym_srnc":
-            found = ""
-        step = step.tb_next
+    known = [entry for kind in KINDS for entry in entries(kind).values()]
+    tops, found = {entry.module.partition(".")[0]: _package(entry) for entry in known}, ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        top = frame.f_globals.get("__name__", "").partition(".")[0]
+        if top in tops or top == "graphgym_srnc":
+            where = f"{frame.f_code.co_filename}:{line} of the plug-in"
+            found = f"{where} {tops[top]}" if top in tops else ""
     return found
 
 

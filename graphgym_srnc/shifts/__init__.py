@@ -79,10 +79,9 @@ def _checked(build: Callable[..., ShiftTask], name: str) -> Callable[..., ShiftT
 
     @functools.wraps(build)
     def call(*args: Any, **kwargs: Any) -> ShiftTask:
-        task = build(*args, **kwargs)
-        if not isinstance(task, ShiftTask):
-            message = f"its build must return a ShiftTask, got {type(task).__name__}"
-            raise InputError.plain(f"shift {name}", message)
+        if not isinstance(task := build(*args, **kwargs), ShiftTask):
+            got = f"its build must return a ShiftTask, got {type(task).__name__}"
+            raise InputError.plain(f"shift {name}", got)
         return task
 
     return renamed(keys)(options.checked(call))

@@ -84,11 +84,9 @@ class Supervised(Method):
 
     def checked(self, terms: Any) -> dict[str, Tensor]:
         """The terms of :meth:`losses`, or an InputError if they are not a dict of scalars."""
-        found = terms.items() if isinstance(terms, dict) else [("", terms)]
-        for name, term in found:
+        for name, term in terms.items() if isinstance(terms, dict) else [("", terms)]:
             if not (name and isinstance(term, Tensor) and term.numel() == 1):
-                shape = f" of shape {list(term.shape)}" if isinstance(term, Tensor) else ""
-                got = f"{type(term).__name__}{shape}{name and f' for {name!r}'}"
+                got = f"{type(term).__name__} {name}".strip()
                 message = f"it must return a dict of scalar tensors, got {got}"
                 raise InputError.plain(f"losses() of {type(self).__name__}", message)
         return terms
