@@ -48,7 +48,9 @@ def install(folder: Path) -> None:
     text = (TUTORIALS / "method.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```(?:python|yaml)\n(.*?)^```$", text, re.M | re.S)
     (folder / "infomax_plugin.py").write_text(blocks[0])
-    (folder / "infomax.yaml").write_text(blocks[1].replace("{mode:", "{num_nodes: 400, mode:"))
+    (folder / "infomax.yaml").write_text(
+        blocks[1].replace("{mode: close", "{num_nodes: 400, mode: close")
+    )
     info = folder / "infomax_plugin-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: infomax_plugin\nVersion: 1\n")
