@@ -23,6 +23,7 @@ EXTRAS = {
     "docs": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.26", "latex2mathml>=3.77"],
     "dev": [
         "build>=1.0.3",
+        *("griffe>=1.0", "latex2mathml>=3.77", "mkdocs>=1.6"),  # of docs/site.py, which tests read
         "hypothesis>=6.100",
         "ipykernel>=6.29",
         "basedpyright>=1.20",

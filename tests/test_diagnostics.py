@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -113,6 +114,35 @@ def test_sound_figures_need_no_sentence():
     assert "file.open_set" in diagnostics.sentences({"known_as_unknown": 0.16})["known as unknown"]
     for odd in ({"val_unknown_share": 0.7}, {"unknown_share": 0.0}, {"unknown_share": 0.95}):
         assert list(diagnostics.sentences(sound | odd)) == ["unknown share"]
+
+
+@pytest.mark.parametrize(
+    ("train", "predicted", "told"),
+    [
+        (
+            [0] * 14 + [1] * 86,
+            [0] * 98 + [1] * 2,
+            "98 % of the target nodes are predicted as class 0",
+        ),
+        ([0, 1], [0] * 75 + [1] * 25, ""),  # balanced labels of an unbalanced target
+        ([0, 0, 0, 1], [0] * 90 + [1] * 10, ""),
+        (
+            [0, 0, 0, 1],
+            [0] * 100,
+            "100 % of the target nodes are predicted as class 0, which has 75 %",
+        ),
+        ([0, 0, 0, 1], [2] * 100, ""),  # unknown
+    ],
+)
+def test_collapse(train, predicted, told):
+    nodes = torch.arange(len(train))
+    graph = Data(y=torch.tensor(train))
+    parts = {"source": graph, "validation": graph, "train": nodes, "val": nodes[:0]}
+    task = SimpleNamespace(num_known=2, **parts)
+    figures = diagnostics.collapse(task, torch.tensor(predicted)) | {"overconfidence": 0.5}
+    found = diagnostics.sentences(figures)
+    assert ("collapse" in found) == bool(told) != ("calibration" in found)
+    assert told in found.get("collapse", "")
 
 
 def judged(method, task) -> dict:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import pickle
-from importlib.metadata import EntryPoint
 from typing import Annotated, Optional
 
 import numpy as np
 import pytest
 
-from graphgym_srnc import methods
-from graphgym_srnc.core import options, plugins
+from graphgym_srnc.core import options
 from graphgym_srnc.core.options import Count, Natural, OneOf, Option, Positive, Range, Share
 from graphgym_srnc.errors import InputError, InputErrors, renamed
 
@@ -133,24 +131,6 @@ def test_errors_are_renamed_for_whom_calls():
     assert str(several.noted("in g.pt")) == "a: got 1; allowed: 2 (in g.pt); c: no. (in g.pt)"
     with pytest.raises(KeyError), renamed({"layer": "gnn.layer_type"}):
         raise KeyError("layer")
-
-
-def test_what_another_package_declares_wrongly(monkeypatch):
-    found = {
-        name: EntryPoint(name, value, "graphgym_srnc.methods")
-        for name, value in (
-            ("broken", "no_such_package:Broken"),
-            ("wrong", "math:sqrt"),
-            ("erm", "math:sqrt"),
-        )
-    }
-    for module in (plugins, methods):
-        monkeypatch.setattr(module, "entries", lambda kind: found)
-    assert methods.find("erm").__module__ == "graphgym_srnc.methods.erm"
-    with pytest.raises(InputError, match="broken: .*no_such_package cannot import"):
-        methods.find("broken")
-    with pytest.raises(InputError, match="method wrong: .* a subclass of graphgym_srnc"):
-        methods.find("wrong")
 
 
 def test_annotations_with_a_subclass_of_a_range_stay_their_own():

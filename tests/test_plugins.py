@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
+from importlib.metadata import EntryPoint
+from types import ModuleType
 
 import pytest
 import torch
@@ -12,6 +15,10 @@ from conftest import ended
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import CN
 
+from graphgym_srnc import backbones, methods, shifts
+from graphgym_srnc.api import estimators
+from graphgym_srnc.cli.main import main
+from graphgym_srnc.core import plugins
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.keys import add_options
 from graphgym_srnc.gym.main import register_main
@@ -139,6 +146,161 @@ def test_what_another_package_brings_reaches_commands_and_python(tmp_path):
     )
     assert f"errors {result['test']['errors']:.4g}" in done.stdout
     assert len(list(csv.DictReader((tmp_path / "predictions.csv").open()))) == 160
+
+
+MISTAKES = """
+from typing import Optional
+from graphgym_srnc.methods.shared.supervised import Supervised
+
+class Optioned(Supervised):
+    def __init__(self, *, weight: Optional[float] = None, **base):
+        super().__init__(**base)
+
+class Positional(Supervised):
+    def __init__(self, weight=1.0, **base):
+        super().__init__(**base)
+
+class Bare(Supervised):
+    def __init__(self, *, weight: float, **base):
+        super().__init__(**base)
+
+class Closed(Supervised):
+    def __init__(self, *, weight: float = 1.0):
+        super().__init__()
+
+class Uncalled(Supervised):
+    def __init__(self, *, weight: float = 1.0, **base):
+        self.weight = weight
+
+class Single(Supervised):
+    def losses(self):
+        return super().losses()["source"]
+
+class Float(Supervised):
+    def losses(self):
+        return super().losses() | {"extra": 1.0}
+
+class Vector(Supervised):
+    def losses(self):
+        return super().losses() | {"extra": self.classifier(self.on_source).amax(1)}
+
+class NoBegin(Supervised):
+    def losses(self):
+        return {"extra": self.classifier(self.on_target).mean()}
+
+class Nan(Supervised):
+    def losses(self):
+        return super().losses() | {"extra": super().losses()["source"] * float("nan")}
+
+def nothing(*, name="", root="", num_nodes: int = 200):
+    return None
+
+def lacking(*, name="", root="", num_nodes: int = 200):
+    return {}["x"]
+
+def nameless(*, root=""):
+    return None
+
+def hidden(*, share: Optional[float] = None):
+    return None
+"""
+
+
+@pytest.fixture
+def mistaken(monkeypatch):
+    """Plug-ins with one mistake each, by kind and name."""
+    module = ModuleType("mistakes")
+    exec(compile(MISTAKES, "/place/mistakes.py", "exec"), vars(module))
+    monkeypatch.setitem(sys.modules, "mistakes", module)
+    classes = [name for name, value in vars(module).items() if isinstance(value, type)]
+    found = {name.lower(): f"mistakes:{name}" for name in classes if name != "Supervised"}
+    found |= {"absent": "no_such_package:Broken", "wrong": "math:sqrt", "erm": "math:sqrt"}
+    made = {name: f"mistakes:{name}" for name in ("nothing", "lacking", "hidden", "nameless")}
+    kinds = {"methods": found, "shifts": made | {"away": "no_such_package:build"}}
+    kinds["backbones"] = {"noconv": "math:sqrt"}
+    entries = {
+        kind: {name: EntryPoint(name, value, f"graphgym_srnc.{kind}") for name, value in of.items()}
+        for kind, of in kinds.items()
+    }
+    monkeypatch.setattr(plugins, "entries", lambda kind: entries.get(kind, {}))
+    monkeypatch.setitem(backbones.BACKBONES.data, "noconv", None)
+    plugins.warn_once.cache_clear()
+
+
+RUN = "run --no-figures --no-tensorboard gnn.dim_inner 4 synthetic.num_nodes 300".split()
+
+
+def test_a_plugin_that_cannot_be_used_is_left_out(mistaken, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main([*RUN, "train.mode", "erm", "erm.steps", "2"]) == 0
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+    wanted = [
+        *(
+            "absent",
+            "bare",
+            "closed",
+            "optioned",
+            "positional",
+            "wrong",
+            "away",
+            "hidden",
+            "nameless",
+        )
+    ]
+    left_out = [line for line in warnings if line.endswith("It is left out.")]
+    assert len(left_out) == len(wanted) and all("Fix or uninstall" in line for line in left_out)
+    assert all(any(f": {name}: the package" in line for line in left_out) for name in wanted)
+    assert sum("'erm' of math in graphgym_srnc.methods is taken" in line for line in warnings) == 1
+    assert methods.find("erm").__module__ == "graphgym_srnc.methods.erm"
+    assert {"ERM", "Nan"} <= estimators().keys() and "Absent" not in estimators()
+    assert "gcnconv" in dict(backbones.BACKBONES.items())
+    assert "Fix or uninstall math" in capsys.readouterr().err
+    assert main([*RUN, "train.mode", "absent"]) == main([*RUN, "dataset.format", "away"]) == 2
+    assert "no_such_package cannot provide no_such_package:Broken" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("absent", "package no_such_package cannot provide .*ModuleNotFoundError"),
+        ("wrong", "sqrt> is not a subclass of graphgym_srnc.methods.shared.base.Method"),
+        ("optioned", "its argument 'weight' cannot be an option. Make it keyword-only.*None is"),
+        ("positional", "its argument 'weight' cannot be an option"),
+        ("bare", "its argument 'weight' cannot be an option"),
+        ("closed", r"Add \*\*base to its arguments"),
+    ],
+)
+def test_a_method_with_a_wrong_signature(mistaken, name, words):
+    with pytest.raises(InputError, match=words):
+        methods.find(name)
+
+
+def test_a_shift_with_a_mistake(mistaken):
+    with pytest.raises(InputError, match="'share' cannot be an option"):
+        shifts.find("hidden")
+    with pytest.raises(InputError, match="nameless: .*its build has no argument 'name'"):
+        shifts.find("nameless")
+    with pytest.raises(InputError, match="nothing: its build must return a ShiftTask, got NoneT"):
+        shifts.find("nothing")()
+    with pytest.raises(InputError, match="not a subclass of graphgym_srnc.backbones.Encoder"):
+        backbones.BACKBONES["noconv"]
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("train.mode uncalled", r"error: method uncalled: its __init__ does not call super\(\)"),
+        ("train.mode single", r"error: losses\(\) of Single: it must .*scalar tensors, got Tensor"),
+        ("train.mode float", "error: losses.*dict of scalar tensors, got float extra"),
+        ("train.mode vector", "error: .* got Tensor extra"),
+        ("train.mode nan", "error: Nan, episode 0: extra is nan$"),
+        ("train.mode nobegin", "error in /place/mistakes.py:39 of the plug-in mistakes: Attri"),
+        ("dataset.format lacking", "error in /place/mistakes.py:49 of the plug-in mistakes: Key"),
+    ],
+)
+def test_a_mistake_in_a_plugin_is_a_sentence(mistaken, tmp_path, capsys, words, error):
+    assert main([*RUN, "--out-dir", str(tmp_path), *words.split()]) in (1, 2)
+    assert re.match(error, capsys.readouterr().err.splitlines()[-1])
 
 
 @pytest.mark.parametrize("best", ["first_class", "accuracy", "undefined"])

@@ -48,6 +48,21 @@ def test_the_notebook_runs():
         assert before == pytest.approx(now, abs=0.03)  # CPUs round differently
 
 
+def install(folder: Path) -> None:
+    """Write the method of the tutorial as a plug-in, and its config, into a folder."""
+    text = (TUTORIALS / "method.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(?:python|yaml)\n(.*?)^```$", text, re.M | re.S)
+    (folder / "infomax_plugin.py").write_text(blocks[0])
+    (folder / "infomax.yaml").write_text(
+        blocks[1].replace("{mode: close", "{num_nodes: 400, mode: close")
+    )
+    info = folder / "infomax_plugin-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: infomax_plugin\nVersion: 1\n")
+    entry = "[graphgym_srnc.methods]\ninfomax = infomax_plugin:InfoMax\n"
+    (info / "entry_points.txt").write_text(entry)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", sorted({path.stem for path in TUTORIALS.glob("*.md")} - {"first-run"})
@@ -58,6 +73,8 @@ def test_commands_run(name, tmp_path):
     )
     assert commands
     script = "".join(commands).replace("data example demo", "data example demo --nodes 2000")
+    if name == "method":
+        install(tmp_path)
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin/graphgym-srnc"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m graphgym_srnc "$@"\n')
@@ -65,3 +82,6 @@ def test_commands_run(name, tmp_path):
     env = environment() | {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
     done = ended(["sh", "-e", "-c", script], cwd=tmp_path, timeout=300, env=env)
     assert done.returncode == 0, done.stderr[-2000:]
+    if name == "method":  # one table compares the tutorial's method with its rivals
+        table = done.stdout[-3000:]
+        assert all(method in table.lower() for method in ("infomax", "coral", "plain gnn")), table

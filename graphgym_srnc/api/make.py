@@ -14,6 +14,7 @@ from graphgym_srnc.api.estimator import Estimator
 from graphgym_srnc.api.isolation import plain
 from graphgym_srnc.core.formulas import readable
 from graphgym_srnc.core.options import OneOf, docs, options, sections
+from graphgym_srnc.core.plugins import usable
 from graphgym_srnc.errors import did_you_mean
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import model, trainer
@@ -21,7 +22,7 @@ from graphgym_srnc.train import model, trainer
 
 def estimators() -> dict[str, type[Estimator]]:
     """All estimator classes by name, for example ``SRNC``."""
-    return {made.__name__: made for made in map(estimator, methods.names())}
+    return {made.__name__: made for made in usable(estimator, methods.names()).values()}
 
 
 def estimator(name: str) -> type[Estimator]:

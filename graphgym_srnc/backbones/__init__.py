@@ -7,6 +7,7 @@ below, or an entry point in another package, see :mod:`graphgym_srnc.core.plugin
 from __future__ import annotations
 
 from collections import UserDict
+from collections.abc import ItemsView
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from graphgym_srnc.backbones.layers import GAT, GCN, MLP, SAGE, SGC, GATDrop, GC
 from graphgym_srnc.backbones.sampling import Batches, infer
 from graphgym_srnc.backbones.sparse import Sparse, dense
 from graphgym_srnc.backbones.view import Block, View
-from graphgym_srnc.core.plugins import entries, load
+from graphgym_srnc.core.plugins import added, load, usable
 from graphgym_srnc.errors import InputError
 
 __all__ = [
@@ -51,13 +52,22 @@ class Kinds(UserDict[str, type[Encoder]]):
 
     def __getitem__(self, kind: str) -> type[Encoder]:
         if self.data[kind] is None:
-            self.data[kind] = load("backbones", kind)
+            self.data[kind] = load("backbones", kind, _check)
         return self.data[kind]
+
+    def items(self) -> ItemsView[str, type[Encoder]]:
+        """All encoders by kind, without those of other packages that cannot be used."""
+        return usable(self.__getitem__, self.data).items()
+
+
+def _check(found: Any) -> None:
+    if not (isinstance(found, type) and issubclass(found, Encoder)):
+        raise InputError.plain("it", "it is not a subclass of graphgym_srnc.backbones.Encoder")
 
 
 BACKBONES = Kinds()  # encoder classes by kind
 
-BACKBONES.data = dict.fromkeys(entries("backbones")) | {
+BACKBONES.data = {
     "gcnconv": GCN,
     "sageconv": SAGE,
     "gatconv": GAT,
@@ -66,6 +76,7 @@ BACKBONES.data = dict.fromkeys(entries("backbones")) | {
     "mlp": MLP,
     "dgi": DGI,
 }
+BACKBONES.data |= dict.fromkeys(added("backbones", BACKBONES.data.keys()))
 
 
 def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:

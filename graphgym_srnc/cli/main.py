@@ -13,7 +13,7 @@ from typing import Sequence
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.parser import build_parser
-from graphgym_srnc.core import environment
+from graphgym_srnc.core import environment, plugins
 from graphgym_srnc.core.text import plain
 from graphgym_srnc.errors import InputError, each
 from graphgym_srnc.io import config_files, records
@@ -54,7 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             _print_error(f"error: {error}")
         else:
             kind = type(error).__name__
-            _print_error(f"internal error: {kind}: {error}. Add --debug to see the traceback.")
+            where = f"error in {place}" if (place := plugins.place(error)) else "internal error"
+            _print_error(f"{where}: {kind}: {error}. Add --debug to see the traceback.")
         return FAILED
 
 

@@ -14,7 +14,7 @@ import math
 import numbers
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, Callable, Mapping, NamedTuple, Union
+from typing import Annotated, Any, Callable, Mapping, NamedTuple, Sequence, Union
 
 from graphgym_srnc.errors import InputError, did_you_mean
 
@@ -119,6 +119,27 @@ def _options(function: Any) -> list[Option]:
 
 
 options: Callable[[Any], list[Option]] = functools.cache(_options)
+
+
+def check_signature(function: Any, key: str, given: Sequence[str] = SHARED) -> None:
+    """Refuse a function, or a class and its bases, with an argument that cannot be an option.
+
+    Arguments in ``given`` are set by the package. The InputError has the ``key``.
+    """
+    owners = [cls for cls in getattr(function, "__mro__", ()) if "__init__" in vars(cls)]
+    known = {"self", *given}
+    for call in [vars(owner)["__init__"] for owner in owners] or [function]:
+        for p in inspect.signature(call).parameters.values():
+            is_option = p.kind is p.KEYWORD_ONLY and type(p.default) in PLAIN
+            if (
+                not is_option
+                and p.name not in known
+                and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+            ):
+                hint = "Make it keyword-only, with a number, text, bool or tuple as its default"
+                message = f"its argument {p.name!r} cannot be an option"
+                raise InputError.plain(key, message, f"{hint}; None is not allowed")
+            known.add(p.name)
 
 
 def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> None:

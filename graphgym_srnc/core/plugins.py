@@ -2,7 +2,8 @@
 
 The entry point groups are ``graphgym_srnc.methods``, ``graphgym_srnc.shifts`` and
 ``graphgym_srnc.backbones``. The name of an entry is its name in configs. If names collide, the
-package's own entry is used. Modules in the group ``graphgym_srnc.register`` are imported with
+package's own entry is used. A plug-in that cannot be used is left out with a warning, unless it is
+asked for by name. Modules in the group ``graphgym_srnc.register`` are imported with
 ``graphgym_srnc.gym``, in every command and worker process. They can register layers, activations
 or metrics with GraphGym.
 """
@@ -10,12 +11,18 @@ or metrics with GraphGym.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Sequence
+import multiprocessing
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any, Callable, Collection, Iterable, Sequence
 
+from graphgym_srnc.core.text import plain
 from graphgym_srnc.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+KINDS = ("methods", "shifts", "backbones", "register")
 
 
 @functools.cache
@@ -26,6 +33,15 @@ def entries(kind: str) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=f"graphgym_srnc.{kind}")}
 
 
+def added(kind: str, own: Collection[str]) -> list[str]:
+    """Names of one kind that other packages add; warns of those that this package has itself."""
+    for name in sorted(entries(kind).keys() & own):
+        package = _package(entries(kind)[name])
+        text = f"the name {name!r} of {package} in graphgym_srnc.{kind} is taken by a built-in"
+        warn_once(f"{text}, which is used. Rename the entry point, or uninstall {package}.")
+    return [name for name in entries(kind) if name not in own]
+
+
 def unknown(kind: str, name: str, names: Sequence[str]) -> InputError:
     """The error about a name that is none of ``names``; it suggests the nearest of them."""
     error = InputError(kind, name, ", ".join(names))
@@ -33,13 +49,53 @@ def unknown(kind: str, name: str, names: Sequence[str]) -> InputError:
     return error.noted(near) if near else error
 
 
-def load(kind: str, name: str) -> Any:
-    """Import the object that an entry point refers to."""
+def load(kind: str, name: str, check: Callable[[Any], None] = lambda found: None) -> Any:
+    """Import the object that an entry point refers to.
+
+    Raises:
+        InputError: it cannot be imported, or ``check`` raises an error about it.
+    """
     entry = entries(kind)[name]
     try:
-        return entry.load()
+        found = entry.load()
+        check(found)
     except Exception as error:  # a foreign module may raise any exception
-        package = entry.dist.name if entry.dist is not None else entry.module
-        cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        message = f"the package {package} cannot import {entry.value} ({cause})"
-        raise InputError.plain(name, message) from error
+        own, package = isinstance(error, InputError), _package(entry)
+        cause = " ".join(f"{'' if own else type(error).__name__ + ': '}{error}".split())[:300]
+        message = f"the package {package} cannot provide {entry.value} ({cause.rstrip('.')})"
+        raise InputError.plain(name, message, f"Fix or uninstall {package}") from error
+    return found
+
+
+def usable(find: Callable[[str], Any], names: Iterable[str]) -> dict[str, Any]:
+    """What ``find`` returns for each name, without plug-ins that cannot be used."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = find(name)
+        except InputError as error:
+            warn_once(f"{error} It is left out.")
+    return found
+
+
+@functools.cache
+def warn_once(text: str) -> None:
+    """Print a warning about a plug-in once, and not again in each worker process."""
+    if multiprocessing.parent_process() is None:
+        print(f"warning: {plain(text)}", file=sys.stderr, flush=True)
+
+
+def place(error: BaseException) -> str:
+    """``PATH:LINE of the plug-in NAME`` if its code raised an error, else empty."""
+    known = [entry for kind in KINDS for entry in entries(kind).values()]
+    tops, found = {entry.module.partition(".")[0]: _package(entry) for entry in known}, ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        top = frame.f_globals.get("__name__", "").partition(".")[0]
+        if top in tops or top == "graphgym_srnc":
+            where = f"{frame.f_code.co_filename}:{line} of the plug-in"
+            found = f"{where} {tops[top]}" if top in tops else ""
+    return found
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else entry.module

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from graphgym_srnc.core import environment, plugins
 
 with environment.lean_imports("lightning", "pytorch_lightning"):
@@ -32,6 +34,6 @@ __all__ = [
 
 torch_geometric.graphgym.register.config_dict.setdefault("graphgym_srnc", add_options)
 add_options(global_cfg)  # GraphGym called set_cfg before this package could register
-for name in plugins.entries("register"):  # before ours, since GraphGym refuses a name twice
-    plugins.load("register", name)
+# Before ours, since GraphGym refuses a name twice.
+plugins.usable(functools.partial(plugins.load, "register"), plugins.entries("register"))
 register_main()

@@ -8,13 +8,14 @@ annotations define the allowed values. Other packages can add shifts through ent
 from __future__ import annotations
 
 import functools
+import inspect
 import pkgutil
 from importlib import import_module
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
-from graphgym_srnc.core.options import checked, options
-from graphgym_srnc.core.plugins import entries, load, unknown
-from graphgym_srnc.errors import renamed
+from graphgym_srnc.core import options
+from graphgym_srnc.core.plugins import added, load, unknown
+from graphgym_srnc.errors import InputError, renamed
 
 if TYPE_CHECKING:
     from graphgym_srnc.core.task import ShiftTask
@@ -29,7 +30,7 @@ def __dir__() -> list[str]:
 
 def names() -> list[str]:
     """Sorted names of all shifts, without importing them."""
-    return sorted({*own_names(), *entries("shifts")})
+    return sorted([*own_names(), *added("shifts", own_names())])
 
 
 def find(name: str) -> Callable[..., ShiftTask]:
@@ -38,12 +39,13 @@ def find(name: str) -> Callable[..., ShiftTask]:
     Error messages put the name of the shift before the option, for example ``open_set.num_unseen``.
 
     Raises:
-        InputError: there is no such shift.
+        InputError: there is no such shift, or it has an argument that cannot be an option.
     """
     if name not in names():
         raise unknown("shift", name, names())
     own = name in own_names()
-    build = import_module(f"{__name__}.{name}").build if own else load("shifts", name)
+    check = functools.partial(_check, name=name)
+    build = import_module(f"{__name__}.{name}").build if own else load("shifts", name, check)
     return _checked(build, name)
 
 
@@ -60,7 +62,26 @@ def own_names() -> list[str]:
     return [m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED]
 
 
+def _check(build: Any, name: str) -> None:
+    options.check_signature(build, f"shift {name}")
+    if missing := [key for key in options.SHARED if key not in inspect.signature(build).parameters]:
+        message = f"its build has no argument {' and '.join(map(repr, missing))}"
+        hint = "Add name and root, which dataset.name and dataset.dir set"
+        raise InputError.plain(f"shift {name}", message, hint)
+
+
 @functools.cache
 def _checked(build: Callable[..., ShiftTask], name: str) -> Callable[..., ShiftTask]:
-    keys = {option.key: f"{name}.{option.key}" for option in options(build)}
-    return renamed(keys)(checked(build))
+    from graphgym_srnc.core.task import ShiftTask
+
+    _check(build, name)
+    keys = {option.key: f"{name}.{option.key}" for option in options.options(build)}
+
+    @functools.wraps(build)
+    def call(*args: Any, **kwargs: Any) -> ShiftTask:
+        if not isinstance(task := build(*args, **kwargs), ShiftTask):
+            got = f"its build must return a ShiftTask, got {type(task).__name__}"
+            raise InputError.plain(f"shift {name}", got)
+        return task
+
+    return renamed(keys)(options.checked(call))

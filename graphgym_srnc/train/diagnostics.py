@@ -55,6 +55,12 @@ BOUNDS = {
         " only {value} of the target nodes predicted as known (expected: at least {bound}). Check"
         " some nodes on which they differ before you trust either model.",
     ),
+    "collapse": (
+        *("collapse", 0.25, math.inf),
+        "{predicted_share_percent} of the target nodes are predicted as class {collapse_class:.0f},"
+        " which has {label_share_percent} of the labels. The model has probably collapsed; compare"
+        " with the method erm.",
+    ),
     "overconfidence": (
         *("calibration", -math.inf, 0.15),
         "The mean probability of the predicted class is {points:.0f} points above the accuracy on"
@@ -100,6 +106,7 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[
         figures |= balance(on_val, predicted, task.num_known)
         excess = sum(count * (mean - right) for mean, right, count in curves["val"])
         figures["overconfidence"] = excess / len(task.val)
+    figures |= collapse(task, predicted)
     if task.open_set:
         figures |= unknown_shares(task, on_val, on_test, predicted)
     known = predicted < task.num_known
@@ -112,6 +119,24 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[
     for topic in method.reported:
         warnings.pop(topic, None)  # a warning or a test of the method already covers it
     return {"figures": figures, "sentences": warnings, "reliability": curves}
+
+
+def collapse(task: ShiftTask, predicted: Tensor) -> dict[str, Any]:
+    r"""Minimum of :math:`(1 - s_k) / (1 - p_k)` over the known classes :math:`k`.
+
+    Of the target nodes ``[V]``, the share :math:`s_k` is predicted as :math:`k`. :math:`p_k` is the
+    share of :math:`k` among training or validation labels, whichever is larger.
+    """
+    labels = [task.source.y[task.train], task.validation.y[task.val]]
+    shares = torch.zeros(3, task.num_known, dtype=torch.double)
+    for row, classes in enumerate((predicted, *labels)):
+        counts = torch.bincount(classes.cpu(), minlength=task.num_known)[: task.num_known]
+        shares[row] = counts / max(len(classes), 1)
+    given = shares[1:].amax(0)
+    rest = ((1 - shares[0]) / (1 - given)).nan_to_num(1.0)
+    k = int(rest.argmin())
+    names = {"collapse": rest[k], "predicted_share": shares[0, k], "label_share": given[k]}
+    return {name: float(value) for name, value in names.items()} | {"collapse_class": float(k)}
 
 
 def balance(on_val: Tensor, on_target: Tensor, num_known: int) -> dict[str, float]:
@@ -149,12 +174,17 @@ def unknown_shares(
 def sentences(figures: dict[str, float], names: Sequence[str] = ()) -> dict[str, str]:
     """A warning for each figure outside its range, by topic; ``names`` are those of classes."""
     warnings = {}
+    shares = {f"{key}_percent": _percent(figures[key]) for key in figures if "_share" in key}
     for name, (topic, low, high, text) in BOUNDS.items():
         value = figures.get(name)
         if value is not None and not low <= value <= high:
             bound = low if value < low else high
             shown = {"value": _percent(value), "bound": _percent(bound)}
-            warnings[topic] = text.format(points=100 * value, most=100 * bound, **shown, **figures)
+            warnings[topic] = text.format(
+                points=100 * value, most=100 * bound, **shown, **shares, **figures
+            )
+    if "collapse" in warnings:  # which explains the other one
+        warnings.pop("calibration", None)
     for kind in LOCALITY:
         if text := locality_sentence(figures, kind, names):
             warnings["locality"] = text

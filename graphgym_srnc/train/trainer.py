@@ -19,7 +19,7 @@ from graphgym_srnc.core.options import Natural, OneOf, Range, checked
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.methods.shared.training import random_state, set_random_state
+from graphgym_srnc.methods.shared.training import check_finite, random_state, set_random_state
 from graphgym_srnc.train import source_first
 from graphgym_srnc.train.metrics import Metric, scores_of
 from graphgym_srnc.train.selection import (
@@ -197,6 +197,9 @@ def fit(
 
 def check_method(method: Method, task: ShiftTask) -> None:
     """Refuse options of a method for which the task or the number of processes is unsuitable."""
+    if not hasattr(method, "warnings"):  # which the constructor of the base class sets
+        message = "its __init__ does not call super().__init__(**base)"
+        raise InputError.plain(f"method {method.key()}", message)
     allowed = "1 or more, since several processes train together and share batches"
     right = method.batch_size > 0 or parallel.count() == 1
     method.require("batch_size", method.batch_size, right, allowed)
@@ -262,16 +265,17 @@ class Training:
     def episode(self, number: int) -> Episode:
         """Train one episode, evaluate the method, and keep its weights if they are the best."""
         method, record, begin = self.method, self.record, time.perf_counter()
-        losses = method.episode() if number else method.start(self.blind)
+        try:
+            losses = method.episode() if number else method.start(self.blind)
+            check_finite(losses)
+        except FloatingPointError as error:
+            name = type(method).__name__
+            raise FloatingPointError(f"{name}, episode {number}: {error}") from error
         seconds = time.perf_counter() - begin
         if number == 0 and self.source_classes is not None:
             share = (self.source_classes == self.task.num_known).float().mean()
             losses |= {"source_unknown_share": float(share)}
             seconds += self.source_seconds
-        for term, value in losses.items():
-            if not math.isfinite(value):
-                name = type(method).__name__
-                raise FloatingPointError(f"{name}, episode {number}: {term} is {value}")
 
         train, val, test, classes = evaluate(method, self.task, self.blind, self.metrics)
         record.first = classes if record.first is None else record.first

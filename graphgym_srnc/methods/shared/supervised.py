@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from graphgym_srnc.backbones import Batches, Graph, View
 from graphgym_srnc.core.options import Count, Natural
 from graphgym_srnc.core.task import ShiftTask, Sizes
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import batches, minimise
 
@@ -67,18 +68,27 @@ class Supervised(Method):
     def episode(self) -> dict[str, float]:
         labels = self.labels
 
-        def losses() -> dict[str, Tensor]:
+        def next_losses() -> dict[str, Tensor]:
             self.steps_done += 1
             if self.batch_size:
                 self.on_source, (self.batch,) = self.source_batches()
                 self.labels = labels[self.batch]
                 if self.target_batches is not None:
                     self.on_target, _ = self.target_batches()
-            return self.losses()
+            return self.checked(self.losses())
 
-        terms = minimise(self, self.optimizer, losses, self.steps)
-        self.labels = labels
+        terms = minimise(self, self.optimizer, next_losses, self.steps)
+        self.labels = labels  # of all training nodes, which a batch has replaced
         self.store_statistics()
+        return terms
+
+    def checked(self, terms: Any) -> dict[str, Tensor]:
+        """The terms of :meth:`losses`, or an InputError if they are not a dict of scalars."""
+        for name, term in terms.items() if isinstance(terms, dict) else [("", terms)]:
+            if not (name and isinstance(term, Tensor) and term.numel() == 1):
+                got = f"{type(term).__name__} {name}".strip()
+                message = f"it must return a dict of scalar tensors, got {got}"
+                raise InputError.plain(f"losses() of {type(self).__name__}", message)
         return terms
 
     @property

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import AbstractContextManager
-from typing import Callable, Iterable, NamedTuple, Sequence, cast
+from typing import Callable, Iterable, Mapping, NamedTuple, Sequence, cast
 
 import torch
 from torch import Tensor, nn
@@ -46,14 +47,22 @@ def minimise(
     Processes that train together average their gradients. A loss that is not a mean over nodes must
     read the rows of all processes, see :func:`gather`. There are ``steps`` at most;
     ``until_converged`` stops when the loss has :func:`converged`.
+
+    Raises:
+        FloatingPointError: a term is NaN or infinite. On a GPU only the last terms are checked, by
+            the trainer, since each check would wait for the device.
     """
     terms: dict[str, Tensor] = {}
     history: list[Tensor] = []
     model.train()
+    is_watched = parallel.world() == 1 and all(p.device.type == "cpu" for p in model.parameters())
     with parallel.own_draws():
         for _ in progress.steps(steps):
             terms = losses()
             total = cast(Tensor, sum(terms.values()))
+            if is_watched and not math.isfinite(total.item()):
+                check_finite({name: term.item() for name, term in terms.items()})
+                check_finite({"the sum of all terms": total.item()})
             optimizer.zero_grad()
             total.backward()
             parallel.average(p for group in optimizer.param_groups for p in group["params"])
@@ -63,6 +72,13 @@ def minimise(
                 if len(history) % CHECK_EVERY == 0 and converged(history):
                     break
     return parallel.mean({name: float(term.detach()) for name, term in terms.items()})
+
+
+def check_finite(terms: Mapping[str, float]) -> None:
+    """Raise a FloatingPointError that names every term that is NaN or infinite."""
+    wrong = [f"{name} is {value}" for name, value in terms.items() if not math.isfinite(value)]
+    if wrong:
+        raise FloatingPointError(", ".join(wrong))
 
 
 def converged(losses: Sequence[Tensor]) -> bool:
