@@ -229,16 +229,10 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
     strange = pairs < 0
     earlier = ". Add the earlier nodes that new ones link to" * (found.options.like is not None)
     found.edges, about = pairs[:, ~strange.any(0)].astype(np.int64), ""
-    if (
-        is_counter(place.to_series())
-        and place[0] == "0"
-        and (pairs == 1).any()
-        and not (pairs == 0).any()
-    ):
-        found.notes.append(
-            f"{file}: no link names the id 0. If its ids count from 1, they name the wrong nodes:"
-            " subtract 1."
-        )
+    is_shifted = (pairs == 1).any() and not (pairs == 0).any()
+    if is_shifted and place[0] == "0" and is_counter(place.to_series()):
+        wrong = "no link names the id 0. If its ids count from 1, they name wrong nodes: subtract 1"
+        found.notes.append(f"{file}: {wrong}.")
     if count := int(strange.any(0).sum()):
         unknown = dict.fromkeys(cells[end][link] for link, end in np.argwhere(strange.T).tolist())
         named = listed([*map(repr, unknown)], 3)

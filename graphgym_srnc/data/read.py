@@ -88,29 +88,25 @@ def cells(path: Path, ragged: bool = False) -> pandas.DataFrame:
     """
     content, is_csv = text(path), kind(path) in (".csv", ".tsv")
     content = re.sub(r"(?m)^ +$" + r"|^[#%]+([ \t].*)?$" * (not is_csv), "", content)
-    mark = (
-        "\t"
-        if kind(path) == ".tsv"
-        else max(SEPARATORS, key=lambda each: _fit(content.lstrip("\n"), each))
-    )
-    first, lines = content.lstrip("\n").partition("\n")[0], io.StringIO(content)
+    top, lines = content.lstrip("\n"), io.StringIO(content)
+    mark = "\t" if kind(path) == ".tsv" else max(SEPARATORS, key=lambda each: _fit(top, each))
+    first = top.partition("\n")[0]
     is_spaced = (ragged or not is_csv) and not any(each in first for each in SEPARATORS)
     # pandas' fast reader does not distinguish a short line from one with empty cells.
     with reading(path, "a table", path.name, "Put cells with separators or line breaks in quotes"):
         split = csv.reader(lines, delimiter=mark, strict=True)
         found = map(str.split, lines) if is_spaced else split
-        read = [(split.line_num or at, [*map(str.strip, row)]) for at, row in enumerate(found, 1)]
-    read = [(at, row) for at, row in read if any(row)]
-    rows = [row for _, row in read]
+        own = ((split.line_num or at, [*map(str.strip, row)]) for at, row in enumerate(found, 1))
+        rows = {at: row for at, row in own if any(row)}  # by line of the file
     if not rows:
         raise InputError.plain(path.name, "the file is empty", "Write a line for each row")
-    wrong = [(at, row) for at, row in read if len(row) != len(rows[0])]
+    width = len(next(iter(rows.values())))
+    wrong = [at for at, row in rows.items() if len(row) != width]
     if wrong and not ragged:
-        (at, row), own = wrong[0], counted(len(rows[0]), "cell")
-        message = f"line {at:,} has {counted(len(row), 'cell')}, and the first line has {own}"
-        others = f"; {counted(len(wrong), 'line')} of {len(rows):,} differ" * (len(wrong) > 1)
-        raise InputError.plain(path.name, message + others)
-    return pandas.DataFrame(rows, index=[at for at, _ in read], dtype=object).fillna("")
+        message = f"line {wrong[0]:,} has {counted(len(rows[wrong[0]]), 'cell')}, and the first"
+        message += f" line has {width}" + f"; {len(wrong):,} lines differ" * (len(wrong) > 1)
+        raise InputError.plain(path.name, message)
+    return pandas.DataFrame([*rows.values()], index=[*rows], dtype=object).fillna("")
 
 
 def _fit(content: str, separator: str) -> tuple[int, int]:
