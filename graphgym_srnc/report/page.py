@@ -34,14 +34,6 @@ MOST = {"means": 60, "ranks": 60}  # the same for kinds with a small picture for
 LARGEST, SIDE = 1_500_000, 8192
 """Maximum size of one picture in bytes, and of its sides in pixels: a small file may be large."""
 
-EPISODES = {
-    "target_val": "the one with the best Micro-F1 on validation nodes",
-    "source_val": "the one with the best Micro-F1 on held-out source nodes",
-    "target_modularity": "the one whose predictions have the highest modularity",
-    "last": "the last one",
-}
-"""The episode that a rule of ``train.selection`` chooses."""
-
 Drawing = tuple[str, "Callable[[], bytes]"]
 """A caption, and a function that returns the content of a PNG file, or nothing."""
 
@@ -100,10 +92,7 @@ def render(
         runs=counted(len(found.runs), "finished run"),
         count=counted(len(experiments), "experiment"),
         seeds=seeds(found.runs["seed"]),
-        selections=[
-            f"{EPISODES.get(rule, rule)} (train.selection {rule})"
-            for rule in sorted({plain(rule) for rule in found.runs["selection"]})
-        ],
+        selections=sorted({plain(rule) for rule in found.runs["selection"]}),
     )
 
 

@@ -348,10 +348,8 @@ def findings(table: Table) -> list[str]:
                     text += f" Not tested: too few pairs of runs ({max(few)})."
                 out.append(text)
         if not any(cell.best == 1 for cell in ranked.values()):  # see on_known
-            order = sorted(
-                (row for row, cell in ranked.items() if cell.runs > 0),
-                key=lambda row: -ranked[row].mean,
-            )
-            means = [f"{row} {spread(metric, ranked[row])}" for row in order]
+            means = [
+                f"{row} {spread(metric, cell)}" for row, cell in ranked.items() if cell.runs > 0
+            ]
             out += [f"{column}: {listed(means, 4)}."] * bool(means)
     return out + on_known(table)

@@ -41,12 +41,9 @@ FIGURES = {
 """Figures of a cluster, with their formats in print."""
 
 HEADS = "cluster,nodes,newness,P(unknown),predicted unknown,nearest known class".split(",")
-SMALL_HEAD, ON_SMALL = (
-    "in small components",
-    (
-        f"in small components: share of nodes in components of at most {SMALL} nodes, many of which"
-        " may be of other classes"
-    ),
+SMALL_HEAD = "in small components"
+ON_SMALL = (
+    f"{SMALL_HEAD}: share of nodes in components of at most {SMALL} nodes, often of other classes"
 )
 
 
@@ -128,9 +125,9 @@ def to_text(rows: Sequence[Row], merge: str = "") -> str:
     for group, command in merges(new, merge).items():
         hint = f" To merge them, give them one name: {command}" * bool(command)
         details.append(f"\nClusters {group} share many words: perhaps one class.{hint}")
-    meanings = ["newness: P(unknown), reduced for links that leave the cluster"]
-    meanings += [ON_SMALL] * is_small
-    return "\n".join([text.aligned([heads, *lines]) + meanings[0], *meanings[1:], *details])
+    meaning = "newness: P(unknown), reduced for links that leave the cluster"
+    meaning += f"\n{ON_SMALL}" * is_small
+    return "\n".join([text.aligned([heads, *lines]) + meaning, *details])
 
 
 def on_unknown(discovery: Discovery) -> str:
