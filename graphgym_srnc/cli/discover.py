@@ -135,5 +135,6 @@ def _discover(
         files["--nodes"] = predictions.encode(args.nodes, table.of_nodes(found, names))
     if args.labels_out:
         feedback.write(Path(args.labels_out), graph, made, names, args.overwrite, folder)
-    for line in [*lines, *write(outs, files), *ends]:
+    for line in [*lines, *write(outs, files)]:
         tell(line)
+    print("\n".join(ends), end="\n" * bool(ends))  # commands are not wrapped
