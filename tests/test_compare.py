@@ -506,9 +506,11 @@ def test_scores_without_an_unknown_test_node_say_so(tmp_path):
     _, note, share = summary.notes([row, row | {"name": "too"}])
     assert note.startswith("mine and too: no test node")
     assert "10.1 % of the labelled test nodes" in share
-    control = keep(tmp_path, "pgl", [0.9], "pgl", task="file/mine", record=known)
+    other = known | {"test": {"micro_f1": 0.9, "known_accuracy": 1.0}}
+    control = keep(tmp_path, "pgl", [0.9], "pgl", task="file/mine", record=other)
     compared = compare.table(collect([home, control]).runs)
-    (first,), notes = tables.findings(compared), tables.remarks(compared)  # and no best row
+    (best, first), notes = tables.findings(compared), tables.remarks(compared)
+    assert best.endswith(": GCN 100.0 and PGL+GCN 90.0.") and "--repeat 6" in notes[0]
     assert not compared.cells["best"].any() and first.endswith("No row is marked as the best.")
     assert first in notes and "known classes only" in first and "file.num_unseen 1" in first
     assert "known classes only" in note and "file.open_set False" in note

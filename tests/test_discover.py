@@ -160,8 +160,11 @@ def test_suggested_number_on_planted_blocks(classes):
     found = clusters.find(graph, p, classes)
     total = sum(cluster.modularity for cluster in found.every)
     assert curve[classes] == pytest.approx(total, abs=0.01)
-    told = table.on_number(curve)
-    assert told.startswith(f"Modularity suggests {classes} ") and "--clusters K" in told
+    new = f"{classes - 3} new cluster{'s' * (classes > 4)} ({classes} with the known classes)"
+    assert table.on_number(curve, 3).startswith(f"Modularity suggests {new}; it is 0.")
+    told = table.on_number({4: 0.5, 5: 0.598, 6: 0.6, 7: 0.597, 8: 0.55}, 3)
+    assert told.startswith("The modularity of 5 to 7 clusters") and "(0.597 to 0.600)" in told
+    assert "Start with 2 new clusters (5 with" in told and "compare with --clusters 6" in told
     assert clusters.suggested({4: 0.5, 5: 0.598, 6: 0.6, 7: 0.55}) == 5
     assert clusters.suggested({4: -0.2, 5: -0.1}) == 5
 
@@ -208,11 +211,15 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
     assert [int(row["nodes"]) for row in lines] == [len(cluster.nodes) for cluster in found.new]
     assert all(line[key][0] == "'" for line in lines for key in ("words", "nearest_known_classes"))
-    note = f"6 of its {len(found.new[1].nodes)} nodes are in components of at most 5"
-    assert table.to_text(rows).count(note) == html.count(f"Cluster 2: {note}") == 1
+    small = f"{6 / len(found.new[1].nodes):.0%}".replace("%", " %")
+    assert f"<td>{small}</td>" in html and table.to_text(rows).splitlines()[2].endswith(small)
+    assert table.ON_SMALL[1:] in html and "small" not in table.to_text(rows[:-2])
     assert [row["in_small_components"] for row in lines] == ["0", "6", "0"]
     assert "cluster 1, <script>" in table.to_text(rows)
-    assert "Modularity suggests 6 clusters" in html and "compare with --clusters 7" in html
+    assert (
+        "Start with 3 new clusters (6 with the known classes)" in html
+        and "compare with --clusters 7" in html
+    )
     assert html.index("<details>") < html.index("conductance")
 
 
@@ -231,7 +238,7 @@ def test_clusters_with_the_same_words_may_be_one_class(graph):
     assert [] in twins.values() and "perhaps one class" in table.to_text(rows)
     commands = {"again": "", "merge": "discover R"}
     html = page.render("t", rows, halved, Names(), {6: 0.5}, commands, {"0": 3}, ["few!"])
-    merge = f"discover R --name={whole.number}=NAME --name=4=NAME --labels-out NEXT"
+    merge = f"discover R --name {whole.number}=NAME --name 4=NAME --labels-out NEXT"
     assert merge in html and "few!</p>" in html and "too few</strong>" in html
 
 
@@ -260,6 +267,8 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     names = feedback.parse_names(["1=graph, theory", " 2 = biology"], 3)
     made = feedback.labels(found.named(names), parts, y, per_class=8)
     label, split = map(np.array, made)
+    (told, _) = feedback.counts(found.named(names), parts, made)
+    assert told == "cluster 1: 8 training and 4 validation nodes got the label graph, theory"
     assert (split[train] == "train").all()
     first = np.flatnonzero(label == "graph, theory")
     assert (split[first] == "train").sum() == 8 and (split[first] == "val").sum() == 4
@@ -308,8 +317,8 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     words = ["discover", "results/one", "--clusters", "5"]
     assert main([*words, "--name", "1==cmd", "--nodes", "nodes.csv", "--out", "named.html"]) == 0
     told = capsys.readouterr().out
-    assert "cluster 1, =cmd:" in told and "--name=1==cmd" in told and "--labels-out NEXT" in told
-    assert "Modularity suggests " in told
+    assert "cluster 1, =cmd:" in told and "--name 1==cmd" in told and "--labels-out NEXT" in told
+    assert " with the known classes)" in told
     nodes = list(csv.DictReader(open("nodes.csv")))
     assert {row["cluster_name"] for row in nodes if row["cluster"] == "1"} == {"'=cmd"}
     html = (run / "named.html").read_text()

@@ -115,6 +115,28 @@ def test_labels_that_the_model_disagrees_with(out, capsys):
     assert predictions.disagreements(given)["node"] == [4, 2, 1, 0, 3]
 
 
+def test_who_reads_no_more_still_gets_the_files(out, monkeypatch):
+    def closed(line):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("graphgym_srnc.cli.predict.tell", closed)
+    monkeypatch.setattr("graphgym_srnc.cli.discover.tell", closed)
+    files = [out / f"early{number}.csv" for number in range(4)]
+    words = ["predict", out / "one", "--out", files[0], "--disagreements", files[1]]
+    assert here(*words) == 141
+    assert here("discover", out / "one", "--nodes", files[2], "--csv", files[3]) == 141
+    assert all(map(Path.is_file, files))
+
+
+def test_small_components_are_counted_by_class(out, capsys):
+    assert here("predict", out / "one", "--out", out / "sizes.csv") == 0
+    told, table = capsys.readouterr().out.splitlines(), rows(out / "sizes.csv")
+    small = [row["class"] for row in table if int(row["component_size"]) <= 5]
+    assert small and told[0].endswith("in components of at most 5 nodes")
+    assert told[1].split()[-1] == str(small.count(told[1].split()[0]))
+    assert next(line for line in told if line.startswith("all ")).split()[-1] == str(len(small))
+
+
 def test_a_graph_with_new_nodes_in_every_form(out):
     from graphgym_srnc.gym import build
 

@@ -145,7 +145,10 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
     assert not (tmp_path / "second/labels.csv").exists()
     write(new, ("id", "size", "year", "land"), [(row[0], *row[2:]) for row in rows])
     assert run("make", new, links, "--like", tmp_path / "first", "--out", tmp_path / "third") == 2
-    assert "the table has no column 'title'" in capsys.readouterr().err
+    assert (
+        "--like: the earlier graph was made from the column title, which new.csv"
+        in capsys.readouterr().err
+    )
     write(links, ("a", "b"), [(IDS[0], "new")])
     assert run("make", new, links, "--like", tmp_path / "first", "--out", tmp_path / "third") == 2
     assert "Add the earlier nodes that new ones link to." in capsys.readouterr().err
@@ -197,7 +200,12 @@ id,t\n1,a\n,b\n                 | 1,1\n      | row 2 has no id
 id,t\n                          | 1,2\n      | a header and no rows
 id,t\n1,"a\n2,b\n               | 1,2\n      | nodes.csv
 id,t\n1,a\n2,b\n                | 1,3\n1,2\n | not in the node table: '3'. The ids are taken from
-id,t\n1,a\n2\n                  | 1,2\n      | row 2 has 1 cell(s)
+id,t\n1,a\n2\n                  | 1,2\n      | line 3 has 1 cell,
+id,t\n1,a\n\n"2\n",b\n3\n       | 1,2\n      | line 6 has 1 cell,
+id,t\n1,a\n2,b\n                | 1,2\n\n1\n   | line 3 is '1'
+id,t\na,a\nb,b\n                | f,t\nA,B\n | which has 'a' and 'b'. The ids of the links
+id,t\n1,a\n2,b\n                | 01,02\n    | in leading zeros.
+id,t\na,a\nb,b\n                | f,t\na:x,b:x\n | by ':x' at the end.
 id,id\n1,a\n                    | 1,1\n      | its own name
                                 | 1,2\n      | the file is empty
 id,t\n1,a\n2,b\n                | from,to\n  | no rows
@@ -443,6 +451,26 @@ def test_all_that_is_wrong_is_told_at_once(messy, tmp_path, capsys):
     expected = ("'titel'", "'1,5'. Write numbers without", "id '07' occurs", "table: '99'")
     assert len(told) == 4 and all(map(str.__contains__, told, expected)), told
     assert all(line.startswith("error: ") for line in told) and not (tmp_path / "graph").exists()
+
+
+def test_what_a_graph_says_of_its_labels_and_links(tmp_path, capsys):
+    """Ids that are shifted by one and a word for "no label" give notes."""
+    rows = [(v, "word", "todo" if v < 82 else "ab"[v % 2]) for v in range(100)]
+    nodes = write(tmp_path / "n.csv", ("id", "text", "label"), rows)
+    links = write(tmp_path / "e.csv", ("from", "to"), [(v, v + 1) for v in range(1, 99)])
+    assert run("make", nodes, links, "--text", "text", "--out", tmp_path / "g") == 0
+    told = capsys.readouterr().out
+    assert "82 % of the labels are 'todo'. If this means 'no label', empty" in told
+    assert "no link names the id 0. If its ids count from 1" in told
+    assert "81.6 % of the 98 links between labelled nodes join nodes of the same class.\n" in told
+    write(
+        links, ("from", "to"), [(v, v + 82) for v in range(18)] * 2 + [(v, 99) for v in range(60)]
+    )
+    write(nodes, ("id", "text", "label"), [*rows[:80], *[(v, "word", "c") for v in range(80, 100)]])
+    assert run("make", nodes, links, "--text", "text", "--out", tmp_path / "h") == 0
+    told = capsys.readouterr().out
+    assert "\n0.0 % of the 77 links" in told and "check that the links name the right ids" in told
+    assert "no link names" not in told and "empty these cells" not in told
 
 
 def test_similar_classes_are_told(messy):

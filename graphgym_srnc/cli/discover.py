@@ -100,36 +100,41 @@ def _discover(
     commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]])}
     if one_graph:
         words = ["graphgym-srnc", "discover", args.run, "--clusters", str(count)]
-        named = [f"--name={new.number}={new.name or 'NAME'}" for new in found.new]
         commands["merge"] = shlex.join(words)
-        commands["naming"] = shlex.join([*words, *named, "--labels-out", "NEXT"])
-    ends = filter(None, [table.on_number(modularity), split])
+        for new in found.new:
+            words += ["--name", f"{new.number}={new.name or 'NAME'}"]
+        commands["naming"] = shlex.join([*words, "--labels-out", "NEXT"])
     body = table.to_text(rows, commands.get("merge", "")).splitlines()
-    lines = [table.on_unknown(found), "", *body, "", *ends]
-    for line in [*lines, *(f"warning: {text}" for text in warnings)]:
-        tell(line)
+    lines = [table.on_unknown(found), "", *body, "", table.on_number(modularity, len(classes))]
+    lines += [*filter(None, [split]), *(f"warning: {text}" for text in warnings)]
+    ends: list[str] = []
     if args.labels_out:
         parts = {part: getattr(task, part) for part in ("train", "val", "test")}
         made = feedback.labels(found, parts, graph.y, args.nodes_per_class)
-        feedback.write(Path(args.labels_out), graph, made, names, args.overwrite, folder)
         run = ["--cfg", "own", "--name", Path(args.labels_out).name]
         run += ["dataset.name", args.labels_out]
-        print(f"wrote {args.labels_out}\nnext: graphgym-srnc run {shlex.join(run)}")
+        ends = [*feedback.counts(found, parts, made), f"wrote {args.labels_out}"]
+        ends.append(f"next: graphgym-srnc run {shlex.join(run)}")
         if all(new.name for new in found.new):
-            print("  add file.open_set False if every class has labels now")
+            ends.append("  add file.open_set False if every class has labels now")
+    elif one_graph:
+        ends = [f"next, after you name the clusters: {commands['naming']}"]
 
     begin("drawing the map", 0.95)
+    files = {}
     if args.out:
         data = Path(args.graph).name if task is None else task.name.removeprefix("file/")
         title = f"New classes in {data}"
         told = commands, labels, warnings, split
         html = page.render(title, rows, found, names, modularity, *told)
-        write(Path(args.out), "--out", html.encode())
+        files["--out"] = html.encode()
     begin("writing tables", 1.0)
     if args.csv:
-        write(Path(args.csv), "--csv", table.to_csv(rows).encode())
+        files["--csv"] = table.to_csv(rows).encode()
     if args.nodes:
-        content = predictions.encode(args.nodes, table.of_nodes(found, names))
-        write(Path(args.nodes), "--nodes", content)
-    if "naming" in commands and not args.labels_out:
-        print(f"next, after you name the clusters: {commands['naming']}")
+        files["--nodes"] = predictions.encode(args.nodes, table.of_nodes(found, names))
+    if args.labels_out:
+        feedback.write(Path(args.labels_out), graph, made, names, args.overwrite, folder)
+    for line in [*lines, *write(outs, files)]:
+        tell(line)
+    print("\n".join(ends), end="\n" * bool(ends))  # commands are not wrapped

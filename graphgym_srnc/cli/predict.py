@@ -6,7 +6,7 @@ import argparse
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Mapping
 
 import torch
 
@@ -58,36 +58,40 @@ def _predict(
     prediction = model.predict(graph)
     begin("writing the table", 1.0)
     columns = predictions.table(model, graph, prediction, found.ids, given, args.probabilities)
-    print(predictions.summary(model, prediction))
+    lines = predictions.summary(model, prediction, columns["component_size"]).splitlines()
     warnings = records.warnings_of(model.result).values()
     for note in [*warnings, *predictions.notes(model, graph)]:
-        tell(f"note: {note}")
+        lines.append(f"note: {note}")
     if labelled := sum(map(bool, given or ())):
         other = predictions.disagreements(columns)
         count, unknown = len(other["node"]), other["class"].count(UNKNOWN)
         hint = " --disagreements FILE lists them." * (count > 0 and not args.disagreements)
-        tell(
+        lines.append(
             f"The model disagrees with {count:,} of {labelled:,} given labels "
             f"({100 * count / labelled:.1f} %) and predicts {unknown:,} of these nodes as unknown. "
             f"The label or the model may be wrong.{hint}"
         )
-    write(Path(args.out), "--out", predictions.encode(args.out, columns))
+    files = {"--out": predictions.encode(args.out, columns)}
     if args.disagreements:
         if found.texts:
             other["text"] = [found.texts[node] for node in other["node"]]
-        content = predictions.encode(args.disagreements, other)
-        write(Path(args.disagreements), "--disagreements", content)
+        files["--disagreements"] = predictions.encode(args.disagreements, other)
+    for line in [*lines, *write(outs, files)]:
+        tell(line)
 
 
-def write(path: Path, option: str, content: bytes) -> None:
-    """Write a file, whole or not at all, and print its place.
+def write(outs: Mapping[str, str | None], files: Mapping[str, bytes]) -> list[str]:
+    """Write files by option, each whole or not at all, and return a line on each.
+
+    Nothing is printed before, so that a reader such as ``head`` cannot end the command too early.
 
     Raises:
-        InputError: the file cannot be written; names the option.
+        InputError: a file cannot be written; names the option.
     """
-    with arguments.writing(option, path):
-        atomic.write_bytes(path, content)
-    print(f"wrote {path}")
+    for option, content in files.items():
+        with arguments.writing(option, Path(str(outs[option]))):
+            atomic.write_bytes(Path(str(outs[option])), content)
+    return [f"wrote {outs[option]}" for option in files]
 
 
 def check_table(option: str, file: str | None, overwrite: bool) -> None:

@@ -61,18 +61,23 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + "s" * (number != 1)
 
 
+def ranges(numbers: Iterable[int]) -> str:
+    """``0 to 9, 12`` of 0, 1, ..., 9 and 12."""
+    found = sorted(set(numbers))
+    first = [number for number in found if number - 1 not in found]
+    last = [number for number in found if number + 1 not in found]
+    return ", ".join(f"{a} to {b}" if a < b else str(a) for a, b in zip(first, last))
+
+
 def seeds(numbers: Iterable[int]) -> str:
     """``seeds 0 to 9, 12`` of 0, 1, ..., 9 and 12."""
-    found = sorted(set(numbers))
-    first = [seed for seed in found if seed - 1 not in found]
-    last = [seed for seed in found if seed + 1 not in found]
-    text = ", ".join(f"{a} to {b}" if a < b else str(a) for a, b in zip(first, last))
+    text = ranges(numbers)
     return f"seed {text}" if text.isdecimal() else f"seeds {text}"
 
 
 def listed(items: Sequence[str], most: int = 8) -> str:
     """``a, b and c``; of more than ``most`` items the number of the rest."""
-    shown = [*items[:most], *([f"{len(items) - most} more"] if len(items) > most else [])]
+    shown = [*items[:most], *([f"{len(items) - most:,} more"] if len(items) > most else [])]
     return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 

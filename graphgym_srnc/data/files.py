@@ -61,7 +61,8 @@ def _load(source: Path, labelled: bool, labels: bool) -> tuple[Fields, tuple[str
         return _load_pt(source), ()
     if source.suffix != ".npz":
         message = f"{source.name} has an unknown file type"
-        hint = "Use a .pt or .npz file or a graph folder; data make turns tables into one"
+        make = f"graphgym-srnc data make {source.name} LINKS.csv --like EARLIER --out NEW"
+        hint = f"Use a .pt or .npz file or a graph folder. Tables become a folder with: {make}"
         raise InputError.plain("path", message, hint)
     with reading(source, "a readable .npz of plain arrays"):
         return {**untrusted.arrays(source, READ)}, ()

@@ -19,6 +19,9 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, checksums
 
 TEXT = 2000  # longest text that a node keeps to be shown, in characters
+MOST = 0.8  # share of the labels from which one of three classes or more may mean "no label"
+TELLING = 30  # number of links between labelled nodes from which their homophily is printed
+LOW = " If you expected more, check that the links name the right ids."
 DENSE = 0.3  # share of features other than zero above which they are stored as a dense array
 RECIPE = "recipe.json"  # how the features were made, so that another table gets the same columns
 # The files of a graph folder and of the example tables.
@@ -143,6 +146,15 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
             (folder / RECIPE).write_text(recipe, encoding="utf-8")
 
 
+def _homophily(pairs: np.ndarray, labels: Sequence[str], nodes: int) -> tuple[float, int]:
+    """Share of the links between labelled nodes that join one class, and their number."""
+    classes = {name: number for number, name in enumerate(dict.fromkeys(filter(None, labels)))}
+    label = np.array([classes.get(name, -1) for name in labels] or [-1] * nodes)
+    row, column = label[pairs // max(nodes, 1)], label[pairs % max(nodes, 1)]
+    both = (row >= 0) & (column >= 0)
+    return float((row == column)[both].mean()) if both.any() else 0.0, int(both.sum()) // 2
+
+
 def summary(graph: Graph) -> list[str]:
     """The figures of a graph, a line each."""
     nodes, sizes = len(graph.ids), Counter(filter(None, graph.labels or ()))
@@ -162,7 +174,9 @@ def summary(graph: Graph) -> list[str]:
     if parts := Counter(filter(None, graph.split or ())):
         lines.append("split: " + ", ".join(f"{part} {count:,}" for part, count in parts.items()))
 
+    same, both = _homophily(pairs, graph.labels or (), nodes)
     single, bare = int((~linked).sum()), int((np.diff(graph.features.indptr) == 0).sum())
+    most, count = sizes.most_common(1)[0] if sizes else ("", 0)
     rare = [name for name, count in sizes.items() if count < 5]
     notes = {
         f"{counted(single, 'node')} without a link": single,
@@ -170,5 +184,9 @@ def summary(graph: Graph) -> list[str]:
         "0 labelled nodes; training needs two classes": graph.labels is not None and not sizes,
         "one class has labels; training needs two": len(sizes) == 1,
         f"classes with fewer than 5 labels: {listed(rare, 5)}": rare,
+        f"{100 * count / max(sizes.total(), 1):.0f} % of the labels are {most!r}. If this means 'no"
+        " label', empty these cells.": len(sizes) > 2 and count > MOST * sizes.total(),
+        f"{100 * same:.1f} % of the {counted(both, 'link')} between labelled nodes join nodes of"
+        " the same class." + LOW * (same < 0.5): both >= TELLING,
     }
     return lines + [text for text, holds in notes.items() if holds]

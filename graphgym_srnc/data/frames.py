@@ -15,7 +15,7 @@ import pandas
 import scipy.sparse as sp
 
 from graphgym_srnc.core.text import counted, listed, one_line
-from graphgym_srnc.data import features, labels
+from graphgym_srnc.data import features, labels, names
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.data.read import NAMELESS, is_counter
@@ -114,8 +114,9 @@ def look(
         links = read_links(ids)
     if links is not None:
         _check_order(found, links)
-        with step():
-            _connect(found, links)
+        if all(error.key != "--id" for error in found.problems.errors):  # else no id may be right
+            with step():
+                _connect(found, links)
     with step():
         _read_labels(found)
     with step():
@@ -233,16 +234,22 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
     pairs = np.array([place.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
     strange = pairs < 0
     earlier = ". Add the earlier nodes that new ones link to" * (found.options.like is not None)
-    found.edges = pairs[:, ~strange.any(0)].astype(np.int64)
+    found.edges, about = pairs[:, ~strange.any(0)].astype(np.int64), ""
+    is_shifted = (pairs == 1).any() and not (pairs == 0).any()
+    if is_shifted and place[0] == "0" and is_counter(place.to_series()):
+        wrong = "no link names the id 0. If its ids count from 1, they name wrong nodes: subtract 1"
+        found.notes.append(f"{file}: {wrong}.")
     if count := int(strange.any(0).sum()):
         unknown = dict.fromkeys(cells[end][link] for link, end in np.argwhere(strange.T).tolist())
         named = listed([*map(repr, unknown)], 3)
+        own = f"column {found.name('id')}" if found.name("id") else "index"
+        about = f"The ids are taken from the {own}, which has {listed([*map(repr, place)], 3)}."
+        about += names.alike([*unknown], place)
         if not found.options.skip_missing:
-            of_all = f"{count} of {len(links)} links name ids that are not in the node table"
-            own = f"column {found.name('id')}" if found.name("id") else "index"
+            of_all = f"{count:,} of {len(links):,} links name ids that are not in the node table"
             option = found.options.named
             id, ends, skip = option("id"), option("ends"), option("skip_missing", True)
-            hint = f"The ids are taken from the {own}. Fix the ids, name the columns of ids with"
+            hint = f"{about} Fix the ids, name the columns of ids with"
             hint += f" {id} and {ends}, or leave out these links with {skip}"
             for name in found.table:
                 if len({*_cells(found.table, name)} & {*unknown}) > len(unknown) / 2:
@@ -250,7 +257,7 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
             raise InputError.plain(file, f"{of_all}: {named}", hint + earlier)
         found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
     if not (found.edges[0] != found.edges[1]).any() and not found.problems.errors:
-        hint = f"Give at least one link{earlier}"
+        hint = f"{about} Give at least one link{earlier}".strip()
         raise InputError.plain(file, "no link joins two nodes", hint)
 
 
@@ -340,6 +347,11 @@ def _find_features(found: Look, others: bool) -> None:
         found.roles |= dict.fromkeys(numbers, "number")
     if options.like is not None:
         found.recipe = recipe = dict(options.like)
+        used = [name for kind in ROLES if kind in recipe for name in recipe[kind]["columns"]]
+        if absent := [name for name in used if name not in table]:
+            columns = f"the column{'s' * (len(absent) > 1)} {listed(absent)}"
+            message = f"the earlier graph was made from {columns}, which {found.files[0]} lacks"
+            raise InputError.plain("--like", message, f"Its columns are {_listed(table)}")
         if recipe.get("spectral"):
             message = "spectral features cannot be made for another graph"
             hint = f"Use a graph without {options.named('spectral')}"

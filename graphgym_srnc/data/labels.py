@@ -45,9 +45,10 @@ def cleaned(
     if count := labels.count(UNKNOWN):
         nodes = f"{counted(count, 'node')} of the validation or test set"
         notes.append(f"{column}: {nodes} without a class count as the unknown class")
-    for alike in similar(Counter(filter(None, labels))):
+    if alike := similar(Counter(filter(None, labels))):
+        groups = "; ".join(listed([*map(repr, group)]) for group in alike)
         same = "If they are the same class, give them the same name in the table."
-        notes.append(f"{SIMILAR} {listed([*map(repr, alike)])}. {same}")
+        notes.append(f"{SIMILAR} {groups}. {same}")
     return labels, notes
 
 

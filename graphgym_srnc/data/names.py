@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from operator import methodcaller
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Collection, NamedTuple, Sequence
 
 from graphgym_srnc.core.text import short
 from graphgym_srnc.data import read
@@ -40,6 +42,21 @@ def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None
             message = f"it has {len(lines)} lines for {wanted} {what}s"
             raise InputError.plain(file, message, f"Write one line for each {what}")
     return Names(ids, texts, words)
+
+
+def alike(unknown: Sequence[str], ids: Collection[str]) -> str:
+    """A sentence on how most ``unknown`` ids differ from those of a table; "" if no form fits."""
+    forms = {
+        "in upper and lower case": methodcaller("lower"),
+        "in leading zeros": methodcaller("lstrip", "0"),
+    }
+    for end in {re.sub(r".*(?=[^\w-])", "", id, flags=re.DOTALL) for id in unknown[:3]}:
+        forms[f"by {short(end)!r} at the end"] = methodcaller("removesuffix", end)
+    for form, without in forms.items():
+        given = {*map(without, ids)}
+        if sum(without(id) in given for id in unknown) > len(unknown) / 2:
+            return f" The ids of the links differ only {form}."
+    return ""
 
 
 def check_features(trained: Any, given: Any, key: str = "graph: x") -> None:

@@ -57,14 +57,15 @@ def table(
         return headed(rows, path.name)
     short = rows[(rows != "").sum(axis=1) < 2]
     if len(short):
-        message = f"it has the line {','.join(filter(None, short.iloc[0]))[:80]!r}"
+        cell = ",".join(filter(None, short.iloc[0]))[:80]
+        message = f"line {short.index[0]:,} is {cell!r}"
         raise InputError.plain(path.name, message, "Write the ids of two nodes on each line")
     first = rows.iloc[0]
     numbers = pandas.to_numeric(first[:2], errors="coerce").notna().all()
     if not numbers and not first.isin([*ids]).any():
         return headed(rows, path.name)
     notes.append(f"{path.name}: the first line, {','.join(first)[:40]}, is read as a link")
-    return rows.set_axis([str(place + 1) for place in rows], axis=1)
+    return rows.set_axis([str(place + 1) for place in rows], axis=1).reset_index(drop=True)
 
 
 def headed(rows: pandas.DataFrame, file: str) -> pandas.DataFrame:
@@ -86,23 +87,26 @@ def cells(path: Path, ragged: bool = False) -> pandas.DataFrame:
     space, and may be separated by spaces. So may a list of links, whose lines may differ in length.
     """
     content, is_csv = text(path), kind(path) in (".csv", ".tsv")
-    content = re.sub(r"(?m)^ +$" + r"|^[#%]+([ \t].*)?(\n|\Z)" * (not is_csv), "", content)
-    mark = "\t" if kind(path) == ".tsv" else max(SEPARATORS, key=lambda each: _fit(content, each))
-    first, lines = content.lstrip("\n").partition("\n")[0], io.StringIO(content)
+    content = re.sub(r"(?m)^ +$" + r"|^[#%]+([ \t].*)?$" * (not is_csv), "", content)
+    top, lines = content.lstrip("\n"), io.StringIO(content)
+    mark = "\t" if kind(path) == ".tsv" else max(SEPARATORS, key=lambda each: _fit(top, each))
+    first = top.partition("\n")[0]
     is_spaced = (ragged or not is_csv) and not any(each in first for each in SEPARATORS)
     # pandas' fast reader does not distinguish a short line from one with empty cells.
     with reading(path, "a table", path.name, "Put cells with separators or line breaks in quotes"):
         split = csv.reader(lines, delimiter=mark, strict=True)
-        rows = [[*map(str.strip, row)] for row in (map(str.split, lines) if is_spaced else split)]
-    rows = [row for row in rows if any(row)]
+        found = map(str.split, lines) if is_spaced else split
+        own = ((split.line_num or at, [*map(str.strip, row)]) for at, row in enumerate(found, 1))
+        rows = {at: row for at, row in own if any(row)}  # by line of the file
     if not rows:
         raise InputError.plain(path.name, "the file is empty", "Write a line for each row")
-    wrong = [number for number, row in enumerate(rows) if len(row) != len(rows[0])]
+    width = len(next(iter(rows.values())))
+    wrong = [at for at, row in rows.items() if len(row) != width]
     if wrong and not ragged:
-        row = f"row {wrong[0]} has {len(rows[wrong[0]])} cell(s), and the first line has"
-        count = f"({counted(len(wrong), 'row')} of {len(rows) - 1} are wrong)"
-        raise InputError.plain(path.name, f"{row} {len(rows[0])} {count}")
-    return pandas.DataFrame(rows, dtype=object).fillna("")
+        message = f"line {wrong[0]:,} has {counted(len(rows[wrong[0]]), 'cell')}, and the first"
+        message += f" line has {width}" + f"; {len(wrong):,} lines differ" * (len(wrong) > 1)
+        raise InputError.plain(path.name, message)
+    return pandas.DataFrame([*rows.values()], index=[*rows], dtype=object).fillna("")
 
 
 def _fit(content: str, separator: str) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Mapping, Sequence
 
 import pandas
+import torch
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones.features import feature_warnings
@@ -67,17 +68,22 @@ def encode(file: str, columns: dict[str, list[Any]]) -> bytes:
     return to_csv([columns, *short]).encode()
 
 
-def summary(model: TrainedModel, prediction: Prediction) -> str:
-    """How many nodes are of each class, and how sure the model is of them."""
+def summary(model: TrainedModel, prediction: Prediction, sizes: Sequence[int]) -> str:
+    """How many nodes are of each class, how sure the model is, and whose component is small."""
     label, sure = prediction.label, prediction.posterior.amax(1)
+    small = torch.tensor(sizes) <= SMALL
     lines = [["class", "nodes", "share", "mean probability"]]
+    lines[0] += [f"in components of at most {SMALL} nodes"]
     for k, name in enumerate(model.class_names):
         of_class = sure[label == k]
         mean = f"{float(of_class.mean()):.3f}" if len(of_class) else "-"
         share = f"{100 * len(of_class) / len(label):.1f} %"
         lines.append([clean(name), f"{len(of_class):,}", share, mean])
-    lines.append(["all", f"{len(label):,}", "", f"{float(sure.mean()):.3f}"])
-    return aligned(lines).rstrip("\n")
+        lines[-1].append(f"{int((label[small] == k).sum()):,}")
+    lines.append(
+        ["all", f"{len(label):,}", "", f"{float(sure.mean()):.3f}", f"{int(small.sum()):,}"]
+    )
+    return aligned([line if small.any() else line[:-1] for line in lines]).rstrip("\n")
 
 
 def notes(model: TrainedModel, graph: Data) -> list[str]:

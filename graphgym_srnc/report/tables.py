@@ -196,7 +196,8 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     over = counted(runs, "run") if runs else "runs, whose number is in brackets"
     out = [f"Mean ± population standard deviation over {over} (n in the divisor)."]
     if runs == 1:
-        out = ["One run per cell."]
+        more = f" Tests need more: run --resume --repeat {LEAST_BLOCKS}."
+        out = ["One run per cell." + more * (len(table.rows) > 1)]
     out += on_known(table) * warnings
     if (table.cells["best"] == 1).any():
         out.append(_on_marks(table, best, tied))
@@ -329,7 +330,7 @@ def _on_marks(table: Table, best: str, tied: str) -> str:
 
 def findings(table: Table) -> list[str]:
     """The best mean of each column by the first metric, and rows that may be as good."""
-    metric, out = table.metrics[0], on_known(table)
+    metric, out = table.metrics[0], []
     cells = table.of(metric)
     for column in table.columns:
         ranked = {row: cells[row, column] for row in table.rows if row not in table.oracles}
@@ -346,4 +347,9 @@ def findings(table: Table) -> list[str]:
                 if few and len(few) == len(others):
                     text += f" Not tested: too few pairs of runs ({max(few)})."
                 out.append(text)
-    return out
+        if not any(cell.best == 1 for cell in ranked.values()):  # see on_known
+            means = [
+                f"{row} {spread(metric, cell)}" for row, cell in ranked.items() if cell.runs > 0
+            ]
+            out += [f"{column}: {listed(means, 4)}."] * bool(means)
+    return out + on_known(table)

@@ -98,6 +98,18 @@ def labels(
     return label, split
 
 
+def counts(
+    discovery: Discovery, parts: Mapping[str, Tensor], made: tuple[Sequence[str], Sequence[str]]
+) -> list[str]:
+    """How many nodes of each named cluster got its name as their label, a line each."""
+    given, lines = {*torch.cat([*parts.values()]).tolist()}, []
+    for cluster in (new for new in discovery.new if new.name):
+        own = [made[1][node] for node in cluster.nodes.tolist() if node not in given]
+        labelled = f"{own.count('train')} training and {own.count('val')} validation nodes"
+        lines.append(f"cluster {cluster.number}: {labelled} got the label {cluster.name}")
+    return lines
+
+
 def write(
     out: Path,
     graph: Data,

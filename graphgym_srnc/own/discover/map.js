@@ -69,7 +69,6 @@ function labels(ink, paper) {
   pen.lineWidth = 4;
   pen.lineJoin = "round";
   pen.strokeStyle = paper;
-  pen.fillStyle = ink;
   const placed = [];
   for (const [mapX, mapY, group, text] of data.marks) {
     const [middle, top] = toScreen(mapX, mapY), half = pen.measureText(text).width / 2 + 10;
@@ -80,7 +79,14 @@ function labels(ink, paper) {
     if (free === undefined) continue;
     placed.push({left, half, y: free});
     pen.strokeText(text, left, free);
+    pen.fillStyle = ink;
     pen.fillText(text, left, free);
+    // The colour tells whose label it is where it covers other groups.
+    pen.fillStyle = visible(data.colourings[0].colours[group]);
+    pen.beginPath();
+    pen.arc(left - half + 3, free - 4, 5, 0, 7);
+    pen.stroke();
+    pen.fill();
   }
 }
 

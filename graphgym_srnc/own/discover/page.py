@@ -14,7 +14,7 @@ from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data.describe import FEW
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover.clusters import Discovery, layout, suggested
-from graphgym_srnc.own.discover.table import Row, merges, on_number, on_unknown
+from graphgym_srnc.own.discover.table import ON_SMALL, Row, merges, on_number, on_unknown
 from graphgym_srnc.plots import embedding
 from graphgym_srnc.plots.style import GREY, PALETTE
 from graphgym_srnc.report.html import fill
@@ -65,7 +65,8 @@ def render(
         known=[row for row in rows if not row.cluster.number],
         modularity=modularity,
         suggested=suggested(modularity),
-        on_number=on_number(modularity),
+        on_number=on_number(modularity, len(discovery.known)),
+        on_small=ON_SMALL * any(row.cluster.small for row in new),
         split=split,
         nodes=len(discovery.cluster),
         map=map_data(discovery, names, [row.words if names.words else [] for row in new]),

@@ -26,7 +26,7 @@ LONGEST, SHARED, TOP = 160, 0.3, 10
 """Maximum length of a node's line, the share of common words from which two clusters may be one
 class, and the number of words and nodes shown for a cluster."""
 
-MANY = 0.1  # share of nodes in small components from which a cluster has a note on them
+EVEN = 0.01  # relative difference of modularity below which numbers of clusters fit equally well
 PRIOR = 0.1
 """Weight of the whole graph's counts as a prior; the larger, the more often a word must occur."""
 
@@ -41,6 +41,10 @@ FIGURES = {
 """Figures of a cluster, with their formats in print."""
 
 HEADS = "cluster,nodes,newness,P(unknown),predicted unknown,nearest known class".split(",")
+SMALL_HEAD = "in small components"
+ON_SMALL = (
+    f"{SMALL_HEAD}: share of nodes in components of at most {SMALL} nodes, often of other classes"
+)
 
 
 class Row(NamedTuple):
@@ -64,11 +68,10 @@ class Row(NamedTuple):
         return f"{len(self.cluster.nodes):,}"
 
     @property
-    def note(self) -> str:
-        """A warning if many of its nodes are in small components, or nothing."""
-        count, size = self.cluster.small, len(self.cluster.nodes)
-        told = f"{count:,} of its {size:,} nodes are in components of at most {SMALL} nodes"
-        return f"{told}; many of them may be of other classes" * (count > MANY * size)
+    def small(self) -> str:
+        """Share of its nodes that are in small components."""
+        share = self.cluster.small / max(len(self.cluster.nodes), 1)
+        return f"{share:.0%}".replace("%", " %")
 
     @property
     def figures(self) -> dict[str, str]:
@@ -107,21 +110,24 @@ def rows(discovery: Discovery, graph: Data, names: Names) -> list[Row]:
 def to_text(rows: Sequence[Row], merge: str = "") -> str:
     """The new clusters: a table, then the words and the most typical nodes of each."""
     new = [row for row in rows if row.cluster.number]
+    is_small = any(row.cluster.small for row in new)
     shown = ("newness", "p_unknown", "predicted_unknown")
     lines = [
         [str(row.cluster.number), row.size, *(row.figures[name] for name in shown), row.nearest]
+        + [row.small] * is_small
         for row in new
     ]
+    heads = [*HEADS, *[SMALL_HEAD] * is_small]
     details = []
     for row in new:
         details.append(f"\ncluster {row.title}: {', '.join(row.words) or 'no typical word'}")
-        details += [f"  warning: {row.note}"] * bool(row.note)
         details += [f"  {node}" for node in row.nodes]
     for group, command in merges(new, merge).items():
         hint = f" To merge them, give them one name: {command}" * bool(command)
         details.append(f"\nClusters {group} share many words: perhaps one class.{hint}")
     meaning = "newness: P(unknown), reduced for links that leave the cluster"
-    return "\n".join([text.aligned([HEADS, *lines]) + meaning, *details])
+    meaning += f"\n{ON_SMALL}" * is_small
+    return "\n".join([text.aligned([heads, *lines]) + meaning, *details])
 
 
 def on_unknown(discovery: Discovery) -> str:
@@ -142,7 +148,7 @@ def merges(rows: Sequence[Row], command: str) -> dict[str, str]:
     found = {}
     for row in (row for row in rows if row.twins and row.cluster.number < row.twins[0]):
         group = [row.cluster.number, *row.twins]
-        named = "".join(f" --name={number}=NAME" for number in group)
+        named = "".join(f" --name {number}=NAME" for number in group)
         words = f"{command}{named} --labels-out NEXT" if command else ""
         found[text.listed([*map(str, group)])] = words
     return found
@@ -154,17 +160,24 @@ def near_numbers(modularity: Mapping[int, float]) -> list[int]:
     return [count for count in sorted(modularity) if modularity[count] >= least][1:]
 
 
-def on_number(modularity: Mapping[int, float]) -> str:
-    """Which numbers of clusters the modularity suggests."""
+def on_number(modularity: Mapping[int, float], known: int) -> str:
+    """Which numbers of clusters, of which ``known`` are known classes, the modularity suggests."""
     best, near = suggested(modularity), near_numbers(modularity)
-    said = f"Modularity suggests {best} clusters, known classes included ({modularity[best]:.3f})"
-    if near:
-        said += (
-            f"; {text.listed([*map(str, near)])} have as much or slightly more. A cluster may hold"
-            f" several classes: compare with --clusters {near[0]}"
+    least = (1 - EVEN) * max(modularity.values())
+    even = [count for count in sorted(modularity) if modularity[count] >= least]
+    new = f"{text.counted(best - known, 'new cluster')} ({best} with the known classes)"
+    if len(even) > 1:
+        low, high = (pick(modularity[count] for count in even) for pick in (min, max))
+        said = (
+            f"The modularity of {text.ranges(even)} clusters, known classes included, is nearly"
+            f" equal ({low:.3f} to {high:.3f}), so the data do not decide. Start with {new}"
         )
+    else:
+        said = f"Modularity suggests {new}; it is {modularity[best]:.3f}"
+    if near:
+        said += f". A cluster may hold several classes: compare with --clusters {near[0]}"
     said += ". Modularity is high if links stay inside clusters"
-    return f"{said}. The number is an estimate; --clusters K sets it."
+    return f"{said}. --clusters K sets the number."
 
 
 def on_split(discovery: Discovery, finer: Discovery, words: Sequence[Row]) -> str:
