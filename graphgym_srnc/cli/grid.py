@@ -12,7 +12,7 @@ from typing import Iterator
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import GridProgress
-from graphgym_srnc.core.text import seeds
+from graphgym_srnc.core.text import counted, seeds
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.io import config_files, store
 from graphgym_srnc.io.atomic import refuse_links
@@ -57,13 +57,17 @@ def main(args: argparse.Namespace) -> int:
     done = f", {total - missing} of them finished" if missing < total else ""
     workers = args.jobs or environment.cores()
     where = f"{workers} at a time" if args.executor == "local" else "on the cluster"
-    print(f"{out_dir}: {len(cells)} settings, {total} runs{done}; {missing} to run, {where}")
+    count = f"{counted(len(cells), 'setting')}, {counted(total, 'run')}"
+    print(f"{out_dir}: {count}{done}; {missing} to run, {where}")
     for text in [text for cell in cells for text in cell.experiment.warnings]:
         print(f"warning: {text}")
     if not args.dry_run and missing:
         runs.prepare_data(cells)
     arguments.remark([cell.cfg for cell in cells])
     if args.dry_run:
+        if args.overrides:
+            pairs = map(" ".join, config_files.pairs(args.overrides))
+            print(f"all runs: {', '.join(pairs)}")
         for cell in cells:
             changed = difference(base_cfg, cell.cfg).items()
             changes = ", ".join(f"{key} {new}" for key, (_, new) in changed) or "the base config"

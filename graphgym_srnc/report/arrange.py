@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 import pandas
 from pandas import DataFrame
 
+from graphgym_srnc import shifts
 from graphgym_srnc.core.text import LAYERS, METHODS, clean, method_name
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.settings import is_volatile
@@ -26,7 +28,10 @@ PAPER, PAPER_COLUMN = "paper", "paper column"
 SMOOTHED, OTHER_SETTINGS = " with smoothing", ", not the paper's settings"
 """What follows the name of a row whose method is in the paper, but not with its settings."""
 
-PLAIN = (*NAMED, PAPER, "train.mode", "gnn.layer_type", "dataset.name")
+CONFIG = "config"
+"""Key of a run: the name of its config file, by which grids and ``run`` name folders."""
+
+PLAIN = (*NAMED, PAPER, CONFIG, "train.mode", "gnn.layer_type", "dataset.name")
 """Keys whose values are printed without the key."""
 
 Place = tuple[str, str]
@@ -66,13 +71,15 @@ def arrange(
     data = {key for key in free if key.split(".")[0] in formats}
     data |= free & {"dataset.name", "dataset.format"}
     by = tuple(by) or default
+    runs = runs.assign(**{CONFIG: [*map(_config_name, runs["experiment"], runs["dataset.name"])]})
+    read = _without_ignored(runs, data)
     named = runs
     implied: list[str] = []
     if not columns:
-        within = {task: _varying(of, data) for task, of in runs.groupby("task")}
+        within = {task: _varying(of, data) for task, of in read.groupby("task")}
         varying = set().union(*within.values())
         columns = [key for key in ("task",) if key not in by]
-        named = runs.copy()
+        named = read.copy()
         for task, own in within.items():  # a column names no key that is constant in its task
             named.loc[named["task"] == task, sorted(varying - own)] = math.nan
         for key in sorted(varying - {*by}):
@@ -81,8 +88,8 @@ def arrange(
     selected = [key for key in select if key != ALL]
     for option, given in (("--by", by), ("--columns", columns), ("--select", selected)):
         for key in given:
-            if key not in (*keys, *NAMED, "seed", *default):
-                allowed = ", ".join([*NAMED, *sorted(_varying(runs, free) or free)])
+            if key not in (*keys, *NAMED, CONFIG, "seed", *default):
+                allowed = ", ".join([*NAMED, CONFIG, *sorted(_varying(runs, free) or free)])
                 raise InputError(option, key, f"{allowed}, or another key of the config")
     searched = {*selected, *(free - data if ALL in select else ())} - {*by, *columns}
 
@@ -95,7 +102,7 @@ def arrange(
     for place, group in runs.groupby(["row", "column"], sort=False):
         chosen[place], of_best = _choose(group, searched, metric, place)
         best.append(of_best)
-        pooled |= _varying(of_best, free)
+        pooled |= _varying(read.loc[of_best.index], free)
     runs = pandas.concat(best)
     masked = runs["masked"].map(lambda of: "" if of is None or of != of else str(of))
     several = masked.groupby(runs["column"]).transform("nunique") > 1
@@ -114,6 +121,31 @@ def _beside(runs: DataFrame, published: Published) -> DataFrame:
         places[run["digest"]] = published.row_of(facts) or own, published.column_of(facts) or ""
     rows, columns = zip(*runs["digest"].map(places))
     return runs.assign(**{PAPER: rows, PAPER_COLUMN: columns})
+
+
+def _config_name(experiment: str, data: Any) -> str:
+    """``erm-corrected`` of ``default-cfg=erm_corrected-s=acmv9`` and of ``citation-erm-corrected``.
+
+    A grid writes ``_`` for ``-``. A data set before the name of the config is left out.
+    """
+    folder = experiment.replace("\\", "/").rpartition("/")[2]
+    found = re.search(r"-cfg=([^-]+)", folder)
+    name = found[1].replace("_", "-") if found else re.sub(r"-\w+=.*", "", folder)
+    return name.removeprefix(f"{str(data).casefold()}-")
+
+
+def _without_ignored(runs: DataFrame, data: Iterable[str]) -> DataFrame:
+    """The runs with NaN for the keys of data that the shift of a run ignores.
+
+    The shifts of this package name in the task the data set that they read.
+    """
+    formats, tasks = runs["dataset.format"], runs["task"]
+    own = {name for name in {*formats} if name in shifts.own_names()}
+    named = [f"/{name}" in task for name, task in zip(runs["dataset.name"], tasks)]
+    ignored = {"dataset.name": formats.isin(own) & ~pandas.Series(named, runs.index)}
+    ignored |= {key: formats != key.split(".")[0] for key in data if key[:8] != "dataset."}
+    columns = {key: runs[key].mask(ignored[key]) for key in data if key in ignored}
+    return runs.assign(**columns)
 
 
 def _varying(runs: DataFrame, keys: Iterable[str]) -> set[str]:

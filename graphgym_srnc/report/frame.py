@@ -10,6 +10,7 @@ import functools
 import json
 import math
 import os
+import re
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,9 @@ RUN = ("seed", *NAMED, "split", "selection", "selected", *COSTS, "warnings")
 
 SCORES = tuple(f"{split}_" for split in stats.SPLITS)
 """Prefixes of the columns of scores."""
+
+STUDY = re.compile(r"tuned\.(log|lock|json)")
+"""Files that only the folder of a study has."""
 
 KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("val", "test", "info", "versions"), dict),
@@ -65,6 +69,7 @@ class Collection:
     every: pandas.DataFrame = field(default_factory=pandas.DataFrame)  # all runs, see results
     unreadable: list[Path] = field(default_factory=list)  # results and folders
     unfinished: int = 0  # number of runs without a result
+    studies: list[Path] = field(default_factory=list)  # of tune, whose trials are left out
 
     @functools.cached_property
     def runs(self) -> pandas.DataFrame:
@@ -79,6 +84,9 @@ class Collection:
             places = listed(left_out["experiment"].unique().tolist(), 3)
             same = "the config, seed and split of another run, which counts once"
             out.append(f"skipped {counted(len(left_out), 'run')} of {places} with {same}")
+        if self.studies:
+            places = listed([clean(study.name) for study in self.studies], 3)
+            out.append(f"left out the trials of tune in {places}. To see them, give that folder")
         studies = {one.path.parent.parent for one in self.experiments}
         for study in sorted(study for study in studies if (study / "tuned.log").is_file()):
             grid = clean(shlex.quote(os.path.relpath(study / "tuned.txt")))
@@ -103,6 +111,8 @@ class Collection:
 
 def results(*folders: str | os.PathLike, config: bool = False) -> pandas.DataFrame:
     """All finished runs in and below some folders as a frame with one row per run.
+
+    Trials of ``tune`` are left out, unless you give the folder of their study.
 
     Columns are ``experiment``, ``seed``, ``method``, ``backbone``, ``task``, ``split`` (runs with
     an equal one are comparable), ``selection``, ``selected`` (the episode), ``seconds``,
@@ -155,7 +165,7 @@ def score_column(metric: str, split: str) -> str:
 
 
 def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Collection:
-    """Read all runs in and below some folders.
+    """Read all runs in and below some folders, but trials of a study only of one that is given.
 
     Args:
         folders: experiments, folders of them, or folders of such folders.
@@ -210,6 +220,10 @@ def _run_folders(given: Iterable[str], found: Collection) -> Iterable[Path]:
             raise InputError.plain("DIR", f"the folder {folder} does not exist")
         for place, below, files in os.walk(folder, onerror=note):
             below[:] = sorted(name for name in below if not name.startswith("."))
+            # The few seeds of a trial chose its setting, so its scores are too optimistic.
+            if place != folder and "trials" in below and any(map(STUDY.fullmatch, files)):
+                below.remove("trials")
+                found.studies.append(Path(place))
             if {"run.json", "result.json"} & {*files}:
                 yield Path(place)
 

@@ -87,7 +87,8 @@ def heading(table: Table, metric: str) -> str:
 
 def row_head(table: Table) -> str:
     """Head of the column of row labels."""
-    return "method" if table.by[0] in ("method", "paper", "train.mode") else ", ".join(table.by)
+    of_method = ("method", "paper", "train.mode", "config")
+    return "method" if table.by[0] in of_method else ", ".join(table.by)
 
 
 def figure(metric: str, value: float, sign: str = "") -> str:
@@ -134,9 +135,10 @@ def grids_of(table: Table, metric: str) -> list[Grid]:
         return f"{figure(metric, cell.difference, '+')} ({p}), n {cell.pairs}"
 
     out = [means(table, metric)]
-    if table.cells["low"].notna().any():
+    if table.cells.loc[table.cells["metric"] == metric, "low"].notna().any():
         what = f", {100 * (1 - table.alpha):g} % bootstrap interval of the mean"
-        out.append(made(what, interval, table.rows))
+        present = table.cells[(table.cells["metric"] == metric) & table.cells["low"].notna()]
+        out.append(made(what, interval, [row for row in table.rows if row in {*present["row"]}]))
     if table.against is not None:
         rivals = [row for row in table.rows if row not in {*table.oracles, table.against}]
         out.append(made(f", difference to {table.against} (p), n pairs", difference, rivals))
@@ -200,6 +202,11 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     out += on_known(table) * warnings
     if (table.cells["best"] == 1).any():
         out.append(_on_marks(table, best, tied))
+    ranked = table.cells[table.cells["runs"].notna() & ~table.cells["row"].isin(table.oracles)]
+    scored = ranked.groupby("column").agg({"row": "nunique", "best": "max"})
+    unlike = {*scored.index[(scored["row"] > 1) & (scored["best"] != 1)]}
+    if unlike := unlike - {*columns_of_known(table.runs)}:
+        out.append(f"{listed(sorted(unlike))}: no best row, since rows have different splits.")
     if not is_one_kind(table.runs):
         several = table.runs["dataset.format"].nunique() > 1
         why = "kinds of shift differ" if several else "only some runs have hidden classes"
@@ -221,6 +228,12 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     if table.mean_ranks(table.metrics[0]):
         several = ", then over the columns" * (len(table.columns) > 1)
         out.append(f"Rank: mean over the splits of a column that all ranked rows have{several}.")
+    tested = any(tested_ranks(table, metric) for metric in table.metrics)
+    if tested and (table.cells["best"] == 1).any():
+        out.append(
+            "The marks come from pairwise tests. The tests of ranks have less power, so they may"
+            " find no difference where a mark shows one."
+        )
     if any(math.isnan(ranking.difference) for ranking in table.rankings.values()):
         few = f"Fewer than {LEAST_BLOCKS} splits are too few for Friedman's and Nemenyi's tests"
         out.append(f"{few} of ranks, whose p-values would be inaccurate.")
@@ -310,21 +323,23 @@ def _on_marks(table: Table, best: str, tied: str) -> str:
     for column in table.columns:
         cells, needed = _untested(table, column)
         for cell in cells:
-            pairs = f"{counted(cell.pairs_best, 'pair')}, at least {needed} are needed"
+            pairs = f"{counted(cell.pairs_best, 'pair')}, and a test needs {needed}"
             found.setdefault(pairs, []).append(f"{cell.row} on {column}")
-    text = f"{best}: the best mean of a column"
+    fewer = " among rows with the same splits" * (run_counts(table) is None)
+    text = f"{best}: the best mean of a column{fewer}."
     others = (table.cells["pairs_best"].notna() & (table.cells["best"] == 0)).sum()
     is_any = others > sum(map(len, found.values()))
     if is_any:
+        tested = "Every tested row" if found else "Every row"
         text += (
-            f"; {tied}: no significant difference from it, p > {table.alpha:g}"
+            f" {tied}: no significant difference from it, p > {table.alpha:g}"
             f" ({TESTS[table.test]} on common splits and seeds, Holm's correction over the rows of"
-            f" a column); no mark: significantly different{', or not tested' * bool(found)}"
+            f" a column). {tested} without a mark differs significantly from it."
         )
     for pairs, places in found.items():
-        of = f" ({listed(list(dict.fromkeys(places)), 3)})" if is_any or len(found) > 1 else ""
-        text += f". Not tested{of}: {pairs}"
-    return f"{text}."
+        of = f"{listed(list(dict.fromkeys(places)), 3)}: " if is_any or len(found) > 1 else ""
+        text += f" Not tested: {of}{pairs}."
+    return text
 
 
 def findings(table: Table) -> list[str]:
