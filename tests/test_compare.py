@@ -167,8 +167,10 @@ def test_pairs_are_common_splits_only(tmp_path):
     one_run = of(tmp_path / "a", tmp_path / "b", tmp_path / "d")  # the highest mean, of one run
     assert cell(one_run, "PGL+GCN").best and not cell(one_run, "GCN-CMD").best
     assert "among rows with the same splits" in remarks(one_run)
-    assert "Not tested: too few pairs of runs (4)." in tables.findings(one_run)[0]
-    assert "Not tested: GCN on Cora: 4 pairs, and a test needs 7" in remarks(one_run)
+    (first,) = tables.findings(one_run)
+    assert "PGL+GCN has the best mean of the rows with the same splits" in first
+    assert "Not tested: too few pairs of runs (4)." in first
+    assert "Not tested: GCN on Cora (4 pairs, and a test needs 7)" in remarks(one_run)
     alike = of(
         tmp_path / "a", tmp_path / "b", test="t", alpha=0.01
     )  # even a t-test of 4 pairs shows little
@@ -477,6 +479,9 @@ def test_names_are_escaped_everywhere(tmp_path, capsys):
     assert escaped + r"\textasciitilde{}\textasciicircum{}\$\#?[31m end" in latex
     assert all(line.startswith("%") for line in latex.splitlines() if seen in line)
     assert latex.count(r"\caption{") == 2 == len({*re.findall(r"\\label\{.*\}", latex)})
+    assert "$-10.0$ (-), n 2" in latex and "\n-2+3 &" in latex
+    latex = render.to_latex(of(tmp_path, metrics=["micro_f1", "seconds"]))
+    assert latex.count(r"\caption{") == 1 and "& rank, Micro-F1 & seconds &" in latex
     assert latex.count("population") == 1 and r"\footnotesize Bold: the best mean" in latex
 
 

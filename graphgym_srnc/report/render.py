@@ -11,7 +11,7 @@ from typing import Callable, NamedTuple, Sequence, TextIO
 from graphgym_srnc.core.text import aligned, escape_markdown, markdown
 from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.report.compare import CELL, Table
-from graphgym_srnc.report.tables import Grid, grids, remarks
+from graphgym_srnc.report.tables import Grid, all_means, grids, means, remarks
 
 LATEX = {
     **{c: "\\" + c for c in "{}$&#%_"},
@@ -26,6 +26,9 @@ LATEX = {
     "Φ": r"$\Phi$",
     "θ": r"$\theta$",
 }
+
+
+WIDEST = 9  # maximum number of columns of a LaTeX table of several scores
 
 
 class Form(NamedTuple):
@@ -43,8 +46,9 @@ class Form(NamedTuple):
 
 
 def escape_latex(text: str) -> str:
-    """Text that LaTeX prints unchanged."""
-    return "".join(LATEX.get(c, c) for c in text)
+    """Text that LaTeX prints unchanged, with the signs of numbers as those of formulas."""
+    escaped = "".join(LATEX.get(c, c) for c in text)
+    return re.sub(r"(?<!\S)([+-]\d[\d.]*)(?!\S)", r"$\1$", escaped)
 
 
 TEXT = Form(str, "{}*", "{}°")
@@ -99,13 +103,17 @@ def to_markdown(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """A table of the package ``booktabs`` for each text table.
+    """A table of the package ``booktabs`` for each text table; scores share one of few columns.
 
     A note below a table explains its marks; all other remarks are comments.
     """
     notes, tables = remarks(table, "Bold", "Underlined"), []
     marks = next((note for note in notes if note.startswith("Bold: ")), "")
-    for grid in grids(table):
+    found, merged = grids(table), all_means(table)
+    if len(table.metrics) > 1 and len(merged.head) <= WIDEST:
+        own = [means(table, metric).title for metric in table.metrics]
+        found = [merged, *(grid for grid in found if grid.title not in own)]
+    for grid in found:
         head, *rows = (" & ".join(line) + " \\\\\n" for line in TEX.lines(grid))
         is_marked = any(box.mark for row in grid.rows for box in row)
         label = re.sub(r"[^a-z0-9]+", "-", grid.title.lower()).strip("-")

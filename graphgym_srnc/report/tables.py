@@ -166,6 +166,26 @@ def means(table: Table, metric: str) -> Grid:
     return Grid(heading(table, metric), [row_head(table), *columns], rows)
 
 
+def all_means(table: Table) -> Grid:
+    """The means of several scores in one table."""
+    parts = {metric: means(table, metric) for metric in table.metrics}
+    several, rank = len(table.columns) > 1, "rank"
+    heads = [
+        f"{label}, " * (several or label == rank)
+        + name(metric)
+        + ", %" * (is_share(metric) and label != rank)
+        for metric, part in parts.items()
+        for label in part.head[1:]
+    ]
+    rows = [
+        [lines[0][0], *(box for line in lines for box in line[1:])]
+        for lines in zip(*(part.rows for part in parts.values()))
+    ]
+    on = "" if several else f" of {table.columns[0]}"
+    spread = heading(table, "").removeprefix(title(table, ""))
+    return Grid(f"Scores on {table.split}{on}{spread}", [row_head(table), *heads], rows)
+
+
 def is_averaged(table: Table) -> bool:
     """Whether a mean over columns is meaningful: one kind of shift, and no row lacks a column."""
     return is_one_kind(table.runs) and bool(table.cells["runs"].notna().all())
@@ -337,8 +357,9 @@ def _on_marks(table: Table, best: str, tied: str) -> str:
             f" a column). {tested} without a mark differs significantly from it."
         )
     for pairs, places in found.items():
-        of = f"{listed(list(dict.fromkeys(places)), 3)}: " if is_any or len(found) > 1 else ""
-        text += f" Not tested: {of}{pairs}."
+        is_named = is_any or len(found) > 1
+        of = f"{listed(list(dict.fromkeys(places)), 3)} ({pairs})" if is_named else pairs
+        text += f" Not tested: {of}."
     return text
 
 
@@ -357,7 +378,9 @@ def findings(table: Table) -> list[str]:
                 near = f"; no significant difference: {listed(tied)}" if tied else ""
                 if others and all(other.p_best <= table.alpha for other in others):
                     near = "; all other rows differ significantly"
-                text = f"{column}: {row} has the best mean, {text}{near}."
+                fewer = len({other.runs for other in ranked.values() if other.runs > 0}) > 1
+                among = " of the rows with the same splits" * fewer
+                text = f"{column}: {row} has the best mean{among}, {text}{near}."
                 if few and len(few) == len(others):
                     text += f" Not tested: too few pairs of runs ({max(few)})."
                 out.append(text)
