@@ -149,8 +149,7 @@ def check_finished(args: argparse.Namespace) -> None:
     """Refuse to run finished runs again by ``run``, before slow imports.
 
     Raises:
-        InputError: some of the runs are finished, and no option says what to do with them; or, in
-            that case, the config is not valid.
+        InputError: some of the runs are finished, and no option says what to do with them.
     """
     if args.resume or args.overwrite:
         return

@@ -28,10 +28,7 @@ PAPER, PAPER_COLUMN = "paper", "paper column"
 SMOOTHED, OTHER_SETTINGS = " with smoothing", ", not the paper's settings"
 """What follows the name of a row whose method is in the paper, but not with its settings."""
 
-CONFIG = "config"
-"""Key of a run: the name of its config file, by which grids and ``run`` name folders."""
-
-PLAIN = (*NAMED, PAPER, CONFIG, "train.mode", "gnn.layer_type", "dataset.name")
+PLAIN = (*NAMED, PAPER, "config", "train.mode", "gnn.layer_type", "dataset.name")
 """Keys whose values are printed without the key."""
 
 Place = tuple[str, str]
@@ -71,7 +68,7 @@ def arrange(
     data = {key for key in free if key.split(".")[0] in formats}
     data |= free & {"dataset.name", "dataset.format"}
     by = tuple(by) or default
-    runs = runs.assign(**{CONFIG: [*map(_config_name, runs["experiment"], runs["dataset.name"])]})
+    runs = runs.assign(config=[*map(_config_name, runs["experiment"], runs["dataset.name"])])
     read = _without_ignored(runs, data)
     named = runs
     implied: list[str] = []
@@ -88,8 +85,8 @@ def arrange(
     selected = [key for key in select if key != ALL]
     for option, given in (("--by", by), ("--columns", columns), ("--select", selected)):
         for key in given:
-            if key not in (*keys, *NAMED, CONFIG, "seed", *default):
-                allowed = ", ".join([*NAMED, CONFIG, *sorted(_varying(runs, free) or free)])
+            if key not in (*keys, *NAMED, "config", "seed", *default):
+                allowed = ", ".join([*NAMED, "config", *sorted(_varying(runs, free) or free)])
                 raise InputError(option, key, f"{allowed}, or another key of the config")
     searched = {*selected, *(free - data if ALL in select else ())} - {*by, *columns}
 
@@ -124,10 +121,7 @@ def _beside(runs: DataFrame, published: Published) -> DataFrame:
 
 
 def _config_name(experiment: str, data: Any) -> str:
-    """``erm-corrected`` of ``default-cfg=erm_corrected-s=acmv9`` and of ``citation-erm-corrected``.
-
-    A grid writes ``_`` for ``-``. A data set before the name of the config is left out.
-    """
+    """``erm-corrected`` of ``default-cfg=erm_corrected-s=acmv9`` and ``citation-erm-corrected``."""
     folder = experiment.replace("\\", "/").rpartition("/")[2]
     found = re.search(r"-cfg=([^-]+)", folder)
     name = found[1].replace("_", "-") if found else re.sub(r"-\w+=.*", "", folder)
@@ -135,17 +129,13 @@ def _config_name(experiment: str, data: Any) -> str:
 
 
 def _without_ignored(runs: DataFrame, data: Iterable[str]) -> DataFrame:
-    """The runs with NaN for the keys of data that the shift of a run ignores.
-
-    The shifts of this package name in the task the data set that they read.
-    """
-    formats, tasks = runs["dataset.format"], runs["task"]
-    own = {name for name in {*formats} if name in shifts.own_names()}
-    named = [f"/{name}" in task for name, task in zip(runs["dataset.name"], tasks)]
-    ignored = {"dataset.name": formats.isin(own) & ~pandas.Series(named, runs.index)}
-    ignored |= {key: formats != key.split(".")[0] for key in data if key[:8] != "dataset."}
-    columns = {key: runs[key].mask(ignored[key]) for key in data if key in ignored}
-    return runs.assign(**columns)
+    """The runs with NaN for keys of data that their shift ignores."""
+    formats = runs["dataset.format"]
+    ignored = {key: formats != key.split(".")[0] for key in data if key[:8] != "dataset."}
+    # The shifts of this package name in the task the data set that they read.
+    unread = [f"/{name}" not in task for name, task in zip(runs["dataset.name"], runs["task"])]
+    ignored["dataset.name"] = formats.isin(shifts.own_names()) & pandas.Series(unread, runs.index)
+    return runs.assign(**{key: runs[key].mask(of) for key, of in ignored.items()})
 
 
 def _varying(runs: DataFrame, keys: Iterable[str]) -> set[str]:

@@ -11,7 +11,6 @@ import json
 import math
 import os
 import re
-import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Hashable, Iterable, Mapping
@@ -36,8 +35,7 @@ RUN = ("seed", *NAMED, "split", "selection", "selected", *COSTS, "warnings")
 SCORES = tuple(f"{split}_" for split in stats.SPLITS)
 """Prefixes of the columns of scores."""
 
-STUDY = re.compile(r"tuned\.(log|lock|json)")
-"""Files that only the folder of a study has."""
+STUDY = re.compile(r"tuned\.(log|lock|json)")  # files that only the folder of a study has
 
 KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("val", "test", "info", "versions"), dict),
@@ -87,13 +85,9 @@ class Collection:
         if self.studies:
             places = listed([clean(study.name) for study in self.studies], 3)
             out.append(f"left out the trials of tune in {places}. To see them, give that folder")
-        studies = {one.path.parent.parent for one in self.experiments}
-        for study in sorted(study for study in studies if (study / "tuned.log").is_file()):
-            grid = clean(shlex.quote(os.path.relpath(study / "tuned.txt")))
-            out.append(
-                "these runs include trials of tune, whose few seeds chose the settings. For final"
-                f" scores on other seeds: graphgym-srnc grid --grid {grid} --repeat 10"
-            )
+        if any((one.path.parents[1] / "tuned.log").is_file() for one in self.experiments):
+            chose = "these runs include trials of tune, whose few seeds chose the settings"
+            out.append(f"{chose}. For final scores, run its tuned.txt with grid on other seeds")
         return out
 
     def remarks(self) -> list[str]:
@@ -203,7 +197,7 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
     found.experiments = sorted(experiments.values(), key=lambda experiment: experiment.name)
     # A key that a config does not have is NaN.
     frame = pandas.DataFrame([{"experiment": one.name} | row for one, row in rows], dtype=object)
-    frame = frame.reindex(columns=list(dict.fromkeys([*frame, *RUN, "masked"])))
+    frame = frame.reindex(columns=list(dict.fromkeys([*frame, *RUN, "masked", "dataset.name"])))
     scores = {name: float for name in frame if name.startswith(SCORES)}
     found.every = frame.astype(scores).copy()  # in few blocks, which is faster to use
     return found
@@ -220,7 +214,6 @@ def _run_folders(given: Iterable[str], found: Collection) -> Iterable[Path]:
             raise InputError.plain("DIR", f"the folder {folder} does not exist")
         for place, below, files in os.walk(folder, onerror=note):
             below[:] = sorted(name for name in below if not name.startswith("."))
-            # The few seeds of a trial chose its setting, so its scores are too optimistic.
             if place != folder and "trials" in below and any(map(STUDY.fullmatch, files)):
                 below.remove("trials")
                 found.studies.append(Path(place))

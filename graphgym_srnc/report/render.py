@@ -11,7 +11,7 @@ from typing import Callable, NamedTuple, Sequence, TextIO
 from graphgym_srnc.core.text import aligned, escape_markdown, markdown
 from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.report.compare import CELL, Table
-from graphgym_srnc.report.tables import Grid, all_means, grids, means, remarks
+from graphgym_srnc.report.tables import Grid, grids, remarks
 
 LATEX = {
     **{c: "\\" + c for c in "{}$&#%_"},
@@ -26,9 +26,6 @@ LATEX = {
     "Φ": r"$\Phi$",
     "θ": r"$\theta$",
 }
-
-
-WIDEST = 9  # maximum number of columns of a LaTeX table of several scores
 
 
 class Form(NamedTuple):
@@ -103,17 +100,13 @@ def to_markdown(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """A table of the package ``booktabs`` for each text table; scores share one of few columns.
+    """A table of the package ``booktabs`` for each text table.
 
     A note below a table explains its marks; all other remarks are comments.
     """
     notes, tables = remarks(table, "Bold", "Underlined"), []
     marks = next((note for note in notes if note.startswith("Bold: ")), "")
-    found, merged = grids(table), all_means(table)
-    if len(table.metrics) > 1 and len(merged.head) <= WIDEST:
-        own = [means(table, metric).title for metric in table.metrics]
-        found = [merged, *(grid for grid in found if grid.title not in own)]
-    for grid in found:
+    for grid in grids(table):
         head, *rows = (" & ".join(line) + " \\\\\n" for line in TEX.lines(grid))
         is_marked = any(box.mark for row in grid.rows for box in row)
         label = re.sub(r"[^a-z0-9]+", "-", grid.title.lower()).strip("-")

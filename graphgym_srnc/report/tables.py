@@ -87,8 +87,7 @@ def heading(table: Table, metric: str) -> str:
 
 def row_head(table: Table) -> str:
     """Head of the column of row labels."""
-    of_method = ("method", "paper", "train.mode", "config")
-    return "method" if table.by[0] in of_method else ", ".join(table.by)
+    return "method" if table.by[0] in ("method", "paper", "train.mode") else ", ".join(table.by)
 
 
 def figure(metric: str, value: float, sign: str = "") -> str:
@@ -135,10 +134,10 @@ def grids_of(table: Table, metric: str) -> list[Grid]:
         return f"{figure(metric, cell.difference, '+')} ({p}), n {cell.pairs}"
 
     out = [means(table, metric)]
-    if table.cells.loc[table.cells["metric"] == metric, "low"].notna().any():
+    wide = table.cells.loc[(table.cells["metric"] == metric) & table.cells["low"].notna(), "row"]
+    if len(wide):
         what = f", {100 * (1 - table.alpha):g} % bootstrap interval of the mean"
-        present = table.cells[(table.cells["metric"] == metric) & table.cells["low"].notna()]
-        out.append(made(what, interval, [row for row in table.rows if row in {*present["row"]}]))
+        out.append(made(what, interval, [row for row in table.rows if row in {*wide}]))
     if table.against is not None:
         rivals = [row for row in table.rows if row not in {*table.oracles, table.against}]
         out.append(made(f", difference to {table.against} (p), n pairs", difference, rivals))
@@ -164,26 +163,6 @@ def means(table: Table, metric: str) -> Grid:
         columns["rank"] = boxes(*texts)
     rows = [[Box(row), *own] for row, *own in zip(table.rows, *columns.values())]
     return Grid(heading(table, metric), [row_head(table), *columns], rows)
-
-
-def all_means(table: Table) -> Grid:
-    """The means of several scores in one table."""
-    parts = {metric: means(table, metric) for metric in table.metrics}
-    several, rank = len(table.columns) > 1, "rank"
-    heads = [
-        f"{label}, " * (several or label == rank)
-        + name(metric)
-        + ", %" * (is_share(metric) and label != rank)
-        for metric, part in parts.items()
-        for label in part.head[1:]
-    ]
-    rows = [
-        [lines[0][0], *(box for line in lines for box in line[1:])]
-        for lines in zip(*(part.rows for part in parts.values()))
-    ]
-    on = "" if several else f" of {table.columns[0]}"
-    spread = heading(table, "").removeprefix(title(table, ""))
-    return Grid(f"Scores on {table.split}{on}{spread}", [row_head(table), *heads], rows)
 
 
 def is_averaged(table: Table) -> bool:
@@ -222,11 +201,8 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     out += on_known(table) * warnings
     if (table.cells["best"] == 1).any():
         out.append(_on_marks(table, best, tied))
-    ranked = table.cells[table.cells["runs"].notna() & ~table.cells["row"].isin(table.oracles)]
-    scored = ranked.groupby("column").agg({"row": "nunique", "best": "max"})
-    unlike = {*scored.index[(scored["row"] > 1) & (scored["best"] != 1)]}
-    if unlike := unlike - {*columns_of_known(table.runs)}:
-        out.append(f"{listed(sorted(unlike))}: no best row, since rows have different splits.")
+    elif len({*table.rows} - table.oracles) > 1 and not on_known(table):
+        out.append("No row is marked as the best, since rows have different splits.")
     if not is_one_kind(table.runs):
         several = table.runs["dataset.format"].nunique() > 1
         why = "kinds of shift differ" if several else "only some runs have hidden classes"
@@ -248,12 +224,6 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     if table.mean_ranks(table.metrics[0]):
         several = ", then over the columns" * (len(table.columns) > 1)
         out.append(f"Rank: mean over the splits of a column that all ranked rows have{several}.")
-    tested = any(tested_ranks(table, metric) for metric in table.metrics)
-    if tested and (table.cells["best"] == 1).any():
-        out.append(
-            "The marks come from pairwise tests. The tests of ranks have less power, so they may"
-            " find no difference where a mark shows one."
-        )
     if any(math.isnan(ranking.difference) for ranking in table.rankings.values()):
         few = f"Fewer than {LEAST_BLOCKS} splits are too few for Friedman's and Nemenyi's tests"
         out.append(f"{few} of ranks, whose p-values would be inaccurate.")
@@ -323,7 +293,8 @@ def rank_tests(table: Table) -> Grid:
             facts = f"{found.friedman:.2g}", f"{found.difference:.2f}", best, near or "none"
             rows.append(boxes(column, name(metric), found.blocks, *facts))
     heads = ["column", "score", "splits", "Friedman's p", "critical difference", "best rank"]
-    return Grid("Tests of ranks", [*heads, "no significant difference (Nemenyi)"], rows)
+    title = "Tests of ranks, which have less power than the pairwise tests of the marks"
+    return Grid(title, [*heads, "no significant difference (Nemenyi)"], rows)
 
 
 def _untested(table: Table, column: str) -> tuple[list[Any], int]:
@@ -350,16 +321,14 @@ def _on_marks(table: Table, best: str, tied: str) -> str:
     others = (table.cells["pairs_best"].notna() & (table.cells["best"] == 0)).sum()
     is_any = others > sum(map(len, found.values()))
     if is_any:
-        tested = "Every tested row" if found else "Every row"
         text += (
             f" {tied}: no significant difference from it, p > {table.alpha:g}"
             f" ({TESTS[table.test]} on common splits and seeds, Holm's correction over the rows of"
-            f" a column). {tested} without a mark differs significantly from it."
+            f" a column). Every {'tested ' * bool(found)}row without a mark differs significantly."
         )
     for pairs, places in found.items():
-        is_named = is_any or len(found) > 1
-        of = f"{listed(list(dict.fromkeys(places)), 3)} ({pairs})" if is_named else pairs
-        text += f" Not tested: {of}."
+        rows = listed(list(dict.fromkeys(places)), 3)
+        text += f" Not tested: {f'{rows} ({pairs})' if is_any or len(found) > 1 else pairs}."
     return text
 
 
@@ -378,8 +347,7 @@ def findings(table: Table) -> list[str]:
                 near = f"; no significant difference: {listed(tied)}" if tied else ""
                 if others and all(other.p_best <= table.alpha for other in others):
                     near = "; all other rows differ significantly"
-                fewer = len({other.runs for other in ranked.values() if other.runs > 0}) > 1
-                among = " of the rows with the same splits" * fewer
+                among = " of the rows with the same splits" * (run_counts(table) is None)
                 text = f"{column}: {row} has the best mean{among}, {text}{near}."
                 if few and len(few) == len(others):
                     text += f" Not tested: too few pairs of runs ({max(few)})."
