@@ -86,8 +86,8 @@ class Collection:
             places = listed([clean(study.name) for study in self.studies], 3)
             out.append(f"left out the trials of tune in {places}. To see them, give that folder")
         if any((one.path.parents[1] / "tuned.log").is_file() for one in self.experiments):
-            chose = "these runs include trials of tune, whose few seeds chose the settings"
-            out.append(f"{chose}. For final scores, run its tuned.txt with grid on other seeds")
+            of_trials = "these runs include trials of tune, whose few seeds chose the settings"
+            out.append(f"{of_trials}. For final scores, run its tuned.txt with grid on other seeds")
         return out
 
     def remarks(self) -> list[str]:

@@ -234,7 +234,8 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
         out.append(f"Left out: {count} of the oracle, whose rows also have other methods.")
     if varying := sorted({key for cell in table.chosen for key in cell.keys.split()}):
         by = " ".join([*table.by, *varying])
-        out.append(f"Each setting has a row of its own with --by {by}.")
+        of_config = "Each config has a row of its own with --by config"
+        out.append(f"{of_config}, and each setting with --by {by}.")
     if table.pooled:
         out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}.")
     if table.implied:
