@@ -160,17 +160,22 @@ def test_pairs_are_common_splits_only(tmp_path):
     found = of(tmp_path, against="erm")
     pairs = {row: cell(found, row).pairs for row in ("PGL+GCN", "DOC", "GCN-CMD")}
     assert pairs == {"PGL+GCN": 4, "DOC": 0, "GCN-CMD": 1}
-    assert np.isnan(cell(found, "GCN-CMD").p) and cell(found, "GCN-CMD").best
-    assert not any(cell(found, row).tied for row in found.rows)
-    assert "Not tested: too few pairs of runs (1)." in tables.findings(found)[0]
+    assert np.isnan(cell(found, "GCN-CMD").p) and "*" not in render.text(found)
+    assert "No row is marked as the best, since rows have different splits." in remarks(found)
     text = render.text(found)
     assert re.search(r"\nGCN-CMD +-\n", text) and "(-), n 4" in text
-    assert re.search(r"PGL\+GCN on Cora.*: 0 pairs, at", text)
+    one_run = of(tmp_path / "a", tmp_path / "b", tmp_path / "d")  # the highest mean, of one run
+    assert cell(one_run, "PGL+GCN").best and not cell(one_run, "GCN-CMD").best
+    assert "among rows with the same splits" in remarks(one_run)
+    (first,) = tables.findings(one_run)
+    assert "PGL+GCN has the best mean of the rows with the same splits" in first
+    assert "Not tested: too few pairs of runs (4)." in first
+    assert "Not tested: GCN on Cora (4 pairs, and a test needs 7)" in remarks(one_run)
     alike = of(
         tmp_path / "a", tmp_path / "b", test="t", alpha=0.01
     )  # even a t-test of 4 pairs shows little
     assert cell(alike, "GCN").p_best > 0.01 and not cell(alike, "GCN").tied
-    assert "Not tested: 4 pairs, at least 6 are needed" in remarks(alike)
+    assert "Not tested: 4 pairs, and a test needs 6" in remarks(alike)
     with pytest.raises(InputError, match="--against.*2 splits"):
         of(tmp_path / "a", tmp_path / "c", against="erm")
 
@@ -283,6 +288,32 @@ def test_data_are_never_selected_over(tmp_path):
     assert both.columns == found.columns and "also differ in open_set.num_val" in remarks(both)
 
 
+def test_a_column_is_a_task_whatever_keys_its_shift_ignores(tmp_path):
+    task = {"task": "cross_graph/acmv9-dblpv7"}
+    for name in ("citation", "synthetic"):
+        keep(tmp_path, name, [0.5, 0.6], dataset__name=name, **task)
+    other = {"task": "open_set/Cora", "cross_graph": {"val_share": 0.3}}
+    keep(tmp_path, "other", [0.5], **other)
+    keep(tmp_path, "another", [0.5], "pgl", **other | {"cross_graph": {"val_share": 0.4}})
+    found = of(tmp_path)
+    assert found.columns == ["Cora", "acmv9-dblpv7"] and "dataset.name" not in remarks(found)
+    keep(tmp_path, "third", [0.5], task="open_set/PubMed")
+    pooled = of(tmp_path, columns=["method"], select=[])
+    assert "differ in dataset.format, dataset.name" in remarks(pooled)
+    by_name = of(tmp_path, columns=["dataset.name"])
+    assert {*by_name.columns} == {"Cora", "PubMed", "citation", "synthetic"}
+
+
+def test_one_row_for_each_config(tmp_path):
+    for config, correction in (("erm", "none"), ("erm_corrected", "em")):
+        for target in "ab":
+            name = f"default-cfg={config}-t={target}"
+            keep(tmp_path, name, [0.5, 0.6], task=f"x/{target}", erm__correction=correction)
+    keep(tmp_path, "citation-srnc-plus-target=a", [0.7], task="x/a", dataset__name="citation")
+    found = of(tmp_path, by=["config"], columns=["task"], against="erm", select=[])
+    assert found.rows == ["srnc-plus", "erm", "erm-corrected"] and not chosen(found)
+
+
 def test_labels_say_what_tells_rows_apart(tmp_path):
     keep(tmp_path, "a", [0.5], backbone="gatconv", erm__confidence="energy", erm__widths=[8, 4])
     keep(tmp_path, "b", [0.5], task="file/Cora")
@@ -290,8 +321,10 @@ def test_labels_say_what_tells_rows_apart(tmp_path):
     found = of(tmp_path)
     assert found.rows == ["GAT", "GCN", "DOC"]
     assert found.columns == ["open_set/Cora", "file/Cora", "synthetic/open_set"]
-    with pytest.raises(InputError, match=r"2 rows.*one of GAT \| GCN"):
+    with pytest.raises(InputError, match="GCN shares fewer than 2"):  # the plain row of erm
         of(tmp_path, against="erm")
+    with pytest.raises(InputError, match=r"2 rows.*one of ERM, confidence energy \| ERM"):
+        of(tmp_path, against="erm", by=["method", "erm.confidence"])
     by_both = of(tmp_path, by=["method", "erm.confidence"])
     assert by_both.rows == ["ERM, confidence energy", "ERM", "DOC"]
     assert of(tmp_path, by=["erm.confidence"]).rows == ["confidence energy", "-"]
@@ -340,7 +373,7 @@ def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, several):
     [
         ("--metric nothing", "macro_recall.*micro_f1.*unknown_fpr95"),
         ("--metric macro_recall --split train", "micro_f1"),
-        ("--by no.key", "method, backbone, task, dataset.name, train.mode"),
+        ("--by no.key", "method, backbone, task, config, dataset.name, train.mode"),
         ("--select no.key", "--select"),
         ("--against nobody", r"names no row.*one of GCN \(IID\) \| .*PGL\+GCN.* \| GCN"),
         ("--test sign", "wilcoxon, t"),
@@ -449,6 +482,7 @@ def test_names_are_escaped_everywhere(tmp_path, capsys):
     assert escaped + r"\textasciitilde{}\textasciicircum{}\$\#?[31m end" in latex
     assert all(line.startswith("%") for line in latex.splitlines() if seen in line)
     assert latex.count(r"\caption{") == 2 == len({*re.findall(r"\\label\{.*\}", latex)})
+    assert "$-10.0$ (-), n 2" in latex and "\n-2+3 &" in latex
     assert latex.count("population") == 1 and r"\footnotesize Bold: the best mean" in latex
 
 

@@ -74,6 +74,8 @@ KINDS = {
 
 
 def test_shipped_configs_are_found_and_set_nothing_in_vain():
+    for name in ("testing/srnc-plus", "paper/open_set/cora-srnc_plus"):  # either spelling
+        assert load_config(name).train.mode == "srnc_plus"
     assert config_root() == Path(__file__).parents[1] / "configs_gym"
     assert load_config() == CONFIGS["default"]
     default = flatten(CONFIGS["default"])

@@ -220,6 +220,7 @@ def test_dry_run_lists_each_difference_and_writes_nothing(tmp_path, filled, caps
     changes = "gnn.dim_inner 8, train.mode pgl; seeds 0 to 2, 3 to run"
     assert f"erm-m=pgl-d=8-s=target_val: {changes}" in out
     assert "erm-m=erm-d=16-s=target_val: the base config;" in out
+    assert f"\nall runs: {SMALL[0]} {SMALL[1]} " in out
     before = tree(filled)
     assert main(words(filled, "--dry-run", "--resume", "--repeat", "5")) == 0
     assert "30 runs, 10 of them finished; 20 to run" in capsys.readouterr().out

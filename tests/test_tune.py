@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("optuna")
 
-from stored import run_here
+from stored import keep, run_here
 
 from graphgym_srnc import methods
 from graphgym_srnc.cli.main import main
@@ -24,6 +24,7 @@ from graphgym_srnc.core.options import options
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.gym.keys import KEYS
 from graphgym_srnc.io import records
+from graphgym_srnc.report.frame import collect
 from graphgym_srnc.sweep import runs, search, space, study, worker
 
 SMALL = (
@@ -230,6 +231,13 @@ def test_equal_budgets_and_a_choice_on_validation(tmp_path, inline, capsys):
         (run,) = best.pop(cell.cfg.train.mode)["runs"]
         assert cell.experiment.digest == result(tmp_path, run)["digest"]
     assert not best and not list(tmp_path.rglob("*.tmp"))
+
+    # Trials are in no comparison, unless their study is given.
+    keep(tmp_path, "own", [0.5])
+    every, study = collect([tmp_path]), collect([tmp_path / "s"])
+    assert {*every.runs["experiment"]} == {"own"} and len(study.runs) == len(ARMS) * 3 * 2
+    assert every.notes == ["left out the trials of tune in s. To see them, give that folder"]
+    assert "these runs include trials" in study.notes[0]
 
 
 def test_trials_below_the_median_of_completed_ones_stop_after_the_first_seed(shared):

@@ -161,7 +161,13 @@ def check_finished(args: argparse.Namespace) -> None:
         seeds = store.seeds(seed, args.repeat)
         store.check_name(name)
         path = Path(args.out_dir or settings["out_dir"], name)
-        store.refuse_present(path, seeds, "result.json")
+        try:
+            store.refuse_present(path, seeds, "result.json")
+        except InputError:
+            from graphgym_srnc.gym import load_config
+
+            load_config(args.settings, args.overrides)  # a mistake in the config is told first
+            raise
 
 
 def remark(cfgs: Sequence[CfgNode]) -> None:
@@ -187,8 +193,8 @@ def default_name(cfg_file: str | None, words: Sequence[str], shift: str) -> str:
     Of a shipped config the folder counts as well. ``words`` are keys and values, alternately, and
     ``shift`` is the value of ``dataset.format``, whose block is that of the shift.
     """
-    name = base_name(cfg_file)
-    folder = config_files.find(cfg_file).resolve().parent if cfg_file else None
+    file = config_files.find(cfg_file) if cfg_file else None
+    name, folder = base_name(cfg_file and str(file)), file and file.resolve().parent
     if folder and config_root().resolve() in folder.parents:
         name = f"{folder.name}-{name}"
 

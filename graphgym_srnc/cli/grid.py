@@ -12,7 +12,7 @@ from typing import Iterator
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import GridProgress
-from graphgym_srnc.core.text import seeds
+from graphgym_srnc.core.text import counted, seeds
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.io import config_files, store
 from graphgym_srnc.io.atomic import refuse_links
@@ -42,28 +42,22 @@ def main(args: argparse.Namespace) -> int:
     store.check_name(folder)
     out_dir = Path(args.out_dir or base_cfg.out_dir) / folder
     refuse_links(out_dir)
-    cells = runs.cells(
-        settings,
-        args.settings,
-        arguments.base_name(args.cfg),
-        overrides,
-        out_dir,
-        args.repeat,
-        args.resume,
-        args.overwrite,
-    )
+    places = settings, args.settings, arguments.base_name(args.cfg), overrides, out_dir
+    cells = runs.cells(*places, args.repeat, args.resume, args.overwrite)
     total = sum(len(cell.seeds) for cell in cells)
     missing = sum(len(cell.missing) for cell in cells)
     done = f", {total - missing} of them finished" if missing < total else ""
     workers = args.jobs or environment.cores()
     where = f"{workers} at a time" if args.executor == "local" else "on the cluster"
-    print(f"{out_dir}: {len(cells)} settings, {total} runs{done}; {missing} to run, {where}")
+    count = f"{counted(len(cells), 'setting')}, {counted(total, 'run')}{done}"
+    print(f"{out_dir}: {count}; {missing} to run, {where}")
     for text in [text for cell in cells for text in cell.experiment.warnings]:
         print(f"warning: {text}")
     if not args.dry_run and missing:
         runs.prepare_data(cells)
     arguments.remark([cell.cfg for cell in cells])
     if args.dry_run:
+        print("all runs:", *args.overrides or ["the settings below only"])
         for cell in cells:
             changed = difference(base_cfg, cell.cfg).items()
             changes = ", ".join(f"{key} {new}" for key, (_, new) in changed) or "the base config"

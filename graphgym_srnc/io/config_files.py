@@ -25,12 +25,16 @@ def config_names(suffix: str = ".yaml") -> list[str]:
 def find(name: str | os.PathLike, key: str = "--cfg", suffix: str = ".yaml") -> Path:
     """A file of your own if there is one, else the shipped one; ``.txt`` finds grid files.
 
-    The suffix may be left out. The InputError names ``key`` and similar names.
+    The suffix may be left out, and ``-`` and ``_`` are equal in a shipped name.
+    The InputError names ``key`` and similar names.
     """
     name, root = str(name), config_root()
     for path in (Path(name), Path(f"{name}{suffix}"), root / name, root / f"{name}{suffix}"):
         if path.is_file():
             return path
+    for known in config_names(suffix):  # srnc_plus is a method, srnc-plus the end of most configs
+        if known.replace("_", "-") == name.removesuffix(suffix).replace("_", "-"):
+            return root / f"{known}{suffix}"
     hint = f"Give a {suffix} file, or a shipped one such as {', '.join(EXAMPLES[suffix])}"
     hint = did_you_mean(name, config_names(suffix), hint, most=3)
     raise InputError.plain(key, f"there is no file {name!r}", hint)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 import pandas
 from pandas import DataFrame
 
+from graphgym_srnc import shifts
 from graphgym_srnc.core.text import LAYERS, METHODS, clean, method_name
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.settings import is_volatile
@@ -26,7 +28,7 @@ PAPER, PAPER_COLUMN = "paper", "paper column"
 SMOOTHED, OTHER_SETTINGS = " with smoothing", ", not the paper's settings"
 """What follows the name of a row whose method is in the paper, but not with its settings."""
 
-PLAIN = (*NAMED, PAPER, "train.mode", "gnn.layer_type", "dataset.name")
+PLAIN = (*NAMED, PAPER, "config", "train.mode", "gnn.layer_type", "dataset.name")
 """Keys whose values are printed without the key."""
 
 Place = tuple[str, str]
@@ -66,13 +68,15 @@ def arrange(
     data = {key for key in free if key.split(".")[0] in formats}
     data |= free & {"dataset.name", "dataset.format"}
     by = tuple(by) or default
+    runs = runs.assign(config=[*map(_config_name, runs["experiment"], runs["dataset.name"])])
+    read = _without_ignored(runs, data)
     named = runs
     implied: list[str] = []
     if not columns:
-        within = {task: _varying(of, data) for task, of in runs.groupby("task")}
+        within = {task: _varying(of, data) for task, of in read.groupby("task")}
         varying = set().union(*within.values())
         columns = [key for key in ("task",) if key not in by]
-        named = runs.copy()
+        named = read.copy()
         for task, own in within.items():  # a column names no key that is constant in its task
             named.loc[named["task"] == task, sorted(varying - own)] = math.nan
         for key in sorted(varying - {*by}):
@@ -81,8 +85,8 @@ def arrange(
     selected = [key for key in select if key != ALL]
     for option, given in (("--by", by), ("--columns", columns), ("--select", selected)):
         for key in given:
-            if key not in (*keys, *NAMED, "seed", *default):
-                allowed = ", ".join([*NAMED, *sorted(_varying(runs, free) or free)])
+            if key not in (*keys, *NAMED, "config", "seed", *default):
+                allowed = ", ".join([*NAMED, "config", *sorted(_varying(runs, free) or free)])
                 raise InputError(option, key, f"{allowed}, or another key of the config")
     searched = {*selected, *(free - data if ALL in select else ())} - {*by, *columns}
 
@@ -95,7 +99,7 @@ def arrange(
     for place, group in runs.groupby(["row", "column"], sort=False):
         chosen[place], of_best = _choose(group, searched, metric, place)
         best.append(of_best)
-        pooled |= _varying(of_best, free)
+        pooled |= _varying(read.loc[of_best.index], free)
     runs = pandas.concat(best)
     masked = runs["masked"].map(lambda of: "" if of is None or of != of else str(of))
     several = masked.groupby(runs["column"]).transform("nunique") > 1
@@ -114,6 +118,24 @@ def _beside(runs: DataFrame, published: Published) -> DataFrame:
         places[run["digest"]] = published.row_of(facts) or own, published.column_of(facts) or ""
     rows, columns = zip(*runs["digest"].map(places))
     return runs.assign(**{PAPER: rows, PAPER_COLUMN: columns})
+
+
+def _config_name(experiment: str, data: Any) -> str:
+    """``erm-corrected`` of ``default-cfg=erm_corrected-s=acmv9`` and ``citation-erm-corrected``."""
+    folder = experiment.replace("\\", "/").rpartition("/")[2]
+    found = re.search(r"-cfg=([^-]+)", folder)
+    name = found[1].replace("_", "-") if found else re.sub(r"-\w+=.*", "", folder)
+    return name.removeprefix(f"{str(data).casefold()}-")
+
+
+def _without_ignored(runs: DataFrame, data: Iterable[str]) -> DataFrame:
+    """The runs with NaN for keys of data that their shift ignores."""
+    formats = runs["dataset.format"]
+    ignored = {key: formats != key.split(".")[0] for key in data if key[:8] != "dataset."}
+    # The shifts of this package name in the task the data set that they read.
+    unread = [f"/{name}" not in task for name, task in zip(runs["dataset.name"], runs["task"])]
+    ignored["dataset.name"] = formats.isin(shifts.own_names()) & pandas.Series(unread, runs.index)
+    return runs.assign(**{key: runs[key].mask(of) for key, of in ignored.items()})
 
 
 def _varying(runs: DataFrame, keys: Iterable[str]) -> set[str]:

@@ -10,6 +10,7 @@ from typing import Any, Iterable, NamedTuple, Sequence
 import pandas
 from pandas import DataFrame
 
+from graphgym_srnc.core.text import method_name
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import stats
 from graphgym_srnc.report import statistics
@@ -25,12 +26,12 @@ CELL = tuple(
 """Columns of :attr:`Table.cells`.
 
 ``runs`` to ``high`` describe the scores of a cell: their number, mean, population standard
-deviation, median and interval of the mean. ``best`` marks the best cells of a column, unless it is
-one of :func:`columns_of_known`. ``tied`` marks those without a significant difference from it,
-where a test on ``pairs_best`` pairs, at least ``statistics.LEAST_BLOCKS``, with the corrected
-``p_best`` could have found one. ``rank`` is the mean rank of the row in its column.
-``validation`` to ``keys`` describe the chosen setting. ``against`` to ``p_holm`` compare the
-cell with that of the row ``against``.
+deviation, median and interval of the mean. ``best`` marks the best cells of a column among rows on
+the same splits, see ``statistics.common_blocks``, unless it is one of :func:`columns_of_known`.
+``tied`` marks those without a significant difference from it, where a test on ``pairs_best`` pairs,
+at least ``statistics.LEAST_BLOCKS``, with the corrected ``p_best`` could have found one. ``rank``
+is the mean rank of the row in its column. ``validation`` to ``keys`` describe the chosen setting.
+``against`` to ``p_holm`` compare the cell with that of the row ``against``.
 """
 
 BLOCK = ["column", "unit", "split", "seed"]
@@ -126,7 +127,8 @@ def table(
         select: keys over which the best setting of each cell is chosen, by the mean validation
             score of the first metric that is no cost; ``all``: all keys that vary; none: pool the
             runs of all settings.
-        against: the row to compare the others with, or the ``train.mode`` of one row.
+        against: the row to compare the others with, or a ``train.mode``: its only row, or its plain
+            one, such as GCN for ``erm``.
         test: one of ``statistics.TESTS``.
         paper: one of ``paper.TABLES``, to show its numbers beside ours.
         alpha: level of the tests; intervals have the level 1 - alpha.
@@ -163,6 +165,7 @@ def table(
     labels = runs["column"].drop_duplicates().tolist()
     if against is not None and against not in rows:
         found = _rows_of(runs, against)
+        found = found & {method_name(against, "gcnconv")} or found  # the plain row of several
         if len(found) != 1:
             message = f"{against!r} names {len(found) or 'no'} row{'s' * bool(found)}"
             choice = " | ".join(row for row in rows if not found or row in found)
@@ -284,10 +287,12 @@ class _Scores:
         means = cells["mean"].unstack("column", sort=False).reindex(ranked)
         for column, own in means.items():
             own = own.dropna().astype(float)
-            if len(own) < 2 or column in unmarked:
+            # The mean of a row on fewer or other splits may be higher because they are easier.
+            fair = own[list(self.common(list(own.index), str(column)))]
+            if len(fair) < 2 or column in unmarked:
                 continue
-            best = own.idxmin() if self.metric in LESS else own.idxmax()
-            for row in own.index[(own - own[best]).round(statistics.DECIMALS) == 0]:
+            best = fair.idxmin() if self.metric in LESS else fair.idxmax()
+            for row in fair.index[(fair - fair[best]).round(statistics.DECIMALS) == 0]:
                 cells.loc[(row, column), "best"] = 1
             found = list(self.tests(list(own.index), best, column))
             family = sum(p == p for _, _, p, _ in found)
@@ -306,10 +311,14 @@ class _Scores:
                 keys = ["against", "pairs", "difference", "wins", "p", "p_holm"]
                 cells.loc[(row, column), keys] = facts
 
+    def common(self, ranked: Sequence[str], column: str) -> DataFrame:
+        """The rows of a column that share most splits, on these splits."""
+        own = self.means[self.means.index.get_level_values("column") == column]
+        return statistics.common_blocks(own.reindex(columns=ranked))
+
     def ranking(self, ranked: Sequence[str], column: str) -> Ranking | None:
         """Ranks on the common blocks of a column; None if no two rows have two of them."""
-        own = self.means[self.means.index.get_level_values("column") == column]
-        common = statistics.common_blocks(own.reindex(columns=ranked))
+        common = self.common(ranked, column)
         units = common.groupby(level="unit", sort=False).agg(statistics.mean)
         if min(units.shape) < 2:
             return None

@@ -10,7 +10,7 @@ import functools
 import json
 import math
 import os
-import shlex
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Hashable, Iterable, Mapping
@@ -34,6 +34,8 @@ RUN = ("seed", *NAMED, "split", "selection", "selected", *COSTS, "warnings")
 
 SCORES = tuple(f"{split}_" for split in stats.SPLITS)
 """Prefixes of the columns of scores."""
+
+STUDY = re.compile(r"tuned\.(log|lock|json)")  # files that only the folder of a study has
 
 KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("val", "test", "info", "versions"), dict),
@@ -65,6 +67,7 @@ class Collection:
     every: pandas.DataFrame = field(default_factory=pandas.DataFrame)  # all runs, see results
     unreadable: list[Path] = field(default_factory=list)  # results and folders
     unfinished: int = 0  # number of runs without a result
+    studies: list[Path] = field(default_factory=list)  # of tune, whose trials are left out
 
     @functools.cached_property
     def runs(self) -> pandas.DataFrame:
@@ -79,13 +82,12 @@ class Collection:
             places = listed(left_out["experiment"].unique().tolist(), 3)
             same = "the config, seed and split of another run, which counts once"
             out.append(f"skipped {counted(len(left_out), 'run')} of {places} with {same}")
-        studies = {one.path.parent.parent for one in self.experiments}
-        for study in sorted(study for study in studies if (study / "tuned.log").is_file()):
-            grid = clean(shlex.quote(os.path.relpath(study / "tuned.txt")))
-            out.append(
-                "these runs include trials of tune, whose few seeds chose the settings. For final"
-                f" scores on other seeds: graphgym-srnc grid --grid {grid} --repeat 10"
-            )
+        if self.studies:
+            places = listed([clean(study.name) for study in self.studies], 3)
+            out.append(f"left out the trials of tune in {places}. To see them, give that folder")
+        if any((one.path.parents[1] / "tuned.log").is_file() for one in self.experiments):
+            of_trials = "these runs include trials of tune, whose few seeds chose the settings"
+            out.append(f"{of_trials}. For final scores, run its tuned.txt with grid on other seeds")
         return out
 
     def remarks(self) -> list[str]:
@@ -103,6 +105,8 @@ class Collection:
 
 def results(*folders: str | os.PathLike, config: bool = False) -> pandas.DataFrame:
     """All finished runs in and below some folders as a frame with one row per run.
+
+    Trials of ``tune`` are left out, unless you give the folder of their study.
 
     Columns are ``experiment``, ``seed``, ``method``, ``backbone``, ``task``, ``split`` (runs with
     an equal one are comparable), ``selection``, ``selected`` (the episode), ``seconds``,
@@ -155,7 +159,7 @@ def score_column(metric: str, split: str) -> str:
 
 
 def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Collection:
-    """Read all runs in and below some folders.
+    """Read all runs in and below some folders, but trials of a study only of one that is given.
 
     Args:
         folders: experiments, folders of them, or folders of such folders.
@@ -193,7 +197,7 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
     found.experiments = sorted(experiments.values(), key=lambda experiment: experiment.name)
     # A key that a config does not have is NaN.
     frame = pandas.DataFrame([{"experiment": one.name} | row for one, row in rows], dtype=object)
-    frame = frame.reindex(columns=list(dict.fromkeys([*frame, *RUN, "masked"])))
+    frame = frame.reindex(columns=list(dict.fromkeys([*frame, *RUN, "masked", "dataset.name"])))
     scores = {name: float for name in frame if name.startswith(SCORES)}
     found.every = frame.astype(scores).copy()  # in few blocks, which is faster to use
     return found
@@ -210,6 +214,9 @@ def _run_folders(given: Iterable[str], found: Collection) -> Iterable[Path]:
             raise InputError.plain("DIR", f"the folder {folder} does not exist")
         for place, below, files in os.walk(folder, onerror=note):
             below[:] = sorted(name for name in below if not name.startswith("."))
+            if place != folder and "trials" in below and any(map(STUDY.fullmatch, files)):
+                below.remove("trials")
+                found.studies.append(Path(place))
             if {"run.json", "result.json"} & {*files}:
                 yield Path(place)
 

@@ -43,8 +43,9 @@ class Form(NamedTuple):
 
 
 def escape_latex(text: str) -> str:
-    """Text that LaTeX prints unchanged."""
-    return "".join(LATEX.get(c, c) for c in text)
+    """Text that LaTeX prints unchanged, with the signs of numbers as those of formulas."""
+    escaped = "".join(LATEX.get(c, c) for c in text)
+    return re.sub(r"(?<!\S)([+-]\d[\d.]*)(?!\S)", r"$\1$", escaped)
 
 
 TEXT = Form(str, "{}*", "{}°")

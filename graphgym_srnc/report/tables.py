@@ -134,9 +134,10 @@ def grids_of(table: Table, metric: str) -> list[Grid]:
         return f"{figure(metric, cell.difference, '+')} ({p}), n {cell.pairs}"
 
     out = [means(table, metric)]
-    if table.cells["low"].notna().any():
+    wide = table.cells.loc[(table.cells["metric"] == metric) & table.cells["low"].notna(), "row"]
+    if len(wide):
         what = f", {100 * (1 - table.alpha):g} % bootstrap interval of the mean"
-        out.append(made(what, interval, table.rows))
+        out.append(made(what, interval, [row for row in table.rows if row in {*wide}]))
     if table.against is not None:
         rivals = [row for row in table.rows if row not in {*table.oracles, table.against}]
         out.append(made(f", difference to {table.against} (p), n pairs", difference, rivals))
@@ -201,6 +202,8 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     out += on_known(table) * warnings
     if (table.cells["best"] == 1).any():
         out.append(_on_marks(table, best, tied))
+    elif len({*table.rows} - table.oracles) > 1 and not on_known(table):
+        out.append("No row is marked as the best, since rows have different splits.")
     if not is_one_kind(table.runs):
         several = table.runs["dataset.format"].nunique() > 1
         why = "kinds of shift differ" if several else "only some runs have hidden classes"
@@ -232,7 +235,8 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
         out.append(f"Left out: {count} of the oracle, whose rows also have other methods.")
     if varying := sorted({key for cell in table.chosen for key in cell.keys.split()}):
         by = " ".join([*table.by, *varying])
-        out.append(f"Each setting has a row of its own with --by {by}.")
+        of_config = "Each config has a row of its own with --by config"
+        out.append(f"{of_config}, and each setting with --by {by}.")
     if table.pooled:
         out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}.")
     if table.implied:
@@ -291,7 +295,8 @@ def rank_tests(table: Table) -> Grid:
             facts = f"{found.friedman:.2g}", f"{found.difference:.2f}", best, near or "none"
             rows.append(boxes(column, name(metric), found.blocks, *facts))
     heads = ["column", "score", "splits", "Friedman's p", "critical difference", "best rank"]
-    return Grid("Tests of ranks", [*heads, "no significant difference (Nemenyi)"], rows)
+    title = "Tests of ranks, which have less power than the pairwise tests of the marks"
+    return Grid(title, [*heads, "no significant difference (Nemenyi)"], rows)
 
 
 def _untested(table: Table, column: str) -> tuple[list[Any], int]:
@@ -311,21 +316,22 @@ def _on_marks(table: Table, best: str, tied: str) -> str:
     for column in table.columns:
         cells, needed = _untested(table, column)
         for cell in cells:
-            pairs = f"{counted(cell.pairs_best, 'pair')}, at least {needed} are needed"
+            pairs = f"{counted(cell.pairs_best, 'pair')}, and a test needs {needed}"
             found.setdefault(pairs, []).append(f"{cell.row} on {column}")
-    text = f"{best}: the best mean of a column"
+    fewer = " among rows with the same splits" * (run_counts(table) is None)
+    text = f"{best}: the best mean of a column{fewer}."
     others = (table.cells["pairs_best"].notna() & (table.cells["best"] == 0)).sum()
     is_any = others > sum(map(len, found.values()))
     if is_any:
         text += (
-            f"; {tied}: no significant difference from it, p > {table.alpha:g}"
+            f" {tied}: no significant difference from it, p > {table.alpha:g}"
             f" ({TESTS[table.test]} on common splits and seeds, Holm's correction over the rows of"
-            f" a column); no mark: significantly different{', or not tested' * bool(found)}"
+            f" a column). Every {'tested ' * bool(found)}row without a mark differs significantly."
         )
     for pairs, places in found.items():
-        of = f" ({listed(list(dict.fromkeys(places)), 3)})" if is_any or len(found) > 1 else ""
-        text += f". Not tested{of}: {pairs}"
-    return f"{text}."
+        rows = listed(list(dict.fromkeys(places)), 3)
+        text += f" Not tested: {f'{rows} ({pairs})' if is_any or len(found) > 1 else pairs}."
+    return text
 
 
 def findings(table: Table) -> list[str]:
@@ -343,7 +349,8 @@ def findings(table: Table) -> list[str]:
                 near = f"; no significant difference: {listed(tied)}" if tied else ""
                 if others and all(other.p_best <= table.alpha for other in others):
                     near = "; all other rows differ significantly"
-                text = f"{column}: {row} has the best mean, {text}{near}."
+                among = " of the rows with the same splits" * (run_counts(table) is None)
+                text = f"{column}: {row} has the best mean{among}, {text}{near}."
                 if few and len(few) == len(others):
                     text += f" Not tested: too few pairs of runs ({max(few)})."
                 out.append(text)
