@@ -326,7 +326,11 @@ def summary_lines() -> list[Line]:
     out.append(compared(label, "directions", rival, shift.gaps("tuned"), *means))
     rows = {line["found on the source by"]: line for line in read("source-first")}
     line, ours = rows["PGL+GCN"], rows["SRNC+, with iterations on the target"]["Micro-F1"]
-    first = "Another network, one class unlabelled†", f"{line['n']} directions × classes", float(ours)
+    first = (
+        "Another network, one class unlabelled†",
+        f"{line['n']} directions × classes",
+        float(ours),
+    )
     first += ("PGL+GCN on the source first", float(line["Micro-F1"]), shifts()["both"].mean("erm"))
     gap, p = float(line["SRNC+ less it"]), float(line["p Wilcoxon"])
     out.append(Line(*first, gap, (math.nan, math.nan), in_words(line["wins"]), p))
