@@ -11,6 +11,7 @@ import itertools
 import json
 import re
 import zipfile
+from array import array
 from pathlib import Path
 from typing import Any, Collection
 from xml.etree import ElementTree
@@ -95,18 +96,20 @@ def cells(path: Path, ragged: bool = False) -> pandas.DataFrame:
     # pandas' fast reader does not distinguish a short line from one with empty cells.
     with reading(path, "a table", path.name, "Put cells with separators or line breaks in quotes"):
         split = csv.reader(lines, delimiter=mark, strict=True)
-        found = map(str.split, lines) if is_spaced else split
-        own = ((split.line_num or at, [*map(str.strip, row)]) for at, row in enumerate(found, 1))
-        rows = {at: row for at, row in own if any(row)}  # by line of the file
+        numbers, rows = array("q"), []
+        for at, row in enumerate(map(str.split, lines) if is_spaced else split, 1):
+            if any(own := [*map(str.strip, row)]):
+                rows.append(own)
+                numbers.append(split.line_num or at)  # of the line in the file
     if not rows:
         raise InputError.plain(path.name, "the file is empty", "Write a line for each row")
-    width = len(next(iter(rows.values())))
-    wrong = [at for at, row in rows.items() if len(row) != width]
+    wrong = [place for place, row in enumerate(rows) if len(row) != len(rows[0])]
     if wrong and not ragged:
-        message = f"line {wrong[0]:,} has {counted(len(rows[wrong[0]]), 'cell')}, and the first"
-        message += f" line has {width}" + f"; {len(wrong):,} lines differ" * (len(wrong) > 1)
+        cells = counted(len(rows[wrong[0]]), "cell")
+        message = f"line {numbers[wrong[0]]:,} has {cells}, and the first line has {len(rows[0])}"
+        message += f"; {len(wrong):,} lines differ" * (len(wrong) > 1)
         raise InputError.plain(path.name, message)
-    return pandas.DataFrame([*rows.values()], index=[*rows], dtype=object).fillna("")
+    return pandas.DataFrame(rows, index=numbers, dtype=object).fillna("")
 
 
 def _fit(content: str, separator: str) -> tuple[int, int]:
