@@ -106,15 +106,14 @@ class Collection:
 def results(*folders: str | os.PathLike, config: bool = False) -> pandas.DataFrame:
     """All finished runs in and below some folders as a frame with one row per run.
 
-    Trials of ``tune`` are left out, unless you give the folder of their study.
-
     Columns are ``experiment``, ``seed``, ``method``, ``backbone``, ``task``, ``split`` (runs with
     an equal one are comparable), ``selection``, ``selected`` (the episode), ``seconds``,
     ``peak_memory_mib``, ``params``, ``warnings`` (their number, with those of the diagnostics),
     then the scores as ``val_micro_f1``, ``test_micro_f1``, ..., as fractions.
 
     Args:
-        folders: experiments, folders of them, or folders of such folders.
+        folders: experiments, folders of them, or folders of such folders. Trials of ``tune`` are
+            left out, unless you give the folder of their study.
         config: also add a column for each key of the configs, such as ``optim.base_lr``.
 
     Raises:
