@@ -265,8 +265,6 @@ def test_other_errors_take_one_line_and_finished_runs_stay(tmp_path, monkeypatch
     assert erm(tmp_path, "--repeat", "3") == 1
     assert capsys.readouterr().err == "error: ERM, episode 0: source is nan\n"
     assert list(scores(tmp_path)) == [0] and (tmp_path / "default" / "summary.csv").is_file()
-    assert erm(tmp_path, "optim.base_lr", "abc") == 2  # is told before the finished run
-    assert capsys.readouterr().err.startswith("error: optim.base_lr: got 'abc'")
     with pytest.raises(FloatingPointError, match="ERM, episode 0: source"):
         erm(tmp_path, "--resume", "--repeat", "3", "--debug")
     monkeypatch.setattr(options, "main", lambda args: {}["no\x1b[31m\nsuch"])

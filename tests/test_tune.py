@@ -262,8 +262,8 @@ def test_again_nothing_runs_and_more_trials_continue(finished, inline, capsys):
     for name in ARMS:
         assert record(finished)["methods"][name]["trials"][:8] == first["methods"][name]["trials"]
     capsys.readouterr()
-    assert main(["compare", str(finished)]) == 0
-    assert "copy/s/tuned.txt --repeat 10\n" in capsys.readouterr().err
+    assert main(["compare", str(finished / "s")]) == 0
+    assert "run its tuned.txt with grid on other seeds" in capsys.readouterr().err
 
     before = {path: path.stat().st_mtime_ns for path in finished.rglob("*")}
     for more in (["--block", "gnn.act elu"], ["--methods", "cmd"], ["--seeds", "100-102"]):

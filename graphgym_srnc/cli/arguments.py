@@ -161,13 +161,7 @@ def check_finished(args: argparse.Namespace) -> None:
         seeds = store.seeds(seed, args.repeat)
         store.check_name(name)
         path = Path(args.out_dir or settings["out_dir"], name)
-        try:
-            store.refuse_present(path, seeds, "result.json")
-        except InputError:
-            from graphgym_srnc.gym import load_config
-
-            load_config(args.settings, args.overrides)  # a mistake in the config is told first
-            raise
+        store.refuse_present(path, seeds, "result.json")
 
 
 def remark(cfgs: Sequence[CfgNode]) -> None:
