@@ -131,9 +131,8 @@ def _evidence(trials: Sequence[Trial], best: Trial) -> str:
         return ""
     gap, spread = mean_std(gaps)
     more = f"; {gap:+.2f} ± {spread:.2f} against the default on {counted(len(gaps), 'common run')}"
-    return (
-        f"{more}. The best of {len(trials)} trials looks better than it is: run it on other seeds"
-    )
+    count = f"{len(trials)} trials"
+    return f"{more}. The best of {count} looks better than it is: run it on other seeds"
 
 
 def _config_text(arm: Arm, setting: dict[str, Any]) -> str:
