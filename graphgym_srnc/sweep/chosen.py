@@ -32,10 +32,9 @@ PLACES = ("out_dir", "run_dir", "train.save_model")  # keys that a study sets bu
 
 def facts(study: Study) -> dict[str, Any]:
     """What must be equal for a study to be continued."""
+    methods = {arm.name: {"config": arm.base, "settings": [*arm.words]} for arm in study.arms}
     return {
-        "methods": {
-            arm.name: {"config": arm.base, "settings": list(arm.words)} for arm in study.arms
-        },
+        "methods": methods,
         "blocks": [list(block) for block in study.blocks],
         "seeds": [study.seeds[0], study.seeds[-1]],
         "prune": study.prune,
