@@ -114,9 +114,8 @@ class Encoder(nn.Module):
         """
         if type(self).view is not Encoder.view:
             message = f"the layer {self.spec.kind} cannot be trained in batches"
-            raise InputError.plain(
-                "kind", message, "Set batch_size to 0, or use a layer of this package"
-            )
+            hint = "Set batch_size to 0, or use a layer of this package"
+            raise InputError.plain("kind", message, hint)
         return draw_view(graph, self.operator, len(self.layers), nodes, fanout, self.precompute)
 
     def forward(self, view: View) -> Tensor:

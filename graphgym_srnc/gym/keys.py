@@ -151,9 +151,8 @@ def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
     for key, value in flatten(cfg).items():
         if not reads(cfg, key) and value != defaults.get(key):
             message = f"train.mode {cfg.train.mode} does not read this key, set to {value!r}"
-            wrong.errors.append(
-                InputError.plain(key, message, f"Remove it, or set it to {defaults.get(key)!r}")
-            )
+            hint = f"Remove it, or set it to {defaults.get(key)!r}"
+            wrong.errors.append(InputError.plain(key, message, hint))
         elif key == "custom_metrics" and (unknown := {*value} - {*register.metric_dict}):
             message = f"no module registers the metric {min(map(str, unknown))} in this command"
             hint = "Declare the module as an entry point, see docs/how-to/graphgym.md, or set"

@@ -80,9 +80,8 @@ def summary(model: TrainedModel, prediction: Prediction, sizes: Sequence[int]) -
         share = f"{100 * len(of_class) / len(label):.1f} %"
         lines.append([clean(name), f"{len(of_class):,}", share, mean])
         lines[-1].append(f"{int((label[small] == k).sum()):,}")
-    lines.append(
-        ["all", f"{len(label):,}", "", f"{float(sure.mean()):.3f}", f"{int(small.sum()):,}"]
-    )
+    figures = f"{float(sure.mean()):.3f}", f"{int(small.sum()):,}"
+    lines.append(["all", f"{len(label):,}", "", *figures])
     return aligned([line if small.any() else line[:-1] for line in lines]).rstrip("\n")
 
 

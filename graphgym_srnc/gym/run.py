@@ -113,10 +113,8 @@ class Recorder:
         except Exception:  # whatever is wrong with a file, the run is made again
             wrong = ["file: it is damaged"]
         if wrong:
-            self.watch.say(
-                f"warning: {self.path} is not used (different {', '.join(wrong)}). "
-                f"Seed {self.seed} starts from the beginning."
-            )
+            reason = f"{self.path} is not used (different {', '.join(wrong)})"
+            self.watch.say(f"warning: {reason}. Seed {self.seed} starts from the beginning.")
             return None
         self.before = before
         self.watch.say(f"seed {self.seed} continues from its checkpoint")
@@ -134,10 +132,8 @@ class Recorder:
             tensors.write(self.path, about, values)
         except OSError as error:
             self.share = 0.0
-            self.watch.say(
-                f"warning: {self.path} cannot be written ({error.strerror}). "
-                f"Seed {self.seed} continues without checkpoints."
-            )
+            reason = f"{self.path} cannot be written ({error.strerror})"
+            self.watch.say(f"warning: {reason}. Seed {self.seed} continues without checkpoints.")
         self.last_write = time.monotonic()
         self.cost = self.last_write - begin
 

@@ -71,15 +71,9 @@ def pairs(words: Sequence[Any]) -> Iterable[tuple[str, Any]]:
     for word in words[::2]:
         key, equals, value = str(word).partition("=")
         if equals:
-            raise InputError.plain(
-                "overrides",
-                f"{word!r} has an equals sign",
-                f"Write the key and the value with a space: {key} {value}",
-            )
+            hint = f"Write the key and the value with a space: {key} {value}"
+            raise InputError.plain("overrides", f"{word!r} has an equals sign", hint)
     if len(words) % 2:
-        raise InputError.plain(
-            "overrides",
-            f"{words[-1]!r} has no value",
-            "Write the settings as pairs: key value key value ...",
-        )
+        hint = "Write the settings as pairs: key value key value ..."
+        raise InputError.plain("overrides", f"{words[-1]!r} has no value", hint)
     return zip(map(str, words[::2]), words[1::2])

@@ -35,10 +35,9 @@ class _Loader(yaml.BaseLoader):
         lines: dict[str, int] = {}
         for key in [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]:
             line = key.start_mark.line + 1
-            if key.value in lines:
-                raise yaml.YAMLError(
-                    f"key {key.value} is given twice, in line {lines[key.value]} and in line {line}"
-                )
+            if first := lines.get(key.value):
+                twice = f"is given twice, in line {first} and in line {line}"
+                raise yaml.YAMLError(f"key {key.value} {twice}")
             lines[key.value] = line
         return node
 

@@ -32,9 +32,8 @@ def of_experiment(results: Mapping[int, Mapping[str, Any]], digits: int) -> dict
             row for seed in rows for row in rows[seed] if row["epoch"] == results[seed]["selected"]
         ]
         files |= {f"{seed}/{split}/stats.json": _lines(rows[seed]) for seed in rows}
-        files[f"agg/{split}/stats.json"] = _lines(
-            _mean_std(episode, digits) for episode in zip(*rows.values())
-        )
+        means = (_mean_std(episode, digits) for episode in zip(*rows.values()))
+        files[f"agg/{split}/stats.json"] = _lines(means)
         files[f"agg/{split}/best.json"] = _lines([_mean_std(selected, digits)] if selected else [])
     return files
 

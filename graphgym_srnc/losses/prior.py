@@ -10,9 +10,7 @@ from scipy.optimize import nnls
 from torch import Tensor
 from torch.nn import functional as F
 
-CONSTRAINT_WEIGHT = (
-    1e4  # weight of the equality constraint in the least-squares problem of shift_weights
-)
+CONSTRAINT_WEIGHT = 1e4  # of the equality constraint in the problem of shift_weights
 
 
 def em_prior(posterior: Tensor, prior: Tensor) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from torch import nn
 
-from graphgym_srnc.core.options import Weight
 from graphgym_srnc.methods.shared.aligned import Adversarial
 
 
@@ -22,17 +21,11 @@ class DANN(Adversarial):
 
     When to use: as the standard baseline of domain adaptation.
 
-    Args:
-        weight: weight :math:`w` of the domain loss.
-
     References:
         Ganin et al., "Domain-Adversarial Training of Neural Networks", JMLR 2016.
     """
 
     search = {"weight": (0.01, 0.1, 1.0)}
-
-    def __init__(self, *, weight: Weight = 0.1, **base) -> None:
-        super().__init__(weight=weight, **base)
 
     def begin(self) -> None:
         self.on_target = self.target_view()

@@ -60,10 +60,8 @@ class PairAlign(Scored):
     def reweight(self) -> dict[str, float]:
         """Weight the source's edges and labels by the predictions on both graphs."""
         task, train = self.task, self.task.train.cpu().numpy()
-        p, q = (
-            self.logits(graph, task.role_of(graph)).softmax(1).double().cpu().numpy()
-            for graph in (task.source, task.target)
-        )
+        logits = (self.logits(graph, task.role_of(graph)) for graph in (task.source, task.target))
+        p, q = (h.softmax(1).double().cpu().numpy() for h in logits)
         label = p.argmax(1)
         label[train] = self.labels.cpu().numpy()
         truth = np.eye(task.num_known)[label]

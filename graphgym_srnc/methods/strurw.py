@@ -54,9 +54,8 @@ class StruRW(Scored):
     @torch.no_grad()
     def reweight(self) -> dict[str, float]:
         """Weight the source's edges by the linked classes in the target's predictions."""
-        on_source, on_target = (
-            self.logits(graph).argmax(1) for graph in (self.task.source, self.task.target)
-        )
+        graphs = self.task.source, self.task.target
+        on_source, on_target = (self.logits(graph).argmax(1) for graph in graphs)
         on_source[self.task.train] = self.labels
         label, num_known = on_source.cpu().numpy(), self.task.num_known
         source_links = link_shares(self.source, label, num_known)

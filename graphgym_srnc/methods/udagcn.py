@@ -123,6 +123,5 @@ def ppmi(adjacency: sp.csr_array, walks: int = 40, length: int = 10) -> sp.csr_a
     total = np.bincount(b, share, minlength=num_nodes)
     information = np.log(share * np.count_nonzero(degree) / (length * total[b]))
     kept = (information > 0) & (a != b)
-    return sp.csr_array(
-        (information[kept].astype(np.float32), (a[kept], b[kept])), shape=adjacency.shape
-    )
+    values = information[kept].astype(np.float32)
+    return sp.csr_array((values, (a[kept], b[kept])), shape=adjacency.shape)

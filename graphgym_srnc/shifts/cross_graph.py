@@ -186,9 +186,8 @@ def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[
     try:
         file = files.locate(path, root, role)
     except InputError as error:
-        raise error.noted(
-            f"or use one of {', '.join([*CITATION.nodes, *PUBLIC.values()])}"
-        ) from error
+        public = ", ".join([*CITATION.nodes, *PUBLIC.values()])
+        raise error.noted(f"or use one of {public}") from error
     if not file.is_dir() and file.suffix not in (".pt", ".npz"):
         hint = "Use .pt, .npz, or a folder with edges, features and labels"
         raise InputError.plain(role, f"{path} has an unknown file type", hint)

@@ -246,9 +246,8 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
         raise InputError.plain(f"{list(graphs)[-1]}: y", f"the labels {problem}", hint)
     values = np.unique(np.concatenate(named))
     for graph, (y, has_label) in zip(cleaned, found):
-        graph.y[torch.from_numpy(has_label)] = torch.from_numpy(
-            np.searchsorted(values, y[has_label])
-        )
+        number = np.searchsorted(values, y[has_label])
+        graph.y[torch.from_numpy(has_label)] = torch.from_numpy(number)
     return cleaned, values
 
 

@@ -98,9 +98,8 @@ def _publicly_labelled(
         message = "some public training nodes were drawn as validation or test nodes"
         raise InputError.plain("labelled", message, "Set labelled to drawn")
     masked = splits.is_in(data.y, unseen)
-    return nodes._replace(
-        train=(train & ~masked).nonzero().view(-1), extra=(train & masked).nonzero().view(-1)
-    )
+    kept, extra = ((train & part).nonzero().view(-1) for part in (~masked, masked))
+    return nodes._replace(train=kept, extra=extra)
 
 
 def _with_unseen(

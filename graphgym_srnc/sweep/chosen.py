@@ -32,10 +32,9 @@ PLACES = ("out_dir", "run_dir", "train.save_model")  # keys that a study sets bu
 
 def facts(study: Study) -> dict[str, Any]:
     """What must be equal for a study to be continued."""
+    methods = {arm.name: {"config": arm.base, "settings": [*arm.words]} for arm in study.arms}
     return {
-        "methods": {
-            arm.name: {"config": arm.base, "settings": list(arm.words)} for arm in study.arms
-        },
+        "methods": methods,
         "blocks": [list(block) for block in study.blocks],
         "seeds": [study.seeds[0], study.seeds[-1]],
         "prune": study.prune,
@@ -131,9 +130,8 @@ def _evidence(trials: Sequence[Trial], best: Trial) -> str:
         return ""
     gap, spread = mean_std(gaps)
     more = f"; {gap:+.2f} ± {spread:.2f} against the default on {counted(len(gaps), 'common run')}"
-    return (
-        f"{more}. The best of {len(trials)} trials looks better than it is: run it on other seeds"
-    )
+    count = f"{len(trials)} trials"
+    return f"{more}. The best of {count} looks better than it is: run it on other seeds"
 
 
 def _config_text(arm: Arm, setting: dict[str, Any]) -> str:

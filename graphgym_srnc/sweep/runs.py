@@ -92,11 +92,10 @@ def prepare_data(cells: Sequence[Cell]) -> None:
 
 def jobs_of(cell: Cell, figures: bool, overwrite: bool, tensorboard: bool) -> list[Job]:
     """The missing runs of an experiment. They trust their data if this process does."""
-    cfg, name = cell.cfg, cell.experiment.name
+    cfg, name, trust = cell.cfg, cell.experiment.name, untrusted.is_trusted()
     jobs = []
     for seed in cell.missing:
         extras = {"tensorboard": tensorboard, "figures": figures and seed == cell.seeds[0]}
-        trust = untrusted.is_trusted()
         jobs.append(Job(cfg.out_dir, name, seed, cfg, extras, overwrite, trust))
     return jobs
 

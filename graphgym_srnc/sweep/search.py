@@ -101,10 +101,8 @@ def check(arms: Sequence[Arm], blocks: Sequence[Words], seed: int) -> None:
         open_set = open_set or task.open_set
         for arm, cfg in zip(arms, configs):
             if data_key(cfg) != data_key(configs[0]):
-                message = (
-                    f"{arm.name} uses {cfg.dataset.format}/{cfg.dataset.name}, which is not "
-                    f"the data of {arms[0].name}"
-                )
+                data = f"{cfg.dataset.format}/{cfg.dataset.name}"
+                message = f"{arm.name} uses {data}, which is not the data of {arms[0].name}"
                 raise InputError.plain("--methods", message, "Compare methods on the same data")
             with renamed({"train.mode": "--methods"}):
                 seen = visible_task(methods.find(arm.name), task)

@@ -346,8 +346,7 @@ def evaluate(
 def predict_sets(method: Method, task: ShiftTask) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Scores ``[n, K]`` of training, validation, test and all target nodes of a blind task."""
     source, validation, target = task.source, task.validation, task.target
-    whole = {
-        id(graph): method.predict(graph, task.role_of(graph)) for graph in task.graphs().values()
-    }
+    graphs = task.graphs().values()
+    whole = {id(graph): method.predict(graph, task.role_of(graph)) for graph in graphs}
     on_source, on_val, on_target = (whole[id(graph)] for graph in (source, validation, target))
     return on_source[task.train], on_val[task.val], on_target[task.test], on_target

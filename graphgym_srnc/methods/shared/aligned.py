@@ -70,7 +70,7 @@ class Adversarial(Scored):
 
     domain: nn.Module
 
-    def __init__(self, *, weight: Weight, **base) -> None:
+    def __init__(self, *, weight: Weight = 0.1, **base) -> None:
         super().__init__(**base)
         self.weight = weight
 
