@@ -24,9 +24,8 @@ ARGUMENT = re.compile(
     r"^([\w\[\]-]+)(?: ([^\s=+*?!&#]+)([+*?!&#])?)?(?:=(\S+))?  (.*(?:\n +.*)*)$", re.MULTILINE
 )
 
+# Keys whose values stand without the key in the name of a folder.
 SPEAKING = ("dataset.format", "dataset.name", "train.mode")
-"""Keys whose values stand without the key in the name of a folder."""
-
 LONGEST_NAME = 150  # maximum length of a folder name that is derived from a command line
 
 

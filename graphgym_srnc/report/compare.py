@@ -34,8 +34,8 @@ is the mean rank of the row in its column. ``validation`` to ``keys`` describe t
 ``against`` to ``p_holm`` compare the cell with that of the row ``against``.
 """
 
+# Keys of a block. Tests, intervals and ranks count units, see ``arrange.Arranged``.
 BLOCK = ["column", "unit", "split", "seed"]
-"""Keys of a block. Tests, intervals and ranks count units, see ``arrange.Arranged``."""
 
 
 class Ranking(NamedTuple):

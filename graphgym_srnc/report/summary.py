@@ -16,9 +16,7 @@ from graphgym_srnc.report.frame import Experiment, distinct_warnings
 from graphgym_srnc.report.statistics import mean_std
 from graphgym_srnc.report.tables import ABSENT, KNOWN_ONLY, METRICS, Grid, boxes, name
 
-SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]
-"""Scores of a summary."""
-
+SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]  # scores of a summary
 SHOWN = (*SCORES[:5], "unknown_auroc")  # scores of a printed summary, beside a user's own
 
 Row = dict[str, Any]

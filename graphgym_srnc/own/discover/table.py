@@ -27,9 +27,9 @@ LONGEST, SHARED, TOP = 160, 0.3, 10
 class, and the number of words and nodes shown for a cluster."""
 
 EVEN = 0.01  # relative difference of modularity below which numbers of clusters fit equally well
+# Weight of the whole graph's counts as a prior; the larger, the more often a word must occur.
 PRIOR = 0.1
-"""Weight of the whole graph's counts as a prior; the larger, the more often a word must occur."""
-
+# Figures of a cluster, with their formats in print.
 FIGURES = {
     "newness": ".2f",
     "p_unknown": ".2f",
@@ -38,7 +38,6 @@ FIGURES = {
     "conductance": ".2f",
     "silhouette": ".2f",
 }
-"""Figures of a cluster, with their formats in print."""
 
 HEADS = "cluster,nodes,newness,P(unknown),predicted unknown,nearest known class".split(",")
 SMALL_HEAD = "in small components"
