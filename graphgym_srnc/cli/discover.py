@@ -11,7 +11,7 @@ from typing import Callable
 import torch
 
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.cli.predict import check_table, write
+from graphgym_srnc.cli.predict import check_table
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import RunProgress, tell
 from graphgym_srnc.data.describe import few_labels
@@ -135,6 +135,7 @@ def _discover(
         files["--nodes"] = predictions.encode(args.nodes, table.of_nodes(found, names))
     if args.labels_out:
         feedback.write(Path(args.labels_out), graph, made, names, args.overwrite, folder)
-    for line in [*lines, *write(outs, files)]:
+    lines += [arguments.write(option, outs[option], content) for option, content in files.items()]
+    for line in lines:  # see predict
         tell(line)
     print("\n".join(ends), end="\n" * bool(ends))  # commands are not wrapped

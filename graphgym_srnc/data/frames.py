@@ -347,8 +347,9 @@ def _find_features(found: Look, others: bool) -> None:
         found.roles |= dict.fromkeys(numbers, "number")
     if options.like is not None:
         found.recipe = recipe = dict(options.like)
-        used = [name for kind in ROLES if kind in recipe for name in recipe[kind]["columns"]]
-        if absent := [name for name in used if name not in table]:
+        kinds = [kind for kind in ROLES if kind in recipe]
+        roles = {name: ROLES[kind] for kind in kinds for name in recipe[kind]["columns"]}
+        if absent := [name for name in roles if name not in table]:
             columns = f"the column{'s' * (len(absent) > 1)} {listed(absent)}"
             message = f"the earlier graph was made from {columns}, which {found.files[0]} lacks"
             raise InputError.plain("--like", message, f"Its columns are {_listed(table)}")
@@ -356,8 +357,6 @@ def _find_features(found: Look, others: bool) -> None:
             message = "spectral features cannot be made for another graph"
             hint = f"Use a graph without {options.named('spectral')}"
             raise InputError.plain("--like", message, hint)
-        kinds = [kind for kind in ROLES if kind in recipe]
-        roles = {name: ROLES[kind] for kind in kinds for name in recipe[kind]["columns"]}
         found.roles = roles | found.roles
         found.notes += features.drift(recipe, table)
     else:
