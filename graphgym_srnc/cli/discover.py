@@ -63,11 +63,7 @@ def _discover(
         message = "the labelled nodes of the run are not in this graph"
         hint = "Give a run with one graph, and leave out --graph"
         raise InputError.plain("--labels-out", message, hint)
-    folder: Path | None
-    if task is None:
-        graph, folder = model.read(args.graph)
-    else:
-        graph, folder = task.target, model.folder()
+    graph, folder = model.read(args.graph) if task is None else (task.target, model.folder())
     if args.labels_out and folder is not None:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out", [folder])
     torch.set_num_threads(environment.threads(wanted, graph.edge_index.size(1)))

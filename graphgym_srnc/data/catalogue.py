@@ -10,11 +10,7 @@ from graphgym_srnc.errors import InputError, did_you_mean
 FAMILIES: dict[str, dict[str, str]] = {
     "Planetoid": {"Cora": "Cora/raw", "CiteSeer": "CiteSeer/raw", "PubMed": "PubMed/raw"},
     "CitationFull": {
-        "Cora": "cora/raw",
-        "Cora_ML": "cora_ml/raw",
-        "CiteSeer": "citeseer/raw",
-        "DBLP": "dblp/raw",
-        "PubMed": "pubmed/raw",
+        name: f"{name.lower()}/raw" for name in ("Cora", "Cora_ML", "CiteSeer", "DBLP", "PubMed")
     },
     "Amazon": {"Computers": "Computers/raw", "Photo": "Photo/raw"},
     "Coauthor": {"CS": "CS/raw", "Physics": "Physics/raw"},

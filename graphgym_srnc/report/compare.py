@@ -261,8 +261,7 @@ class _Scores:
             | {"median": scores.median(), "best": 0, "tied": 0}
         )
         every = pandas.MultiIndex.from_product([rows, columns], names=["row", "column"])
-        cells = cells.astype(object).reindex(index=every, columns=list(CELL[4:]))
-        return cells.astype(object)
+        return cells.astype(object).reindex(index=every, columns=list(CELL[4:])).astype(object)
 
     def add_intervals(self, cells: DataFrame, confidence: float) -> None:
         """Add the bootstrap interval of each mean."""
