@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Callable, NamedTuple, Sequence
 
 import numpy as np
@@ -117,12 +118,9 @@ def look(
         if all(error.key != "--id" for error in found.problems.errors):  # else no id may be right
             with step():
                 _connect(found, links)
-    with step():
-        _read_labels(found)
-    with step():
-        _find_features(found, others)
-    with step():
-        _tell_columns(found)
+    for each in (_read_labels, partial(_find_features, others=others), _tell_columns):
+        with step():
+            each(found)
     return found
 
 

@@ -192,11 +192,9 @@ def table(
         frames.append(cells.reset_index().assign(metric=metric, split=split)[list(CELL)])
     frame = pandas.concat(frames, ignore_index=True)
     if against is not None and frame["p"].isna().all():
-        raise InputError.plain(
-            "--against",
-            f"{against} shares fewer than 2 splits with every other row",
-            "Choose another row; only runs with the same split and seed form a pair",
-        )
+        message = f"{against} shares fewer than 2 splits with every other row"
+        hint = "Choose another row; only runs with the same split and seed form a pair"
+        raise InputError.plain("--against", message, hint)
     options = metrics, selector, split, alpha, test, against
     about = runs, pooled, implied, left_out, published
     return Table(*options, by, rows, labels, *about, frame, rankings)
