@@ -122,8 +122,7 @@ def _discover(
         data = Path(args.graph).name if task is None else task.name.removeprefix("file/")
         title = f"New classes in {data}"
         told = commands, labels, warnings, split
-        html = page.render(title, rows, found, names, modularity, *told)
-        files["--out"] = html.encode()
+        files["--out"] = page.render(title, rows, found, names, modularity, *told).encode()
     begin("writing tables", 1.0)
     if args.csv:
         files["--csv"] = table.to_csv(rows).encode()

@@ -69,8 +69,7 @@ def resolve(name: str) -> tuple[str, str]:
     short = (member for members in FAMILIES.values() for member in members)
     near = did_you_mean(name, [*table, *known_names(), *short], most=3)
     hint = "Use a name of graphgym-srnc data list, or Class/Member of torch_geometric.datasets"
-    hint = f"{near} {hint}" if near else hint
-    raise InputError.plain("name", f"there is no data set {name!r}", hint)
+    raise InputError.plain("name", f"there is no data set {name!r}", f"{near} {hint}".strip())
 
 
 def raw_folder(family: str, member: str) -> str:
