@@ -113,7 +113,9 @@ def shift(task: ShiftTask, ax: Axes | None = None) -> Axes:
     Raises:
         InputError: ``task`` is not a task.
     """
-    _check(task)
+    if not isinstance(task, ShiftTask):
+        message, hint = "is not a ShiftTask", "Make one with graphgym_srnc.shifts"
+        raise InputError.plain("task", f"a {type(task).__name__} {message}", hint)
     summary = describe(task)
     ax = _axes(ax, (6.4, 1.6 + 0.4 * len(summary["labels"])))
     charts.shift_figure(summary, axes=ax)
@@ -145,12 +147,6 @@ def episodes(model: Estimator, metric: str = "micro_f1", ax: Axes | None = None)
         ax.grid()
         ax.legend()
     return ax
-
-
-def _check(task: ShiftTask) -> None:
-    if not isinstance(task, ShiftTask):
-        message, hint = "is not a ShiftTask", "Make one with graphgym_srnc.shifts"
-        raise InputError.plain("task", f"a {type(task).__name__} {message}", hint)
 
 
 def _name(label: int | str) -> str:

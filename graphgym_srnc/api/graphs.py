@@ -135,8 +135,7 @@ def from_networkx(
     from graphgym_srnc.data import frames
 
     if not hasattr(graph, "nodes"):
-        found = f"it is a {type(graph).__name__}"
-        raise InputError.plain("graph", found, "Give a networkx.Graph")
+        raise InputError.plain("graph", f"it is a {type(graph).__name__}", "Give a networkx.Graph")
     ids, all_fields = list(graph), [fields for _, fields in graph.nodes(data=True)]
     blocks, hint = [np.empty((len(ids), 0))], "Name attributes of every node, as features=['age']"
     for name in _list(features):

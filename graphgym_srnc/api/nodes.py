@@ -49,16 +49,14 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         """
         ids = self._checked(nodes)
         given = labels_of(labels, len(ids), "labels")
-        graph = Data(x=self.graph.x, edge_index=self.graph.edge_index)
         none = "" if given.dtype.kind == "U" else -1
         y = np.full(len(self.graph.x), none, dtype=given.dtype)
         y[ids] = given
         if (y[ids] != given).any():
             message = "a node has two different labels"
             raise InputError.plain("labels", message, "Give each node one label")
-        graph.y = y
-        graph.train_mask = torch.zeros(len(y), dtype=torch.bool)
-        graph.train_mask[ids] = True
+        mask = torch.from_numpy(np.isin(np.arange(len(y)), ids))
+        graph = Data(x=self.graph.x, edge_index=self.graph.edge_index, y=y, train_mask=mask)
         model = clone(self.model)
         if model.open_set is None:
             model.open_set = False  # each label is that of a training node

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.core import plugins
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import config_files, records, store
+from graphgym_srnc.io import atomic, config_files, records, store
 from graphgym_srnc.io.settings import config_root, flatten, is_volatile
 
 if TYPE_CHECKING:
@@ -24,9 +24,8 @@ ARGUMENT = re.compile(
     r"^([\w\[\]-]+)(?: ([^\s=+*?!&#]+)([+*?!&#])?)?(?:=(\S+))?  (.*(?:\n +.*)*)$", re.MULTILINE
 )
 
+# Keys whose values stand without the key in the name of a folder.
 SPEAKING = ("dataset.format", "dataset.name", "train.mode")
-"""Keys whose values stand without the key in the name of a folder."""
-
 LONGEST_NAME = 150  # maximum length of a folder name that is derived from a command line
 
 
@@ -119,6 +118,17 @@ def writing(option: str, path: str | Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError.plain(option, f"{path} cannot be written ({error.strerror})") from error
+
+
+def write(option: str, path: str | None, content: bytes) -> str:
+    """Write a file, whole or not at all, and return a line on it.
+
+    Raises:
+        InputError: the file cannot be written; names the option.
+    """
+    with writing(option, str(path)):
+        atomic.write_bytes(Path(str(path)), content)
+    return f"wrote {path}"
 
 
 def check_least(args: argparse.Namespace, **least: int) -> None:

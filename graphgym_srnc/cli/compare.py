@@ -9,7 +9,6 @@ from pathlib import Path
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io.atomic import write_text
 from graphgym_srnc.plots.charts import critical_difference_figure
 from graphgym_srnc.plots.style import save
 from graphgym_srnc.report import compare, render, tables
@@ -53,8 +52,6 @@ def main(args: argparse.Namespace) -> None:
         return
     text = render.FORMATS[form](table)
     if args.out:
-        with arguments.writing("--out", args.out):
-            write_text(Path(args.out), text)
-        print(f"wrote {args.out}")
+        print(arguments.write("--out", args.out, text.encode()))
     else:
         print(text, end="")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io.atomic import write_text
 
 
 def main(args: argparse.Namespace) -> None:
@@ -25,9 +24,7 @@ def main(args: argparse.Namespace) -> None:
         shift = describe(build_task(load_config(args.settings, args.overrides)))
         summary.show_shift(shift)
         if args.out:
-            with arguments.writing("--out", args.out):
-                write_text(Path(args.out), page.of_data(shift))
-            print(f"wrote {args.out}")
+            print(arguments.write("--out", args.out, page.of_data(shift).encode()))
     else:
         from graphgym_srnc.cli import make
 

@@ -11,7 +11,7 @@ from typing import Callable
 import torch
 
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.cli.predict import check_table, write
+from graphgym_srnc.cli.predict import check_table
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import RunProgress, tell
 from graphgym_srnc.data.describe import few_labels
@@ -63,11 +63,7 @@ def _discover(
         message = "the labelled nodes of the run are not in this graph"
         hint = "Give a run with one graph, and leave out --graph"
         raise InputError.plain("--labels-out", message, hint)
-    folder: Path | None
-    if task is None:
-        graph, folder = model.read(args.graph)
-    else:
-        graph, folder = task.target, model.folder()
+    graph, folder = model.read(args.graph) if task is None else (task.target, model.folder())
     if args.labels_out and folder is not None:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out", [folder])
     torch.set_num_threads(environment.threads(wanted, graph.edge_index.size(1)))
@@ -126,8 +122,7 @@ def _discover(
         data = Path(args.graph).name if task is None else task.name.removeprefix("file/")
         title = f"New classes in {data}"
         told = commands, labels, warnings, split
-        html = page.render(title, rows, found, names, modularity, *told)
-        files["--out"] = html.encode()
+        files["--out"] = page.render(title, rows, found, names, modularity, *told).encode()
     begin("writing tables", 1.0)
     if args.csv:
         files["--csv"] = table.to_csv(rows).encode()
@@ -135,6 +130,7 @@ def _discover(
         files["--nodes"] = predictions.encode(args.nodes, table.of_nodes(found, names))
     if args.labels_out:
         feedback.write(Path(args.labels_out), graph, made, names, args.overwrite, folder)
-    for line in [*lines, *write(outs, files)]:
+    lines += [arguments.write(option, outs[option], content) for option, content in files.items()]
+    for line in lines:  # see predict
         tell(line)
     print("\n".join(ends), end="\n" * bool(ends))  # commands are not wrapped

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Iterator
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import environment
@@ -91,21 +90,11 @@ def main(args: argparse.Namespace) -> int:
     return min(len(failures), 1)
 
 
-@contextlib.contextmanager
-def _executor(args: argparse.Namespace, workers: int) -> Iterator[Executor]:
+def _executor(args: argparse.Namespace, workers: int) -> AbstractContextManager[Executor]:
     limits = Limits(args.time_limit, args.retries)
     if args.executor == "local":
-        with local.warm(worker.execute, limits, workers) as executor:
-            yield executor
-        return
-
+        return local.warm(worker.execute, limits, workers)
     from graphgym_srnc.sweep import on_ray
 
-    yield partial(
-        on_ray.run,
-        execute=worker.execute,
-        limits=limits,
-        address=args.ray_address,
-        cpus=args.ray_cpus,
-        gpus=args.ray_gpus,
-    )
+    resources = {"address": args.ray_address, "cpus": args.ray_cpus, "gpus": args.ray_gpus}
+    return nullcontext(partial(on_ray.run, execute=worker.execute, limits=limits, **resources))

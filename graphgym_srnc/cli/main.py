@@ -18,8 +18,8 @@ from graphgym_srnc.core.text import plain
 from graphgym_srnc.errors import InputError, each
 from graphgym_srnc.io import config_files, records
 
+# Exit status after bad input, and after any other error; 128 and its number after a signal.
 INPUT, FAILED = 2, 1
-"""Exit status after bad input, and after any other error; 128 and its number after a signal."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

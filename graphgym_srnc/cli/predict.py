@@ -6,7 +6,7 @@ import argparse
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Callable, Mapping
+from typing import Callable
 
 import torch
 
@@ -16,7 +16,7 @@ from graphgym_srnc.core.progress import RunProgress, tell
 from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
-from graphgym_srnc.io import atomic, records
+from graphgym_srnc.io import records
 from graphgym_srnc.train.model import UNKNOWN
 
 
@@ -76,22 +76,10 @@ def _predict(
         if found.texts:
             other["text"] = [found.texts[node] for node in other["node"]]
         files["--disagreements"] = predictions.encode(args.disagreements, other)
-    for line in [*lines, *write(outs, files)]:
+    # Nothing is printed before, so that a reader such as head cannot end the command too early.
+    lines += [arguments.write(option, outs[option], content) for option, content in files.items()]
+    for line in lines:
         tell(line)
-
-
-def write(outs: Mapping[str, str | None], files: Mapping[str, bytes]) -> list[str]:
-    """Write files by option, each whole or not at all, and return a line on each.
-
-    Nothing is printed before, so that a reader such as ``head`` cannot end the command too early.
-
-    Raises:
-        InputError: a file cannot be written; names the option.
-    """
-    for option, content in files.items():
-        with arguments.writing(option, Path(str(outs[option]))):
-            atomic.write_bytes(Path(str(outs[option])), content)
-    return [f"wrote {outs[option]}" for option in files]
 
 
 def check_table(option: str, file: str | None, overwrite: bool) -> None:

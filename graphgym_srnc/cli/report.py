@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.io.atomic import write_text
 from graphgym_srnc.report import page
 from graphgym_srnc.report.frame import collect
 
@@ -22,9 +21,7 @@ def main(args: argparse.Namespace) -> None:
     out = args.out or f"{Path(args.folders[0]).resolve().name or 'report'}.html"
     arguments.check_out("--out", out, args.overwrite, (".html", ".htm"))
     found = collect(args.folders)
-    text = page.render(found, args.metric, args.against, args.paper)
+    content = page.render(found, args.metric, args.against, args.paper).encode()
     for remark in found.remarks():
         print(f"note: {remark}", file=sys.stderr)
-    with arguments.writing("--out", out):
-        write_text(Path(out), text)
-    print(f"wrote {out} ({len(text.encode()) / 2**20:.1f} MiB)")
+    print(f"{arguments.write('--out', out, content)} ({len(content) / 2**20:.1f} MiB)")

@@ -74,8 +74,7 @@ def main(args: argparse.Namespace) -> None:
     try:
         _run_all(args, cfg, experiment, missing)
     except KeyboardInterrupt as error:
-        kept = "finished runs are kept; --resume runs the others"
-        raise KeyboardInterrupt(kept) from error
+        raise KeyboardInterrupt("finished runs are kept; --resume runs the others") from error
     finally:
         if results := experiment.aggregate(cfg.round):
             if not args.no_tensorboard:

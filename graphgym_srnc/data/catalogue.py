@@ -10,11 +10,7 @@ from graphgym_srnc.errors import InputError, did_you_mean
 FAMILIES: dict[str, dict[str, str]] = {
     "Planetoid": {"Cora": "Cora/raw", "CiteSeer": "CiteSeer/raw", "PubMed": "PubMed/raw"},
     "CitationFull": {
-        "Cora": "cora/raw",
-        "Cora_ML": "cora_ml/raw",
-        "CiteSeer": "citeseer/raw",
-        "DBLP": "dblp/raw",
-        "PubMed": "pubmed/raw",
+        name: f"{name.lower()}/raw" for name in ("Cora", "Cora_ML", "CiteSeer", "DBLP", "PubMed")
     },
     "Amazon": {"Computers": "Computers/raw", "Photo": "Photo/raw"},
     "Coauthor": {"CS": "CS/raw", "Physics": "Physics/raw"},
@@ -73,8 +69,7 @@ def resolve(name: str) -> tuple[str, str]:
     short = (member for members in FAMILIES.values() for member in members)
     near = did_you_mean(name, [*table, *known_names(), *short], most=3)
     hint = "Use a name of graphgym-srnc data list, or Class/Member of torch_geometric.datasets"
-    hint = f"{near} {hint}" if near else hint
-    raise InputError.plain("name", f"there is no data set {name!r}", hint)
+    raise InputError.plain("name", f"there is no data set {name!r}", f"{near} {hint}".strip())
 
 
 def raw_folder(family: str, member: str) -> str:

@@ -109,8 +109,7 @@ def _verify(file: Path, shown: Path) -> None:
     expected = [digest for digest, name in map(str.split, lines) if name == file.name]
     if (found := checksums.of_file(file)) not in expected:
         message = f"its SHA-256 is {found}, and not the published {' or '.join(expected)}"
-        hint = f"Download the file again. {untrusted.HINT}"
-        raise InputError.plain(str(shown), message, hint)
+        raise InputError.plain(str(shown), message, f"Download the file again. {untrusted.HINT}")
 
 
 def _staged_class(base: Any, name: str, staging: Path, source: Path) -> Any:

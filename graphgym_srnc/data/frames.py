@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Callable, NamedTuple, Sequence
 
 import numpy as np
@@ -117,12 +118,9 @@ def look(
         if all(error.key != "--id" for error in found.problems.errors):  # else no id may be right
             with step():
                 _connect(found, links)
-    with step():
-        _read_labels(found)
-    with step():
-        _find_features(found, others)
-    with step():
-        _tell_columns(found)
+    for each in (_read_labels, partial(_find_features, others=others), _tell_columns):
+        with step():
+            each(found)
     return found
 
 
@@ -347,8 +345,9 @@ def _find_features(found: Look, others: bool) -> None:
         found.roles |= dict.fromkeys(numbers, "number")
     if options.like is not None:
         found.recipe = recipe = dict(options.like)
-        used = [name for kind in ROLES if kind in recipe for name in recipe[kind]["columns"]]
-        if absent := [name for name in used if name not in table]:
+        kinds = [kind for kind in ROLES if kind in recipe]
+        roles = {name: ROLES[kind] for kind in kinds for name in recipe[kind]["columns"]}
+        if absent := [name for name in roles if name not in table]:
             columns = f"the column{'s' * (len(absent) > 1)} {listed(absent)}"
             message = f"the earlier graph was made from {columns}, which {found.files[0]} lacks"
             raise InputError.plain("--like", message, f"Its columns are {_listed(table)}")
@@ -356,8 +355,6 @@ def _find_features(found: Look, others: bool) -> None:
             message = "spectral features cannot be made for another graph"
             hint = f"Use a graph without {options.named('spectral')}"
             raise InputError.plain("--like", message, hint)
-        kinds = [kind for kind in ROLES if kind in recipe]
-        roles = {name: ROLES[kind] for kind in kinds for name in recipe[kind]["columns"]}
         found.roles = roles | found.roles
         found.notes += features.drift(recipe, table)
     else:

@@ -139,8 +139,7 @@ def binary(path: Path) -> bytes:
     try:
         return regular(path).read_bytes()
     except OSError as error:
-        message = f"the file cannot be read ({error.strerror})"
-        raise InputError.plain(str(path), message) from error
+        raise InputError.plain(str(path), f"the file cannot be read ({error.strerror})") from error
 
 
 def is_counter(cells: pandas.Series) -> bool:

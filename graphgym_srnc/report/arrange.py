@@ -17,22 +17,15 @@ from graphgym_srnc.report.frame import COSTS, NAMED, ORACLE, config_keys, score_
 from graphgym_srnc.report.paper import Published
 from graphgym_srnc.report.statistics import mean
 
-LESS = frozenset({"unknown_fpr95", "loss", *COSTS})
-"""Metrics of which a lower value is better."""
-
+LESS = frozenset({"unknown_fpr95", "loss", *COSTS})  # metrics of which a lower value is better
 ALL = "all"  # stands for all keys of settings that vary
-
+# Keys of a run: its row and its column in the table of the paper.
 PAPER, PAPER_COLUMN = "paper", "paper column"
-"""Keys of a run: its row and its column in the table of the paper."""
-
+# What follows the name of a row whose method is in the paper, but not with its settings.
 SMOOTHED, OTHER_SETTINGS = " with smoothing", ", not the paper's settings"
-"""What follows the name of a row whose method is in the paper, but not with its settings."""
-
+# Keys whose values are printed without the key.
 PLAIN = (*NAMED, PAPER, "config", "train.mode", "gnn.layer_type", "dataset.name")
-"""Keys whose values are printed without the key."""
-
-Place = tuple[str, str]
-"""Label of a row and label of a column."""
+Place = tuple[str, str]  # label of a row and label of a column
 
 
 class Arranged(NamedTuple):

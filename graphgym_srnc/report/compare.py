@@ -34,8 +34,8 @@ is the mean rank of the row in its column. ``validation`` to ``keys`` describe t
 ``against`` to ``p_holm`` compare the cell with that of the row ``against``.
 """
 
+# Keys of a block. Tests, intervals and ranks count units, see ``arrange.Arranged``.
 BLOCK = ["column", "unit", "split", "seed"]
-"""Keys of a block. Tests, intervals and ranks count units, see ``arrange.Arranged``."""
 
 
 class Ranking(NamedTuple):
@@ -192,11 +192,9 @@ def table(
         frames.append(cells.reset_index().assign(metric=metric, split=split)[list(CELL)])
     frame = pandas.concat(frames, ignore_index=True)
     if against is not None and frame["p"].isna().all():
-        raise InputError.plain(
-            "--against",
-            f"{against} shares fewer than 2 splits with every other row",
-            "Choose another row; only runs with the same split and seed form a pair",
-        )
+        message = f"{against} shares fewer than 2 splits with every other row"
+        hint = "Choose another row; only runs with the same split and seed form a pair"
+        raise InputError.plain("--against", message, hint)
     options = metrics, selector, split, alpha, test, against
     about = runs, pooled, implied, left_out, published
     return Table(*options, by, rows, labels, *about, frame, rankings)
@@ -261,8 +259,7 @@ class _Scores:
             | {"median": scores.median(), "best": 0, "tied": 0}
         )
         every = pandas.MultiIndex.from_product([rows, columns], names=["row", "column"])
-        cells = cells.astype(object).reindex(index=every, columns=list(CELL[4:]))
-        return cells.astype(object)
+        return cells.astype(object).reindex(index=every, columns=list(CELL[4:])).astype(object)
 
     def add_intervals(self, cells: DataFrame, confidence: float) -> None:
         """Add the bootstrap interval of each mean."""

@@ -23,20 +23,16 @@ from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records, stats
 from graphgym_srnc.io.settings import flatten
 
+# The method that knows the masked classes. It is shown, but not ranked, and never chosen.
 ORACLE = "iid"
-"""The method that knows the masked classes. It is shown, but not ranked, and never chosen."""
-
 COSTS = ("seconds", "peak_memory_mib", "params")  # costs of a run. Each is a metric of every split
 NAMED = ("method", "backbone", "task")  # names in a record that are not keys of its config
-
+# Columns of a run beside its experiment, scores and config.
 RUN = ("seed", *NAMED, "split", "selection", "selected", *COSTS, "warnings")
-"""Columns of a run beside its experiment, scores and config."""
-
-SCORES = tuple(f"{split}_" for split in stats.SPLITS)
-"""Prefixes of the columns of scores."""
-
+SCORES = tuple(f"{split}_" for split in stats.SPLITS)  # prefixes of the columns of scores
 STUDY = re.compile(r"tuned\.(log|lock|json)")  # files that only the folder of a study has
 
+# Types of the values that reports show.
 KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("val", "test", "info", "versions"), dict),
     **dict.fromkeys(("selection", "split"), str),
@@ -45,7 +41,6 @@ KINDS: dict[str, type | tuple[type, ...]] = {
     "seed": int,
     "seconds": (int, float),
 }
-"""Types of the values that reports show."""
 
 
 @dataclass

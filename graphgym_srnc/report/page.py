@@ -25,17 +25,14 @@ from graphgym_srnc.report import compare, html, summary, tables
 from graphgym_srnc.report.compare import Table
 from graphgym_srnc.report.frame import Collection, Experiment
 
+# Scores that are compared by default, if they exist.
 DEFAULT = ("micro_f1", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc")
-"""Scores that are compared by default, if they exist."""
-
 OF_A_KIND = 12  # maximum number of pictures of one kind, such as confusion matrices
 MOST = {"means": 60, "ranks": 60}  # the same for kinds with a small picture for each column
-
+# Maximum size of one picture in bytes, and of its sides in pixels: a small file may be large.
 LARGEST, SIDE = 1_500_000, 8192
-"""Maximum size of one picture in bytes, and of its sides in pixels: a small file may be large."""
-
+# A caption, and a function that returns the content of a PNG file, or nothing.
 Drawing = tuple[str, "Callable[[], bytes]"]
-"""A caption, and a function that returns the content of a PNG file, or nothing."""
 
 
 def render(

@@ -12,8 +12,8 @@ from typing import Any, Mapping, NamedTuple
 
 from graphgym_srnc.core.text import method_name
 
+# Config with dotted keys, and ``method`` and ``backbone``; lists are tuples.
 Facts = Mapping[str, Any]
-"""Config with dotted keys, and ``method`` and ``backbone``; lists are tuples."""
 
 
 class Score(NamedTuple):
@@ -73,15 +73,13 @@ def _first(entries: Mapping[str, Facts], facts: Facts) -> str | None:
     return None
 
 
+# The cluster GNN's pseudo-labels, and the loss that ties the cluster GNN to the source.
 PHI = {"srnc.pseudo_labels": "cluster", "srnc.source_regularizer": True}
-"""The cluster GNN's pseudo-labels, and the loss that ties the cluster GNN to the source."""
-
 NO_PHI = PHI | {"srnc.pseudo_labels": "classifier", "train.max_episodes": -1}
 SRNC = PHI | {"train.max_episodes": -1}
 VARIANTS = {"SRNC w.o. Φ": NO_PHI, "SRNC Ep.1": SRNC | {"train.max_episodes": 1}, "SRNC": SRNC}
-
+# The paper's order of pre-training, which is not our default in close-set shift.
 ORDER = {"srnc.cluster_init": "modularity"}
-"""The paper's order of pre-training, which is not our default in close-set shift."""
 CLOSED = {"dataset.format": "temporal", "unseen": 0}
 
 
@@ -139,16 +137,13 @@ CLUSTERING = Published(
     ("acc", "nmi"),
     _open_set(Cora=3, CiteSeer=3),
     {"SRNC w.o. L_Φ,θ,S": SRNC | {"srnc.source_regularizer": False}, "SRNC": SRNC},
-    {
-        "SRNC w.o. L_Φ,θ,S": "70.20 53.33  43.50 42.09",
-        "SRNC": "74.25 56.87  49.16 46.22",
-    },
+    {"SRNC w.o. L_Φ,θ,S": "70.20 53.33  43.50 42.09", "SRNC": "74.25 56.87  49.16 46.22"},
 )
 
 TABLES = {"open_set": OPEN_SET, "close_set": CLOSE_SET, "clustering": CLUSTERING}
 
+# Caution about runs on ``arxiv_like`` beside the paper's numbers.
 SYNTHETIC = (
     "The paper's numbers are on the real ogbn-arxiv, yours on the synthetic graph arxiv_like."
     " Compare the order of the rows, not their values."
 )
-"""Caution about runs on ``arxiv_like`` beside the paper's numbers."""

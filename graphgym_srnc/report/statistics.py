@@ -16,14 +16,12 @@ if TYPE_CHECKING:
 
 TESTS = {"wilcoxon": "Wilcoxon's signed-rank test", "t": "paired t-test"}
 
+# Rounding of scores and differences before they are ranked: 0.9 - 0.8 and 0.55 - 0.45 tie.
 DECIMALS = 10
-"""Rounding of scores and differences before they are ranked, so that 0.9 - 0.8 and 0.55 - 0.45
-tie."""
-
+# Minimum number of blocks for the tests of ranks. Their p-values are approximations for many
+# blocks: of 4 blocks and 3 equal rows, Friedman's test finds p <= 0.05 in 6.9 % of all cases. With
+# fewer pairs, a t-test rarely finds a difference, so it does not show that rows are alike.
 LEAST_BLOCKS = 6
-"""Minimum number of blocks for the tests of ranks. Their p-values are approximations for many
-blocks: of 4 blocks and 3 equal rows, Friedman's test finds p <= 0.05 in 6.9 % of all cases. With
-fewer pairs, a t-test rarely finds a difference, so it does not show that rows are alike."""
 
 
 def mean(values: Iterable[float]) -> float:

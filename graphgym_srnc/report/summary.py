@@ -16,9 +16,7 @@ from graphgym_srnc.report.frame import Experiment, distinct_warnings
 from graphgym_srnc.report.statistics import mean_std
 from graphgym_srnc.report.tables import ABSENT, KNOWN_ONLY, METRICS, Grid, boxes, name
 
-SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]
-"""Scores of a summary."""
-
+SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]  # scores of a summary
 SHOWN = (*SCORES[:5], "unknown_auroc")  # scores of a printed summary, beside a user's own
 
 Row = dict[str, Any]
@@ -148,10 +146,11 @@ def show_shift(summary: Mapping[str, Any]) -> None:
         if key not in ("cleaned", "unread") and value != []
     }
     graphs = summary["graphs"]
-    sizes = [
-        boxes(key.replace("_", " "), *(_size(graph[key]) for graph in graphs.values()))
-        for key in next(iter(graphs.values()))
-    ]
+    sizes = []
+    for key in next(iter(graphs.values())):
+        values = [graph[key] for graph in graphs.values()]
+        texts = [f"{value:,}" if isinstance(value, int) else f"{value:.3f}" for value in values]
+        sizes.append(boxes(key.replace("_", " "), *texts))
     labels = DataFrame(summary["labels"]).T
     shares = (100 * labels / labels.sum().clip(lower=1)).map("{:.1f}".format)
     columns = labels["source"], shares["source"], labels["target"], shares["target"]
@@ -164,10 +163,6 @@ def show_shift(summary: Mapping[str, Any]) -> None:
     ]
     lines = [*summary["notes"], *(f"warning: {text}" for text in summary["warnings"])]
     render.show(grids, lines, sys.stdout)
-
-
-def _size(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
 
 
 # Tables of the page.

@@ -13,6 +13,7 @@ from graphgym_srnc.report.frame import COSTS, distinct_warnings
 from graphgym_srnc.report.paper import CLOSE_SET, SYNTHETIC
 from graphgym_srnc.report.statistics import LEAST_BLOCKS, TESTS, least_p, mean
 
+# Metrics and their printed names, in the order of print.
 METRICS = {
     "micro_f1": "Micro-F1",
     "macro_f1": "Macro-F1",
@@ -32,7 +33,6 @@ METRICS = {
     "acc": "ACC",
     "nmi": "NMI",
 }
-"""Metrics and their printed names, in the order of print."""
 
 ABSENT = "-"
 

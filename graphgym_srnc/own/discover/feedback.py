@@ -17,8 +17,8 @@ from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 from graphgym_srnc.own.discover.clusters import Discovery
 
+# Label of nodes of no known class; it has no training node, so it stays the unknown class.
 UNKNOWN = "unknown"
-"""Label of nodes of no known class; it has no training node, so it stays the unknown class."""
 
 
 def in_words(name: str) -> str:

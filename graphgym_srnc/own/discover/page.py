@@ -19,14 +19,10 @@ from graphgym_srnc.plots import embedding
 from graphgym_srnc.plots.style import GREY, PALETTE
 from graphgym_srnc.report.html import fill
 
+# Maximum number of nodes on the map and of letters of a node's text, for a page below 40 MB.
 MOST_NODES, LONGEST_TEXT = 200_000, 120
-"""Maximum number of nodes on the map and of letters of a node's text, for a page below 40 MB."""
-
 SIDE = 2**16 - 1  # coordinates are whole numbers from 0 to this, by the longer side of the map
-
-RAMP = ("#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B")
-"""P(unknown) from 0 to 1 in fifths."""
-
+RAMP = ("#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B")  # P(unknown) from 0 to 1 in fifths
 SCRIPT = Path(__file__).with_name("map.js").read_text(encoding="utf-8")
 DIGEST = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 """The script of the map, and its digest in the policy of the page, which runs no other script."""

@@ -22,14 +22,13 @@ from graphgym_srnc.own.discover.clusters import (
     suggested,
 )
 
-LONGEST, SHARED, TOP = 160, 0.3, 10
-"""Maximum length of a node's line, the share of common words from which two clusters may be one
-class, and the number of words and nodes shown for a cluster."""
-
+LONGEST = 160  # maximum length of a node's line
+SHARED = 0.3  # share of common words from which two clusters may be one class
+TOP = 10  # number of words and nodes shown for a cluster
 EVEN = 0.01  # relative difference of modularity below which numbers of clusters fit equally well
+# Weight of the whole graph's counts as a prior; the larger, the more often a word must occur.
 PRIOR = 0.1
-"""Weight of the whole graph's counts as a prior; the larger, the more often a word must occur."""
-
+# Figures of a cluster, with their formats in print.
 FIGURES = {
     "newness": ".2f",
     "p_unknown": ".2f",
@@ -38,7 +37,6 @@ FIGURES = {
     "conductance": ".2f",
     "silhouette": ".2f",
 }
-"""Figures of a cluster, with their formats in print."""
 
 HEADS = "cluster,nodes,newness,P(unknown),predicted unknown,nearest known class".split(",")
 SMALL_HEAD = "in small components"
