@@ -47,6 +47,12 @@ def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
 
 
+def begun(words: Sequence[str], **options: Any) -> subprocess.Popen:
+    """A command in a process of its own, which runs."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(words, **{"env": environment(), **pipes, **options})
+
+
 def ended(words: Sequence[str], **options: Any) -> subprocess.CompletedProcess:
     """A command in a process of its own, after its end."""
     options = {"env": environment(), "capture_output": True, "text": True, **options}
@@ -83,21 +89,10 @@ def make_task(
     if oracle:
         every = torch.cat([order[source.y[order] == c][:5] for c in range(classes)])
         left = order if two_graphs else order[~torch.isin(order, every)]
-        full = ShiftTask(
-            "tiny", source, target, every, left[:25], left[25:], left[25:], classes, False
-        )
-    return ShiftTask(
-        "tiny",
-        source,
-        target,
-        train,
-        rest[:25],
-        rest[25:],
-        rest[25:],
-        num_known,
-        open_set,
-        oracle=full,
-    )
+        parts = every, left[:25], left[25:], left[25:]
+        full = ShiftTask("tiny", source, target, *parts, classes, False)
+    parts = train, rest[:25], rest[25:], rest[25:]
+    return ShiftTask("tiny", source, target, *parts, num_known, open_set, oracle=full)
 
 
 MAY_BE_SKIPPED = (

@@ -7,7 +7,6 @@ import io
 import json
 import re
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import environment, make_graph, stamps
+from conftest import begun, make_graph, stamps
 
 from graphgym_srnc import methods
 from graphgym_srnc.cli import arguments
@@ -305,12 +304,8 @@ def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_keeps_finished_runs(tmp_path, number, status):
     # A shell's background job would hand its ignored signal down.
-    process = subprocess.Popen(
+    process = begun(
         command(*NAMED, "--repeat", "500", "--out-dir", str(tmp_path), *QUIET, *ERM),
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:

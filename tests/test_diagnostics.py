@@ -100,15 +100,8 @@ def test_homophily_against_a_loop(two_graphs):
 
 
 def test_sound_figures_need_no_sentence():
-    sound = {
-        "homophily": 0.9,
-        "labelled_edges": 50.0,
-        "balance": 0.05,
-        "unknown_share": 0.2,
-        "val_unknown_share": 0.25,
-        "agreement": 0.9,
-        "overconfidence": -0.4,
-    }
+    sound = {"homophily": 0.9, "labelled_edges": 50.0, "balance": 0.05, "unknown_share": 0.2}
+    sound |= {"val_unknown_share": 0.25, "agreement": 0.9, "overconfidence": -0.4}
     assert diagnostics.sentences(sound) == diagnostics.sentences({}) == {}
     assert "Only 49.6 %" in diagnostics.sentences(sound | {"homophily": 0.496})["homophily"]
     assert "file.open_set" in diagnostics.sentences({"known_as_unknown": 0.16})["known as unknown"]

@@ -160,18 +160,10 @@ def unnamed(nodes: int = 600, seed: int = 0) -> ShiftTask:
     order = torch.randperm(nodes, generator=torch.Generator().manual_seed(seed))
     held_out, rest = order[: nodes // 5], order[nodes // 5 : nodes * 3 // 5]
     every = torch.arange(nodes)
-    return ShiftTask(
-        "unnamed",
-        source=task.source,
-        target=task.target,
-        val_graph=task.source,
-        train=rest[task.source.y[rest] < 3].sort().values,
-        val=held_out,
-        test=every,
-        pool=every,
-        num_known=3,
-        open_set=True,
-    )
+    graphs = {"source": task.source, "target": task.target, "val_graph": task.source}
+    sets = {"train": rest[task.source.y[rest] < 3].sort().values, "val": held_out}
+    sets |= {"test": every, "pool": every}
+    return ShiftTask("unnamed", **graphs, **sets, num_known=3, open_set=True)
 
 
 def test_the_unknown_class_is_found_on_the_source_first():

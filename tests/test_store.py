@@ -36,25 +36,10 @@ def record(scores: list[float], **other) -> dict:
         for number, score in enumerate(scores)
     ]
     best = scores.index(max(scores))
-    return {
-        "method": "erm",
-        "backbone": "gcnconv",
-        "task": "toy",
-        "split": "s0",
-        "fingerprint": "s0",
-        "selection": "target_val",
-        "selected": best,
-        "stopped": "all",
-        "warnings": [],
-        "val": history[best]["val"],
-        "test": history[best]["test"],
-        "history": history,
-        "lr": 0.01,
-        "params": 10,
-        "threads": 1,
-        "seconds": 1.0,
-        "info": {},
-    } | other
+    made = {"method": "erm", "backbone": "gcnconv", "task": "toy", "split": "s0", "info": {}}
+    made |= {"fingerprint": "s0", "selection": "target_val", "selected": best, "stopped": "all"}
+    made |= {"warnings": [], "history": history, "lr": 0.01, "params": 10, "threads": 1}
+    return made | {"seconds": 1.0} | {part: history[best][part] for part in ("val", "test")} | other
 
 
 def experiment(root, name: str = "toy", **changes) -> store.Experiment:
