@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import random
 import subprocess
@@ -27,6 +28,20 @@ def refused(key: str, function: Callable[..., Any], *args: Any, **options: Any) 
         function(*args, **options)
     assert key in error.value.key and "\n" not in str(error.value)
     return error.value
+
+
+def refusal(status: int, capsys: pytest.CaptureFixture) -> str:
+    """The one line of a refused command, below notes of keys that it does not read."""
+    told = capsys.readouterr().err
+    lines = [line for line in told.splitlines() if not line.startswith("note: ")]
+    assert status == 2 and len(lines) == 1 and lines[0].startswith("error: "), told
+    return lines[0]
+
+
+def rows(path: str | Path) -> list[dict[str, str]]:
+    """The rows of a CSV file by the names of their columns."""
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -142,8 +142,7 @@ def test_cluster_gnn_learns_labels_and_pseudo_labels_by_its_classes(graphs, batc
         assert float(found["cluster_target"].detach()) == pytest.approx(whole, abs=1e-5)
 
 
-@pytest.mark.parametrize("count", [3])
-def test_rows_that_are_filled_up_have_the_same_log_posteriors_and_gradients(count):
+def test_rows_that_are_filled_up_have_the_same_log_posteriors_and_gradients(count=3):
     logits = 5 * torch.randn(40, count, requires_grad=True)
     weight = torch.randn(40, count)
     found, wanted = log_softmax(logits), torch.log_softmax(logits.double(), 1)
