@@ -14,12 +14,8 @@ from conftest import contents
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, checksums, records, settings, store
 
-CONFIG = {
-    "seed": 0,
-    "out_dir": "results",
-    "train": {"mode": "erm", "patience": 0},
-    "dataset": {"name": "toy", "dir": "here"},
-}
+CONFIG = {"seed": 0, "out_dir": "results", "train": {"mode": "erm", "patience": 0}}
+CONFIG |= {"dataset": {"name": "toy", "dir": "here"}}
 
 
 def record(scores: list[float], **other) -> dict:
