@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import random
 import subprocess
@@ -29,6 +30,20 @@ def refused(key: str, function: Callable[..., Any], *args: Any, **options: Any) 
     return error.value
 
 
+def refusal(status: int, capsys: pytest.CaptureFixture) -> str:
+    """The one line of a refused command, below notes of keys that it does not read."""
+    told = capsys.readouterr().err
+    lines = [line for line in told.splitlines() if not line.startswith("note: ")]
+    assert status == 2 and len(lines) == 1 and lines[0].startswith("error: "), told
+    return lines[0]
+
+
+def rows(path: str | Path) -> list[dict[str, str]]:
+    """The rows of a CSV file by the names of their columns."""
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     """The bytes of all files below a folder by their paths in it."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -45,6 +60,12 @@ def environment() -> dict[str, str]:
     """Variables of a process that imports this checkout and has one thread."""
     paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+
+
+def begun(words: Sequence[str], **options: Any) -> subprocess.Popen:
+    """A command in a process of its own, which runs."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(words, **{"env": environment(), **pipes, **options})
 
 
 def ended(words: Sequence[str], **options: Any) -> subprocess.CompletedProcess:
@@ -83,21 +104,10 @@ def make_task(
     if oracle:
         every = torch.cat([order[source.y[order] == c][:5] for c in range(classes)])
         left = order if two_graphs else order[~torch.isin(order, every)]
-        full = ShiftTask(
-            "tiny", source, target, every, left[:25], left[25:], left[25:], classes, False
-        )
-    return ShiftTask(
-        "tiny",
-        source,
-        target,
-        train,
-        rest[:25],
-        rest[25:],
-        rest[25:],
-        num_known,
-        open_set,
-        oracle=full,
-    )
+        parts = every, left[:25], left[25:], left[25:]
+        full = ShiftTask("tiny", source, target, *parts, classes, False)
+    parts = train, rest[:25], rest[25:], rest[25:]
+    return ShiftTask("tiny", source, target, *parts, num_known, open_set, oracle=full)
 
 
 MAY_BE_SKIPPED = (

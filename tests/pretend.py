@@ -65,14 +65,9 @@ class There(Tensor):
 
     @staticmethod
     def __new__(cls, here: Tensor) -> There:
-        made = Tensor._make_wrapper_subclass(
-            cls,
-            here.size(),
-            strides=here.stride(),
-            storage_offset=here.storage_offset(),
-            dtype=here.dtype,
-            device=device(),
-        )
+        layout = {"strides": here.stride(), "storage_offset": here.storage_offset()}
+        layout |= {"dtype": here.dtype, "device": device()}
+        made = Tensor._make_wrapper_subclass(cls, here.size(), **layout)
         made.here = here
         return made
 

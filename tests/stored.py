@@ -99,24 +99,11 @@ def keep(
             }
             for number, gap in enumerate((0.1, 0.0))
         ]
-        result = {
-            "method": method,
-            "backbone": backbone,
-            "task": task,
-            "split": f"{task} {split} {seed}",
-            "info": {},
-            "selection": "target_val",
-            "selected": 1,
-            "history": history,
-            "val": history[1]["val"],
-            "test": history[1]["test"],
-            "lr": 0.01,
-            "params": 10,
-            "seconds": 2.0 + seed,
-            "threads": 1,
-            "warnings": list(warnings),
-            "labels": labels,
-        }
+        result = {"method": method, "backbone": backbone, "task": task, "info": {}}
+        result |= {"split": f"{task} {split} {seed}", "selection": "target_val", "selected": 1}
+        result |= {"history": history, "val": history[1]["val"], "test": history[1]["test"]}
+        result |= {"lr": 0.01, "params": 10, "seconds": 2.0 + seed, "threads": 1}
+        result |= {"warnings": list(warnings), "labels": labels}
         experiment.finish(seed, result | (record or {}))
     return root / name
 

@@ -55,14 +55,9 @@ def test_the_variant_is_chosen_on_validation_and_the_first_if_equal(scores):
 
 
 def test_differences_count_units_and_directions_once(scores):
-    every = pd.concat(
-        [
-            runs("srnc-plus", "a", 90.0, 70.0),
-            runs("erm", "a", 80.0, 80.0),
-            runs("srnc-plus", "b", 50.0),
-            runs("erm", "b", 40.0, 10.0),
-        ]
-    )
+    on_a = runs("srnc-plus", "a", 90.0, 70.0), runs("erm", "a", 80.0, 80.0)
+    on_b = runs("srnc-plus", "b", 50.0), runs("erm", "b", 40.0, 10.0)
+    every = pd.concat([*on_a, *on_b])
     names = {"a": "A", "b": "B"}
     shift = scores.Shift(every, names, {"micro_f1": "Micro-F1"}, "directions", {})
     assert shift.gaps("erm") == pytest.approx([0.0, 10.0])

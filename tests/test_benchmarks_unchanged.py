@@ -58,13 +58,9 @@ def test_the_first_difference_of_two_trees():
 
 def test_runs_are_chosen_by_setting_and_spread_over_data():
     def stored(smoothing: int, data: str, seed: int) -> unchanged.Stored:
-        config = {
-            "train": {"mode": "erm"},
-            "erm": {"smoothing": smoothing},
-            "seed": seed,
-            "dataset": {"format": "open_set", "name": data},
-            "open_set": {"split_seed": seed},
-        }
+        config = {"seed": seed, "train": {"mode": "erm"}, "erm": {"smoothing": smoothing}}
+        config |= {"dataset": {"format": "open_set", "name": data}}
+        config |= {"open_set": {"split_seed": seed}}
         return unchanged.Stored(Path(data, str(seed)), {"config": config})
 
     runs = [stored(0, data, seed) for data in ("Cora", "PubMed") for seed in range(3)]

@@ -23,15 +23,8 @@ from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 
-TINY = {
-    "steps": 2,
-    "rounds": 2,
-    "enlarging": 0.5,
-    "pretrain_steps": 2,
-    "cluster_source_steps": 2,
-    "cluster_steps": 2,
-    "num_clusters": 8,
-}
+TINY = {"steps": 2, "rounds": 2, "enlarging": 0.5, "pretrain_steps": 2}
+TINY |= {"cluster_source_steps": 2, "cluster_steps": 2, "num_clusters": 8}
 IN_BATCHES = {"batch_size": 6, "fanout": 3}
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     *((name, "gcnconv", {}) for name in methods.names()),

@@ -7,7 +7,6 @@ import io
 import json
 import re
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import environment, make_graph, stamps
+from conftest import begun, make_graph, refusal, stamps
 
 from graphgym_srnc import methods
 from graphgym_srnc.cli import arguments
@@ -120,10 +119,8 @@ def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys):
     assert erm(tmp_path, "--repeat", "2") == 0
     before, first = stamps(tmp_path), scores(tmp_path)
     capsys.readouterr()
-    assert erm(tmp_path, "--repeat", "3") == 2
-    captured = capsys.readouterr()
-    assert captured.err.count("\n") == 1 and captured.err.startswith("error: ")
-    assert "--resume" in captured.err and "default" in captured.err
+    error = refusal(erm(tmp_path, "--repeat", "3"), capsys)
+    assert "--resume" in error and "default" in error
     assert stamps(tmp_path) == before
 
     # A torn record and a new seed are run; the finished one stays as it is.
@@ -195,9 +192,8 @@ def test_runs_of_other_data_are_not_pooled(tmp_path, capsys):
     lines, before = edges.read_text().splitlines(keepends=True), stamps(out)
     edges.write_text("".join(lines[: len(lines) // 2]))
     capsys.readouterr()
-    assert erm(out, *words, "--resume", "--repeat", "3") == 2
-    err = capsys.readouterr().err
-    assert "used other data (split of seed 0" in err and err.count("\n") == 1
+    error = refusal(erm(out, *words, "--resume", "--repeat", "3"), capsys)
+    assert "used other data (split of seed 0" in error
     assert stamps(out) == before
     edges.write_text("".join(lines))
     assert erm(out, *words, "--resume", "--repeat", "2") == 0 and len(scores(out, "one")) == 2
@@ -303,12 +299,8 @@ def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_keeps_finished_runs(tmp_path, number, status):
     # A shell's background job would hand its ignored signal down.
-    process = subprocess.Popen(
+    process = begun(
         command(*NAMED, "--repeat", "500", "--out-dir", str(tmp_path), *QUIET, *ERM),
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -100,15 +101,8 @@ def test_homophily_against_a_loop(two_graphs):
 
 
 def test_sound_figures_need_no_sentence():
-    sound = {
-        "homophily": 0.9,
-        "labelled_edges": 50.0,
-        "balance": 0.05,
-        "unknown_share": 0.2,
-        "val_unknown_share": 0.25,
-        "agreement": 0.9,
-        "overconfidence": -0.4,
-    }
+    sound = {"homophily": 0.9, "labelled_edges": 50.0, "balance": 0.05, "unknown_share": 0.2}
+    sound |= {"val_unknown_share": 0.25, "agreement": 0.9, "overconfidence": -0.4}
     assert diagnostics.sentences(sound) == diagnostics.sentences({}) == {}
     assert "Only 49.6 %" in diagnostics.sentences(sound | {"homophily": 0.496})["homophily"]
     assert "file.open_set" in diagnostics.sentences({"known_as_unknown": 0.16})["known as unknown"]
@@ -119,18 +113,10 @@ def test_sound_figures_need_no_sentence():
 @pytest.mark.parametrize(
     ("train", "predicted", "told"),
     [
-        (
-            [0] * 14 + [1] * 86,
-            [0] * 98 + [1] * 2,
-            "98 % of the target nodes are predicted as class 0",
-        ),
+        ([0] * 14 + [1] * 86, [0] * 98 + [1] * 2, "^98 % of the target nodes are .* class 0"),
         ([0, 1], [0] * 75 + [1] * 25, ""),  # balanced labels of an unbalanced target
         ([0, 0, 0, 1], [0] * 90 + [1] * 10, ""),
-        (
-            [0, 0, 0, 1],
-            [0] * 100,
-            "100 % of the target nodes are predicted as class 0, which has 75 %",
-        ),
+        ([0, 0, 0, 1], [0] * 100, "^100 % of the .* predicted as class 0, which has 75 %"),
         ([0, 0, 0, 1], [2] * 100, ""),  # unknown
     ],
 )
@@ -142,7 +128,7 @@ def test_collapse(train, predicted, told):
     figures = diagnostics.collapse(task, torch.tensor(predicted)) | {"overconfidence": 0.5}
     found = diagnostics.sentences(figures)
     assert ("collapse" in found) == bool(told) != ("calibration" in found)
-    assert told in found.get("collapse", "")
+    assert re.search(told, found.get("collapse", ""))
 
 
 def judged(method, task) -> dict:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import written
 from torch_geometric.data import Data
 
-from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import datasets
 from graphgym_srnc.data.cleaning import clean
@@ -112,23 +112,9 @@ def test_there_is_no_reason_for_a_command_that_is_gone():
 @pytest.fixture
 def prepared(gym, tmp_path, monkeypatch):
     """An empty folder with the files that pages speak of, and small graphs for public ones."""
-    build = shifts.find("synthetic")
 
     def graph(seed: int, classes: int = 7) -> Data:
-        made = build(
-            num_nodes=260,
-            num_classes=classes,
-            num_unseen=0,
-            num_features=60,
-            num_val=20,
-            num_test=30,
-            labels_per_class=5,
-            homophily=0.9,
-            split_seed=seed,
-        ).target
-        graph = clean(Data(x=made.x, edge_index=made.edge_index, y=made.y_true))
-        graph.num_two = 0
-        return graph
+        return clean(written.graph(260, classes, 60, seed)).update({"num_two": 0})
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 from pickle import dumps
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import make_graph, make_task
+from test_trust import Trap
 from torch_geometric.data import Data
 
 import graphgym_srnc
@@ -171,20 +171,12 @@ def test_other_values_are_refused(file, tmp_path, section, key, value):
         models.load(tmp_path / "a")
 
 
-class Code:
-    """Unpickled it would make a directory."""
-
-    def __reduce__(self) -> tuple:
-        return os.mkdir, ("made-by-a-pickle",)
-
-
 @pytest.mark.parametrize("write", [torch.save, lambda value, path: path.write_bytes(dumps(value))])
-def test_a_pickle_is_refused(tmp_path, monkeypatch, write):
-    monkeypatch.chdir(tmp_path)
-    write(Code(), tmp_path / "a")
+def test_a_pickle_is_refused(tmp_path, write):
+    write(Trap(tmp_path / "ran"), tmp_path / "a")
     with pytest.raises(InputError, match="it is damaged, or another kind of file"):
         models.load(tmp_path / "a")
-    assert not Path("made-by-a-pickle").exists()
+    assert not (tmp_path / "ran").exists()
 
 
 def test_scores_of_a_run_can_be_had_again(gym, tmp_path):

@@ -13,6 +13,7 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
+from conftest import ended
 
 import graphgym_srnc
 
@@ -92,13 +93,8 @@ def test_installed_package_finds_its_configs(wheel, tmp_path):
         "from graphgym_srnc.gym import *; cfg = load_config('paper/open_set/cora-srnc');"
         "print(config_root()); print(cfg.dataset.name, len(config_names()))"
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=elsewhere,
-        env={**os.environ, "PYTHONPATH": str(site)},
-    )
+    words, env = [sys.executable, "-W", "ignore", "-c", code], {"PYTHONPATH": str(site)}
+    done = ended(words, cwd=elsewhere, env=os.environ | env)
     assert done.returncode == 0, done.stderr
     root, line = done.stdout.splitlines()[-2:]
     assert Path(root) == site / "graphgym_srnc/configs_gym"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import psutil
 import pytest
 import torch
 import torch.distributed as dist
+from conftest import begun
 from test_methods import make, toy
 from torch import multiprocessing
 
@@ -87,14 +87,7 @@ def torchrun(folder: Path, *words: str, restarts: int = 0) -> subprocess.Popen:
     folder.mkdir(exist_ok=True)
     program = f"-m torch.distributed.run --nproc-per-node 2 --max-restarts {restarts}"
     command = [sys.executable, *program.split(), *RUN]
-    return subprocess.Popen(
-        [*command, "srnc.batch_size", "16", *words],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    return begun([*command, "srnc.batch_size", "16", *words], cwd=folder)
 
 
 def history(folder: Path) -> list[dict]:

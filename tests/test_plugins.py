@@ -234,19 +234,7 @@ def test_a_plugin_that_cannot_be_used_is_left_out(mistaken, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     assert main([*RUN, "train.mode", "erm", "erm.steps", "2"]) == 0
     warnings = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
-    wanted = [
-        *(
-            "absent",
-            "bare",
-            "closed",
-            "optioned",
-            "positional",
-            "wrong",
-            "away",
-            "hidden",
-            "nameless",
-        )
-    ]
+    wanted = "absent bare closed optioned positional wrong away hidden nameless".split()
     left_out = [line for line in warnings if line.endswith("It is left out.")]
     assert len(left_out) == len(wanted) and all("Fix or uninstall" in line for line in left_out)
     assert all(any(f": {name}: the package" in line for line in left_out) for name in wanted)

@@ -24,14 +24,8 @@ from graphgym_srnc.train import trainer
 EXAMPLES = max(2, int(os.environ.get("GRAPHGYM_SRNC_FUZZ") or 0) // 200)
 """Tasks a method and kind of shift."""
 
-QUICK = {
-    "steps": 2,
-    "rounds": 1,
-    "pretrain_steps": 2,
-    "cluster_source_steps": 2,
-    "cluster_steps": 1,
-    "num_clusters": 6,
-}
+QUICK = {"steps": 2, "rounds": 1, "pretrain_steps": 2}
+QUICK |= {"cluster_source_steps": 2, "cluster_steps": 1, "num_clusters": 6}
 FEATURES = ("random", "one", "constant", "bare rows", "words")
 
 

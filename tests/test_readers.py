@@ -299,17 +299,12 @@ def test_a_column_of_ids_goes_before_an_index_that_counts(ids):
 
 def test_frames_and_tables_are_the_same_graph(tmp_path):
     options = {"text": ["title"], "numbers": ["*"], "categories": ["land"], "spectral": 3}
-    words = ["alpha beta", "gamma delta", "epsilon zeta alpha"]
-    frame = pandas.DataFrame(
-        {
-            "id": [f"n{i}" for i in range(V)],
-            "a": [i / 3 for i in range(V)],
-            "label": [None if i % 3 else float(i // 8) for i in range(V)],
-            "n": range(V),
-            "title": [words[i % 3] for i in range(V)],
-            "land": [["US", "DE", None][i % 3] for i in range(V)],
-        }
-    )
+    words, lands = ["alpha beta", "gamma delta", "epsilon zeta alpha"], ["US", "DE", None]
+    rows = [
+        (f"n{i}", i / 3, None if i % 3 else float(i // 8), i, words[i % 3], lands[i % 3])
+        for i in range(V)
+    ]
+    frame = pandas.DataFrame(rows, columns=["id", "a", "label", "n", "title", "land"])
     ends = {"target": [f"n{b}" for _, b in LINKS], "source": [f"n{a}" for a, _ in LINKS]}
     edges = pandas.DataFrame({"w": 1.5} | ends)
     frame.to_csv(tmp_path / "n.csv", index=False)

@@ -145,12 +145,8 @@ def test_added_method(gym, copied, mode):
 
 def test_added_shift(gym, copied, monkeypatch):
     topics = class_topics(3, 40, 0.5, splits.generator(0, "topics"))
-    graph = dcsbm(
-        num_nodes=300,
-        shares=torch.ones(3).numpy() / 3,
-        topics=topics,
-        rng=splits.generator(0, "graph"),
-    )
+    shares, rng = torch.ones(3).numpy() / 3, splits.generator(0, "graph")
+    graph = dcsbm(num_nodes=300, shares=shares, topics=topics, rng=rng)
     monkeypatch.setattr(datasets, "load", lambda name, root: clean(graph))
     name = copied(shifts, "shifts/erased.py", METHOD)
     cfg = gym.load_config(

@@ -106,14 +106,8 @@ def test_close_set_differs_in_classes_and_words():
 
 def test_dcsbm_has_the_asked_degree_and_homophily():
     rng = splits.generator(0, "classes")
-    graph = dcsbm(
-        num_nodes=2000,
-        shares=class_shares(6, 4.0, rng),
-        topics=class_topics(6, 80, 0.3, rng),
-        rng=rng,
-        avg_degree=8.0,
-        homophily=0.2,
-    )
+    made = {"shares": class_shares(6, 4.0, rng), "topics": class_topics(6, 80, 0.3, rng)}
+    graph = dcsbm(num_nodes=2000, **made, rng=rng, avg_degree=8.0, homophily=0.2)
     assert graph.num_edges == 2000 * 8 and is_undirected(graph.edge_index)
     assert homophily(graph.edge_index, graph.y) == pytest.approx(0.2, abs=0.02)
     sizes = graph.y.bincount()
@@ -199,15 +193,8 @@ def test_all_nodes_of_masked_classes_are_tested_but_unscored_ones():
 
 @pytest.mark.usefixtures("loads_six_classes")
 def test_balanced_validation_and_test():
-    options = {
-        "name": "Cora",
-        "unseen": [1, 3, 4],
-        "unscored": [4],
-        "labels_per_class": 2,
-        "unseen_nodes": "balanced",
-        "num_val": 8,
-        "num_test": 16,
-    }
+    options = {"name": "Cora", "unseen": [1, 3, 4], "unscored": [4], "labels_per_class": 2}
+    options |= {"unseen_nodes": "balanced", "num_val": 8, "num_test": 16}
     task = open_set(**options)
     y, unknown = task.target.y_true, task.target.y == 3
     for nodes, size in ((task.val, 8), (task.test, 16)):
@@ -303,13 +290,8 @@ def photo(tmp_path_factory) -> dict[str, object]:
     graph = synthetic(**sizes, avg_degree=4.0, homophily=0.9, class_imbalance=1.0).source
     graph = Data(x=graph.x, edge_index=graph.edge_index, y=graph.y_true)
     written.npz_of(graph, folder / "amazon/Photo/raw/amazon_electronics_photo.npz")
-    return {
-        "name": "Photo",
-        "root": str(folder),
-        "labels_per_class": 10,
-        "num_val": 50,
-        "num_test": 200,
-    }
+    sizes = {"labels_per_class": 10, "num_val": 50, "num_test": 200}
+    return {"name": "Photo", "root": str(folder), **sizes}
 
 
 def test_pagerank_is_the_solution_of_its_equation(restart=0.05):

@@ -74,29 +74,23 @@ def test_files_are_read_as_documented(home):
     assert set(zip(*data.edge_index.tolist())) == linked(fields["adjacency_matrix"])
 
 
+WRONG_CITATION = {
+    "attrb": [lambda x: x[:, 1:], lambda _: np.ones((99, written.WORDS))],
+    "group": [lambda y: y[:, 1:], lambda _: np.array([["a"] * 5] * 100)],
+    "network": [lambda links: links[1:]],
+}
+WRONG_OCNNC = {
+    "features": [lambda x: x[:, 1:]],
+    "labels": [lambda y: y.T, lambda y: y + 1, lambda y: y + 0.5],
+    "adjacency_matrix": [lambda links: links[1:]],
+}
+
+
 @pytest.mark.parametrize(
     "family, name, fields, wrong",
     [
-        (
-            CITATION,
-            "acmv9",
-            written.citation_network("acmv9"),
-            {
-                "attrb": [lambda x: x[:, 1:], lambda _: np.ones((99, written.WORDS))],
-                "group": [lambda y: y[:, 1:], lambda _: np.array([["a"] * 5] * 100)],
-                "network": [lambda links: links[1:]],
-            },
-        ),
-        (
-            OCNNC,
-            "acm-v8",
-            written.ocnnc_network("acm-v8"),
-            {
-                "features": [lambda x: x[:, 1:]],
-                "labels": [lambda y: y.T, lambda y: y + 1, lambda y: y + 0.5],
-                "adjacency_matrix": [lambda links: links[1:]],
-            },
-        ),
+        (CITATION, "acmv9", written.citation_network("acmv9"), WRONG_CITATION),
+        (OCNNC, "acm-v8", written.ocnnc_network("acm-v8"), WRONG_OCNNC),
     ],
     ids=["citation", "ocnnc"],
 )

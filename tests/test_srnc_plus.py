@@ -142,8 +142,7 @@ def test_cluster_gnn_learns_labels_and_pseudo_labels_by_its_classes(graphs, batc
         assert float(found["cluster_target"].detach()) == pytest.approx(whole, abs=1e-5)
 
 
-@pytest.mark.parametrize("count", [3])
-def test_rows_that_are_filled_up_have_the_same_log_posteriors_and_gradients(count):
+def test_rows_that_are_filled_up_have_the_same_log_posteriors_and_gradients(count=3):
     logits = 5 * torch.randn(40, count, requires_grad=True)
     weight = torch.randn(40, count)
     found, wanted = log_softmax(logits), torch.log_softmax(logits.double(), 1)
@@ -160,18 +159,10 @@ def unnamed(nodes: int = 600, seed: int = 0) -> ShiftTask:
     order = torch.randperm(nodes, generator=torch.Generator().manual_seed(seed))
     held_out, rest = order[: nodes // 5], order[nodes // 5 : nodes * 3 // 5]
     every = torch.arange(nodes)
-    return ShiftTask(
-        "unnamed",
-        source=task.source,
-        target=task.target,
-        val_graph=task.source,
-        train=rest[task.source.y[rest] < 3].sort().values,
-        val=held_out,
-        test=every,
-        pool=every,
-        num_known=3,
-        open_set=True,
-    )
+    graphs = {"source": task.source, "target": task.target, "val_graph": task.source}
+    sets = {"train": rest[task.source.y[rest] < 3].sort().values, "val": held_out}
+    sets |= {"test": every, "pool": every}
+    return ShiftTask("unnamed", **graphs, **sets, num_known=3, open_set=True)
 
 
 def test_the_unknown_class_is_found_on_the_source_first():

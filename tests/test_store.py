@@ -14,12 +14,8 @@ from conftest import contents
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, checksums, records, settings, store
 
-CONFIG = {
-    "seed": 0,
-    "out_dir": "results",
-    "train": {"mode": "erm", "patience": 0},
-    "dataset": {"name": "toy", "dir": "here"},
-}
+CONFIG = {"seed": 0, "out_dir": "results", "train": {"mode": "erm", "patience": 0}}
+CONFIG |= {"dataset": {"name": "toy", "dir": "here"}}
 
 
 def record(scores: list[float], **other) -> dict:
@@ -36,25 +32,10 @@ def record(scores: list[float], **other) -> dict:
         for number, score in enumerate(scores)
     ]
     best = scores.index(max(scores))
-    return {
-        "method": "erm",
-        "backbone": "gcnconv",
-        "task": "toy",
-        "split": "s0",
-        "fingerprint": "s0",
-        "selection": "target_val",
-        "selected": best,
-        "stopped": "all",
-        "warnings": [],
-        "val": history[best]["val"],
-        "test": history[best]["test"],
-        "history": history,
-        "lr": 0.01,
-        "params": 10,
-        "threads": 1,
-        "seconds": 1.0,
-        "info": {},
-    } | other
+    made = {"method": "erm", "backbone": "gcnconv", "task": "toy", "split": "s0", "info": {}}
+    made |= {"fingerprint": "s0", "selection": "target_val", "selected": best, "stopped": "all"}
+    made |= {"warnings": [], "history": history, "lr": 0.01, "params": 10, "threads": 1}
+    return made | {"seconds": 1.0} | {part: history[best][part] for part in ("val", "test")} | other
 
 
 def experiment(root, name: str = "toy", **changes) -> store.Experiment:

@@ -6,10 +6,10 @@ import math
 
 import pytest
 import torch
+from conftest import refused
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, all_finite
-from graphgym_srnc.errors import InputError
 
 EDGES = torch.tensor([[0, 1, 2, 3, 4, 5], [1, 0, 3, 2, 5, 4]])
 
@@ -57,9 +57,7 @@ def test_labels_and_roles_of_graphs():
     ],
 )
 def test_refuses_what_is_no_task(changes, key):
-    with pytest.raises(InputError) as error:
-        task(**changes)
-    assert error.value.key == key
+    assert refused(key, task, **changes).key == key
 
 
 def test_blind_shows_training_labels_only():

@@ -41,19 +41,9 @@ def toy_task() -> ShiftTask:
     )
     graph.y[3] = -1
     nodes = torch.arange(60)
-    return ShiftTask(
-        "open_set/toy",
-        graph,
-        graph,
-        train=nodes[:20][true[:20] < 2],
-        val=nodes[20:40],
-        test=nodes[40:],
-        pool=nodes[20:],
-        num_known=2,
-        open_set=True,
-        class_names=("left", "tab\tright"),
-        info={"split_seed": 7},
-    )
+    parts = nodes[:20][true[:20] < 2], nodes[20:40], nodes[40:], nodes[20:]
+    more = {"class_names": ("left", "tab\tright"), "info": {"split_seed": 7}}
+    return ShiftTask("open_set/toy", graph, graph, *parts, num_known=2, open_set=True, **more)
 
 
 class Noisy(Method):

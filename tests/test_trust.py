@@ -15,6 +15,7 @@ import pytest
 import torch
 import torch_geometric.datasets
 import written
+from conftest import refusal
 from torch_geometric.data import InMemoryDataset
 
 from graphgym_srnc import shifts
@@ -121,14 +122,6 @@ def config(name: str = "FacebookPagePage", folder: str = "evil", more: str = "")
 def run(*words: str) -> int:
     out = ("--out-dir", "out", "--name", "one", *QUIET)
     return main(["run", "--cfg", "config.yaml", *out, *words])
-
-
-def refusal(status: int, capsys) -> str:
-    """The one line of a refused command, below notes of keys that it does not read."""
-    captured = capsys.readouterr()
-    lines = [line for line in captured.err.splitlines() if not line.startswith("note: ")]
-    assert status == 2 and len(lines) == 1, captured.err
-    return lines[0]
 
 
 @pytest.mark.parametrize("prepare", [pickled_facebook, object_array, pickle_and_zip])

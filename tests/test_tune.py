@@ -16,6 +16,7 @@ import pytest
 
 pytest.importorskip("optuna")
 
+from conftest import refusal
 from stored import keep, run_here
 
 from graphgym_srnc import methods
@@ -189,10 +190,8 @@ def test_proposals_learn_and_optuna_reads_the_journal(tmp_path):
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, capsys, more, key):
-    assert main([*words(tmp_path, "synthetic.num_val", "30"), *more]) == 2
-    captured = capsys.readouterr()
-    assert captured.err.count("\n") == 1
-    assert captured.err.startswith(f"error: {key}: "), captured.err
+    error = refusal(main([*words(tmp_path, "synthetic.num_val", "30"), *more]), capsys)
+    assert error.startswith(f"error: {key}: "), error
     assert not list(tmp_path.iterdir())
 
 

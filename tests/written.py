@@ -28,16 +28,9 @@ WORDS = 12
 
 def graph(num_nodes: int, num_classes: int, num_features: int = 40, seed: int = 0) -> Data:
     """A homophilous graph whose features tell the class; all labels visible."""
-    made = shifts.find("synthetic")(
-        num_nodes=num_nodes,
-        num_classes=num_classes,
-        num_features=num_features,
-        num_unseen=0,
-        num_val=10,
-        num_test=10,
-        labels_per_class=5,
-        split_seed=seed,
-    ).target
+    sizes = {"num_nodes": num_nodes, "num_classes": num_classes, "num_features": num_features}
+    sizes |= {"num_unseen": 0, "num_val": 10, "num_test": 10, "labels_per_class": 5}
+    made = shifts.find("synthetic")(**sizes, split_seed=seed).target
     return Data(x=made.x, edge_index=made.edge_index, y=made.y_true, num_nodes=num_nodes)
 
 
@@ -54,15 +47,8 @@ def planetoid(folder: Path, name: str, num_classes: int, num_nodes: int = 820) -
     for one, other in place[data.edge_index.numpy()].T.tolist():
         neighbours[one].append(other)
     train, rest = len(first), num_nodes - 100
-    parts = {
-        "x": x[:train],
-        "y": y[:train],
-        "allx": x[:rest],
-        "ally": y[:rest],
-        "tx": x[rest:],
-        "ty": y[rest:],
-        "graph": neighbours,
-    }
+    parts = {"x": x[:train], "y": y[:train], "allx": x[:rest], "ally": y[:rest]}
+    parts |= {"tx": x[rest:], "ty": y[rest:], "graph": neighbours}
     for part, value in parts.items():
         (raw / f"ind.{name.lower()}.{part}").write_bytes(pickle.dumps(value, 2))
     (raw / f"ind.{name.lower()}.test.index").write_text(
@@ -200,13 +186,8 @@ def all_of_them(folder: Path) -> Path:
     years = np.repeat([2008, 2013, 2016, 2018, 2020], [60, 50, 50, 60, 40])
     papers = graph(len(years), 4, 16)
     order = np.random.RandomState(0).permutation(len(years))
-    arxiv(
-        folder,
-        papers.x.numpy().round(3),
-        papers.edge_index.numpy().T,
-        papers.y.numpy(),
-        years[order],
-    )
+    x, edges = papers.x.numpy().round(3), papers.edge_index.numpy().T
+    arxiv(folder, x, edges, papers.y.numpy(), years[order])
     own = folder / "own"
     own.mkdir()
     mine = graph(200, 4)
