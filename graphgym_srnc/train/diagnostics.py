@@ -1,6 +1,6 @@
 """Diagnostics of a trained run: figures, and a sentence for each figure beyond its bound.
 
-The bounds were measured, see ``docs/reference/diagnostics.md``. Figures and sentences use labels of
+The bounds were measured, see ``docs/research/diagnostics.md``. Figures and sentences use labels of
 training, held-out source and validation nodes only. Labels of test nodes are used only for a
 reliability curve, on which no sentence depends.
 """
