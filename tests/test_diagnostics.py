@@ -166,8 +166,7 @@ def test_it_is_told_in_tables_and_events(gym, tmp_path, monkeypatch):
     from graphgym_srnc.gym import run
     from graphgym_srnc.report import summary
 
-    text = diagnostics.BOUNDS["agreement"][-1]
-    monkeypatch.setitem(diagnostics.BOUNDS, "agreement", ("agreement", 1.1, 2.0, text))
+    monkeypatch.setitem(diagnostics.RANGES, "agreement", ("agreement", 1.1, 2.0))
     words = "train.mode erm erm.steps 2 gnn.dim_inner 4 synthetic.num_nodes 300"
     cfg = gym.load_config(None, ["out_dir", str(tmp_path), *words.split()])
     place = run.experiment(cfg, "told")

@@ -328,7 +328,9 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     written = "--csv table.csv --labels-out labels --nodes-per-class 6 --name".split()
     assert main([*words, *written, "1=new things", "--name", "2=new things"]) == 0
     out, err = capsys.readouterr()
-    assert "  add file.open_set False if every class has labels now\n" in out
+    run_again = "graphgym-srnc run --cfg own --name labels dataset.name labels"
+    assert f"next, if every class has labels now: {run_again} file.open_set False\n" in out
+    assert f"next, if classes are still unknown: {run_again}\n" in out
     assert all(text in out for text in ("predicted unknown", "wrote labels", "feature "))
     assert "Warning" not in err and len(list(csv.reader((run / "table.csv").open()))) == 3
     task = shifts.find("file")(path=str(run / "labels"))
@@ -382,6 +384,9 @@ def test_discovery_from_python(graph, tmp_path):
     rust = [node for node, label in enumerate(made.y) if label == "rust" and made.train_mask[node]]
     assert {*rust} <= {*found.clusters.new[1].nodes.tolist()} and 0 < len(rust) <= 9
     assert made.train_mask[own.train_mask].all() and own.y.count("rust") == 0
+    assert "val_mask" not in made  # or it would have nodes of the new class alone
+    every = np.arange(own.num_nodes)
+    assert model.score(own, model.predict(own), every) == 1  # "unknown" is a class here
     assert "rust" in ERM(hidden=8, steps=2, open_set=True).fit(made).classes_
     for names in ({3: "rust"}, {1: "unknown"}):
         with pytest.raises(InputError, match="^names: "):

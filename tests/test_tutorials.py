@@ -28,7 +28,8 @@ def test_the_stored_outputs_are_complete():
     outputs = [output for cell in code for output in cell["outputs"]]
     assert not [output for output in outputs if output.get("name") == "stderr"]
     assert any("image/png" in output.get("data", {}) for output in outputs)
-    assert not re.search(r"/tmp/|/work/|/home/|/root/", text)
+    without_pictures = re.sub(r'"image/png": "[^"]*"', "", text)
+    assert not re.search(r'(?<![\w/:.<>"&;+=])/\w+/\w+', without_pictures)  # a path of a machine
 
 
 @pytest.mark.slow

@@ -266,7 +266,10 @@ class Estimator(BaseEstimator):
             learned = np.flatnonzero(torch.as_tensor(graph.train_mask).cpu().numpy() == 1)
         scored = every if nodes is None else node_numbers(nodes, len(every))
         held = np.isin(every, scored) & (nodes is not None)
-        given = labels_of(graph.y if y is None else y, len(every), "y", held=held.tolist())
+        # A given label may be the name of the unknown class, as in predictions.
+        kept = () if y is None else self.classes_.tolist()
+        y = graph.y if y is None else y
+        given = labels_of(y, len(every), "y", kept, held.tolist())
         none, known = ("", "U") if given.dtype.kind == "U" else (HIDDEN, "i")
         if self.classes_.dtype.kind != known:
             message = f"the labels are {'words' if none == '' else 'numbers'}"

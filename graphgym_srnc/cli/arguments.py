@@ -120,14 +120,14 @@ def writing(option: str, path: str | Path) -> Iterator[None]:
         raise InputError.plain(option, f"{path} cannot be written ({error.strerror})") from error
 
 
-def write(option: str, path: str | None, content: bytes) -> str:
+def write(option: str, path: str, content: bytes) -> str:
     """Write a file, whole or not at all, and return a line on it.
 
     Raises:
         InputError: the file cannot be written; names the option.
     """
-    with writing(option, str(path)):
-        atomic.write_bytes(Path(str(path)), content)
+    with writing(option, path):
+        atomic.write_bytes(Path(path), content)
     return f"wrote {path}"
 
 

@@ -110,9 +110,12 @@ def _discover(
         run = ["--cfg", "own", "--name", Path(args.labels_out).name]
         run += ["dataset.name", args.labels_out]
         ends = [*feedback.counts(found, parts, made), f"wrote {args.labels_out}"]
-        ends.append(f"next: graphgym-srnc run {shlex.join(run)}")
+        closed = [*run, "file.open_set", "False"]
         if all(new.name for new in found.new):
-            ends.append("  add file.open_set False if every class has labels now")
+            ends.append(
+                f"next, if every class has labels now: graphgym-srnc run {shlex.join(closed)}"
+            )
+        ends.append(f"next, if classes are still unknown: graphgym-srnc run {shlex.join(run)}")
     elif one_graph:
         ends = [f"next, after you name the clusters: {commands['naming']}"]
 
@@ -130,7 +133,7 @@ def _discover(
         files["--nodes"] = predictions.encode(args.nodes, table.of_nodes(found, names))
     if args.labels_out:
         feedback.write(Path(args.labels_out), graph, made, names, args.overwrite, folder)
-    lines += [arguments.write(option, outs[option], content) for option, content in files.items()]
+    lines += [arguments.write(option, str(outs[option]), data) for option, data in files.items()]
     for line in lines:  # see predict
         tell(line)
     print("\n".join(ends), end="\n" * bool(ends))  # commands are not wrapped

@@ -77,7 +77,7 @@ def _predict(
             other["text"] = [found.texts[node] for node in other["node"]]
         files["--disagreements"] = predictions.encode(args.disagreements, other)
     # Nothing is printed before, so that a reader such as head cannot end the command too early.
-    lines += [arguments.write(option, outs[option], content) for option, content in files.items()]
+    lines += [arguments.write(option, str(outs[option]), data) for option, data in files.items()]
     for line in lines:
         tell(line)
 

@@ -11,9 +11,7 @@ or metrics with GraphGym.
 from __future__ import annotations
 
 import functools
-import multiprocessing
 import sys
-import traceback
 from typing import TYPE_CHECKING, Any, Callable, Collection, Iterable, Sequence
 
 from graphgym_srnc.core.text import plain
@@ -81,12 +79,16 @@ def usable(find: Callable[[str], Any], names: Iterable[str]) -> dict[str, Any]:
 @functools.cache
 def warn_once(text: str) -> None:
     """Print a warning about a plug-in once, and not again in each worker process."""
+    import multiprocessing  # slow to import, and no help text needs it
+
     if multiprocessing.parent_process() is None:
         print(f"warning: {plain(text)}", file=sys.stderr, flush=True)
 
 
 def place(error: BaseException) -> str:
     """``PATH:LINE of the plug-in NAME`` if its code raised an error, else empty."""
+    import traceback
+
     known = [entry for kind in KINDS for entry in entries(kind).values()]
     tops, found = {entry.module.partition(".")[0]: _package(entry) for entry in known}, ""
     for frame, line in traceback.walk_tb(error.__traceback__):

@@ -35,26 +35,29 @@ def locate(path: str, root: str, key: str) -> Path:
 
 
 def load(
-    source: Path, labelled: bool = True, labels: bool = True
+    source: Path, labelled: bool = True, need_labels: bool = True
 ) -> tuple[Fields, tuple[str, ...]]:
     """Fields of a graph (see the shift ``file``), and class names if labels are words.
 
-    Unless ``labelled``, neither labels nor a split are read. Unless ``labels``, they may be absent.
+    Unless ``labelled``, neither labels nor a split are read. Without ``need_labels`` they may be
+    absent.
     """
-    fields, names = _load(source, labelled, labels)
-    if not labels and fields.get("y") is None and fields.get("x") is not None:
+    fields, names = _load(source, labelled, need_labels)
+    if not need_labels and fields.get("y") is None and fields.get("x") is not None:
         fields["y"] = np.full(len(fields["x"]), HIDDEN)
     return fields, names
 
 
-def _load(source: Path, labelled: bool, labels: bool) -> tuple[Fields, tuple[str, ...]]:
+def _load(source: Path, labelled: bool, need_labels: bool) -> tuple[Fields, tuple[str, ...]]:
     if source.is_dir():
         folder.tell_changes(source)
         from graphgym_srnc.data import tables  # imports pandas
 
         edges = _only(source, "edges", (".npy", ".csv"))
         x = _only(source, "features", (".npy", ".npz"))
-        labelled &= labels or any((source / f"labels{end}").exists() for end in (".npy", ".csv"))
+        labelled &= need_labels or any(
+            (source / f"labels{end}").exists() for end in (".npy", ".csv")
+        )
         y = _only(source, "labels", (".npy", ".csv")) if labelled else None
         return tables.read(edges, x, y, source / "split.csv" if labelled else None)
     if source.suffix == ".pt":

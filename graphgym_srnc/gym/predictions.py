@@ -97,7 +97,8 @@ def notes(model: TrainedModel, graph: Data) -> list[str]:
             " neighbours and are less reliable."
             + " Smoothing lowers the probabilities of other nodes only, so theirs are too high."
             * bool(model.method.smoothing)
-            + f" Predictions of {UNKNOWN} are often wrong there." * model.method.task.open_set
+            + f" Check some predictions of {UNKNOWN} there; they are often wrong."
+            * model.method.task.open_set
         )
     if features == "auto" and model.dense and graph.num_nodes < FEW:
         found.append(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import time
@@ -30,6 +29,7 @@ from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.io.store import Experiment
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.plots.tensorboard import TensorBoard
+from graphgym_srnc.shifts.cross_graph import own_file
 from graphgym_srnc.train.diagnostics import judge
 from graphgym_srnc.train.model import FILE, UNKNOWN, TrainedModel, original_labels
 from graphgym_srnc.train.trainer import Episode
@@ -283,10 +283,12 @@ def _saved(cfg: CfgNode, method: Method, task: ShiftTask, facts: dict[str, Any])
         "random_state": cfg.seed,
         **{name: cfg.train[name] for name in ("selection", "max_episodes", "patience")},
     }
-    source = {"file": cfg.file.path or cfg.dataset.name, "cross_graph": cfg.cross_graph.source}
-    if cfg.dataset.format in source:
-        with contextlib.suppress(InputError):  # public networks are no files
-            place = files.locate(source[cfg.dataset.format], cfg.dataset.dir, "source")
-            facts["feature_names"] = of_folder(place).words
+    place = None
+    if cfg.dataset.format == "file":
+        place = files.locate(cfg.file.path or cfg.dataset.name, cfg.dataset.dir, "file.path")
+    elif cfg.dataset.format == "cross_graph":
+        place = own_file(cfg.cross_graph.source, cfg.dataset.dir, "source")
+    if place is not None:
+        facts["feature_names"] = of_folder(place).words
     options = values(cfg, cfg.train.mode, type(method))
     return TrainedModel.of(method, task, options, classes, facts)

@@ -75,8 +75,7 @@ def build(
     if not val_share and not num_val:
         message = "val_share and num_val are both 0, so that no node is left for validation"
         raise InputError.plain("val_share", message, "Set one of them above 0")
-    names = {name: name for name in CITATION.nodes} | PUBLIC
-    source, target = (names.get(path.lower(), path) for path in (source, target))
+    source, target = map(_public_name, (source, target))
     graph, other, class_names, unread = _read_pair(source, target, root)
     of_source = classes_of(graph.y)
     if len(of_source) < 2:
@@ -176,6 +175,26 @@ def _oracle(
     return splits.one_graph_task(name, graph, nodes, len(classes), **fields)
 
 
+def _public_name(path: str) -> str:
+    names = {name: name for name in CITATION.nodes} | PUBLIC
+    return names.get(path.lower(), path)
+
+
+def own_file(path: str, root: str, role: str) -> Path | None:
+    """Where a graph of the user's own lies, a file or a folder; None of a public network.
+
+    Raises:
+        InputError: there is no such file; names the ``role``, source or target.
+    """
+    public = [*CITATION.nodes, *PUBLIC.values()]
+    if _public_name(path) in public:
+        return None
+    try:
+        return files.locate(path, root, role)
+    except InputError as error:
+        raise error.noted(f"or use one of {', '.join(public)}") from error
+
+
 def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[str], str]:
     """A clean graph, class names if labels are text, fields not read, and the graph's place."""
     if path in CITATION.nodes:
@@ -183,17 +202,14 @@ def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[
     if path in PUBLIC.values():
         with renamed({"name": role}):
             return datasets.load(path, root), (), [], path
-    try:
-        file = files.locate(path, root, role)
-    except InputError as error:
-        public = ", ".join([*CITATION.nodes, *PUBLIC.values()])
-        raise error.noted(f"or use one of {public}") from error
+    file = own_file(path, root, role)
+    assert file is not None  # public networks have been read above
     if not file.is_dir() and file.suffix not in (".pt", ".npz"):
         hint = "Use .pt, .npz, or a folder with edges, features and labels"
         raise InputError.plain(role, f"{path} has an unknown file type", hint)
     key = f"cross_graph.{role} {file.name}"
     try:
-        fields, names = files.load(file, labels=role == "source")
+        fields, names = files.load(file, need_labels=role == "source")
     except InputError as error:
         raise error.at(key) from error
     data = files.as_data(fields, key)

@@ -29,46 +29,50 @@ MAX_UNKNOWN, MAX_RATIO = 0.9, 3.0
 unknown validation nodes."""
 
 
-BOUNDS = {
+RANGES = {
+    "homophily": ("homophily", 0.5, math.inf),
+    "balance": ("balance", 0.0, 0.2),
+    "known_as_unknown": ("known as unknown", 0.0, 0.15),
+    "agreement": ("agreement", 0.6, math.inf),
+    "collapse": ("collapse", 0.25, math.inf),
+    "overconfidence": ("calibration", -math.inf, 0.15),
+}
+"""Of each figure the topic of its warning, and its smallest and largest value."""
+
+TEXTS = {
     "homophily": (
-        *("homophily", 0.5, math.inf),
         "Only {value} of the {labelled_edges:.0f} edges between labelled nodes join nodes of the"
         " same class (expected: at least {bound}). Methods that smooth over neighbours, SRNC+"
         " included, often lose on such graphs. Compare with the method erm and with the backbone"
-        " mlp.",
+        " mlp."
     ),
     "balance": (
-        *("balance", 0.0, 0.2),
         "The predicted shares of the known classes differ by {value} between validation and target"
         " nodes (half the sum of all differences, expected: at most {bound}). Scores of validation"
-        " nodes may not hold on the target. Label nodes in all parts of the target if you can.",
+        " nodes may not hold on the target. Label nodes in all parts of the target if you can."
     ),
     "known_as_unknown": (
-        *("known as unknown", 0.0, 0.15),
         "{value} of the validation nodes are predicted as unknown, although all are of known"
         " classes (expected: at most {bound}). The model predicts too many nodes as unknown. If"
-        " every class of your own graph has labels, set file.open_set False.",
+        " every class of your own graph has labels, set file.open_set False."
     ),
     "agreement": (
-        *("agreement", 0.6, math.inf),
         "The final model and the plain GNN that training starts from predict the same class on"
         " only {value} of the target nodes predicted as known (expected: at least {bound}). Check"
-        " some nodes on which they differ before you trust either model.",
+        " some nodes on which they differ before you trust either model."
     ),
     "collapse": (
-        *("collapse", 0.25, math.inf),
-        "{predicted_share_percent} of the target nodes are predicted as class {collapse_class:.0f},"
-        " which has {label_share_percent} of the labels. The model has probably collapsed; compare"
-        " with the method erm.",
+        "{predicted_share_percent} of the target nodes are predicted as class {name}, which"
+        " has {label_share_percent} of the labels. The model has probably collapsed; compare"
+        " with the method erm."
     ),
     "overconfidence": (
-        *("calibration", -math.inf, 0.15),
         "The mean probability of the predicted class is {points:.0f} points above the accuracy on"
         " validation nodes (expected: at most {most:.0f}). The model is overconfident. Rank nodes"
-        " by their probability, but do not read it as the chance to be right.",
+        " by their probability, but do not read it as the chance to be right."
     ),
 }
-"""Of each figure the topic of its warning, its smallest and largest value, and the warning."""
+"""The warning if a figure is outside its range."""
 
 
 @torch.no_grad()
@@ -175,12 +179,14 @@ def sentences(figures: dict[str, float], names: Sequence[str] = ()) -> dict[str,
     """A warning for each figure outside its range, by topic; ``names`` are those of classes."""
     warnings = {}
     shares = {f"{key}_percent": _percent(figures[key]) for key in figures if "_share" in key}
-    for name, (topic, low, high, text) in BOUNDS.items():
+    named = dict(enumerate(names))
+    for name, (topic, low, high) in RANGES.items():
         value = figures.get(name)
         if value is not None and not low <= value <= high:
             bound = low if value < low else high
-            shown = {"value": _percent(value), "bound": _percent(bound)}
-            warnings[topic] = text.format(
+            k = int(figures.get("collapse_class", 0))
+            shown = {"value": _percent(value), "bound": _percent(bound), "name": named.get(k, k)}
+            warnings[topic] = TEXTS[name].format(
                 points=100 * value, most=100 * bound, **shown, **shares, **figures
             )
     if "collapse" in warnings:  # which explains the other one

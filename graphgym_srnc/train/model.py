@@ -22,6 +22,7 @@ from graphgym_srnc.data.names import check_features, of_folder
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records, tensors
 from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.shifts.cross_graph import own_file
 from graphgym_srnc.shifts.given import unlabelled
 
 FILE = "model.safetensors"  # in the folder of a run
@@ -100,9 +101,8 @@ class TrainedModel:
     def folder(self) -> Path | None:
         """Where the target graph of its run lies if it is the user's own, a folder or a file."""
         dataset = self.config.get("dataset", {})
-        if dataset.get("format") == "cross_graph":  # public networks are no files
-            with contextlib.suppress(InputError):
-                return files.locate(self.config["cross_graph"]["target"], dataset["dir"], "target")
+        if dataset.get("format") == "cross_graph":
+            return own_file(self.config["cross_graph"]["target"], dataset["dir"], "target")
         if dataset.get("format") != "file":
             return None
         file = self.config["file"]

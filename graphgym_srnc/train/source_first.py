@@ -7,7 +7,6 @@ other nodes of these classes are among its unlabelled nodes.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,9 +31,17 @@ def source_alone(task: ShiftTask) -> ShiftTask:
     source = Data(x=task.source.x, edge_index=task.source.edge_index, y=y)
     unlabelled = torch.ones_like(y, dtype=torch.bool).index_fill(0, task.train, False)
     pool = unlabelled.nonzero().ravel()
-    fields: dict[str, Any] = {"pool": pool, "test": pool[:0], "scored": False}
-    graphs: dict[str, Any] = {"source": source, "target": source, "val_graph": None}
-    return replace(task, **graphs, **fields, info={}, oracle=None)
+    return replace(
+        task,
+        source=source,
+        target=source,
+        val_graph=None,
+        pool=pool,
+        test=pool[:0],
+        scored=False,
+        info={},
+        oracle=None,
+    )
 
 
 def with_found_class(task: ShiftTask, predicted: Tensor) -> ShiftTask:
@@ -46,7 +53,12 @@ def with_found_class(task: ShiftTask, predicted: Tensor) -> ShiftTask:
     y = predicted.index_fill(0, held_out, HIDDEN)
     y[task.train] = task.source.y[task.train]
     source = Data(x=task.source.x, edge_index=task.source.edge_index, y=y)
-    graphs: dict[str, Any] = {"source": source, "val_graph": source}
-    labels: dict[str, Any] = {"num_known": task.num_known + 1, "open_set": False}
-    train = (y != HIDDEN).nonzero().ravel()
-    return replace(task, train=train, **graphs, **labels, unknown_found=True)
+    return replace(
+        task,
+        source=source,
+        val_graph=source,
+        train=(y != HIDDEN).nonzero().ravel(),
+        num_known=task.num_known + 1,
+        open_set=False,
+        unknown_found=True,
+    )

@@ -40,7 +40,7 @@ class Found(NamedTuple):
     def frame(self) -> pandas.DataFrame:
         """A row per new cluster: ``nodes``, ``newness``, ``words`` and ``typical`` ids."""
         ids, new = self.names.ids or range(len(self.y)), self.rows[len(self.clusters.known) :]
-        typical = [[ids[node] for node in row.cluster.nodes[:10].tolist()] for row in new]
+        typical = [[ids[node] for node in row.cluster.nodes[: table.TOP].tolist()] for row in new]
         cells = [(len(row.cluster.nodes), row.cluster.newness, row.words) for row in new]
         frame = pandas.DataFrame(cells, columns=["nodes", "newness", "words"])
         frame.index = pandas.RangeIndex(1, len(new) + 1, name="number")
@@ -56,7 +56,8 @@ class Found(NamedTuple):
 
         Args:
             names: class by number of the cluster, such as ``{1: "rust"}``; may be a known class.
-            nodes_per_class: training nodes from each named cluster; half as many validate.
+            nodes_per_class: training nodes from each named cluster; half as many validate, or
+                train if the graph has no ``val_mask``.
 
         Raises:
             InputError: a number or a name is not allowed, or the graph has no training nodes.
@@ -68,7 +69,9 @@ class Found(NamedTuple):
         with renamed({"--name": "names"}):
             feedback.parse_names([f"{k}={name}" for k, name in names.items()], len(found.new))
             graph.y, split = feedback.labels(found, self.parts, self.y, nodes_per_class)
-        for part in PARTS:
+        if "val" not in self.parts:  # fit then holds out nodes of all classes, old and new
+            split = ["train" if own == "val" else own for own in split]
+        for part in self.parts:
             graph[f"{part}_mask"] = torch.tensor([own == part for own in split])
         return graph
 
