@@ -56,6 +56,7 @@ CASES = [("erm", toy, kind) for toy, kind in zip(TOYS, itertools.cycle(KINDS))]
 for name in [name for name in methods.names() if name != "erm"]:
     toy, kind = (crc32(word.encode()) for word in (name, name[::-1]))
     CASES.append((name, [*TOYS][toy % len(TOYS)], KINDS[kind % len(KINDS)]))
+CASES.append(("srnc_plus", "synthetic-open", "dgi"))
 
 
 def small_options(shift: str) -> dict:

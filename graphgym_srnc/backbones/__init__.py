@@ -41,6 +41,7 @@ __all__ = [
     "infer",
     "prepare",
     "pretrained",
+    "pretrains",
     "train_infomax",
 ]
 
@@ -94,7 +95,12 @@ def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
 
 def pretrained(spec: EncoderSpec, target: Graph) -> EncoderSpec:
     """The spec with a base encoder pretrained on the target graph without labels, if it has one."""
-    pretrain = getattr(BACKBONES.get(spec.kind), "pretrain", None)
-    if spec.base is not None or pretrain is None:
+    if spec.base is not None or not pretrains(spec):
         return spec
-    return replace(spec, base=pretrain(spec, target))
+    encoder: Any = BACKBONES[spec.kind]
+    return replace(spec, base=encoder.pretrain(spec, target))
+
+
+def pretrains(spec: EncoderSpec) -> bool:
+    """Whether encoders of a spec share a base that is pretrained without labels."""
+    return hasattr(BACKBONES.get(spec.kind), "pretrain")

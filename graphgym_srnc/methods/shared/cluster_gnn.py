@@ -260,8 +260,8 @@ class ClusterMethod(Method):
     @property
     def cluster_spec(self) -> EncoderSpec:
         """Specification of a cluster GNN: the classifier's with SELU and self-skips, as in DMoN."""
-        # A pretrained base was trained with the features of its specification.
-        features = "auto" if self.encoder.base is None else self.encoder.features
+        # A pretrained base is trained with the features of its own specification.
+        features = self.encoder.features if backbones.pretrains(self.encoder) else "auto"
         return replace(self.encoder, act="selu", skip=True, features=features)
 
     def untrained(self, num_clusters: int, spec: EncoderSpec, **settings: Any) -> ClusterGNN:
