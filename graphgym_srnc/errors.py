@@ -9,6 +9,8 @@ import re
 from pathlib import Path
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
+ALIKE = 0.66  # similarity, from 0 to 1, above which a name may be a typing error of another
+
 
 class InputError(ValueError):
     """Bad input, raised before any long work.
@@ -126,11 +128,27 @@ def reading(file: Path, kind: str, key: str = "path", hint: str = "") -> Iterato
         raise InputError.plain(key, f"{name} is not {kind} ({reason(error)})", hint) from error
 
 
-def did_you_mean(name: str, names: Iterable[str], otherwise: str = "", most: int = 1) -> str:
-    """``Did you mean A or B?`` with at most ``most`` names like this one, or ``otherwise``."""
-    lower = {known.lower(): known for known in names}
-    near = [lower[key] for key in difflib.get_close_matches(name.lower(), lower, most)]
-    return f"Did you mean {' or '.join(near)}?" if near else otherwise
+def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
+    """``Did you mean A or B?`` of the name most like this one and an equal rival, or ``otherwise``.
+
+    A name with a path, such as ``srnc.rounds``, is also compared by its last part.
+    """
+    score = lambda form: difflib.SequenceMatcher(None, name.lower(), form.lower()).ratio()  # noqa: E731
+    last = {known: re.split(r"[./]", known)[-1] for known in names}
+    scores = {known: max(score(known), score(last[known])) for known in last}
+    near = sorted(last, key=lambda known: (-scores[known], -score(known)))[:2]
+    if not near or scores[near[0]] < ALIKE:
+        return otherwise
+    is_rival = scores[near[-1]] > scores[near[0]] - 0.02 and scores[near[0]] < 1
+    is_rival &= last[near[0]].lower() != last[near[-1]].lower()
+    return f"Did you mean {' or '.join(near if is_rival else near[:1])}?"
+
+
+def not_one_of(key: str, value: Any, names: Iterable[str]) -> InputError:
+    """The error about a value that is none of ``names``; it suggests the one most like it."""
+    names = [*names]
+    error, near = InputError(key, value, ", ".join(names)), did_you_mean(str(value), names)
+    return error.noted(near) if near else error
 
 
 def reason(error: Exception) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.text import warn
+from graphgym_srnc.core.text import listed, warn
 from graphgym_srnc.errors import InputError, renamed
 
 if TYPE_CHECKING:
@@ -16,6 +16,24 @@ if TYPE_CHECKING:
     import pandas
 
     from graphgym_srnc.data import frames
+
+
+class FrameGraph(Data):
+    """A ``Data`` made of tables, which says in words what it holds and from which columns."""
+
+    def __repr__(self) -> str:
+        names, notes = getattr(self, "feature_names", []), getattr(self, "notes", [])
+        size = f"{self.num_nodes:,} nodes, {self.num_edges:,} edges, {self.num_features:,} features"
+        lines = [f"Graph of {size}" + f": {listed(names)}" * bool(names), *notes]
+        tensors = [f"{name}={list(value.shape)}" for name, value in self if hasattr(value, "shape")]
+        others = [name for name, value in self if not hasattr(value, "shape")]
+        return "\n".join([*lines, f"Data({', '.join([*tensors, *others])})"])
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A plain ``Data`` in a file, so that it can be read without this package."""
+        new, _, *rest = super().__reduce_ex__(protocol)
+        return new, (Data,), *rest
+
 
 LABEL = "label"  # default name of the attribute that holds the classes
 
@@ -186,7 +204,7 @@ def _graph(
     with renamed({f"--{name}": name for name in options._fields}):
         made = frames.graph(found, x)
     dense, edge_index = map(torch.from_numpy, (made.features.toarray(), made.edges))
-    graph = Data(x=narrowed(dense), edge_index=edge_index)
+    graph = FrameGraph(x=narrowed(dense), edge_index=edge_index)
     graph.ids, graph.feature_names = found.table[found.name("id")].tolist(), list(made.words)
     graph.recipe = made.recipe
     if made.labels is not None and any(made.labels):

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Callable, NamedTuple, Sequence
+from typing import Callable, Collection, NamedTuple, Sequence
 
 import numpy as np
 import pandas
@@ -67,10 +67,13 @@ class Look:
     files: tuple[str, str]  # names of the two tables
     options: Options = Options()
     table: pandas.DataFrame = field(default_factory=pandas.DataFrame)  # kept rows of nodes
-    rows: int = 0
+    places: pandas.Index = field(
+        default_factory=lambda: pandas.RangeIndex(0)
+    )  # of the rows in their file
     roles: dict[str, str] = field(default_factory=dict)  # use of each column
     labels: list[str] | None = None  # [V], empty for none, as are the parts of the split
     parts: list[str] | None = None
+    likely: list[str] = field(default_factory=list)  # columns that may be of labels
     edges: np.ndarray = field(default_factory=lambda: np.empty((2, 0), dtype=np.int64))
     recipe: features.Recipe = field(default_factory=dict)
     chosen: list[str] = field(default_factory=list)  # which columns are read
@@ -86,6 +89,11 @@ class Look:
         name = self.name(role)
         has_it = role in self.roles.values() and name in self.table  # an index has no name
         return texts(self.table[name]) if has_it else None
+
+    @property
+    def rows(self) -> int:
+        """The number of rows in the node table."""
+        return len(self.places)
 
     @property
     def ids(self) -> list[str]:
@@ -104,18 +112,20 @@ def look(
     ids. ``others`` = there are features beside those of columns and of links.
     """
     step = found.problems.step
-    found.rows, found.table = len(nodes), nodes.reset_index(drop=True)
+    found.places, found.table = nodes.index, nodes.reset_index(drop=True)
     _find_named(found)
     ids = {*(found.column("id") or ()), *found.ids}
-    for each in (_find_label, _one_row_for_each_id):
-        with step():
-            each(found)
-    links = None
+    with step():
+        _find_label(found)
+    has_ids, links = False, None
+    with step():
+        _one_row_for_each_id(found)
+        has_ids = all(error.key != "--id" for error in found.problems.errors)
     with step():
         links = read_links(ids)
     if links is not None:
-        _check_order(found, links)
-        if all(error.key != "--id" for error in found.problems.errors):  # else no id may be right
+        _check_order(found, links, ids)
+        if has_ids:  # else links to ids that are wrong would look wrong
             with step():
                 _connect(found, links)
     for each in (_read_labels, partial(_find_features, others=others), _tell_columns):
@@ -180,12 +190,12 @@ def _find_named(found: Look) -> None:
                     raise InputError.plain(f"--{option}", message, "Leave it out")
 
 
-def _check_order(found: Look, links: pandas.DataFrame) -> None:
+def _check_order(found: Look, links: pandas.DataFrame, ids: set[str]) -> None:
     """Refuse, with this error alone, a list of links that was given as the node table."""
 
-    def has_ends(table: pandas.DataFrame) -> bool:
+    def has_ends(table: pandas.DataFrame, ids: Collection[str] = ()) -> bool:
         try:
-            return bool(_ends(table, options, ""))
+            return bool(_ends(table, options, "", ids))
         except InputError:
             return False
 
@@ -195,7 +205,7 @@ def _check_order(found: Look, links: pandas.DataFrame) -> None:
     has_named = bool(named) and named <= {*links} and not named & nodes
     is_links = has_ends(found.table)
     if (has_named and (is_links or not usual(found.table, IDS))) or (
-        is_links and usual(links, IDS) and not has_ends(links)
+        is_links and usual(links, IDS) and not has_ends(links, ids)
     ):
         found.problems.errors.clear()
         message = f"it looks like the list of links, and {found.files[1]} like the node table"
@@ -206,25 +216,39 @@ def _one_row_for_each_id(found: Look) -> None:
     """Leave out rows that occur twice."""
     table, file = found.table, found.files[0]
     ids = pandas.Series(found.ids, dtype=object)
-    if len(blank := ids.index[ids == ""]):
-        raise InputError.plain(file, f"row {blank[0] + 1} has no id", "Give each node an id")
+    words = ids.str.lower().isin(labels.EMPTY) & ids.duplicated(keep=False)
+    if len(blank := ids.index[(ids == "") | words]):
+        message = f"{counted(len(blank), 'node')} without an id: {_places(found, blank)}"
+        hint = "Write an id there, or remove these rows"
+        raise InputError.plain(file, message, hint)
     repeated = table[ids.duplicated(keep=False)].astype(str)
     found.table = table.drop(repeated.index[repeated.duplicated()])
     ids = ids[found.table.index]
     if ids.duplicated().any():
-        named = [repr(name) for name in ids[ids.duplicated()].unique()]
-        one = len(named) == 1
-        message = f"the id{'' if one else 's'} {listed(named, 5)} occur{'s' if one else ''}"
-        hint = "Give each node its own id"
-        raise InputError.plain(file, f"{message} several times with different cells", hint)
+        named = ids[ids.duplicated()].unique()
+        of_first = _places(found, ids.index[ids == named[0]])
+        message = f"{counted(len(named), 'id')} used for several nodes: {named[0]!r} in {of_first}"
+        if others := [*map(repr, named[1:])]:
+            message += f"; also {listed(others, 4)}"
+        hint = "Give each node its own id, or name another column of ids with"
+        raise InputError.plain(file, message, f"{hint} {found.options.named('id')}")
     if count := len(table) - len(ids):
         found.notes.append(f"{file}: {counted(count, 'row')} merged: equal to another row")
+
+
+def _places(found: Look, rows: pandas.Index) -> str:
+    """Where rows of the node table are, for example ``lines 2 and 7`` of its file."""
+    word, places = found.places.name or "row", found.places[rows]
+    if not found.places.name and not found.options.in_python:
+        places += 1
+    text = f"{word}{'s' * (len(rows) > 1)} {listed([*map(str, places)], 3)}"
+    return text + " (counted from 0)" * found.options.in_python
 
 
 def _connect(found: Look, links: pandas.DataFrame) -> None:
     """Read the links, and tell which columns of them are read."""
     file, place = found.files[1], pandas.Index(found.ids, dtype=object).unique()
-    a, b = chosen = _ends(links, found.options, file)
+    a, b = chosen = _ends(links, found.options, file, place)
     unread = [name for name in links if name not in chosen and not NAMELESS.fullmatch(name)]
     rest = f"; not read: {listed(unread)}; edge weights are not used" * bool(unread)
     found.chosen.append(f"{file}: links join the columns {a} and {b}{rest}")
@@ -239,7 +263,7 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
         found.notes.append(f"{file}: {wrong}.")
     if count := int(strange.any(0).sum()):
         unknown = dict.fromkeys(cells[end][link] for link, end in np.argwhere(strange.T).tolist())
-        named = listed([*map(repr, unknown)], 3)
+        named = listed([repr(id) if id else "an empty cell" for id in unknown], 3)
         own = f"column {found.name('id')}" if found.name("id") else "index"
         about = f"The ids are taken from the {own}, which has {listed([*map(repr, place)], 3)}."
         about += names.alike([*unknown], place)
@@ -259,8 +283,10 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
         raise InputError.plain(file, "no link joins two nodes", hint)
 
 
-def _ends(links: pandas.DataFrame, options: Options, file: str) -> Sequence[str]:
-    """The two columns of ids: named, of a usual pair of names, or the only two."""
+def _ends(
+    links: pandas.DataFrame, options: Options, file: str, ids: Collection[str]
+) -> Sequence[str]:
+    """The two columns of ids: named, the only two, of usual names, or whose cells are ids."""
     given, option = options.ends, options.named("ends")
     named = [name for name in links if not NAMELESS.fullmatch(name)]
     absent = [name for name in given if name not in links]
@@ -280,10 +306,21 @@ def _ends(links: pandas.DataFrame, options: Options, file: str) -> Sequence[str]
     for a, b in pairs:
         if a in plain and b in plain:
             return [plain[a], plain[b]]
+    cells = {name: _cells(links, name) for name in named if len(ids)}
+    with_ids = [
+        name
+        for name, own in cells.items()
+        if pandas.Index(own).isin([*ids]).mean() > 0.5
+        and len({*own}) > 1
+        and not is_counter(links[name])
+    ]
+    if len(with_ids) == 2:
+        return with_ids
     if named[:2] == ["1", "2"] and not is_counter(links["1"]):
         return named[:2]  # lines without a header begin with two ids
     message = f"it is not clear which two columns hold the ids of nodes: {listed(named)}"
-    raise InputError.plain(file, message, f"Name them with {option}")
+    two = "=[COLUMN, COLUMN]" if options.in_python else " COLUMN COLUMN"
+    raise InputError.plain(file, message, f"Name them with {option}{two}")
 
 
 def _find_label(found: Look) -> None:
@@ -305,7 +342,7 @@ def _find_label(found: Look) -> None:
         if len(sizes[name]) <= FEW or sizes[name].total() >= 2 * len(sizes[name]):
             found.roles[name] = "label"
             return
-    likely = [
+    found.likely = likely = [
         f"{name} ({len(size)} values)"
         for name, size in sizes.items()
         if 2 <= len(size) <= 100 and size.total() >= 5 * len(size) and not NAMELESS.fullmatch(name)
@@ -328,8 +365,9 @@ def _read_labels(found: Look) -> None:
         found.labels, notes = labels.cleaned(cells, found.name("label"), held)
         found.notes += notes
     elif found.options.like is None and found.options.label != NONE and not found.problems.errors:
+        maybe = f", perhaps {listed(found.likely, 4)}" * bool(found.likely)
         names = listed([*filter(None, found.table)], 10)
-        hint = f"Set {found.options.named('label', 'COLUMN')} if there is one"
+        hint = f"Set {found.options.named('label', 'COLUMN')} if there is one{maybe}"
         found.notes.append(f"No column of labels was found (columns: {names}). {hint}.")
     if split is not None:
         labels.check_parts(parts, found.ids, "--split")

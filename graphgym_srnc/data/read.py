@@ -70,14 +70,17 @@ def table(
 
 
 def headed(rows: pandas.DataFrame, file: str) -> pandas.DataFrame:
-    """The rows below the first one, whose cells become the names of the columns."""
+    """The rows below the first one, whose cells become the names of the columns.
+
+    The index, called line or row, says where a row is in the file.
+    """
     if len(rows) < 2:
         raise InputError.plain(file, "it has a header and no rows", "Add rows below the header")
     names = [name or f"column {place + 1}" * (place > 0) for place, name in enumerate(rows.iloc[0])]
     if len(set(names)) < len(names):
         message = f"two columns have the same name: {', '.join(names)}"
         raise InputError.plain(file, message, "Give each column its own name")
-    return rows.iloc[1:].set_axis(names, axis=1).reset_index(drop=True)
+    return rows.iloc[1:].set_axis(names, axis=1)
 
 
 def cells(path: Path, ragged: bool = False) -> pandas.DataFrame:
@@ -109,7 +112,8 @@ def cells(path: Path, ragged: bool = False) -> pandas.DataFrame:
         message = f"line {numbers[wrong[0]]:,} has {cells}, and the first line has {len(rows[0])}"
         message += f"; {len(wrong):,} lines differ" * (len(wrong) > 1)
         raise InputError.plain(path.name, message)
-    return pandas.DataFrame(rows, index=numbers, dtype=object).fillna("")
+    index = pandas.Index(numbers, name="line")
+    return pandas.DataFrame(rows, index=index, dtype=object).fillna("")
 
 
 def _fit(content: str, separator: str) -> tuple[int, int]:
@@ -155,6 +159,7 @@ def _excel(path: Path, notes: list[str]) -> pandas.DataFrame:
         if others := book.sheet_names[1:]:
             notes.append(f"{path.name}: not read: the sheets {listed(others)}")
         rows = book.parse(header=None, dtype=object, na_filter=False).map(_cell)
+    rows.index = pandas.RangeIndex(1, len(rows) + 1, name="row")
     rows = rows.loc[(rows != "").any(axis=1), (rows != "").any()]
     if rows.empty:
         hint = "Only the first sheet is read; move your table there"
