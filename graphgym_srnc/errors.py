@@ -133,22 +133,23 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
 
     A name with a path, such as ``srnc.rounds``, is also compared by its last part.
     """
-    score = lambda form: difflib.SequenceMatcher(None, name.lower(), form.lower()).ratio()  # noqa: E731
-    last = {known: re.split(r"[./]", known)[-1] for known in names}
-    scores = {known: max(score(known), score(last[known])) for known in last}
-    near = sorted(last, key=lambda known: (-scores[known], -score(known)))[:2]
-    if not near or scores[near[0]] < ALIKE:
-        return otherwise
-    is_rival = scores[near[-1]] > scores[near[0]] - 0.02 and scores[near[0]] < 1
-    is_rival &= last[near[0]].lower() != last[near[-1]].lower()
-    return f"Did you mean {' or '.join(near if is_rival else near[:1])}?"
+    matcher, best = difflib.SequenceMatcher(b=name.lower()), dict[str, tuple[float, str]]()
+    for known in names:
+        last = re.split(r"[./]", known.lower())[-1]
+        for form in (known.lower(), last):
+            matcher.set_seq1(form)
+            if matcher.ratio() > best.get(last, (ALIKE, ""))[0]:
+                best[last] = matcher.ratio(), known
+    near = sorted(best.values(), key=lambda found: -found[0])[:2]
+    near = [found for found in near if found[0] > near[0][0] - 0.02]
+    return f"Did you mean {' or '.join(known for _, known in near)}?" if near else otherwise
 
 
 def not_one_of(key: str, value: Any, names: Iterable[str]) -> InputError:
     """The error about a value that is none of ``names``; it suggests the one most like it."""
     names = [*names]
     error, near = InputError(key, value, ", ".join(names)), did_you_mean(str(value), names)
-    return error.noted(near) if near else error
+    return error.noted(near) if near and isinstance(value, str) else error
 
 
 def reason(error: Exception) -> str:

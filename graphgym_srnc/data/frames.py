@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,18 +15,12 @@ import pandas
 import scipy.sparse as sp
 
 from graphgym_srnc.core.text import counted, listed, one_line
-from graphgym_srnc.data import features, labels, names
+from graphgym_srnc.data import features, id_columns, labels, names
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.data.read import NAMELESS, is_counter
 from graphgym_srnc.errors import Collected, InputError
 
-# Usual names of columns of ids and of the ends of links, in lower case, the most usual first.
-IDS = ("id", "_id", "node_id", "nodeid", "node", "key")
-ENDS = (
-    "source-target from-to src-dst src-dest start-end u-v head-tail citing-cited sender-receiver "
-    "follower-followee"
-).split()
 SAME_PART = {"valid": "val", "validation": "val", "training": "train", "testing": "test"}
 ROLES = {"text": "text", "numbers": "number", "categories": "category"}  # by kind in a recipe
 COLUMNS = ("text", "numbers", "categories")  # options that name columns of features
@@ -67,9 +60,7 @@ class Look:
     files: tuple[str, str]  # names of the two tables
     options: Options = Options()
     table: pandas.DataFrame = field(default_factory=pandas.DataFrame)  # kept rows of nodes
-    places: pandas.Index = field(
-        default_factory=lambda: pandas.RangeIndex(0)
-    )  # of the rows in their file
+    rows: pandas.Index = field(default_factory=lambda: pandas.Index([]))  # of the file's nodes
     roles: dict[str, str] = field(default_factory=dict)  # use of each column
     labels: list[str] | None = None  # [V], empty for none, as are the parts of the split
     parts: list[str] | None = None
@@ -91,11 +82,6 @@ class Look:
         return texts(self.table[name]) if has_it else None
 
     @property
-    def rows(self) -> int:
-        """The number of rows in the node table."""
-        return len(self.places)
-
-    @property
     def ids(self) -> list[str]:
         return labels.whole_numbers(self.column("id") or [])
 
@@ -112,20 +98,19 @@ def look(
     ids. ``others`` = there are features beside those of columns and of links.
     """
     step = found.problems.step
-    found.places, found.table = nodes.index, nodes.reset_index(drop=True)
+    found.rows, found.table = nodes.index, nodes.reset_index(drop=True)
     _find_named(found)
     ids = {*(found.column("id") or ()), *found.ids}
-    with step():
-        _find_label(found)
-    has_ids, links = False, None
-    with step():
-        _one_row_for_each_id(found)
-        has_ids = all(error.key != "--id" for error in found.problems.errors)
+    for each in (_find_label, _one_row_for_each_id):
+        with step():
+            each(found)
+    links = None
     with step():
         links = read_links(ids)
     if links is not None:
         _check_order(found, links, ids)
-        if has_ids:  # else links to ids that are wrong would look wrong
+        # Else no id may be right, or links to nodes without an id would look wrong.
+        if all(error.key != "--id" for error in found.problems.errors) and all(found.ids):
             with step():
                 _connect(found, links)
     for each in (_read_labels, partial(_find_features, others=others), _tell_columns):
@@ -168,13 +153,13 @@ def _find_named(found: Look) -> None:
     found.roles |= dict.fromkeys(options.text, "text")
     found.roles |= dict.fromkeys(options.categories, "category")
     found.roles |= dict.fromkeys(options.numbers, "number")
-    if split := options.split or usual(table, ("split",)):
+    if split := options.split or id_columns.usual(table, ("split",)):
         found.roles[split] = "split"
     id = first = next(iter(table))
     if options.id and options.id in table:  # the index of a frame has the name ""
         id = options.id
     elif first or is_counter(table[first]):  # pandas' index has no name
-        id = usual(table, IDS) or first
+        id = id_columns.usual(table, id_columns.IDS) or first
     found.roles[id] = "id"
     named: dict[str, Sequence[str]] = {"label": [options.label], "split": [options.split]}
     named |= {"numbers": options.numbers, "categories": options.categories}
@@ -195,7 +180,7 @@ def _check_order(found: Look, links: pandas.DataFrame, ids: set[str]) -> None:
 
     def has_ends(table: pandas.DataFrame, ids: Collection[str] = ()) -> bool:
         try:
-            return bool(_ends(table, options, "", ids))
+            return bool(id_columns.ends(table, options, "", ids))
         except InputError:
             return False
 
@@ -204,8 +189,8 @@ def _check_order(found: Look, links: pandas.DataFrame, ids: set[str]) -> None:
     named = (named | {*options.categories}) - {"", NONE, "*"}
     has_named = bool(named) and named <= {*links} and not named & nodes
     is_links = has_ends(found.table)
-    if (has_named and (is_links or not usual(found.table, IDS))) or (
-        is_links and usual(links, IDS) and not has_ends(links, ids)
+    if (has_named and (is_links or not id_columns.usual(found.table, id_columns.IDS))) or (
+        is_links and id_columns.usual(links, id_columns.IDS) and not has_ends(links, ids)
     ):
         found.problems.errors.clear()
         message = f"it looks like the list of links, and {found.files[1]} like the node table"
@@ -238,8 +223,8 @@ def _one_row_for_each_id(found: Look) -> None:
 
 def _places(found: Look, rows: pandas.Index) -> str:
     """Where rows of the node table are, for example ``lines 2 and 7`` of its file."""
-    word, places = found.places.name or "row", found.places[rows]
-    if not found.places.name and not found.options.in_python:
+    word, places = found.rows.name or "row", found.rows[rows]
+    if not found.rows.name and not found.options.in_python:
         places += 1
     text = f"{word}{'s' * (len(rows) > 1)} {listed([*map(str, places)], 3)}"
     return text + " (counted from 0)" * found.options.in_python
@@ -248,11 +233,11 @@ def _places(found: Look, rows: pandas.Index) -> str:
 def _connect(found: Look, links: pandas.DataFrame) -> None:
     """Read the links, and tell which columns of them are read."""
     file, place = found.files[1], pandas.Index(found.ids, dtype=object).unique()
-    a, b = chosen = _ends(links, found.options, file, place)
+    a, b = chosen = id_columns.ends(links, found.options, file, place)
     unread = [name for name in links if name not in chosen and not NAMELESS.fullmatch(name)]
     rest = f"; not read: {listed(unread)}; edge weights are not used" * bool(unread)
     found.chosen.append(f"{file}: links join the columns {a} and {b}{rest}")
-    cells = [_cells(links, name) for name in chosen]
+    cells = [id_columns.cells(links, name) for name in chosen]
     pairs = np.array([place.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
     strange = pairs < 0
     earlier = ". Add the earlier nodes that new ones link to" * (found.options.like is not None)
@@ -274,53 +259,13 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
             hint = f"{about} Fix the ids, name the columns of ids with"
             hint += f" {id} and {ends}, or leave out these links with {skip}"
             for name in found.table:
-                if len({*_cells(found.table, name)} & {*unknown}) > len(unknown) / 2:
+                if len({*id_columns.cells(found.table, name)} & {*unknown}) > len(unknown) / 2:
                     hint = f"The column {name} holds such ids; name it with {id}"
             raise InputError.plain(file, f"{of_all}: {named}", hint + earlier)
         found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
     if not (found.edges[0] != found.edges[1]).any() and not found.problems.errors:
         hint = f"{about} Give at least one link{earlier}".strip()
         raise InputError.plain(file, "no link joins two nodes", hint)
-
-
-def _ends(
-    links: pandas.DataFrame, options: Options, file: str, ids: Collection[str]
-) -> Sequence[str]:
-    """The two columns of ids: named, the only two, of usual names, or whose cells are ids."""
-    given, option = options.ends, options.named("ends")
-    named = [name for name in links if not NAMELESS.fullmatch(name)]
-    absent = [name for name in given if name not in links]
-    problem = "it has not two columns of node ids" * (not given and len(named) < 2)
-    if absent:
-        problem = f"it has no column {', '.join(absent)}"
-    elif len(given) not in (0, 2):
-        problem = f"{option} must name two columns, not {len(given)}"
-    if problem:
-        raise InputError.plain(file, problem, f"Its columns are {_listed(links)}")
-    if given or len(named) == 2:
-        return given or named
-    # Such as source_id, node1 and from.
-    plain = {re.sub(r"[\W_]|id$|(?<=.)node", "", name.lower()): name for name in reversed(named)}
-    pairs = [pair.split("-") for pair in ENDS]
-    pairs += [[name, name[:-1] + "2"] for name in plain if name[1:].endswith("1")]
-    for a, b in pairs:
-        if a in plain and b in plain:
-            return [plain[a], plain[b]]
-    cells = {name: _cells(links, name) for name in named if len(ids)}
-    with_ids = [
-        name
-        for name, own in cells.items()
-        if pandas.Index(own).isin([*ids]).mean() > 0.5
-        and len({*own}) > 1
-        and not is_counter(links[name])
-    ]
-    if len(with_ids) == 2:
-        return with_ids
-    if named[:2] == ["1", "2"] and not is_counter(links["1"]):
-        return named[:2]  # lines without a header begin with two ids
-    message = f"it is not clear which two columns hold the ids of nodes: {listed(named)}"
-    two = "=[COLUMN, COLUMN]" if options.in_python else " COLUMN COLUMN"
-    raise InputError.plain(file, message, f"Name them with {option}{two}")
 
 
 def _find_label(found: Look) -> None:
@@ -330,7 +275,7 @@ def _find_label(found: Look) -> None:
     if named and (named not in table or found.roles.get(named) == "id"):
         return
     free = table[[name for name in table if name == named or name not in found.roles]]
-    names = [name for each in labels.COLUMNS if (name := usual(free, (each,)))]
+    names = [name for each in labels.COLUMNS if (name := id_columns.usual(free, (each,)))]
     if options.like is not None:  # a later table needs no labels
         names = [name for name in names[:1] if name.lower() == labels.COLUMNS[0]]
     names = [named] if named else names
@@ -388,7 +333,9 @@ def _find_features(found: Look, others: bool) -> None:
         if absent := [name for name in roles if name not in table]:
             columns = f"the column{'s' * (len(absent) > 1)} {listed(absent)}"
             message = f"the earlier graph was made from {columns}, which {found.files[0]} lacks"
-            raise InputError.plain("--like", message, f"Its columns are {_listed(table)}")
+            raise InputError.plain(
+                "--like", message, f"Its columns are {id_columns.listing(table)}"
+            )
         if recipe.get("spectral"):
             message = "spectral features cannot be made for another graph"
             hint = f"Use a graph without {options.named('spectral')}"
@@ -403,7 +350,9 @@ def _find_features(found: Look, others: bool) -> None:
         hint = f"Choose columns with {' or '.join([', '.join(kinds[:2]), kinds[2]])}"
         hint += ", or give --embeddings" * (not options.in_python)
         hint += f"; {spectral} makes them from the links alone"
-        raise InputError.plain("features", f"no column is chosen of {_listed(table)}", hint)
+        raise InputError.plain(
+            "features", f"no column is chosen of {id_columns.listing(table)}", hint
+        )
 
 
 def _tell_columns(found: Look) -> None:
@@ -426,27 +375,3 @@ def _tell_columns(found: Look) -> None:
         hint = ""
     used = [f"{USES[role]} {listed(names)}" for role, names in uses.items() if names]
     found.chosen.append(f"columns: {'; '.join(used)}{hint}")
-
-
-def id_column(nodes: pandas.DataFrame, links: pandas.DataFrame) -> str:
-    """A usual column of ids, or the first one if each end of the links is one of its cells."""
-    found = usual(nodes, IDS)
-    for first in [*nodes][: not found]:
-        ids = _cells(nodes, first)
-        ends = [name for name in links if {*_cells(links, name)} <= {*ids}]
-        found = first * (len(ends) > 1 and len({*ids}) == len(ids))
-    return found
-
-
-def _cells(table: pandas.DataFrame, name: str) -> list[str]:
-    return labels.whole_numbers(texts(table[name]))
-
-
-def usual(table: pandas.DataFrame, names: Sequence[str]) -> str:
-    """The first column with one of some usual names, whatever its case; empty = there is none."""
-    columns = {name.lower(): name for name in reversed(list(table))}
-    return next((columns[name] for name in names if name in columns), "")
-
-
-def _listed(table: pandas.DataFrame) -> str:
-    return ", ".join(name or "(index)" for name in table)
