@@ -108,7 +108,8 @@ def from_frames(
             raise InputError.plain(name, "two columns have the same name", hint)
     for name, value in (("id", id), ("label", label), ("split", split)):
         if not isinstance(value, str):
-            raise InputError(name, value, "the name of one column")
+            found, hint = f"it is a {type(value).__name__}", "Give the name of a column of nodes"
+            raise InputError.plain(name, found, hint)
     nodes, edges = (
         frame.set_axis([str(name).strip() for name in frame], axis=1) for frame in (nodes, edges)
     )

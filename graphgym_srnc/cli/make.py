@@ -32,7 +32,8 @@ def make(args: argparse.Namespace) -> None:
     if args.like:
         folder.tell_changes(Path(args.like))
     if inputs[-1].is_dir() or len(inputs) > 2:
-        hint = "Give a node table and a list of links, or one file with both"
+        hint = "Give a node table and a list of links, or one file with both. Labels are a column"
+        hint += " of the node table"
         raise InputError.plain("data make", f"{' '.join(args.inputs)!r} is not a graph", hint)
     if inputs[0].suffix == ".pt":
         from graphgym_srnc.data import files

@@ -261,6 +261,9 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
             for name in found.table:
                 if len({*id_columns.cells(found.table, name)} & {*unknown}) > len(unknown) / 2:
                     hint = f"The column {name} holds such ids; name it with {id}"
+            if found.name("id") in unknown:
+                hint = f"The first line of {found.files[0]} is read as names of columns, and"
+                hint += f" {found.name('id')} is an id. Write a line of names above it"
             raise InputError.plain(file, f"{of_all}: {named}", hint + earlier)
         found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
     if not (found.edges[0] != found.edges[1]).any() and not found.problems.errors:

@@ -97,7 +97,8 @@ def cells(path: Path, ragged: bool = False) -> pandas.DataFrame:
     first = top.partition("\n")[0]
     is_spaced = (ragged or not is_csv) and not any(each in first for each in SEPARATORS)
     # pandas' fast reader does not distinguish a short line from one with empty cells.
-    with reading(path, "a table", path.name, "Put cells with separators or line breaks in quotes"):
+    quotes = "Put cells with separators or line breaks in quotes, and close each quote"
+    with reading(path, "a table", path.name, quotes):
         split = csv.reader(lines, delimiter=mark, strict=True)
         numbers, rows = array("q"), []
         for at, row in enumerate(map(str.split, lines) if is_spaced else split, 1):
@@ -111,7 +112,7 @@ def cells(path: Path, ragged: bool = False) -> pandas.DataFrame:
         cells = counted(len(rows[wrong[0]]), "cell")
         message = f"line {numbers[wrong[0]]:,} has {cells}, and the first line has {len(rows[0])}"
         message += f"; {len(wrong):,} lines differ" * (len(wrong) > 1)
-        raise InputError.plain(path.name, message)
+        raise InputError.plain(path.name, message, quotes)
     index = pandas.Index(numbers, name="line")
     return pandas.DataFrame(rows, index=index, dtype=object).fillna("")
 
