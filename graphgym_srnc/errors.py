@@ -9,6 +9,8 @@ import re
 from pathlib import Path
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
+ALIKE = 0.66  # similarity, from 0 to 1, above which a name may be a typing error of another
+
 
 class InputError(ValueError):
     """Bad input, raised before any long work.
@@ -126,11 +128,28 @@ def reading(file: Path, kind: str, key: str = "path", hint: str = "") -> Iterato
         raise InputError.plain(key, f"{name} is not {kind} ({reason(error)})", hint) from error
 
 
-def did_you_mean(name: str, names: Iterable[str], otherwise: str = "", most: int = 1) -> str:
-    """``Did you mean A or B?`` with at most ``most`` names like this one, or ``otherwise``."""
-    lower = {known.lower(): known for known in names}
-    near = [lower[key] for key in difflib.get_close_matches(name.lower(), lower, most)]
-    return f"Did you mean {' or '.join(near)}?" if near else otherwise
+def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
+    """``Did you mean A or B?`` of the name most like this one and an equal rival, or ``otherwise``.
+
+    A name with a path, such as ``srnc.rounds``, is also compared by its last part.
+    """
+    matcher, best = difflib.SequenceMatcher(b=name.lower()), dict[str, tuple[float, str]]()
+    for known in names:
+        last = re.split(r"[./]", known.lower())[-1]
+        for form in (known.lower(), last):
+            matcher.set_seq1(form)
+            if matcher.ratio() > best.get(last, (ALIKE, ""))[0]:
+                best[last] = matcher.ratio(), known
+    near = sorted(best.values(), key=lambda found: -found[0])[:2]
+    near = [found for found in near if found[0] > near[0][0] - 0.02]
+    return f"Did you mean {' or '.join(known for _, known in near)}?" if near else otherwise
+
+
+def not_one_of(key: str, value: Any, names: Iterable[str]) -> InputError:
+    """The error about a value that is none of ``names``; it suggests the one most like it."""
+    names = [*names]
+    error, near = InputError(key, value, ", ".join(names)), did_you_mean(str(value), names)
+    return error.noted(near) if near and isinstance(value, str) else error
 
 
 def reason(error: Exception) -> str:

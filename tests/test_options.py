@@ -11,7 +11,7 @@ import pytest
 
 from graphgym_srnc.core import options
 from graphgym_srnc.core.options import Count, Natural, OneOf, Option, Positive, Range, Share
-from graphgym_srnc.errors import InputError, InputErrors, renamed
+from graphgym_srnc.errors import InputError, InputErrors, did_you_mean, renamed
 
 
 class Base:
@@ -112,6 +112,12 @@ def test_no_option_is_nan_or_infinite(value):
         with pytest.raises(InputError, match=key):
             options.check(free, {key: value})
     options.check(free, {"rate": 1e300, "names": ["nan", 10**400], "steps": 10**400, "unheard": -1})
+
+
+def test_few_names_are_suggested():
+    keys = ["gnn.act", "srnc.rounds", "mmd.rounds", "srnc.cut", "hop-a", "hop-b"]
+    told = [did_you_mean(name, keys, "none") for name in ("round", "hop-c", "deb")]
+    assert told == ["Did you mean srnc.rounds?", "Did you mean hop-a or hop-b?", "none"]
 
 
 def test_errors_are_renamed_for_whom_calls():

@@ -82,12 +82,16 @@ def test_usual_names_of_ends_are_found_wherever_they_stand(number, names, tmp_pa
     assert "links join the columns " + " and ".join(names.split(",")) in capsys.readouterr().out
 
 
-def test_ends_without_usual_names_are_asked_for(tmp_path, capsys):
-    text = lines("cites,{a},0.5,{b}", "kind,paper,weight,other")
-    assert make_links(tmp_path, text)[0] == 2 and "--ends" in capsys.readouterr().err
-    status, out = make_links(tmp_path, text, "--ends", "paper", "other")
+BY_CELLS = {"cites,{a},0.5,{b}": "kind,p,w,o", "{k},{a},{b}": "", "{w},{a},{b}": "w,p,o"}
+
+
+@pytest.mark.parametrize("line, head", BY_CELLS.items())
+def test_ends_without_usual_names_are_the_columns_of_ids(line, head, tmp_path, capsys):
+    is_clear, text = "{w}" not in line, lines(line, head)  # such weights are ids too
+    status, out = make_links(tmp_path, text, *([] if is_clear else ["--ends", "p", "o"]))
     assert status == 0 and links_of(out) == {*LINKS}
-    assert make_links(tmp_path, lines("{k},{a},{b}"))[0] == 2  # row numbers are no ends
+    if not is_clear:
+        assert make_links(tmp_path, text)[0] == 2 and "--ends COLUMN" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -194,8 +194,8 @@ def test_a_bad_option_is_one_line_and_leaves_nothing(case, files, tmp_path, caps
 
 
 BAD_FILES = r"""
-id,t\n1,a\n1,b\n                | 1,1\n      | id '1' occurs
-id,t\n1,a\n,b\n                 | 1,1\n      | row 2 has no id
+id,t\n1,a\n1,b\n                | 1,1\n      | '1' in lines 2 and 3
+id,t\n1,a\n,b\n                 | 1,1\n      | without an id: line 3
 id,t\n                          | 1,2\n      | a header and no rows
 id,t\n1,"a\n2,b\n               | 1,2\n      | nodes.csv
 id,t\n1,a\n2,b\n                | 1,3\n1,2\n | not in the node table: '3'. The ids are taken from
@@ -444,7 +444,7 @@ def test_all_that_is_wrong_is_told_at_once(messy, tmp_path, capsys):
     chosen = ("--text", "titel", "--numbers", "price", "--out", tmp_path / "graph")
     assert run("make", *messy, *chosen) == 2
     told = capsys.readouterr().err.splitlines()
-    expected = ("'titel'", "'1,5'. Write numbers without", "id '07' occurs", "table: '99'")
+    expected = ("'titel'", "'1,5'. Write numbers without", "'07' in lines 9 and 24", "table: '99'")
     assert len(told) == 4 and all(map(str.__contains__, told, expected)), told
     assert all(line.startswith("error: ") for line in told) and not (tmp_path / "graph").exists()
 

@@ -31,7 +31,7 @@ from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.shifts.given import from_data, unlabelled
 from graphgym_srnc.shifts.given import labels as labels_of
 from graphgym_srnc.train import trainer
-from graphgym_srnc.train.diagnostics import judge
+from graphgym_srnc.train.diagnostics import Verdict, judge
 from graphgym_srnc.train.model import TrainedModel, original_labels
 
 if TYPE_CHECKING:
@@ -90,6 +90,18 @@ class Estimator(BaseEstimator):
     __metadata_request__predict = __metadata_request__predict_proba = {"graph": UNUSED}
     __metadata_request__transform = {"graph": UNUSED}
     __metadata_request__score = {"graph": UNUSED, "nodes": UNUSED}
+
+    if not TYPE_CHECKING:  # else type checkers would accept any attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Say why an attribute of training is absent."""
+            text = f"{type(self).__name__} has no attribute {name!r}"
+            if name in Estimator.__annotations__ and name.endswith("_"):
+                text = f"{text} before fit. Call fit first."
+                if "method_" in vars(self):
+                    text = f"{name} is not in this model file. Scores, record and warnings of a run"
+                    text += " are in its folder: load the folder, not a copy of its model file."
+            raise AttributeError(text)
 
     @plain()
     def fit(self, source: ShiftTask | Data, target: Data | None = None) -> Self:
@@ -291,7 +303,7 @@ class Estimator(BaseEstimator):
         self.n_features_in_ = model.method.task.num_features
         if record is not None:
             self.record_, self.scores_ = record, {"val": record.val, "test": record.test}
-            self.verdict_, told = record.verdict, record.verdict.get("sentences", {})
+            self.verdict_, told = Verdict(record.verdict), record.verdict.get("sentences", {})
             self.warnings_ = list(dict.fromkeys([*record.warnings, *told.values()]))
 
     @contextlib.contextmanager

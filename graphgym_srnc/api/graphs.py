@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.text import warn
+from graphgym_srnc.core.text import listed, warn
 from graphgym_srnc.errors import InputError, renamed
 
 if TYPE_CHECKING:
@@ -16,6 +16,25 @@ if TYPE_CHECKING:
     import pandas
 
     from graphgym_srnc.data import frames
+
+
+class FrameGraph(Data):
+    """A ``Data`` made of tables, which says in words what it holds and from which columns."""
+
+    def __repr__(self) -> str:
+        if type(self) is not FrameGraph:  # a batch of several graphs
+            return super().__repr__()
+        names, notes = getattr(self, "feature_names", []), getattr(self, "notes", [])
+        size = f"{self.num_nodes:,} nodes, {self.num_edges:,} edges, {self.num_features:,} features"
+        lines = [f"Graph of {size}" + f": {listed(names)}" * bool(names), *notes]
+        tensors = [f"{name}={list(value.shape)}" for name, value in self if hasattr(value, "shape")]
+        others = [name for name, value in self if not hasattr(value, "shape")]
+        return "\n".join([*lines, f"Data({', '.join([*tensors, *others])})"])
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A plain ``Data`` in a file, so that it can be read without this package."""
+        return Data, (), super().__reduce_ex__(protocol)[2]
+
 
 LABEL = "label"  # default name of the attribute that holds the classes
 
@@ -71,24 +90,33 @@ def from_frames(
     import pandas
     from pandas.api.types import is_integer_dtype
 
-    from graphgym_srnc.data import frames
+    from graphgym_srnc.data import frames, id_columns
 
     for name, frame in (("nodes", nodes), ("edges", edges)):
         if not isinstance(frame, pandas.DataFrame):
-            found = f"it is a {type(frame).__name__}"
-            raise InputError.plain(name, found, "Give a pandas.DataFrame")
+            found, hint = f"it is a {type(frame).__name__}", "Give a pandas.DataFrame"
+            if hasattr(frame, "nodes"):
+                hint = "Use from_networkx"
+            elif name == "edges":
+                hint += ", such as DataFrame(edge_index.T, columns=['source', 'target']); of a"
+                hint += " sparse matrix, edge_index is numpy.stack(matrix.nonzero())"
+            raise InputError.plain(name, found, hint)
         if not len(frame):
             raise InputError.plain(name, "the frame has no rows")
         if len({str(column).strip() for column in frame}) < frame.shape[1]:
             hint = "Give each column its own name"
             raise InputError.plain(name, "two columns have the same name", hint)
+    for name, value in (("id", id), ("label", label), ("split", split)):
+        if not isinstance(value, str):
+            found, hint = f"it is a {type(value).__name__}", "Give the name of a column of nodes"
+            raise InputError.plain(name, found, hint)
     nodes, edges = (
         frame.set_axis([str(name).strip() for name in frame], axis=1) for frame in (nodes, edges)
     )
     numbered = nodes.index.name is None and is_integer_dtype(nodes.index)
     used = {label, split, *_list(text), *_list(numbers), *_list(categories)}
     free = nodes.drop(columns=used, errors="ignore")
-    id = id or (frames.id_column(free, edges) if numbered else "")
+    id = id or (id_columns.id_column(free, edges) if numbered else "")
     if "" not in nodes:
         nodes.insert(0, "", nodes.index.to_flat_index())
     chosen = {"text": text, "numbers": numbers, "categories": categories}
@@ -138,6 +166,9 @@ def from_networkx(
         raise InputError.plain("graph", f"it is a {type(graph).__name__}", "Give a networkx.Graph")
     ids, all_fields = list(graph), [fields for _, fields in graph.nodes(data=True)]
     blocks, hint = [np.empty((len(ids), 0))], "Name attributes of every node, as features=['age']"
+    hint += ", or set one: networkx.set_node_attributes(graph, dict(graph.degree), 'degree')"
+    if not _list(features):
+        raise InputError.plain("features", "no attribute is named", hint)
     for name in _list(features):
         try:
             block = np.array([np.ravel(fields[name]) for fields in all_fields] or blocks[0])
@@ -186,7 +217,7 @@ def _graph(
     with renamed({f"--{name}": name for name in options._fields}):
         made = frames.graph(found, x)
     dense, edge_index = map(torch.from_numpy, (made.features.toarray(), made.edges))
-    graph = Data(x=narrowed(dense), edge_index=edge_index)
+    graph = FrameGraph(x=narrowed(dense), edge_index=edge_index)
     graph.ids, graph.feature_names = found.table[found.name("id")].tolist(), list(made.words)
     graph.recipe = made.recipe
     if made.labels is not None and any(made.labels):

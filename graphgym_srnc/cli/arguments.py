@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
 from graphgym_srnc import methods, shifts
-from graphgym_srnc.core import plugins
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, not_one_of
 from graphgym_srnc.io import atomic, config_files, records, store
 from graphgym_srnc.io.settings import config_root, flatten, is_volatile
 
@@ -152,7 +151,7 @@ def check_names(settings: config_files.Settings, words: Sequence[str]) -> None:
     names = {"train.mode": methods.names(), "dataset.format": shifts.names()}
     for key, value in (*settings.items(), *config_files.pairs(words)):
         if key in names and value not in names[key]:
-            raise plugins.unknown(key, value, names[key])
+            raise not_one_of(key, value, names[key])
 
 
 def check_finished(args: argparse.Namespace) -> None:

@@ -32,7 +32,8 @@ def make(args: argparse.Namespace) -> None:
     if args.like:
         folder.tell_changes(Path(args.like))
     if inputs[-1].is_dir() or len(inputs) > 2:
-        hint = "Give a node table and a list of links, or one file with both"
+        hint = "Give a node table and a list of links, or one file with both. Labels are a column"
+        hint += " of the node table"
         raise InputError.plain("data make", f"{' '.join(args.inputs)!r} is not a graph", hint)
     if inputs[0].suffix == ".pt":
         from graphgym_srnc.data import files
@@ -84,7 +85,7 @@ def make_graph(
             with_ids = lambda ids: read.table(links, found.notes, ids)  # noqa: E731
             frames.look(found, table, with_ids, bool(embeddings))
     with found.problems.step():
-        if found.rows == 0 and links is not None:  # the links cannot be read either, perhaps
+        if not len(found.rows) and links is not None:  # the links cannot be read either, perhaps
             read.table(links, ids=())
     # Options first, then the node table, then the links.
     place = lambda error: (not error.key.startswith("--"), error.key != nodes.name)  # noqa: E731
@@ -96,10 +97,10 @@ def make_graph(
 
         with reading(Path(embeddings), "a readable .npy of plain numbers", "--embeddings"):
             array = untrusted.array(Path(embeddings))
-        fits = array.ndim == 2 and len(array) == found.rows and array.dtype.kind in "fiu"
+        fits = array.ndim == 2 and len(array) == len(found.rows) and array.dtype.kind in "fiu"
         if not fits or not np.isfinite(array).all():
             message = f"{embeddings} holds {array.dtype} {array.shape}"
-            hint = f"Give finite numbers, one row for each of the {found.rows} nodes"
+            hint = f"Give finite numbers, one row for each of the {len(found.rows)} nodes"
             raise InputError.plain("--embeddings", message, hint)
         array = array.astype(float)
     return frames.graph(found, array), [*found.chosen, *found.notes]

@@ -6,9 +6,9 @@ import argparse
 from itertools import groupby
 
 from graphgym_srnc import backbones, methods, shifts
-from graphgym_srnc.core import plugins
 from graphgym_srnc.core.formulas import readable
 from graphgym_srnc.core.text import aligned
+from graphgym_srnc.errors import not_one_of
 from graphgym_srnc.gym import config_names, documented
 
 
@@ -28,7 +28,7 @@ def main(args: argparse.Namespace) -> None:
     elif args.block in blocks:
         blocks = {args.block: blocks[args.block]}
     else:
-        raise plugins.unknown("options", args.block, [*blocks])
+        raise not_one_of("options", args.block, [*blocks])
 
     rows = [("key", "type", "default", "allowed", "meaning")]
     for block, options in blocks.items():

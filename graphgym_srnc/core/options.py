@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Callable, Mapping, NamedTuple, Sequence, Union
 
-from graphgym_srnc.errors import InputError, did_you_mean
+from graphgym_srnc.errors import InputError, did_you_mean, not_one_of
 
 SHARED = ("name", "root")  # keywords of a shift that dataset.name and dataset.dir set
 PLAIN = (bool, int, float, str, list, tuple)  # types of options
@@ -153,7 +153,7 @@ def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> No
             continue
         key, value = f"{prefix}{option.key}", values[option.key]
         if option.allowed is not None and not option.allowed.allows(value):
-            raise InputError(key, value, str(option.allowed))
+            raise not_one_of(key, value, str(option.allowed).split(", "))
         if not finite(value):
             raise InputError(key, value, "finite numbers")
 

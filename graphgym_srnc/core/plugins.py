@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Collection, Iterable
 
 from graphgym_srnc.core.text import plain
-from graphgym_srnc.errors import InputError, did_you_mean
+from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -38,13 +38,6 @@ def added(kind: str, own: Collection[str]) -> list[str]:
         text = f"the name {name!r} of {package} in graphgym_srnc.{kind} is taken by a built-in"
         warn_once(f"{text}, which is used. Rename the entry point, or uninstall {package}.")
     return [name for name in entries(kind) if name not in own]
-
-
-def unknown(kind: str, name: str, names: Sequence[str]) -> InputError:
-    """The error about a name that is none of ``names``; it suggests the nearest of them."""
-    error = InputError(kind, name, ", ".join(names))
-    near = did_you_mean(name, names)
-    return error.noted(near) if near else error
 
 
 def load(kind: str, name: str, check: Callable[[Any], None] = lambda found: None) -> Any:

@@ -67,7 +67,7 @@ def resolve(name: str) -> tuple[str, str]:
     if family not in FAMILIES and is_dataset and plain:
         return family, member
     short = (member for members in FAMILIES.values() for member in members)
-    near = did_you_mean(name, [*table, *known_names(), *short], most=3)
+    near = did_you_mean(name, [*short, *known_names(), *table])
     hint = "Use a name of graphgym-srnc data list, or Class/Member of torch_geometric.datasets"
     raise InputError.plain("name", f"there is no data set {name!r}", f"{near} {hint}".strip())
 

@@ -183,7 +183,7 @@ def column(table: pandas.DataFrame, name: str, option: str) -> pandas.Series:
     if name in table:
         return table[name]
     names = [*filter(None, table)]
-    hint = did_you_mean(name, names, f"Its columns are {listed(names, 20)}", most=3)
+    hint = did_you_mean(name, names, f"Its columns are {listed(names, 20)}")
     raise InputError.plain(option, f"the table has no column {name!r}", hint)
 
 

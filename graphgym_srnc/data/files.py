@@ -14,7 +14,7 @@ from graphgym_srnc.core.task import HIDDEN
 from graphgym_srnc.core.text import listed, plain
 from graphgym_srnc.data import cleaning, folder, home, untrusted
 from graphgym_srnc.data.cleaning import MASKS
-from graphgym_srnc.errors import InputError, reading
+from graphgym_srnc.errors import InputError, did_you_mean, reading
 from graphgym_srnc.io.atomic import restore
 
 GRAPH = ("x", "edge_index", "y")
@@ -31,7 +31,15 @@ def locate(path: str, root: str, key: str) -> Path:
             return candidate
     message = f"{path!r} does not exist" if path else "no file or folder is given"
     hint = f"Give a path relative to the current folder or to the data folder {data}"
+    near = [*Path(path).expanduser().parent.glob("*")]
+    graphs = [str(one) for one in near if is_graph(one)]
+    hint = did_you_mean(path, graphs, hint)
     raise InputError.plain(key, message, hint)
+
+
+def is_graph(path: Path) -> bool:
+    """Whether a path looks like a graph: a file of one, or a folder with edges."""
+    return path.suffix in (".pt", ".npz") or any(path.glob("edges.*"))
 
 
 def load(

@@ -5,29 +5,22 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Callable, NamedTuple, Sequence
+from typing import Callable, Collection, NamedTuple, Sequence
 
 import numpy as np
 import pandas
 import scipy.sparse as sp
 
 from graphgym_srnc.core.text import counted, listed, one_line
-from graphgym_srnc.data import features, labels, names
+from graphgym_srnc.data import features, id_columns, labels, names
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.data.read import NAMELESS, is_counter
 from graphgym_srnc.errors import Collected, InputError
 
-# Usual names of columns of ids and of the ends of links, in lower case, the most usual first.
-IDS = ("id", "_id", "node_id", "nodeid", "node", "key")
-ENDS = (
-    "source-target from-to src-dst src-dest start-end u-v head-tail citing-cited sender-receiver "
-    "follower-followee"
-).split()
 SAME_PART = {"valid": "val", "validation": "val", "training": "train", "testing": "test"}
 ROLES = {"text": "text", "numbers": "number", "categories": "category"}  # by kind in a recipe
 COLUMNS = ("text", "numbers", "categories")  # options that name columns of features
@@ -67,10 +60,11 @@ class Look:
     files: tuple[str, str]  # names of the two tables
     options: Options = Options()
     table: pandas.DataFrame = field(default_factory=pandas.DataFrame)  # kept rows of nodes
-    rows: int = 0
+    rows: pandas.Index = field(default_factory=lambda: pandas.Index([]))  # of the file's nodes
     roles: dict[str, str] = field(default_factory=dict)  # use of each column
     labels: list[str] | None = None  # [V], empty for none, as are the parts of the split
     parts: list[str] | None = None
+    likely: list[str] = field(default_factory=list)  # columns that may be of labels
     edges: np.ndarray = field(default_factory=lambda: np.empty((2, 0), dtype=np.int64))
     recipe: features.Recipe = field(default_factory=dict)
     chosen: list[str] = field(default_factory=list)  # which columns are read
@@ -104,7 +98,7 @@ def look(
     ids. ``others`` = there are features beside those of columns and of links.
     """
     step = found.problems.step
-    found.rows, found.table = len(nodes), nodes.reset_index(drop=True)
+    found.rows, found.table = nodes.index, nodes.reset_index(drop=True)
     _find_named(found)
     ids = {*(found.column("id") or ()), *found.ids}
     for each in (_find_label, _one_row_for_each_id):
@@ -114,8 +108,9 @@ def look(
     with step():
         links = read_links(ids)
     if links is not None:
-        _check_order(found, links)
-        if all(error.key != "--id" for error in found.problems.errors):  # else no id may be right
+        _check_order(found, links, ids)
+        # Else no id may be right, or links to nodes without an id would look wrong.
+        if all(error.key != "--id" for error in found.problems.errors) and all(found.ids):
             with step():
                 _connect(found, links)
     for each in (_read_labels, partial(_find_features, others=others), _tell_columns):
@@ -158,13 +153,13 @@ def _find_named(found: Look) -> None:
     found.roles |= dict.fromkeys(options.text, "text")
     found.roles |= dict.fromkeys(options.categories, "category")
     found.roles |= dict.fromkeys(options.numbers, "number")
-    if split := options.split or usual(table, ("split",)):
+    if split := options.split or id_columns.usual(table, ("split",)):
         found.roles[split] = "split"
     id = first = next(iter(table))
     if options.id and options.id in table:  # the index of a frame has the name ""
         id = options.id
     elif first or is_counter(table[first]):  # pandas' index has no name
-        id = usual(table, IDS) or first
+        id = id_columns.usual(table, id_columns.IDS) or first
     found.roles[id] = "id"
     named: dict[str, Sequence[str]] = {"label": [options.label], "split": [options.split]}
     named |= {"numbers": options.numbers, "categories": options.categories}
@@ -180,12 +175,12 @@ def _find_named(found: Look) -> None:
                     raise InputError.plain(f"--{option}", message, "Leave it out")
 
 
-def _check_order(found: Look, links: pandas.DataFrame) -> None:
+def _check_order(found: Look, links: pandas.DataFrame, ids: set[str]) -> None:
     """Refuse, with this error alone, a list of links that was given as the node table."""
 
-    def has_ends(table: pandas.DataFrame) -> bool:
+    def has_ends(table: pandas.DataFrame, ids: Collection[str] = ()) -> bool:
         try:
-            return bool(_ends(table, options, ""))
+            return bool(id_columns.ends(table, options, "", ids))
         except InputError:
             return False
 
@@ -194,8 +189,8 @@ def _check_order(found: Look, links: pandas.DataFrame) -> None:
     named = (named | {*options.categories}) - {"", NONE, "*"}
     has_named = bool(named) and named <= {*links} and not named & nodes
     is_links = has_ends(found.table)
-    if (has_named and (is_links or not usual(found.table, IDS))) or (
-        is_links and usual(links, IDS) and not has_ends(links)
+    if (has_named and (is_links or not id_columns.usual(found.table, id_columns.IDS))) or (
+        is_links and id_columns.usual(links, id_columns.IDS) and not has_ends(links, ids)
     ):
         found.problems.errors.clear()
         message = f"it looks like the list of links, and {found.files[1]} like the node table"
@@ -206,29 +201,43 @@ def _one_row_for_each_id(found: Look) -> None:
     """Leave out rows that occur twice."""
     table, file = found.table, found.files[0]
     ids = pandas.Series(found.ids, dtype=object)
-    if len(blank := ids.index[ids == ""]):
-        raise InputError.plain(file, f"row {blank[0] + 1} has no id", "Give each node an id")
+    words = ids.str.lower().isin(labels.EMPTY) & ids.duplicated(keep=False)
+    if len(blank := ids.index[(ids == "") | words]):
+        message = f"{counted(len(blank), 'node')} without an id: {_places(found, blank)}"
+        hint = "Write an id there, or remove these rows"
+        raise InputError.plain(file, message, hint)
     repeated = table[ids.duplicated(keep=False)].astype(str)
     found.table = table.drop(repeated.index[repeated.duplicated()])
     ids = ids[found.table.index]
     if ids.duplicated().any():
-        named = [repr(name) for name in ids[ids.duplicated()].unique()]
-        one = len(named) == 1
-        message = f"the id{'' if one else 's'} {listed(named, 5)} occur{'s' if one else ''}"
-        hint = "Give each node its own id"
-        raise InputError.plain(file, f"{message} several times with different cells", hint)
+        named = ids[ids.duplicated()].unique()
+        of_first = _places(found, ids.index[ids == named[0]])
+        message = f"{counted(len(named), 'id')} used for several nodes: {named[0]!r} in {of_first}"
+        if others := [*map(repr, named[1:])]:
+            message += f"; also {listed(others, 4)}"
+        hint = "Give each node its own id, or name another column of ids with"
+        raise InputError.plain(file, message, f"{hint} {found.options.named('id')}")
     if count := len(table) - len(ids):
         found.notes.append(f"{file}: {counted(count, 'row')} merged: equal to another row")
+
+
+def _places(found: Look, rows: pandas.Index) -> str:
+    """Where rows of the node table are, for example ``lines 2 and 7`` of its file."""
+    word, places = found.rows.name or "row", found.rows[rows]
+    if not found.rows.name and not found.options.in_python:
+        places += 1
+    text = f"{word}{'s' * (len(rows) > 1)} {listed([*map(str, places)], 3)}"
+    return text + " (counted from 0)" * found.options.in_python
 
 
 def _connect(found: Look, links: pandas.DataFrame) -> None:
     """Read the links, and tell which columns of them are read."""
     file, place = found.files[1], pandas.Index(found.ids, dtype=object).unique()
-    a, b = chosen = _ends(links, found.options, file)
+    a, b = chosen = id_columns.ends(links, found.options, file, place)
     unread = [name for name in links if name not in chosen and not NAMELESS.fullmatch(name)]
     rest = f"; not read: {listed(unread)}; edge weights are not used" * bool(unread)
     found.chosen.append(f"{file}: links join the columns {a} and {b}{rest}")
-    cells = [_cells(links, name) for name in chosen]
+    cells = [id_columns.cells(links, name) for name in chosen]
     pairs = np.array([place.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
     strange = pairs < 0
     earlier = ". Add the earlier nodes that new ones link to" * (found.options.like is not None)
@@ -239,7 +248,7 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
         found.notes.append(f"{file}: {wrong}.")
     if count := int(strange.any(0).sum()):
         unknown = dict.fromkeys(cells[end][link] for link, end in np.argwhere(strange.T).tolist())
-        named = listed([*map(repr, unknown)], 3)
+        named = listed([repr(id) if id else "an empty cell" for id in unknown], 3)
         own = f"column {found.name('id')}" if found.name("id") else "index"
         about = f"The ids are taken from the {own}, which has {listed([*map(repr, place)], 3)}."
         about += names.alike([*unknown], place)
@@ -250,40 +259,16 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
             hint = f"{about} Fix the ids, name the columns of ids with"
             hint += f" {id} and {ends}, or leave out these links with {skip}"
             for name in found.table:
-                if len({*_cells(found.table, name)} & {*unknown}) > len(unknown) / 2:
+                if len({*id_columns.cells(found.table, name)} & {*unknown}) > len(unknown) / 2:
                     hint = f"The column {name} holds such ids; name it with {id}"
+            if found.name("id") in unknown:
+                hint = f"The first line of {found.files[0]} is read as names of columns, and"
+                hint += f" {found.name('id')} is an id. Write a line of names above it"
             raise InputError.plain(file, f"{of_all}: {named}", hint + earlier)
         found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
     if not (found.edges[0] != found.edges[1]).any() and not found.problems.errors:
         hint = f"{about} Give at least one link{earlier}".strip()
         raise InputError.plain(file, "no link joins two nodes", hint)
-
-
-def _ends(links: pandas.DataFrame, options: Options, file: str) -> Sequence[str]:
-    """The two columns of ids: named, of a usual pair of names, or the only two."""
-    given, option = options.ends, options.named("ends")
-    named = [name for name in links if not NAMELESS.fullmatch(name)]
-    absent = [name for name in given if name not in links]
-    problem = "it has not two columns of node ids" * (not given and len(named) < 2)
-    if absent:
-        problem = f"it has no column {', '.join(absent)}"
-    elif len(given) not in (0, 2):
-        problem = f"{option} must name two columns, not {len(given)}"
-    if problem:
-        raise InputError.plain(file, problem, f"Its columns are {_listed(links)}")
-    if given or len(named) == 2:
-        return given or named
-    # Such as source_id, node1 and from.
-    plain = {re.sub(r"[\W_]|id$|(?<=.)node", "", name.lower()): name for name in reversed(named)}
-    pairs = [pair.split("-") for pair in ENDS]
-    pairs += [[name, name[:-1] + "2"] for name in plain if name[1:].endswith("1")]
-    for a, b in pairs:
-        if a in plain and b in plain:
-            return [plain[a], plain[b]]
-    if named[:2] == ["1", "2"] and not is_counter(links["1"]):
-        return named[:2]  # lines without a header begin with two ids
-    message = f"it is not clear which two columns hold the ids of nodes: {listed(named)}"
-    raise InputError.plain(file, message, f"Name them with {option}")
 
 
 def _find_label(found: Look) -> None:
@@ -293,7 +278,7 @@ def _find_label(found: Look) -> None:
     if named and (named not in table or found.roles.get(named) == "id"):
         return
     free = table[[name for name in table if name == named or name not in found.roles]]
-    names = [name for each in labels.COLUMNS if (name := usual(free, (each,)))]
+    names = [name for each in labels.COLUMNS if (name := id_columns.usual(free, (each,)))]
     if options.like is not None:  # a later table needs no labels
         names = [name for name in names[:1] if name.lower() == labels.COLUMNS[0]]
     names = [named] if named else names
@@ -305,7 +290,7 @@ def _find_label(found: Look) -> None:
         if len(sizes[name]) <= FEW or sizes[name].total() >= 2 * len(sizes[name]):
             found.roles[name] = "label"
             return
-    likely = [
+    found.likely = likely = [
         f"{name} ({len(size)} values)"
         for name, size in sizes.items()
         if 2 <= len(size) <= 100 and size.total() >= 5 * len(size) and not NAMELESS.fullmatch(name)
@@ -328,8 +313,9 @@ def _read_labels(found: Look) -> None:
         found.labels, notes = labels.cleaned(cells, found.name("label"), held)
         found.notes += notes
     elif found.options.like is None and found.options.label != NONE and not found.problems.errors:
+        maybe = f", perhaps {listed(found.likely, 4)}" * bool(found.likely)
         names = listed([*filter(None, found.table)], 10)
-        hint = f"Set {found.options.named('label', 'COLUMN')} if there is one"
+        hint = f"Set {found.options.named('label', 'COLUMN')} if there is one{maybe}"
         found.notes.append(f"No column of labels was found (columns: {names}). {hint}.")
     if split is not None:
         labels.check_parts(parts, found.ids, "--split")
@@ -350,7 +336,9 @@ def _find_features(found: Look, others: bool) -> None:
         if absent := [name for name in roles if name not in table]:
             columns = f"the column{'s' * (len(absent) > 1)} {listed(absent)}"
             message = f"the earlier graph was made from {columns}, which {found.files[0]} lacks"
-            raise InputError.plain("--like", message, f"Its columns are {_listed(table)}")
+            raise InputError.plain(
+                "--like", message, f"Its columns are {id_columns.listing(table)}"
+            )
         if recipe.get("spectral"):
             message = "spectral features cannot be made for another graph"
             hint = f"Use a graph without {options.named('spectral')}"
@@ -365,7 +353,9 @@ def _find_features(found: Look, others: bool) -> None:
         hint = f"Choose columns with {' or '.join([', '.join(kinds[:2]), kinds[2]])}"
         hint += ", or give --embeddings" * (not options.in_python)
         hint += f"; {spectral} makes them from the links alone"
-        raise InputError.plain("features", f"no column is chosen of {_listed(table)}", hint)
+        raise InputError.plain(
+            "features", f"no column is chosen of {id_columns.listing(table)}", hint
+        )
 
 
 def _tell_columns(found: Look) -> None:
@@ -388,27 +378,3 @@ def _tell_columns(found: Look) -> None:
         hint = ""
     used = [f"{USES[role]} {listed(names)}" for role, names in uses.items() if names]
     found.chosen.append(f"columns: {'; '.join(used)}{hint}")
-
-
-def id_column(nodes: pandas.DataFrame, links: pandas.DataFrame) -> str:
-    """A usual column of ids, or the first one if each end of the links is one of its cells."""
-    found = usual(nodes, IDS)
-    for first in [*nodes][: not found]:
-        ids = _cells(nodes, first)
-        ends = [name for name in links if {*_cells(links, name)} <= {*ids}]
-        found = first * (len(ends) > 1 and len({*ids}) == len(ids))
-    return found
-
-
-def _cells(table: pandas.DataFrame, name: str) -> list[str]:
-    return labels.whole_numbers(texts(table[name]))
-
-
-def usual(table: pandas.DataFrame, names: Sequence[str]) -> str:
-    """The first column with one of some usual names, whatever its case; empty = there is none."""
-    columns = {name.lower(): name for name in reversed(list(table))}
-    return next((columns[name] for name in names if name in columns), "")
-
-
-def _listed(table: pandas.DataFrame) -> str:
-    return ", ".join(name or "(index)" for name in table)

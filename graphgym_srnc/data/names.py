@@ -50,7 +50,8 @@ def alike(unknown: Sequence[str], ids: Collection[str]) -> str:
         "in upper and lower case": methodcaller("lower"),
         "in leading zeros": methodcaller("lstrip", "0"),
     }
-    for end in {re.sub(r".*(?=[^\w-])", "", id, flags=re.DOTALL) for id in unknown[:3]}:
+    ends = {re.sub(r".*(?=[^\w-])", "", id, flags=re.DOTALL) for id in unknown[:3]}
+    for end in ends - {*unknown}:
         forms[f"by {short(end)!r} at the end"] = methodcaller("removesuffix", end)
     for form, without in forms.items():
         given = {*map(without, ids)}
@@ -59,12 +60,19 @@ def alike(unknown: Sequence[str], ids: Collection[str]) -> str:
     return ""
 
 
-def check_features(trained: Any, given: Any, key: str = "graph: x") -> None:
+def remedy(like: object = "TRAINED_GRAPH") -> str:
+    """How to make the features of a graph like those of another one."""
+    command = f"graphgym-srnc data make NODES LINKS --like {like} --out NEW"
+    return f"Make its features with: {command}. In Python: from_frames(..., like=trained_graph)"
+
+
+def check_features(
+    trained: Any, given: Any, key: str = "graph: x", like: object = "TRAINED_GRAPH"
+) -> None:
     """Refuse features with other names or another order than in training, if both are lists."""
     if not isinstance(trained, list) or not isinstance(given, list) or len(trained) != len(given):
         return
     for place, (was, name) in enumerate(zip(map(str, trained), map(str, given))):
         if was != name:
             message = f"feature {place} is {short(name, 40)!r}, and {short(was, 40)!r} in training"
-            hint = "Make the same features with data make --like, or with from_frames(like=...)"
-            raise InputError.plain(key, message, hint)
+            raise InputError.plain(key, message, remedy(like))

@@ -70,14 +70,17 @@ def table(
 
 
 def headed(rows: pandas.DataFrame, file: str) -> pandas.DataFrame:
-    """The rows below the first one, whose cells become the names of the columns."""
+    """The rows below the first one, whose cells become the names of the columns.
+
+    The index, called line or row, says where a row is in the file.
+    """
     if len(rows) < 2:
         raise InputError.plain(file, "it has a header and no rows", "Add rows below the header")
     names = [name or f"column {place + 1}" * (place > 0) for place, name in enumerate(rows.iloc[0])]
     if len(set(names)) < len(names):
         message = f"two columns have the same name: {', '.join(names)}"
         raise InputError.plain(file, message, "Give each column its own name")
-    return rows.iloc[1:].set_axis(names, axis=1).reset_index(drop=True)
+    return rows.iloc[1:].set_axis(names, axis=1)
 
 
 def cells(path: Path, ragged: bool = False) -> pandas.DataFrame:
@@ -94,7 +97,8 @@ def cells(path: Path, ragged: bool = False) -> pandas.DataFrame:
     first = top.partition("\n")[0]
     is_spaced = (ragged or not is_csv) and not any(each in first for each in SEPARATORS)
     # pandas' fast reader does not distinguish a short line from one with empty cells.
-    with reading(path, "a table", path.name, "Put cells with separators or line breaks in quotes"):
+    quotes = "Put cells with separators or line breaks in quotes, and close each quote"
+    with reading(path, "a table", path.name, quotes):
         split = csv.reader(lines, delimiter=mark, strict=True)
         numbers, rows = array("q"), []
         for at, row in enumerate(map(str.split, lines) if is_spaced else split, 1):
@@ -108,8 +112,9 @@ def cells(path: Path, ragged: bool = False) -> pandas.DataFrame:
         cells = counted(len(rows[wrong[0]]), "cell")
         message = f"line {numbers[wrong[0]]:,} has {cells}, and the first line has {len(rows[0])}"
         message += f"; {len(wrong):,} lines differ" * (len(wrong) > 1)
-        raise InputError.plain(path.name, message)
-    return pandas.DataFrame(rows, index=numbers, dtype=object).fillna("")
+        raise InputError.plain(path.name, message, quotes)
+    index = pandas.Index(numbers, name="line")
+    return pandas.DataFrame(rows, index=index, dtype=object).fillna("")
 
 
 def _fit(content: str, separator: str) -> tuple[int, int]:
@@ -155,6 +160,7 @@ def _excel(path: Path, notes: list[str]) -> pandas.DataFrame:
         if others := book.sheet_names[1:]:
             notes.append(f"{path.name}: not read: the sheets {listed(others)}")
         rows = book.parse(header=None, dtype=object, na_filter=False).map(_cell)
+    rows.index = pandas.RangeIndex(1, len(rows) + 1, name="row")
     rows = rows.loc[(rows != "").any(axis=1), (rows != "").any()]
     if rows.empty:
         hint = "Only the first sheet is read; move your table there"

@@ -113,7 +113,9 @@ def _assign(cfg: CfgNode, settings: Iterable[tuple[str, Any]]) -> None:
         if isinstance(default, dict) and value == "":
             continue
         if default is None or isinstance(default, dict):
-            hint = did_you_mean(key, flatten(cfg), "`graphgym-srnc options` lists all keys", most=3)
+            others = {*methods.names()} - {cfg.train.mode}
+            own = sorted(flatten(cfg), key=lambda known: known.partition(".")[0] in others)
+            hint = did_you_mean(key, own, "`graphgym-srnc options` lists all keys")
             raise InputError.plain(key, "there is no such config key", hint)
         node[last] = coerce(key, value if isinstance(value, list) else str(value), default)
 

@@ -15,7 +15,7 @@ from graphgym_srnc.core.environment import AUTO, MAX_THREADS
 from graphgym_srnc.core.options import Allowed, OneOf, Option, Range, Share
 from graphgym_srnc.core.options import options as options_of
 from graphgym_srnc.core.plugins import usable
-from graphgym_srnc.errors import Collected, InputError, did_you_mean
+from graphgym_srnc.errors import Collected, InputError, not_one_of
 from graphgym_srnc.gym.encoder import SPEC_KEYS, is_fast
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.training import adam
@@ -159,9 +159,7 @@ def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
             hint += " custom_metrics to [] and metric_best to micro_f1"
             wrong.errors.append(InputError.plain(key, message, hint))
         elif key in allowed and not allowed[key].allows(value):
-            error = InputError(key, value, str(allowed[key]))
-            near = did_you_mean(str(value), str(allowed[key]).split(", "))
-            wrong.errors.append(error.noted(near) if near else error)
+            wrong.errors.append(not_one_of(key, value, str(allowed[key]).split(", ")))
     wrong.check()
 
 

@@ -36,7 +36,7 @@ def find(name: str | os.PathLike, key: str = "--cfg", suffix: str = ".yaml") -> 
         if known.replace("_", "-") == name.removesuffix(suffix).replace("_", "-"):
             return root / f"{known}{suffix}"
     hint = f"Give a {suffix} file, or a shipped one such as {', '.join(EXAMPLES[suffix])}"
-    hint = did_you_mean(name, config_names(suffix), hint, most=3)
+    hint = did_you_mean(name, config_names(suffix), hint)
     raise InputError.plain(key, f"there is no file {name!r}", hint)
 
 

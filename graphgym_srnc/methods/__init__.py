@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from graphgym_srnc.core import options
-from graphgym_srnc.core.plugins import added, load, unknown
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.plugins import added, load
+from graphgym_srnc.errors import InputError, not_one_of
 
 if TYPE_CHECKING:
     from graphgym_srnc.methods.shared.base import Method
@@ -32,7 +32,7 @@ def find(name: str) -> type[Method]:
             cannot be an option.
     """
     if name not in names():
-        raise unknown("method", name, names())
+        raise not_one_of("method", name, names())
     if name in own_names():
         found = vars(import_module(f"{__name__}.{name}"))
         wanted, classes = name.replace("_", ""), (c for c in found.values() if isinstance(c, type))

@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Callable
 
 from graphgym_srnc.core import options
-from graphgym_srnc.core.plugins import added, load, unknown
-from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.core.plugins import added, load
+from graphgym_srnc.errors import InputError, not_one_of, renamed
 
 if TYPE_CHECKING:
     from graphgym_srnc.core.task import ShiftTask
@@ -42,7 +42,7 @@ def find(name: str) -> Callable[..., ShiftTask]:
         InputError: there is no such shift, or it has an argument that cannot be an option.
     """
     if name not in names():
-        raise unknown("shift", name, names())
+        raise not_one_of("shift", name, names())
     own = name in own_names()
     check = functools.partial(_check, name=name)
     build = import_module(f"{__name__}.{name}").build if own else load("shifts", name, check)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
+from graphgym_srnc.core.text import aligned
 from graphgym_srnc.data.describe import few_labels, known_names, label_counts
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train.metrics import expected_calibration_error, reliability
@@ -73,6 +74,17 @@ TEXTS = {
     ),
 }
 """The warning if a figure is outside its range."""
+
+
+class Verdict(dict[str, Any]):
+    """What ``judge`` returns, shown in words."""
+
+    def __repr__(self) -> str:
+        told = [f"{topic}: {text}" for topic, text in self.get("sentences", {}).items()]
+        lines = [(name, f"{value:.4g}") for name, value in self.get("figures", {}).items()]
+        return "\n".join(
+            [*(told or ["No figure is beyond its bound."]), "", aligned(lines).rstrip()]
+        )
 
 
 @torch.no_grad()

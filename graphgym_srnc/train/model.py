@@ -18,7 +18,7 @@ from graphgym_srnc.backbones import Encoder, EncoderSpec, prepare
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
 from graphgym_srnc.data import files
-from graphgym_srnc.data.names import check_features, of_folder
+from graphgym_srnc.data.names import check_features, of_folder, remedy
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records, tensors
 from graphgym_srnc.methods.shared.base import Method
@@ -132,10 +132,13 @@ class TrainedModel:
         """
         given = getattr(graph, "feature_names", None)
         graph, expected = unlabelled(graph), self.method.task.num_features
+        like: str | Path = "TRAINED_GRAPH"
+        with contextlib.suppress(InputError):
+            like = self.folder() or like
         if graph.num_features != expected:
             message = f"the graph has {graph.num_features} features, and training had {expected}"
-            raise InputError.plain("graph: x", message, "Make the same features as in training")
-        check_features(self.facts.get("feature_names"), given)
+            raise InputError.plain("graph: x", message, remedy(like))
+        check_features(self.facts.get("feature_names"), given, like=like)
         graph = graph.to(self.method.threshold.device)
         if is_dense(graph, self.method.encoder.features) != self.dense:
             graph.x = graph.x.view_as(graph.x)  # do not set the attribute on the caller's tensor
