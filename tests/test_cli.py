@@ -361,21 +361,22 @@ class Terminal(io.StringIO):
 def test_progress_never_goes_back(monkeypatch, capsys):
     monkeypatch.setattr(progress, "EVERY", 0)
     with progress.RunProgress(2) as display:
-        for seed in (7, 8):
-            display.start(f"seed {seed}", "reading data")
+        for _ in range(2):
+            display.doing("reading data")
             display.doing("pre-training", 0.3)
             for number in range(3):
                 for steps in progress.steps(2), progress.steps(4):
                     list(steps)
                 display.episode(number, 2, "validation 90.0 %")
+            display.doing("drawing figures", 1.0)
             display.finish("done")
     told = capsys.readouterr().out
-    assert "run 1 of 2, seed 7: reading data; in all 0 % in 0 s\n" in told
-    assert "run 1 of 2, seed 7: pre-training, step 1 of 2" in told
-    assert "run 2 of 2, seed 8: episode 1 of 2 done, validation 90.0 %, step 4 of 4" in told
-    shares = [*map(int, re.findall(r"(\d+) % in", told))]
-    assert not re.search(r"pre-training, step 1 of 2; in all \d % .* left", told)
-    assert re.search(r"seed 7: pre-training, step 4 of 4; in all 11 % in 0 s, about 0 s left", told)
+    assert "run 1/2, reading data (0 %, 0 s)\n" in told
+    assert re.search(r"run 1/2, pre-training \(11 %, 0 s, 0 s left\)", told)
+    assert "run 2/2, episode 1/2, validation 90.0 %" in told
+    assert not re.search(r"pre-training \(\d %, .* left", told)
+    assert re.search(r"run 2/2, drawing figures \(9\d %", told)
+    shares = [*map(int, re.findall(r"\((\d+) %", told))]
     assert shares == sorted(shares) and shares[0] == 0 and 50 in shares and shares[-1] > 80
 
 
@@ -383,7 +384,7 @@ def test_a_terminal_gets_lines_of_80_columns():
     out = Terminal()
     progress.tell("many words " * 20, out)
     with progress.RunProgress(1, out) as display:
-        display.start("a long name of a run " * 9, "pre-training")
+        display.doing("a long part of a run " * 9)
         display.finish("and as many words " * 20)
     lines = re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", out.getvalue()).splitlines()
     assert max(map(len, lines)) <= 80 and "many words many" in lines[0]

@@ -40,7 +40,6 @@ def main(args: argparse.Namespace) -> None:
     outs = {"--out": args.out, "--csv": args.csv, "--nodes": args.nodes}
     arguments.check_inputs(outs, [args.run, args.graph])
     with RunProgress(1, sys.stderr) as progress:
-        progress.name = "discover"
         _discover(args, outs, progress.doing)
 
 

@@ -34,7 +34,6 @@ def main(args: argparse.Namespace) -> None:
         raise InputError.plain("--disagreements", message, "Leave out one of the two")
     arguments.check_inputs(outs, [args.run, args.graph])
     with RunProgress(1, sys.stderr) as progress:
-        progress.name = "predict"
         _predict(args, outs, progress.doing)
 
 

@@ -102,6 +102,6 @@ def _run_all(
         for seed in missing:
             figures = seed == cfg.seed if args.figures is None else args.figures
             extras = run.Extras(not args.no_tensorboard, figures, bool(args.figures), pdf=args.pdf)
-            progress.start(f"seed {seed}", "starting")
+            progress.doing("starting")
             result = run.run(cfg, seed, experiment, progress, extras, args.resume, args.overwrite)
             progress.finish(summary.line(result))

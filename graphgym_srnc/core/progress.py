@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 EVERY = 10.0  # minimum number of seconds between two plain lines
 WIDTH = 80  # maximum width of lines on a terminal
 BAR = 10  # width of the bar
+CLOCK = 25  # width of share and times beside it
 
 _displays: list[_Display] = []
 
@@ -55,11 +56,14 @@ class _Display:
 
     def __enter__(self) -> Self:
         if self.out.isatty():
-            state = Column(no_wrap=True, overflow="ellipsis", max_width=max(width() - BAR - 28, 10))
+            # A fixed width, so that the bar stays where it is.
+            room = max(width() - BAR - CLOCK - 2, 10)
+            state = Column(no_wrap=True, overflow="ellipsis", width=room)
+            clock = Column(no_wrap=True, width=CLOCK)
             self.bar = rich_progress.Progress(
                 rich_progress.TextColumn("{task.fields[state]}", markup=False, table_column=state),
                 rich_progress.BarColumn(bar_width=BAR),
-                rich_progress.TextColumn("{task.fields[state].clock}"),
+                rich_progress.TextColumn("{task.fields[state].clock}", table_column=clock),
                 console=Console(file=self.out, width=width()),
                 transient=True,
             )
@@ -82,8 +86,8 @@ class _Display:
     def clock(self) -> str:
         """Share and time, and the estimated time left once a tenth is done."""
         elapsed, share = time.monotonic() - self.begin, self.share
-        left = f", about {_time(elapsed / share - elapsed)} left" if 0.1 <= share < 1 else ""
-        return f"{100 * share:.0f} % in {_time(elapsed)}{left}"
+        left = f", {_time(elapsed / share - elapsed)} left" if 0.1 <= share < 1 else ""
+        return f"{100 * share:.0f} %, {_time(elapsed)}{left}"
 
     def say(self, line: str) -> None:
         """Print a line that stays."""
@@ -102,35 +106,29 @@ class _Display:
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], completed=self.share)
         elif str(self) and self.share < 1 and now - self.last_line > EVERY:
-            self.say(f"{self}; in all {self.clock}")
+            self.say(f"{self} ({self.clock})")
             self.last_line = now
 
 
 class RunProgress(_Display):
     """Progress of runs one after another, and of their parts and episodes; it never goes back."""
 
-    name = status = at = ""
+    status = ""
     low = high = 0.0  # shares of the run at the begin and the end of its current part
 
     def __str__(self) -> str:
-        run = f"run {self.done + 1} of {self.total}, " * (self.total > 1)
-        return f"{run}{self.name}: {self.status}{self.at}" if self.status else ""
-
-    def start(self, name: str, status: str) -> None:
-        """Begin a run."""
-        self.name = name
-        self.doing(status)
+        run = f"run {self.done + 1}/{self.total}, " * (self.total > 1)
+        return run + self.status if self.status else ""
 
     def doing(self, status: str, until: float = 0.0) -> None:
         """Begin a part of the run, at whose end the share ``until`` of the run is done."""
-        self.status, self.at = status, ""
+        self.status = status
         self.low = self.part = self.high
         self.high = max(self.low, until)
         self.tick()
 
     def step(self, number: int, count: int) -> None:
         """Count a step; each phase of a part moves the bar by half of what is left of the part."""
-        self.at = f", step {number + 1} of {count}"
         if number == 0:
             self.low = self.part
         end = (self.low + self.high) / 2
@@ -139,8 +137,9 @@ class RunProgress(_Display):
 
     def episode(self, number: int, most: int, text: str) -> None:
         """End an episode, of at most ``most`` after episode 0."""
-        self.high = max(self.part, (number + 1) / (most + 2))
-        self.doing(f"episode {number} of {most} done, {text}", (number + 2) / (most + 2))
+        # One part is before episode 0, and one after the last.
+        self.high = max(self.part, (number + 1) / (most + 3))
+        self.doing(f"episode {number}/{most}, {text}", (number + 2) / (most + 3))
 
     def finish(self, line: str) -> None:
         """End the run; its line stays on the screen."""
@@ -160,7 +159,7 @@ class GridProgress(_Display):
     def __exit__(self, *error: object) -> None:
         super().__exit__()
         if self.bar is None and self.done:
-            self.say(f"{self}, {self.clock}")
+            self.say(f"{self} ({self.clock})")
 
     def finish(self, line: str, failed: bool = False) -> None:
         """End a run; only the line of a failed run stays on the screen."""
