@@ -85,9 +85,6 @@ def embedding_figure(
     kind = "by true class"
     if NO_LABEL in handles:  # comes last
         handles[NO_LABEL], kind = handles.pop(NO_LABEL), "by given label"
-    low, high = np.percentile(points, (1, 99), axis=0)  # outliers would squeeze the others
-    margin = np.maximum(0.1 * (high - low), 1e-6)
-    left.axis(tuple(np.stack([low - margin, high + margin], 1).ravel()))
     left.set_title(by)
     has_crosses = bool(np.isin(label, list(unseen)).any())
     right.set_title(kind + " (× = unseen in training)" * has_crosses)
@@ -106,7 +103,10 @@ def scatter(
     crosses: Sequence[int] = (),
 ) -> dict[str, PathCollection]:
     """Draw nodes by class (-1 = no label, paler than all), some as crosses; returns handles for a
-    legend by present class."""
+    legend by present class. Outliers are drawn at the edge, or they would squeeze the others."""
+    low, high = np.percentile(points, (1, 99), axis=0)
+    margin = np.maximum(0.5 * (high - low), 1e-6)
+    points = points.clip(low - margin, high + margin)
     names, looks = [*names, NO_LABEL], class_looks(names)
     looks.append({"color": FAINT, "marker": "."})
     for index in crosses:
