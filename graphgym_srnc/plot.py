@@ -69,6 +69,8 @@ def embedding(
 ) -> Axes:
     """Plot a 2-D map of at most 2,000 nodes, coloured by predicted class or by ``y``.
 
+    Outliers are drawn at the edge.
+
     Args:
         model: a fitted estimator.
         graph: a ``Data`` with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
@@ -87,7 +89,7 @@ def embedding(
     shown = maps.sample(graph.num_nodes)
     with renamed({"map": "how"}):
         projection = maps.projection(how, len(model.classes_))
-    points = maps.map_2d(model.transform(graph)[shown], projection)
+    points = maps.within(maps.map_2d(model.transform(graph)[shown], projection))
     ax = _axes(ax, (5.6, 4.6))
     ax.set(xlabel=f"{maps.MAPS[projection]} 1", ylabel=f"{maps.MAPS[projection]} 2")
     if colours.dtype.kind == "f" and (colours % 1 > 0).any():

@@ -95,6 +95,13 @@ def embedding_figure(
     return figure
 
 
+def within(points: np.ndarray) -> np.ndarray:
+    """The same map ``[n, 2]`` with outliers at its edge, so that they do not squeeze the others."""
+    low, high = np.percentile(points, (1, 99), axis=0)
+    margin = np.maximum(0.5 * (high - low), 1e-6)
+    return points.clip(low - margin, high + margin)
+
+
 def scatter(
     axes: Axes,
     points: np.ndarray,
@@ -103,10 +110,8 @@ def scatter(
     crosses: Sequence[int] = (),
 ) -> dict[str, PathCollection]:
     """Draw nodes by class (-1 = no label, paler than all), some as crosses; returns handles for a
-    legend by present class. Outliers are drawn at the edge, or they would squeeze the others."""
-    low, high = np.percentile(points, (1, 99), axis=0)
-    margin = np.maximum(0.5 * (high - low), 1e-6)
-    points = points.clip(low - margin, high + margin)
+    legend by present class."""
+    points = within(points)
     names, looks = [*names, NO_LABEL], class_looks(names)
     looks.append({"color": FAINT, "marker": "."})
     for index in crosses:
