@@ -17,6 +17,7 @@ import torch
 from matplotlib.ticker import MaxNLocator
 from sklearn.utils.validation import check_is_fitted
 
+from graphgym_srnc.api.estimator import truth
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.describe import describe
@@ -49,10 +50,10 @@ def confusion(
         InputError: see ``Estimator.score``.
         NotFittedError: the model is not fitted yet.
     """
-    title, (graph, truth, shown) = getattr(graph, "name", ""), model._truth(graph, y, nodes)
+    title, (graph, true_class, shown) = getattr(graph, "name", ""), truth(model, graph, y, nodes)
     classes = model.classes_.tolist()
     predicted = [classes.index(label) for label in model.predict(graph)[shown].tolist()]
-    true = torch.from_numpy(truth[shown])
+    true = torch.from_numpy(true_class[shown])
     true[true < 0] = len(classes)  # labels of a class that the model does not have
     counts = confusion_matrix(torch.tensor(predicted), true, len(classes) + 1).numpy()
     ax = _axes(ax, (5.5, 5.0))
@@ -68,6 +69,8 @@ def embedding(
     ax: Axes | None = None,
 ) -> Axes:
     """Plot a 2-D map of at most 2,000 nodes, coloured by predicted class or by ``y``.
+
+    Outliers are drawn at the edge.
 
     Args:
         model: a fitted estimator.
@@ -87,7 +90,7 @@ def embedding(
     shown = maps.sample(graph.num_nodes)
     with renamed({"map": "how"}):
         projection = maps.projection(how, len(model.classes_))
-    points = maps.map_2d(model.transform(graph)[shown], projection)
+    points = maps.within(maps.map_2d(model.transform(graph)[shown], projection))
     ax = _axes(ax, (5.6, 4.6))
     ax.set(xlabel=f"{maps.MAPS[projection]} 1", ylabel=f"{maps.MAPS[projection]} 2")
     if colours.dtype.kind == "f" and (colours % 1 > 0).any():

@@ -199,7 +199,7 @@ class Estimator(BaseEstimator):
         Raises:
             InputError: no node has a label, or the labels are of another kind than in training.
         """
-        graph, true, scored = self._truth(graph, y, nodes)
+        graph, true, scored = truth(self, graph, y, nodes)
         with self._reading(graph) as checked:
             decided = self.method_.decide(self.method_.predict(checked)).cpu().numpy()
         return float((decided == true)[scored].mean())
@@ -261,41 +261,6 @@ class Estimator(BaseEstimator):
             return task.to(getattr(source.x, "device", "cpu")), labels.tolist()
         message = "this method needs a ShiftTask that has an oracle task"
         raise InputError.plain(type(self).__name__, message)
-
-    def _truth(self, graph: Any, y: Any, nodes: Any) -> tuple[Data, np.ndarray, np.ndarray]:
-        """Graph, class ``[V]`` (-1 = none of the model) and scored nodes, as ``score`` says."""
-        check_is_fitted(self, "method_")
-        if isinstance(graph, ShiftTask):
-            task = (self._method.oracle and graph.oracle) or graph
-            return task.target, task.target.y.cpu().numpy(), task.test.cpu().numpy()
-        every = np.arange(unlabelled(graph).num_nodes)
-        if y is None and graph.y is None:
-            raise InputError.plain("y", "the graph has no y", "Give the labels [V] of its nodes")
-        if nodes is None and "test_mask" in graph:
-            nodes = torch.as_tensor(graph.test_mask).cpu().numpy() == 1
-        learned = every[:0]
-        if nodes is None and "train_mask" in graph:
-            learned = np.flatnonzero(torch.as_tensor(graph.train_mask).cpu().numpy() == 1)
-        scored = every if nodes is None else node_numbers(nodes, len(every))
-        held = np.isin(every, scored) & (nodes is not None)
-        # A given label may be the name of the unknown class, as in predictions.
-        kept = () if y is None else self.classes_.tolist()
-        y = graph.y if y is None else y
-        given = labels_of(y, len(every), "y", kept, held.tolist())
-        none, known = ("", "U") if given.dtype.kind == "U" else (HIDDEN, "i")
-        if self.classes_.dtype.kind != known:
-            message = f"the labels are {'words' if none == '' else 'numbers'}"
-            raise InputError.plain("y", message, f"Give labels such as {self.classes_[0]!s}")
-        unknown = -1 if self.method_.task.unknown is None else self.method_.task.unknown
-        place = {label: k for k, label in enumerate(self.classes_.tolist())}
-        true = np.array([place.get(label, unknown) for label in given.tolist()])
-        scored = scored[given[scored] != none]
-        if not len(scored):
-            raise InputError.plain("y", "no node to score has a label", "Give labels of some nodes")
-        rest = np.setdiff1d(scored, learned)
-        if len(learned) and not len(rest):
-            warn("all scored nodes are in train_mask: the score of learned nodes is too high")
-        return graph, true, rest if len(rest) else scored
 
     def _become(self, model: TrainedModel, record: trainer.RunRecord | None) -> None:
         """Set the fitted attributes; those of training only if ``record`` is given."""
@@ -381,3 +346,39 @@ def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[
         by_score = "target_val" if len(label) and not known_only else "target_modularity"
         rules["selection"] = "last" if needs_cut else by_score
     return rules
+
+
+def truth(model: Estimator, graph: Any, y: Any, nodes: Any) -> tuple[Data, np.ndarray, np.ndarray]:
+    """Graph, class ``[V]`` (-1 = none of the model) and scored nodes, as ``score`` says."""
+    check_is_fitted(model, "method_")
+    if isinstance(graph, ShiftTask):
+        task = (model._method.oracle and graph.oracle) or graph
+        return task.target, task.target.y.cpu().numpy(), task.test.cpu().numpy()
+    every = np.arange(unlabelled(graph).num_nodes)
+    if y is None and graph.y is None:
+        raise InputError.plain("y", "the graph has no y", "Give the labels [V] of its nodes")
+    if nodes is None and "test_mask" in graph:
+        nodes = torch.as_tensor(graph.test_mask).cpu().numpy() == 1
+    learned = every[:0]
+    if nodes is None and "train_mask" in graph:
+        learned = np.flatnonzero(torch.as_tensor(graph.train_mask).cpu().numpy() == 1)
+    scored = every if nodes is None else node_numbers(nodes, len(every))
+    held = np.isin(every, scored) & (nodes is not None)
+    # A given label may be the name of the unknown class, as in predictions.
+    kept = () if y is None else model.classes_.tolist()
+    y = graph.y if y is None else y
+    given = labels_of(y, len(every), "y", kept, held.tolist())
+    none, known = ("", "U") if given.dtype.kind == "U" else (HIDDEN, "i")
+    if model.classes_.dtype.kind != known:
+        message = f"the labels are {'words' if none == '' else 'numbers'}"
+        raise InputError.plain("y", message, f"Give labels such as {model.classes_[0]!s}")
+    unknown = -1 if model.method_.task.unknown is None else model.method_.task.unknown
+    place = {label: k for k, label in enumerate(model.classes_.tolist())}
+    true = np.array([place.get(label, unknown) for label in given.tolist()])
+    scored = scored[given[scored] != none]
+    if not len(scored):
+        raise InputError.plain("y", "no node to score has a label", "Give labels of some nodes")
+    rest = np.setdiff1d(scored, learned)
+    if len(learned) and not len(rest):
+        warn("all scored nodes are in train_mask: the score of learned nodes is too high")
+    return graph, true, rest if len(rest) else scored

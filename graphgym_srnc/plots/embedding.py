@@ -85,9 +85,6 @@ def embedding_figure(
     kind = "by true class"
     if NO_LABEL in handles:  # comes last
         handles[NO_LABEL], kind = handles.pop(NO_LABEL), "by given label"
-    low, high = np.percentile(points, (1, 99), axis=0)  # outliers would squeeze the others
-    margin = np.maximum(0.1 * (high - low), 1e-6)
-    left.axis(tuple(np.stack([low - margin, high + margin], 1).ravel()))
     left.set_title(by)
     has_crosses = bool(np.isin(label, list(unseen)).any())
     right.set_title(kind + " (× = unseen in training)" * has_crosses)
@@ -96,6 +93,13 @@ def embedding_figure(
     words: dict[str, Any] = {"loc": "outside right center", "handletextpad": 0.3, "ncols": columns}
     figure.legend(handles=list(handles.values()), **words)
     return figure
+
+
+def within(points: np.ndarray) -> np.ndarray:
+    """The same map ``[n, 2]`` with outliers at its edge, so that they do not squeeze the others."""
+    low, high = np.percentile(points, (1, 99), axis=0)
+    margin = np.maximum(0.5 * (high - low), 1e-6)
+    return points.clip(low - margin, high + margin)
 
 
 def scatter(
@@ -107,6 +111,7 @@ def scatter(
 ) -> dict[str, PathCollection]:
     """Draw nodes by class (-1 = no label, paler than all), some as crosses; returns handles for a
     legend by present class."""
+    points = within(points)
     names, looks = [*names, NO_LABEL], class_looks(names)
     looks.append({"color": FAINT, "marker": "."})
     for index in crosses:

@@ -107,6 +107,9 @@ def counts(
         own = [made[1][node] for node in cluster.nodes.tolist() if node not in given]
         labelled = f"{own.count('train')} training and {own.count('val')} validation nodes"
         lines.append(f"cluster {cluster.number}: {labelled} got the label {cluster.name}")
+    every = [node for node, part in enumerate(made[1]) if part]
+    kept = len(given.intersection(every))
+    lines.append(f"labels: {kept:,} as before, {len(every) - kept:,} added for clusters")
     return lines
 
 

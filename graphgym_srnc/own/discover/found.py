@@ -13,6 +13,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphgym_srnc.api import Estimator
+from graphgym_srnc.api.estimator import truth
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.data.names import Names
@@ -105,7 +106,7 @@ def discover(model: Estimator, graph: ShiftTask | Data, num_clusters: int = 0) -
     for part in PARTS if task is None and given.y is not None else ():
         mask = np.asarray(getattr(given, f"{part}_mask", False)) == 1
         if mask.any():
-            _, label, nodes = model._truth(given, None, mask)
+            _, label, nodes = truth(model, given, None, mask)
             parts[part] = torch.from_numpy(nodes)
             y[parts[part]] = torch.from_numpy(label[nodes])
     names = [getattr(given, name, None) for name in ("ids", "feature_names")]

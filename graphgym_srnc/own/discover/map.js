@@ -199,8 +199,7 @@ const shared = group => {  // whether other groups have its colour, as known cla
 };
 
 function list() {
-  const sizes = new Uint32Array(colouring.names.length);
-  for (const group of colouring.of) sizes[group]++;
+  const sizes = colouring.sizes;
   const button = (text, pressed, click) => {
     const made = legend.appendChild(document.createElement("button"));
     made.type = "button";

@@ -95,10 +95,14 @@ def map_data(discovery: Discovery, names: Names, words: Sequence[Sequence[str]])
 
     def colouring(by: str, group: np.ndarray, called: Sequence[str], *colours: str) -> dict:
         own = list(map(plain, called))
-        return {"by": by, "of": _packed(group), "names": own, "colours": list(colours)}
+        sizes = np.bincount(
+            group, minlength=len(own)
+        ).tolist()  # of all nodes, also those not drawn
+        of = _packed(group[shown])
+        return {"by": by, "of": of, "sizes": sizes, "names": own, "colours": list(colours)}
 
-    known, cluster = len(discovery.known), discovery.cluster.numpy()[shown]
-    label, p_unknown = discovery.label.numpy()[shown], discovery.posterior[:, -1].numpy()[shown]
+    known, cluster = len(discovery.known), discovery.cluster.numpy()
+    label, p_unknown = discovery.label.numpy(), discovery.posterior[:, -1].numpy()
     called = [f"known: {plain(name)}" for name in discovery.classes]
     for new, own in zip(discovery.new, words):
         name = new.name or ", ".join(own[:2])
@@ -106,7 +110,8 @@ def map_data(discovery: Discovery, names: Names, words: Sequence[Sequence[str]])
     fifth = np.minimum((p_unknown * len(RAMP)).astype(int), len(RAMP) - 1)
     fifths = [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)]
     by_class, colours = [*discovery.classes, "unknown"], _colours(len(discovery.new), known)
-    nodes, sizes = shown.tolist(), np.bincount(cluster, minlength=len(called))
+    nodes, drawn = shown.tolist(), cluster[shown]
+    sizes = np.bincount(drawn, minlength=len(called))
     ids = [names.ids[node] if names.ids else f"node {node}" for node in nodes]
     texts = [names.texts[node][: 4 * LONGEST_TEXT] for node in nodes] if names.texts else None
     return {
@@ -117,9 +122,9 @@ def map_data(discovery: Discovery, names: Names, words: Sequence[Sequence[str]])
             colouring("class", label, by_class, *_colours(known), GREY),
             colouring("P(unknown)", fifth, fifths, *RAMP),
         ],
-        "p": _packed(p_unknown * SIDE),
+        "p": _packed(p_unknown[shown] * SIDE),
         "marks": [  # where the number and name of a new cluster stand
-            [*np.median(places[cluster == k], 0).round().astype(int).tolist(), k, called[k][4:]]
+            [*np.median(places[drawn == k], 0).round().astype(int).tolist(), k, called[k][4:]]
             for k in np.argsort(-sizes, kind="stable").tolist()
             if k >= known and sizes[k]
         ],

@@ -131,11 +131,17 @@ def to_text(rows: Sequence[Row], merge: str = "") -> str:
 def on_unknown(discovery: Discovery) -> str:
     """How many nodes the model predicts as unknown, and how many the new clusters contain."""
     unknown, new = (part >= len(discovery.known) for part in (discovery.label, discovery.cluster))
-    return (
-        f"The model predicts {int(unknown.sum()):,} of {len(new):,} nodes as unknown. Every node"
-        f" joins the nearest cluster, so the new clusters contain {int(new.sum()):,} nodes;"
-        f" {int((unknown & new).sum()):,} of them are predicted as unknown."
+    clusters = text.counted(len(discovery.new), "new cluster")
+    said = (
+        f"The model predicts {int(unknown.sum()):,} of {len(new):,} nodes as unknown."
+        f" {int((unknown & new).sum()):,} of them are in {clusters}"
     )
+    if rest := int((unknown & ~new).sum()):
+        said += f"; the other {rest:,} are closer to a known class"
+    if others := int((new & ~unknown).sum()):
+        nodes = text.counted(others, "node")
+        said += f". The new clusters also contain {nodes} predicted as a known class"
+    return f"{said}."
 
 
 def merges(rows: Sequence[Row], command: str) -> dict[str, str]:
@@ -164,18 +170,13 @@ def on_number(modularity: Mapping[int, float], known: int) -> str:
     least = (1 - EVEN) * max(modularity.values())
     even = [count for count in sorted(modularity) if modularity[count] >= least]
     new = f"{text.counted(best - known, 'new cluster')} ({best} with the known classes)"
+    said = f"The links suggest {new}."
     if len(even) > 1:
-        low, high = (pick(modularity[count] for count in even) for pick in (min, max))
-        said = (
-            f"The modularity of {text.ranges(even)} clusters, known classes included, is nearly"
-            f" equal ({low:.3f} to {high:.3f}), so the data do not decide. Start with {new}"
-        )
-    else:
-        said = f"Modularity suggests {new}; it is {modularity[best]:.3f}"
+        numbers = text.ranges([count - known for count in even])
+        said = f"The links fit {numbers} new clusters about equally well. Start with {new}."
     if near:
-        said += f". A cluster may hold several classes: compare with --clusters {near[0]}"
-    said += ". Modularity is high if links stay inside clusters"
-    return f"{said}. --clusters K sets the number."
+        return f"{said} A cluster may hold several classes: compare with --clusters {near[0]}."
+    return f"{said} --clusters K sets another number, known classes included."
 
 
 def on_split(discovery: Discovery, finer: Discovery, words: Sequence[Row]) -> str:
