@@ -14,8 +14,8 @@ from typing import Any, Iterator, NamedTuple
 import pandas as pd
 import torch
 from no_harm import blocks, partly_labelled
-from results import DATA
 from scipy.stats import t
+from scores import DATA
 
 from graphgym_srnc import SRNCPlus, shifts
 from graphgym_srnc.core import environment

@@ -16,7 +16,7 @@ from typing import Any, Callable, NamedTuple, Sequence
 import numpy as np
 import pandas as pd
 import torch
-from results import DATA
+from scores import DATA
 from sklearn.metrics import recall_score
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import torch
 from no_harm import Problem, partly_labelled
-from results import DATA
+from scores import DATA
 from sklearn.metrics import recall_score, roc_auc_score
 
 import graphgym_srnc as package

@@ -17,7 +17,7 @@ from typing import Any, Sequence
 
 import pandas as pd
 import yaml
-from results import table
+from directives import table
 
 import graphgym_srnc
 from graphgym_srnc.cli.main import main as command

@@ -33,7 +33,8 @@ from statistics import linear_regression
 from typing import Any
 
 import pandas
-from results import DATA, table
+from directives import table
+from scores import DATA
 
 FEATURES, CLASSES, WIDTH = 64, 10, 64
 MODES = {"full": "full batch", "batches": "batches"}

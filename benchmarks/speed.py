@@ -28,7 +28,7 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 import torch
-from results import table
+from directives import table
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric import EdgeIndex

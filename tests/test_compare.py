@@ -163,8 +163,8 @@ def test_pairs_are_common_splits_only(tmp_path):
     assert pairs == {"PGL+GCN": 4, "DOC": 0, "GCN-CMD": 1}
     assert np.isnan(cell(found, "GCN-CMD").p) and "*" not in render.text(found)
     assert "No row is marked as the best, since rows have different splits." in remarks(found)
-    text = render.text(found)
-    assert re.search(r"\nGCN-CMD +-\n", text) and "(-), n 4" in text
+    told = r"difference to GCN \(Holm-corrected p\), n 4 pairs\n(.*\n)*GCN-CMD +-\n"
+    assert re.search(told, render.text(found))
     one_run = of(tmp_path / "a", tmp_path / "b", tmp_path / "d")  # the highest mean, of one run
     assert cell(one_run, "PGL+GCN").best and not cell(one_run, "GCN-CMD").best
     assert "among rows with the same splits" in remarks(one_run)
@@ -172,9 +172,8 @@ def test_pairs_are_common_splits_only(tmp_path):
     assert "PGL+GCN has the best mean of the rows with the same splits" in first
     assert "Not tested: too few pairs of runs (4)." in first
     assert "Not tested: GCN on Cora (4 pairs, and a test needs 7)" in remarks(one_run)
-    alike = of(
-        tmp_path / "a", tmp_path / "b", test="t", alpha=0.01
-    )  # even a t-test of 4 pairs shows little
+    # Even a t-test of 4 pairs shows little.
+    alike = of(tmp_path / "a", tmp_path / "b", test="t", alpha=0.01)
     assert cell(alike, "GCN").p_best > 0.01 and not cell(alike, "GCN").tied
     assert "Not tested: 4 pairs, and a test needs 6" in remarks(alike)
     with pytest.raises(InputError, match="--against.*2 splits"):
@@ -480,9 +479,9 @@ def test_names_are_escaped_everywhere(tmp_path, capsys):
     escaped = r"=1+1\textbar{}\textless{}b\textgreater{}\_\%\&\textbackslash{}\{\}"
     assert escaped + r"\textasciitilde{}\textasciicircum{}\$\#?[31m end" in latex
     assert all(line.startswith("%") for line in latex.splitlines() if seen in line)
-    assert latex.count(r"\caption{") == 2 == len({*re.findall(r"\\label\{.*\}", latex)})
-    assert "$-10.0$ (-), n 2" in latex and "\n-2+3 &" in latex
-    assert latex.count("population") == 1 and r"\footnotesize Bold: the best mean" in latex
+    assert latex.count(r"\caption[{") == 2 == len({*re.findall(r"\\label\{.*\}", latex)})
+    assert "$-10.0$ (-) \\" in latex and "\n-2+3 &" in latex
+    assert latex.count("population") == 1 and "in the divisor). Bold: the best mean" in latex
 
 
 LINKS = r"""
@@ -507,6 +506,29 @@ def test_no_name_becomes_a_link_or_html(tmp_path):
     made = render.to_markdown(of(tmp_path))
     assert all(escape_markdown(name) in made for name in LINKS)
     assert not re.search(special.replace("|]", "]"), made), made
+
+
+def test_several_scores_are_one_table_that_explains_itself(several):
+    metrics = ["micro_f1", "unknown_fpr95"]
+    found = of(several, metrics=metrics, columns=["task"], against="erm")
+    latex, markdown = render.to_latex(found), render.to_markdown(found)
+    assert latex.count(r"\begin{tabular}") == 4 == markdown.count("###")  # and tests of ranks
+    groups = r" & \multicolumn{4}{c}{Micro-F1, \%} & \multicolumn{4}{c}{unknown FPR95, \%} \\"
+    assert groups + "\n\\cmidrule(lr){2-5}\\cmidrule(lr){6-9}\nmethod & CiteSeer" in latex
+    (caption,) = (line for line in latex.splitlines() if "Bold" in line)
+    for text in (
+        "over 10 runs",
+        "Underlined: no sign",
+        "on 10 common splits",
+        "Holm",
+        "Rank: mean",
+    ):
+        assert text in caption
+    assert "| method | Micro-F1, %: CiteSeer | Micro-F1, %: Cora | Micro-F1, %: mean |" in markdown
+    alone = render.to_latex(of(*(several / "deep").glob("*/Cora")))
+    assert r"\begin{table}[t]" in alone and "multicolumn" not in alone
+    assert "Friedman's p = " in alone and "critical difference 1.05 over 10 splits." in alone
+    assert re.search(r"\n(SRNC|PGL\+GCN) & \\textbf\{.*\} & \\textbf\{1\.\d\} ", alone)
 
 
 def test_files_and_notes_of_the_command(tmp_path, several, capsys):

@@ -30,7 +30,7 @@ SCORES = {
 EVIL = """<script>alert(1)</script><img src=x onerror=alert(2)>{{7*123457}}{% raw %}"'&amp;\u202e"""
 PLACES = "short scores comparison every curves confusion embeddings problems again"
 FORMS = (
-    "Micro-F1 on test, %, {}: mean, and its interval if there are 5 runs",
+    "Micro-F1 on test, %, {}",
     "Micro-F1: mean ranks over 7 splits of {}",
     "Training curves on {}",
 )

@@ -145,10 +145,8 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
     assert not (tmp_path / "second/labels.csv").exists()
     write(new, ("id", "size", "year", "land"), [(row[0], *row[2:]) for row in rows])
     assert run("make", new, links, "--like", tmp_path / "first", "--out", tmp_path / "third") == 2
-    assert (
-        "--like: the earlier graph was made from the column title, which new.csv"
-        in capsys.readouterr().err
-    )
+    told = "--like: the earlier graph was made from the column title, which new.csv"
+    assert told in capsys.readouterr().err
     write(links, ("a", "b"), [(IDS[0], "new")])
     assert run("make", new, links, "--like", tmp_path / "first", "--out", tmp_path / "third") == 2
     assert "Add the earlier nodes that new ones link to." in capsys.readouterr().err

@@ -131,8 +131,7 @@ def _means(table: Table) -> Iterator[Drawing]:
         if len(panels[column]) > 1:
             own = {column: panels[column]}
             figure = charts.scores_figure(own, table.rows, text, table.oracles)
-            caption = f"{text}, {column}: mean, and its interval if there are 5 runs"
-            yield caption, partial(encode, figure)
+            yield f"{text}, {column}", partial(encode, figure)
 
 
 def _ranks(table: Table) -> Iterator[Drawing]:

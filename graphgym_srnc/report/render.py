@@ -11,7 +11,7 @@ from typing import Callable, NamedTuple, Sequence, TextIO
 from graphgym_srnc.core.text import aligned, escape_markdown, markdown
 from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.report.compare import CELL, Table
-from graphgym_srnc.report.tables import Grid, grids, remarks
+from graphgym_srnc.report.tables import Grid, grids, legend, remarks
 
 LATEX = {
     **{c: "\\" + c for c in "{}$&#%_"},
@@ -90,36 +90,50 @@ def show(grids: Sequence[Grid], notes: Sequence[str], out: TextIO) -> None:
 def markdown_table(grid: Grid) -> str:
     """A Markdown table; the best cells are bold."""
     heading = f"### {escape_markdown(grid.title)}\n\n" if grid.title else ""
+    above = [f"{title}: " for title, columns in grid.groups for _ in range(columns)]
+    if above:
+        grid = grid._replace(head=[*map("{}{}".format, ["", *above], grid.head)])
     return heading + markdown(MARKDOWN.lines(grid)) + "\n"
 
 
 def to_markdown(table: Table) -> str:
     """A comparison as Markdown tables with its remarks below."""
     notes = (f"- {escape_markdown(remark)}\n" for remark in remarks(table, "Bold"))
-    return "".join(map(markdown_table, grids(table))) + "".join(notes)
+    return "".join(map(markdown_table, grids(table, is_joined=True))) + "".join(notes)
 
 
 def to_latex(table: Table) -> str:
-    """A table of the package ``booktabs`` for each text table.
+    """Tables of the package ``booktabs``, with the means of all metrics in one.
 
-    A note below a table explains its marks; all other remarks are comments.
+    The caption of the means explains their numbers and marks; all other remarks are comments.
     """
-    notes, tables = remarks(table, "Bold", "Underlined"), []
-    marks = next((note for note in notes if note.startswith("Bold: ")), "")
-    for grid in grids(table):
+    marks = legend(table, "Bold", "Underlined")
+    notes = [note for note in remarks(table, "Bold", "Underlined") if note not in marks]
+    tables = []
+    for number, grid in enumerate(grids(table, is_joined=True)):
         head, *rows = (" & ".join(line) + " \\\\\n" for line in TEX.lines(grid))
-        is_marked = any(box.mark for row in grid.rows for box in row)
+        title, kind = escape_latex(grid.title), "table*" if grid.groups else "table"
+        caption = " ".join([f"{title}.", *(escape_latex(mark) for mark in marks if number == 0)])
         label = re.sub(r"[^a-z0-9]+", "-", grid.title.lower()).strip("-")
-        note = f"\n\\par\\smallskip\\footnotesize {escape_latex(marks)}" if is_marked else ""
         tables.append(
-            "\n\\begin{table}[h]\n\\centering\n"
-            f"\\caption{{{escape_latex(grid.title)}.}}\n\\label{{tab:{label}}}\n"
+            f"\n\\begin{{{kind}}}[t]\n\\centering\n"
+            f"\\caption[{{{title}}}]{{{caption}}}\n\\label{{tab:{label}}}\n"
             f"\\begin{{tabular}}{{l{'c' * (len(grid.head) - 1)}}}\n"
-            f"\\toprule\n{head}\\midrule\n{''.join(rows)}\\bottomrule\n"
-            f"\\end{{tabular}}{note}\n\\end{{table}}\n"
+            f"\\toprule\n{_latex_groups(grid)}{head}\\midrule\n{''.join(rows)}\\bottomrule\n"
+            f"\\end{{tabular}}\n\\end{{{kind}}}\n"
         )
     needs = "% Needs \\usepackage{booktabs}, and UTF-8, which is LaTeX's default since 2018.\n"
-    return needs + "".join(f"% {note}\n" for note in notes if note != marks) + "".join(tables)
+    return needs + "".join(f"% {note}\n" for note in notes) + "".join(tables)
+
+
+def _latex_groups(grid: Grid) -> str:
+    """The line of titles above groups of columns, if there are any."""
+    titles, rules, first = "", "", 2
+    for title, columns in grid.groups:
+        titles += f" & \\multicolumn{{{columns}}}{{c}}{{{escape_latex(title)}}}"
+        rules += f"\\cmidrule(lr){{{first}-{first + columns - 1}}}"
+        first += columns
+    return f"{titles} \\\\\n{rules}\n" if titles else ""
 
 
 def to_csv(table: Table) -> str:

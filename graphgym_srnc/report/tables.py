@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from typing import Any, Callable, NamedTuple, Sequence
@@ -56,6 +57,7 @@ class Grid(NamedTuple):
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[Box]]
+    groups: Sequence[tuple[str, int]] = ()  # titles above the columns, with their number
 
 
 def boxes(*texts: Any) -> list[Box]:
@@ -73,11 +75,14 @@ def is_share(metric: str) -> bool:
     return metric in METRICS and metric not in COSTS
 
 
+def unit(metric: str) -> str:
+    """What follows the name of a metric in a title."""
+    return "" if metric in COSTS else ", %" if is_share(metric) else " (not in %)"
+
+
 def title(table: Table, metric: str) -> str:
     """A metric with its split and unit."""
-    if metric in COSTS:
-        return name(metric)
-    return f"{name(metric)} on {table.split}" + (", %" if is_share(metric) else " (not in %)")
+    return name(metric) + f" on {table.split}" * (metric not in COSTS) + unit(metric)
 
 
 def heading(table: Table, metric: str) -> str:
@@ -106,11 +111,34 @@ def spread(metric: str, cell: Any) -> str:
     return f"{figure(metric, cell.mean)}{std}"
 
 
-def grids(table: Table) -> list[Grid]:
+def grids(table: Table, is_joined: bool = False) -> list[Grid]:
     """For each metric its means and, on demand, its intervals and differences; then tests of ranks
-    and settings."""
-    found = [grid for metric in table.metrics for grid in grids_of(table, metric)]
-    return [*found, *(grid for grid in (rank_tests(table), choices(table)) if grid.rows)]
+    and settings.
+
+    Args:
+        table: a comparison.
+        is_joined: whether the means of all metrics are one table, the first.
+    """
+    found = [grids_of(table, metric) for metric in table.metrics]
+    if is_joined and len(found) > 1:
+        found = [[joined(table)], *(others for _, *others in found)]
+    is_marked = bool(_rank_marks(table, table.metrics[0]))  # then the legend has the tests
+    more = [choices(table)] if is_marked else [rank_tests(table), choices(table)]
+    every = [*itertools.chain(*found), *more]
+    return [grid for grid in every if grid.rows]
+
+
+def joined(table: Table) -> Grid:
+    """The means of all metrics, with a group of columns for each metric."""
+    found = [means(table, metric) for metric in table.metrics]
+    parts = zip(*(grid.rows for grid in found))
+    rows = [[own[0][0], *itertools.chain(*(part[1:] for part in own))] for own in parts]
+    head = [row_head(table), *itertools.chain(*(grid.head[1:] for grid in found))]
+    names = listed([*map(name, table.metrics)])
+    above = f"{names[0].upper()}{names[1:]} on {table.split} nodes"
+    pairs = zip(table.metrics, found)
+    groups = [(name(metric) + unit(metric), len(grid.head) - 1) for metric, grid in pairs]
+    return Grid(above, head, rows, groups)
 
 
 def grids_of(table: Table, metric: str) -> list[Grid]:
@@ -125,13 +153,16 @@ def grids_of(table: Table, metric: str) -> list[Grid]:
         ends = figure(metric, cell.low), figure(metric, cell.high)
         return ABSENT if math.isnan(cell.low) else " to ".join(ends)
 
+    counts = {cell.pairs for cell in cells.values() if cell.pairs >= 2}
+
     def difference(cell: Any) -> str:
         if not cell.pairs >= 2:
             return ABSENT
         family = sum(cells[row, cell.column].p >= 0 for row in table.rows)
         is_testable = family * least_p(cell.pairs, table.test) <= table.alpha
         p = f"{cell.p_holm:.2g}" if is_testable else ABSENT
-        return f"{figure(metric, cell.difference, '+')} ({p}), n {cell.pairs}"
+        n = f", n {cell.pairs}" * (len(counts) > 1)
+        return f"{figure(metric, cell.difference, '+')} ({p}){n}"
 
     out = [means(table, metric)]
     wide = table.cells.loc[(table.cells["metric"] == metric) & table.cells["low"].notna(), "row"]
@@ -140,7 +171,9 @@ def grids_of(table: Table, metric: str) -> list[Grid]:
         out.append(made(what, interval, [row for row in table.rows if row in {*wide}]))
     if table.against is not None:
         rivals = [row for row in table.rows if row not in {*table.oracles, table.against}]
-        out.append(made(f", difference to {table.against} (p), n pairs", difference, rivals))
+        n = f"n {counts.pop()} pairs" if len(counts) == 1 else "n pairs"
+        what = f", difference to {table.against} (Holm-corrected p), {n}"
+        out.append(made(what, difference, rivals))
     return out
 
 
@@ -160,9 +193,20 @@ def means(table: Table, metric: str) -> Grid:
         columns["mean"] = boxes(*(figure(metric, value) for value in every))
     if ranks := table.mean_ranks(metric):
         texts = [f"{ranks[row]:.1f}" if row in ranks else ABSENT for row in table.rows]
-        columns["rank"] = boxes(*texts)
+        beside = _rank_marks(table, metric)
+        columns["rank"] = [Box(text, beside.get(row, "")) for row, text in zip(table.rows, texts)]
     rows = [[Box(row), *own] for row, *own in zip(table.rows, *columns.values())]
     return Grid(heading(table, metric), [row_head(table), *columns], rows)
+
+
+def _rank_marks(table: Table, metric: str) -> dict[str, str]:
+    """The marks of mean ranks by Nemenyi's test, if they are of a single column."""
+    if len(table.columns) > 1 or not (tested := tested_ranks(table, metric)):
+        return {}
+    (found,) = tested.values()
+    best = min(found.ranks.values())
+    near = {row: rank for row, rank in found.ranks.items() if rank - best < found.difference}
+    return {row: "best" if rank == best else "tied" for row, rank in near.items()}
 
 
 def is_averaged(table: Table) -> bool:
@@ -185,13 +229,12 @@ def run_counts(table: Table) -> int | None:
 # Sentences.
 
 
-def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = True) -> list[str]:
-    """Notes on marks, tests and ranks, and warnings.
+def legend(table: Table, best: str, tied: str) -> list[str]:
+    """What the numbers and marks in the tables of means are.
 
     Args:
         table: the printed comparison.
         best, tied: how the marks look.
-        warnings: whether to add the warnings of the runs, and :func:`on_known`.
     """
     runs = run_counts(table)
     over = counted(runs, "run") if runs else "runs, whose number is in brackets"
@@ -199,32 +242,54 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     if runs == 1:
         more = f" Tests need more: run --resume --repeat {LEAST_BLOCKS}."
         out = ["One run per cell." + more * (len(table.rows) > 1)]
-    out += on_known(table) * warnings
     if (table.cells["best"] == 1).any():
         out.append(_on_marks(table, best, tied))
     elif len({*table.rows} - table.oracles) > 1 and not on_known(table):
         out.append("No row is marked as the best, since rows have different splits.")
-    if not is_one_kind(table.runs):
-        several = table.runs["dataset.format"].nunique() > 1
-        why = "kinds of shift differ" if several else "only some runs have hidden classes"
-        out.append(f"No mean over the columns, neither of scores nor of ranks: {why}.")
-    elif len(table.columns) > 1 and not is_averaged(table):
-        out.append("No mean over the columns: some rows lack a column.")
     pairs = table.runs.drop_duplicates(["row", "column", "split", "seed"])
     if pairs.duplicated(["row", "column", "unit"]).any():
         out.append(
             "Tests, intervals and ranks use one mean per set of masked classes: there, n is"
             " the number of such sets."
         )
+    if len(table.columns) > 1 and is_averaged(table):
+        out.append("mean: over the columns, unweighted.")
+    if table.mean_ranks(table.metrics[0]):
+        several = ", then over the columns" * (len(table.columns) > 1)
+        text = f"Rank: mean over the splits of a column that all ranked rows have{several}."
+        if _rank_marks(table, table.metrics[0]):
+            near = f"{best}: the best rank. {tied}: no significant difference from it"
+            text += f" {near} (Nemenyi's test, which has less power than the tests of means)."
+            for metric in table.metrics:
+                for found in tested_ranks(table, metric).values():
+                    p, cd = f"p = {found.friedman:.2g}", f"{found.difference:.2f}"
+                    over = f"over {found.blocks} splits"
+                    text += f" {name(metric)}: Friedman's {p}, critical difference {cd} {over}."
+        out.append(text)
+    return out
+
+
+def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = True) -> list[str]:
+    """The :func:`legend`, then notes on tests and rows, and warnings.
+
+    Args:
+        table: the printed comparison.
+        best, tied: how the marks look.
+        warnings: whether to add the warnings of the runs, and :func:`on_known`.
+    """
+    out = legend(table, best, tied) + on_known(table) * warnings
+    if not is_one_kind(table.runs):
+        several = table.runs["dataset.format"].nunique() > 1
+        why = "kinds of shift differ" if several else "only some runs have hidden classes"
+        out.append(f"No mean over the columns, neither of scores nor of ranks: {why}.")
+    elif len(table.columns) > 1 and not is_averaged(table):
+        out.append("No mean over the columns: some rows lack a column.")
     if table.against is not None:
         out.append(
             f"Difference to {table.against}: mean over pairs, in brackets the two-sided p"
             f" ({TESTS[table.test]}, Holm's correction over the rows of a column; {ABSENT}: too"
             " few pairs to test), n pairs."
         )
-    if table.mean_ranks(table.metrics[0]):
-        several = ", then over the columns" * (len(table.columns) > 1)
-        out.append(f"Rank: mean over the splits of a column that all ranked rows have{several}.")
     if any(math.isnan(ranking.difference) for ranking in table.rankings.values()):
         few = f"Fewer than {LEAST_BLOCKS} splits are too few for Friedman's and Nemenyi's tests"
         out.append(f"{few} of ranks, whose p-values would be inaccurate.")
@@ -312,23 +377,32 @@ def _untested(table: Table, column: str) -> tuple[list[Any], int]:
 
 def _on_marks(table: Table, best: str, tied: str) -> str:
     """What the marks mean, and which rows are not tested against the best one."""
-    found: dict[str, list[str]] = {}
+    found: dict[int, list[str]] = {}
+    limits: dict[int, set[int]] = {}
+    others = table.cells[table.cells["pairs_best"].notna() & (table.cells["best"] == 0)]
     for column in table.columns:
         cells, needed = _untested(table, column)
+        alike = others.loc[others["column"] == column, "pairs_best"].nunique() == 1
+        is_whole = alike and len(cells) == (others["column"] == column).sum()
         for cell in cells:
-            pairs = f"{counted(cell.pairs_best, 'pair')}, and a test needs {needed}"
-            found.setdefault(pairs, []).append(f"{cell.row} on {column}")
+            place = column if is_whole else f"{cell.row} on {column}"
+            found.setdefault(cell.pairs_best, []).append(place)
+            limits.setdefault(cell.pairs_best, set()).add(needed)
     fewer = " among rows with the same splits" * (run_counts(table) is None)
     text = f"{best}: the best mean of a column{fewer}."
-    others = (table.cells["pairs_best"].notna() & (table.cells["best"] == 0)).sum()
-    is_any = others > sum(map(len, found.values()))
+    is_any = len(others) > sum(map(len, found.values()))
     if is_any:
+        tested = {*others["pairs_best"]} - {*found} or {*others["pairs_best"]}
+        number = " to ".join(map(str, sorted({min(tested), max(tested)})))
         text += (
             f" {tied}: no significant difference from it, p > {table.alpha:g}"
-            f" ({TESTS[table.test]} on common splits and seeds, Holm's correction over the rows of"
-            f" a column). Every {'tested ' * bool(found)}row without a mark differs significantly."
+            f" ({TESTS[table.test]} on {number} common splits and seeds, Holm's correction over the"
+            f" rows of a column). Every {'tested ' * bool(found)}row without a mark differs"
+            " significantly."
         )
-    for pairs, places in found.items():
+    for count, places in found.items():
+        limit = " or ".join(map(str, sorted(limits[count])))
+        pairs = f"{counted(count, 'pair')}, and a test needs {limit}"
         rows = listed(list(dict.fromkeys(places)), 3)
         text += f" Not tested: {f'{rows} ({pairs})' if is_any or len(found) > 1 else pairs}."
     return text

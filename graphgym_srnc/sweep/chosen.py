@@ -129,7 +129,8 @@ def _evidence(trials: Sequence[Trial], best: Trial) -> str:
     if best is trials[0] or not gaps:
         return ""
     gap, spread = mean_std(gaps)
-    more = f"; {gap:+.2f} ± {spread:.2f} against the default on {counted(len(gaps), 'common run')}"
+    on = f"points (mean ± population std) from the default on {counted(len(gaps), 'common run')}"
+    more = f"; {gap:+.2f} ± {spread:.2f} {on}"
     count = f"{len(trials)} trials"
     return f"{more}. The best of {count} looks better than it is: run it on other seeds"
 
