@@ -288,7 +288,7 @@ def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(Method, "episode", warn)
     assert erm(tmp_path) == 0
     out = capsys.readouterr().out
-    assert "default: warning in 1 of 1 run: the cluster GNN collapsed" in out
+    assert "\nwarning: the cluster GNN collapsed" in out
     assert re.search(r"seed 0: .* s; hidden class.*: \d.*; \d warning", out)
     assert records.read_result(tmp_path / "default" / "0")["warnings"] == [
         "the cluster GNN collapsed: 1 of 7 clusters used"

@@ -40,7 +40,7 @@ def summarise(name: str, results: Mapping[int, records.Result]) -> Row:
         "warned": sum(map(bool, texts)),
         "notes": [],
         "warnings": [
-            f"warning in {len(those)} of {runs}: {text}"
+            f"warning in {len(those)} of {runs}: {text}" if len(every) > 1 else f"warning: {text}"
             for text, those in distinct_warnings(enumerate(texts))
         ],
     }
@@ -102,7 +102,8 @@ def notes(rows: Sequence[Row], warnings: bool = True) -> list[str]:
         for note in [*row["notes"], *row["warnings"] * warnings]:
             found.setdefault(note, []).append(row["name"])
     is_scored = any("micro_f1" in row for row in rows)
-    return [first] * is_scored + [f"{listed(own, 3)}: {note}" for note, own in found.items()]
+    prefixes = [f"{listed(own, 3)}: " * (len(rows) > 1) for own in found.values()]
+    return [first] * is_scored + [prefix + note for prefix, note in zip(prefixes, found)]
 
 
 def grid(rows: Sequence[Row]) -> Grid:

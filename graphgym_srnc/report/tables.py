@@ -38,9 +38,9 @@ METRICS = {
 ABSENT = "-"
 
 KNOWN_ONLY = (
-    "no test node is of an unknown class: scores measure known classes only, and each node"
-    " predicted as unknown counts as an error. On your own graph, file.num_unseen 1 hides a"
-    " labelled class, so that both are scored."
+    "no test node is of an unknown class, so the scores measure known classes only. A node"
+    " predicted as unknown counts as an error. With file.num_unseen 1, a labelled class of your own"
+    " graph is hidden, so that both are scored."
 )
 
 

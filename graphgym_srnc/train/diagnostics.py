@@ -281,12 +281,15 @@ def homophily(task: ShiftTask) -> tuple[float, int]:
 def label_locality(task: ShiftTask, predicted: Tensor) -> dict[str, float]:
     r"""How much more often edges join labelled nodes than if labels were drawn at random.
 
-    .. math:: \frac{m - 3 \sqrt m}{\sum_k m_k \frac{n^s_k (n^s_k - 1)}{n_k (n_k - 1)}}
+    .. math:: \frac{m - 3 \sqrt{m + \sum_k p_k^3 \sum_{i \in k} d_i (d_i - 1)}}{
+        \sum_k m_k \frac{n^s_k (n^s_k - 1)}{n_k (n_k - 1)}}
 
     Of the predicted class :math:`k`, :math:`n_k` nodes with links and :math:`m_k` edges lie inside
-    it, and :math:`n^s_k` of these nodes are labelled. :math:`m` edges join two labelled nodes of
-    one class. Without the three standard errors, the ratio is 1 on average for random labels of
-    each class. Wrong predictions of nodes without links would change :math:`n_k` alone.
+    it, :math:`d_i` of them at node :math:`i`, and the share :math:`p_k = n^s_k / n_k` of these
+    nodes is labelled. :math:`m` edges join two labelled nodes of one class. Without the three
+    standard errors, the ratio is 1 on average for random labels of each class. The edges of a
+    labelled hub count together, hence the second term of the variance. Wrong predictions of nodes
+    without links would change :math:`n_k` alone.
 
     Args:
         task: a task with one graph.
@@ -301,17 +304,24 @@ def label_locality(task: ShiftTask, predicted: Tensor) -> dict[str, float]:
     label, labelled = predicted.clone(), torch.zeros_like(predicted, dtype=torch.bool)
     label[given], labelled[given] = graph.y[given], True
     inside, both = torch.zeros(2, size, dtype=torch.double, device=label.device)
+    degree = torch.zeros_like(label, dtype=torch.double)
     for pairs in graph.edge_index.split(2**20, 1):
-        a, b = pairs[:, (label[pairs[0]] == label[pairs[1]]) & (pairs[0] < pairs[1])]
+        ends = pairs[:, (label[pairs[0]] == label[pairs[1]]) & (pairs[0] < pairs[1])]
+        degree += torch.bincount(ends.ravel(), minlength=len(label))
+        a = ends[0]
         inside += torch.bincount(label[a], minlength=size)
-        both += torch.bincount(label[a[labelled[a] & labelled[b]]], minlength=size)
+        both += torch.bincount(label[a[labelled[ends].all(0)]], minlength=size)
     linked = torch.zeros_like(labelled).index_fill_(0, graph.edge_index.reshape(-1), True)
     parts = label[linked], label[linked & labelled]
     nodes, drawn = (torch.bincount(part, minlength=size) for part in parts)
     expected = inside * drawn * (drawn - 1) / (nodes * (nodes - 1)).clamp(min=1)
+    pairs_of_edges = torch.zeros_like(inside).index_add_(0, label, degree * (degree - 1))
+    paired = pairs_of_edges * (drawn / nodes.clamp(min=1)) ** 3
     # All classes together come first.
-    edges, wanted = (torch.cat([part.sum()[None], part]) for part in (both, expected))
-    bound = (edges - 3 * edges.sqrt()) / wanted.clamp(min=1)
+    edges, wanted, extra = (
+        torch.cat([part.sum()[None], part]) for part in (both, expected, paired)
+    )
+    bound = (edges - 3 * (edges + extra).sqrt()) / wanted.clamp(min=1)
     figures = {}
     for kind, k in (("label", 0), ("class", 1 + int(bound[1:].argmax()))):
         figures[f"{kind}_locality"] = float(bound[k])
