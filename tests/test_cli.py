@@ -63,12 +63,14 @@ RECORD = (
 )
 
 
-def test_help_and_version(capsys):
+def test_help_and_version(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     for words in (["--help"], ["--version"], *([*name.split(), "--help"] for name in WRONG)):
         with pytest.raises(SystemExit) as stop:
             main(words)
         assert stop.value.code == 0
-    assert "graphgym-srnc 0." in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "graphgym-srnc 0." in out and max(map(len, out.splitlines())) <= 80
     assert "overrides" in vars(build_parser().parse_args(["run"]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -103,6 +104,9 @@ def test_labels_that_the_model_disagrees_with(out, capsys):
     unknown = sum(row["class"] == "unknown" for row in wrong)
     assert f"disagrees with {len(wrong)} of {labelled} given labels" in told
     assert f"predicts {unknown} of these nodes as unknown" in told
+    first = other[0]
+    shown = (first["node"], first["given_label"], first["class"])
+    assert re.search(r"wrong. The surest ones are:\n.*\n  " + r" +".join(shown) + " ", told)
     classes, sizes = ["b", "unknown", "c", "unknown", "b"], [1, 9, 9, 5, 6]
     given = {"node": [*range(5)], "class": classes, "given_label": ["a"] * 5}
     given |= {"probability": [0.9, 0.9, 0.3, 0.9, 0.4], "component_size": sizes}

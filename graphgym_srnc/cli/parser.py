@@ -50,7 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
 def _add_commands(
     parser: argparse.ArgumentParser, dest: str, texts: dict[str, str]
 ) -> argparse._SubParsersAction:
-    commands = parser.add_subparsers(dest=dest, required=True)
+    commands = parser.add_subparsers(title="commands", dest=dest, required=True, metavar="COMMAND")
     for name, text in texts.items():
         description, options, *blocks = text.strip("\n").split("\n\n")
         # The first sentence is the line in the list of commands.

@@ -64,12 +64,16 @@ def _predict(
     if labelled := sum(map(bool, given or ())):
         other = predictions.disagreements(columns)
         count, unknown = len(other["node"]), other["class"].count(UNKNOWN)
-        hint = " --disagreements FILE lists them." * (count > 0 and not args.disagreements)
+        hint = " The surest ones are:" * (count > 0)
         lines.append(
             f"The model disagrees with {count:,} of {labelled:,} given labels "
             f"({100 * count / labelled:.1f} %) and predicts {unknown:,} of these nodes as unknown. "
             f"The label or the model may be wrong.{hint}"
         )
+        if count:
+            lines += predictions.surest(other).splitlines()
+        if count and not args.disagreements:
+            lines.append("--disagreements FILE lists all of them.")
     files = {"--out": predictions.encode(args.out, columns)}
     if args.disagreements:
         if found.texts:

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.core.text import aligned, clean, counted, to_csv
+from graphgym_srnc.core.text import aligned, clean, counted, short, to_csv
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel
 
@@ -58,6 +58,16 @@ def disagreements(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     other = frame[(frame["given_label"] != "") & (frame["given_label"] != frame["class"])]
     order = 2 * (other["component_size"] <= SMALL) + (other["class"] == UNKNOWN)
     return other.loc[order.sort_values(kind="stable").index].to_dict("list")
+
+
+def surest(rows: Mapping[str, list[Any]], most: int = 3) -> str:
+    """The first rows of :func:`disagreements` as lines of text."""
+    shown = (rows.get("id", rows["node"]), rows["given_label"], rows["class"])
+    lines = [["  node", "given label", "predicted", "probability"]]
+    for number, probability in enumerate(rows["probability"][:most]):
+        node, *classes = (short(column[number], 24) for column in shown)
+        lines.append([f"  {node}", *classes, f"{probability:.2f}"])
+    return aligned(lines).rstrip()
 
 
 def encode(file: str, columns: dict[str, list[Any]]) -> bytes:
