@@ -329,9 +329,9 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     assert main([*words, *written, "1=new things", "--name", "2=new things"]) == 0
     out, err = capsys.readouterr()
     run_again = "graphgym-srnc run --cfg own --name labels dataset.name labels"
-    assert f"next, if every class has labels now: {run_again} file.open_set False\n" in out
-    assert f"next, if classes are still unknown: {run_again}\n" in out
-    assert all(text in out for text in ("predicted unknown", "wrote labels", "feature "))
+    assert f"next, if every class has labels now:\n  {run_again} file.open_set False\n" in out
+    assert f"next, if classes are still unknown:\n  {run_again}\n" in out
+    assert all(text in out for text in ("P(unknown)", "wrote labels", "feature "))
     assert "Warning" not in err and len(list(csv.reader((run / "table.csv").open()))) == 3
     task = shifts.find("file")(path=str(run / "labels"))
     assert "new things" in task.class_names and task.num_known == 4 and task.open_set

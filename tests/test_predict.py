@@ -165,7 +165,7 @@ def test_a_graph_with_new_nodes_in_every_form(out):
         assert [row.get("id") for row in table[:2]] == ids
     saved.method.smoothing = 1
     (note,) = predictions.notes(saved, Data(x=x, edge_index=old.edge_index))
-    assert "11 without a link" in note and "theirs are too high" in note
+    assert "11 without a link" in note and "Their probabilities are too high" in note
 
 
 def test_a_model_of_an_estimator(out, capsys):

@@ -111,12 +111,12 @@ def _discover(
         ends = [*feedback.counts(found, parts, made), f"wrote {args.labels_out}"]
         closed = [*run, "file.open_set", "False"]
         if all(new.name for new in found.new):
-            ends.append(
-                f"next, if every class has labels now: graphgym-srnc run {shlex.join(closed)}"
-            )
-        ends.append(f"next, if classes are still unknown: graphgym-srnc run {shlex.join(run)}")
+            ends.append("next, if every class has labels now:")
+            ends.append(f"  graphgym-srnc run {shlex.join(closed)}")
+        ends.append("next, if classes are still unknown:")
+        ends.append(f"  graphgym-srnc run {shlex.join(run)}")
     elif one_graph:
-        ends = [f"next, after you name the clusters: {commands['naming']}"]
+        ends = ["next, after you name the clusters:", f"  {commands['naming']}"]
 
     begin("drawing the map", 0.95)
     files = {}

@@ -105,9 +105,8 @@ def notes(model: TrainedModel, graph: Data) -> list[str]:
             f"The graph has {counted(small, 'node')} in components of at most {SMALL} nodes,"
             f" {int((sizes == 1).sum()):,} without a link. Their predictions use few or no"
             " neighbours and are less reliable."
-            + " Smoothing lowers the probabilities of other nodes only, so theirs are too high."
-            * bool(model.method.smoothing)
-            + f" Check some predictions of {UNKNOWN} there; they are often wrong."
+            + " Their probabilities are too high." * bool(model.method.smoothing)
+            + f" Check some of these nodes: {UNKNOWN} is often wrong there."
             * model.method.task.open_set
         )
     if features == "auto" and model.dense and graph.num_nodes < FEW:

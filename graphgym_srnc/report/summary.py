@@ -159,7 +159,7 @@ def show_shift(summary: Mapping[str, Any]) -> None:
     grids = [
         Grid("", [], [boxes(*fact) for fact in facts.items()]),
         Grid("graphs", ["", *graphs], sizes),
-        Grid("split", [], [boxes(*split) for split in summary["splits"].items()]),
+        Grid("split", [], [boxes(key, f"{n:,}") for key, n in summary["splits"].items()]),
         Grid("labels", ["class", "train", "%", "target", "%"], classes),
     ]
     lines = [*summary["notes"], *(f"warning: {text}" for text in summary["warnings"])]

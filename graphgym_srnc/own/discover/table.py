@@ -24,6 +24,7 @@ from graphgym_srnc.own.discover.clusters import (
 
 LONGEST = 160  # maximum length of a node's line
 SHARED = 0.3  # share of common words from which two clusters may be one class
+NEAREST = 18  # maximum length of the name of the nearest known class
 TOP = 10  # number of words and nodes shown for a cluster
 EVEN = 0.01  # relative difference of modularity below which numbers of clusters fit equally well
 # Weight of the whole graph's counts as a prior; the larger, the more often a word must occur.
@@ -38,7 +39,7 @@ FIGURES = {
     "silhouette": ".2f",
 }
 
-HEADS = "cluster,nodes,newness,P(unknown),predicted unknown,nearest known class".split(",")
+HEADS = "cluster,nodes,newness,P(unknown),nearest known class".split(",")
 SMALL_HEAD = "in small components"
 ON_SMALL = (
     f"{SMALL_HEAD}: share of nodes in components of at most {SMALL} nodes, often of other classes"
@@ -99,7 +100,7 @@ def rows(discovery: Discovery, graph: Data, names: Names) -> list[Row]:
             if cluster.number not in (0, other.number)
             and len({*own} & {*theirs}) >= max(SHARED * min(len(own), len(theirs)), 1)
         ]
-        nearest = f"{plain(discovery.classes[best])} {share:.2f}"
+        nearest = f"{text.short(discovery.classes[best], NEAREST)} {share:.2f}"
         nodes = [node_name(names, node) for node in cluster.nodes[:TOP].tolist()]
         result.append(Row(cluster, nearest, [column_name(names, w) for w in own], nodes, twins))
     return result
@@ -109,10 +110,9 @@ def to_text(rows: Sequence[Row], merge: str = "") -> str:
     """The new clusters: a table, then the words and the most typical nodes of each."""
     new = [row for row in rows if row.cluster.number]
     is_small = any(row.cluster.small for row in new)
-    shown = ("newness", "p_unknown", "predicted_unknown")
     lines = [
-        [str(row.cluster.number), row.size, *(row.figures[name] for name in shown), row.nearest]
-        + [row.small] * is_small
+        [str(row.cluster.number), row.size, row.figures["newness"], row.figures["p_unknown"]]
+        + [row.nearest, *[row.small] * is_small]
         for row in new
     ]
     heads = [*HEADS, *[SMALL_HEAD] * is_small]
