@@ -35,7 +35,7 @@ FORMS = (
     "Training curves on {}",
 )
 CAPTIONS = [form.format(graph) for form in FORMS for graph in ("CiteSeer", "Cora")]
-CAPTIONS += [f"cora-srnc, seed 0: {what}" for what in ("confusion", "cluster GNN")]
+CAPTIONS += [f"SRNC (cora-srnc, seed 0): {what}" for what in ("confusion", "cluster GNN")]
 
 
 def rendered(folders: list[Path], *words, **options) -> str:
@@ -190,7 +190,7 @@ def test_only_pictures_of_runs_are_taken(tmp_path, undrawn):
     assert not Page(rendered([tmp_path / "results"])).all("img")
     atomic.write_bytes(run / "confusion-selected.png", PNG)
     found = Page(rendered([tmp_path / "results"]))
-    assert [image["alt"] for image in found.all("img")] == ["one, seed 0: confusion"]
+    assert [image["alt"] for image in found.all("img")] == ["GCN (one, seed 0): confusion"]
     keep(tmp_path / "results", "two", [0.6], "doc")  # no figure of single runs
     assert not [*pages._means(compare.table(collect([tmp_path / "results"]).runs))]
     assert "1 more are not shown" in found.text

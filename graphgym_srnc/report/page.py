@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from graphgym_srnc.core.text import counted, plain, seeds, tell_changed
+from graphgym_srnc.core.text import counted, method_name, plain, seeds, tell_changed
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums
 from graphgym_srnc.plots import charts
@@ -171,7 +171,9 @@ def _files(experiments: Sequence[Experiment], *patterns: str) -> Iterator[Drawin
             files = sorted(fnmatch.filter(found, f"{pattern}.png"))
             for file in files:
                 what = file.removesuffix(".png").removesuffix("-selected").replace("_gnn", " GNN")
-                caption = f"{experiment.name}, seed {seed}: {what.replace('_', ' ')}"
+                result = experiment.results[seed]
+                of = method_name(result["method"], result["backbone"])
+                caption = f"{of} ({experiment.name}, seed {seed}): {what.replace('_', ' ')}"
                 yield caption, partial(_content, folder / file)
             if files:
                 break

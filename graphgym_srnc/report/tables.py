@@ -240,7 +240,7 @@ def legend(table: Table, best: str, tied: str) -> list[str]:
     over = counted(runs, "run") if runs else "runs, whose number is in brackets"
     out = [f"Mean ± population standard deviation over {over} (n in the divisor)."]
     if runs == 1:
-        more = f" Tests need more: run --resume --repeat {LEAST_BLOCKS}."
+        more = f" For tests, add --resume --repeat {LEAST_BLOCKS} to each command `run`."
         out = ["One run per cell." + more * (len(table.rows) > 1)]
     if (table.cells["best"] == 1).any():
         out.append(_on_marks(table, best, tied))
