@@ -133,7 +133,8 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
 
     A name with a path, such as ``srnc.rounds``, is also compared by its last part.
     """
-    matcher, best = difflib.SequenceMatcher(b=name.lower()), dict[str, tuple[float, str]]()
+    matcher = difflib.SequenceMatcher(b=name.lower())
+    best: dict[str, tuple[float, str]] = {}
     for known in names:
         last = re.split(r"[./]", known.lower())[-1]
         for form in (known.lower(), last):

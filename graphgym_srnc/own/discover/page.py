@@ -95,10 +95,8 @@ def map_data(discovery: Discovery, names: Names, words: Sequence[Sequence[str]])
 
     def colouring(by: str, group: np.ndarray, called: Sequence[str], *colours: str) -> dict:
         own = list(map(plain, called))
-        sizes = np.bincount(
-            group, minlength=len(own)
-        ).tolist()  # of all nodes, also those not drawn
-        of = _packed(group[shown])
+        # The legend counts all nodes, also those that are not drawn.
+        sizes, of = np.bincount(group, minlength=len(own)).tolist(), _packed(group[shown])
         return {"by": by, "of": of, "sizes": sizes, "names": own, "colours": list(colours)}
 
     known, cluster = len(discovery.known), discovery.cluster.numpy()
