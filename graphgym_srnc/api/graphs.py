@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
@@ -116,7 +117,17 @@ def from_frames(
     numbered = nodes.index.name is None and is_integer_dtype(nodes.index)
     used = {label, split, *_list(text), *_list(numbers), *_list(categories)}
     free = nodes.drop(columns=used, errors="ignore")
-    id = id or (id_columns.id_column(free, edges) if numbered else "")
+    if not id and numbered and (id := id_columns.id_column(free, edges)):
+        index = {*map(str, nodes.index)}
+        if id.lower() not in id_columns.IDS and any(
+            {*id_columns.cells(edges, a), *id_columns.cells(edges, b)} <= index
+            for a, b in itertools.combinations(edges, 2)
+        ):
+            warn(
+                f"the index and the column {id} both contain the ids of the links. The index is"
+                f" used; set id={id!r} to use the column"
+            )
+            id = ""
     if "" not in nodes:
         nodes.insert(0, "", nodes.index.to_flat_index())
     chosen = {"text": text, "numbers": numbers, "categories": categories}
