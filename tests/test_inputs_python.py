@@ -437,5 +437,11 @@ def test_an_index_with_all_ids_comes_before_an_unnamed_column():
     edges = pandas.DataFrame({"a": [0, 2, 3], "b": [2, 3, 4]})
     with pytest.warns(RuntimeWarning, match="set id='rank' to use the column"):
         graph = api.from_frames(nodes, edges.clip(1))
-    assert graph.ids == [*"01234"] and graph.edge_index[:, 0].tolist() == [1, 2]
-    assert graphgym_srnc.from_frames(nodes, edges.clip(1), id="rank", spectral=2).ids == [*"42135"]
+    assert graph.ids == [0, 1, 2, 3, 4] and graph.edge_index[:, 0].tolist() == [1, 2]
+    assert graphgym_srnc.from_frames(nodes, edges.clip(1), id="rank", spectral=2).ids == [
+        4,
+        2,
+        1,
+        3,
+        5,
+    ]
