@@ -106,7 +106,7 @@ def test_labels_that_the_model_disagrees_with(out, capsys):
     assert f"predicts {unknown} of these nodes as unknown" in told
     first = other[0]
     shown = (first["node"], first["given_label"], first["class"])
-    assert re.search(r"wrong. The surest ones are:\n.*\n  " + r" +".join(shown) + " ", told)
+    assert re.search(r"here. The surest ones are:\n.*\n  " + r" +".join(shown) + " ", told)
     classes, sizes = ["b", "unknown", "c", "unknown", "b"], [1, 9, 9, 5, 6]
     given = {"node": [*range(5)], "class": classes, "given_label": ["a"] * 5}
     given |= {"probability": [0.9, 0.9, 0.3, 0.9, 0.4], "component_size": sizes}

@@ -68,7 +68,8 @@ def _predict(
         lines.append(
             f"The model disagrees with {count:,} of {labelled:,} given labels "
             f"({100 * count / labelled:.1f} %) and predicts {unknown:,} of these nodes as unknown. "
-            f"The label or the model may be wrong.{hint}"
+            "The label or the model may be wrong. The model has learned the training labels, so"
+            f" wrong ones among them may be missing here.{hint}"
         )
         if count:
             lines += predictions.surest(other).splitlines()
