@@ -22,11 +22,6 @@ EXTRAS = {
     "excel": ["openpyxl>=3.1"],
     "docs": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.26", "latex2mathml>=3.77"],
     "dev": [
-        *(
-            "optuna>=4.0",
-            "pyarrow>=14",
-            "openpyxl>=3.1",
-        ),  # tests of the extras tune, parquet, excel
         "build>=1.0.3",
         *("griffe>=1.0", "latex2mathml>=3.77", "mkdocs>=1.6"),  # of docs/site.py, which tests read
         "hypothesis>=6.100",
@@ -41,6 +36,7 @@ EXTRAS = {
         "statsmodels>=0.14",
     ],
 }
+EXTRAS["dev"] += EXTRAS["tune"] + EXTRAS["parquet"] + EXTRAS["excel"]  # which tests use
 
 
 class BuildWithConfigs(build_py):

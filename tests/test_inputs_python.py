@@ -196,7 +196,7 @@ def test_graphs_and_verdicts_are_shown_in_words(model):
     nodes = pandas.DataFrame({"x": np.arange(V) / 7, "section": ["a", "b"] * (V // 2)})
     with pytest.warns(RuntimeWarning, match=r"perhaps .*section \(2 values\)"):
         made = api.from_frames(nodes, pandas.DataFrame(graph().edge_index.T.numpy()))
-    assert "features: x" in repr(made) and "numbers from x" in repr(made.clone())
+    assert "1 feature: x" in repr(made) and "numbers from x" in repr(made.clone())
     assert made.__reduce_ex__(2)[0] is Data and "largest_class" in repr(model.verdict_)
     vars(bare := copy.copy(model)).pop("record_")  # as of a file that is not in its run's folder
     with pytest.raises(AttributeError, match="load the folder"):

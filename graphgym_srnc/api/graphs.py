@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.text import listed, warn
+from graphgym_srnc.core.text import counted, listed, warn
 from graphgym_srnc.errors import InputError, renamed
 
 if TYPE_CHECKING:
@@ -26,7 +25,8 @@ class FrameGraph(Data):
         if type(self) is not FrameGraph:  # a batch of several graphs
             return super().__repr__()
         names, notes = getattr(self, "feature_names", []), getattr(self, "notes", [])
-        size = f"{self.num_nodes:,} nodes, {self.num_edges:,} edges, {self.num_features:,} features"
+        sizes = {"node": self.num_nodes, "edge": self.num_edges, "feature": self.num_features}
+        size = ", ".join(counted(number, noun) for noun, number in sizes.items())
         lines = [f"Graph of {size}" + f": {listed(names)}" * bool(names), *notes]
         tensors = [f"{name}={list(value.shape)}" for name, value in self if hasattr(value, "shape")]
         others = [name for name, value in self if not hasattr(value, "shape")]
@@ -117,17 +117,7 @@ def from_frames(
     numbered = nodes.index.name is None and is_integer_dtype(nodes.index)
     used = {label, split, *_list(text), *_list(numbers), *_list(categories)}
     free = nodes.drop(columns=used, errors="ignore")
-    if not id and numbered and (id := id_columns.id_column(free, edges)):
-        index = {*map(str, nodes.index)}
-        if id.lower() not in id_columns.IDS and any(
-            {*id_columns.cells(edges, a), *id_columns.cells(edges, b)} <= index
-            for a, b in itertools.combinations(edges, 2)
-        ):
-            warn(
-                f"the index and the column {id} both contain the ids of the links. The index is"
-                f" used; set id={id!r} to use the column"
-            )
-            id = ""
+    id = id or (id_columns.id_column(free, edges) if numbered else "")
     if "" not in nodes:
         nodes.insert(0, "", nodes.index.to_flat_index())
     chosen = {"text": text, "numbers": numbers, "categories": categories}

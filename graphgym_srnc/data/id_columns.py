@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Collection, Sequence
 
 import pandas
 
-from graphgym_srnc.core.text import listed
+from graphgym_srnc.core.text import listed, warn
 from graphgym_srnc.data import labels
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.read import NAMELESS, is_counter
@@ -65,13 +65,28 @@ def ends(
 
 
 def id_column(nodes: pandas.DataFrame, links: pandas.DataFrame) -> str:
-    """A usual column of ids, or the first one if each end of the links is one of its cells."""
-    found = usual(nodes, IDS)
-    for first in [*nodes][: not found]:
-        ids = cells(nodes, first)
-        ends = [name for name in links if {*cells(links, name)} <= {*ids}]
-        found = first * (len(ends) > 1 and len({*ids}) == len(ids))
-    return found
+    """A usual column of ids, or the first one if it alone has the ends of the links; else empty.
+
+    Warns if the index has them too.
+    """
+    if (found := usual(nodes, IDS)) or not len(nodes.columns):
+        return found
+    first = next(iter(nodes))
+    ids = cells(nodes, first)
+    if len({*ids}) < len(ids) or not has_ends(links, {*ids}):
+        return ""
+    if has_ends(links, {*map(str, nodes.index)}):
+        warn(
+            f"the index and the column {first} both contain the ids of the links. The index is"
+            f" used; set id={first!r} to use the column"
+        )
+        return ""
+    return first
+
+
+def has_ends(links: pandas.DataFrame, ids: set[str]) -> bool:
+    """Whether two columns of the links have no other cells than these ids."""
+    return sum({*cells(links, name)} <= ids for name in links) > 1
 
 
 def cells(table: pandas.DataFrame, name: str) -> list[str]:
