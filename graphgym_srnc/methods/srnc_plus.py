@@ -139,13 +139,13 @@ class SRNCPlus(Adaptation, ClusterMethod):
         # Lines 5 to 8: the cluster GNN on labels, pseudo-labels and modularity (Eq. 10).
         log_q, cluster_figures = self.train_cluster_gnn(scores)
 
-        # Lines 10 and 11: pseudo-labels of the mixture of both models (Eq. 9).
+        # Lines 10 and 11: pseudo-labels of the mixture of both models.
         log_q, log_p = log_q[:, :num_classes], scores.log_softmax(1)
         weight = self.held_out.best_weight(log_q, log_p)
         mixture = weight * log_q + (1 - weight) * log_p
         pseudo = self.pseudo_labels("classifier_target", self.target, mixture)
 
-        # Lines 12 and 13: the classifier on labels and pseudo-labels.
+        # Lines 12 and 13: the classifier on labels and pseudo-labels (Eq. 9).
         self.classifier, losses = self.train_classifier(task.train, self.labels, [pseudo])
         self.iteration.add_(1)
         if self.kind.open_set:

@@ -65,7 +65,7 @@ class Clusters(nn.Module):
 
     @torch.no_grad()
     def log_posterior(self, graph: Graph) -> Tensor:
-        r""":math:`\log Q_\Phi` of all nodes of a graph, ``[V, C]`` (Eq. cluster)."""
+        r""":math:`\log Q_\Phi` of all nodes of a graph, ``[V, C]`` (Eq. 4)."""
         return training.all_logits(self.encoder, graph, self.batch_size).log_softmax(1)
 
     @property
