@@ -108,6 +108,15 @@ def keep(
     return root / name
 
 
+def fail(root: Path, name: str, seed: int, story: str | None) -> None:
+    """A run that failed and left an error, or did not end."""
+    run = root / name / str(seed)
+    run.mkdir(parents=True)
+    (run / "run.json").write_text("{}")
+    if story is not None:
+        (run / "error.txt").write_text(story)
+
+
 class Page(HTMLParser):
     """Tags with their attributes, visible text, and the cells of each table by row; a tag that
     closes another one fails."""

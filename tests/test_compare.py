@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import scipy.stats
 from conftest import refusal
-from stored import both, keep
+from stored import both, fail, keep
 
 import graphgym_srnc
 from graphgym_srnc.cli.main import main
@@ -25,7 +25,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import records, store
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.plots import events
-from graphgym_srnc.report import compare, paper, render, statistics, summary, tables
+from graphgym_srnc.report import compare, paper, render, sentences, statistics, summary, tables
 from graphgym_srnc.report.frame import collect
 
 RNG = np.random.default_rng(0)
@@ -37,7 +37,7 @@ ROWS = {"erm": "GCN", "pgl": "PGL+GCN", "srnc": "SRNC", "iid": "GCN (IID)"}
 
 
 def of(*folders: Path, **options) -> compare.Table:
-    return compare.table(collect(folders, records=False).runs, **options)
+    return compare.table(collect(folders, records=False), **options)
 
 
 def cell(table: compare.Table, row: str, column: str = "Cora", metric: str = "micro_f1"):
@@ -52,7 +52,7 @@ def chosen(table: compare.Table) -> dict:
 
 
 def remarks(table: compare.Table) -> str:
-    return " ".join(tables.remarks(table))
+    return " ".join(sentences.remarks(table))
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_numbers_of_a_cell_and_its_line_of_csv(several):
     one, scores = cell(found, "SRNC"), SCORES["srnc"]
     numbers = np.mean(scores), np.std(scores), np.median(scores)
     assert (one.mean, one.std, one.median) == pytest.approx(numbers)
-    assert (one.low, one.high) == statistics.bootstrap_interval(scores, 0.95)
+    assert (one.low, one.high) == statistics.interval(scores)
     assert cell(found, "PGL+GCN", metric="seconds").mean == pytest.approx(6.5)
     assert cell(of(several, split="train"), "GCN").mean == 1
     gaps = np.round(np.subtract(scores, SCORES["erm"]), 9)
@@ -162,20 +162,23 @@ def test_pairs_are_common_splits_only(tmp_path):
     pairs = {row: cell(found, row).pairs for row in ("PGL+GCN", "DOC", "GCN-CMD")}
     assert pairs == {"PGL+GCN": 4, "DOC": 0, "GCN-CMD": 1}
     assert np.isnan(cell(found, "GCN-CMD").p) and "*" not in render.text(found)
-    assert "No row is marked as the best, since rows have different splits." in remarks(found)
-    told = r"difference to GCN \(Holm-corrected p\), n 4 pairs\n(.*\n)*GCN-CMD +-\n"
+    assert "No row is marked as the best: no two competing rows" in remarks(found)
+    assert "mean over 4 pairs, in square brackets Student's 95 % interval" in remarks(found)
+    told = r"difference to GCN\n(.*\n)*GCN-CMD +-\nPGL\+GCN +\+\d\.\d \[\+\d.*\] \(-\)\n"
     assert re.search(told, render.text(found))
     one_run = of(tmp_path / "a", tmp_path / "b", tmp_path / "d")  # the highest mean, of one run
     assert cell(one_run, "PGL+GCN").best and not cell(one_run, "GCN-CMD").best
     assert "among rows with the same splits" in remarks(one_run)
-    (first,) = tables.findings(one_run)
+    (first,) = sentences.findings(one_run)
     assert "PGL+GCN has the best mean of the rows with the same splits" in first
-    assert "Not tested: too few pairs of runs (4)." in first
-    assert "Not tested: GCN on Cora (4 pairs, and a test needs 7)" in remarks(one_run)
-    # Even a t-test of 4 pairs shows little.
-    alike = of(tmp_path / "a", tmp_path / "b", test="t", alpha=0.01)
-    assert cell(alike, "GCN").p_best > 0.01 and not cell(alike, "GCN").tied
-    assert "Not tested: 4 pairs, and a test needs 6" in remarks(alike)
+    assert "Too few pairs of runs for a test (4)." in first
+    assert "Undecided: GCN (4 pairs, but 7 are needed)" in remarks(one_run)
+    assert "Every other" not in remarks(one_run) and "°" not in remarks(one_run)
+    # A t-test of 4 pairs may find a difference, but does not show that rows are alike.
+    for alpha, told in ((0.01, "Undecided: GCN (4 pairs, but 6"), (0.5, "Every other tested row")):
+        alike = of(tmp_path / "a", tmp_path / "b", test="t", alpha=alpha)
+        assert not cell(alike, "GCN").tied and told in remarks(alike)
+        assert ("Undecided" in remarks(alike)) != ("Every other" in remarks(alike))
     with pytest.raises(InputError, match="--against.*2 splits"):
         of(tmp_path / "a", tmp_path / "c", against="erm")
 
@@ -197,11 +200,62 @@ def test_runs_that_mask_the_same_classes_count_once(tmp_path):
     assert found.rankings["micro_f1", "Cora"].blocks == 3
     assert "Fewer than 6 splits are too few" in remarks(found)
     means = [np.mean([ours[seed] for seed in seeds]) for seeds in sets]
-    assert (one.low, one.high) == statistics.bootstrap_interval(means)
+    assert (one.low, one.high) == statistics.interval(means)
+    ends = one.difference_low, one.difference_high
+    assert ends == pytest.approx(statistics.interval(gaps))
     assert (one.runs, one.mean) == (7, pytest.approx(np.mean(ours)))
     assert "set of masked classes" in remarks(found)
     same = of(tmp_path / "same", against="pgl")
     assert cell(same, "GCN").pairs == 7 and "set of masked classes" not in remarks(same)
+
+
+def test_runs_without_a_result_are_told_below_the_means(tmp_path, capsys):
+    keep(tmp_path, "a", [0.5, 0.6, 0.7])
+    keep(tmp_path, "b", [0.6, 0.7, 0.8], "pgl")
+    for name, seed, file in (("b", 4, "error.txt"), ("b", 8, "error.txt"), ("b", 9, "run.json")):
+        fail(tmp_path, name, seed, "why" if file == "error.txt" else None)
+    fail(tmp_path, "c", 0, "why")
+    found = of(tmp_path)
+    told = (
+        "PGL+GCN: 2 of 6 runs failed (seeds 4, 8); its mean is over the others.",
+        "PGL+GCN: 1 of 6 runs did not finish (seed 9); its mean is over the others.",
+        "Not in the tables: 1 run of c failed.",
+    )
+    for text in (remarks(found), render.to_markdown(found), " ".join(sentences.findings(found))):
+        assert all(one in text for one in told[:2]) and told[2] in text
+    (caption,) = (line for line in render.to_latex(found).splitlines() if "Bold" in line)
+    assert all(one in caption for one in told)
+    lines = [*csv.DictReader(io.StringIO(render.to_csv(found)))]
+    assert [(line["row"], line["failed"], line["unfinished"]) for line in lines] == [
+        ("PGL+GCN", "2", "1"),
+        ("GCN", "0", "0"),
+    ]
+    assert main(["compare", str(tmp_path)]) == 0
+    assert "skipped 3 failed run(s)\nnote: skipped 1 unfinished" in capsys.readouterr().err
+    keep(tmp_path, "again", [0.9], "pgl", seeds=[4])  # which runs the failed seed
+    assert "1 of 6 runs failed (seed 8)" in remarks(of(tmp_path))
+
+
+def test_a_row_that_finds_no_unknown_class_does_not_compete(tmp_path):
+    for method, score, recall, auroc in (
+        ("erm", 0.9, 0.0, 0.4),
+        ("pgl", 0.7, 0.5, 0.8),
+        ("doc", 0.6, 0.4, 0.6),
+    ):
+        test = {"micro_f1": score, "unknown_recall": recall, "hs": recall, "unknown_auroc": auroc}
+        keep(tmp_path, method, [score] * 6, method, record={"test": test})
+    found = of(tmp_path)
+    assert found.metrics == ("micro_f1", "hs") and found.rows == ["GCN", "PGL+GCN", "DOC"]
+    assert [cell(found, row).best for row in found.rows] == [0, 1, 0]
+    assert "GCN" not in found.rankings["micro_f1", "Cora"].ranks
+    told = remarks(found)
+    assert "GCN: unknown recall is 0, so it is neither ranked nor marked as the best" in told
+    assert "GCN: unknown AUROC is below chance (50 %). The ranking of nodes" in told
+    assert "HS: harmonic mean of known accuracy and unknown recall." in told
+    other = of(tmp_path, metrics=["unknown_auroc"], against="erm")
+    assert "neither ranked" not in remarks(other) and other.against == "GCN"
+    keep(tmp_path, "old", [0.9], record={"test": {"micro_f1": 0.9, "unknown_recall": 0.1}})
+    assert of(tmp_path / "old").metrics == ("micro_f1", "unknown_recall")
 
 
 def test_what_cannot_be_averaged_is_not_averaged(tmp_path, several):
@@ -319,16 +373,16 @@ def test_labels_say_what_tells_rows_apart(tmp_path):
     keep(tmp_path, "b", [0.5], task="file/Cora")
     keep(tmp_path, "c", [0.5], "doc", task="synthetic/open_set", doc__flag=True)
     found = of(tmp_path)
-    assert found.rows == ["GAT", "GCN", "DOC"]
+    assert found.rows == ["DOC", "GAT", "GCN"]  # ties by name
     assert found.columns == ["open_set/Cora", "file/Cora", "synthetic/open_set"]
     with pytest.raises(InputError, match="GCN shares fewer than 2"):  # the plain row of erm
         of(tmp_path, against="erm")
-    with pytest.raises(InputError, match=r"2 rows.*one of ERM, confidence energy \| ERM"):
+    with pytest.raises(InputError, match=r"2 rows.*one of ERM \| ERM, confidence energy"):
         of(tmp_path, against="erm", by=["method", "erm.confidence"])
     by_both = of(tmp_path, by=["method", "erm.confidence"])
-    assert by_both.rows == ["ERM, confidence energy", "ERM", "DOC"]
-    assert of(tmp_path, by=["erm.confidence"]).rows == ["confidence energy", "-"]
-    assert of(tmp_path, by=["erm.widths"]).rows == ["widths [8, 4]", "-"]
+    assert by_both.rows == ["DOC", "ERM", "ERM, confidence energy"]
+    assert of(tmp_path, by=["erm.confidence"]).rows == ["-", "confidence energy"]
+    assert of(tmp_path, by=["erm.widths"]).rows == ["-", "widths [8, 4]"]
 
 
 def test_settings_without_validation_scores_are_not_chosen_from(tmp_path):
@@ -480,7 +534,7 @@ def test_names_are_escaped_everywhere(tmp_path, capsys):
     assert escaped + r"\textasciitilde{}\textasciicircum{}\$\#?[31m end" in latex
     assert all(line.startswith("%") for line in latex.splitlines() if seen in line)
     assert latex.count(r"\caption[{") == 2 == len({*re.findall(r"\\label\{.*\}", latex)})
-    assert "$-10.0$ (-) \\" in latex and "\n-2+3 &" in latex
+    assert "& $-10.0$ [$-137.1$, $+117.1$] (-) \\" in latex and "\n-2+3 &" in latex
     assert latex.count("population") == 1 and "in the divisor). Bold: the best mean" in latex
 
 
@@ -512,8 +566,8 @@ def test_several_scores_are_one_table_that_explains_itself(several):
     metrics = ["micro_f1", "unknown_fpr95"]
     found = of(several, metrics=metrics, columns=["task"], against="erm")
     latex, markdown = render.to_latex(found), render.to_markdown(found)
-    assert latex.count(r"\begin{tabular}") == 4 == markdown.count("###")  # and tests of ranks
-    groups = r" & \multicolumn{4}{c}{Micro-F1, \%} & \multicolumn{4}{c}{unknown FPR95, \%} \\"
+    assert latex.count(r"\begin{tabular}") == 3 == markdown.count("###")  # and tests of ranks
+    groups = r" & \multicolumn{4}{c}{Micro-F1} & \multicolumn{4}{c}{unknown FPR95} \\"
     assert groups + "\n\\cmidrule(lr){2-5}\\cmidrule(lr){6-9}\nmethod & CiteSeer" in latex
     (caption,) = (line for line in latex.splitlines() if "Bold" in line)
     for text in (
@@ -524,7 +578,7 @@ def test_several_scores_are_one_table_that_explains_itself(several):
         "Rank: mean",
     ):
         assert text in caption
-    assert "| method | Micro-F1, %: CiteSeer | Micro-F1, %: Cora | Micro-F1, %: mean |" in markdown
+    assert "| method | Micro-F1: CiteSeer | Micro-F1: Cora | Micro-F1: mean |" in markdown
     alone = render.to_latex(of(*(several / "deep").glob("*/Cora")))
     assert r"\begin{table}[t]" in alone and "multicolumn" not in alone
     assert "Friedman's p = " in alone and "critical difference 1.05 over 10 splits." in alone
@@ -563,8 +617,10 @@ def test_scores_without_an_unknown_test_node_say_so(tmp_path):
     assert "10.1 % of the labelled test nodes" in share
     other = known | {"test": {"micro_f1": 0.9, "known_accuracy": 1.0}}
     control = keep(tmp_path, "pgl", [0.9], "pgl", task="file/mine", record=other)
-    compared = compare.table(collect([home, control]).runs)
-    (best, first), notes = tables.findings(compared), tables.remarks(compared)
+    compared = compare.table(collect([home, control]))
+    assert compared.metrics == ("micro_f1", "unknown_share")
+    assert re.search(r"\nGCN +100\.0 +10\.1\n", render.text(compared))
+    (best, first), notes = sentences.findings(compared), sentences.remarks(compared)
     assert best.endswith(": GCN 100.0 and PGL+GCN 90.0.") and "--repeat 6" in notes[0]
     assert not compared.cells["best"].any() and first.endswith("No row is marked as the best.")
     assert first in notes and "known classes only" in first and "file.num_unseen 1" in first
@@ -590,7 +646,7 @@ def test_tables_are_written_and_shown(tmp_path, capsys):
     for text in ("for example: fell to 1", "Bad."):  # counted alike everywhere
         assert f"warning in 2 of 2 runs: {text}" in markdown
         told = f"Warning in 2 of 2 runs (SRNC+ with SAGE: 2): {text}"
-        assert told in tables.remarks(compare.table(found.runs))
+        assert told in sentences.remarks(compare.table(found))
         assert text in [row[1].text for row in summary.warnings(found.experiments).rows]
     assert graphgym_srnc.results(home)["warnings"].tolist() == [2, 2]
     assert summary.hidden_classes(found.experiments).rows[0][1].text == "a, b"

@@ -12,7 +12,7 @@ from pathlib import Path
 import browser
 import numpy as np
 import pytest
-from stored import PNG, Page, keep
+from stored import PNG, Page, fail, keep
 
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.io import atomic
@@ -40,14 +40,6 @@ CAPTIONS += [f"SRNC (cora-srnc, seed 0): {what}" for what in ("confusion", "clus
 
 def rendered(folders: list[Path], *words, **options) -> str:
     return pages.render(collect(folders), *words, **options)
-
-
-def fail(root: Path, name: str, seed: int, story: str | None) -> None:
-    run = root / name / str(seed)
-    run.mkdir()
-    (run / "run.json").write_text("{}")
-    if story is not None:
-        (run / "error.txt").write_text(story)
 
 
 @pytest.fixture
@@ -117,7 +109,11 @@ def test_a_page_has_every_part(page, results):
     told = "70 finished runs of 10 experiments", "seeds 0 to 6", "ValueError: pgl, episode 2"
     assert all(text in page.text for text in (*told, "target_val"))
     story = "no result yet: interrupted, or still running"
-    assert page.table("experiment", "seed")["cora-pgl"] == [("8", ""), (story, "")]
+    assert page.table("experiment", "seed")["cora-pgl"] == [
+        ("8", ""),
+        ("unfinished", ""),
+        (story, ""),
+    ]
     warned = [("clusters collapsed", ""), ("seeds 0 to 6", "")]
     assert page.table("experiment", "warning")["cora-srnc"] == warned
     assert "Traceback" not in page.text
@@ -136,7 +132,7 @@ def test_nothing_is_wider_than_a_phone(page, tmp_path):
 
 def test_numbers_are_those_of_compare(page, results):
     asked = {"paper": "open_set", "intervals": True, "against": "SRNC"}
-    shown = compare.table(collect([results]).runs, ["micro_f1", "macro_recall"], **asked)
+    shown = compare.table(collect([results]), ["micro_f1", "macro_recall"], **asked)
     for number, grid in enumerate(tables.grids(shown)):
         head, *rows = page.tables[number]
         assert [text for text, _ in head] == list(grid.head)
@@ -192,7 +188,7 @@ def test_only_pictures_of_runs_are_taken(tmp_path, undrawn):
     found = Page(rendered([tmp_path / "results"]))
     assert [image["alt"] for image in found.all("img")] == ["GCN (one, seed 0): confusion"]
     keep(tmp_path / "results", "two", [0.6], "doc")  # no figure of single runs
-    assert not [*pages._means(compare.table(collect([tmp_path / "results"]).runs))]
+    assert not [*pages._means(compare.table(collect([tmp_path / "results"])))]
     assert "1 more are not shown" in found.text
     shutil.rmtree(run)
     run.symlink_to(tmp_path, target_is_directory=True)

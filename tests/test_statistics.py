@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics as stdlib
 
 import numpy as np
 import pandas as pd
@@ -27,20 +26,12 @@ DEMSAR = {
 }
 
 
-def test_an_interval_is_that_of_all_samples():
-    # Of symmetric values the bias and the acceleration are about zero, so the ends are quantiles
-    # over all 5^5 samples.
+def test_an_interval_is_students():
     values = [0.70, 0.72, 0.75, 0.78, 0.80]
-    means = [stdlib.fmean(sample) for sample in itertools.product(values, repeat=5)]
-    assert statistics.bootstrap_interval(values) == pytest.approx(
-        tuple(np.quantile(means, (0.025, 0.975))), abs=0.003
-    )
-    narrow = statistics.bootstrap_interval(values, 0.8)
-    wide = statistics.bootstrap_interval(values, 0.99)
-    assert wide[0] < narrow[0] < narrow[1] < wide[1]
-    assert statistics.bootstrap_interval(values) == statistics.bootstrap_interval(values)
-    assert all(map(math.isnan, statistics.bootstrap_interval([0.5, 0.6, 0.7, 0.8])))
-    assert statistics.bootstrap_interval([0.5] * 5) == (0.5, 0.5)
+    theirs = scipy.stats.ttest_1samp(values, 0).confidence_interval(0.9)
+    assert statistics.interval(values, 0.9) == pytest.approx(tuple(theirs))
+    assert all(map(math.isnan, statistics.interval([0.5])))
+    assert statistics.interval([0.5] * 2) == (0.5, 0.5)
 
 
 def test_pairs_are_the_common_units_and_equal_differences_tie():
@@ -92,9 +83,11 @@ def test_tests_of_what_cannot_be_tested():
         assert math.isnan(statistics.p_value([], test))
         assert math.isnan(statistics.p_value([0.1], test))
         assert statistics.p_value([0.0] * 5, test) == 1
-        assert statistics.p_value([0.1] * 6, test) == statistics.least_p(6, test)
-        assert statistics.least_p(1, test) == 1
-    assert statistics.least_p(6, "wilcoxon") == 2**-5 and statistics.least_p(6, "t") == 0
+    for tests, alpha in itertools.product((1, 3, 7), (0.05, 0.01)):
+        n = statistics.least_pairs(tests, "wilcoxon", alpha)
+        few, enough = (statistics.p_value([0.1] * pairs) * tests for pairs in (n - 1, n))
+        assert enough <= alpha < few
+        assert statistics.p_value([0.1] * statistics.least_pairs(tests, "t", alpha), "t") == 0
     assert math.isnan(statistics.mean([])) and statistics.mean_std([0.3]) == (0.3, 0.0)
 
 

@@ -11,7 +11,7 @@ from graphgym_srnc.cli import arguments
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.plots.charts import critical_difference_figure
 from graphgym_srnc.plots.style import save
-from graphgym_srnc.report import compare, render, tables
+from graphgym_srnc.report import compare, render, sentences, tables
 from graphgym_srnc.report.frame import collect
 from graphgym_srnc.report.statistics import LEAST_BLOCKS
 
@@ -30,7 +30,7 @@ def main(args: argparse.Namespace) -> None:
     for remark in found.remarks():
         print(f"note: {remark}", file=sys.stderr)
     words = "metric split by columns select against test paper alpha intervals".split()
-    table = compare.table(found.runs, *(getattr(args, word) for word in words))
+    table = compare.table(found, *(getattr(args, word) for word in words))
     if args.figure:
         found_ranks = tables.tested_ranks(table, table.metrics[0])
         if not found_ranks:
@@ -48,7 +48,7 @@ def main(args: argparse.Namespace) -> None:
                 save(figure, files[column])
             print(f"wrote {files[column]}")
     if form == "text" and not args.out:
-        render.show(tables.grids(table), tables.remarks(table), sys.stdout)
+        render.show(tables.grids(table), sentences.remarks(table), sys.stdout)
         return
     text = render.FORMATS[form](table)
     if args.out:

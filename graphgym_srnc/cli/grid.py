@@ -16,7 +16,7 @@ from graphgym_srnc.gym import load_config
 from graphgym_srnc.io import config_files, store
 from graphgym_srnc.io.atomic import refuse_links
 from graphgym_srnc.io.settings import difference
-from graphgym_srnc.report import compare, render, tables
+from graphgym_srnc.report import compare, render, sentences, tables
 from graphgym_srnc.report.frame import collect
 from graphgym_srnc.sweep import local, runs, space, worker
 from graphgym_srnc.sweep.jobs import Executor, Limits
@@ -80,8 +80,8 @@ def main(args: argparse.Namespace) -> int:
     finally:
         finished = runs.aggregate(cells, tensorboard)
     if finished:
-        table = compare.table(collect([out_dir], records=False).runs)
-        render.show(tables.grids(table), tables.remarks(table), sys.stdout)
+        table = compare.table(collect([out_dir], records=False))
+        render.show(tables.grids(table), sentences.remarks(table), sys.stdout)
         commands = "graphgym-srnc compare", "graphgym-srnc report", "tensorboard --logdir"
         print("more: " + "; ".join(f"{command} {out_dir}" for command in commands))
     if failures:

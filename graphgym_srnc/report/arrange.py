@@ -18,6 +18,9 @@ from graphgym_srnc.report.paper import Published
 from graphgym_srnc.report.statistics import mean
 
 LESS = frozenset({"unknown_fpr95", "loss", *COSTS})  # metrics of which a lower value is better
+# Scores that may be high although a model finds no node of an unknown class.
+DECISIONS = frozenset("micro_f1 macro_f1 macro_recall known_accuracy known_recall".split())
+SHARE = "unknown_share"  # of test nodes predicted as unknown, of runs that cannot score them
 ALL = "all"  # stands for all keys of settings that vary
 # Keys of a run: its row and its column in the table of the paper.
 PAPER, PAPER_COLUMN = "paper", "paper column"
@@ -79,6 +82,9 @@ def arrange(
     for option, given in (("--by", by), ("--columns", columns), ("--select", selected)):
         for key in given:
             if key not in (*keys, *NAMED, "config", "seed", *default):
+                if key == "cfg":
+                    message = "cfg is the base config of a grid and no key of a run"
+                    raise InputError.plain(option, message, "Use config")
                 allowed = ", ".join([*NAMED, "config", *sorted(_varying(runs, free) or free)])
                 raise InputError(option, key, f"{allowed}, or another key of the config")
     searched = {*selected, *(free - data if ALL in select else ())} - {*by, *columns}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, Iterable, NamedTuple, Sequence
+from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 import pandas
 from pandas import DataFrame
@@ -14,24 +14,35 @@ from graphgym_srnc.core.text import method_name
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import stats
 from graphgym_srnc.report import statistics
-from graphgym_srnc.report.arrange import ALL, LESS, PAPER, PAPER_COLUMN, Place, arrange
-from graphgym_srnc.report.frame import COSTS, ORACLE, score_column
+from graphgym_srnc.report.arrange import (
+    ALL,
+    DECISIONS,
+    LESS,
+    PAPER,
+    PAPER_COLUMN,
+    SHARE,
+    Place,
+    arrange,
+)
+from graphgym_srnc.report.frame import COSTS, ORACLE, Collection, score_column
 from graphgym_srnc.report.paper import TABLES, Published
 
 CELL = tuple(
-    "metric split row column runs mean std median low high best tied pairs_best p_best rank"
-    " validation tried fewer setting keys paper_mean paper_std against pairs difference wins p"
-    " p_holm".split()
+    "metric split row column runs failed unfinished unreadable mean std median low high best tied"
+    " pairs_best p_best rank validation tried fewer setting keys paper_mean paper_std against pairs"
+    " difference difference_low difference_high wins p p_holm".split()
 )
 """Columns of :attr:`Table.cells`.
 
-``runs`` to ``high`` describe the scores of a cell: their number, mean, population standard
-deviation, median and interval of the mean. ``best`` marks the best cells of a column among rows on
-the same splits, see ``statistics.common_blocks``, unless it is one of :func:`columns_of_known`.
+``runs`` to ``high`` describe the scores of a cell: their number, the numbers of runs without a
+result, mean, population standard deviation, median and interval of the mean. ``best`` marks the
+best cells of a column among rows on the same splits, see ``statistics.common_blocks``, but none of
+:func:`columns_of_known` and :func:`blind`.
 ``tied`` marks those without a significant difference from it, where a test on ``pairs_best`` pairs,
 at least ``statistics.LEAST_BLOCKS``, with the corrected ``p_best`` could have found one. ``rank``
 is the mean rank of the row in its column. ``validation`` to ``keys`` describe the chosen setting.
-``against`` to ``p_holm`` compare the cell with that of the row ``against``.
+``against`` to ``p_holm`` compare the cell with that of the row ``against``; ``difference_low`` and
+``difference_high`` are the ends of the interval of the mean difference, without a correction.
 """
 
 # Keys of a block. Tests, intervals and ranks count units, see ``arrange.Arranged``.
@@ -50,6 +61,16 @@ class Ranking(NamedTuple):
     difference: float  # Nemenyi's critical difference; NaN of few blocks
 
 
+class Lost(NamedTuple):
+    """Runs of an experiment without a result."""
+
+    experiment: str
+    place: Place | None  # of the other runs; None if the table shows none of them
+    kind: str  # see ``frame.Failure``
+    seeds: list[int]
+    runs: int  # number of all runs of the experiment, finished or not
+
+
 @dataclass(frozen=True)
 class Table:
     """Every number of a comparison."""
@@ -60,6 +81,7 @@ class Table:
     alpha: float
     test: str
     against: str | None  # the row that others are compared with
+    intervals: bool  # whether they are wanted
     by: tuple[str, ...]  # keys of the rows
     rows: list[str]  # labels in the order of print
     columns: list[str]
@@ -67,6 +89,7 @@ class Table:
     pooled: set[str]  # keys in which runs of one cell still differ
     implied: list[str]  # keys in which columns differ, but which follow from those that they name
     left_out: int  # number of runs of the oracle that are left out
+    lost: list[Lost]
     published: Published | None  # the paper's table beside ours
     cells: DataFrame  # columns CELL; a line per metric, row and column; NaN = absent
     rankings: dict[tuple[str, str], Ranking]  # by metric and column with two common blocks
@@ -99,7 +122,7 @@ class Table:
 
 
 def table(
-    runs: DataFrame,
+    found: Collection,
     metrics: Sequence[str] = (),
     split: str = "test",
     by: Sequence[str] = (),
@@ -111,33 +134,34 @@ def table(
     alpha: float = 0.05,
     intervals: bool = False,
 ) -> Table:
-    """Compare runs.
+    """Compare the finished runs of a collection.
 
     A key is one of the config, or ``method``, ``backbone``, ``task``, or, with ``paper``,
     ``paper``: the matching row of the paper's table. Keys of the data are selected over only if
     ``select`` names them. Rows are sorted by the first metric, the best first, after an oracle.
 
     Args:
-        runs: :attr:`graphgym_srnc.report.frame.Collection.runs`.
+        found: result of :func:`graphgym_srnc.report.frame.collect`.
         metrics: scores on that split, or ``COSTS``; default: those of the paper's table, or
-            Micro-F1.
+            :func:`default_metrics`.
         split: ``test``, ``val`` or ``train``.
         by: keys of the rows; default: method and backbone.
         columns: keys of the columns; default: the task, and keys of the data that vary within one.
         select: keys over which the best setting of each cell is chosen, by the mean validation
             score of the first metric that is no cost; ``all``: all keys that vary; none: pool the
             runs of all settings.
-        against: the row to compare the others with, or a ``train.mode``: its only row, or its plain
-            one, such as GCN for ``erm``.
+        against: the row to compare the others with; a ``train.mode`` for its only row, or its plain
+            one, such as GCN for ``erm``; or, with one key of rows, a value of it.
         test: one of ``statistics.TESTS``.
         paper: one of ``paper.TABLES``, to show its numbers beside ours.
         alpha: level of the tests; intervals have the level 1 - alpha.
-        intervals: whether to bootstrap an interval for each mean.
+        intervals: whether to compute an interval for each mean.
 
     Raises:
         InputError: an unknown metric, split, key, row, test or table; no pairs with the chosen row;
             settings without validation scores.
     """
+    runs = found.runs
     for option, name, allowed in (
         ("--paper", paper or "open_set", TABLES),
         ("--split", split, stats.SPLITS),
@@ -148,7 +172,8 @@ def table(
     published = TABLES[paper] if paper else None
     if not 0 < alpha < 1:
         raise InputError("--alpha", alpha, "more than 0, less than 1")
-    metrics = tuple(dict.fromkeys(metrics or (published.metrics if published else ("micro_f1",))))
+    usual = published.metrics if published else default_metrics(runs, split)
+    metrics = tuple(dict.fromkeys(metrics or usual))
     known = [name for name in runs.dropna(axis=1, how="all") if name in COSTS]
     known += [name.removeprefix(f"{split}_") for name in runs if name.startswith(f"{split}_")]
     for metric in metrics:
@@ -164,27 +189,40 @@ def table(
     rows = _sorted_rows(scores[metrics[0]], runs, oracles)
     labels = runs["column"].drop_duplicates().tolist()
     if against is not None and against not in rows:
-        found = _rows_of(runs, against)
-        found = found & {method_name(against, "gcnconv")} or found  # the plain row of several
-        if len(found) != 1:
-            message = f"{against!r} names {len(found) or 'no'} row{'s' * bool(found)}"
-            choice = " | ".join(row for row in rows if not found or row in found)
+        named = _rows_of(runs, against)
+        named = named & {method_name(against, "gcnconv")} or named  # the plain row of several
+        key = by[0].rpartition(".")[2]
+        named = named or {row for row in rows if len(by) == 1 and row == f"{key} {against}"}
+        if len(named) != 1:
+            message = f"{against!r} names {len(named) or 'no'} row{'s' * bool(named)}"
+            choice = " | ".join(row for row in rows if not named or row in named)
             raise InputError.plain("--against", message, f"Choose one of {choice}")
-        against = found.pop()
+        against = named.pop()
     ranked = [row for row in rows if row not in oracles]
+    lost = _lost(found, runs)
+    of_known = {(row, column) for row in rows for column in columns_of_known(runs)}
     settings = DataFrame.from_dict(chosen, orient="index").astype(object)
     frames, rankings = [], dict[tuple[str, str], Ranking]()
     for metric, own in scores.items():
         cells = own.cells(rows, labels)
         if intervals:
             own.add_intervals(cells, 1 - alpha)
-        own.mark(cells, ranked, () if metric in COSTS else columns_of_known(runs))
+        for one in lost:
+            if one.place in cells.index:
+                cells.loc[one.place, one.kind] += len(one.seeds)
+        unfair = set() if metric in COSTS else of_known
+        unfair = unfair | (blind(runs, split) if metric in DECISIONS else set())
+        rivals = {
+            column: [row for row in ranked if (row, column) not in unfair and metric != SHARE]
+            for column in labels
+        }
+        own.mark(cells, rivals)
         if against is not None:
             own.compare(cells, ranked, against)
         if published and split == "test":
             _add_published(cells, runs, published, metric)
         for column in labels:
-            if ranking := own.ranking(ranked, column):
+            if ranking := own.ranking(rivals[column], column):
                 rankings[metric, column] = ranking
                 for row, rank in ranking.ranks.items():
                     cells.loc[(row, column), "rank"] = rank
@@ -195,9 +233,44 @@ def table(
         message = f"{against} shares fewer than 2 splits with every other row"
         hint = "Choose another row; only runs with the same split and seed form a pair"
         raise InputError.plain("--against", message, hint)
-    options = metrics, selector, split, alpha, test, against
-    about = runs, pooled, implied, left_out, published
+    options = metrics, selector, split, alpha, test, against, intervals
+    about = runs, pooled, implied, left_out, lost, published
     return Table(*options, by, rows, labels, *about, frame, rankings)
+
+
+def default_metrics(runs: DataFrame, split: str) -> list[str]:
+    """Micro-F1, and beside it what it hides of unknown classes.
+
+    That is HS, or the recall of unknown nodes in runs without it. Runs without an unknown test node
+    have the share of nodes predicted as unknown.
+    """
+    scored = runs.dropna(axis=1, how="all").columns
+    there = [name for name in ("hs", "unknown_recall") if f"{split}_{name}" in scored][:1]
+    return ["micro_f1", *there, *[SHARE] * (f"{split}_{SHARE}" in scored)]
+
+
+def blind(runs: DataFrame, split: str) -> set[Place]:
+    """The cells whose runs recognise no node of an unknown class."""
+    recall = runs.reindex(columns=["row", "column", name := f"{split}_unknown_recall"])
+    most = recall.groupby(["row", "column"], sort=False)[name].max()
+    return {*most.index[most == 0]}
+
+
+def _lost(found: Collection, runs: DataFrame) -> list[Lost]:
+    """The runs without a result, except those whose cell has a run with the same seed."""
+    out = []
+    cells = runs.groupby(["row", "column"])["seed"].agg(set)
+    for one in found.experiments:
+        own = runs.loc[runs["experiment"] == one.name, ["row", "column"]].drop_duplicates()
+        place = tuple(own.iloc[0]) if len(own) == 1 else None
+        beside = cells[place] if place else ()
+        kinds: dict[str, list[int]] = {}
+        for name, failure in one.failures.items():
+            if name.isdecimal() and int(name) not in beside:
+                kinds.setdefault(failure.kind, []).append(int(name))
+        total = int((found.every["experiment"] == one.name).sum()) + len(one.failures)
+        out += [Lost(one.name, place, kind, sorted(of), total) for kind, of in kinds.items()]
+    return out
 
 
 def is_one_kind(runs: DataFrame) -> bool:
@@ -225,8 +298,9 @@ def _sorted_rows(scores: _Scores, runs: DataFrame, oracles: set[str]) -> list[st
     # Columns differ in difficulty, so a row is judged by its distance to the mean of each column.
     means = scores.means.groupby(level="column").mean()
     heights = means.sub(means.mean(axis=1), axis=0).mean() * (1 if scores.metric in LESS else -1)
+    heights = heights.round(statistics.DECIMALS)  # ties are sorted by name
     rows = runs["row"].unique()
-    return sorted(rows, key=lambda row: (row not in oracles, heights.get(row, math.inf)))
+    return sorted(rows, key=lambda row: (row not in oracles, heights.get(row, math.inf), row))
 
 
 def _add_published(cells: DataFrame, runs: DataFrame, published: Published, metric: str) -> None:
@@ -257,16 +331,17 @@ class _Scores:
             {"runs": scores.size(), "mean": scores.agg(statistics.mean)}
             | {"std": scores.agg(lambda own: statistics.mean_std(own.tolist())[1])}
             | {"median": scores.median(), "best": 0, "tied": 0}
+            | dict.fromkeys(("failed", "unfinished", "unreadable"), 0)
         )
         every = pandas.MultiIndex.from_product([rows, columns], names=["row", "column"])
         return cells.astype(object).reindex(index=every, columns=list(CELL[4:])).astype(object)
 
     def add_intervals(self, cells: DataFrame, confidence: float) -> None:
-        """Add the bootstrap interval of each mean."""
+        """Add the interval of each mean."""
         for row, own in self.means.items():
             units = own.dropna().groupby(level=["column", "unit"], sort=False).agg(statistics.mean)
             for column, values in units.groupby(level="column"):
-                ends = statistics.bootstrap_interval(values.tolist(), confidence)
+                ends = statistics.interval(values.tolist(), confidence)
                 cells.loc[(row, column), ["low", "high"]] = ends
 
     def tests(
@@ -279,23 +354,28 @@ class _Scores:
         p = [statistics.p_value(gap, self.test) for gap in gaps.values()]
         return zip(gaps, gaps.values(), p, statistics.holm(p))
 
-    def mark(self, cells: DataFrame, ranked: Sequence[str], unmarked: Sequence[str]) -> None:
-        """Mark the best cell of each column and those without a significant difference from it."""
-        means = cells["mean"].unstack("column", sort=False).reindex(ranked)
-        for column, own in means.items():
-            own = own.dropna().astype(float)
+    def mark(self, cells: DataFrame, rivals: Mapping[str, Sequence[str]]) -> None:
+        """Mark the best cell of each column and those without a significant difference from it.
+
+        Args:
+            cells: see :meth:`cells`.
+            rivals: rows that compete, by column.
+        """
+        means = cells["mean"].unstack("column", sort=False)
+        for column, rows in rivals.items():
+            own = means[column].reindex(rows).dropna().astype(float)
             # The mean of a row on fewer or other splits may be higher because they are easier.
-            fair = own[list(self.common(list(own.index), str(column)))]
-            if len(fair) < 2 or column in unmarked:
+            fair = own[list(self.common(list(own.index), column))]
+            if len(fair) < 2:
                 continue
             best = fair.idxmin() if self.metric in LESS else fair.idxmax()
             for row in fair.index[(fair - fair[best]).round(statistics.DECIMALS) == 0]:
                 cells.loc[(row, column), "best"] = 1
             found = list(self.tests(list(own.index), best, column))
             family = sum(p == p for _, _, p, _ in found)
+            needed = statistics.least_pairs(family, self.test, self.alpha)
             for row, gap, _, p in found:
-                is_testable = len(gap) >= statistics.LEAST_BLOCKS
-                is_testable &= family * statistics.least_p(len(gap), self.test) <= self.alpha
+                is_testable = len(gap) >= max(needed, statistics.LEAST_BLOCKS)
                 facts = len(gap), p, int(is_testable and p > self.alpha)
                 cells.loc[(row, column), ["pairs_best", "p_best", "tied"]] = facts
 
@@ -304,9 +384,9 @@ class _Scores:
         for column in cells.index.unique("column"):
             for row, gap, p, corrected in self.tests(ranked, against, column):
                 wins = sum(one < 0 if self.metric in LESS else one > 0 for one in gap)
-                facts = against, len(gap), statistics.mean(gap), wins, p, corrected
-                keys = ["against", "pairs", "difference", "wins", "p", "p_holm"]
-                cells.loc[(row, column), keys] = facts
+                ends = statistics.interval(gap, 1 - self.alpha)
+                facts = against, len(gap), statistics.mean(gap), *ends, wins, p, corrected
+                cells.loc[(row, column), list(CELL[CELL.index("against") :])] = facts
 
     def common(self, ranked: Sequence[str], column: str) -> DataFrame:
         """The rows of a column that share most splits, on these splits."""

@@ -11,9 +11,10 @@ import json
 import math
 import os
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Hashable, Iterable, Mapping
+from typing import Any, Hashable, Iterable, Mapping, NamedTuple
 
 import pandas
 
@@ -43,6 +44,13 @@ KINDS: dict[str, type | tuple[type, ...]] = {
 }
 
 
+class Failure(NamedTuple):
+    """Why a run has no readable result."""
+
+    kind: str  # failed, unfinished or unreadable
+    reason: str
+
+
 @dataclass
 class Experiment:
     """The content of an experiment's folder."""
@@ -50,7 +58,7 @@ class Experiment:
     path: Path
     name: str = ""  # path below the folder that all experiments share
     results: dict[int, records.Result] = field(default_factory=dict)  # finished runs by seed
-    failures: dict[str, str] = field(default_factory=dict)  # reason by name of the run's folder
+    failures: dict[str, Failure] = field(default_factory=dict)  # by name of the run's folder
 
 
 @dataclass
@@ -61,7 +69,6 @@ class Collection:
     experiments: list[Experiment] = field(default_factory=list)  # by name, also without a result
     every: pandas.DataFrame = field(default_factory=pandas.DataFrame)  # all runs, see results
     unreadable: list[Path] = field(default_factory=list)  # results and folders
-    unfinished: int = 0  # number of runs without a result
     studies: list[Path] = field(default_factory=list)  # of tune, whose trials are left out
 
     @functools.cached_property
@@ -93,8 +100,10 @@ class Collection:
             reason = f", which {clean(str(problem))}" if problem else ""
             count = len(self.unreadable)
             out.append(f"skipped {count} unreadable result(s), such as {clean(str(path))}{reason}")
-        if self.unfinished:
-            out.append(f"skipped {self.unfinished} unfinished run(s)")
+        every = Counter(of.kind for one in self.experiments for of in one.failures.values())
+        for kind in ("failed", "unfinished"):
+            if every[kind]:
+                out.append(f"skipped {every[kind]} {kind} run(s)")
         return out + self.notes
 
 
@@ -175,20 +184,20 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
             record = _read(path)
             if record is None:
                 experiment.failures[plain(path.name)] = _failure(path)
-                found.unfinished += not has_result
                 found.unreadable += [place / "result.json"] * has_result
                 continue
             result, row = record
             if records:
                 experiment.results[result["seed"]] = result
             rows.append((experiment, row))
+    found.experiments = [*experiments.values()]
     if not rows:
         message = f"{', '.join(given)} contains no finished run (<seed>/result.json)"
         raise InputError.plain("DIR", "; ".join([message, *found.remarks()]))
     base = os.path.commonpath([path.parent for path in experiments])
     for path, experiment in experiments.items():
         experiment.name = plain(os.path.relpath(path, base))
-    found.experiments = sorted(experiments.values(), key=lambda experiment: experiment.name)
+    found.experiments.sort(key=lambda experiment: experiment.name)
     # A key that a config does not have is NaN.
     frame = pandas.DataFrame([{"experiment": one.name} | row for one, row in rows], dtype=object)
     frame = frame.reindex(columns=list(dict.fromkeys([*frame, *RUN, "masked", "dataset.name"])))
@@ -247,7 +256,10 @@ def _row(result: records.Result) -> dict[str, Any]:
     row["texts"] = records.warnings_of(result)
     row["warnings"] = len(row["texts"])
     row["masked"] = _hashable(result["info"].get("unseen")) or None
-    for split, part in zip(stats.SPLITS, (train, result["val"], result["test"])):
+    test, figures = result["test"], (result.get("verdict") or {}).get("figures", {})
+    if "unknown_recall" not in test:  # all that scores of known classes hide
+        test = {"unknown_share": figures.get("test_unknown_share")} | test
+    for split, part in zip(stats.SPLITS, (train, result["val"], test)):
         found = ((f"{split}_{clean(name)}", value) for name, value in part.items())
         row |= {key: float(value) for key, value in found if _is_score(value)}
     for key, value in flatten(result["config"]).items():
@@ -266,16 +278,16 @@ def _hashable(value: Any) -> Hashable:
     return str(value) if isinstance(value, dict) else value
 
 
-def _failure(directory: Path) -> str:
+def _failure(directory: Path) -> Failure:
     """Why a run has no readable result: the last line of its error, if it left one."""
     file = directory / "error.txt"
     if (directory / "result.json").exists():
         reason = records.problem_of(directory) or "is not what this program writes"
-        return f"its result.json {reason}"
+        return Failure("unreadable", f"its result.json {reason}")
     if file.is_symlink() or not file.is_file():
-        return "no result yet: interrupted, or still running"
+        return Failure("unfinished", "no result yet: interrupted, or still running")
     with open(file, "rb") as error:
         error.seek(max(0, file.stat().st_size - 10_000))
         lines = error.read().decode(errors="replace").split("\n")
     last = next((line for line in reversed(lines) if line.strip()), "failed and left no message")
-    return plain(last)[:300]
+    return Failure("failed", plain(last)[:300])

@@ -21,12 +21,16 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums
 from graphgym_srnc.plots import charts
 from graphgym_srnc.plots.style import encode
-from graphgym_srnc.report import compare, html, summary, tables
+from graphgym_srnc.report import compare, html, sentences, summary, tables
+from graphgym_srnc.report.arrange import SHARE
 from graphgym_srnc.report.compare import Table
 from graphgym_srnc.report.frame import Collection, Experiment
 
 # Scores that are compared by default, if they exist.
-DEFAULT = ("micro_f1", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc")
+DEFAULT = (
+    *("micro_f1", "hs", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc"),
+    SHARE,
+)
 OF_A_KIND = 12  # maximum number of pictures of one kind, such as confusion matrices
 MOST = {"means": 60, "ranks": 60}  # the same for kinds with a small picture for each column
 # Maximum size of one picture in bytes, and of its sides in pixels: a small file may be large.
@@ -59,9 +63,9 @@ def render(
         raise InputError.plain("DIR", "no run has a test score", hint)
     row = against
     if row is None:
-        if ranks := compare.table(found.runs, metrics, paper=paper).mean_ranks(metrics[0]):
+        if ranks := compare.table(found, metrics, paper=paper).mean_ranks(metrics[0]):
             row = min(ranks, key=ranks.__getitem__)
-    table = compare.table(found.runs, metrics, against=row, paper=paper, intervals=True)
+    table = compare.table(found, metrics, against=row, paper=paper, intervals=True)
     experiments = [experiment for experiment in found.experiments if experiment.results]
     rows = {one.name: summary.summarise(one.name, one.results) for one in experiments}
     tasks = found.every.set_index("experiment")["task"].to_dict()
@@ -79,6 +83,7 @@ def render(
         **{kind: _gallery(drawings, MOST.get(kind, OF_A_KIND)) for kind, drawings in kinds.items()},
         title=f"Node classification under shift: {names}",
         tables=tables,
+        sentences=sentences,
         summary=summary,
         table=table,
         picked=against is None,

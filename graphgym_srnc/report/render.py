@@ -11,7 +11,8 @@ from typing import Callable, NamedTuple, Sequence, TextIO
 from graphgym_srnc.core.text import aligned, escape_markdown, markdown
 from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.report.compare import CELL, Table
-from graphgym_srnc.report.tables import Grid, grids, legend, remarks
+from graphgym_srnc.report.sentences import legend, on_differences, remarks
+from graphgym_srnc.report.tables import Grid, grids
 
 LATEX = {
     **{c: "\\" + c for c in "{}$&#%_"},
@@ -23,6 +24,7 @@ LATEX = {
     "|": r"\textbar{}",
     "±": r"$\pm$",
     "°": r"$^\circ$",
+    "≤": r"$\le$",
     "Φ": r"$\Phi$",
     "θ": r"$\theta$",
 }
@@ -45,7 +47,7 @@ class Form(NamedTuple):
 def escape_latex(text: str) -> str:
     """Text that LaTeX prints unchanged, with the signs of numbers as those of formulas."""
     escaped = "".join(LATEX.get(c, c) for c in text)
-    return re.sub(r"(?<!\S)([+-]\d[\d.]*)(?!\S)", r"$\1$", escaped)
+    return re.sub(r"(?<![^\s\[])([+-]\d[\d.]*)(?![^\s,\]])", r"$\1$", escaped)
 
 
 TEXT = Form(str, "{}*", "{}°")
@@ -60,7 +62,7 @@ def plain_text(grids: Sequence[Grid], notes: Sequence[str], width: int | None) -
     parts = []
     for grid in grids:
         above = textwrap.fill(grid.title, most, subsequent_indent="  ") + "\n" if grid.title else ""
-        parts.append(above + "\n".join(map(aligned, _fitted(TEXT.lines(grid), most))))
+        parts.append(above + "\n".join(map(aligned, _fitted(TEXT.lines(grid.flat()), most))))
     return "\n".join(parts) + "\n" + below
 
 
@@ -90,10 +92,7 @@ def show(grids: Sequence[Grid], notes: Sequence[str], out: TextIO) -> None:
 def markdown_table(grid: Grid) -> str:
     """A Markdown table; the best cells are bold."""
     heading = f"### {escape_markdown(grid.title)}\n\n" if grid.title else ""
-    above = [f"{title}: " for title, columns in grid.groups for _ in range(columns)]
-    if above:
-        grid = grid._replace(head=[*map("{}{}".format, ["", *above], grid.head)])
-    return heading + markdown(MARKDOWN.lines(grid)) + "\n"
+    return heading + markdown(MARKDOWN.lines(grid.flat())) + "\n"
 
 
 def to_markdown(table: Table) -> str:
@@ -103,18 +102,20 @@ def to_markdown(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """Tables of the package ``booktabs``, with the means of all metrics in one.
+    """Tables of the package ``booktabs``.
 
-    The caption of the means explains their numbers and marks; all other remarks are comments.
+    The captions of means and differences explain their numbers; all other remarks are comments.
     """
     marks = legend(table, "Bold", "Underlined")
-    notes = [note for note in remarks(table, "Bold", "Underlined") if note not in marks]
+    captions = {"means": marks, "differences": on_differences(table)}
+    told = [*marks, *captions["differences"]]
+    notes = [note for note in remarks(table, "Bold", "Underlined") if note not in told]
     tables = []
-    for number, grid in enumerate(grids(table, is_joined=True)):
+    for grid in grids(table, is_joined=True):
         head, *rows = (" & ".join(line) + " \\\\\n" for line in TEX.lines(grid))
         title, kind = escape_latex(grid.title), "table*" if grid.groups else "table"
-        caption = " ".join([f"{title}.", *(escape_latex(mark) for mark in marks if number == 0)])
-        label = re.sub(r"[^a-z0-9]+", "-", grid.title.lower()).strip("-")
+        caption = " ".join([f"{title}.", *map(escape_latex, captions.get(grid.kind, ()))])
+        label = f"{table.metrics[0].replace('_', '-')}-{grid.kind}"
         tables.append(
             f"\n\\begin{{{kind}}}[t]\n\\centering\n"
             f"\\caption[{{{title}}}]{{{caption}}}\n\\label{{tab:{label}}}\n"

@@ -36,32 +36,20 @@ def mean_std(values: Sequence[float]) -> tuple[float, float]:
     return centre, math.sqrt(mean((value - centre) ** 2 for value in values))
 
 
-def bootstrap_interval(
-    values: Sequence[float], confidence: float = 0.95, resamples: int = 9999
-) -> tuple[float, float]:
-    """Both ends of the interval of the mean by the BCa bootstrap (Efron, JASA 1987); fixed seed.
+def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
+    """Both ends of Student's interval of the mean; NaN of fewer than 2 values.
 
     Args:
-        values: one score per run, ``[n]``; the ends are NaN if n is less than 5, since intervals of
-            so few values are too short.
-        confidence: share of such intervals that contain the true mean.
-        resamples: number of samples of size n, drawn with replacement.
+        values: one score or difference per run, ``[n]``.
+        confidence: share of such intervals that contain the true mean, if values are about normal.
     """
-    from scipy.stats import bootstrap
+    from scipy.stats import t
 
-    if len(values) < 5:
+    if (n := len(values)) < 2:
         return math.nan, math.nan
-    if len(set(values)) == 1:
-        return values[0], values[0]
-    found = bootstrap(
-        (values,),
-        np.mean,
-        n_resamples=resamples,
-        confidence_level=confidence,
-        method="BCa",
-        random_state=np.random.default_rng(0),
-    ).confidence_interval
-    return float(found.low), float(found.high)
+    centre, std = mean_std(values)
+    half = float(t.ppf((1 + confidence) / 2, n - 1)) * std / math.sqrt(n - 1)
+    return centre - half, centre + half
 
 
 def gaps(scores: DataFrame, row: str, other: str) -> list[float]:
@@ -113,9 +101,9 @@ def p_value(differences: Sequence[float], test: str = "wilcoxon") -> float:
     )
 
 
-def least_p(pairs: int, test: str) -> float:
-    """The smallest p that a test can give for a number of pairs."""
-    return 1.0 if pairs < 2 else 2.0 ** (1 - pairs) if test == "wilcoxon" else 0.0
+def least_pairs(tests: int, test: str, alpha: float) -> int:
+    """The fewest pairs with which Holm's corrected p of a number of tests can be at most alpha."""
+    return 1 + math.ceil(math.log2(max(1, tests) / alpha)) if test == "wilcoxon" else 2
 
 
 def holm(p: Sequence[float]) -> list[float]:

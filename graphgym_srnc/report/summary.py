@@ -13,8 +13,9 @@ from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.io import atomic, records
 from graphgym_srnc.report import render
 from graphgym_srnc.report.frame import Experiment, distinct_warnings
+from graphgym_srnc.report.sentences import KNOWN_ONLY
 from graphgym_srnc.report.statistics import mean_std
-from graphgym_srnc.report.tables import ABSENT, KNOWN_ONLY, METRICS, Grid, boxes, name
+from graphgym_srnc.report.tables import ABSENT, METRICS, Grid, boxes, name
 
 SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]  # scores of a summary
 SHOWN = (*SCORES[:5], "unknown_auroc")  # scores of a printed summary, beside a user's own
@@ -191,8 +192,8 @@ def hidden_classes(experiments: Sequence[Experiment]) -> Grid:
 
 def failures(experiments: Sequence[Experiment]) -> Grid:
     """Runs without a result."""
-    rows = [boxes(one.name, seed, why) for one in experiments for seed, why in one.failures.items()]
-    return Grid("", ["experiment", "seed", "what happened"], rows)
+    rows = [boxes(one.name, seed, *of) for one in experiments for seed, of in one.failures.items()]
+    return Grid("", ["experiment", "seed", "state", "what happened"], rows)
 
 
 def provenance(experiments: Sequence[Experiment]) -> Grid:
