@@ -96,7 +96,7 @@ def test_a_folder_as_it_was_written(whole, capsys):
     graph = np.array([[0, 1], [1, 2]]), sp.eye(3, format="csr"), ["a", "b", "c"], ["p", "q", "r"]
     folder.write(folder.Graph(*graph), whole / "graph", False)
     assert lines(capsys, whole, 0) == [
-        "2 experiments, 6 runs, 1 graph folder: 0 damaged, 0 unfinished"
+        "2 experiments, 6 runs, 1 graph folder: 0 damaged, 0 failed, 0 unfinished"
     ]
     assert lines(capsys, whole / "a", 0)[-1].startswith("1 experiment, 3 runs: 0 damaged")
     flip(whole / "graph" / "edges.csv", 9)
@@ -134,9 +134,11 @@ def test_what_a_stopped_process_leaves_is_unfinished(whole, capsys):
     (whole / "b" / "SHA256SUMS").unlink()
     shutil.rmtree(whole / "b" / "1")
     (experiment(whole, "b").begin(1) / "error.txt").write_text("why")
-    found = "".join(lines(capsys, whole, 0)[:-1])
-    for text in ("/a has no", "/b/0 has no", "/b/1 failed, see its error", "/b has no"):
-        assert f"unfinished: {text}" in found
+    *found, last = lines(capsys, whole, 0)
+    for text in ("/a has no", "/b/0 has no", "/b has no"):
+        assert f"unfinished: {text}" in "".join(found)
+    assert "failed: /b/1 has no result, see its error.txt" in found
+    assert last.endswith(": 0 damaged, 1 failed, 3 unfinished")
 
 
 def test_an_edited_config_is_told(gym, tmp_path, capsys):

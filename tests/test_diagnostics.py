@@ -120,6 +120,8 @@ def test_sound_figures_need_no_sentence():
     assert "file.open_set" in diagnostics.sentences({"known_as_unknown": 0.16})["known as unknown"]
     for odd in ({"val_unknown_share": 0.7}, {"unknown_share": 0.0}, {"unknown_share": 0.95}):
         assert list(diagnostics.sentences(sound | odd)) == ["unknown share"]
+        for auroc, told in ((0.8, "The unknown-class threshold is prob"), (0.41, "(AUROC 41 % on")):
+            assert told in diagnostics.unknown_sentence(sound | odd | {"val_unknown_auroc": auroc})
 
 
 @pytest.mark.parametrize(

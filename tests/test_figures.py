@@ -126,7 +126,8 @@ def test_critical_difference_is_readable():
     figure = charts.critical_difference_figure(own, cd, "Open-set shift")
     style.encode(figure)
     axes, shown = figure.axes[0], texts(figure)
-    assert any(f"CD = {cd:.2f}" in text for text in shown) and "Open-set shift" in shown
+    about = f"Bars: critical difference {cd:.2f} of\nNemenyi's test.\nMethods differ"
+    assert any(about in text for text in shown) and "Open-set shift" in shown
     order = sorted(own, key=own.get)
     assert axes.yaxis_inverted()  # the best is on top
     assert axes.get_xlim()[0] == 0.9 and min(axes.get_xticks()[1:]) >= 1  # no rank 0

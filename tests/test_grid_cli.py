@@ -215,6 +215,7 @@ def test_dry_run_lists_each_difference_and_writes_nothing(tmp_path, filled, caps
     assert f"erm-m=pgl-d=8-s=target_val: {changes}" in out
     assert "erm-m=erm-d=16-s=target_val: the base config;" in out
     assert f"\nall runs: {SMALL[0]} {SMALL[1]} " in out
+    assert "compare: 3 rows need at least 7 seeds each for p ≤ 0.05 (Wil" in out
     before = tree(filled)
     assert main(words(filled, "--dry-run", "--resume", "--repeat", "5")) == 0
     assert "30 runs, 10 of them finished; 20 to run" in capsys.readouterr().out

@@ -30,12 +30,13 @@ def main(args: argparse.Namespace) -> int:
         found = f"{args.folder} contains no experiment (<seed>/run.json) and no graph folder"
         raise InputError.plain("DIR", found, "Give a folder of results or of data make")
     looked_at = ", ".join(counted(number, noun) for noun, number in seen.items())
-    print(f"{looked_at}: {kinds['damaged']} damaged, {kinds['unfinished']} unfinished")
+    counts = ", ".join(f"{kinds[kind]} {kind}" for kind in ("damaged", "failed", "unfinished"))
+    print(f"{looked_at}: {counts}")
     return int(kinds["damaged"] > 0)
 
 
 def _findings(root: str, seen: Counter[str]) -> Iterator[tuple[Path, str, str]]:
-    """Files and folders, whether damaged or unfinished, and why; ``seen`` counts what was read."""
+    """Files and folders, whether damaged, failed or unfinished, and why; ``seen`` counts all."""
     unlisted: list[OSError] = []
     experiments = set()
     for place, below, files in os.walk(root, onerror=unlisted.append):
@@ -64,9 +65,10 @@ def _run(run: Path, files: Sequence[str]) -> Iterator[tuple[Path, str, str]]:
     try:
         records.load_result(run)
     except FileNotFoundError:
-        failed = "failed, see its error.txt"
-        stopped = "has no result: it was stopped or is still running"
-        yield run, "unfinished", failed if "error.txt" in files else stopped
+        if "error.txt" in files:
+            yield run, "failed", "has no result, see its error.txt"
+        else:
+            yield run, "unfinished", "has no result: it was stopped or is still running"
     except records.Unreadable as problem:
         yield run / "result.json", "damaged", str(problem)
     except OSError:

@@ -42,8 +42,9 @@ def main(args: argparse.Namespace) -> None:
         for file in files.values():
             arguments.check_out("--figure", str(file), args.overwrite)
         for column, ranking in found_ranks.items():
-            title = f"{tables.name(table.metrics[0])} on {column}, {ranking.blocks} splits"
-            figure = critical_difference_figure(ranking.ranks, ranking.difference, title)
+            title = f"{tables.name(table.metrics[0])} on {column}"
+            facts = ranking.ranks, ranking.difference, title, sentences.nemenyi(table, ranking)
+            figure = critical_difference_figure(*facts)
             with arguments.writing("--figure", files[column]):
                 save(figure, files[column])
             print(f"wrote {files[column]}")

@@ -17,7 +17,8 @@ from graphgym_srnc.io import config_files, store
 from graphgym_srnc.io.atomic import refuse_links
 from graphgym_srnc.io.settings import difference
 from graphgym_srnc.report import compare, render, sentences, tables
-from graphgym_srnc.report.frame import collect
+from graphgym_srnc.report.frame import ORACLE, collect
+from graphgym_srnc.report.statistics import LEAST_BLOCKS, least_pairs
 from graphgym_srnc.sweep import local, runs, space, worker
 from graphgym_srnc.sweep.jobs import Executor, Limits
 
@@ -62,6 +63,11 @@ def main(args: argparse.Namespace) -> int:
             changes = ", ".join(f"{key} {new}" for key, (_, new) in changed) or "the base config"
             name, left = cell.experiment.name, len(cell.missing)
             print(f"{name}: {changes}; {seeds(cell.seeds)}, {left} to run")
+        methods = {(cell.cfg.train.mode, cell.cfg.gnn.layer_type) for cell in cells}
+        if (rivals := len([mode for mode, _ in methods if mode != ORACLE])) > 1:
+            least = max(least_pairs(rivals - 1, "wilcoxon", 0.05), LEAST_BLOCKS)
+            test = "for p ≤ 0.05 (Wilcoxon's test, Holm's correction)"
+            print(f"compare: {rivals} rows need at least {least} seeds each {test}")
         return 0
 
     tensorboard = not args.no_tensorboard

@@ -8,7 +8,14 @@ from typing import Any
 
 from graphgym_srnc.core.text import counted, listed, seeds
 from graphgym_srnc.report.arrange import DECISIONS, OTHER_SETTINGS, SHARE, Place
-from graphgym_srnc.report.compare import Lost, Table, blind, columns_of_known, is_one_kind
+from graphgym_srnc.report.compare import (
+    Lost,
+    Ranking,
+    Table,
+    blind,
+    columns_of_known,
+    is_one_kind,
+)
 from graphgym_srnc.report.frame import distinct_warnings
 from graphgym_srnc.report.paper import CLOSE_SET, SYNTHETIC
 from graphgym_srnc.report.statistics import LEAST_BLOCKS, TESTS, least_pairs
@@ -29,6 +36,11 @@ KNOWN_ONLY = (
     " predicted as unknown counts as an error. With file.num_unseen 1, a labelled class of your own"
     " graph is hidden, so that both are scored."
 )
+BELOW_CHANCE = (
+    "unknown AUROC is below chance (50 %). The ranking of nodes by P(unknown) is wrong, so no"
+    " threshold is right."
+)
+
 MEANINGS = {
     "hs": "harmonic mean of known accuracy and unknown recall.",
     SHARE: "share of the test nodes.",
@@ -155,8 +167,7 @@ def on_chance(table: Table) -> list[str]:
     runs = table.runs.reindex(columns=["row", "column", score := f"{table.split}_unknown_auroc"])
     means = runs.groupby(["row", "column"], sort=False)[score].mean()
     found = listed([_place(table, place) for place in means.index[means < 0.5]])
-    why = "unknown AUROC is below chance (50 %). The ranking of nodes by P(unknown) is wrong"
-    return [f"{found}: {why}, so no threshold is right."] * bool(found)
+    return [f"{found}: {BELOW_CHANCE}"] * bool(found)
 
 
 def on_lost(table: Table) -> list[str]:
@@ -196,6 +207,11 @@ def on_differences(table: Table) -> list[str]:
         f" rows), in parentheses the two-sided p ({TESTS[table.test]}, Holm's correction over the"
         f" {family} of a column{few})."
     ]
+
+
+def nemenyi(table: Table, ranking: Ranking) -> str:
+    """Nemenyi's test of a column, with its level and the number of blocks."""
+    return f"Nemenyi's test, α = {table.alpha:g}, over {counted(ranking.blocks, 'split')}"
 
 
 def least_runs(table: Table, rows: int) -> int:

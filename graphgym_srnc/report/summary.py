@@ -13,7 +13,7 @@ from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.io import atomic, records
 from graphgym_srnc.report import render
 from graphgym_srnc.report.frame import Experiment, distinct_warnings
-from graphgym_srnc.report.sentences import KNOWN_ONLY
+from graphgym_srnc.report.sentences import BELOW_CHANCE, KNOWN_ONLY
 from graphgym_srnc.report.statistics import mean_std
 from graphgym_srnc.report.tables import ABSENT, METRICS, Grid, boxes, name
 
@@ -56,6 +56,9 @@ def summarise(name: str, results: Mapping[int, records.Result]) -> Row:
             share, _ = mean_std([own["test_unknown_share"] for own in figures])
             called = "of the labelled test nodes are predicted as unknown."
             row["notes"].append(f"{100 * share:.1f} % {called}")
+    ranked = [test["unknown_auroc"] for test in tests if "unknown_auroc" in test]
+    if mean_std(ranked)[0] < 0.5:
+        row["notes"].append(BELOW_CHANCE)
     if not any(tests):
         row["notes"] = ["no test node has a label, so there are no test scores"]
     for metric in dict.fromkeys((*SCORES, *own_scores(every))):

@@ -181,8 +181,8 @@ def differences(table: Table, metric: str) -> Grid:
         if not cell.pairs >= 2:
             return ABSENT
         family = sum(cells[row, cell.column].p >= 0 for row in table.rows)
-        is_testable = cell.pairs >= least_pairs(family, table.test, table.alpha)
-        p = f"{cell.p_holm:.2g}" if is_testable else ABSENT
+        is_tested = cell.pairs >= least_pairs(family, table.test, table.alpha)
+        p = f"{cell.p_holm:.2g}" if is_tested or cell.p_holm <= table.alpha else ABSENT
         numbers = (cell.difference, cell.difference_low, cell.difference_high)
         centre, low, high = (figure(metric, value, "+") for value in numbers)
         return f"{centre} [{low}, {high}] ({p})" + f", n {cell.pairs}" * several

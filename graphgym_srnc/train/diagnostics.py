@@ -17,7 +17,7 @@ from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.core.text import aligned
 from graphgym_srnc.data.describe import few_labels, known_names, label_counts
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.train.metrics import expected_calibration_error, reliability
+from graphgym_srnc.train.metrics import detection_scores, expected_calibration_error, reliability
 from graphgym_srnc.train.trainer import predict_sets
 
 MIN_EDGES = 30  # edges between labelled nodes that are needed to estimate the homophily
@@ -110,6 +110,7 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[
         for name, (scores, label) in scored.items()
         if len(label)
     }
+    val_scores = on_val
     predicted, on_val, on_test = map(method.decide, (on_target, on_val, on_test))
 
     figures = {f"{name}_ece": expected_calibration_error(c) for name, c in curves.items()}
@@ -125,6 +126,10 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[
     figures |= collapse(task, predicted)
     if task.open_set:
         figures |= unknown_shares(task, on_val, on_test, predicted)
+        is_unknown = scored["val"][1] == task.num_known
+        if is_unknown.any() and not is_unknown.all():
+            found = detection_scores(method.confidence(val_scores), is_unknown, ~is_unknown)
+            figures["val_unknown_auroc"] = found["unknown_auroc"]
     known = predicted < task.num_known
     if first is not None and known.any():
         figures["agreement"] = float((first[1] == predicted)[known].double().mean())
@@ -251,10 +256,18 @@ def unknown_sentence(figures: dict[str, float]) -> str:
         )
     else:
         return ""
-    return (
-        f"{100 * share:.1f} % of the {where} nodes are predicted as unknown{bounds}. The"
-        " unknown-class threshold is probably wrong; check the nodes near it."
+    cause = (
+        "The unknown-class threshold or the ranking of nodes by P(unknown) is probably wrong; check"
+        " the nodes near the threshold."
     )
+    if (ranked := figures.get("val_unknown_auroc", math.nan)) < 0.5:
+        cause = (
+            f"The ranking of nodes by P(unknown) is wrong (AUROC {_percent(ranked)} on validation"
+            " nodes, below chance), so no threshold is right."
+        )
+    elif ranked >= 0.5:
+        cause = "The unknown-class threshold is probably wrong; check the nodes near it."
+    return f"{100 * share:.1f} % of the {where} nodes are predicted as unknown{bounds}. {cause}"
 
 
 def _percent(share: float) -> str:
