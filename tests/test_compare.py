@@ -288,7 +288,7 @@ def test_the_test_score_is_that_of_the_setting_chosen_on_validation(tmp_path):
     keep(tmp_path, "lucky", [0.9], val=[0.99], gnn__dim_inner=256)
     found = of(tmp_path, metrics=["micro_f1", "macro_recall"])
     assert chosen(found) == {("GCN", "Cora"): (4, 1, 0.7, "dim_inner 64")}
-    assert "with --by method backbone gnn.dim_inner." in remarks(found)
+    assert "--by method backbone gnn.dim_inner (each" in remarks(found)
     assert cell(found, "GCN", metric="macro_recall").mean == pytest.approx(0.325)
     told = r"\nGCN +Cora +4 settings \(1 with fewer runs left out\) +70.0 +dim_inner 64\n"
     assert re.search(told, render.text(found))
@@ -318,6 +318,7 @@ def test_each_cell_has_its_own_setting_and_pooling_is_told(tmp_path):
     assert "pool" not in remarks(partly)
     by_step = of(tmp_path, by=["erm.steps"])
     assert by_step.rows == ["steps 10", "steps 20"] and not chosen(by_step)
+    assert of(tmp_path, by=["erm.steps"], against="10").against == "steps 10"
 
 
 def test_data_are_never_selected_over(tmp_path):
@@ -366,6 +367,10 @@ def test_one_row_for_each_config(tmp_path):
     keep(tmp_path, "citation-srnc-plus-target=a", [0.7], task="x/a", dataset__name="citation")
     found = of(tmp_path, by=["config"], columns=["task"], against="erm", select=[])
     assert found.rows == ["srnc-plus", "erm", "erm-corrected"] and not chosen(found)
+    keep(tmp_path, "default-cfg=erm-m=srnc", [0.4], "srnc", task="x/a")  # no run of the method erm
+    assert "erm-srnc" in of(tmp_path, by=["config"], columns=["task"]).rows
+    with pytest.raises(InputError, match="Use config"):
+        of(tmp_path, by=["cfg"])
 
 
 def test_labels_say_what_tells_rows_apart(tmp_path):

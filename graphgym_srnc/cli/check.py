@@ -56,7 +56,7 @@ def _findings(root: str, seen: Counter[str]) -> Iterator[tuple[Path, str, str]]:
     for home in sorted(experiments):
         seen["experiment"] += 1
         if not (home / checksums.FILE).exists():
-            reason = "has no checksums yet: its runs were stopped or are still running"
+            reason = "has no checksums yet: its runs failed, were stopped or are still running"
             yield home, "unfinished", f"{reason}. --resume completes it"
 
 

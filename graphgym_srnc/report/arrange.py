@@ -65,6 +65,10 @@ def arrange(
     data |= free & {"dataset.name", "dataset.format"}
     by = tuple(by) or default
     runs = runs.assign(config=[*map(_config_name, runs["experiment"], runs["dataset.name"])])
+    # A grid may vary the method of a config: its name alone would be that of another method.
+    mixed = runs.groupby("config")["method"].transform("nunique") > 1
+    mixed &= runs["config"] != runs["method"]
+    runs["config"] = runs["config"].mask(mixed, runs["config"] + "-" + runs["method"])
     read = _without_ignored(runs, data)
     named = runs
     implied: list[str] = []

@@ -123,8 +123,8 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
         out.append(f"Left out: {count} of the oracle, whose rows also have other methods.")
     if varying := sorted({key for cell in table.chosen for key in cell.keys.split()}):
         by = " ".join([*table.by, *varying])
-        of_config = "Each config has a row of its own with --by config"
-        out.append(f"{of_config}, and each setting with --by {by}.")
+        of_config = "--by config (each config), or " * ("config" not in table.by)
+        out.append(f"To see other settings, give them rows: {of_config}--by {by} (each setting).")
     if table.pooled:
         out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}.")
     if table.implied:

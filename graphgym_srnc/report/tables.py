@@ -136,18 +136,21 @@ def grids(table: Table, is_joined: bool = False) -> list[Grid]:
 def grids_of(table: Table, *metrics: str) -> list[Grid]:
     """Means and, on demand, intervals and differences, with a group of columns for each metric."""
     above = heading(table, *metrics)
-    out = [_joined(metrics, above, [means(table, metric) for metric in metrics])]
+    out = [_joined(table, metrics, above, [means(table, of) for of in metrics])]
     if table.cells["low"].notna().any():
         above = f"{title(table, *metrics)}, Student's {percent(table)} interval of the mean"
-        out.append(_joined(metrics, above, [intervals(table, metric) for metric in metrics]))
+        out.append(_joined(table, metrics, above, [intervals(table, of) for of in metrics]))
     if table.against is not None:
         above = f"{title(table, *metrics)}, difference to {table.against}"
-        out.append(_joined(metrics, above, [differences(table, metric) for metric in metrics]))
+        out.append(_joined(table, metrics, above, [differences(table, of) for of in metrics]))
     return out
 
 
-def _joined(metrics: Sequence[str], above: str, found: Sequence[Grid]) -> Grid:
-    """The columns of tables with the same rows beside each other."""
+def _joined(table: Table, metrics: Sequence[str], above: str, found: Sequence[Grid]) -> Grid:
+    """The columns of tables with the same rows beside each other.
+
+    The only column of a comparison is named above, and the metrics in the head.
+    """
     if len(found) == 1:
         return found[0]._replace(title=above)
     parts = zip(*(grid.rows for grid in found))
@@ -155,6 +158,10 @@ def _joined(metrics: Sequence[str], above: str, found: Sequence[Grid]) -> Grid:
     head = [found[0].head[0], *itertools.chain(*(grid.head[1:] for grid in found))]
     is_mixed = len({*map(unit, metrics)}) > 1
     names = [name(metric) + unit(metric) * is_mixed for metric in metrics]
+    if len(table.columns) == 1:
+        (column,), own = table.columns, iter(names)
+        head = [next(own) if text == column else text.replace(f"{column}, ", "") for text in head]
+        return Grid(f"{column}: {above}", head, rows, found[0].kind)
     groups = [*zip(names, (len(grid.head) - 1 for grid in found))]
     return Grid(above, head, rows, found[0].kind, groups)
 
