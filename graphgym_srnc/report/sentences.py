@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any
+from typing import Any, Iterable
 
 from graphgym_srnc.core.text import counted, listed, seeds
 from graphgym_srnc.report.arrange import DECISIONS, OTHER_SETTINGS, SHARE, Place
@@ -220,7 +220,7 @@ def least_runs(table: Table, rows: int) -> int:
 
 
 def _undecided(table: Table, column: str) -> tuple[list[Any], int]:
-    """Cells of a column that are too few pairs to compare with the best; the pairs needed."""
+    """Cells of a column with too few pairs to compare them with the best; the pairs needed."""
     cells = table.cells[(table.cells["column"] == column) & table.cells["pairs_best"].notna()]
     others = cells[cells["best"] == 0].groupby("metric").size()
     decided = (cells[["best", "tied"]] == 1).any(axis=1) | (cells["p_best"] <= table.alpha)
@@ -229,31 +229,38 @@ def _undecided(table: Table, column: str) -> tuple[list[Any], int]:
 
 def _on_marks(table: Table, best: str, tied: str) -> str:
     """What the marks mean, and which rows have too few pairs for a mark."""
-    found: dict[tuple[int, int], list[str]] = {}
     others = table.cells[table.cells["pairs_best"].notna() & (table.cells["best"] == 0)]
-    for column in table.columns:
-        cells, needed = _undecided(table, column)
-        for cell in cells:
-            place = _place(table, (cell.row, column))
-            found.setdefault((cell.pairs_best, needed), []).append(place)
-    fewer = " among rows with the same splits" * (run_counts(table) is None)
-    text = f"{best}: the best mean of a column{fewer}."
     decided = others[(others["tied"] == 1) | (others["p_best"] <= table.alpha)]["pairs_best"]
-    rest = ""
+    found = [_undecided(table, column) for column in table.columns]
+    open_cells = [cell for cells, _ in found for cell in cells]
+    fewer = " among rows with the same splits" * (run_counts(table) is None)
+    text, rest = f"{best}: the best mean of a column{fewer}.", ""
     if len(decided):
-        number = " to ".join(map(str, sorted({decided.min(), decided.max()})))
         how = (
-            f"(two-sided {TESTS[table.test]} on {number} common splits and seeds, Holm's"
+            f"(two-sided {TESTS[table.test]} on {_ends(decided)} common splits and seeds, Holm's"
             " correction over the rows of a column)"
         )
         rest = f" Every other tested row differs significantly, p ≤ {table.alpha:g} {how}."
         if (others["tied"] == 1).any():
             text += f" {tied}: no significant difference from it, p > {table.alpha:g} {how}."
             rest = " Every other tested row without a mark differs significantly."
-    for (pairs, needed), places in found.items():
-        rows = listed(list(dict.fromkeys(places)), 3)
-        text += f" Undecided: {rows} ({counted(pairs, 'pair')}, but {needed} are needed)."
+    if open_cells:
+        several = len(table.metrics) > 1
+        places = [
+            _place(table, (cell.row, cell.column)) + f" by {name(cell.metric)}" * several
+            for cell in open_cells
+        ]
+        rows = listed(places, 3) if len(decided) or len(places) == 1 else "all others"
+        pairs = _ends([cell.pairs_best for cell in open_cells])
+        needed = _ends([needed for cells, needed in found if cells])
+        text += f" Undecided: {rows} ({pairs} pairs, but {needed} are needed)."
     return text + rest
+
+
+def _ends(numbers: Iterable[int]) -> str:
+    """``2 to 9`` of 2, 9 and numbers between them."""
+    every = sorted({*numbers})
+    return " to ".join(map(str, dict.fromkeys((every[0], every[-1]))))
 
 
 def findings(table: Table) -> list[str]:
@@ -273,7 +280,7 @@ def findings(table: Table) -> list[str]:
                     near = "; all other rows differ significantly"
                 among = " of the rows with the same splits" * (run_counts(table) is None)
                 text = f"{column}: {row} has the best mean{among}, {text}{near}."
-                if few and len(few) == len(others):
+                if few and len(few) == sum(other.pairs_best >= 0 for other in others):
                     text += f" Too few pairs of runs for a test ({max(few)})."
                 out.append(text)
         if not any(cell.best == 1 for cell in ranked.values()):  # see on_known
