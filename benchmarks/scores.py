@@ -19,7 +19,7 @@ import pandas as pd
 import yaml
 
 from graphgym_srnc.report import statistics
-from graphgym_srnc.report.statistics import holm, mean, mean_std, p_value
+from graphgym_srnc.report.statistics import holm, interval, mean, p_value
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "docs" / "results" / "data"
@@ -65,7 +65,7 @@ class Gaps(list[float]):
     @property
     def ends(self) -> tuple[float, float]:
         """Student's 95 % interval of the mean."""
-        return around(self.mean, mean_std(self)[1] / math.sqrt(max(len(self) - 1, 1)), len(self))
+        return interval(self)
 
     @property
     def wins(self) -> str:

@@ -25,6 +25,7 @@ from graphgym_srnc.report import compare, html, sentences, summary, tables
 from graphgym_srnc.report.arrange import SHARE
 from graphgym_srnc.report.compare import Table
 from graphgym_srnc.report.frame import Collection, Experiment
+from graphgym_srnc.report.statistics import DECIMALS
 
 # Scores that are compared by default, if they exist.
 DEFAULT = (
@@ -69,7 +70,13 @@ def render(
     experiments = [experiment for experiment in found.experiments if experiment.results]
     rows = {one.name: summary.summarise(one.name, one.results) for one in experiments}
     tasks = found.every.set_index("experiment")["task"].to_dict()
-    experiments.sort(key=lambda one: (tasks[one.name], -rows[one.name].get("micro_f1", 0)))
+
+    def place(one: Experiment) -> tuple[str, float, str]:
+        row = rows[one.name]
+        score = round(row.get("micro_f1", 0), DECIMALS)
+        return tasks[one.name], -score, method_name(row["method"], row["backbone"])
+
+    experiments.sort(key=place)
     names = ", ".join(plain(folder.name or folder) for folder in found.folders)
     kinds: dict[str, Iterable[Drawing]] = {
         "means": _means(table),
