@@ -249,7 +249,7 @@ def test_a_row_that_finds_no_unknown_class_does_not_compete(tmp_path):
     assert [cell(found, row).best for row in found.rows] == [0, 1, 0]
     assert "GCN" not in found.rankings["micro_f1", "Cora"].ranks
     told = remarks(found)
-    assert "GCN: unknown recall is 0, so it is neither ranked nor marked as the best" in told
+    assert "GCN: unknown recall 0, so neither ranked nor marked as the best" in told
     assert "GCN: unknown AUROC is below chance (50 %). The ranking of nodes" in told
     assert "HS: harmonic mean of known accuracy and unknown recall." in told
     other = of(tmp_path, metrics=["unknown_auroc"], against="erm")

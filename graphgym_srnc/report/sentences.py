@@ -158,7 +158,7 @@ def on_blind(table: Table) -> list[str]:
     scores = listed([name(metric) for metric in table.metrics if metric in DECISIONS])
     if not found or not scores or len(table.rows) == 1:
         return []
-    why = "unknown recall is 0, so it is neither ranked nor marked as the best"
+    why = "unknown recall 0, so neither ranked nor marked as the best"
     return [f"{listed(found)}: {why} ({scores})."]
 
 
