@@ -149,7 +149,8 @@ def test_what_another_package_brings_reaches_commands_and_python(tmp_path):
 
 
 MISTAKES = """
-from typing import Optional
+from typing import Literal, Optional
+from graphgym_srnc.core.options import Share
 from graphgym_srnc.methods.shared.supervised import Supervised
 
 class Optioned(Supervised):
@@ -171,6 +172,42 @@ class Closed(Supervised):
 class Uncalled(Supervised):
     def __init__(self, *, weight: float = 1.0, **base):
         self.weight = weight
+
+class Swallowing(Supervised):
+    def __init__(self, *, weight: float = 1.0, **base):
+        super().__init__()
+
+class Misspelt(Supervised):
+    def __init__(self, *, weight: Weigth = 1.0, **base):
+        super().__init__(**base)
+
+class Whole(Supervised):
+    def __init__(self, *, weight: float = 1, **base):
+        super().__init__(**base)
+
+class Outside(Supervised):
+    def __init__(self, *, weight: Share = 2.0, **base):
+        super().__init__(**base)
+
+class Chosen(Supervised):
+    def __init__(self, *, kind: Literal["a", "b"] = "a", **base):
+        super().__init__(**base)
+
+class Short(Supervised):
+    def logits(self, graph, role="target"):
+        return super().logits(graph, role)[:10]
+
+class Narrow(Supervised):
+    def logits(self, graph, role="target"):
+        return super().logits(graph, role)[:, :2]
+
+class Undefined(Supervised):
+    def logits(self, graph, role="target"):
+        return super().logits(graph, role) * float("nan")
+
+class Empty(Supervised):
+    def losses(self):
+        return {}
 
 class Single(Supervised):
     def losses(self):
@@ -223,7 +260,6 @@ def mistaken(monkeypatch):
         for kind, of in kinds.items()
     }
     monkeypatch.setattr(plugins, "entries", lambda kind: entries.get(kind, {}))
-    monkeypatch.setitem(backbones.BACKBONES.data, "noconv", None)
     plugins.warn_once.cache_clear()
 
 
@@ -234,28 +270,42 @@ def test_a_plugin_that_cannot_be_used_is_left_out(mistaken, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     assert main([*RUN, "train.mode", "erm", "erm.steps", "2"]) == 0
     warnings = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
-    wanted = "absent bare closed optioned positional wrong away hidden nameless".split()
+    wanted = "absent bare chosen closed misspelt optioned outside positional swallowing uncalled"
+    wanted = f"{wanted} whole wrong away hidden nameless".split()
     left_out = [line for line in warnings if line.endswith("It is left out.")]
-    assert len(left_out) == len(wanted) and all("Fix or uninstall" in line for line in left_out)
-    assert all(any(f": {name}: the package" in line for line in left_out) for name in wanted)
+    assert len(left_out) == len(wanted)
+    assert all(any(f" {name} in " in line for line in left_out) for name in wanted)
     assert sum("'erm' of math in graphgym_srnc.methods is taken" in line for line in warnings) == 1
     assert methods.find("erm").__module__ == "graphgym_srnc.methods.erm"
     assert {"ERM", "Nan"} <= estimators().keys() and "Absent" not in estimators()
     assert "gcnconv" in dict(backbones.BACKBONES.items())
-    assert "Fix or uninstall math" in capsys.readouterr().err
     assert main([*RUN, "train.mode", "absent"]) == main([*RUN, "dataset.format", "away"]) == 2
-    assert "no_such_package cannot provide no_such_package:Broken" in capsys.readouterr().err
+    assert "Fix it, or uninstall no_such_package" in capsys.readouterr().err
+    assert main([*RUN, "whole.weight", "2"]) == 2  # what is wrong with it, not the key
+    assert "error: method whole in mistakes:Whole: the argument" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("absent", "package no_such_package cannot provide .*ModuleNotFoundError"),
+        ("absent", "absent in no_such_package:Broken: it cannot be imported .ModuleNotFoundError"),
         ("wrong", "sqrt> is not a subclass of graphgym_srnc.methods.shared.base.Method"),
-        ("optioned", "its argument 'weight' cannot be an option. Make it keyword-only.*None is"),
-        ("positional", "its argument 'weight' cannot be an option"),
-        ("bare", "its argument 'weight' cannot be an option"),
+        (
+            "optioned",
+            "the argument 'weight' of Optioned cannot be an option. Make it k.*None is",
+        ),
+        ("positional", "the argument 'weight' of .* cannot be an option"),
+        ("bare", "the argument 'weight' of .* cannot be an option"),
         ("closed", r"Add \*\*base to its arguments"),
+        ("swallowing", r"does not pass the options of its base class on.*__init__\(\*\*base\)"),
+        ("uncalled", "does not pass the options of its base class on"),
+        (
+            "misspelt",
+            "annotation in Misspelt cannot be read .name 'Weigth' is not defined",
+        ),
+        ("whole", "'weight' of Whole has the type float and the default 1"),
+        ("outside", r"'weight' of Outside has the default 2.0; allowed: in \[0, 1\]"),
+        ("chosen", "'kind' of Chosen has the type Literal and the default 'a'"),
     ],
 )
 def test_a_method_with_a_wrong_signature(mistaken, name, words):
@@ -264,26 +314,29 @@ def test_a_method_with_a_wrong_signature(mistaken, name, words):
 
 
 def test_a_shift_with_a_mistake(mistaken):
-    with pytest.raises(InputError, match="'share' cannot be an option"):
+    with pytest.raises(InputError, match="'share' of hidden cannot be an option"):
         shifts.find("hidden")
-    with pytest.raises(InputError, match="nameless: .*its build has no argument 'name'"):
+    with pytest.raises(InputError, match="nameless in .*its build has no argument 'name'"):
         shifts.find("nameless")
     with pytest.raises(InputError, match="nothing: its build must return a ShiftTask, got NoneT"):
         shifts.find("nothing")()
-    with pytest.raises(InputError, match="not a subclass of graphgym_srnc.backbones.Encoder"):
+    with pytest.raises(InputError, match="not a subclass of .*Encoder with a layer"):
         backbones.BACKBONES["noconv"]
 
 
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ("train.mode uncalled", r"error: method uncalled: its __init__ does not call super\(\)"),
         ("train.mode single", r"error: losses\(\) of Single: it must .*scalar tensors, got Tensor"),
         ("train.mode float", "error: losses.*dict of scalar tensors, got float extra"),
         ("train.mode vector", "error: .* got Tensor extra"),
+        ("train.mode empty", "error: losses.* of Empty: none of its terms depends on a parameter"),
+        ("train.mode short", r"error: predict\(\) of Short: .* = \[300, 5\].* Tensor \[10, 5\]"),
+        ("train.mode narrow", r"error: predict\(\) of Narrow: .* \[300, 2\]. It reads logits\(\)"),
+        ("train.mode undefined", "error: Undefined, episode 0: a score that predict.* is nan$"),
         ("train.mode nan", "error: Nan, episode 0: extra is nan$"),
-        ("train.mode nobegin", "error in /place/mistakes.py:39 of the plug-in mistakes: Attri"),
-        ("dataset.format lacking", "error in /place/mistakes.py:49 of the plug-in mistakes: Key"),
+        ("train.mode nobegin", "error in /place/mistakes.py:76 of the plug-in mistakes: Attri"),
+        ("dataset.format lacking", "error in /place/mistakes.py:86 of the plug-in mistakes: Key"),
     ],
 )
 def test_a_mistake_in_a_plugin_is_a_sentence(mistaken, tmp_path, capsys, words, error):
