@@ -148,84 +148,49 @@ def test_what_another_package_brings_reaches_commands_and_python(tmp_path):
     assert len(list(csv.DictReader((tmp_path / "predictions.csv").open()))) == 160
 
 
+NO_OPTION = "the argument 'weight' of .* cannot be an option"
+SIGNATURES = {
+    "Optioned": ("*, weight: Optional[float] = None, **base", f"{NO_OPTION}. Make it .* None is"),
+    "Positional": ("weight=1.0, **base", NO_OPTION),
+    "Bare": ("*, weight: float, **base", NO_OPTION),
+    "Closed": ("*, weight: float = 1.0", "does not pass the options of its base class on"),
+    "Swallowing": (
+        "*, swallowed: float = 1.0, **other",
+        r"on. Add \*\*base to its arguments",
+    ),
+    "Misspelt": ("*, weight: Weigth = 1.0, **base", "in Misspelt cannot be read .name 'Weigth' is"),
+    "Whole": ("*, weight: float = 1, **base", "of Whole has the type float and the default 1"),
+    "Outside": ("*, weight: Share = 2.0, **base", r"the default 2.0; allowed: in \[0, 1\]"),
+    "Chosen": ("*, kind: Literal['a'] = 'a', **base", "'kind' .* has the type Literal and the def"),
+}
+"""Arguments of a method's constructor, and what is said of them; some do not reach its base."""
+
+RETURNS = {
+    "Short": ("logits", "[:10]", r"error: predict\(\) of .* = \[300, 5\].* Tensor \[10, 5\]"),
+    "Narrow": ("logits", "[:, :2]", r"error: .* \[300, 2\]. It reads logits\(\)"),
+    "Undefined": (
+        "logits",
+        " * float('nan')",
+        "error: Undefined, episode 0: a score .* is nan",
+    ),
+    "Empty": ("losses", " and {}", "error: losses.*: none of its terms depends on a parameter"),
+    "Single": ("losses", "['source']", r"error: losses\(\) of Single: it .* tensors, got Tensor"),
+    "Float": ("losses", " | {'extra': 1.0}", "error: .*dict of scalar tensors, got float extra"),
+    "Vector": ("losses", " | {'extra': self.classifier(self.on_source)}", ".* got Tensor extra"),
+    "NoBegin": ("losses", " and self.on_target", "error in /place/mistakes.py:.* of the plug-in"),
+}
+"""What a method returns instead of what its base does, and the error of a run."""
+
 MISTAKES = """
 from typing import Literal, Optional
 from graphgym_srnc.core.options import Share
 from graphgym_srnc.methods.shared.supervised import Supervised
 
-class Optioned(Supervised):
-    def __init__(self, *, weight: Optional[float] = None, **base):
-        super().__init__(**base)
-
-class Positional(Supervised):
-    def __init__(self, weight=1.0, **base):
-        super().__init__(**base)
-
-class Bare(Supervised):
-    def __init__(self, *, weight: float, **base):
-        super().__init__(**base)
-
-class Closed(Supervised):
-    def __init__(self, *, weight: float = 1.0):
-        super().__init__()
-
 class Uncalled(Supervised):
     def __init__(self, *, weight: float = 1.0, **base):
         self.weight = weight
 
-class Swallowing(Supervised):
-    def __init__(self, *, weight: float = 1.0, **base):
-        super().__init__()
-
-class Misspelt(Supervised):
-    def __init__(self, *, weight: Weigth = 1.0, **base):
-        super().__init__(**base)
-
-class Whole(Supervised):
-    def __init__(self, *, weight: float = 1, **base):
-        super().__init__(**base)
-
-class Outside(Supervised):
-    def __init__(self, *, weight: Share = 2.0, **base):
-        super().__init__(**base)
-
-class Chosen(Supervised):
-    def __init__(self, *, kind: Literal["a", "b"] = "a", **base):
-        super().__init__(**base)
-
-class Short(Supervised):
-    def logits(self, graph, role="target"):
-        return super().logits(graph, role)[:10]
-
-class Narrow(Supervised):
-    def logits(self, graph, role="target"):
-        return super().logits(graph, role)[:, :2]
-
-class Undefined(Supervised):
-    def logits(self, graph, role="target"):
-        return super().logits(graph, role) * float("nan")
-
-class Empty(Supervised):
-    def losses(self):
-        return {}
-
-class Single(Supervised):
-    def losses(self):
-        return super().losses()["source"]
-
-class Float(Supervised):
-    def losses(self):
-        return super().losses() | {"extra": 1.0}
-
-class Vector(Supervised):
-    def losses(self):
-        return super().losses() | {"extra": self.classifier(self.on_source).amax(1)}
-
-class NoBegin(Supervised):
-    def losses(self):
-        return {"extra": self.classifier(self.on_target).mean()}
-
-class Nan(Supervised):
+class Diverging(Supervised):
     def losses(self):
         return super().losses() | {"extra": super().losses()["source"] * float("nan")}
 
@@ -240,6 +205,19 @@ def nameless(*, root=""):
 
 def hidden(*, share: Optional[float] = None):
     return None
+"""
+for name, (words, _) in SIGNATURES.items():
+    passed = "**base" * ("base" in words)
+    MISTAKES += f"""
+class {name}(Supervised):
+    def __init__(self, {words}):
+        super().__init__({passed})
+"""
+for name, (method, words, _) in RETURNS.items():
+    MISTAKES += f"""
+class {name}(Supervised):
+    def {method}(self, *given):
+        return super().{method}(*given){words}
 """
 
 
@@ -277,7 +255,7 @@ def test_a_plugin_that_cannot_be_used_is_left_out(mistaken, tmp_path, monkeypatc
     assert all(any(f" {name} in " in line for line in left_out) for name in wanted)
     assert sum("'erm' of math in graphgym_srnc.methods is taken" in line for line in warnings) == 1
     assert methods.find("erm").__module__ == "graphgym_srnc.methods.erm"
-    assert {"ERM", "Nan"} <= estimators().keys() and "Absent" not in estimators()
+    assert {"ERM", "Diverging"} <= estimators().keys() and "Absent" not in estimators()
     assert "gcnconv" in dict(backbones.BACKBONES.items())
     assert main([*RUN, "train.mode", "absent"]) == main([*RUN, "dataset.format", "away"]) == 2
     assert "Fix it, or uninstall no_such_package" in capsys.readouterr().err
@@ -290,22 +268,8 @@ def test_a_plugin_that_cannot_be_used_is_left_out(mistaken, tmp_path, monkeypatc
     [
         ("absent", "absent in no_such_package:Broken: it cannot be imported .ModuleNotFoundError"),
         ("wrong", "sqrt> is not a subclass of graphgym_srnc.methods.shared.base.Method"),
-        (
-            "optioned",
-            "the argument 'weight' of Optioned cannot be an option. Make it k.*None is",
-        ),
-        ("positional", "the argument 'weight' of .* cannot be an option"),
-        ("bare", "the argument 'weight' of .* cannot be an option"),
-        ("closed", r"Add \*\*base to its arguments"),
-        ("swallowing", r"does not pass the options of its base class on.*__init__\(\*\*base\)"),
         ("uncalled", "does not pass the options of its base class on"),
-        (
-            "misspelt",
-            "annotation in Misspelt cannot be read .name 'Weigth' is not defined",
-        ),
-        ("whole", "'weight' of Whole has the type float and the default 1"),
-        ("outside", r"'weight' of Outside has the default 2.0; allowed: in \[0, 1\]"),
-        ("chosen", "'kind' of Chosen has the type Literal and the default 'a'"),
+        *((name.lower(), words) for name, (_, words) in SIGNATURES.items()),
     ],
 )
 def test_a_method_with_a_wrong_signature(mistaken, name, words):
@@ -327,16 +291,9 @@ def test_a_shift_with_a_mistake(mistaken):
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ("train.mode single", r"error: losses\(\) of Single: it must .*scalar tensors, got Tensor"),
-        ("train.mode float", "error: losses.*dict of scalar tensors, got float extra"),
-        ("train.mode vector", "error: .* got Tensor extra"),
-        ("train.mode empty", "error: losses.* of Empty: none of its terms depends on a parameter"),
-        ("train.mode short", r"error: predict\(\) of Short: .* = \[300, 5\].* Tensor \[10, 5\]"),
-        ("train.mode narrow", r"error: predict\(\) of Narrow: .* \[300, 2\]. It reads logits\(\)"),
-        ("train.mode undefined", "error: Undefined, episode 0: a score that predict.* is nan$"),
-        ("train.mode nan", "error: Nan, episode 0: extra is nan$"),
-        ("train.mode nobegin", "error in /place/mistakes.py:76 of the plug-in mistakes: Attri"),
-        ("dataset.format lacking", "error in /place/mistakes.py:86 of the plug-in mistakes: Key"),
+        ("train.mode diverging", "error: Diverging, episode 0: extra is nan$"),
+        ("dataset.format lacking", "error in /place/mistakes.py:18 of the plug-in mistakes: Key"),
+        *((f"train.mode {name.lower()}", error) for name, (*_, error) in RETURNS.items()),
     ],
 )
 def test_a_mistake_in_a_plugin_is_a_sentence(mistaken, tmp_path, capsys, words, error):
