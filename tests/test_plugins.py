@@ -261,6 +261,8 @@ def test_a_plugin_that_cannot_be_used_is_left_out(mistaken, tmp_path, monkeypatc
     assert "Fix it, or uninstall no_such_package" in capsys.readouterr().err
     assert main([*RUN, "whole.weight", "2"]) == 2  # what is wrong with it, not the key
     assert "error: method whole in mistakes:Whole: the argument" in capsys.readouterr().err
+    assert main([*RUN, "--name", "layer", "gnn.layer_type", "noconv"]) == 2
+    assert capsys.readouterr().out == ""  # before anything is written
 
 
 @pytest.mark.parametrize(

@@ -173,6 +173,8 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
     }
     if mode in methods.names() and not methods.find(mode).in_batches:
         own[f"{mode}.batch_size"] = OneOf(0)
+    if cfg.gnn.layer_type in BACKBONES:
+        BACKBONES.find(cfg.gnn.layer_type)  # refuses one that cannot be used
     own |= {
         KEYS[option.key]: option.allowed
         for option in options_of(EncoderSpec) + options_of(adam)
