@@ -55,32 +55,27 @@ def part_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imports(path: Path, top_level: bool = False) -> Iterator[str]:
-    """Dotted names that a file imports, but for annotations alone.
-
-    With ``top_level`` only those that run at its import.
-    """
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    tree.body = [
-        node
-        for node in tree.body
-        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
-    ]
-    for node in tree.body if top_level else ast.walk(tree):
+def imports(path: Path, top_level: bool = False, types: bool = False) -> Iterator[str]:
+    """Dotted names that a file imports: with ``top_level`` only those that run at its import, and
+    with ``types`` also those for annotations alone."""
+    todo: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while todo:
+        node = todo.pop()
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) and not types:
+            todo += node.orelse
+        elif not (top_level and isinstance(node, (ast.FunctionDef, ast.Lambda))):
+            todo += ast.iter_child_nodes(node)
 
 
 def inside(path: Path) -> Iterator[str]:
     """What a file imports of this package, without the package's name."""
-    yield from (
-        name.removeprefix("graphgym_srnc.")
-        for name in imports(path)
-        if name.startswith("graphgym_srnc.")
-    )
+    names = imports(path, types=True)
+    yield from (name[14:] for name in names if name.startswith("graphgym_srnc."))
 
 
 def layer_of(part: str) -> int:
@@ -121,11 +116,16 @@ def test_no_method_or_shift_imports_another(folder):
     from graphgym_srnc import shifts
 
     shared = ("shared",) if folder == "methods" else shifts.SHARED
-    for path in (PACKAGE / folder).glob("*.py"):
+    for path in (PACKAGE / folder).rglob("*.py"):
         for name in inside(path):
             parts = name.split(".")
             fine = parts[0] != folder or len(parts) == 1 or parts[1] in shared
             assert fine, f"{path.name} imports {name}"
+
+
+def test_only_commands_and_plugins_are_imported_by_a_name_made_at_run_time():
+    calls = [path for path in FILES if "import_module(" in path.read_text(encoding="utf-8")]
+    assert calls == [PACKAGE / "__init__.py", PACKAGE / "cli" / "main.py"]
 
 
 def test_the_command_line_imports_nothing_slow():

@@ -117,7 +117,7 @@ def test_a_run_leaves_the_whole_record(tmp_path, capsys):
     assert 0 < line["accuracy"] <= 1
 
 
-def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys):
+def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys, monkeypatch):
     assert erm(tmp_path, "--repeat", "2") == 0
     before, first = stamps(tmp_path), scores(tmp_path)
     capsys.readouterr()
@@ -140,6 +140,11 @@ def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys):
     assert erm(tmp_path, "--repeat", "1", "--overwrite") == 0
     assert stamps(tmp_path)["default/0/result.json"] != before["default/0/result.json"]
     assert scores(tmp_path)[0] == first[0] and len(scores(tmp_path)) == 3
+
+    monkeypatch.setattr(methods.find("erm"), "losses", lambda self: 1 / 0)
+    assert "Micro-F1" in capsys.readouterr().out
+    assert erm(tmp_path, "--repeat", "1", "--overwrite") == 1
+    assert "Micro-F1" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

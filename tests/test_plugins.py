@@ -148,47 +148,49 @@ def test_what_another_package_brings_reaches_commands_and_python(tmp_path):
     assert len(list(csv.DictReader((tmp_path / "predictions.csv").open()))) == 160
 
 
+NO_OPTION = "the argument 'weight' of .* cannot be an option"
+SIGNATURES = {
+    "Optioned": ("*, weight: Optional[float] = None, **base", f"{NO_OPTION}. Make it .* None is"),
+    "Positional": ("weight=1.0, **base", NO_OPTION),
+    "Bare": ("*, weight: float, **base", NO_OPTION),
+    "Closed": ("*, weight: float = 1.0", "does not pass the options of its base class on"),
+    "Swallowing": (
+        "*, swallowed: float = 1.0, **other",
+        r"on. Add \*\*base to its arguments",
+    ),
+    "Misspelt": ("*, weight: Weigth = 1.0, **base", "in Misspelt cannot be read .name 'Weigth' is"),
+    "Whole": ("*, weight: float = 1, **base", "of Whole has the type float and the default 1"),
+    "Outside": ("*, weight: Share = 2.0, **base", r"the default 2.0; allowed: in \[0, 1\]"),
+    "Chosen": ("*, kind: Literal['a'] = 'a', **base", "'kind' .* has the type Literal and the def"),
+}
+"""Arguments of a method's constructor, and what is said of them; some do not reach its base."""
+
+RETURNS = {
+    "Short": ("logits", "[:10]", r"error: predict\(\) of .* = \[300, 5\].* Tensor \[10, 5\]"),
+    "Narrow": ("logits", "[:, :2]", r"error: .* \[300, 2\]. It reads logits\(\)"),
+    "Undefined": (
+        "logits",
+        " * float('nan')",
+        "error: Undefined, episode 0: a score .* is nan",
+    ),
+    "Empty": ("losses", " and {}", "error: losses.*: none of its terms depends on a parameter"),
+    "Single": ("losses", "['source']", r"error: losses\(\) of Single: it .* tensors, got Tensor"),
+    "Float": ("losses", " | {'extra': 1.0}", "error: .*dict of scalar tensors, got float extra"),
+    "Vector": ("losses", " | {'extra': self.classifier(self.on_source)}", ".* got Tensor extra"),
+    "NoBegin": ("losses", " and self.on_target", "error in /place/mistakes.py:.* of the plug-in"),
+}
+"""What a method returns instead of what its base does, and the error of a run."""
+
 MISTAKES = """
-from typing import Optional
+from typing import Literal, Optional
+from graphgym_srnc.core.options import Share
 from graphgym_srnc.methods.shared.supervised import Supervised
-
-class Optioned(Supervised):
-    def __init__(self, *, weight: Optional[float] = None, **base):
-        super().__init__(**base)
-
-class Positional(Supervised):
-    def __init__(self, weight=1.0, **base):
-        super().__init__(**base)
-
-class Bare(Supervised):
-    def __init__(self, *, weight: float, **base):
-        super().__init__(**base)
-
-class Closed(Supervised):
-    def __init__(self, *, weight: float = 1.0):
-        super().__init__()
 
 class Uncalled(Supervised):
     def __init__(self, *, weight: float = 1.0, **base):
         self.weight = weight
 
-class Single(Supervised):
-    def losses(self):
-        return super().losses()["source"]
-
-class Float(Supervised):
-    def losses(self):
-        return super().losses() | {"extra": 1.0}
-
-class Vector(Supervised):
-    def losses(self):
-        return super().losses() | {"extra": self.classifier(self.on_source).amax(1)}
-
-class NoBegin(Supervised):
-    def losses(self):
-        return {"extra": self.classifier(self.on_target).mean()}
-
-class Nan(Supervised):
+class Diverging(Supervised):
     def losses(self):
         return super().losses() | {"extra": super().losses()["source"] * float("nan")}
 
@@ -203,6 +205,19 @@ def nameless(*, root=""):
 
 def hidden(*, share: Optional[float] = None):
     return None
+"""
+for name, (words, _) in SIGNATURES.items():
+    passed = "**base" * ("base" in words)
+    MISTAKES += f"""
+class {name}(Supervised):
+    def __init__(self, {words}):
+        super().__init__({passed})
+"""
+for name, (method, words, _) in RETURNS.items():
+    MISTAKES += f"""
+class {name}(Supervised):
+    def {method}(self, *given):
+        return super().{method}(*given){words}
 """
 
 
@@ -223,7 +238,6 @@ def mistaken(monkeypatch):
         for kind, of in kinds.items()
     }
     monkeypatch.setattr(plugins, "entries", lambda kind: entries.get(kind, {}))
-    monkeypatch.setitem(backbones.BACKBONES.data, "noconv", None)
     plugins.warn_once.cache_clear()
 
 
@@ -234,28 +248,30 @@ def test_a_plugin_that_cannot_be_used_is_left_out(mistaken, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     assert main([*RUN, "train.mode", "erm", "erm.steps", "2"]) == 0
     warnings = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
-    wanted = "absent bare closed optioned positional wrong away hidden nameless".split()
+    wanted = "absent bare chosen closed misspelt optioned outside positional swallowing uncalled"
+    wanted = f"{wanted} whole wrong away hidden nameless".split()
     left_out = [line for line in warnings if line.endswith("It is left out.")]
-    assert len(left_out) == len(wanted) and all("Fix or uninstall" in line for line in left_out)
-    assert all(any(f": {name}: the package" in line for line in left_out) for name in wanted)
+    assert len(left_out) == len(wanted)
+    assert all(any(f" {name} in " in line for line in left_out) for name in wanted)
     assert sum("'erm' of math in graphgym_srnc.methods is taken" in line for line in warnings) == 1
     assert methods.find("erm").__module__ == "graphgym_srnc.methods.erm"
-    assert {"ERM", "Nan"} <= estimators().keys() and "Absent" not in estimators()
+    assert {"ERM", "Diverging"} <= estimators().keys() and "Absent" not in estimators()
     assert "gcnconv" in dict(backbones.BACKBONES.items())
-    assert "Fix or uninstall math" in capsys.readouterr().err
     assert main([*RUN, "train.mode", "absent"]) == main([*RUN, "dataset.format", "away"]) == 2
-    assert "no_such_package cannot provide no_such_package:Broken" in capsys.readouterr().err
+    assert "Fix it, or uninstall no_such_package" in capsys.readouterr().err
+    assert main([*RUN, "whole.weight", "2"]) == 2  # what is wrong with it, not the key
+    assert "error: method whole in mistakes:Whole: the argument" in capsys.readouterr().err
+    assert main([*RUN, "--name", "layer", "gnn.layer_type", "noconv"]) == 2
+    assert capsys.readouterr().out == ""  # before anything is written
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("absent", "package no_such_package cannot provide .*ModuleNotFoundError"),
+        ("absent", "absent in no_such_package:Broken: it cannot be imported .ModuleNotFoundError"),
         ("wrong", "sqrt> is not a subclass of graphgym_srnc.methods.shared.base.Method"),
-        ("optioned", "its argument 'weight' cannot be an option. Make it keyword-only.*None is"),
-        ("positional", "its argument 'weight' cannot be an option"),
-        ("bare", "its argument 'weight' cannot be an option"),
-        ("closed", r"Add \*\*base to its arguments"),
+        ("uncalled", "does not pass the options of its base class on"),
+        *((name.lower(), words) for name, (_, words) in SIGNATURES.items()),
     ],
 )
 def test_a_method_with_a_wrong_signature(mistaken, name, words):
@@ -264,26 +280,22 @@ def test_a_method_with_a_wrong_signature(mistaken, name, words):
 
 
 def test_a_shift_with_a_mistake(mistaken):
-    with pytest.raises(InputError, match="'share' cannot be an option"):
+    with pytest.raises(InputError, match="'share' of hidden cannot be an option"):
         shifts.find("hidden")
-    with pytest.raises(InputError, match="nameless: .*its build has no argument 'name'"):
+    with pytest.raises(InputError, match="nameless in .*its build has no argument 'name'"):
         shifts.find("nameless")
     with pytest.raises(InputError, match="nothing: its build must return a ShiftTask, got NoneT"):
         shifts.find("nothing")()
-    with pytest.raises(InputError, match="not a subclass of graphgym_srnc.backbones.Encoder"):
+    with pytest.raises(InputError, match="not a subclass of .*Encoder with a layer"):
         backbones.BACKBONES["noconv"]
 
 
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ("train.mode uncalled", r"error: method uncalled: its __init__ does not call super\(\)"),
-        ("train.mode single", r"error: losses\(\) of Single: it must .*scalar tensors, got Tensor"),
-        ("train.mode float", "error: losses.*dict of scalar tensors, got float extra"),
-        ("train.mode vector", "error: .* got Tensor extra"),
-        ("train.mode nan", "error: Nan, episode 0: extra is nan$"),
-        ("train.mode nobegin", "error in /place/mistakes.py:39 of the plug-in mistakes: Attri"),
-        ("dataset.format lacking", "error in /place/mistakes.py:49 of the plug-in mistakes: Key"),
+        ("train.mode diverging", "error: Diverging, episode 0: extra is nan$"),
+        ("dataset.format lacking", "error in /place/mistakes.py:18 of the plug-in mistakes: Key"),
+        *((f"train.mode {name.lower()}", error) for name, (*_, error) in RETURNS.items()),
     ],
 )
 def test_a_mistake_in_a_plugin_is_a_sentence(mistaken, tmp_path, capsys, words, error):

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from graphgym_srnc import methods, shifts
-from graphgym_srnc.backbones import BACKBONES
+from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import datasets
 from graphgym_srnc.data.block_model import class_topics, dcsbm
@@ -161,18 +160,13 @@ def test_added_shift(gym, copied, monkeypatch):
         gym.build_task(gym.load_config(None, ["dataset.format", name, f"{name}.share", "2.0"]))
 
 
-def test_added_backbone(gym, monkeypatch):
-    monkeypatch.setattr("graphgym_srnc.backbones.BACKBONES", BACKBONES)
-    try:
-        exec(block("class HighPass", METHOD), {"__name__": "highpass"})
-        for mode in ("srnc", "erm"):
-            cfg = gym.load_config(
-                None, ["gnn.layer_type", "highpass", "train.mode", mode, "erm.steps", "3", *TINY]
-            )
-            method, _ = gym.fit(cfg, gym.build_task(cfg))
-            assert type(method.classifier).__name__ == "HighPass"
-    finally:
-        BACKBONES.pop("highpass", None)
+def test_added_backbone(gym, copied):
+    name = copied(backbones, "backbones/highpass.py", METHOD)
+    for mode in ("srnc", "erm"):
+        words = ["gnn.layer_type", name, "train.mode", mode, "erm.steps", "3", *TINY]
+        cfg = gym.load_config(None, words)
+        method, _ = gym.fit(cfg, gym.build_task(cfg))
+        assert type(method.classifier).__name__ == "HighPass"
 
 
 def test_main_py_of_graphgym(gym, tmp_path, monkeypatch):

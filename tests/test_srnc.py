@@ -69,7 +69,8 @@ def test_terms_follow_the_options():
     literal = terms(cluster_init="modularity", alpha=1.0, collapse=0.0)
     assert literal - faithful == {"classifier_unlabelled"}
     assert faithful - terms(cluster_init="source", source_regularizer=False) == {"cluster_source"}
-    assert {"cluster_target", "alignment_cost"}.isdisjoint(terms(pseudo_labels="classifier"))
+    without = {"cluster_target", "alignment_cost", "bound", "num_clusters"}
+    assert without.isdisjoint(terms(pseudo_labels="classifier"))
 
 
 def test_without_clusters_the_least_sure_are_unknown(share=0.3):

@@ -14,11 +14,10 @@ from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.prior import known_share, unknown_share
 from graphgym_srnc.methods.shared import first_scores
-from graphgym_srnc.methods.shared.adaptation import lower_threshold
 from graphgym_srnc.methods.shared.cluster_gnn import log_softmax
 from graphgym_srnc.methods.shared.held_out import HeldOut
 from graphgym_srnc.methods.shared.training import Term
-from graphgym_srnc.methods.srnc_plus import SRNCPlus
+from graphgym_srnc.methods.srnc_plus import SRNCPlus, lower_threshold
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import source_first, trainer
 

@@ -1,25 +1,24 @@
 """Node encoders (backbones).
 
-To add a backbone, add a file with a subclass of :class:`Encoder` and an entry in ``BACKBONES``
-below, or an entry point in another package, see :mod:`graphgym_srnc.core.plugins`.
+Each further file of this package, such as ``dgi.py``, defines a subclass of :class:`Encoder` of its
+name, ignoring case and ``_``. Other packages add backbones through entry points, see
+:mod:`graphgym_srnc.core.plugins`.
 """
 
 from __future__ import annotations
 
-from collections import UserDict
-from collections.abc import ItemsView
 from dataclasses import replace
 from typing import Any
 
-from graphgym_srnc.backbones.dgi import DGI, train_infomax
+from graphgym_srnc.backbones.dgi import train_infomax
 from graphgym_srnc.backbones.encoder import ACTIVATIONS, Encoder, EncoderSpec, Layer
 from graphgym_srnc.backbones.features import FEATURES
 from graphgym_srnc.backbones.graph import Graph, prepare
-from graphgym_srnc.backbones.layers import GAT, GCN, MLP, SAGE, SGC, GATDrop, GCNLayer
+from graphgym_srnc.backbones.layers import MLP, GCNLayer
 from graphgym_srnc.backbones.sampling import Batches, infer
 from graphgym_srnc.backbones.sparse import Sparse, dense
 from graphgym_srnc.backbones.view import Block, View
-from graphgym_srnc.core.plugins import added, load, usable
+from graphgym_srnc.core.plugins import Registry
 from graphgym_srnc.errors import InputError
 
 __all__ = [
@@ -46,38 +45,27 @@ __all__ = [
 ]
 
 
-class Kinds(UserDict[str, type[Encoder]]):
-    """Encoder classes by kind; encoders of other packages are imported on first access."""
-
-    data: dict[str, Any]
-
-    def __getitem__(self, kind: str) -> type[Encoder]:
-        if self.data[kind] is None:
-            self.data[kind] = load("backbones", kind, _check)
-        return self.data[kind]
-
-    def items(self) -> ItemsView[str, type[Encoder]]:
-        """All encoders by kind, without those of other packages that cannot be used."""
-        return usable(self.__getitem__, self.data).items()
+def _check(found: Any, name: str) -> None:
+    if not (isinstance(found, type) and issubclass(found, Encoder) and hasattr(found, "layer")):
+        message = (
+            f"{found!r:.100} is not a subclass of graphgym_srnc.backbones.Encoder with a layer"
+        )
+        raise InputError.plain(name, message)
 
 
-def _check(found: Any) -> None:
-    if not (isinstance(found, type) and issubclass(found, Encoder)):
-        raise InputError.plain("it", "it is not a subclass of graphgym_srnc.backbones.Encoder")
-
-
-BACKBONES = Kinds()  # encoder classes by kind
-
-BACKBONES.data = {
-    "gcnconv": GCN,
-    "sageconv": SAGE,
-    "gatconv": GAT,
-    "gatdrop": GATDrop,
-    "sgconv": SGC,
-    "mlp": MLP,
-    "dgi": DGI,
-}
-BACKBONES.data |= dict.fromkeys(added("backbones", BACKBONES.data.keys()))
+BACKBONES: Registry[type[Encoder]] = Registry(
+    __name__,
+    _check,
+    ["encoder", "features", "graph", "layers", "sampling", "sparse", "view"],
+    {
+        "gcnconv": "layers:GCN",
+        "sageconv": "layers:SAGE",
+        "gatconv": "layers:GAT",
+        "gatdrop": "layers:GATDrop",
+        "sgconv": "layers:SGC",
+        "mlp": "layers:MLP",
+    },
+)
 
 
 def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
@@ -103,4 +91,4 @@ def pretrained(spec: EncoderSpec, target: Graph) -> EncoderSpec:
 
 def pretrains(spec: EncoderSpec) -> bool:
     """Whether encoders of a spec share a base that is pretrained without labels."""
-    return hasattr(BACKBONES.get(spec.kind), "pretrain")
+    return spec.kind in BACKBONES and hasattr(BACKBONES[spec.kind], "pretrain")

@@ -20,7 +20,7 @@ from graphgym_srnc.data.names import Names, of_folder
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
 from graphgym_srnc.io import records
-from graphgym_srnc.methods.shared.adaptation import SIGN
+from graphgym_srnc.methods.srnc_plus import SIGN
 from graphgym_srnc.own.discover import clusters, feedback, page, table
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 import shlex
 import sys
-from typing import TYPE_CHECKING, Sequence
+from typing import TYPE_CHECKING
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import parallel, text
@@ -71,16 +71,20 @@ def main(args: argparse.Namespace) -> None:
         + (f", {done} of them finished" if done else ""),
         flush=True,
     )
+    left = list(missing)
     try:
-        _run_all(args, cfg, experiment, missing)
+        _run_all(args, cfg, experiment, left)
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt("finished runs are kept; --resume runs the others") from error
     finally:
         if results := experiment.aggregate(cfg.round):
             if not args.no_tensorboard:
                 events.write_aggregate(experiment.path, results)
-            rows = [summary.summarise(experiment.name, results)]
-            summary.write(experiment.path, rows)
+            summary.write(experiment.path, [summary.summarise(experiment.name, results)])
+        # With --overwrite, seeds that are left still have the results of an earlier command.
+        shown = {seed: result for seed, result in results.items() if seed not in left}
+        if shown and (not left or left != missing):
+            rows = [summary.summarise(experiment.name, shown)]
             render.show([summary.grid(rows)], summary.notes(rows), sys.stdout)
 
     # Commands for the next steps.
@@ -96,12 +100,14 @@ def main(args: argparse.Namespace) -> None:
 
 
 def _run_all(
-    args: argparse.Namespace, cfg: CfgNode, experiment: Experiment, missing: Sequence[int]
+    args: argparse.Namespace, cfg: CfgNode, experiment: Experiment, left: list[int]
 ) -> None:
-    with RunProgress(len(missing)) as progress:
-        for seed in missing:
+    """Run the seeds that are left, and take each from the list when it is finished."""
+    with RunProgress(len(left)) as progress:
+        for seed in list(left):
             figures = seed == cfg.seed if args.figures is None else args.figures
             extras = run.Extras(not args.no_tensorboard, figures, bool(args.figures), pdf=args.pdf)
             progress.doing("starting")
             result = run.run(cfg, seed, experiment, progress, extras, args.resume, args.overwrite)
+            left.remove(seed)
             progress.finish(summary.line(result))

@@ -14,7 +14,17 @@ import math
 import numbers
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, Callable, Mapping, NamedTuple, Sequence, Union
+from typing import (
+    Annotated,
+    Any,
+    Callable,
+    Mapping,
+    NamedTuple,
+    Sequence,
+    Union,
+    get_args,
+    get_origin,
+)
 
 from graphgym_srnc.errors import InputError, did_you_mean, not_one_of
 
@@ -129,17 +139,39 @@ def check_signature(function: Any, key: str, given: Sequence[str] = SHARED) -> N
     owners = [cls for cls in getattr(function, "__mro__", ()) if "__init__" in vars(cls)]
     known = {"self", *given}
     for call in [vars(owner)["__init__"] for owner in owners] or [function]:
-        for p in inspect.signature(call).parameters.values():
-            is_option = p.kind is p.KEYWORD_ONLY and type(p.default) in PLAIN
-            if (
-                not is_option
-                and p.name not in known
-                and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
-            ):
+        name = call.__qualname__.removesuffix(".__init__")
+        try:
+            parameters = inspect.signature(call, eval_str=True).parameters.values()
+        except Exception as error:  # an annotation may be any expression
+            message = f"an annotation in {name} cannot be read ({error})"
+            raise InputError.plain(key, message, "Import or correct it") from error
+        for p in parameters:
+            argument = f"the argument {p.name!r} of {name}"
+            if p.kind is p.KEYWORD_ONLY and type(p.default) in PLAIN and p.name not in SHARED:
+                _check_default(p, key, argument)
+            elif p.name not in known and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL):
                 hint = "Make it keyword-only, with a number, text, bool or tuple as its default"
-                message = f"its argument {p.name!r} cannot be an option"
+                message = f"{argument} cannot be an option"
                 raise InputError.plain(key, message, f"{hint}; None is not allowed")
             known.add(p.name)
+
+
+def _check_default(option: inspect.Parameter, key: str, name: str) -> None:
+    """Refuse a default that its annotation does not allow; without annotation any is allowed."""
+    annotation, default = option.annotation, option.default
+    base, *extra = get_args(annotation) if hasattr(annotation, "__metadata__") else [annotation]
+    base, kind = get_origin(base) or base, type(default)
+    is_list = isinstance(base, type) and issubclass(kind, base) and kind in (list, tuple)
+    if not (base in (option.empty, kind) or is_list):
+        kind_name = getattr(base, "__name__", base)
+        message = f"{name} has the type {kind_name} and the default {default!r}"
+        hint = "Give both the same type: bool, int, float, str, list or tuple"
+        raise InputError.plain(key, message, hint)
+    if not all(isinstance(allowed, (Range, OneOf)) for allowed in extra):
+        raise InputError.plain(key, f"{name} is annotated with {extra[0]!r}", "Use Range or OneOf")
+    if not all(allowed.allows(default) for allowed in extra):
+        message = f"{name} has the default {default!r}; allowed: {extra[0]}"
+        raise InputError.plain(key, message, "Change the default or the annotation")
 
 
 def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> None:

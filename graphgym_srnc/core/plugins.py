@@ -1,26 +1,105 @@
-"""Entry points through which other packages add methods, shifts and backbones.
+"""Methods, shifts and backbones by name: files of this package, and plug-ins of other packages.
 
-The entry point groups are ``graphgym_srnc.methods``, ``graphgym_srnc.shifts`` and
-``graphgym_srnc.backbones``. The name of an entry is its name in configs. If names collide, the
-package's own entry is used. A plug-in that cannot be used is left out with a warning, unless it is
-asked for by name. Modules in the group ``graphgym_srnc.register`` are imported with
-``graphgym_srnc.gym``, in every command and worker process. They can register layers, activations
-or metrics with GraphGym.
+Other packages announce theirs by entry points, in the groups ``graphgym_srnc.methods``,
+``graphgym_srnc.shifts`` and ``graphgym_srnc.backbones``. The name of an entry is its name in
+configs. If names collide, the package's own entry is used. One that cannot be used is left out
+with a warning, unless it is asked for by name. Modules in the group ``graphgym_srnc.register`` are
+imported with ``graphgym_srnc.gym``, in every command and worker process. They can register layers,
+activations or metrics with GraphGym.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import pkgutil
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Collection, Iterable
+from types import ModuleType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Collection,
+    Generic,
+    Iterable,
+    Iterator,
+    Mapping,
+    TypeVar,
+)
 
 from graphgym_srnc.core.text import plain
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, not_one_of
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 KINDS = ("methods", "shifts", "backbones", "register")
+OWN = __name__.partition(".")[0]
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """All objects of one kind by name, each imported when it is asked for.
+
+    A file of the package defines one class of its name, ignoring case and ``_``, or a function.
+
+    Args:
+        package: name of the package, whose last part is the kind, for example ``methods``.
+        check: raises an InputError about an object that cannot be used, from it and its name.
+        shared: modules of the package that define none.
+        listed: objects of other modules by name, as ``module:object``.
+        function: name of the function that a file defines instead of a class.
+    """
+
+    def __init__(
+        self,
+        package: str,
+        check: Callable[[Any, str], None],
+        shared: Collection[str],
+        listed: Mapping[str, str] = {},
+        function: str = "",
+    ) -> None:
+        self.package, self.kind = package, package.rpartition(".")[2]
+        self.check, self.shared, self.listed, self.function = check, shared, listed, function
+
+    def own_names(self) -> list[str]:
+        """Names of this package; imports none of them."""
+        files = pkgutil.iter_modules(sys.modules[self.package].__path__)
+        return [*self.listed, *(file.name for file in files if file.name not in self.shared)]
+
+    def names(self) -> list[str]:
+        """All names, those of other packages last; imports none of them. Warns of taken names."""
+        own, others = self.own_names(), entries(self.kind)
+        for name in sorted(others.keys() & own):
+            package = _package(others[name])
+            text = f"the name {name!r} of {package} in {OWN}.{self.kind} is taken by a built-in"
+            warn_once(f"{text}, which is used. Rename the entry point, or uninstall {package}.")
+        return [*own, *sorted(others.keys() - own)]
+
+    def find(self, name: str) -> T:
+        """The object of a name.
+
+        Raises:
+            InputError: there is none of that name, or it cannot be used.
+        """
+        from importlib.metadata import EntryPoint
+
+        if name not in self.names():
+            raise not_one_of(self.kind.removesuffix("s"), name, self.names())
+        if name not in self.own_names():
+            return load(entries(self.kind)[name], self.check)
+        place = f"{self.package}.{self.listed.get(name, name)}"
+        place += f":{self.function}" * bool(self.function)
+        return load(EntryPoint(name, place, f"{OWN}.{self.kind}"), self.check)
+
+    __getitem__ = find
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def items(self) -> Iterable[tuple[str, T]]:
+        """Names and objects, without those that cannot be used."""
+        return usable(self.find, self.names()).items()
 
 
 @functools.cache
@@ -28,37 +107,35 @@ def entries(kind: str) -> dict[str, EntryPoint]:
     """Entry points of one kind by name, without importing them."""
     from importlib.metadata import entry_points  # slow import, not needed for --help
 
-    return {entry.name: entry for entry in entry_points(group=f"graphgym_srnc.{kind}")}
+    return {entry.name: entry for entry in entry_points(group=f"{OWN}.{kind}")}
 
 
-def added(kind: str, own: Collection[str]) -> list[str]:
-    """Names of one kind that other packages add; warns of those that this package has itself."""
-    for name in sorted(entries(kind).keys() & own):
-        package = _package(entries(kind)[name])
-        text = f"the name {name!r} of {package} in graphgym_srnc.{kind} is taken by a built-in"
-        warn_once(f"{text}, which is used. Rename the entry point, or uninstall {package}.")
-    return [name for name in entries(kind) if name not in own]
-
-
-def load(kind: str, name: str, check: Callable[[Any], None] = lambda found: None) -> Any:
-    """Import the object that an entry point refers to.
+def load(entry: EntryPoint, check: Callable[[Any, str], None] = lambda found, name: None) -> Any:
+    """Import the object that an entry point refers to, or of a module the class of its name.
 
     Raises:
-        InputError: it cannot be imported, or ``check`` raises an error about it.
+        InputError: it cannot be imported, or ``check`` raises an error about it; names the file.
     """
-    entry = entries(kind)[name]
+    kind = entry.group.rpartition(".")[2].removesuffix("s")
     try:
         found = entry.load()
-        check(found)
+        if isinstance(found, ModuleType):
+            named = {key.lower(): one for key, one in vars(found).items() if isinstance(one, type)}
+            found = named.get(entry.name.replace("_", ""), found)
+        check(found, entry.name)
+    except InputError as error:
+        raise error.at(f"{kind} {entry.name} in {_file(entry)}") from error
     except Exception as error:  # a foreign module may raise any exception
-        own, package = isinstance(error, InputError), _package(entry)
-        cause = " ".join(f"{'' if own else type(error).__name__ + ': '}{error}".split())[:300]
-        message = f"the package {package} cannot provide {entry.value} ({cause.rstrip('.')})"
-        raise InputError.plain(name, message, f"Fix or uninstall {package}") from error
+        top = entry.module.partition(".")[0]
+        where = _last_line(error, [top])[1] or _file(entry)
+        cause = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".")
+        hint = "Fix it" if top == OWN else f"Fix it, or uninstall {_package(entry)}"
+        message = f"it cannot be imported ({cause})"
+        raise InputError.plain(f"{kind} {entry.name} in {where}", message, hint) from error
     return found
 
 
-def usable(find: Callable[[str], Any], names: Iterable[str]) -> dict[str, Any]:
+def usable(find: Callable[[Any], T], names: Iterable[Any]) -> dict[Any, T]:
     """What ``find`` returns for each name, without plug-ins that cannot be used."""
     found = {}
     for name in names:
@@ -80,16 +157,31 @@ def warn_once(text: str) -> None:
 
 def place(error: BaseException) -> str:
     """``PATH:LINE of the plug-in NAME`` if its code raised an error, else empty."""
+    known = [entry for kind in KINDS for entry in entries(kind).values()]
+    packages = {entry.module.partition(".")[0]: _package(entry) for entry in known}
+    top, where = _last_line(error, [*packages, OWN])
+    return f"{where} of the plug-in {packages[top]}" if top in packages else ""
+
+
+def _last_line(error: BaseException, packages: Collection[str]) -> tuple[str, str]:
+    """The last package of some that an error passed, and ``PATH:LINE`` in it; both may be empty."""
     import traceback
 
-    known = [entry for kind in KINDS for entry in entries(kind).values()]
-    tops, found = {entry.module.partition(".")[0]: _package(entry) for entry in known}, ""
+    found = "", ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         top = frame.f_globals.get("__name__", "").partition(".")[0]
-        if top in tops or top == "graphgym_srnc":
-            where = f"{frame.f_code.co_filename}:{line} of the plug-in"
-            found = f"{where} {tops[top]}" if top in tops else ""
+        if top in packages and frame.f_globals is not globals():
+            found = top, f"{frame.f_code.co_filename}:{line}"
     return found
+
+
+def _file(entry: EntryPoint) -> str:
+    from importlib.util import find_spec
+
+    with contextlib.suppress(Exception):  # also the package around the module may fail
+        if (spec := find_spec(entry.module)) and spec.origin:
+            return spec.origin
+    return entry.value
 
 
 def _package(entry: EntryPoint) -> str:

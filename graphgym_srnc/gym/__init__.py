@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import functools
-
 from graphgym_srnc.core import environment, plugins
 
 with environment.lean_imports("lightning", "pytorch_lightning"):
@@ -35,5 +33,5 @@ __all__ = [
 torch_geometric.graphgym.register.config_dict.setdefault("graphgym_srnc", add_options)
 add_options(global_cfg)  # GraphGym called set_cfg before this package could register
 # Before ours, since GraphGym refuses a name twice.
-plugins.usable(functools.partial(plugins.load, "register"), plugins.entries("register"))
+plugins.usable(plugins.load, plugins.entries("register").values())
 register_main()

@@ -113,6 +113,9 @@ def _assign(cfg: CfgNode, settings: Iterable[tuple[str, Any]]) -> None:
         if isinstance(default, dict) and value == "":
             continue
         if default is None or isinstance(default, dict):
+            for registry in (methods.METHODS, shifts.SHIFTS):
+                if key.partition(".")[0] in registry:
+                    registry.find(key.partition(".")[0])  # tells why it has been left out
             others = {*methods.names()} - {cfg.train.mode}
             own = sorted(flatten(cfg), key=lambda known: known.partition(".")[0] in others)
             hint = did_you_mean(key, own, "`graphgym-srnc options` lists all keys")

@@ -14,7 +14,6 @@ from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpe
 from graphgym_srnc.core.environment import AUTO, MAX_THREADS
 from graphgym_srnc.core.options import Allowed, OneOf, Option, Range, Share
 from graphgym_srnc.core.options import options as options_of
-from graphgym_srnc.core.plugins import usable
 from graphgym_srnc.errors import Collected, InputError, not_one_of
 from graphgym_srnc.gym.encoder import SPEC_KEYS, is_fast
 from graphgym_srnc.io.settings import flatten
@@ -67,14 +66,13 @@ KEYS = {
 def schema() -> dict[str, list[Option]]:
     """Every config key that this package adds, by block; each shift and each method has one."""
     blocks = dict(OWN)
-    for name, build in usable(shifts.find, shifts.names()).items():
+    for name, build in shifts.SHIFTS.items():
         found = {option.key: option for option in options_of(build)}
         if seed := found.get("split_seed"):
             doc = f"{seed.doc} -1 = seed of the run.".strip()
             found["split_seed"] = seed._replace(default=-1, doc=doc, allowed=Range(-1))
         blocks[name] = list(found.values())
-    found = usable(methods.find, methods.names())
-    return blocks | {name: options_of(method) for name, method in found.items()}
+    return blocks | {name: options_of(method) for name, method in methods.METHODS.items()}
 
 
 def add_options(cfg: CfgNode) -> None:
@@ -175,6 +173,8 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
     }
     if mode in methods.names() and not methods.find(mode).in_batches:
         own[f"{mode}.batch_size"] = OneOf(0)
+    if cfg.gnn.layer_type in BACKBONES:
+        BACKBONES.find(cfg.gnn.layer_type)  # refuses one that cannot be used
     own |= {
         KEYS[option.key]: option.allowed
         for option in options_of(EncoderSpec) + options_of(adam)

@@ -126,7 +126,7 @@ class SRNC(ClusterMethod):
         self.setup(task)
         self.initialise()
         term = Term("source", self.source, task.train, self.labels, num_classes=task.num_known)
-        figures = self.fit([term], self.pretrain_steps) | {"num_clusters": self.size}
+        figures = self.fit([term], self.pretrain_steps)
         with torch.no_grad():
             self.classifier.output_bias[task.num_known :] = 0
         self.optimizer = self.make_optimizer(self.classifier.parameters())
@@ -141,7 +141,7 @@ class SRNC(ClusterMethod):
             self.clusters.pretrain_on_source(*labels, SOURCE_STEPS, self.make_optimizer)
         else:
             self.clusters.pretrain(PRETRAIN_STEPS)
-        return figures | self.assign()
+        return figures | {"num_clusters": self.size} | self.assign()
 
     def episode(self) -> dict[str, float]:
         """One iteration of the outer while loop of Algorithm 1 (lines 3 to 15)."""
@@ -176,7 +176,6 @@ class SRNC(ClusterMethod):
         self.knows_unknown.fill_(task.open_set)
         if task.open_set:
             figures["pseudo_unknown_share"] = float((labels == task.num_known).float().mean())
-        figures["bound"] = 0.0
         if self.clusters:  # Eq. 11, on labelled source nodes
             q = self.cluster_posterior(self.clusters.source)[task.train]
             log_p = self.logits(task.source)[task.train].log_softmax(1)

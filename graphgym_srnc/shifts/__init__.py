@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import pkgutil
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Callable
 
 from graphgym_srnc.core import options
-from graphgym_srnc.core.plugins import added, load
-from graphgym_srnc.errors import InputError, not_one_of, renamed
+from graphgym_srnc.core.plugins import Registry
+from graphgym_srnc.errors import InputError, renamed
 
 if TYPE_CHECKING:
     from graphgym_srnc.core.task import ShiftTask
@@ -28,11 +26,6 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def names() -> list[str]:
-    """Sorted names of all shifts, without importing them."""
-    return sorted([*own_names(), *added("shifts", own_names())])
-
-
 def find(name: str) -> Callable[..., ShiftTask]:
     """The ``build`` function of a shift, which validates its options.
 
@@ -41,12 +34,7 @@ def find(name: str) -> Callable[..., ShiftTask]:
     Raises:
         InputError: there is no such shift, or it has an argument that cannot be an option.
     """
-    if name not in names():
-        raise not_one_of("shift", name, names())
-    own = name in own_names()
-    check = functools.partial(_check, name=name)
-    build = import_module(f"{__name__}.{name}").build if own else load("shifts", name, check)
-    return _checked(build, name)
+    return _checked(SHIFTS.find(name), name)
 
 
 def forget() -> None:
@@ -57,24 +45,19 @@ def forget() -> None:
     networks.read.cache_clear()
 
 
-def own_names() -> list[str]:
-    """Unsorted names of the shifts in this package, without importing them."""
-    return [m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED]
-
-
+@functools.cache
 def _check(build: Any, name: str) -> None:
-    options.check_signature(build, f"shift {name}")
+    options.check_signature(build, name)
     if missing := [key for key in options.SHARED if key not in inspect.signature(build).parameters]:
         message = f"its build has no argument {' and '.join(map(repr, missing))}"
         hint = "Add name and root, which dataset.name and dataset.dir set"
-        raise InputError.plain(f"shift {name}", message, hint)
+        raise InputError.plain(name, message, hint)
 
 
 @functools.cache
 def _checked(build: Callable[..., ShiftTask], name: str) -> Callable[..., ShiftTask]:
     from graphgym_srnc.core.task import ShiftTask
 
-    _check(build, name)
     keys = {option.key: f"{name}.{option.key}" for option in options.options(build)}
 
     @functools.wraps(build)
@@ -85,3 +68,7 @@ def _checked(build: Callable[..., ShiftTask], name: str) -> Callable[..., ShiftT
         return task
 
     return renamed(keys)(options.checked(call))
+
+
+SHIFTS: Registry[Callable[..., ShiftTask]] = Registry(__name__, _check, SHARED, function="build")
+names, own_names = SHIFTS.names, SHIFTS.own_names

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Callable, Mapping, Protocol, Sequence
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core import parallel
@@ -197,9 +198,6 @@ def fit(
 
 def check_method(method: Method, task: ShiftTask) -> None:
     """Refuse options of a method for which the task or the number of processes is unsuitable."""
-    if not hasattr(method, "warnings"):  # which the constructor of the base class sets
-        message = "its __init__ does not call super().__init__(**base)"
-        raise InputError.plain(f"method {method.key()}", message)
     allowed = "1 or more, since several processes train together and share batches"
     right = method.batch_size > 0 or parallel.count() == 1
     method.require("batch_size", method.batch_size, right, allowed)
@@ -268,16 +266,16 @@ class Training:
         try:
             losses = method.episode() if number else method.start(self.blind)
             check_finite(losses)
+            seconds = time.perf_counter() - begin
+            train, val, test, classes = evaluate(method, self.task, self.blind, self.metrics)
         except FloatingPointError as error:
             name = type(method).__name__
             raise FloatingPointError(f"{name}, episode {number}: {error}") from error
-        seconds = time.perf_counter() - begin
         if number == 0 and self.source_classes is not None:
             share = (self.source_classes == self.task.num_known).float().mean()
             losses |= {"source_unknown_share": float(share)}
             seconds += self.source_seconds
 
-        train, val, test, classes = evaluate(method, self.task, self.blind, self.metrics)
         record.first = classes if record.first is None else record.first
         score, figures = self.selection_score(val, classes[0], record.first[0])
         episode = Episode(number, losses | figures, val, test, seconds, train)
@@ -304,8 +302,8 @@ class Training:
             case "target_modularity":
                 return score_by_modularity(method, task, blind, classes, first)
             case "source_val":
-                nodes, role = task.source_val, blind.role_of(blind.source)
-                scores = method.predict(blind.source, role)[nodes]
+                nodes = task.source_val
+                scores = predict(method, blind, blind.source)[nodes]
                 val = scores_of(method, task, scores, task.source.y[nodes], self.metrics)
         return val.get(self.best, -math.inf), {}
 
@@ -346,7 +344,26 @@ def evaluate(
 def predict_sets(method: Method, task: ShiftTask) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Scores ``[n, K]`` of training, validation, test and all target nodes of a blind task."""
     source, validation, target = task.source, task.validation, task.target
-    graphs = task.graphs().values()
-    whole = {id(graph): method.predict(graph, task.role_of(graph)) for graph in graphs}
+    whole = {id(graph): predict(method, task, graph) for graph in task.graphs().values()}
     on_source, on_val, on_target = (whole[id(graph)] for graph in (source, validation, target))
     return on_source[task.train], on_val[task.val], on_target[task.test], on_target
+
+
+def predict(method: Method, task: ShiftTask, graph: Data) -> Tensor:
+    """Scores ``[V, K]`` of a graph of a task.
+
+    Raises:
+        InputError: the method returns scores of another shape.
+        FloatingPointError: a score is NaN.
+    """
+    scores, shape = method.predict(graph, task.role_of(graph)), [graph.num_nodes, task.num_known]
+    found, more = [*getattr(scores, "shape", [])], [shape[0], shape[1] + task.open_set]
+    if not isinstance(scores, Tensor) or found not in (shape, more):
+        message = f"it must return a tensor [V, C] = {shape}" + f" or {more}" * task.open_set
+        message += f", got {type(scores).__name__} {found}"
+        raise InputError.plain(
+            f"predict() of {type(method).__name__}", message, "It reads logits()"
+        )
+    if scores.isnan().any():
+        raise FloatingPointError("a score that predict() returns is nan")
+    return scores

@@ -116,10 +116,10 @@ class ClusterGNN(Clusters):
         self.log_softmax = log_softmax if padded else partial(torch.log_softmax, dim=1)
         self.optimizer = adam(self.to(target.device).encoder.parameters(), lr=lr, weight_decay=0.0)
 
-    def pretrain(self, steps: int) -> None:
+    def pretrain(self, steps: int) -> dict[str, float]:
         r"""Minimise :math:`\mathcal L_{\Phi,T}` (line 2 of Algorithm 1)."""
         on_target = self.on_target()
-        minimise(self.encoder, self.optimizer, lambda: on_target()[0], steps)
+        return minimise(self.encoder, self.optimizer, lambda: on_target()[0], steps)
 
     def pretrain_on_source(
         self, nodes: Tensor, label: Tensor, steps: int, make_optimizer: MakeOptimizer = adam
@@ -159,25 +159,25 @@ class ClusterGNN(Clusters):
             steps: :math:`T`.
             batch: :math:`B`, source nodes drawn per step; 0 = all, or ``batch_size``.
         """
+        if not len(nodes):
+            return self.pretrain(steps)
         on_target, by_class = self.on_target(), self.log_class_posterior
-        elsewhere = bool(self.batch_size) or self.source is not self.target
-        if len(nodes) and elsewhere:
+        here = self.source is self.target
+        if self.batch_size or not here:
             size = min(batch or self.batch_size, self.batch_size)
             on_source = training.batches(self.encoder, self.source, [nodes], size, self.fanout)
 
         def losses() -> dict[str, Tensor]:
             terms, log_q = on_target()
-            if not len(nodes):
-                return terms
-            drawn: Tensor | slice = slice(None)
-            if not self.batch_size:
-                drawn = torch.randperm(len(nodes), device=nodes.device)[: batch or None]
-            if elsewhere:
-                view, (some,) = on_source()
-                log_q = self.encoder(view).log_softmax(1)[drawn]
-                drawn = some if self.batch_size else drawn
+            if self.batch_size:
+                view, (drawn,) = on_source()
+                log_q = self.encoder(view).log_softmax(1)
             else:
-                log_q = log_q[nodes[drawn]]
+                drawn = torch.randperm(len(nodes), device=nodes.device)[: batch or None]
+                if here:  # the encoder reads a graph once per step
+                    log_q = log_q[nodes[drawn]]
+                else:
+                    log_q = self.encoder(on_source.whole).log_softmax(1)[drawn]
             mapped = by_class(log_q)[:, : p.size(1)]
             return terms | {"cluster_source": F.kl_div(mapped, p[drawn], reduction="batchmean")}
 

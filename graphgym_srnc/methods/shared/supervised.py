@@ -89,6 +89,9 @@ class Supervised(Method):
                 got = f"{type(term).__name__} {name}".strip()
                 message = f"it must return a dict of scalar tensors, got {got}"
                 raise InputError.plain(f"losses() of {type(self).__name__}", message)
+        if not any(term.requires_grad for term in terms.values()):
+            message = "none of its terms depends on a parameter of the model"
+            raise InputError.plain(f"losses() of {type(self).__name__}", message)
         return terms
 
     @property
