@@ -87,7 +87,7 @@ def _discover(
     rows = table.rows(found, graph, names)
     counts = model.result.get("labels", {})
     labels = {feedback.in_words(name): count["source"] for name, count in counts.items()}
-    warnings = [*filter(None, [few_labels(counts)]), *predictions.notes(model, graph)]
+    warnings = [*filter(None, [few_labels(counts, one_graph)]), *predictions.notes(model, graph)]
     split = ""
     if finer := [number for number in table.near_numbers(modularity) if number > count]:
         other = clusters.find(graph, posterior, finer[0], classes, state)
