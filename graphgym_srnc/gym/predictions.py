@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from typing import Any, Mapping, Sequence
 
 import pandas
@@ -10,7 +12,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.core.text import aligned, clean, counted, short, to_csv
+from graphgym_srnc.core.text import aligned, clean, counted, listed, short, to_csv
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel
 
@@ -22,22 +24,32 @@ def given_labels(model: TrainedModel, task: ShiftTask) -> list[str]:
     return [model.class_names[k] if k >= 0 else "" for k in task.target.y.tolist()]
 
 
+def split(task: ShiftTask) -> list[str]:
+    """What the run used the label of each target node for: train, val, test, or "" for nothing."""
+    parts = [""] * task.target.num_nodes
+    for part, graph in (("test", task.target), ("val", task.validation), ("train", task.source)):
+        for node in getattr(task, part).tolist() if graph is task.target else ():
+            parts[node] = part
+    return parts
+
+
 def table(
     model: TrainedModel,
     graph: Data,
     prediction: Prediction,
     ids: Sequence[str] | None,
     given: Sequence[str] | None = None,
+    parts: Sequence[str] | None = None,
     probabilities: bool = False,
 ) -> dict[str, list[Any]]:
-    """Columns by name, with one value per node; ``given`` is of ``given_labels``."""
+    """Columns by name, with one value per node; see ``given_labels`` and ``split``."""
     label, posterior = prediction.label, prediction.posterior
     columns: dict[str, list[Any]] = {"node": list(range(len(label)))}
     if ids is not None:
         columns["id"] = list(ids)
     columns["class"] = [model.class_names[k] for k in label.tolist()]
-    if given is not None:
-        columns["given_label"] = list(given)
+    if given is not None and parts is not None:
+        columns |= {"given_label": list(given), "split": list(parts)}
     columns["probability"] = posterior.gather(1, label[:, None])[:, 0].tolist()
     if model.method.task.unknown is not None:
         columns["p_known"] = (1 - posterior[:, -1]).tolist()
@@ -58,6 +70,34 @@ def disagreements(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     other = frame[(frame["given_label"] != "") & (frame["given_label"] != frame["class"])]
     order = 2 * (other["component_size"] <= SMALL) + (other["class"] == UNKNOWN)
     return other.loc[order.sort_values(kind="stable").index].to_dict("list")
+
+
+def on_disagreements(
+    columns: Mapping[str, list[Any]], other: Mapping[str, list[Any]], out_of_fold: bool
+) -> list[str]:
+    """How many given labels of a ``table`` disagree, and the surest; a line each.
+
+    ``other`` are the rows of ``disagreements``, which models told that did not learn these labels
+    if ``out_of_fold``.
+    """
+    labelled = Counter(itertools.compress(columns["split"], columns["given_label"]))
+    wrong, unknown = Counter(other["split"]), other["class"].count(UNKNOWN)
+    parts = listed([f"{wrong[p]:,} of {n:,} {p or 'unused'}" for p, n in labelled.most_common()])
+    who = (
+        "Models that were not trained on the label disagree"
+        if out_of_fold
+        else "The model disagrees"
+    )
+    text = (
+        f"{who} with {wrong.total():,} of {labelled.total():,} given labels"
+        f" ({100 * wrong.total() / labelled.total():.1f} %): {parts}."
+        f" {unknown:,} of these nodes are predicted as unknown."
+        " The label or the model may be wrong."
+    )
+    if labelled["train"] and not out_of_fold:
+        text += " The model has learned the training labels, so wrong ones among them may be"
+        text += " missing here. --folds 3 finds more of them."
+    return [f"{text} The surest ones are:", *surest(other).splitlines()] if wrong else [text]
 
 
 def surest(rows: Mapping[str, list[Any]], most: int = 3) -> str:
