@@ -187,6 +187,10 @@ def test_a_graph_with_new_nodes_in_every_form(out):
         assert [row.get("id") for row in table[:2]] == ids
     saved.method.smoothing = 1
     (note,) = predictions.notes(saved, Data(x=x, edge_index=old.edge_index))
+    some = {"component_size": [1] * 12, "split": ["val"] * 10 + ["train", ""]}
+    some |= {"class": ["a"] * 12, "given_label": ["a", "b"] * 6, "probability": [0.9] * 12}
+    (measured,) = predictions.notes(saved, Data(x=x, edge_index=old.edge_index), some)
+    assert "Of 10 validation and test nodes among them, 50 % are right" in measured
     assert "11 without a link" in note and "Their probabilities are too high" in note
 
 

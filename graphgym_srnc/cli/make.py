@@ -37,9 +37,10 @@ def make(args: argparse.Namespace) -> None:
     if inputs[0].suffix == ".pt":
         from graphgym_srnc.data import files
 
-        files.load(inputs[0])  # refuses a HeteroData
-        found = f"{inputs[0].name} needs no conversion"
-        raise InputError.plain("data make", found, f"Set file.path to {inputs[0]}")
+        if "edge_index" in files.load(inputs[0])[0]:  # refuses a HeteroData
+            found = f"{inputs[0].name} needs no conversion"
+            hint = f"Use it with: graphgym-srnc run --cfg own dataset.name {inputs[0]}"
+            raise InputError.plain("data make", found, hint)
     arguments.check_least(args, max_words=1, min_nodes=1)
     given = {name: value for name in GIVEN if (value := getattr(args, name))}
     for name in frames.COLUMNS:

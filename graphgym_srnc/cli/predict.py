@@ -63,7 +63,7 @@ def _predict(
     begin("writing the table", 1.0)
     lines = predictions.summary(model, prediction, columns["component_size"]).splitlines()
     warnings = records.warnings_of(model.result).values()
-    for note in [*warnings, *predictions.notes(model, graph)]:
+    for note in [*warnings, *predictions.notes(model, graph, columns)]:
         lines.append(f"note: {note}")
     if any(given or ()):
         other = predictions.disagreements(own)

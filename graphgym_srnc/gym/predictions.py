@@ -14,8 +14,10 @@ from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import aligned, clean, counted, listed, short, to_csv
 from graphgym_srnc.data.edges import SMALL, component_sizes
+from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel
 
+LEAST = 10  # labelled nodes from which their accuracy is told
 FEW = 100  # nodes below which a mean over them is a rough one
 
 
@@ -135,8 +137,13 @@ def summary(model: TrainedModel, prediction: Prediction, sizes: Sequence[int]) -
     return aligned([line if small.any() else line[:-1] for line in lines]).rstrip("\n")
 
 
-def notes(model: TrainedModel, graph: Data) -> list[str]:
-    """Warnings about nodes with few neighbours, and about features, which this model scales."""
+def notes(
+    model: TrainedModel, graph: Data, columns: Mapping[str, list[Any]] | None = None
+) -> list[str]:
+    """Warnings about nodes with few neighbours, and about features, which this model scales.
+
+    With the ``columns`` of a ``table``, the accuracy of such nodes with a label is measured.
+    """
     features = model.method.encoder.features
     found = [text[0].upper() + text[1:] for text in feature_warnings(graph.x, features)]
     sizes = component_sizes(graph.edge_index.numpy(), graph.num_nodes)
@@ -146,6 +153,7 @@ def notes(model: TrainedModel, graph: Data) -> list[str]:
             f" {int((sizes == 1).sum()):,} without a link. Their predictions use few or no"
             " neighbours and are less reliable."
             + " Their probabilities are too high." * bool(model.method.smoothing)
+            + on_small(columns or {})
             + f" Check some of these nodes: {UNKNOWN} is often wrong there."
             * model.method.task.open_set
         )
@@ -155,3 +163,18 @@ def notes(model: TrainedModel, graph: Data) -> list[str]:
             "a rough mean. Predict on the whole graph that these nodes belong to."
         )
     return found
+
+
+def on_small(columns: Mapping[str, list[Any]]) -> str:
+    """The accuracy of the validation and test nodes in small components, "" if they are few."""
+    if "split" not in columns:
+        return ""
+    frame = pandas.DataFrame(columns)
+    held = frame[(frame["component_size"] <= SMALL) & frame["split"].isin(PARTS[1:])]
+    if len(held) < LEAST:
+        return ""
+    right, mean = (held["class"] == held["given_label"]).mean(), held["probability"].mean()
+    return (
+        f" Of {len(held):,} validation and test nodes among them, {100 * right:.0f} % are right,"
+        f" and their mean probability is {100 * mean:.0f} %."
+    )
