@@ -125,7 +125,8 @@ def _discover(
     if args.nodes:
         files["--nodes"] = predictions.encode(args.nodes, table.of_nodes(found, names))
     if args.labels_out:
-        feedback.write(Path(args.labels_out), graph, made, names, args.overwrite, folder)
+        given = {*torch.cat([*parts.values()]).tolist()}
+        feedback.write(Path(args.labels_out), graph, made, names, args.overwrite, folder, given)
     lines += [arguments.write(option, outs[option], data) for option, data in files.items()]
     for line in lines:  # see predict
         tell(line)
