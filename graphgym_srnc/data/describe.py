@@ -152,13 +152,12 @@ def few_labels(labels: Mapping[str, Mapping[str, int]], one_graph: bool) -> str:
     few = {name: count for name, count in labels.items() if 0 < count["source"] < FEW}
     if not few:
         return ""
-    texts = (
-        f"{name} ({count['source']}" + f" of {count['target']} given" * one_graph + ")"
-        for name, count in few.items()
-    )
-    named = listed([*texts])
+    texts = []
+    for name, count in few.items():
+        more = f" of {count['target']} given" * (one_graph and count["target"] > count["source"])
+        texts.append(f"{name} ({count['source']}{more})")
     return (
-        f"Fewer than {FEW} training labels: {named}. Predictions of "
+        f"Fewer than {FEW} training labels: {listed(texts)}. Predictions of "
         f"{'this class' if len(few) == 1 else 'these classes'} are unreliable. Label more nodes,"
         " or remove the labels."
     )
