@@ -114,7 +114,7 @@ def test_labels_that_the_model_disagrees_with(out, capsys):
     classes, sizes = ["b", "unknown", "c", "unknown", "b"], [1, 9, 9, 5, 6]
     given = {"node": [*range(5)], "class": classes, "given_label": ["a"] * 5}
     given |= {"probability": [0.9, 0.9, 0.3, 0.9, 0.4], "component_size": sizes}
-    assert predictions.disagreements(given)["node"] == [4, 2, 1, 0, 3]
+    assert [*predictions.disagreements(pandas.DataFrame(given))["node"]] == [4, 2, 1, 0, 3]
 
 
 def test_folds_find_wrong_labels_that_the_model_has_learned(tmp_path, capsys, monkeypatch):
@@ -189,7 +189,9 @@ def test_a_graph_with_new_nodes_in_every_form(out):
     (note,) = predictions.notes(saved, Data(x=x, edge_index=old.edge_index))
     some = {"component_size": [1] * 12, "split": ["val"] * 10 + ["train", ""]}
     some |= {"class": ["a"] * 12, "given_label": ["a", "b"] * 6, "probability": [0.9] * 12}
-    (measured,) = predictions.notes(saved, Data(x=x, edge_index=old.edge_index), some)
+    (measured,) = predictions.notes(
+        saved, Data(x=x, edge_index=old.edge_index), pandas.DataFrame(some)
+    )
     assert "Of 10 validation and test nodes among them, 50 % are right" in measured
     assert "11 without a link" in note and "Their probabilities are too high" in note
 

@@ -55,25 +55,24 @@ def _predict(
     begin("predicting", 0.8 if quick else 0.2)
     prediction = model.predict(graph)
     known = found.ids, given, split
-    columns = predictions.table(model, graph, prediction, *known, args.probabilities)
-    own = columns
+    frame = own = predictions.table(model, graph, prediction, *known, args.probabilities)
     if args.folds:
-        prediction_of_others = folds.out_of_fold(model, task, prediction, args.folds, begin)
-        own = predictions.table(model, graph, prediction_of_others, *known, args.probabilities)
+        prediction = folds.out_of_fold(model, task, prediction, args.folds, begin)
+        own = predictions.table(model, graph, prediction, *known, args.probabilities)
     begin("writing the table", 1.0)
-    lines = predictions.summary(model, prediction, columns["component_size"]).splitlines()
+    lines = predictions.summary(model, frame)
     warnings = records.warnings_of(model.result).values()
-    for note in [*warnings, *predictions.notes(model, graph, columns)]:
+    for note in [*warnings, *predictions.notes(model, graph, frame)]:
         lines.append(f"note: {note}")
     if any(given or ()):
         other = predictions.disagreements(own)
         lines += predictions.on_disagreements(own, other, bool(args.folds))
-        if other["node"] and not args.disagreements:
+        if len(other) and not args.disagreements:
             lines.append("--disagreements FILE lists all of them.")
-    files = {"--out": predictions.encode(args.out, columns)}
+    files = {"--out": predictions.encode(args.out, frame)}
     if args.disagreements:
         if found.texts:
-            other["text"] = [found.texts[node] for node in other["node"]]
+            other = other.assign(text=[found.texts[node] for node in other["node"]])
         files["--disagreements"] = predictions.encode(args.disagreements, other)
     # Nothing is printed before, so that a reader such as head cannot end the command too early.
     lines += [arguments.write(option, outs[option], data) for option, data in files.items()]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
 from typing import Any, Mapping, Sequence
 
 import pandas
-import torch
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones.features import feature_warnings
@@ -43,106 +40,93 @@ def table(
     given: Sequence[str] | None = None,
     parts: Sequence[str] | None = None,
     probabilities: bool = False,
-) -> dict[str, list[Any]]:
-    """Columns by name, with one value per node; see ``given_labels`` and ``split``."""
+) -> pandas.DataFrame:
+    """A row per node; see ``given_labels`` and ``split``."""
     label, posterior = prediction.label, prediction.posterior
-    columns: dict[str, list[Any]] = {"node": list(range(len(label)))}
+    columns: dict[str, Any] = {"node": range(len(label))}
     if ids is not None:
-        columns["id"] = list(ids)
+        columns["id"] = ids
     columns["class"] = [model.class_names[k] for k in label.tolist()]
-    if given is not None and parts is not None:
-        columns |= {"given_label": list(given), "split": list(parts)}
+    if given is not None:
+        columns |= {"given_label": given, "split": parts}
     columns["probability"] = posterior.gather(1, label[:, None])[:, 0].tolist()
     if model.method.task.unknown is not None:
         columns["p_known"] = (1 - posterior[:, -1]).tolist()
     if prediction.cluster is not None:
         columns["gnn_cluster"] = prediction.cluster.tolist()
-    columns["component_size"] = component_sizes(graph.edge_index.numpy(), len(label)).tolist()
+    columns["component_size"] = component_sizes(graph.edge_index.numpy(), len(label))
     for name, p in zip(model.class_names, posterior.T) if probabilities else ():
         columns[f"p_class_{name}" if f"p_{name}" in columns else f"p_{name}"] = p.tolist()
-    return columns
+    return pandas.DataFrame(columns)
 
 
-def disagreements(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+def disagreements(frame: pandas.DataFrame) -> pandas.DataFrame:
     """The rows of a ``table`` whose class is not the given label, the most probable first.
 
     Nodes predicted as unknown follow after the others, and nodes in small components are last.
     """
-    frame = pandas.DataFrame(columns).sort_values("probability", ascending=False, kind="stable")
     other = frame[(frame["given_label"] != "") & (frame["given_label"] != frame["class"])]
+    other = other.sort_values("probability", ascending=False, kind="stable")
     order = 2 * (other["component_size"] <= SMALL) + (other["class"] == UNKNOWN)
-    return other.loc[order.sort_values(kind="stable").index].to_dict("list")
+    return other.loc[order.sort_values(kind="stable").index]
 
 
 def on_disagreements(
-    columns: Mapping[str, list[Any]], other: Mapping[str, list[Any]], out_of_fold: bool
+    frame: pandas.DataFrame, other: pandas.DataFrame, out_of_fold: bool, most: int = 3
 ) -> list[str]:
-    """How many given labels of a ``table`` disagree, and the surest; a line each.
+    """How many given labels of a ``table`` disagree, and the first rows; a line each.
 
-    ``other`` are the rows of ``disagreements``, which models told that did not learn these labels
-    if ``out_of_fold``.
+    ``other`` are its ``disagreements``. If ``out_of_fold``, its models did not learn these labels.
     """
-    labelled = Counter(itertools.compress(columns["split"], columns["given_label"]))
-    wrong, unknown = Counter(other["split"]), other["class"].count(UNKNOWN)
-    parts = listed([f"{wrong[p]:,} of {n:,} {p or 'unused'}" for p, n in labelled.most_common()])
-    who = (
-        "Models that were not trained on the label disagree"
-        if out_of_fold
-        else "The model disagrees"
-    )
-    text = (
-        f"{who} with {wrong.total():,} of {labelled.total():,} given labels"
-        f" ({100 * wrong.total() / labelled.total():.1f} %): {parts}."
-        f" {unknown:,} of these nodes are predicted as unknown."
-        " The label or the model may be wrong."
-    )
-    if labelled["train"] and not out_of_fold:
+    labelled = frame.loc[frame["given_label"] != "", "split"]
+    counts = [
+        f"{(other['split'] == part).sum():,} of {count:,} {part or 'unused'}"
+        for part, count in labelled.value_counts().items()
+    ]
+    text = "Models that were not trained on the label disagree"
+    text = f"{text if out_of_fold else 'The model disagrees'} with {len(other):,} of"
+    text += f" {len(labelled):,} given labels ({100 * len(other) / len(labelled):.1f} %):"
+    text += f" {listed(counts)}. {(other['class'] == UNKNOWN).sum():,} of these nodes are predicted"
+    text += " as unknown. The label or the model may be wrong."
+    if "train" in set(labelled) and not out_of_fold:
         text += " The model has learned the training labels, so wrong ones among them may be"
         text += " missing here. --folds 3 finds more of them."
-    return [f"{text} The surest ones are:", *surest(other).splitlines()] if wrong else [text]
-
-
-def surest(rows: Mapping[str, list[Any]], most: int = 3) -> str:
-    """The first rows of :func:`disagreements` as lines of text."""
-    shown = (rows.get("id", rows["node"]), rows["given_label"], rows["class"])
+    if other.empty:
+        return [text]
+    id = "id" if "id" in other else "node"
     lines = [["  node", "given label", "predicted", "probability"]]
-    for number, probability in enumerate(rows["probability"][:most]):
-        node, *classes = (short(column[number], 24) for column in shown)
-        lines.append([f"  {node}", *classes, f"{probability:.2f}"])
-    return aligned(lines).rstrip()
+    for row in other[[id, "given_label", "class", "probability"]].head(most).values.tolist():
+        node, *classes = (short(cell, 24) for cell in row[:3])
+        lines.append([f"  {node}", *classes, f"{row[3]:.2f}"])
+    return [f"{text} The surest ones are:", *aligned(lines).splitlines()]
 
 
-def encode(file: str, columns: dict[str, list[Any]]) -> bytes:
+def encode(file: str, columns: pandas.DataFrame | Mapping[str, list[Any]]) -> bytes:
     """Content of a ``.csv`` (four decimals) or ``.parquet`` file, by the suffix of its name."""
+    frame = pandas.DataFrame(columns)
     if file.lower().endswith(".parquet"):
-        return pandas.DataFrame(columns).to_parquet(None, engine="pyarrow", index=False)
-    short = pandas.DataFrame(columns).round(4).astype(object).values.tolist()
-    return to_csv([columns, *short]).encode()
+        return frame.to_parquet(None, engine="pyarrow", index=False)
+    return to_csv([frame, *frame.round(4).astype(object).values.tolist()]).encode()
 
 
-def summary(model: TrainedModel, prediction: Prediction, sizes: Sequence[int]) -> str:
-    """How many nodes are of each class, how sure the model is, and whose component is small."""
-    label, sure = prediction.label, prediction.posterior.amax(1)
-    small = torch.tensor(sizes) <= SMALL
+def summary(model: TrainedModel, frame: pandas.DataFrame) -> list[str]:
+    """How many nodes of a ``table`` are of each class, how sure the model is, and whose component
+    is small; a line each."""
+    small = frame["component_size"] <= SMALL
     lines = [["class", "nodes", "share", "mean probability"]]
     lines[0] += [f"in components of at most {SMALL} nodes"]
-    for k, name in enumerate(model.class_names):
-        of_class = sure[label == k]
-        mean = f"{float(of_class.mean()):.3f}" if len(of_class) else "-"
-        share = f"{100 * len(of_class) / len(label):.1f} %"
-        lines.append([clean(name), f"{len(of_class):,}", share, mean])
-        lines[-1].append(f"{int((label[small] == k).sum()):,}")
-    figures = f"{float(sure.mean()):.3f}", f"{int(small.sum()):,}"
-    lines.append(["all", f"{len(label):,}", "", *figures])
-    return aligned([line if small.any() else line[:-1] for line in lines]).rstrip("\n")
+    for name in (*model.class_names, "all"):
+        own = frame["class"] == name if len(lines) <= len(model.class_names) else small | ~small
+        mean = f"{frame['probability'][own].mean():.3f}" if own.any() else "-"
+        share = f"{100 * own.mean():.1f} %" if len(lines) <= len(model.class_names) else ""
+        lines.append([clean(name), f"{own.sum():,}", share, mean, f"{(small & own).sum():,}"])
+    return aligned([line if small.any() else line[:-1] for line in lines]).splitlines()
 
 
-def notes(
-    model: TrainedModel, graph: Data, columns: Mapping[str, list[Any]] | None = None
-) -> list[str]:
+def notes(model: TrainedModel, graph: Data, frame: pandas.DataFrame | None = None) -> list[str]:
     """Warnings about nodes with few neighbours, and about features, which this model scales.
 
-    With the ``columns`` of a ``table``, the accuracy of such nodes with a label is measured.
+    With a ``table``, the accuracy of such nodes with a label is measured.
     """
     features = model.method.encoder.features
     found = [text[0].upper() + text[1:] for text in feature_warnings(graph.x, features)]
@@ -153,7 +137,7 @@ def notes(
             f" {int((sizes == 1).sum()):,} without a link. Their predictions use few or no"
             " neighbours and are less reliable."
             + " Their probabilities are too high." * bool(model.method.smoothing)
-            + on_small(columns or {})
+            + on_small(frame)
             + f" Check some of these nodes: {UNKNOWN} is often wrong there."
             * model.method.task.open_set
         )
@@ -165,11 +149,10 @@ def notes(
     return found
 
 
-def on_small(columns: Mapping[str, list[Any]]) -> str:
+def on_small(frame: pandas.DataFrame | None) -> str:
     """The accuracy of the validation and test nodes in small components, "" if they are few."""
-    if "split" not in columns:
+    if frame is None or "split" not in frame:
         return ""
-    frame = pandas.DataFrame(columns)
     held = frame[(frame["component_size"] <= SMALL) & frame["split"].isin(PARTS[1:])]
     if len(held) < LEAST:
         return ""
