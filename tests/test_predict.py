@@ -94,6 +94,13 @@ def test_its_own_target_gives_the_stored_scores(out, capsys):
     for k, name in enumerate(saved.class_names):
         line = next(line.split() for line in told.splitlines() if line.startswith(f"{name} "))
         assert int(line[1]) == (label == k).sum()
+    small, lines = (
+        [row["class"] for row in table if int(row["component_size"]) <= 5],
+        told.split("\n"),
+    )
+    assert small and lines[0].endswith("in components of at most 5 nodes")
+    assert lines[1].split()[-1] == str(small.count(lines[1].split()[0]))
+    assert next(line for line in lines if line.startswith("all ")).split()[-1] == str(len(small))
 
 
 def test_labels_that_the_model_disagrees_with(out, capsys):
@@ -146,15 +153,6 @@ def test_who_reads_no_more_still_gets_the_files(out, monkeypatch):
     assert here(*words) == 141
     assert here("discover", out / "one", "--nodes", files[2], "--csv", files[3]) == 141
     assert all(map(Path.is_file, files))
-
-
-def test_small_components_are_counted_by_class(out, capsys):
-    assert here("predict", out / "one", "--out", out / "sizes.csv") == 0
-    told, table = capsys.readouterr().out.splitlines(), rows(out / "sizes.csv")
-    small = [row["class"] for row in table if int(row["component_size"]) <= 5]
-    assert small and told[0].endswith("in components of at most 5 nodes")
-    assert told[1].split()[-1] == str(small.count(told[1].split()[0]))
-    assert next(line for line in told if line.startswith("all ")).split()[-1] == str(len(small))
 
 
 def test_a_graph_with_new_nodes_in_every_form(out):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
 from graphgym_srnc import methods, shifts
+from graphgym_srnc.core.text import tell
 from graphgym_srnc.errors import InputError, not_one_of
 from graphgym_srnc.io import atomic, config_files, records, store
 from graphgym_srnc.io.settings import config_root, flatten, is_volatile
@@ -216,8 +217,7 @@ def remark(cfgs: Sequence[CfgNode]) -> None:
 
     if keys := ", ".join(not_read(cfgs, flatten(load_config()))):
         modes = ", ".join(sorted({cfg.train.mode for cfg in cfgs}))
-        note = f"note: train.mode {modes} does not read {keys}; the value has no effect"
-        print(note, file=sys.stderr)
+        tell(f"note: train.mode {modes} does not read {keys}; the value has no effect", sys.stderr)
 
 
 def base_name(cfg_file: str | None) -> str:
