@@ -112,7 +112,7 @@ def test_labels_that_the_model_disagrees_with(out, capsys):
     labelled = sum(row["given_label"] != "" for row in table)
     unknown = sum(row["class"] == "unknown" for row in wrong)
     assert f"disagrees with {len(wrong)} of {labelled} given labels" in told
-    assert f"{unknown} of these nodes are predicted as unknown" in told
+    assert f"Of these nodes, {unknown} are predicted as unknown" in told
     assert Counter(row["split"] for row in table) == {"train": 60, "val": 35, "test": 71, "": 34}
     assert " of 60 train, " in told
     first = other[0]

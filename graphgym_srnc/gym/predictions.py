@@ -86,8 +86,10 @@ def on_disagreements(
     text = "Models that were not trained on the label disagree"
     text = f"{text if out_of_fold else 'The model disagrees'} with {len(other):,} of"
     text += f" {len(labelled):,} given labels ({100 * len(other) / len(labelled):.1f} %):"
-    text += f" {listed(counts)}. {(other['class'] == UNKNOWN).sum():,} of these nodes are predicted"
-    text += " as unknown. The label or the model may be wrong."
+    text += f" {listed(counts)}."
+    if not other.empty:
+        text += f" Of these nodes, {(other['class'] == UNKNOWN).sum():,} are predicted as unknown."
+        text += " The label or the model may be wrong."
     if "train" in set(labelled) and not out_of_fold:
         text += " The model has learned the training labels, so wrong ones among them may be"
         text += " missing here. --folds 3 finds more of them."
