@@ -60,7 +60,9 @@ def test_a_second_network_needs_no_labels(tmp_path, capsys, monkeypatch):
         "predict results/pair --out p.csv",
     ):
         assert here(*command.split()) == 0, command
+    words = "predict results/pair --out q.csv --disagreements d.csv"
     told = capsys.readouterr().out
+    assert "no node of the graph has" in refusal(here(*words.split()), capsys)
     assert "no test node has a label" in told and "report results" not in told
     assert f"run --cfg own-networks {pair[:41]}\n" in told
     answers = pandas.read_csv("p.csv").merge(pandas.read_csv("new/answers.csv"), on="id")

@@ -49,6 +49,8 @@ def _predict(
         task, folder = build.task_of(model), model.folder()
         graph, given = task.target, predictions.given_labels(model, task)
         split = predictions.split(task)
+        if args.disagreements and not any(given):
+            raise InputError.plain("--disagreements", "no node of the graph has a label")
     if (wanted := model.config.get("num_threads")) is not None:
         torch.set_num_threads(environment.threads(wanted, graph.edge_index.size(1)))
     found = names.of_folder(folder, graph.num_nodes) if folder else names.Names()
