@@ -387,9 +387,11 @@ def test_progress_never_goes_back(monkeypatch, capsys):
     assert shares == sorted(shares) and shares[0] == 0 and 50 in shares and shares[-1] > 80
 
 
-def test_a_terminal_gets_lines_of_80_columns():
+def test_a_terminal_gets_lines_of_80_columns(monkeypatch):
     out = Terminal()
     progress.tell("many words " * 20, out)
+    monkeypatch.setattr("sys.stderr", out)
+    assert main(["predict", "a/long path " * 9, "--out", "a.csv"]) == 2
     with progress.RunProgress(1, out) as display:
         display.doing("a long part of a run " * 9)
         display.finish("and as many words " * 20)

@@ -335,6 +335,8 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     assert "Warning" not in err and len(list(csv.reader((run / "table.csv").open()))) == 3
     task = shifts.find("file")(path=str(run / "labels"))
     assert "new things" in task.class_names and task.num_known == 4 and task.open_set
+    new = task.source.y[torch.cat([task.train, task.val])] == task.class_names.index("new things")
+    assert task.info["labels from discover"] == int(new.sum()) > 0
     (run / "labels" / "words.txt").write_text("".join(f"word{k}\n" for k in range(100)))
     assert main(["discover", "results/one", "--graph", "labels"]) == 0
     assert ": word" in capsys.readouterr().out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from sklearn.metrics import f1_score
 from torch_geometric.data import Data
 
 from graphgym_srnc import ERM
-from graphgym_srnc.cli import predict
+from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import predictions
@@ -59,7 +60,9 @@ def test_a_second_network_needs_no_labels(tmp_path, capsys, monkeypatch):
         "predict results/pair --out p.csv",
     ):
         assert here(*command.split()) == 0, command
+    words = "predict results/pair --out q.csv --disagreements d.csv"
     told = capsys.readouterr().out
+    assert "no node of the graph has" in refusal(here(*words.split()), capsys)
     assert "no test node has a label" in told and "report results" not in told
     assert f"run --cfg own-networks {pair[:41]}\n" in told
     answers = pandas.read_csv("p.csv").merge(pandas.read_csv("new/answers.csv"), on="id")
@@ -78,7 +81,8 @@ def test_its_own_target_gives_the_stored_scores(out, capsys):
     saved = build.load_model(out / "one" / "0")
     task, table = build.task_of(saved), rows(out / "own.csv")
     assert [int(row["node"]) for row in table] == list(range(200))
-    assert list(table[0])[:5] == ["node", "class", "given_label", "probability", "p_known"]
+    names = ["node", "class", "given_label", "split", "probability", "p_known"]
+    assert list(table[0])[:6] == names
     assert "wrote" in told
     label = np.array([saved.class_names.index(row["class"]) for row in table])
     found = f1_score(task.target.y[task.test], label[task.test], average="micro")
@@ -92,6 +96,13 @@ def test_its_own_target_gives_the_stored_scores(out, capsys):
     for k, name in enumerate(saved.class_names):
         line = next(line.split() for line in told.splitlines() if line.startswith(f"{name} "))
         assert int(line[1]) == (label == k).sum()
+    small, lines = (
+        [row["class"] for row in table if int(row["component_size"]) <= 5],
+        told.split("\n"),
+    )
+    assert small and lines[0].endswith("in components of at most 5 nodes")
+    assert lines[1].split()[-1] == str(small.count(lines[1].split()[0]))
+    assert next(line for line in lines if line.startswith("all ")).split()[-1] == str(len(small))
 
 
 def test_labels_that_the_model_disagrees_with(out, capsys):
@@ -103,14 +114,34 @@ def test_labels_that_the_model_disagrees_with(out, capsys):
     labelled = sum(row["given_label"] != "" for row in table)
     unknown = sum(row["class"] == "unknown" for row in wrong)
     assert f"disagrees with {len(wrong)} of {labelled} given labels" in told
-    assert f"predicts {unknown} of these nodes as unknown" in told
+    assert f"Of these nodes, {unknown} are predicted as unknown" in told
+    assert Counter(row["split"] for row in table) == {"train": 60, "val": 35, "test": 71, "": 34}
+    assert " of 60 train, " in told
     first = other[0]
     shown = (first["node"], first["given_label"], first["class"])
-    assert re.search(r"here. The surest ones are:\n.*\n  " + r" +".join(shown) + " ", told)
+    assert re.search(r"more of them. The surest ones are:\n.*\n  " + r" +".join(shown) + " ", told)
     classes, sizes = ["b", "unknown", "c", "unknown", "b"], [1, 9, 9, 5, 6]
     given = {"node": [*range(5)], "class": classes, "given_label": ["a"] * 5}
     given |= {"probability": [0.9, 0.9, 0.3, 0.9, 0.4], "component_size": sizes}
-    assert predictions.disagreements(given)["node"] == [4, 2, 1, 0, 3]
+    assert [*predictions.disagreements(pandas.DataFrame(given))["node"]] == [4, 2, 1, 0, 3]
+
+
+def test_folds_find_wrong_labels_that_the_model_has_learned(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    graph = make_graph()
+    graph.y[:30:6] = (graph.y[:30:6] + 1) % 3
+    torch.save(Data(x=graph.x, edge_index=graph.edge_index, y=graph.y), "g.pt")
+    words = "train.mode erm erm.steps 60 gnn.layer_type mlp file.open_set False".split()
+    fixed = ["--no-figures", "--no-tensorboard", "--name", "r"]
+    assert here("run", "--cfg", "own", *fixed, "dataset.name", "g.pt", *words) == 0
+    wrong = {*range(0, 30, 6)}
+    for folds, found in (0, False), (3, True):
+        files = ["--out", f"{folds}.csv", "--disagreements", f"d{folds}.csv"]
+        assert here("predict", "results/r", *files, "--folds", folds) == 0
+        nodes = {int(row["node"]) for row in rows(f"d{folds}.csv")}
+        assert (wrong <= nodes) == found, (folds, nodes)
+    assert "Models that were not trained on the label disagree" in capsys.readouterr().out
+    assert rows("0.csv") == rows("3.csv")
 
 
 def test_who_reads_no_more_still_gets_the_files(out, monkeypatch):
@@ -124,15 +155,6 @@ def test_who_reads_no_more_still_gets_the_files(out, monkeypatch):
     assert here(*words) == 141
     assert here("discover", out / "one", "--nodes", files[2], "--csv", files[3]) == 141
     assert all(map(Path.is_file, files))
-
-
-def test_small_components_are_counted_by_class(out, capsys):
-    assert here("predict", out / "one", "--out", out / "sizes.csv") == 0
-    told, table = capsys.readouterr().out.splitlines(), rows(out / "sizes.csv")
-    small = [row["class"] for row in table if int(row["component_size"]) <= 5]
-    assert small and told[0].endswith("in components of at most 5 nodes")
-    assert told[1].split()[-1] == str(small.count(told[1].split()[0]))
-    assert next(line for line in told if line.startswith("all ")).split()[-1] == str(len(small))
 
 
 def test_a_graph_with_new_nodes_in_every_form(out):
@@ -165,6 +187,12 @@ def test_a_graph_with_new_nodes_in_every_form(out):
         assert [row.get("id") for row in table[:2]] == ids
     saved.method.smoothing = 1
     (note,) = predictions.notes(saved, Data(x=x, edge_index=old.edge_index))
+    some = {"component_size": [1] * 12, "split": ["val"] * 10 + ["train", ""]}
+    some |= {"class": ["a"] * 12, "given_label": ["a", "b"] * 6, "probability": [0.9] * 12}
+    (measured,) = predictions.notes(
+        saved, Data(x=x, edge_index=old.edge_index), pandas.DataFrame(some)
+    )
+    assert "Of 10 validation and test nodes among them, 50 % are right" in measured
     assert "11 without a link" in note and "Their probabilities are too high" in note
 
 
@@ -203,6 +231,7 @@ def test_a_model_of_an_estimator(out, capsys):
         (["one", "--out", "there.csv"], "--overwrite"),
         (["one", "--graph", "there.csv", "--out", "there.csv", "--overwrite"], "also an input"),
         (["one", "--graph", "wide.npz", "--disagreements", "d.csv"], "--graph are not read"),
+        (["one", "--folds", "1"], "--folds: got 1"),
         (["one", "--out", "d.csv", "--disagreements", "d.csv"], "is also --out"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -223,12 +252,12 @@ def test_parquet(tmp_path, monkeypatch):
     if find_spec("pyarrow"):
         import pandas
 
-        predict.check_table("--out", tmp_path / "a.parquet", False)
+        arguments.check_out("--out", tmp_path / "a.parquet", False)
         (tmp_path / "a.parquet").write_bytes(predictions.encode("a.parquet", columns))
         assert pandas.read_parquet(tmp_path / "a.parquet").to_dict("list") == columns
-    monkeypatch.setattr(predict, "find_spec", lambda name: None)
+    monkeypatch.setattr(arguments, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"graphgym-srnc\[parquet\]"):
-        predict.check_table("--out", tmp_path / "b.parquet", False)
+        arguments.check_out("--out", tmp_path / "b.parquet", False)
 
 
 @pytest.mark.parametrize("dense", [False, True])

@@ -91,6 +91,15 @@ def test_sizes_of_a_random_split():
     assert (len(task.val), len(task.test)) == (125, 250)
 
 
+def test_a_small_class_keeps_half_of_its_labels_for_training():
+    y = torch.tensor([0] * 30 + [1] * 30 + [2] * 3 + [3] * 2 + [-1] * 9)
+    for seed in range(20):
+        nodes = splits.draw(y, [], -1, splits.Sizes(500, 500, seed))
+        counts = y[nodes.train].bincount().tolist()
+        assert min(counts[:2]) >= 5 and counts[2] >= 2 and counts[3] >= 1
+        assert [*map(len, nodes[:3])] == [33, 16, 16]
+
+
 def test_close_set_differs_in_classes_and_words():
     decided_by_its_seed(synthetic, mode="close_set", **SMALL)
     task = synthetic(mode="close_set", shift=0.5, **SMALL)
@@ -267,7 +276,7 @@ def test_describe_counts_and_warns(tmp_path, capsys):
     counts = {name: [*count.values()] for name, count in summary["labels"].items()}
     assert counts == {"0": [1, 4], "1": [1, 3], "unseen 2": [0, 3]}
     text = " ".join([*summary["notes"], *summary["warnings"]])
-    for part in ("1 self-loops", "1 repeated", "only 0 %"):
+    for part in ("1 self-loops", "1 repeated", "only 0 %", "0 (1 of 4 given) and 1 (1 of 3 given)"):
         assert part in text
     show_shift(summary)
     told = capsys.readouterr().out

@@ -228,10 +228,13 @@ def test_a_bad_file_is_one_line_and_leaves_nothing(case, tmp_path, capsys):
 
 def test_inputs_that_are_no_tables(tmp_path, capsys):
     torch.save(HeteroData({"paper": {"x": torch.ones(2, 1)}}), tmp_path / "hetero.pt")
-    torch.save(Data(x=torch.ones(2, 1)), tmp_path / "data.pt")
-    cases = {"": "is not a graph", "hetero.pt": "AddMetaPaths", "data.pt": "Set file.path to"}
-    for name, told in cases.items():
-        assert told in refusal(run("make", tmp_path / name, "--out", tmp_path / "made"), capsys)
+    torch.save(Data(edge_index=torch.ones(2, 1)), tmp_path / "data.pt")
+    (tmp_path / "nodes.json").write_text('[{"id": 1}]')
+    (tmp_path / "links.csv").write_text("1,1\n")
+    cases = {"": "is not a graph", "hetero.pt": "AddMetaPaths", "data.pt": "--cfg own dataset.name"}
+    for name, told in (cases | {"nodes.json links.csv": "a .json file is not a table"}).items():
+        inputs = [tmp_path / part for part in name.split(" ")]
+        assert told in refusal(run("make", *inputs, "--out", tmp_path / "made"), capsys)
         assert not (tmp_path / "made").exists()
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import math
 import os
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
 from graphgym_srnc import methods, shifts
+from graphgym_srnc.core.text import tell
 from graphgym_srnc.errors import InputError, not_one_of
 from graphgym_srnc.io import atomic, config_files, records, store
 from graphgym_srnc.io.settings import config_root, flatten, is_volatile
@@ -25,6 +28,12 @@ ARGUMENT = re.compile(
 
 # Keys whose values stand without the key in the name of a folder.
 SPEAKING = ("dataset.format", "dataset.name", "train.mode")
+TABLE = (".csv", ".parquet")
+OUTS: dict[str, dict[str, Sequence[str]]] = {
+    "predict": {"--out": TABLE, "--disagreements": TABLE},
+    "discover": {"--out": (".html",), "--csv": (".csv",), "--nodes": TABLE},
+}
+"""The output files of a command and their types."""
 LONGEST_NAME = 150  # maximum length of a folder name that is derived from a command line
 
 
@@ -69,6 +78,31 @@ def add_options(group: argparse._ActionsContainer, text: str) -> None:
         group.add_argument(name.replace("[no-]", ""), **settings)
 
 
+def check_outs(args: argparse.Namespace) -> None:
+    """Check the output files of ``predict`` and ``discover``, before slow imports.
+
+    Raises:
+        InputError: names the option.
+    """
+    outs = outputs(args)
+    for option, file in outs.items():
+        check_out(option, file, args.overwrite, OUTS[args.command][option])
+    check_inputs(outs, [args.run, args.graph])
+
+
+def outputs(args: argparse.Namespace) -> dict[str, str]:
+    """The output files of ``predict`` and ``discover``, by option."""
+    files = {option: getattr(args, option[2:]) for option in OUTS[args.command]}
+    return {option: file for option, file in files.items() if file is not None}
+
+
+def unused(file: str) -> str:
+    """A file that does not exist yet, such as predictions-2.csv if there is a predictions.csv."""
+    path = Path(file)
+    names = (path.with_stem(f"{path.stem}-{number}") for number in itertools.count(2))
+    return str(next(free for free in itertools.chain([path], names) if not free.exists()))
+
+
 def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence[str] = ()) -> None:
     """Check, before any work, that a file can be written and replaces nothing by accident.
 
@@ -88,6 +122,9 @@ def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence
         problem = "belongs to results or a graph"
     elif path.exists() and not overwrite:
         problem, hint = "exists", "Name another file, or add --overwrite to replace it"
+    elif path.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
+        problem = "needs the package pyarrow"
+        hint = "Write a .csv file, or install it with: pip install 'graphgym-srnc[parquet]'"
     else:
         return
     raise InputError.plain(option, f"{file!r} {problem}", hint)
@@ -180,8 +217,7 @@ def remark(cfgs: Sequence[CfgNode]) -> None:
 
     if keys := ", ".join(not_read(cfgs, flatten(load_config()))):
         modes = ", ".join(sorted({cfg.train.mode for cfg in cfgs}))
-        note = f"note: train.mode {modes} does not read {keys}; the value has no effect"
-        print(note, file=sys.stderr)
+        tell(f"note: train.mode {modes} does not read {keys}; the value has no effect", sys.stderr)
 
 
 def base_name(cfg_file: str | None) -> str:

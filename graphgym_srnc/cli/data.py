@@ -16,11 +16,11 @@ def main(args: argparse.Namespace) -> None:
             raise InputError.plain("--root", f"the folder {args.root} does not exist")
         list_data(args.root or "")
     elif args.action == "show":
+        arguments.check_out("--out", args.out, args.overwrite, (".html",))
         from graphgym_srnc.data.describe import describe
         from graphgym_srnc.gym import build_task, load_config
         from graphgym_srnc.report import page, summary
 
-        arguments.check_out("--out", args.out, args.overwrite, (".html",))
         shift = describe(build_task(load_config(args.settings, args.overrides)))
         summary.show_shift(shift)
         if args.out:

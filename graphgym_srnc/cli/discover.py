@@ -11,7 +11,6 @@ from typing import Callable
 import torch
 
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.cli.predict import check_table
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import RunProgress, tell
 from graphgym_srnc.data.describe import few_labels
@@ -32,19 +31,14 @@ def main(args: argparse.Namespace) -> None:
             written then.
     """
     arguments.check_least(args, clusters=0, nodes_per_class=1)
-    arguments.check_out("--out", args.out, args.overwrite, (".html",))
-    arguments.check_out("--csv", args.csv, args.overwrite, (".csv",))
-    check_table("--nodes", args.nodes, args.overwrite)
     if args.labels_out:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out")
-    outs = {"--out": args.out, "--csv": args.csv, "--nodes": args.nodes}
-    arguments.check_inputs(outs, [args.run, args.graph])
     with RunProgress(1, sys.stderr) as progress:
-        _discover(args, outs, progress.doing)
+        _discover(args, arguments.outputs(args), progress.doing)
 
 
 def _discover(
-    args: argparse.Namespace, outs: dict[str, str | None], begin: Callable[[str, float], None]
+    args: argparse.Namespace, outs: dict[str, str], begin: Callable[[str, float], None]
 ) -> None:
     """Body of ``main``; ``begin`` is called at each part with its name, and with the share of the
     time of a usual command that is over after it."""
@@ -87,7 +81,7 @@ def _discover(
     rows = table.rows(found, graph, names)
     counts = model.result.get("labels", {})
     labels = {feedback.in_words(name): count["source"] for name, count in counts.items()}
-    warnings = [*filter(None, [few_labels(counts)]), *predictions.notes(model, graph)]
+    warnings = [*filter(None, [few_labels(counts, one_graph)]), *predictions.notes(model, graph)]
     split = ""
     if finer := [number for number in table.near_numbers(modularity) if number > count]:
         other = clusters.find(graph, posterior, finer[0], classes, state)
@@ -131,8 +125,9 @@ def _discover(
     if args.nodes:
         files["--nodes"] = predictions.encode(args.nodes, table.of_nodes(found, names))
     if args.labels_out:
-        feedback.write(Path(args.labels_out), graph, made, names, args.overwrite, folder)
-    lines += [arguments.write(option, str(outs[option]), data) for option, data in files.items()]
+        given = {*torch.cat([*parts.values()]).tolist()}
+        feedback.write(Path(args.labels_out), graph, made, names, args.overwrite, folder, given)
+    lines += [arguments.write(option, outs[option], data) for option, data in files.items()]
     for line in lines:  # see predict
         tell(line)
     print("\n".join(ends), end="\n" * bool(ends))  # commands are not wrapped

@@ -14,7 +14,7 @@ from typing import Sequence
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.parser import build_parser
 from graphgym_srnc.core import environment, plugins
-from graphgym_srnc.core.text import plain
+from graphgym_srnc.core.text import plain, tell
 from graphgym_srnc.errors import InputError, each
 from graphgym_srnc.io import config_files, records
 
@@ -79,8 +79,11 @@ def _command(words: Sequence[str]) -> int:
         arguments.check_names(args.settings, args.overrides)
     if args.command == "run":
         arguments.check_finished(args)
+    # Before slow imports:
+    if args.command in arguments.OUTS:
+        arguments.check_outs(args)
     if hasattr(args, "run") and not Path(args.run).is_file():
-        records.finished_run(Path(args.run))  # before slow imports
+        records.finished_run(Path(args.run))
     try:
         with environment.uncollected():
             command = import_module(f"graphgym_srnc.cli.{args.command}")
@@ -120,6 +123,7 @@ def _flush() -> None:
 
 
 def _print_error(text: str) -> None:
-    """Print an error as one line in which no character of the input steers the terminal."""
+    """Print an error in which no character of the input steers the terminal; as one line in files
+    and pipes."""
     with contextlib.suppress(OSError):  # nobody reads
-        print(plain(text), file=sys.stderr)
+        tell(plain(text), sys.stderr)

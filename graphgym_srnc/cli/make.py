@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.core.progress import tell
-from graphgym_srnc.core.text import plain
+from graphgym_srnc.core.text import plain, tell
 from graphgym_srnc.data import features, folder, frames, read
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
@@ -38,9 +37,10 @@ def make(args: argparse.Namespace) -> None:
     if inputs[0].suffix == ".pt":
         from graphgym_srnc.data import files
 
-        files.load(inputs[0])  # refuses a HeteroData
-        found = f"{inputs[0].name} needs no conversion"
-        raise InputError.plain("data make", found, f"Set file.path to {inputs[0]}")
+        if "edge_index" in files.load(inputs[0])[0]:  # refuses a HeteroData
+            found = f"{inputs[0].name} needs no conversion"
+            hint = f"Use it with: graphgym-srnc run --cfg own dataset.name {inputs[0]}"
+            raise InputError.plain("data make", found, hint)
     arguments.check_least(args, max_words=1, min_nodes=1)
     given = {name: value for name in GIVEN if (value := getattr(args, name))}
     for name in frames.COLUMNS:
@@ -52,7 +52,8 @@ def make(args: argparse.Namespace) -> None:
         tell(line)
     if args.like:
         earlier, new = map(shlex.quote, (args.like, args.out))
-        command = f"graphgym-srnc predict RUN --graph {new} --out predictions.csv"
+        table = arguments.unused("predictions.csv")
+        command = f"graphgym-srnc predict RUN --graph {new} --out {table}"
         print(f"next: {command}  # RUN: a run on {plain(args.like)}")
         ends = f"cross_graph.source {earlier} cross_graph.target {new}"
         print(f"or train for this graph: graphgym-srnc run --cfg own-networks {ends}")
@@ -116,8 +117,8 @@ def write_example(args: argparse.Namespace) -> None:
 
     out = Path(args.out)
     example.write(out, args.nodes, args.labelled, args.seed, args.overwrite)
-    names = ("nodes.csv", "edges.csv", "graph")
-    nodes, edges, graph = (shlex.quote(str(out / name)) for name in names)
+    nodes, edges = (shlex.quote(str(out / name)) for name in ("nodes.csv", "edges.csv"))
+    graph = shlex.quote(arguments.unused(str(out / "graph")))
     print(
         f"wrote {nodes}, {edges} and answers.csv: {args.nodes:,} documents of "
         f"{len(example.TOPICS)} topics; {example.UNLABELLED} topics have no labels\n"

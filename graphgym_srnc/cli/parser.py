@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from pathlib import Path
 from typing import NoReturn
 
 from graphgym_srnc import __version__
 from graphgym_srnc.cli.arguments import add_options
+from graphgym_srnc.core.text import tell
 from graphgym_srnc.errors import did_you_mean
 
 _HELP = Path(__file__).with_name("help.txt").read_text(encoding="utf-8")
@@ -27,7 +29,9 @@ class Parser(argparse.ArgumentParser):
         known += [name for action in self._actions for name in action.choices or ()]
         if wrong := re.search(r"(?:invalid choice: '|unrecognized arguments: )([\w-]+)", message):
             message = f"{message}. {did_you_mean(wrong[1], known)}".rstrip()
-        super().error(message)
+        self.print_usage(sys.stderr)
+        tell(f"{self.prog}: error: {message}", sys.stderr)
+        self.exit(2)
 
 
 def build_parser() -> argparse.ArgumentParser:

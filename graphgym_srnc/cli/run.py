@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import parallel, text
-from graphgym_srnc.core.progress import RunProgress, tell
+from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.data import files
 from graphgym_srnc.gym import load_config, run
 from graphgym_srnc.gym.config import data_root
@@ -61,9 +61,9 @@ def main(args: argparse.Namespace) -> None:
         return
     arguments.remark([cfg])
     if batches:
-        tell(f"note: {batches}", sys.stderr)
+        text.tell(f"note: {batches}", sys.stderr)
     for warning in experiment.warnings:
-        tell(f"warning: {warning}")
+        text.tell(f"warning: {warning}")
     done = len(seeds) - len(missing)
     print(
         f"{experiment.path}: {text.method_name(cfg.train.mode, cfg.gnn.layer_type)} on "
@@ -93,10 +93,12 @@ def main(args: argparse.Namespace) -> None:
     if any(result["test"] for result in results.values()):
         print(f"  graphgym-srnc report {folder}  # all tables and figures as one page")
     if cfg.train.save_model and cfg.train.mode != "iid":
-        print(f"  graphgym-srnc predict {place} --out predictions.csv  # class of each node")
+        out = arguments.unused("predictions.csv")
+        print(f"  graphgym-srnc predict {place} --out {out}  # class of each node")
         found = [result.get("verdict") or {} for result in results.values()]
         if any(verdict.get("figures", {}).get("unknown_share") for verdict in found):
-            print(f"  graphgym-srnc discover {place} --out discovery.html  # the unknown nodes")
+            out = arguments.unused("discovery.html")
+            print(f"  graphgym-srnc discover {place} --out {out}  # the unknown nodes")
 
 
 def _run_all(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-import textwrap
 import time
 from typing import TYPE_CHECKING, Iterator, TextIO
 
@@ -12,11 +10,12 @@ from rich import progress as rich_progress
 from rich.console import Console
 from rich.table import Column
 
+from graphgym_srnc.core.text import tell, width
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 EVERY = 10.0  # minimum number of seconds between two plain lines
-WIDTH = 80  # maximum width of lines on a terminal
 BAR = 10  # width of the bar
 CLOCK = 25  # width of share and times beside it
 
@@ -29,19 +28,6 @@ def steps(count: int) -> Iterator[int]:
         for display in _displays:
             display.step(number, count)
         yield number
-
-
-def tell(line: str, out: TextIO | None = None) -> None:
-    """Print a line; a terminal gets it wrapped at words."""
-    out = out or sys.stdout
-    if out.isatty():
-        line = textwrap.fill(line, width(), subsequent_indent="  ", break_on_hyphens=False)
-    print(line, file=out, flush=True)
-
-
-def width() -> int:
-    """Width of lines on a terminal."""
-    return min(WIDTH, shutil.get_terminal_size().columns)
 
 
 class _Display:

@@ -7,9 +7,13 @@ import functools
 import io
 import math
 import re
+import shutil
 import sys
+import textwrap
 import warnings
-from typing import Any, Iterable, Sequence
+from typing import Any, Iterable, Sequence, TextIO
+
+WIDTH = 80  # maximum width of lines on a terminal
 
 
 def clean(text: str) -> str:
@@ -17,6 +21,21 @@ def clean(text: str) -> str:
     if text.isprintable():  # much faster for the usual case
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
+
+
+def tell(line: str, out: TextIO | None = None) -> None:
+    """Print a line; a terminal gets it wrapped at words."""
+    out = out or sys.stdout
+    if out.isatty():
+        wrapper = textwrap.TextWrapper(width(), subsequent_indent="  ")
+        wrapper.break_long_words = wrapper.break_on_hyphens = False  # paths and options stay whole
+        line = wrapper.fill(line)
+    print(line, file=out, flush=True)
+
+
+def width() -> int:
+    """Width of lines on a terminal."""
+    return min(WIDTH, shutil.get_terminal_size().columns)
 
 
 def warn(text: str) -> None:
@@ -32,7 +51,7 @@ def warn(text: str) -> None:
 @functools.cache
 def tell_once(note: str) -> None:
     """Print a note on stderr, once."""
-    print(f"note: {clean(note)}", file=sys.stderr, flush=True)
+    tell(f"note: {clean(note)}", sys.stderr)
 
 
 def tell_changed(file: str) -> None:
@@ -111,7 +130,7 @@ def to_csv(lines: Iterable[Iterable[Any]]) -> str:
     csv.writer(out, lineterminator="\n").writerows(map(cell, line) for line in lines)
     if changed:
         note = f"note: {counted(changed, 'cell')} would be formulas in a spreadsheet, so a ' was"
-        print(f"{note} added to each.", file=sys.stderr)
+        tell(f"{note} added to each.", sys.stderr)
     return out.getvalue()
 
 

@@ -8,25 +8,22 @@ field; half of their citations go there. Papers cite earlier, mostly recent or f
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas
 import torch
 from torch_geometric.data import Data
 
 Array = np.ndarray
 Rng = np.random.RandomState
 
-with open(Path(__file__).with_name("ogbn_arxiv_papers.csv"), encoding="utf-8") as file:
-    (_, *years), *lines = csv.reader(file)
-
-CLASS_NAMES = tuple(name for name, *_ in lines)  # arXiv's, in the order of the labels
-# The years with a paper; some early ones are surely wrong, and are kept as they are.
-YEARS = np.array(years, dtype=np.int64)
-# Papers of each class and year in the raw files of ogbn-arxiv, ``[N, len(YEARS)]``.
-COUNTS = np.array([counts for _, *counts in lines], dtype=np.int64)
+# Papers of each class, by arXiv's name and in the order of the labels, and of each year. Some early
+# years are surely wrong, and are kept as they are.
+PAPERS = pandas.read_csv(Path(__file__).with_name("ogbn_arxiv_papers.csv"), index_col=0)
+CLASS_NAMES, YEARS = tuple(PAPERS.index), PAPERS.columns.to_numpy(dtype=np.int64)
+COUNTS = PAPERS.to_numpy(dtype=np.int64)  # [N, len(YEARS)]
 
 # Groups of classes: theory; systems; learning and perception; people and information.
 FIELDS = (
@@ -102,10 +99,7 @@ def arxiv_like(years: Array, labels: Array, rng: Rng) -> Data:
 
 def _rank(group: Array) -> Array:
     """How many earlier entries are of the same group, for each entry."""
-    order = np.argsort(group, kind="stable")
-    rank = np.empty(len(group), dtype=np.int64)
-    rank[order] = np.arange(len(group)) - np.searchsorted(group[order], group[order])
-    return rank
+    return pandas.Series(group).groupby(group).cumcount().to_numpy()
 
 
 def _topics(labels: Array, rng: Rng) -> Topics:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from graphgym_srnc.errors import InputError, did_you_mean
 
@@ -69,6 +70,8 @@ def resolve(name: str) -> tuple[str, str]:
     short = (member for members in FAMILIES.values() for member in members)
     near = did_you_mean(name, [*short, *known_names(), *table])
     hint = "Use a name of graphgym-srnc data list, or Class/Member of torch_geometric.datasets"
+    if Path(name).exists():
+        near, hint = "", "If it is your own graph, set dataset.format to file"
     raise InputError.plain("name", f"there is no data set {name!r}", f"{near} {hint}".strip())
 
 

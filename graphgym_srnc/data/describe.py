@@ -140,17 +140,24 @@ def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -
         absent = [name for i, name in enumerate(names) if i not in present]
         if absent and len(nodes):
             warnings.append(f"no {part} node is of class {listed(absent)}")
-    return warnings + list(filter(None, [few_labels(labels)]))
+    few = few_labels(labels, task.source is task.target)
+    return warnings + [few] * bool(few)
 
 
-def few_labels(labels: Mapping[str, Mapping[str, int]]) -> str:
-    """A warning about classes with few training labels, see ``label_counts``; "" if none."""
-    few = {name: count["source"] for name, count in labels.items() if 0 < count["source"] < FEW}
+def few_labels(labels: Mapping[str, Mapping[str, int]], one_graph: bool) -> str:
+    """A warning about classes with few training labels, see ``label_counts``; "" if none.
+
+    ``one_graph`` = labels of the target are also those of the source.
+    """
+    few = {name: count for name, count in labels.items() if 0 < count["source"] < FEW}
     if not few:
         return ""
-    named = listed([f"{name} ({count})" for name, count in few.items()])
+    texts = []
+    for name, count in few.items():
+        more = f" of {count['target']} given" * (one_graph and count["target"] > count["source"])
+        texts.append(f"{name} ({count['source']}{more})")
     return (
-        f"Fewer than {FEW} training labels: {named}. Predictions of "
+        f"Fewer than {FEW} training labels: {listed(texts)}. Predictions of "
         f"{'this class' if len(few) == 1 else 'these classes'} are unreliable. Label more nodes,"
         " or remove the labels."
     )

@@ -72,7 +72,7 @@ def _load(source: Path, labelled: bool, need_labels: bool) -> tuple[Fields, tupl
         return _load_pt(source), ()
     if source.suffix != ".npz":
         message = f"{source.name} has an unknown file type"
-        make = f"graphgym-srnc data make {source.name} LINKS.csv --like EARLIER --out NEW"
+        make = "graphgym-srnc data make NODES.csv LINKS.csv --out FOLDER"
         hint = f"Use a .pt or .npz file or a graph folder. Tables become a folder with: {make}"
         raise InputError.plain("path", message, hint)
     with reading(source, "a readable .npz of plain arrays"):
@@ -122,6 +122,10 @@ def tensors(
                 own = own.to_numpy(copy=True)
             elif isinstance(own, np.ndarray) and not own.flags.writeable:
                 own = own.copy()  # torch warns of such arrays
+            if isinstance(own, (list, np.ndarray)) and np.asarray(own).dtype.kind in "US":
+                hint = "Number the classes from 0, and use -1 where there is no label"
+                hint *= field == "y"
+                raise InputError.plain(f"{key}: {field}", "its values are words", hint)
             value = torch.as_tensor(own)
             if value.requires_grad or value.is_inference():
                 value = value.detach().clone()

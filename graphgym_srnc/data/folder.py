@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import Any, Iterable, Iterator, NamedTuple, Sequence
+from typing import Any, Collection, Iterable, Iterator, NamedTuple, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,6 +40,7 @@ class Graph(NamedTuple):
     labels: Sequence[str] | None = None
     split: Sequence[str] | None = None
     recipe: dict[str, Any] | None = None
+    discovered: Collection[int] = ()  # nodes whose label ``discover`` gave
 
 
 def check_place(
@@ -130,6 +131,9 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
         if cells and any(cells):
             column = pandas.Series([*map(one_line, cells)], name=what, dtype=object)
             tables[name] = column[column != ""].rename_axis("node").reset_index()
+    if graph.discovered:
+        is_new = tables["labels.csv"]["node"].isin([*graph.discovered])
+        tables["labels.csv"]["origin"] = is_new.map({True: "discovered", False: "given"})
     features = graph.features.astype(np.float32)
     with whole(out, overwrite, option) as folder:
         for name, table in tables.items():

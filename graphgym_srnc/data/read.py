@@ -26,6 +26,9 @@ from graphgym_srnc.io.atomic import regular
 csv.field_size_limit(2**31 - 1)  # a text may be long
 SEPARATORS = ("\t", ";", "|", ",")
 NAMELESS = re.compile(r"(Unnamed: \d+)?")  # names that pandas gives to its index
+# Files that are no tables. Others, such as .dat and .edges, are read as text.
+OTHERS = {".json", ".jsonl", ".graphml", ".gexf", ".gml", ".xls", ".ods", ".feather", ".h5", ".mat"}
+OTHERS |= {".pkl", ".pickle", ".pt", ".pth", ".npy", ".npz", ".zip", ".gz"}
 EXTRAS = {".parquet": "parquet", ".xlsx": "excel"}  # what installs their readers
 # What JSON calls nodes and links, and objects in them that hold their fields.
 NODES, LINKS = ("nodes", "vertices"), ("links", "edges", "relationships")
@@ -47,6 +50,11 @@ def table(
     The columns of a list without a header are 1, 2, ...
     """
     notes, suffix = [] if notes is None else notes, kind(path)
+    if suffix in OTHERS:
+        hint = "Save the table as .csv, .tsv, .txt, .xlsx or .parquet"
+        if suffix in GRAPHS:
+            hint += ". Give a file that holds both nodes and links without a second file"
+        raise InputError.plain(path.name, f"a {suffix} file is not a table", hint)
     hint = f"pip install 'graphgym-srnc[{EXTRAS.get(suffix)}]' installs what reads such files"
     with reading(path, f"a readable {suffix} file", path.name, hint * (suffix in EXTRAS)):
         if suffix == ".parquet":
@@ -178,12 +186,11 @@ def _parquet(path: Path) -> pandas.DataFrame:
 
 def graph(path: Path, notes: list[str]) -> list[pandas.DataFrame]:
     """Read one file of nodes and links: a frame of each."""
-    readers = {".graphml": _xml, ".gexf": _xml, ".gml": _gml, ".json": _json}
-    if kind(path) not in readers:
-        hint = f"Give a second file with the links, or one file of type {', '.join(readers)}"
+    if kind(path) not in GRAPHS:
+        hint = f"Give a second file with the links, or one file of type {', '.join(GRAPHS)}"
         raise InputError.plain(path.name, "the file holds no links", hint)
     with reading(path, f"a readable {kind(path)} file", path.name):
-        both = zip(readers[kind(path)](path, notes), ("nodes", "links"))
+        both = zip(GRAPHS[kind(path)](path, notes), ("nodes", "links"))
         return [_of_records(records, path, what) for records, what in both]
 
 
@@ -248,6 +255,9 @@ def _json(path: Path, notes: list[str]) -> Records:
             return both[0][0], both[1][0]
     hint = "Give an object with nodes and links, or a node table and a list of links"
     raise InputError.plain(path.name, f"it holds {sorted(outer)[:8] or 'a list'}", hint)
+
+
+GRAPHS = {".graphml": _xml, ".gexf": _xml, ".gml": _gml, ".json": _json}  # readers of one file
 
 
 def _of_records(records: Any, path: Path, what: str) -> pandas.DataFrame:

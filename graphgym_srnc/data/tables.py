@@ -41,6 +41,13 @@ def read(
     return {"x": x, "y": y, "edge_index": _edges(edges, len(x)), **masks}, classes
 
 
+def discovered(folder: Path) -> set[int]:
+    """Nodes of a graph folder whose label ``discover`` gave, by the column origin of its labels."""
+    file = folder / "labels.csv"
+    rows = text_tables.table(file) if file.is_file() else pandas.DataFrame()
+    return {*map(int, rows["node"][rows["origin"] == "discovered"])} if "origin" in rows else set()
+
+
 def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Labels ``[V]``, -1 for none, and class names if they are words; see ``labels.cleaned``."""
     if file.suffix == ".npy":
@@ -79,6 +86,8 @@ def _by_node(file: Path, num_nodes: int, what: str) -> list[str]:
 def _rows(file: Path, what: str) -> pandas.DataFrame:
     """A table of two columns, the first of which has no number as its name."""
     rows = text_tables.table(file)
+    if [*rows][2:] == ["origin"]:  # of labels, see ``discovered``
+        rows = rows.iloc[:, :2]
     if rows.shape[1] != 2 or not rows.columns[0] or rows.columns[0].isdecimal():
         message = f"its first line is {','.join(rows)[:80]!r}"
         raise InputError.plain(file.name, message, f"Write a header, and {what} on each line below")

@@ -55,8 +55,9 @@ def tensors_only() -> Iterator[None]:
 def load(file: Path) -> Any:
     """The graph, tensors or plain values that ``torch.save`` wrote to an untrusted file."""
     hint = (
-        "Save a Data or a dict of tensors with torch.save. Of a HeteroData, join the nodes of one "
-        "type by torch_geometric.transforms.AddMetaPaths, and save the homogeneous Data"
+        "Save a Data or a dict of tensors with torch.save, without NumPy arrays and words. Of a "
+        "HeteroData, join the nodes of one type by torch_geometric.transforms.AddMetaPaths, and "
+        "save the homogeneous Data"
     )
     with reading(file, "a readable file of torch.save", hint=hint):
         if zipfile.is_zipfile(regular(file)):
@@ -127,6 +128,8 @@ def _check_header(opened: IO[bytes], size: int) -> int:
     version = "{}_{}".format(*np.lib.format.read_magic(opened))
     shape, _, dtype = getattr(np.lib.format, f"read_array_header_{version}")(opened)
     count = math.prod(shape)
+    if dtype.hasobject:
+        raise ValueError("an array holds Python objects or words instead of numbers")
     # Less is wrong as well: of an archive that is not read to its end no checksum is compared.
     if count * dtype.itemsize != size - opened.tell():
         raise ValueError(f"its header says {shape} {dtype}, but the file holds something else")

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any, Mapping, Sequence
 
 import pandas
-import torch
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.core.text import aligned, clean, counted, short, to_csv
+from graphgym_srnc.core.text import aligned, clean, counted, listed, short, to_csv
 from graphgym_srnc.data.edges import SMALL, component_sizes
+from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel
 
+LEAST = 10  # labelled nodes from which their accuracy is told
 FEW = 100  # nodes below which a mean over them is a rough one
 
 
@@ -22,81 +23,113 @@ def given_labels(model: TrainedModel, task: ShiftTask) -> list[str]:
     return [model.class_names[k] if k >= 0 else "" for k in task.target.y.tolist()]
 
 
+def split(task: ShiftTask) -> list[str]:
+    """What the run used the label of each target node for: train, val, test, or "" for nothing."""
+    parts = [""] * task.target.num_nodes
+    for part, graph in (("test", task.target), ("val", task.validation), ("train", task.source)):
+        for node in getattr(task, part).tolist() if graph is task.target else ():
+            parts[node] = part
+    return parts
+
+
 def table(
     model: TrainedModel,
     graph: Data,
     prediction: Prediction,
     ids: Sequence[str] | None,
     given: Sequence[str] | None = None,
+    parts: Sequence[str] | None = None,
     probabilities: bool = False,
-) -> dict[str, list[Any]]:
-    """Columns by name, with one value per node; ``given`` is of ``given_labels``."""
+) -> pandas.DataFrame:
+    """A row per node; see ``given_labels`` and ``split``."""
     label, posterior = prediction.label, prediction.posterior
-    columns: dict[str, list[Any]] = {"node": list(range(len(label)))}
+    columns: dict[str, Any] = {"node": range(len(label))}
     if ids is not None:
-        columns["id"] = list(ids)
+        columns["id"] = ids
     columns["class"] = [model.class_names[k] for k in label.tolist()]
     if given is not None:
-        columns["given_label"] = list(given)
+        columns |= {"given_label": given, "split": parts}
     columns["probability"] = posterior.gather(1, label[:, None])[:, 0].tolist()
     if model.method.task.unknown is not None:
         columns["p_known"] = (1 - posterior[:, -1]).tolist()
     if prediction.cluster is not None:
         columns["gnn_cluster"] = prediction.cluster.tolist()
-    columns["component_size"] = component_sizes(graph.edge_index.numpy(), len(label)).tolist()
+    columns["component_size"] = component_sizes(graph.edge_index.numpy(), len(label))
     for name, p in zip(model.class_names, posterior.T) if probabilities else ():
         columns[f"p_class_{name}" if f"p_{name}" in columns else f"p_{name}"] = p.tolist()
-    return columns
+    return pandas.DataFrame(columns)
 
 
-def disagreements(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+def disagreements(frame: pandas.DataFrame) -> pandas.DataFrame:
     """The rows of a ``table`` whose class is not the given label, the most probable first.
 
     Nodes predicted as unknown follow after the others, and nodes in small components are last.
     """
-    frame = pandas.DataFrame(columns).sort_values("probability", ascending=False, kind="stable")
     other = frame[(frame["given_label"] != "") & (frame["given_label"] != frame["class"])]
+    other = other.sort_values("probability", ascending=False, kind="stable")
     order = 2 * (other["component_size"] <= SMALL) + (other["class"] == UNKNOWN)
-    return other.loc[order.sort_values(kind="stable").index].to_dict("list")
+    return other.loc[order.sort_values(kind="stable").index]
 
 
-def surest(rows: Mapping[str, list[Any]], most: int = 3) -> str:
-    """The first rows of :func:`disagreements` as lines of text."""
-    shown = (rows.get("id", rows["node"]), rows["given_label"], rows["class"])
+def on_disagreements(
+    frame: pandas.DataFrame, other: pandas.DataFrame, out_of_fold: bool, most: int = 3
+) -> list[str]:
+    """How many given labels of a ``table`` disagree, and the first rows; a line each.
+
+    ``other`` are its ``disagreements``. If ``out_of_fold``, its models did not learn these labels.
+    """
+    labelled = frame.loc[frame["given_label"] != "", "split"]
+    counts = [
+        f"{(other['split'] == part).sum():,} of {count:,} {part or 'unused'}"
+        for part, count in labelled.value_counts().items()
+    ]
+    text = "Models that were not trained on the label disagree"
+    text = f"{text if out_of_fold else 'The model disagrees'} with {len(other):,} of"
+    text += f" {len(labelled):,} given labels ({100 * len(other) / len(labelled):.1f} %):"
+    text += f" {listed(counts)}."
+    if not other.empty:
+        text += f" Of these nodes, {(other['class'] == UNKNOWN).sum():,} are predicted as unknown."
+        text += " The label or the model may be wrong."
+    if "train" in set(labelled) and not out_of_fold:
+        text += " The model has learned the training labels, so wrong ones among them may be"
+        text += " missing here. --folds 3 finds more of them."
+    if other.empty:
+        return [text]
+    id = "id" if "id" in other else "node"
     lines = [["  node", "given label", "predicted", "probability"]]
-    for number, probability in enumerate(rows["probability"][:most]):
-        node, *classes = (short(column[number], 24) for column in shown)
-        lines.append([f"  {node}", *classes, f"{probability:.2f}"])
-    return aligned(lines).rstrip()
+    for row in other[[id, "given_label", "class", "probability"]].head(most).values.tolist():
+        node, *classes = (short(cell, 24) for cell in row[:3])
+        lines.append([f"  {node}", *classes, f"{row[3]:.2f}"])
+    return [f"{text} The surest ones are:", *aligned(lines).splitlines()]
 
 
-def encode(file: str, columns: dict[str, list[Any]]) -> bytes:
+def encode(file: str, columns: pandas.DataFrame | Mapping[str, list[Any]]) -> bytes:
     """Content of a ``.csv`` (four decimals) or ``.parquet`` file, by the suffix of its name."""
+    frame = pandas.DataFrame(columns)
     if file.lower().endswith(".parquet"):
-        return pandas.DataFrame(columns).to_parquet(None, engine="pyarrow", index=False)
-    short = pandas.DataFrame(columns).round(4).astype(object).values.tolist()
-    return to_csv([columns, *short]).encode()
+        return frame.to_parquet(None, engine="pyarrow", index=False)
+    return to_csv([frame, *frame.round(4).astype(object).values.tolist()]).encode()
 
 
-def summary(model: TrainedModel, prediction: Prediction, sizes: Sequence[int]) -> str:
-    """How many nodes are of each class, how sure the model is, and whose component is small."""
-    label, sure = prediction.label, prediction.posterior.amax(1)
-    small = torch.tensor(sizes) <= SMALL
+def summary(model: TrainedModel, frame: pandas.DataFrame) -> list[str]:
+    """How many nodes of a ``table`` are of each class, how sure the model is, and whose component
+    is small; a line each."""
+    small = frame["component_size"] <= SMALL
     lines = [["class", "nodes", "share", "mean probability"]]
     lines[0] += [f"in components of at most {SMALL} nodes"]
-    for k, name in enumerate(model.class_names):
-        of_class = sure[label == k]
-        mean = f"{float(of_class.mean()):.3f}" if len(of_class) else "-"
-        share = f"{100 * len(of_class) / len(label):.1f} %"
-        lines.append([clean(name), f"{len(of_class):,}", share, mean])
-        lines[-1].append(f"{int((label[small] == k).sum()):,}")
-    figures = f"{float(sure.mean()):.3f}", f"{int(small.sum()):,}"
-    lines.append(["all", f"{len(label):,}", "", *figures])
-    return aligned([line if small.any() else line[:-1] for line in lines]).rstrip("\n")
+    for name in (*model.class_names, "all"):
+        own = frame["class"] == name if len(lines) <= len(model.class_names) else small | ~small
+        mean = f"{frame['probability'][own].mean():.3f}" if own.any() else "-"
+        share = f"{100 * own.mean():.1f} %" if len(lines) <= len(model.class_names) else ""
+        lines.append([clean(name), f"{own.sum():,}", share, mean, f"{(small & own).sum():,}"])
+    return aligned([line if small.any() else line[:-1] for line in lines]).splitlines()
 
 
-def notes(model: TrainedModel, graph: Data) -> list[str]:
-    """Warnings about nodes with few neighbours, and about features, which this model scales."""
+def notes(model: TrainedModel, graph: Data, frame: pandas.DataFrame | None = None) -> list[str]:
+    """Warnings about nodes with few neighbours, and about features, which this model scales.
+
+    With a ``table``, the accuracy of such nodes with a label is measured.
+    """
     features = model.method.encoder.features
     found = [text[0].upper() + text[1:] for text in feature_warnings(graph.x, features)]
     sizes = component_sizes(graph.edge_index.numpy(), graph.num_nodes)
@@ -106,6 +139,7 @@ def notes(model: TrainedModel, graph: Data) -> list[str]:
             f" {int((sizes == 1).sum()):,} without a link. Their predictions use few or no"
             " neighbours and are less reliable."
             + " Their probabilities are too high." * bool(model.method.smoothing)
+            + on_small(frame)
             + f" Check some of these nodes: {UNKNOWN} is often wrong there."
             * model.method.task.open_set
         )
@@ -115,3 +149,17 @@ def notes(model: TrainedModel, graph: Data) -> list[str]:
             "a rough mean. Predict on the whole graph that these nodes belong to."
         )
     return found
+
+
+def on_small(frame: pandas.DataFrame | None) -> str:
+    """The accuracy of the validation and test nodes in small components, "" if they are few."""
+    if frame is None or "split" not in frame:
+        return ""
+    held = frame[(frame["component_size"] <= SMALL) & frame["split"].isin(PARTS[1:])]
+    if len(held) < LEAST:
+        return ""
+    right, mean = (held["class"] == held["given_label"]).mean(), held["probability"].mean()
+    return (
+        f" Of {len(held):,} validation and test nodes among them, {100 * right:.0f} % are right,"
+        f" and their mean probability is {100 * mean:.0f} %."
+    )

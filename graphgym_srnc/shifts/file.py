@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.core.options import Count, Natural, OneOf
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
-from graphgym_srnc.data import files
+from graphgym_srnc.data import files, tables
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.shifts import given, splits
 from graphgym_srnc.shifts.splits import CountOrRest, Nodes, Sizes
@@ -87,6 +87,8 @@ def build(
     kind = "given" if is_given else "random"
     info = {"data": source.name, "split": kind, "split_seed": split_seed}
     info |= {"unread": unread} if (unread := files.unread(fields, read)) else {}
+    if added := len(tables.discovered(source)):
+        info["labels from discover"] = added
     title = f"file/{source.stem if path else name}"
     with renamed(dict.fromkeys(("train", "val", "test"), source.name)):
         return splits.masked_task(

@@ -21,6 +21,7 @@ from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.errors import InputError
 
 REST = -1  # value of a count option that means "all remaining nodes"
+KEPT = 5  # minimum number of training labels of a class with twice as many labels
 MANY_SETS = 100_000  # maximum number of sets of masked classes that are enumerated
 
 # Number of the random stream for each purpose; no task uses two streams with the same number.
@@ -186,7 +187,9 @@ def draw(
 
     The first nodes of each class in a random order are labelled, so they do not depend on which
     classes are masked. Validation and test nodes come in another order: the next nodes of the first
-    one would lack rare classes. On a small graph, validation and test shrink in proportion.
+    one would lack rare classes. On a small graph, validation and test shrink in proportion. If all
+    remaining labels are for training, half of them are for validation and test at most, and a class
+    keeps :data:`KEPT` labels for training, or half of them if it has fewer.
 
     Args:
         y: original classes, ``[V]``, -1 = unlabelled.
@@ -197,12 +200,12 @@ def draw(
     """
     order, free = shuffled(len(y), sizes.split_seed, "nodes"), free_nodes(y, val, test)
     if labels_per_class == REST:
-        val, test = draw_val_test(y, sizes, val, test, share=0.5)
+        # Validation and test nodes come first in the order, so that large classes lose none here.
+        kept = y.clone()
         for c in set(classes_of(y)) - set(unseen):
             nodes = order[(free & (y == c))[order]]
-            if len(nodes) and torch.isin(nodes, torch.cat([val, test])).all():
-                # A rare class keeps one training node.
-                val, test = val[val != nodes[0]], test[test != nodes[0]]
+            kept[nodes[len(nodes) - min(KEPT, (len(nodes) + 1) // 2) :]] = HIDDEN
+        val, test = draw_val_test(kept, sizes, val, test, most=int(free.sum()) // 2)
         free[torch.cat([val, test])] = False
 
     parts, rare = [order[:0]], [order[:0]]
@@ -231,16 +234,16 @@ def draw_val_test(
     sizes: Sizes,
     val: Tensor | None = None,
     test: Tensor | None = None,
-    share: float = 1.0,
+    most: int | None = None,
     stream: str = "nodes",
 ) -> tuple[Tensor, Tensor]:
-    """Draw what is not given of validation and test nodes, from a share of the labelled nodes.
+    """Draw what is not given of validation and test nodes, at most ``most`` of the labelled nodes.
 
     ``stream`` is ``validation`` after labels were drawn per class, see ``draw``.
     """
     order, free = shuffled(len(y), sizes.split_seed, stream), free_nodes(y, val, test)
     nodes, (num_val, num_test, _) = order[free[order]], sizes
-    room = int(len(nodes) * share)
+    room = len(nodes) if most is None else min(most, len(nodes))
     if val is None and test is None:
         if num_test == REST:
             num_val = min(num_val, max(room // 3, 1))

@@ -135,7 +135,7 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[
         figures["agreement"] = float((first[1] == predicted)[known].double().mean())
 
     warnings = sentences(figures, known_names(task))
-    if few := few_labels(label_counts(task)):
+    if few := few_labels(label_counts(task), task.source is task.target):
         warnings["few labels"] = few
     for topic in method.reported:
         warnings.pop(topic, None)  # a warning or a test of the method already covers it

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Collection, Mapping, Sequence
 
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.data import folder
+from graphgym_srnc.data import folder, tables
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
@@ -120,10 +120,12 @@ def write(
     names: Names = Names(),
     overwrite: bool = False,
     source: Path | None = None,
+    given: Collection[int] = (),
 ) -> None:
     """Write a graph folder with these labels, completely or not at all.
 
     It also contains the recipe of the features that ``source``, the folder of the graph, contains.
+    Labels of ``given`` nodes are those of the run, which may be discovered ones of ``source``.
 
     Raises:
         InputError: see :func:`graphgym_srnc.data.folder.check_place`; or it cannot be written.
@@ -131,11 +133,13 @@ def write(
     x = graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
     ids = names.ids or [f"node {node}" for node in range(graph.num_nodes)]
     recipe = None
+    new = {node for node, label in enumerate(labels[0]) if label and node not in given}
     if source is not None:
+        new |= tables.discovered(source)
         path, hint = source / folder.RECIPE, "Make the folder of the graph again"
         with reading(path, "a readable recipe of features", "--labels-out", hint):
             if path.exists():
                 recipe = json.loads(regular(path).read_text(encoding="utf-8"))
     edges, features, words = graph.edge_index.numpy(), sp.csr_matrix(x.numpy()), names.words or ()
-    made = folder.Graph(edges, features, words, ids, names.texts, *labels, recipe)
+    made = folder.Graph(edges, features, words, ids, names.texts, *labels, recipe, new)
     folder.write(made, out, overwrite, option="--labels-out")
