@@ -174,8 +174,9 @@ def from_networkx(
         try:
             block = np.array([np.ravel(fields[name]) for fields in all_fields] or blocks[0])
         except KeyError as error:
-            message = f"some nodes have no attribute {name!r}"
-            raise InputError.plain("features", message, hint) from error
+            bare = [str(id) for id, fields in zip(ids, all_fields) if name not in fields]
+            message = f"{counted(len(bare), 'node')} without the attribute {name!r}: "
+            raise InputError.plain("features", message + listed(bare, 3), hint) from error
         except ValueError:
             block = np.array("of different lengths")
         if block.dtype.kind not in "biuf" or not np.isfinite(block).all():

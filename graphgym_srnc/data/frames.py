@@ -381,8 +381,9 @@ def _tell_columns(found: Look) -> None:
         if role in ("number", "category"):
             written = texts(cells)
             found.notes += labels.changes(name, written, features.present(written, role), "empty")
-        if name in roles or not (NAMELESS.fullmatch(name) and is_counter(cells)):
-            uses[role].append(name or "(index)")
+        in_python = found.options.in_python  # where the index has no name
+        if name in roles or not (NAMELESS.fullmatch(name) and (in_python or is_counter(cells))):
+            uses[role].append(name or ("the index" if in_python else "the unnamed column"))
     hint = f" ({kinds} read columns)" * (new and bool(uses["not read:"]))
     if found.options.in_python and (unread := uses.pop("not read:")):
         s, are, it = ("s", "are", "them") if unread[1:] else ("", "is", "it")
