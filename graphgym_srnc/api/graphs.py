@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.text import counted, listed, warn
+from graphgym_srnc.data.edges import undirected
 from graphgym_srnc.errors import InputError, renamed
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ class FrameGraph(Data):
             return super().__repr__()
         names, notes = getattr(self, "feature_names", []), getattr(self, "notes", [])
         sizes = {"node": self.num_nodes, "edge": self.num_edges, "feature": self.num_features}
+        if self.edge_index is not None:  # as training counts them
+            pairs = undirected(self.edge_index.cpu().numpy(), self.num_nodes)[0]
+            sizes["edge"] = len(pairs) // 2
         size = ", ".join(counted(number, noun) for noun, number in sizes.items())
         lines = [f"Graph of {size}" + f": {listed(names)}" * bool(names), *notes]
         tensors = [f"{name}={list(value.shape)}" for name, value in self if hasattr(value, "shape")]

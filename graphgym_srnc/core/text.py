@@ -11,6 +11,8 @@ import sys
 import warnings
 from typing import Any, Iterable, Sequence
 
+from graphgym_srnc.errors import ShiftWarning
+
 
 def clean(text: str) -> str:
     """Text that cannot move a terminal's cursor or break a line."""
@@ -26,7 +28,7 @@ def warn(text: str) -> None:
     ours = ("graphgym_srnc", "contextlib")
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ours:
         frame, level = frame.f_back, level + 1
-    warnings.warn(text, RuntimeWarning, stacklevel=level)
+    warnings.warn(text, ShiftWarning, stacklevel=level)
 
 
 @functools.cache
