@@ -101,7 +101,8 @@ def _discover(
                 words += ["--name", f"{row.cluster.number}={row.cluster.name or 'NAME'}"]
         commands["naming"] = shlex.join([*words, "--labels-out", "NEXT"])
     body = table.to_text(rows, commands.get("merge", "")).splitlines()
-    lines = [table.on_unknown(found), "", *body, "", table.on_number(modularity, len(classes))]
+    on_number = table.on_number(modularity, len(classes), count)
+    lines = [table.on_unknown(found), "", *body, "", on_number]
     lines += [*filter(None, [split]), *(f"warning: {text}" for text in warnings)]
     ends: list[str] = []
     if args.labels_out:

@@ -61,7 +61,7 @@ def render(
         known=[row for row in rows if not row.cluster.number],
         modularity=modularity,
         suggested=suggested(modularity),
-        on_number=on_number(modularity, len(discovery.known)),
+        on_number=on_number(modularity, len(discovery.known), len(discovery.every)),
         on_small=ON_SMALL * any(row.cluster.small for row in new),
         split=split,
         nodes=len(discovery.cluster),
@@ -123,7 +123,7 @@ def map_data(discovery: Discovery, names: Names, words: Sequence[Sequence[str]])
         ],
         "p": _packed(p_unknown[shown] * SIDE),
         "marks": [  # above its nodes, the number and name of a new cluster
-            [int(np.median(there[:, 0])), int(np.quantile(there[:, 1], 0.02)), k, called[k][4:]]
+            [int(np.median(there[:, 0])), int(np.quantile(there[:, 1], 0.1)), k, called[k][4:]]
             for k in np.argsort(-sizes, kind="stable").tolist()
             if k >= known and len(there := places[drawn == k])
         ],

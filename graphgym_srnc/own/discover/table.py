@@ -178,8 +178,11 @@ def near_numbers(modularity: Mapping[int, float]) -> list[int]:
     return [count for count in sorted(modularity) if modularity[count] >= least][1:]
 
 
-def on_number(modularity: Mapping[int, float], known: int) -> str:
-    """Which numbers of clusters, of which ``known`` are known classes, the modularity suggests."""
+def on_number(modularity: Mapping[int, float], known: int, used: int) -> str:
+    """Which numbers of clusters the modularity suggests, and what to try after the ``used`` one.
+
+    ``known`` of the clusters are known classes.
+    """
     best, near = suggested(modularity), near_numbers(modularity)
     least = (1 - EVEN) * max(modularity.values())
     even = [count for count in sorted(modularity) if modularity[count] >= least]
@@ -188,7 +191,7 @@ def on_number(modularity: Mapping[int, float], known: int) -> str:
     if len(even) > 1:
         numbers = text.ranges([count - known for count in even])
         said = f"The links fit {numbers} new clusters about equally well; the default is {new}."
-    more = (near or [best + 1])[0]
+    more = next((count for count in near if count > used), used + 1)
     said += f" If a cluster mixes topics, take more, such as --clusters {more}:"
     return f"{said} you can give two clusters one name, but you cannot split a cluster."
 
