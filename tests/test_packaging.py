@@ -140,7 +140,16 @@ def test_type_checkers_know_the_estimators(kind, copy, wheel, tmp_path):
     # basedpyright is pyright with all of its files in the wheel; so are its rules in this mode.
     (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard"}')
     for checker, option in {"mypy": "--python-executable", "basedpyright": "--pythonpath"}.items():
-        command = [sys.executable, "-m", checker, option, python, "right.py", "right_page.py", "wrong.py"]
+        command = [
+            sys.executable,
+            "-m",
+            checker,
+            option,
+            python,
+            "right.py",
+            "right_page.py",
+            "wrong.py",
+        ]
         done = subprocess.run(command, cwd=tmp_path, env=ALONE, capture_output=True, text=True)
         lines = done.stdout.splitlines()
         right = [line for line in lines if "right" in line and " error" in line]
