@@ -215,7 +215,7 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     assert table.left_out(rows) == ""
     found.new[2] = clusters.replace(found.new[2], small=len(found.new[2].nodes))
     told = table.left_out(table.rows(found, graph, names))
-    assert told.startswith("cluster 3 is not in this command: most of the nodes are in small")
+    assert told.startswith("left out: 3, since most of the nodes are in small")
     small = f"{6 / len(found.new[1].nodes):.0%}".replace("%", " %")
     assert f">{small}</td>" in html and table.to_text(rows).splitlines()[2].endswith(small)
     assert table.ON_SMALL[1:] in html and "small" not in table.to_text(rows[:-2])

@@ -199,10 +199,8 @@ def on_number(modularity: Mapping[int, float], known: int, used: int) -> str:
 def left_out(rows: Sequence[Row]) -> str:
     """Which new clusters the command that names clusters leaves out, and why; empty = none."""
     numbers = [str(row.cluster.number) for row in rows if row.cluster.number and row.is_small]
-    several = len(numbers) > 1
-    which = f"cluster{'s' * several} {text.listed(numbers)} {'are' if several else 'is'}"
     why = "most of the nodes are in small components, which often belong to other classes"
-    return f"{which} not in this command: {why}" if numbers else ""
+    return f"left out: {text.listed(numbers)}, since {why}" if numbers else ""
 
 
 def on_split(discovery: Discovery, finer: Discovery, words: Sequence[Row]) -> str:
