@@ -61,7 +61,7 @@ FOLDERS = {
 
 PUBLIC = {
     "Your graph and trained models": "OnNodes load from_frames from_networkx discover results",
-    "What estimators take and return": "Estimator ShiftTask InputError "
+    "What estimators take and return": "Estimator ShiftTask InputError ShiftWarning "
     "train.trainer.RunRecord train.trainer.Episode",
     "Plots and shifts": "plot shifts.find",
     "To write a method": "methods.shared.base.Method methods.shared.prediction.Predictor "

@@ -20,6 +20,7 @@ PLACES = {
     "InputError": "errors",
     "OnNodes": "api",
     "ShiftTask": "core.task",
+    "ShiftWarning": "errors",
     "discover": "own.discover.found",
     "from_frames": "api",
     "from_networkx": "api",

@@ -12,6 +12,7 @@ from graphgym_srnc.api import from_networkx as from_networkx
 from graphgym_srnc.api import load as load
 from graphgym_srnc.core.task import ShiftTask as ShiftTask
 from graphgym_srnc.errors import InputError as InputError
+from graphgym_srnc.errors import ShiftWarning as ShiftWarning
 from graphgym_srnc.own.discover.found import discover as discover
 from graphgym_srnc.report.frame import results as results
 from graphgym_srnc.train.trainer import Callback as _Callback
@@ -39,6 +40,7 @@ __all__ = [
     "SRNC",
     "SRNCPlus",
     "ShiftTask",
+    "ShiftWarning",
     "StruRW",
     "UAGA",
     "UDAGCN",

@@ -63,6 +63,10 @@ class InputError(ValueError):
         return InputError.__new__, (type(self),), {**vars(self), "args": self.args}
 
 
+class ShiftWarning(RuntimeWarning):
+    """Warning of this package about data, a fit or its predictions."""
+
+
 class InputErrors(InputError):
     """Several errors at once; each is printed on a line of its own."""
 

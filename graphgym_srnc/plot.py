@@ -10,7 +10,7 @@ notebooks display and ``pyplot.show()`` opens.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ from graphgym_srnc.train.metrics import confusion_matrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
     from torch_geometric.data import Data
 
     from graphgym_srnc.api import Estimator
@@ -64,7 +65,7 @@ def confusion(
 def embedding(
     model: Estimator,
     graph: Data,
-    y: Sequence | None = None,
+    y: ArrayLike | None = None,
     how: str = "auto",
     ax: Axes | None = None,
 ) -> Axes:

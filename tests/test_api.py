@@ -439,8 +439,9 @@ def test_the_page(tmp_path, monkeypatch):
     space: dict = {}
     for code in re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S):
         exec(code, space)
-    assert space["model"].classes_[-1] == "unknown" and (tmp_path / "model.pt").is_file()
+    assert space["own"].classes_[-1] == "unknown" and (tmp_path / "model.pt").is_file()
     assert unlabelled(space["graph"]).num_nodes == 400
+    assert (space["hidden"] == -1).mean() > 0.8  # as the page says
 
 
 @pytest.mark.slow

@@ -162,10 +162,10 @@ def test_suggested_number_on_planted_blocks(classes):
     total = sum(cluster.modularity for cluster in found.every)
     assert curve[classes] == pytest.approx(total, abs=0.01)
     new = f"{classes - 3} new cluster{'s' * (classes > 4)} ({classes} with the known classes)"
-    assert table.on_number(curve, 3).startswith(f"The links suggest {new}.")
-    told = table.on_number({4: 0.5, 5: 0.598, 6: 0.6, 7: 0.597, 8: 0.55}, 3)
+    assert table.on_number(curve, 3, 5).startswith(f"The links suggest {new}.")
+    told = table.on_number({4: 0.5, 5: 0.598, 6: 0.6, 7: 0.597, 8: 0.55}, 3, 5)
     assert told.startswith("The links fit 2 to 4 new clusters about equally well")
-    assert "Start with 2 new clusters (5 with" in told and "compare with --clusters 6" in told
+    assert "default is 2 new clusters (5 with" in told and "such as --clusters 6:" in told
     assert clusters.suggested({4: 0.5, 5: 0.598, 6: 0.6, 7: 0.55}) == 5
     assert clusters.suggested({4: -0.2, 5: -0.1}) == 5
 
@@ -212,14 +212,18 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
     assert [int(row["nodes"]) for row in lines] == [len(cluster.nodes) for cluster in found.new]
     assert all(line[key][0] == "'" for line in lines for key in ("words", "nearest_known_classes"))
+    assert table.left_out(rows) == ""
+    found.new[2] = clusters.replace(found.new[2], small=len(found.new[2].nodes))
+    told = table.left_out(table.rows(found, graph, names))
+    assert told.startswith("left out: 3, since most of the nodes are in small")
     small = f"{6 / len(found.new[1].nodes):.0%}".replace("%", " %")
-    assert f"<td>{small}</td>" in html and table.to_text(rows).splitlines()[2].endswith(small)
+    assert f">{small}</td>" in html and table.to_text(rows).splitlines()[2].endswith(small)
     assert table.ON_SMALL[1:] in html and "small" not in table.to_text(rows[:-2])
     assert [row["in_small_components"] for row in lines] == ["0", "6", "0"]
     assert "cluster 1, <script>" in table.to_text(rows)
     assert (
-        "Start with 3 new clusters (6 with the known classes)" in html
-        and "compare with --clusters 7" in html
+        "the default is 3 new clusters (6 with the known classes)" in html
+        and "such as --clusters 7:" in html
     )
     assert html.index("<details>") < html.index("conductance")
 
@@ -344,7 +348,7 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
 
 def test_a_table_of_all_nodes(graph, found):
     named = Names([f"n{i}" for i in range(300)], ["text"] * 300, None)
-    columns = table.of_nodes(found.named({1: "new art"}), named)
+    columns = table.of_nodes(found.named({1: "new art"}), named, clusters.layout(found))
     heads = "node id text x y class p_unknown cluster cluster_name newness typical"
     assert list(columns) == heads.split()
     new = found.new[0]
@@ -377,9 +381,10 @@ def test_discovery_from_python(graph, tmp_path):
     own.ids = [f"n{node}" for node in range(graph.num_nodes)]
     model = ERM(hidden=16, steps=30, open_set=True).fit(own)
     found = discover(model, own, 5)
+    assert (found.nodes().cluster.value_counts()[[1, 2]] == found.frame().nodes).all()
     frame = found.frame()
     assert frame.index.tolist() == [1, 2] and {*frame.columns} >= {"nodes", "newness", "words"}
-    assert {*frame.typical[1]} <= {*own.ids} and len(repr(found)) < 80
+    assert {*frame.typical[1]} <= {*own.ids} and "2 new clusters beside 3" in repr(found)
     found.html(tmp_path / "page.html")
     assert "New classes" in (tmp_path / "page.html").read_text("utf-8")
     made = found.labelled({2: "rust"}, nodes_per_class=6)
@@ -390,9 +395,11 @@ def test_discovery_from_python(graph, tmp_path):
     every = np.arange(own.num_nodes)
     assert model.score(own, model.predict(own), every) == 1  # "unknown" is a class here
     assert "rust" in ERM(hidden=8, steps=2, open_set=True).fit(made).classes_
-    for names in ({3: "rust"}, {1: "unknown"}):
-        with pytest.raises(InputError, match="^names: "):
-            found.labelled(names)
+    for names, few, key in (({3: "rust"}, 9, "names"), ({1: "unknown"}, 9, "names"), ({}, 0, "no")):
+        with pytest.raises(InputError, match=f"^{key}"):
+            found.labelled(names, few)
+    with pytest.raises(InputError, match="^num_clusters: got '3'; allowed: a whole number"):
+        discover(model, own, "3")
     closed = ERM(hidden=8, steps=2, open_set=False).fit(own)
     with pytest.raises(InputError, match="nothing to discover. Fit with open_set=True"):
         discover(closed, own)

@@ -437,13 +437,39 @@ def test_nodes_of_on_nodes():
 def test_an_index_with_all_ids_comes_before_an_unnamed_column():
     nodes = pandas.DataFrame({"rank": [4, 2, 1, 3, 5], "label": [*"ababa"]})
     edges = pandas.DataFrame({"a": [0, 2, 3], "b": [2, 3, 4]})
-    with pytest.warns(RuntimeWarning, match="set id='rank' to use the column"):
+    with pytest.warns(graphgym_srnc.ShiftWarning, match="set id='rank' to use the column"):
         graph = api.from_frames(nodes, edges.clip(1))
     assert graph.ids == [0, 1, 2, 3, 4] and graph.edge_index[:, 0].tolist() == [1, 2]
-    assert graphgym_srnc.from_frames(nodes, edges.clip(1), id="rank", spectral=2).ids == [
-        4,
-        2,
-        1,
-        3,
-        5,
-    ]
+    ranked = graphgym_srnc.from_frames(nodes, edges.clip(1), id="rank", spectral=2)
+    assert ranked.ids == [4, 2, 1, 3, 5]
+
+
+@pytest.mark.parametrize(
+    "ends, hint",
+    [
+        (["01", "02", ""], "an empty cell. Write an id there, or leave out"),
+        ([1, 2, 3], "differ only in leading zeros. Write them alike in both tables"),
+        ([11, 12, 13], "The column code holds such ids; name it with id='code'"),
+        ([7, 8, 9], "Fix the ids"),
+    ],
+)
+def test_hints_on_ends_of_links(ends, hint):
+    nodes = pandas.DataFrame({"id": ["01", "02", "03"], "x": [7.0, 8.0, 9.0], "code": [11, 12, 13]})
+    links = pandas.DataFrame({"a": ["01", "02", "03"] if "" in ends else ends, "b": ends})
+    nodes["label"] = ["a", "", "b"]
+    assert hint in str(refused("edges", api.from_frames, nodes, links, id="id"))
+
+
+def test_hints_on_graphs_and_nodes(model):
+    one = graph()
+    one.train_mask = one.train_mask[:, None].repeat(1, 2)
+    assert "graph.train_mask[:, 0]" in str(refused("graph: train_mask", tiny().fit, one))
+    error = refused("graph: edge_index", tiny().fit, graph(edge_index=graph().edge_index.T))
+    assert "edge_index.T" in str(error)
+    assert "does not count from the end" in str(refused("nodes", model.score, graph(), None, [-1]))
+    with pytest.raises(TypeError, match="device of its data"):
+        tiny(device="cuda")
+    bare = networkx.path_graph(3)
+    assert "3 nodes without the attribute 'x': 0, 1" in str(
+        refused("features", api.from_networkx, bare)
+    )

@@ -214,7 +214,7 @@ class Estimator(BaseEstimator):
             return self._model.predict(checked).hidden.cpu().numpy()
 
     @plain()
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Save the trained model to one file that ``load`` reads, completely or not at all.
 
         Raises:
@@ -313,6 +313,9 @@ def node_numbers(nodes: Any, size: int, is_mask: bool = True) -> np.ndarray:
         if ids.dtype.kind == "U":
             message = f"{ids.flat[0]!s} is a word, and nodes are given by their numbers"
             raise InputError.plain("nodes", message, "The number of an id is graph.ids.index(id)")
+        if outside and min(outside) < 0:
+            message = f"{min(outside)} is no node number, and does not count from the end"
+            raise InputError.plain("nodes", message, f"Give numbers from 0 to {size - 1}")
         found = outside[0] if outside else f"{ids.dtype} {ids.shape}"
         raise InputError("nodes", found, f"node numbers from 0 to {size - 1}, [n]")
     return ids

@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.text import counted, listed, warn
+from graphgym_srnc.data.edges import undirected
 from graphgym_srnc.errors import InputError, renamed
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ class FrameGraph(Data):
             return super().__repr__()
         names, notes = getattr(self, "feature_names", []), getattr(self, "notes", [])
         sizes = {"node": self.num_nodes, "edge": self.num_edges, "feature": self.num_features}
+        if self.edge_index is not None:  # as training counts them
+            pairs = undirected(self.edge_index.cpu().numpy(), self.num_nodes)[0]
+            sizes["edge"] = len(pairs) // 2
         size = ", ".join(counted(number, noun) for noun, number in sizes.items())
         lines = [f"Graph of {size}" + f": {listed(names)}" * bool(names), *notes]
         tensors = [f"{name}={list(value.shape)}" for name, value in self if hasattr(value, "shape")]
@@ -174,8 +178,9 @@ def from_networkx(
         try:
             block = np.array([np.ravel(fields[name]) for fields in all_fields] or blocks[0])
         except KeyError as error:
-            message = f"some nodes have no attribute {name!r}"
-            raise InputError.plain("features", message, hint) from error
+            bare = [str(id) for id, fields in zip(ids, all_fields) if name not in fields]
+            message = f"{counted(len(bare), 'node')} without the attribute {name!r}: "
+            raise InputError.plain("features", message + listed(bare, 3), hint) from error
         except ValueError:
             block = np.array("of different lengths")
         if block.dtype.kind not in "biuf" or not np.isfinite(block).all():

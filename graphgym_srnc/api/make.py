@@ -35,7 +35,7 @@ def estimator(name: str) -> type[Estimator]:
 
 
 @plain()
-def load(path: str | os.PathLike) -> Estimator:
+def load(path: str | os.PathLike[str]) -> Estimator:
     """Load a trained model saved by ``Estimator.save`` or by a run.
 
     The loaded model makes exactly the same predictions. Code in the file is never executed. A run's
@@ -78,6 +78,8 @@ def _make(method: type[Method]) -> type[Estimator]:
         except TypeError as error:
             (name, *_) = params.keys() - signature.parameters.keys()
             hint = did_you_mean(name, signature.parameters, f"See help({method.__name__})")
+            if name == "device":
+                hint = "A model trains on the device of its data: fit(data.to('cuda'))"
             raise TypeError(f"{__init__.__qualname__}() {error}. {hint}") from None
         bound.apply_defaults()
         for name, value in list(bound.arguments.items())[1:]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,6 +15,9 @@ from graphgym_srnc.api.isolation import plain
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.given import labels as labels_of
 from graphgym_srnc.shifts.given import unlabelled
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 class OnNodes(ClassifierMixin, BaseEstimator):
@@ -39,7 +42,7 @@ class OnNodes(ClassifierMixin, BaseEstimator):
     def __sklearn_clone__(self) -> OnNodes:
         return OnNodes(clone(self.model), self.graph)
 
-    def fit(self, nodes: Sequence[int], labels: Sequence[Any]) -> OnNodes:
+    def fit(self, nodes: ArrayLike, labels: ArrayLike) -> OnNodes:
         """Train on the labels ``[n]`` of the nodes ``[n]``; no other label is used.
 
         Therefore ``open_set=None`` means ``False``.
@@ -64,16 +67,16 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         self.classes_ = self.model_.classes_
         return self
 
-    def predict(self, nodes: Sequence[int]) -> np.ndarray:
+    def predict(self, nodes: ArrayLike) -> np.ndarray:
         """Predicted class ``[n]`` of each node."""
         check_is_fitted(self, "model_")
         return self.model_.predict(self.graph)[self._checked(nodes)]
 
-    def predict_proba(self, nodes: Sequence[int]) -> np.ndarray:
+    def predict_proba(self, nodes: ArrayLike) -> np.ndarray:
         """Class probabilities ``[n, len(classes_)]`` of each node."""
         check_is_fitted(self, "model_")
         return self.model_.predict_proba(self.graph)[self._checked(nodes)]
 
     @plain()
-    def _checked(self, nodes: Sequence[int]) -> np.ndarray:
+    def _checked(self, nodes: ArrayLike) -> np.ndarray:
         return node_numbers(nodes, unlabelled(self.graph).num_nodes, is_mask=False)

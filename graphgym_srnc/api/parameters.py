@@ -95,7 +95,7 @@ def checked(estimator: Estimator) -> tuple[dict[str, Any], dict[str, Any]]:
     callbacks, open_set, _ = (given.pop(key) for key in ("callbacks", "open_set", "verbose"))
     method = type(estimator)._method
     plain = {
-        option.key: _typed(option.key, given[option.key], option.type)
+        option.key: typed(option.key, given[option.key], option.type)
         for option in (*options(method), *options(shared))
         if option.key in given
     }
@@ -127,7 +127,12 @@ def of_model(model: TrainedModel) -> dict[str, Any]:
     }
 
 
-def _typed(name: str, value: Any, kind: type) -> Any:
+def typed(name: str, value: Any, kind: type) -> Any:
+    """The value as a plain Python object of this kind.
+
+    Raises:
+        InputError: it is of another kind.
+    """
     kind = list if kind is tuple else kind
     if name == "num_threads" and not isinstance(value, str):
         kind = int
@@ -135,4 +140,4 @@ def _typed(name: str, value: Any, kind: type) -> Any:
     is_other = isinstance(value, bool) and kind is not bool
     if is_other or not isinstance(value, allowed) or kind is float and not math.isfinite(value):
         raise InputError(name, value, words)
-    return [_typed(name, item, float) for item in value] if kind is list else kind(value)
+    return [typed(name, item, float) for item in value] if kind is list else kind(value)

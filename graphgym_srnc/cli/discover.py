@@ -90,11 +90,13 @@ def _discover(
     if one_graph:
         words = ["graphgym-srnc", "discover", args.run, "--clusters", str(count)]
         commands["merge"] = shlex.join(words)
-        for new in found.new:
-            words += ["--name", f"{new.number}={new.name or 'NAME'}"]
+        for row in rows:
+            if row.cluster.number and (row.cluster.name or not row.is_small):
+                words += ["--name", f"{row.cluster.number}={row.cluster.name or 'NAME'}"]
         commands["naming"] = shlex.join([*words, "--labels-out", "NEXT"])
     body = table.to_text(rows, commands.get("merge", "")).splitlines()
-    lines = [table.on_unknown(found), "", *body, "", table.on_number(modularity, len(classes))]
+    on_number = table.on_number(modularity, len(classes), count)
+    lines = [table.on_unknown(found), "", *body, "", on_number]
     lines += [*filter(None, [split]), *(f"warning: {text}" for text in warnings)]
     ends: list[str] = []
     if args.labels_out:
@@ -110,7 +112,9 @@ def _discover(
         ends.append("next, if classes are still unknown:")
         ends.append(f"  graphgym-srnc run {shlex.join(run)}")
     elif one_graph:
-        ends = ["next, after you name the clusters:", f"  {commands['naming']}"]
+        left_out = table.left_out(rows)
+        ends = [f"next, after you name the clusters{f' ({left_out})' * bool(left_out)}:"]
+        ends.append(f"  {commands['naming']}")
 
     begin("drawing the map", 0.95)
     files = {}
@@ -123,7 +127,8 @@ def _discover(
     if args.csv:
         files["--csv"] = table.to_csv(rows).encode()
     if args.nodes:
-        files["--nodes"] = predictions.encode(args.nodes, table.of_nodes(found, names))
+        columns = table.of_nodes(found, names, clusters.layout(found))
+        files["--nodes"] = predictions.encode(args.nodes, columns)
     if args.labels_out:
         given = {*torch.cat([*parts.values()]).tolist()}
         feedback.write(Path(args.labels_out), graph, made, names, args.overwrite, folder, given)

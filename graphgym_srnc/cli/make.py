@@ -45,7 +45,7 @@ def make(args: argparse.Namespace) -> None:
     given = {name: value for name in GIVEN if (value := getattr(args, name))}
     for name in frames.COLUMNS:
         given[name] = [one.strip() for names in getattr(args, name) for one in names.split(",")]
-    given["words"] = features.TextOptions(max_words=args.max_words, min_nodes=args.min_nodes)
+    given["words"] = features.TextOptions(args.max_words, args.min_nodes, "--min-nodes 1")
     graph, notes = make_graph(*inputs, **given)
     folder.write(graph, out, args.overwrite)
     for line in [*map(plain, notes), *folder.summary(graph), f"wrote {out}"]:

@@ -15,6 +15,8 @@ from typing import Any, Iterable, Sequence, TextIO
 
 WIDTH = 80  # maximum width of lines on a terminal
 
+from graphgym_srnc.errors import ShiftWarning
+
 
 def clean(text: str) -> str:
     """Text that cannot move a terminal's cursor or break a line."""
@@ -45,7 +47,7 @@ def warn(text: str) -> None:
     ours = ("graphgym_srnc", "contextlib")
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ours:
         frame, level = frame.f_back, level + 1
-    warnings.warn(text, RuntimeWarning, stacklevel=level)
+    warnings.warn(text, ShiftWarning, stacklevel=level)
 
 
 @functools.cache

@@ -79,6 +79,8 @@ def mask(values: Tensor, nodes: int, key: str) -> Tensor:
         wrong = f"holds {strange[0]:g}" if shape == (nodes,) else f"has the shape {shape}"
         hint = f"Give one true or false per node, shape [{nodes}]. Make it from node numbers with "
         hint += f"torch_geometric.utils.index_to_mask(nodes, {nodes})"
+        if shape[:1] == (nodes,) and len(shape) == 2:  # as in data sets with ten splits
+            hint = f"Take one split of them: {key.replace(': ', '.')}[:, 0]"
         raise InputError.plain(key, f"the mask {wrong}", hint)
     return values == 1
 
@@ -109,6 +111,8 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
     is_integer = not edge_index.is_floating_point() and edge_index.dtype != torch.bool
     if tuple(edge_index.shape[:-1]) != (2,) or not is_integer:
         found = f"{edge_index.dtype} of shape {tuple(edge_index.shape)}"
+        if edge_index.dim() == 2 and edge_index.size(1) == 2 and is_integer:
+            hint = "Give its transpose, edge_index.T of shape [2, E]"
         raise InputError.plain(key, f"the edges are {found}", hint)
     edge_index = edge_index.long()
     check_ids(key, edge_index, len(x))

@@ -30,6 +30,7 @@ class TextOptions(NamedTuple):
 
     max_words: int = 2000  # most frequent words that are kept
     min_nodes: int = 2  # least number of nodes that a word occurs in
+    rarer: str = ""  # how a user keeps rarer words
 
 
 def learn(
@@ -202,7 +203,7 @@ def _vocabulary(cells: Sequence[str], options: TextOptions) -> Recipe:
         hint = "Choose a column of text"
         if options.min_nodes > 1:
             message = f"no word occurs in {options.min_nodes} nodes"
-            hint += ", or use data make with --min-nodes 1, which keeps all words"
+            hint += f", or keep rarer words with {options.rarer}" * bool(options.rarer)
         raise InputError.plain("--text", message, hint) from error
     words = vectoriser.get_feature_names_out().tolist()
     return {"words": words, "idf": vectoriser.idf_.tolist()}

@@ -251,16 +251,19 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
         named = listed([repr(id) if id else "an empty cell" for id in unknown], 3)
         own = f"column {found.name('id')}" if found.name("id") else "index"
         about = f"The ids are taken from the {own}, which has {listed([*map(repr, place)], 3)}."
-        about += names.alike([*unknown], place)
+        about += (differ := names.alike([*filter(None, unknown)], place))
         if not found.options.skip_missing:
             of_all = f"{count:,} of {len(links):,} links name ids that are not in the node table"
             option = found.options.named
-            id, ends, skip = option("id"), option("ends"), option("skip_missing", True)
-            hint = f"{about} Fix the ids, name the columns of ids with"
-            hint += f" {id} and {ends}, or leave out these links with {skip}"
-            for name in found.table:
-                if len({*id_columns.cells(found.table, name)} & {*unknown}) > len(unknown) / 2:
-                    hint = f"The column {name} holds such ids; name it with {id}"
+            skip = option("skip_missing", True)
+            fix = f"Fix the ids, name the columns of ids with {option('id')} and {option('ends')}"
+            if differ:
+                fix = "Write them alike in both tables"
+            hint = f"{about} {fix}, or leave out these links with {skip}"
+            if {*unknown} == {""}:
+                hint = f"Write an id there, or leave out these links with {skip}"
+            elif not differ and (other := _other_ids(found, {*cells[0], *cells[1]} - {""})):
+                hint = f"The column {other} holds such ids; name it with {option('id', other)}"
             if found.name("id") in unknown:
                 hint = f"The first line of {found.files[0]} is read as names of columns, and"
                 hint += f" {found.name('id')} is an id. Write a line of names above it"
@@ -269,6 +272,16 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
     if not (found.edges[0] != found.edges[1]).any() and not found.problems.errors:
         hint = f"{about} Give at least one link{earlier}".strip()
         raise InputError.plain(file, "no link joins two nodes", hint)
+
+
+def _other_ids(found: Look, ends: set[str]) -> str:
+    """A column without a use so far that has an id for each node and all ends; empty = none."""
+    for name, column in found.table.items():
+        own = {*id_columns.cells(found.table, name)}
+        if name and name not in found.roles and column.dtype.kind != "f" and ends <= own:
+            if len(own) == len(column):
+                return name
+    return ""
 
 
 def _find_label(found: Look) -> None:
@@ -368,8 +381,9 @@ def _tell_columns(found: Look) -> None:
         if role in ("number", "category"):
             written = texts(cells)
             found.notes += labels.changes(name, written, features.present(written, role), "empty")
-        if name in roles or not (NAMELESS.fullmatch(name) and is_counter(cells)):
-            uses[role].append(name or "(index)")
+        in_python = found.options.in_python  # where the index has no name
+        if name in roles or not (NAMELESS.fullmatch(name) and (in_python or is_counter(cells))):
+            uses[role].append(name or ("the index" if in_python else "the unnamed column"))
     hint = f" ({kinds} read columns)" * (new and bool(uses["not read:"]))
     if found.options.in_python and (unread := uses.pop("not read:")):
         s, are, it = ("s", "are", "them") if unread[1:] else ("", "is", "it")

@@ -102,4 +102,4 @@ def usual(table: pandas.DataFrame, names: Sequence[str]) -> str:
 
 def listing(table: pandas.DataFrame) -> str:
     """Names of all columns, as shown."""
-    return ", ".join(name or "(index)" for name in table)
+    return ", ".join(name or "(no name)" for name in table)

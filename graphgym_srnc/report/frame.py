@@ -107,7 +107,7 @@ class Collection:
         return out + self.notes
 
 
-def results(*folders: str | os.PathLike, config: bool = False) -> pandas.DataFrame:
+def results(*folders: str | os.PathLike[str], config: bool = False) -> pandas.DataFrame:
     """All finished runs in and below some folders as a frame with one row per run.
 
     Columns are ``experiment``, ``seed``, ``method``, ``backbone``, ``task``, ``split`` (runs with

@@ -52,7 +52,7 @@ def build(
         num_unseen: number of classes to mask, drawn with ``split_seed``.
         unseen: ids of the classes to mask; overrides ``num_unseen``.
         avg_degree: mean node degree.
-        homophily: share of edges within classes.
+        homophily: share of edges within classes. Configs use 0.9, see ``default.yaml``.
         degree_exponent: exponent of the power law of degrees, above 2; 0 = equal expected degrees.
         class_imbalance: size of the largest class divided by that of the smallest.
         num_features: number of binary word features.

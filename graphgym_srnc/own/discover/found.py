@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Mapping, NamedTuple
+from typing import Mapping
 
 import numpy as np
 import pandas
@@ -14,6 +15,8 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.api import Estimator
 from graphgym_srnc.api.estimator import truth
+from graphgym_srnc.api.parameters import typed
+from graphgym_srnc.core import text
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.data.names import Names
@@ -23,7 +26,8 @@ from graphgym_srnc.own.discover import clusters, feedback, page, table
 from graphgym_srnc.shifts.given import unlabelled
 
 
-class Found(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False)
+class Found:
     """Clusters of a graph. New ones are numbered from 1, the likeliest new class."""
 
     graph: Data
@@ -35,19 +39,34 @@ class Found(NamedTuple):
     y: torch.Tensor  # class numbers of these nodes, [V]
 
     def __repr__(self) -> str:
-        new, known = len(self.clusters.new), len(self.clusters.known)
-        return f"Found({new} new clusters, {known} known classes, {len(self.y):,} nodes)"
+        new, known = text.counted(len(self.clusters.new), "new cluster"), len(self.clusters.known)
+        head = f"{new} beside {known} known classes, in {len(self.y):,} nodes"
+        lines = [
+            f"  {row.title}: {row.size} nodes, newness {row.figures['newness']},"
+            f" {', '.join(row.words[:5]) or 'no typical word'}"
+            for row in self.rows[known:]
+        ]
+        return "\n".join([head, *lines])
 
     def frame(self) -> pandas.DataFrame:
-        """A row per new cluster: ``nodes``, ``newness``, ``words`` and ``typical`` ids."""
+        """A row per new cluster: ``nodes``, ``newness``, ``words`` and ids of ``typical`` nodes."""
         ids, new = self.names.ids or range(len(self.y)), self.rows[len(self.clusters.known) :]
-        typical = [[ids[node] for node in row.cluster.nodes[: table.TOP].tolist()] for row in new]
+        typical = [[ids[node] for node in table.shown(row.cluster)] for row in new]
         cells = [(len(row.cluster.nodes), row.cluster.newness, row.words) for row in new]
         frame = pandas.DataFrame(cells, columns=["nodes", "newness", "words"])
         frame.index = pandas.RangeIndex(1, len(new) + 1, name="number")
         return frame.assign(typical=typical)
 
-    def html(self, path: str | os.PathLike) -> None:
+    def nodes(self) -> pandas.DataFrame:
+        """A row per node, by its id or number: ``class`` as predicted, ``cluster`` and others.
+
+        ``cluster`` is the number of a new cluster, or 0 for a known class. The columns are those of
+        ``graphgym-srnc discover --nodes`` without positions.
+        """
+        frame = pandas.DataFrame(table.of_nodes(self.clusters, self.names))
+        return frame.set_index("node" if self.names.ids is None else "id")
+
+    def html(self, path: str | os.PathLike[str]) -> None:
         """Write a page that works offline, with a map of all nodes."""
         told = self.rows, self.clusters, self.names, self.modularity
         atomic.write_text(Path(path), page.render("New classes", *told, commands={}))
@@ -57,8 +76,8 @@ class Found(NamedTuple):
 
         Args:
             names: class by number of the cluster, such as ``{1: "rust"}``; may be a known class.
-            nodes_per_class: training nodes from each named cluster; half as many validate, or
-                train if the graph has no ``val_mask``.
+            nodes_per_class: training nodes from each named cluster, 1 or more; half as many
+                validate, or train if the graph has no ``val_mask``.
 
         Raises:
             InputError: a number or a name is not allowed, or the graph has no training nodes.
@@ -66,6 +85,8 @@ class Found(NamedTuple):
         if "train" not in self.parts:
             message = "the graph has no train_mask, so known classes would have no labels"
             raise InputError.plain("graph", message, "Discover in the graph of fit")
+        if typed("nodes_per_class", nodes_per_class, int) < 1:
+            raise InputError("nodes_per_class", nodes_per_class, "1 or more")
         found, graph = self.clusters.named(names), copy.copy(self.graph)
         with renamed({"--name": "names"}):
             feedback.parse_names([f"{k}={name}" for k, name in names.items()], len(found.new))
@@ -87,11 +108,12 @@ def discover(model: Estimator, graph: ShiftTask | Data, num_clusters: int = 0) -
         num_clusters: number of clusters, known classes included; 0 = estimated by modularity.
 
     Returns:
-        Clusters with ``frame()``, ``html(path)`` and ``labelled(names)``.
+        Clusters with ``frame()``, ``nodes()``, ``html(path)`` and ``labelled(names)``.
 
     Raises:
         InputError: the model predicts no node as unknown, or ``num_clusters`` is impossible.
     """
+    num_clusters = typed("num_clusters", num_clusters, int)
     task = graph if isinstance(graph, ShiftTask) else None
     given = graph.target if isinstance(graph, ShiftTask) else graph
     posterior, checked = torch.from_numpy(model.predict_proba(given)), unlabelled(given)

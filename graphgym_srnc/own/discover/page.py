@@ -14,7 +14,7 @@ from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data.describe import FEW
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover.clusters import Discovery, layout, suggested
-from graphgym_srnc.own.discover.table import ON_SMALL, Row, merges, on_number, on_unknown
+from graphgym_srnc.own.discover.table import ON_SMALL, Row, left_out, merges, on_number, on_unknown
 from graphgym_srnc.plots import embedding
 from graphgym_srnc.plots.style import GREY, PALETTE
 from graphgym_srnc.report.html import fill
@@ -61,7 +61,7 @@ def render(
         known=[row for row in rows if not row.cluster.number],
         modularity=modularity,
         suggested=suggested(modularity),
-        on_number=on_number(modularity, len(discovery.known)),
+        on_number=on_number(modularity, len(discovery.known), len(discovery.every)),
         on_small=ON_SMALL * any(row.cluster.small for row in new),
         split=split,
         nodes=len(discovery.cluster),
@@ -73,6 +73,7 @@ def render(
         few=FEW,
         warnings=warnings,
         on_unknown=on_unknown(discovery),
+        left_out=left_out(rows),
         merges=merges(new, plain(commands.get("merge", ""))),
         total=len(discovery.every),
     )
@@ -121,10 +122,10 @@ def map_data(discovery: Discovery, names: Names, words: Sequence[Sequence[str]])
             colouring("P(unknown)", fifth, fifths, *RAMP),
         ],
         "p": _packed(p_unknown[shown] * SIDE),
-        "marks": [  # where the number and name of a new cluster stand
-            [*np.median(places[drawn == k], 0).round().astype(int).tolist(), k, called[k][4:]]
+        "marks": [  # above its nodes, the number and name of a new cluster
+            [int(np.median(there[:, 0])), int(np.quantile(there[:, 1], 0.1)), k, called[k][4:]]
             for k in np.argsort(-sizes, kind="stable").tolist()
-            if k >= known and sizes[k]
+            if k >= known and len(there := places[drawn == k])
         ],
         "ids": [short(id, LONGEST_TEXT) for id in ids],
         "texts": texts and [short(text, LONGEST_TEXT) for text in texts],

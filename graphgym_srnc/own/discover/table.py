@@ -18,7 +18,6 @@ from graphgym_srnc.own.discover.clusters import (
     Discovery,
     are_words,
     features,
-    layout,
     suggested,
 )
 
@@ -52,7 +51,7 @@ class Row(NamedTuple):
     cluster: Cluster
     nearest: str  # the known class with the highest probability, and its probability
     words: list[str]  # its typical words
-    nodes: list[str]  # its most typical nodes
+    nodes: list[str]  # some of its nodes, see ``shown``
     twins: list[int]  # new clusters that share a third of these words and may be the same class
 
     @property
@@ -71,6 +70,11 @@ class Row(NamedTuple):
         """Share of its nodes that are in small components."""
         share = self.cluster.small / max(len(self.cluster.nodes), 1)
         return f"{share:.0%}".replace("%", " %")
+
+    @property
+    def is_small(self) -> bool:
+        """Whether most of its nodes are in small components."""
+        return 2 * self.cluster.small > len(self.cluster.nodes)
 
     @property
     def figures(self) -> dict[str, str]:
@@ -101,13 +105,23 @@ def rows(discovery: Discovery, graph: Data, names: Names) -> list[Row]:
             and len({*own} & {*theirs}) >= max(SHARED * min(len(own), len(theirs)), 1)
         ]
         nearest = f"{text.short(discovery.classes[best], NEAREST)} {share:.2f}"
-        nodes = [node_name(names, node) for node in cluster.nodes[:TOP].tolist()]
+        nodes = [node_name(names, node) for node in shown(cluster)]
         result.append(Row(cluster, nearest, [column_name(names, w) for w in own], nodes, twins))
     return result
 
 
+def shown(cluster: Cluster) -> list[int]:
+    """At most ``TOP`` nodes, from the most to the least typical at equal distances.
+
+    The most typical nodes alone would hide that a cluster mixes topics. Nodes in small components
+    are left out if there are others.
+    """
+    nodes = cluster.nodes[: len(cluster.nodes) - cluster.small or None].tolist()
+    return nodes[:: -(-len(nodes) // TOP) or 1]
+
+
 def to_text(rows: Sequence[Row], merge: str = "") -> str:
-    """The new clusters: a table, then the words and the most typical nodes of each."""
+    """The new clusters: a table, then the words and some nodes of each."""
     new = [row for row in rows if row.cluster.number]
     is_small = any(row.cluster.small for row in new)
     lines = [
@@ -164,8 +178,11 @@ def near_numbers(modularity: Mapping[int, float]) -> list[int]:
     return [count for count in sorted(modularity) if modularity[count] >= least][1:]
 
 
-def on_number(modularity: Mapping[int, float], known: int) -> str:
-    """Which numbers of clusters, of which ``known`` are known classes, the modularity suggests."""
+def on_number(modularity: Mapping[int, float], known: int, used: int) -> str:
+    """Which numbers of clusters the modularity suggests, and what to try after the ``used`` one.
+
+    ``known`` of the clusters are known classes.
+    """
     best, near = suggested(modularity), near_numbers(modularity)
     least = (1 - EVEN) * max(modularity.values())
     even = [count for count in sorted(modularity) if modularity[count] >= least]
@@ -173,10 +190,17 @@ def on_number(modularity: Mapping[int, float], known: int) -> str:
     said = f"The links suggest {new}."
     if len(even) > 1:
         numbers = text.ranges([count - known for count in even])
-        said = f"The links fit {numbers} new clusters about equally well. Start with {new}."
-    if near:
-        return f"{said} A cluster may hold several classes: compare with --clusters {near[0]}."
-    return f"{said} --clusters K sets another number, known classes included."
+        said = f"The links fit {numbers} new clusters about equally well; the default is {new}."
+    more = next((count for count in near if count > used), used + 1)
+    said += f" If a cluster mixes topics, take more, such as --clusters {more}:"
+    return f"{said} you can give two clusters one name, but you cannot split a cluster."
+
+
+def left_out(rows: Sequence[Row]) -> str:
+    """Which new clusters the command that names clusters leaves out, and why; empty = none."""
+    numbers = [str(row.cluster.number) for row in rows if row.cluster.number and row.is_small]
+    why = "most of the nodes are in small components, which often belong to other classes"
+    return f"left out: {text.listed(numbers)}, since {why}" if numbers else ""
 
 
 def on_split(discovery: Discovery, finer: Discovery, words: Sequence[Row]) -> str:
@@ -208,15 +232,17 @@ def to_csv(rows: Sequence[Row]) -> str:
     return text.to_csv([head, *lines])
 
 
-def of_nodes(discovery: Discovery, names: Names) -> dict[str, list[Any]]:
-    """Columns of a table of all nodes by name."""
-    points, groups = layout(discovery), [discovery.every[k] for k in discovery.cluster.tolist()]
-    given = {"id": names.ids, "text": names.texts}
+def of_nodes(
+    discovery: Discovery, names: Names, points: np.ndarray | None = None
+) -> dict[str, list[Any]]:
+    """Columns of a table of all nodes by name; ``points`` ``[V, 2]`` are their positions."""
+    groups = [discovery.every[k] for k in discovery.cluster.tolist()]
+    given: dict[str, Any] = {"id": names.ids, "text": names.texts}
+    if points is not None:
+        given |= {"x": points[:, 0].tolist(), "y": points[:, 1].tolist()}
     return {
-        "node": list(range(len(points))),
+        "node": list(range(len(groups))),
         **{column: list(values) for column, values in given.items() if values is not None},
-        "x": points[:, 0].tolist(),
-        "y": points[:, 1].tolist(),
         "class": [[*discovery.classes, "unknown"][k] for k in discovery.label.tolist()],
         "p_unknown": discovery.posterior[:, -1].tolist(),
         "cluster": [cluster.number for cluster in groups],
