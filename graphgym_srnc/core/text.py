@@ -13,9 +13,9 @@ import textwrap
 import warnings
 from typing import Any, Iterable, Sequence, TextIO
 
-WIDTH = 80  # maximum width of lines on a terminal
-
 from graphgym_srnc.errors import ShiftWarning
+
+WIDTH = 80  # maximum width of lines on a terminal
 
 
 def clean(text: str) -> str:
