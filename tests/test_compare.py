@@ -172,10 +172,13 @@ def test_pairs_are_common_splits_only(tmp_path):
     (first,) = sentences.findings(one_run)
     assert "PGL+GCN has the best mean of the rows with the same splits" in first
     assert "Too few pairs of runs for a test (4)." in first
-    assert "Undecided: all others (0 to 4 pairs, but 7 are needed)" in remarks(one_run)
+    assert "Undecided: all others (pairs: 0 to 4, needed: 7)" in remarks(one_run)
     assert "Every other" not in remarks(one_run) and "°" not in remarks(one_run)
     # A t-test of 4 pairs may find a difference, but does not show that rows are alike.
-    for alpha, told in ((0.01, "Undecided: GCN (4 pairs, but 6"), (0.5, "Every other tested row")):
+    for alpha, told in (
+        (0.01, "Undecided: GCN (pairs: 4, needed: 6)"),
+        (0.5, "Every other tested row"),
+    ):
         alike = of(tmp_path / "a", tmp_path / "b", test="t", alpha=alpha)
         assert not cell(alike, "GCN").tied and told in remarks(alike)
         assert ("Undecided" in remarks(alike)) != ("Every other" in remarks(alike))

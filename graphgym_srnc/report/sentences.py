@@ -253,7 +253,7 @@ def _on_marks(table: Table, best: str, tied: str) -> str:
         rows = listed(places, 3) if len(decided) or len(places) == 1 else "all others"
         pairs = _ends([cell.pairs_best for cell in open_cells])
         needed = _ends([needed for cells, needed in found if cells])
-        text += f" Undecided: {rows} ({pairs} pairs, but {needed} are needed)."
+        text += f" Undecided: {rows} (pairs: {pairs}, needed: {needed})."
     return text + rest
 
 

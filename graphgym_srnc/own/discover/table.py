@@ -22,6 +22,7 @@ from graphgym_srnc.own.discover.clusters import (
 )
 
 LONGEST = 160  # maximum length of a node's line
+SHORT = 16  # nodes with shorter lines, such as ids, are shown on one line
 SHARED = 0.3  # share of common words from which two clusters may be one class
 NEAREST = 18  # maximum length of the name of the nearest known class
 TOP = 10  # number of words and nodes shown for a cluster
@@ -133,7 +134,8 @@ def to_text(rows: Sequence[Row], merge: str = "") -> str:
     details = []
     for row in new:
         details.append(f"\ncluster {row.title}: {', '.join(row.words) or 'no typical word'}")
-        details += [f"  {node}" for node in row.nodes]
+        ids_only = all(len(node) < SHORT for node in row.nodes)
+        details += [f"  {node}" for node in ([", ".join(row.nodes)] if ids_only else row.nodes)]
     for group, command in merges(new, merge).items():
         hint = f" To merge them, give them one name: {command}" * bool(command)
         details.append(f"\nClusters {group} share many words: perhaps one class.{hint}")
