@@ -213,9 +213,9 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     assert [int(row["nodes"]) for row in lines] == [len(cluster.nodes) for cluster in found.new]
     assert all(line[key][0] == "'" for line in lines for key in ("words", "nearest_known_classes"))
     assert table.left_out(rows) == ""
-    found.new[2] = clusters.replace(found.new[2], small=len(found.new[2].nodes))
+    found.new[2] = clusters.replace(found.new[2], predicted_unknown=0.4)
     told = table.left_out(table.rows(found, graph, names))
-    assert told.startswith("left out: 3, since most of the nodes are in small")
+    assert told.startswith("left out: 3, since most of the nodes are predicted as a known class")
     small = f"{6 / len(found.new[1].nodes):.0%}".replace("%", " %")
     assert f">{small}</td>" in html and table.to_text(rows).splitlines()[2].endswith(small)
     assert table.ON_SMALL[1:] in html and "small" not in table.to_text(rows[:-2])

@@ -192,7 +192,7 @@ def test_a_graph_with_new_nodes_in_every_form(out):
     (measured,) = predictions.notes(
         saved, Data(x=x, edge_index=old.edge_index), pandas.DataFrame(some)
     )
-    assert "Of 10 validation and test nodes among them, 50 % are right" in measured
+    assert "Of 10 labelled nodes among them for validation and test, 50 % are right" in measured
     assert "11 without a link" in note and "Their probabilities are too high" in note
 
 

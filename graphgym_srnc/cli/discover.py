@@ -33,15 +33,24 @@ def main(args: argparse.Namespace) -> None:
     arguments.check_least(args, clusters=0, nodes_per_class=1)
     if args.labels_out:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out")
+    outs = arguments.outputs(args)
+    if args.name and not (outs or args.labels_out):
+        hint = "Add --labels-out NEXT to train with the names, or --out FILE to see them on a page"
+        raise InputError.plain("--name", "no output contains the names", hint)
     with RunProgress(1, sys.stderr) as progress:
-        _discover(args, arguments.outputs(args), progress.doing)
+        lines = _discover(args, outs, progress.doing)
+    for line in lines:
+        tell(line)
 
 
 def _discover(
     args: argparse.Namespace, outs: dict[str, str], begin: Callable[[str, float], None]
-) -> None:
-    """Body of ``main``; ``begin`` is called at each part with its name, and with the share of the
-    time of a usual command that is over after it."""
+) -> list[str]:
+    """Discover, write the files and return the lines to print.
+
+    ``begin`` is called at each part with its name, and with the share of the time of a usual
+    command that is over after it.
+    """
     begin("reading the graph", 0.1)
     model = build.load_model(args.run)
     arguments.check_inputs(outs, [str(model.folder() or "")])
@@ -82,16 +91,16 @@ def _discover(
     counts = model.result.get("labels", {})
     labels = {feedback.in_words(name): count["source"] for name, count in counts.items()}
     warnings = [*filter(None, [few_labels(counts, one_graph)]), *predictions.notes(model, graph)]
-    split = ""
-    if finer := [number for number in table.near_numbers(modularity) if number > count]:
-        other = clusters.find(graph, posterior, finer[0], classes, state)
+    split, finer = "", table.next_number(modularity, count)
+    if finer - len(classes) <= int((found.label == len(classes)).sum()):
+        other = clusters.find(graph, posterior, finer, classes, state)
         split = table.on_split(found, other, table.rows(other, graph, names))
     commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]])}
     if one_graph:
         words = ["graphgym-srnc", "discover", args.run, "--clusters", str(count)]
         commands["merge"] = shlex.join(words)
         for row in rows:
-            if row.cluster.number and (row.cluster.name or not row.is_small):
+            if row.cluster.number and not row.is_mixed:
                 words += ["--name", f"{row.cluster.number}={row.cluster.name or 'NAME'}"]
         commands["naming"] = shlex.join([*words, "--labels-out", "NEXT"])
     body = table.to_text(rows, commands.get("merge", "")).splitlines()
@@ -111,6 +120,7 @@ def _discover(
             ends.append(f"  graphgym-srnc run {shlex.join(closed)}")
         ends.append("next, if classes are still unknown:")
         ends.append(f"  graphgym-srnc run {shlex.join(run)}")
+        ends.append(feedback.ON_NEXT)
     elif one_graph:
         left_out = table.left_out(rows)
         ends = [f"next, after you name the clusters{f' ({left_out})' * bool(left_out)}:"]
@@ -133,6 +143,4 @@ def _discover(
         given = {*torch.cat([*parts.values()]).tolist()}
         feedback.write(Path(args.labels_out), graph, made, names, args.overwrite, folder, given)
     lines += [arguments.write(option, outs[option], data) for option, data in files.items()]
-    for line in lines:  # see predict
-        tell(line)
-    print("\n".join(ends), end="\n" * bool(ends))  # commands are not wrapped
+    return lines + ends

@@ -31,13 +31,15 @@ def main(args: argparse.Namespace) -> None:
             message = "the labels of --graph are not read, so no prediction disagrees with them"
             raise InputError.plain(f"--{option}", message, "Leave out one of the two")
     with RunProgress(1, sys.stderr) as progress:
-        _predict(args, arguments.outputs(args), progress.doing)
+        lines = _predict(args, arguments.outputs(args), progress.doing)
+    for line in lines:
+        tell(line)
 
 
 def _predict(
     args: argparse.Namespace, outs: dict[str, str], begin: Callable[[str, float], None]
-) -> None:
-    """Body of ``main``; ``begin`` is that of ``discover``."""
+) -> list[str]:
+    """Predict, write the tables and return the lines to print; see ``discover`` for ``begin``."""
     quick = not args.folds
     begin("reading the graph", 0.5 if quick else 0.1)
     model = build.load_model(args.run)
@@ -76,7 +78,4 @@ def _predict(
         if found.texts:
             other = other.assign(text=[found.texts[node] for node in other["node"]])
         files["--disagreements"] = predictions.encode(args.disagreements, other)
-    # Nothing is printed before, so that a reader such as head cannot end the command too early.
-    lines += [arguments.write(option, outs[option], data) for option, data in files.items()]
-    for line in lines:
-        tell(line)
+    return lines + [arguments.write(option, outs[option], data) for option, data in files.items()]

@@ -26,9 +26,9 @@ def clean(text: str) -> str:
 
 
 def tell(line: str, out: TextIO | None = None) -> None:
-    """Print a line; a terminal gets it wrapped at words."""
+    """Print a line; a terminal gets it wrapped at words, but a command for copying whole."""
     out = out or sys.stdout
-    if out.isatty():
+    if out.isatty() and not line.startswith("  graphgym-srnc "):
         wrapper = textwrap.TextWrapper(width(), subsequent_indent="  ")
         wrapper.break_long_words = wrapper.break_on_hyphens = False  # paths and options stay whole
         line = wrapper.fill(line)

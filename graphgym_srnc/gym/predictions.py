@@ -140,8 +140,7 @@ def notes(model: TrainedModel, graph: Data, frame: pandas.DataFrame | None = Non
             " neighbours and are less reliable."
             + " Their probabilities are too high." * bool(model.method.smoothing)
             + on_small(frame)
-            + f" Check some of these nodes: {UNKNOWN} is often wrong there."
-            * model.method.task.open_set
+            + f" Check some of those predicted as {UNKNOWN}." * model.method.task.open_set
         )
     if features == "auto" and model.dense and graph.num_nodes < FEW:
         found.append(
@@ -160,6 +159,6 @@ def on_small(frame: pandas.DataFrame | None) -> str:
         return ""
     right, mean = (held["class"] == held["given_label"]).mean(), held["probability"].mean()
     return (
-        f" Of {len(held):,} validation and test nodes among them, {100 * right:.0f} % are right,"
-        f" and their mean probability is {100 * mean:.0f} %."
+        f" Of {len(held):,} labelled nodes among them for validation and test,"
+        f" {100 * right:.0f} % are right, and their mean probability is {100 * mean:.0f} %."
     )

@@ -78,7 +78,11 @@ def own_scores(results: Iterable[records.Result]) -> list[str]:
 def line(result: records.Result) -> str:
     """A run in one line."""
     test, shown = result["test"], "micro_f1 macro_recall unknown_recall unknown_precision hs"
-    rules = {"last": "the last", "source_val": "the best on source", "target_val": "the best"}
+    rules = {
+        "last": "the last, by train.selection",
+        "source_val": "the best on source",
+        "target_val": "the best",
+    }
     rule = rules.get(result["selection"], f"by {result['selection']}")
     text = (
         f"seed {result['seed']}: kept episode {result['selected']} of"

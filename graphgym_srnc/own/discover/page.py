@@ -22,6 +22,7 @@ from graphgym_srnc.report.html import fill
 # Maximum number of nodes on the map and of letters of a node's text, for a page below 40 MB.
 MOST_NODES, LONGEST_TEXT = 200_000, 120
 SIDE = 2**16 - 1  # coordinates are whole numbers from 0 to this, by the longer side of the map
+CELLS = 12  # cells per side in which the densest part of a cluster is found
 RAMP = ("#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B")  # P(unknown) from 0 to 1 in fifths
 SCRIPT = Path(__file__).with_name("map.js").read_text(encoding="utf-8")
 DIGEST = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
@@ -122,14 +123,23 @@ def map_data(discovery: Discovery, names: Names, words: Sequence[Sequence[str]])
             colouring("P(unknown)", fifth, fifths, *RAMP),
         ],
         "p": _packed(p_unknown[shown] * SIDE),
-        "marks": [  # above its nodes, the number and name of a new cluster
-            [int(np.median(there[:, 0])), int(np.quantile(there[:, 1], 0.1)), k, called[k][4:]]
+        "marks": [  # the number and name of a new cluster
+            [*_above(places[drawn == k]), k, called[k][4:]]
             for k in np.argsort(-sizes, kind="stable").tolist()
-            if k >= known and len(there := places[drawn == k])
+            if k >= known and (drawn == k).any()
         ],
         "ids": [short(id, LONGEST_TEXT) for id in ids],
         "texts": texts and [short(text, LONGEST_TEXT) for text in texts],
     }
+
+
+def _above(places: np.ndarray) -> list[int]:
+    """Where the label of a cluster stands: above the densest part of its nodes ``[n, 2]``."""
+    cells = places * CELLS // SIDE
+    _, cell, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
+    middle = cells[cell.ravel() == counts.argmax()][0]
+    near = places[np.abs(cells - middle).max(1) <= 1]
+    return [int(np.median(near[:, 0])), int(np.quantile(near[:, 1], 0.05))]
 
 
 def _colours(count: int, first: int = 0) -> list[str]:

@@ -42,7 +42,8 @@ FIGURES = {
 HEADS = "cluster,nodes,newness,P(unknown),nearest known class".split(",")
 SMALL_HEAD = "in small components"
 ON_SMALL = (
-    f"{SMALL_HEAD}: share of nodes in components of at most {SMALL} nodes, often of other classes"
+    f"{SMALL_HEAD}: share of nodes in components of at most {SMALL} nodes, where models are less"
+    " accurate"
 )
 
 
@@ -73,9 +74,10 @@ class Row(NamedTuple):
         return f"{share:.0%}".replace("%", " %")
 
     @property
-    def is_small(self) -> bool:
-        """Whether most of its nodes are in small components."""
-        return 2 * self.cluster.small > len(self.cluster.nodes)
+    def is_mixed(self) -> bool:
+        """Whether most nodes of a new cluster without a name are predicted as a known class."""
+        cluster = self.cluster
+        return cluster.number > 0 and not cluster.name and cluster.predicted_unknown < 0.5
 
     @property
     def figures(self) -> dict[str, str]:
@@ -137,8 +139,9 @@ def to_text(rows: Sequence[Row], merge: str = "") -> str:
         ids_only = all(len(node) < SHORT for node in row.nodes)
         details += [f"  {node}" for node in ([", ".join(row.nodes)] if ids_only else row.nodes)]
     for group, command in merges(new, merge).items():
-        hint = f" To merge them, give them one name: {command}" * bool(command)
+        hint = " To merge them, give them one name:" * bool(command)
         details.append(f"\nClusters {group} share many words: perhaps one class.{hint}")
+        details += [f"  {command}"] * bool(command)
     meaning = "newness: P(unknown), reduced for links that leave the cluster"
     meaning += f"\n{ON_SMALL}" * is_small
     return "\n".join([text.aligned([heads, *lines]) + meaning, *details])
@@ -174,10 +177,12 @@ def merges(rows: Sequence[Row], command: str) -> dict[str, str]:
     return found
 
 
-def near_numbers(modularity: Mapping[int, float]) -> list[int]:
-    """Numbers of clusters that fit as well as the suggested one or better, after it."""
+def next_number(modularity: Mapping[int, float], used: int) -> int:
+    """The next number of clusters after the ``used`` one, if possible one that fits as well as the
+    suggested one or better."""
     least = modularity[suggested(modularity)]
-    return [count for count in sorted(modularity) if modularity[count] >= least][1:]
+    near = (count for count in sorted(modularity) if modularity[count] >= least and count > used)
+    return next(near, used + 1)
 
 
 def on_number(modularity: Mapping[int, float], known: int, used: int) -> str:
@@ -185,23 +190,24 @@ def on_number(modularity: Mapping[int, float], known: int, used: int) -> str:
 
     ``known`` of the clusters are known classes.
     """
-    best, near = suggested(modularity), near_numbers(modularity)
+    best = suggested(modularity)
     least = (1 - EVEN) * max(modularity.values())
     even = [count for count in sorted(modularity) if modularity[count] >= least]
     new = f"{text.counted(best - known, 'new cluster')} ({best} with the known classes)"
     said = f"The links suggest {new}."
     if len(even) > 1:
         numbers = text.ranges([count - known for count in even])
-        said = f"The links fit {numbers} new clusters about equally well; the default is {new}."
-    more = next((count for count in near if count > used), used + 1)
+        said = f"The links fit {numbers} new clusters about equally well (modularity within"
+        said += f" {100 * EVEN:.0f} %); the default is {new}."
+    more = next_number(modularity, used)
     said += f" If a cluster mixes topics, take more, such as --clusters {more}:"
     return f"{said} you can give two clusters one name, but you cannot split a cluster."
 
 
 def left_out(rows: Sequence[Row]) -> str:
     """Which new clusters the command that names clusters leaves out, and why; empty = none."""
-    numbers = [str(row.cluster.number) for row in rows if row.cluster.number and row.is_small]
-    why = "most of the nodes are in small components, which often belong to other classes"
+    numbers = [str(row.cluster.number) for row in rows if row.is_mixed]
+    why = "most of the nodes are predicted as a known class"
     return f"left out: {text.listed(numbers)}, since {why}" if numbers else ""
 
 
