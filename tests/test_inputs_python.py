@@ -434,14 +434,33 @@ def test_nodes_of_on_nodes():
     refused("graph", OnNodes(tiny(), graph().x).fit, nodes, y[:18])
 
 
-def test_an_index_with_all_ids_comes_before_an_unnamed_column():
+def test_a_column_with_most_ends_comes_before_an_index_that_counts():
     nodes = pandas.DataFrame({"rank": [4, 2, 1, 3, 5], "label": [*"ababa"]})
     edges = pandas.DataFrame({"a": [0, 2, 3], "b": [2, 3, 4]})
-    with pytest.warns(graphgym_srnc.ShiftWarning, match="set id='rank' to use the column"):
-        graph = api.from_frames(nodes, edges.clip(1))
-    assert graph.ids == [0, 1, 2, 3, 4] and graph.edge_index[:, 0].tolist() == [1, 2]
-    ranked = graphgym_srnc.from_frames(nodes, edges.clip(1), id="rank", spectral=2)
-    assert ranked.ids == [4, 2, 1, 3, 5]
+    ranked = graphgym_srnc.from_frames(nodes, edges.clip(1), spectral=2)
+    assert ranked.ids == [4, 2, 1, 3, 5] and ranked.edge_index[:, 0].tolist() == [2, 1]
+    assert api.from_frames(nodes, edges).ids == [0, 1, 2, 3, 4]  # no rank is 0
+    zeros = nodes.assign(rank=[f"0{rank}" for rank in nodes["rank"]])
+    error = refused("edges", api.from_frames, zeros, edges.clip(1), spectral=2)
+    assert "the column rank" in error.message and "only in leading zeros" in error.message
+    two = nodes.assign(score=[1, 2, 3, 4, 5])
+    error = refused("id", api.from_frames, two, edges.clip(1))
+    assert "rank and score. Name one, such as id='rank'" in error.message
+    nodes.index.name = "node"
+    assert api.from_frames(nodes, edges.clip(1)).ids == [0, 1, 2, 3, 4]
+
+
+def test_one_bad_row_does_not_change_the_column_of_ids():
+    ids = [f"P{number:02}" for number in range(20)]
+    nodes = pandas.DataFrame({"article": ids, "x": range(20), "label": [*"ab"] * 10})
+    edges = pandas.DataFrame({"a": ids, "b": [*ids[1:], "Q"]})
+    assert "1 of 20 links" in refused("edges", api.from_frames, nodes, edges).message
+    for cell, error in (("Q", "'Q'"), (None, "an empty cell")):
+        with pytest.warns(graphgym_srnc.ShiftWarning, match=f"left out: {error}"):
+            made = api.from_frames(nodes, edges.replace("Q", cell), skip_missing=True)
+        assert made.ids == ids and made.feature_names == ["x"]
+    again = pandas.concat([nodes, nodes[1:2]], ignore_index=True)
+    assert "1 row merged" in api.from_frames(again, edges[:-1]).notes[0]
 
 
 @pytest.mark.parametrize(

@@ -66,9 +66,9 @@ def from_frames(
 
     Args:
         nodes: one row per node. The index holds the ids, unless it is of numbers without a name and
-            there is a column of ids: one with a usual name, or the first one if it has all ends.
+            a column has most ends.
         edges: one row per edge, with two columns of ids.
-        id: column of the ids; by default the index, or a column with a usual name such as ``id``.
+        id: column of the ids; by default the index, or the column that has most ends.
         label: column of the classes; empty or missing cells mean no label. By default a column with
             a usual name such as ``label``; ``none`` = there is none.
         split: column of ``train``, ``val``, ``test`` or nothing; by default ``split``.
@@ -95,7 +95,7 @@ def from_frames(
     import pandas
     from pandas.api.types import is_integer_dtype
 
-    from graphgym_srnc.data import frames, id_columns
+    from graphgym_srnc.data import frames
 
     for name, frame in (("nodes", nodes), ("edges", edges)):
         if not isinstance(frame, pandas.DataFrame):
@@ -118,10 +118,7 @@ def from_frames(
     nodes, edges = (
         frame.set_axis([str(name).strip() for name in frame], axis=1) for frame in (nodes, edges)
     )
-    numbered = nodes.index.name is None and is_integer_dtype(nodes.index)
-    used = {label, split, *_list(text), *_list(numbers), *_list(categories)}
-    free = nodes.drop(columns=used, errors="ignore")
-    id = id or (id_columns.id_column(free, edges) if numbered else "")
+    counts = nodes.index.name is None and is_integer_dtype(nodes.index)
     if "" not in nodes:
         nodes.insert(0, "", nodes.index.to_flat_index())
     chosen = {"text": text, "numbers": numbers, "categories": categories}
@@ -140,7 +137,13 @@ def from_frames(
     elif not named and not spectral:
         named = {"numbers": ["*"]}
     options = frames.Options(
-        id, label, split, _list(ends), spectral=spectral, like=recipe, skip_missing=skip_missing
+        id or (None if counts else ""),
+        label,
+        split,
+        _list(ends),
+        spectral=spectral,
+        like=recipe,
+        skip_missing=skip_missing,
     )._replace(**named)
     return _graph(nodes.reset_index(drop=True), edges, options)
 
