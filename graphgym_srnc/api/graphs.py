@@ -173,7 +173,8 @@ def from_networkx(
     if not hasattr(graph, "nodes"):
         raise InputError.plain("graph", f"it is a {type(graph).__name__}", "Give a networkx.Graph")
     ids, all_fields = list(graph), [fields for _, fields in graph.nodes(data=True)]
-    blocks, hint = [np.empty((len(ids), 0))], "Name attributes of every node, as features=['age']"
+    columns, blocks = list[str](), [np.empty((len(ids), 0))]
+    hint = "Name attributes of every node, as features=['age']"
     hint += ", or set one: networkx.set_node_attributes(graph, dict(graph.degree), 'degree')"
     if not _list(features):
         raise InputError.plain("features", "no attribute is named", hint)
@@ -190,6 +191,8 @@ def from_networkx(
             message = f"the attribute {name!r} is not a finite number or vector of one length"
             raise InputError.plain("features", message, hint)
         blocks.append(block.astype(np.float64))
+        width = blocks[-1].shape[1]
+        columns += [name] if width == 1 else [f"{name} {number}" for number in range(width)]
     if label not in (LABEL, frames.NONE) and not any(label in fields for fields in all_fields):
         raise InputError.plain("label", f"no node has the attribute {label!r}")
     labels = pandas.Series([fields.get(label) for fields in all_fields], dtype=object)
@@ -201,7 +204,7 @@ def from_networkx(
     options = frames.Options("id", LABEL, ends=("source", "target"))
     told = [f"edges: not read: {', '.join(unread)}; edge weights are not used"] * bool(unread)
     made = _graph(nodes, edges, options, np.concatenate(blocks, 1), told)
-    made.ids = ids
+    made.ids, made.feature_names = ids, columns
     return made
 
 

@@ -157,7 +157,8 @@ def _find_named(found: Look, links: pandas.DataFrame) -> None:
         found.roles[split] = "split"
     id = next(iter(table))
     with found.problems.step():
-        id = options.id if options.id in table else id_columns.id_column(table, links, options)
+        is_open = options.id is None or options.id not in table
+        id = id_columns.id_column(table, links, options) if is_open else str(options.id)
     found.roles[id] = "id"
     named: dict[str, Sequence[str]] = {"label": [options.label], "split": [options.split]}
     named |= {"numbers": options.numbers, "categories": options.categories}
