@@ -68,6 +68,9 @@ class Found:
 
     def html(self, path: str | os.PathLike[str]) -> None:
         """Write a page that works offline, with a map of all nodes."""
+        if not Path(path).absolute().parent.is_dir():
+            hint = "Name a file in a folder that exists"
+            raise InputError.plain("path", f"{str(path)!r} cannot be written", hint)
         told = self.rows, self.clusters, self.names, self.modularity
         atomic.write_text(Path(path), page.render("New classes", *told, commands={}))
 
@@ -113,6 +116,9 @@ def discover(model: Estimator, graph: ShiftTask | Data, num_clusters: int = 0) -
     Raises:
         InputError: the model predicts no node as unknown, or ``num_clusters`` is impossible.
     """
+    if not isinstance(model, Estimator):
+        hint = "Give a fitted estimator and then the graph; of OnNodes give its model_"
+        raise InputError.plain("model", f"it is a {type(model).__name__}", hint)
     num_clusters = typed("num_clusters", num_clusters, int)
     task = graph if isinstance(graph, ShiftTask) else None
     given = graph.target if isinstance(graph, ShiftTask) else graph
