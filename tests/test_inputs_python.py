@@ -14,6 +14,7 @@ import pandas
 import pytest
 import torch
 from conftest import make_graph, refused
+from sklearn.base import is_classifier
 from torch_geometric.data import Data
 
 import graphgym_srnc
@@ -428,7 +429,10 @@ def test_nodes_of_on_nodes():
     on_nodes.fit([*nodes, 0], [*y[:18], 0])
     text = str(refused("labels", on_nodes.fit, [*nodes, 0], [*y[:18], 1]))
     assert "two different labels" in text
-    refused("train_mask", on_nodes.fit, nodes, [*NAMES[:17], float("nan")])
+    error = refused("labels", on_nodes.fit, nodes, [*NAMES[:17], float("nan")])
+    assert "1 of the nodes have no label, such as node 17" in error.message
+    assert "model__hidden" in refused("hidden", on_nodes.set_params, hidden=4).message
+    assert "a graph of 48 nodes" in repr(on_nodes) and is_classifier(on_nodes.model)
     error = refused("train_mask", tiny().fit, graph(train_mask=NODES < 0))
     assert "no node is a training node" in error.message
     refused("graph", OnNodes(tiny(), graph().x).fit, nodes, y[:18])
