@@ -187,7 +187,10 @@ def test_a_warning_reaches_the_user():
     nodes = pandas.DataFrame({"x": np.arange(V) / 7, "label": ["a", "A"] * (V // 2)})
     with pytest.warns(RuntimeWarning) as told:
         made = api.from_frames(nodes, pandas.DataFrame(graph().edge_index.T.numpy()))
-        tiny(open_set=False).fit(made)
+        told_of = tiny(open_set=False).fit(made).warnings_
+        assert any(
+            text.endswith("probably collapsed.") for text in told_of
+        )  # not: compare with ERM
         tiny(open_set=False).fit(graph(y=["a", "A"] * (V // 2)))
     assert {warning.filename for warning in told} == {__file__}
     assert sum("similar labels" in str(warning.message) for warning in told) == 2
@@ -489,6 +492,8 @@ def test_hints_on_graphs_and_nodes(model):
     assert "graph.train_mask[:, 0]" in str(refused("graph: train_mask", tiny().fit, one))
     error = refused("graph: edge_index", tiny().fit, graph(edge_index=graph().edge_index.T))
     assert "edge_index.T" in str(error)
+    error = refused("graph: edge_index", tiny().fit, graph(edge_index=None, adj_t=torch.eye(V)))
+    assert "in adj_t. Set graph.edge_index" in str(error)
     assert "does not count from the end" in str(refused("nodes", model.score, graph(), None, [-1]))
     with pytest.raises(TypeError, match="device of its data"):
         tiny(device="cuda")

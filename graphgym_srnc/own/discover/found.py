@@ -85,6 +85,9 @@ class Found:
         Raises:
             InputError: a number or a name is not allowed, or the graph has no training nodes.
         """
+        if not isinstance(names, Mapping):
+            hint = "Give the class by number of the cluster, such as {1: 'rust'}"
+            raise InputError.plain("names", f"it is a {type(names).__name__}", hint)
         if "train" not in self.parts:
             message = "the graph has no train_mask, so known classes would have no labels"
             raise InputError.plain("graph", message, "Discover in the graph of fit")
