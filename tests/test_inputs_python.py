@@ -447,6 +447,9 @@ def test_a_column_with_most_ends_comes_before_an_index_that_counts():
     ranked = graphgym_srnc.from_frames(nodes, edges.clip(1), spectral=2)
     assert ranked.ids == [4, 2, 1, 3, 5] and ranked.edge_index[:, 0].tolist() == [2, 1]
     assert api.from_frames(nodes, edges).ids == [0, 1, 2, 3, 4]  # no rank is 0
+    later = pandas.DataFrame({"x": range(2, 22), "label": [*"ab"] * 10})  # has 18 of 20 ends
+    chain = pandas.DataFrame({"a": range(19), "b": range(1, 20)})
+    assert api.from_frames(later, chain).feature_names == ["x"]
     zeros = nodes.assign(rank=[f"0{rank}" for rank in nodes["rank"]])
     error = refused("edges", api.from_frames, zeros, edges.clip(1), spectral=2)
     assert "the column rank" in error.message and "only in leading zeros" in error.message

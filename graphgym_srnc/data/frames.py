@@ -361,6 +361,13 @@ def _find_features(found: Look, others: bool) -> None:
     else:
         chosen = options.text, options.words, numbers, options.categories
         found.recipe = features.learn(table, *chosen)
+        if as_words := features.number_columns(table[[*options.text]], ()):
+            kind = f"holds numbers, which are read as words. Name it in {options.named('numbers')}"
+            found.notes += [f"{name} {kind}." for name in as_words]
+        for name in options.categories:
+            if (values := table[name].astype(str).nunique()) > len(table) / 2:
+                kind = f"has {values:,} values for {len(table):,} nodes, and each is a feature"
+                found.notes.append(f"{name} {kind}. Name a text in {options.named('text')}.")
     if not (found.recipe or others or options.spectral):
         *kinds, spectral = map(options.named, (*COLUMNS, "spectral"))
         hint = f"Choose columns with {' or '.join([', '.join(kinds[:2]), kinds[2]])}"

@@ -68,7 +68,8 @@ def ends(
 def id_column(table: pandas.DataFrame, links: pandas.DataFrame, options: Options) -> str:
     """The column of ids: the index, one of a usual name or another one, if it has most ends.
 
-    An index that only counts comes last. If none has most ends, the name decides.
+    A column of another name comes before an index that only counts unless that has more ends. If
+    none has most ends, the name decides.
 
     Raises:
         InputError: several other columns have equally many ends.
@@ -76,7 +77,7 @@ def id_column(table: pandas.DataFrame, links: pandas.DataFrame, options: Options
 
     def rank(name: str) -> float:
         if NAMELESS.fullmatch(name):
-            return 3 if table[name].dtype.kind in "iu" or is_counter(table[name]) else 0
+            return 2 if table[name].dtype.kind in "iu" or is_counter(table[name]) else 0
         return 1 + IDS.index(name.lower()) / len(IDS) if name.lower() in IDS else 2
 
     def share(ids: Sequence[str]) -> float:
@@ -98,7 +99,8 @@ def id_column(table: pandas.DataFrame, links: pandas.DataFrame, options: Options
     }
     shares = {name: share(ids) for name, ids in bare.items()}
     least = max(0.5, MOST * max(shares.values(), default=0))
-    places = {name: (rank(name), -own) for name, own in shares.items() if own >= least}
+    fit = {name: own for name, own in shares.items() if own >= least}
+    places = {name: (rank(name), -own, not name) for name, own in fit.items()}
     if not places:
         first = next(iter(table))
         return first if not rank(first) else usual(table, IDS) or first
