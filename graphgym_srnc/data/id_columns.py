@@ -92,17 +92,14 @@ def id_column(table: pandas.DataFrame, links: pandas.DataFrame, options: Options
     except InputError:
         names = [name for name in links if not NAMELESS.fullmatch(name)]
     sides = [_bare({*cells(links, name)} - {""}) for name in names]
-    bare = {
-        name: _bare(cells(table, name))
-        for name in candidates(table)
-        if not name or name not in used
-    }
+    free = table[[name for name in table if not name or name not in used]]
+    bare = {name: _bare(cells(table, name)) for name in candidates(free)}
     shares = {name: share(ids) for name, ids in bare.items()}
     least = max(0.5, MOST * max(shares.values(), default=0))
     fit = {name: own for name, own in shares.items() if own >= least}
     places = {name: (rank(name), -own, not name) for name, own in fit.items()}
     if not places:
-        first = next(iter(table))
+        first = next(iter(free), next(iter(table)))
         return first if not rank(first) else usual(table, IDS) or first
     best = [name for name, place in places.items() if place == min(places.values())]
     if any(bare[name] != bare[best[0]] for name in best):
