@@ -117,7 +117,9 @@ def renamed(keys: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise joined([one.at(keys.get(one.key, one.key)) for one in each(error)]) from error
+        raise joined(
+            [one.at(keys.get(one.key, one.key)) for one in each(error)]
+        ) from error.__cause__
 
 
 @contextlib.contextmanager

@@ -509,7 +509,7 @@ def test_frames_and_networkx_are_the_same_graph():
     given.y, given.train_mask = labels, torch.tensor([bool(label) for label in labels])
     expected = tiny("ERM").fit(given).predict_proba(given)
     made = api.from_networkx(net)
-    assert made.ids == names
+    assert made.ids == names and made.feature_names == [f"x {i}" for i in range(12)]
     assert np.array_equal(tiny("ERM").fit(made).predict_proba(made), expected)
     made = api.from_frames(frame, links)
     assert made.ids == names and made.feature_names == [*columns] and made.y == labels
@@ -529,7 +529,7 @@ def test_frames_and_networkx_are_the_same_graph():
     of_rest = of_rest.rename(columns={"id": "doc_id"})
     made = api.from_frames(of_rest[["doc_id", *columns, "label"]], links)
     assert made.ids == names
-    assert "The column doc_id holds" in str(refused("edges", api.from_frames, of_rest, links))
+    assert api.from_frames(of_rest, links).ids == names  # where it is not the first one
     model, other = tiny("ERM").fit(made), api.from_frames(frame.assign(x0=frame.x0 + 1), links)
     with pytest.warns(RuntimeWarning, match="with like=") as told:
         assert len(model.predict(made)) == len(model.predict(other)) and len(told) == 1
@@ -545,6 +545,12 @@ def test_frames_and_networkx_are_the_same_graph():
     refused("features", api.from_frames, frame.assign(x0=np.nan), links, numbers=["x0"])
     refused("numbers", api.from_frames, frame.assign(x0=[np.inf, *frame.x0[1:]]), links)
     assert "embed" not in str(refused("features", api.from_frames, frame[["label"]], links))
+    networkx.set_node_attributes(net, {name: {"age": i, "size": 2.0} for i, name in enumerate(net)})
+    one, swapped = (
+        api.from_networkx(net, features=own.split()) for own in ("age size", "size age")
+    )
+    assert "2 features: age and size" in str(one)
+    assert "feature 0 is" in str(refused("graph: x", tiny("ERM").fit(one).predict, swapped))
     net.nodes["n0"]["x"] = "word"
     assert "attribute 'x'" in str(refused("features", api.from_networkx, net))
     del net.nodes["n0"]["x"]

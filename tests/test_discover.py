@@ -400,6 +400,12 @@ def test_discovery_from_python(graph, tmp_path):
             found.labelled(names, few)
     with pytest.raises(InputError, match="^num_clusters: got '3'; allowed: a whole number"):
         discover(model, own, "3")
+    with pytest.raises(InputError, match="^model: it is a Data. Give a fitted estimator and then"):
+        discover(own, model)
+    with pytest.raises(InputError, match="^names: it is a list. Give the class by number"):
+        found.labelled(["travel"])
+    with pytest.raises(InputError, match="^path: .* folder that exists"):
+        found.html(tmp_path / "no" / "page.html")
     closed = ERM(hidden=8, steps=2, open_set=False).fit(own)
     with pytest.raises(InputError, match="nothing to discover. Fit with open_set=True"):
         discover(closed, own)

@@ -14,6 +14,7 @@ import pandas
 import pytest
 import torch
 from conftest import make_graph, refused
+from sklearn.base import is_classifier
 from torch_geometric.data import Data
 
 import graphgym_srnc
@@ -186,7 +187,10 @@ def test_a_warning_reaches_the_user():
     nodes = pandas.DataFrame({"x": np.arange(V) / 7, "label": ["a", "A"] * (V // 2)})
     with pytest.warns(RuntimeWarning) as told:
         made = api.from_frames(nodes, pandas.DataFrame(graph().edge_index.T.numpy()))
-        tiny(open_set=False).fit(made)
+        told_of = tiny(open_set=False).fit(made).warnings_
+        assert any(
+            text.endswith("probably collapsed.") for text in told_of
+        )  # not: compare with ERM
         tiny(open_set=False).fit(graph(y=["a", "A"] * (V // 2)))
     assert {warning.filename for warning in told} == {__file__}
     assert sum("similar labels" in str(warning.message) for warning in told) == 2
@@ -428,20 +432,45 @@ def test_nodes_of_on_nodes():
     on_nodes.fit([*nodes, 0], [*y[:18], 0])
     text = str(refused("labels", on_nodes.fit, [*nodes, 0], [*y[:18], 1]))
     assert "two different labels" in text
-    refused("train_mask", on_nodes.fit, nodes, [*NAMES[:17], float("nan")])
+    error = refused("labels", on_nodes.fit, nodes, [*NAMES[:17], float("nan")])
+    assert "1 of the nodes have no label, such as node 17" in error.message
+    assert "model__hidden" in refused("hidden", on_nodes.set_params, hidden=4).message
+    assert "a graph of 48 nodes" in repr(on_nodes) and is_classifier(on_nodes.model)
     error = refused("train_mask", tiny().fit, graph(train_mask=NODES < 0))
     assert "no node is a training node" in error.message
     refused("graph", OnNodes(tiny(), graph().x).fit, nodes, y[:18])
 
 
-def test_an_index_with_all_ids_comes_before_an_unnamed_column():
+def test_a_column_with_most_ends_comes_before_an_index_that_counts():
     nodes = pandas.DataFrame({"rank": [4, 2, 1, 3, 5], "label": [*"ababa"]})
     edges = pandas.DataFrame({"a": [0, 2, 3], "b": [2, 3, 4]})
-    with pytest.warns(graphgym_srnc.ShiftWarning, match="set id='rank' to use the column"):
-        graph = api.from_frames(nodes, edges.clip(1))
-    assert graph.ids == [0, 1, 2, 3, 4] and graph.edge_index[:, 0].tolist() == [1, 2]
-    ranked = graphgym_srnc.from_frames(nodes, edges.clip(1), id="rank", spectral=2)
-    assert ranked.ids == [4, 2, 1, 3, 5]
+    ranked = graphgym_srnc.from_frames(nodes, edges.clip(1), spectral=2)
+    assert ranked.ids == [4, 2, 1, 3, 5] and ranked.edge_index[:, 0].tolist() == [2, 1]
+    assert api.from_frames(nodes, edges).ids == [0, 1, 2, 3, 4]  # no rank is 0
+    later = pandas.DataFrame({"x": range(2, 22), "label": [*"ab"] * 10})  # has 18 of 20 ends
+    chain = pandas.DataFrame({"a": range(19), "b": range(1, 20)})
+    assert api.from_frames(later, chain).feature_names == ["x"]
+    zeros = nodes.assign(rank=[f"0{rank}" for rank in nodes["rank"]])
+    error = refused("edges", api.from_frames, zeros, edges.clip(1), spectral=2)
+    assert "the column rank" in error.message and "only in leading zeros" in error.message
+    two = nodes.assign(score=[1, 2, 3, 4, 5])
+    error = refused("id", api.from_frames, two, edges.clip(1))
+    assert "rank and score. Name one, such as id='rank'" in error.message
+    nodes.index.name = "node"
+    assert api.from_frames(nodes, edges.clip(1)).ids == [0, 1, 2, 3, 4]
+
+
+def test_one_bad_row_does_not_change_the_column_of_ids():
+    ids = [f"P{number:02}" for number in range(20)]
+    nodes = pandas.DataFrame({"article": ids, "x": range(20), "label": [*"ab"] * 10})
+    edges = pandas.DataFrame({"a": ids, "b": [*ids[1:], "Q"]})
+    assert "1 of 20 links" in refused("edges", api.from_frames, nodes, edges).message
+    for cell, error in (("Q", "'Q'"), (None, "an empty cell")):
+        with pytest.warns(graphgym_srnc.ShiftWarning, match=f"left out: {error}"):
+            made = api.from_frames(nodes, edges.replace("Q", cell), skip_missing=True)
+        assert made.ids == ids and made.feature_names == ["x"]
+    again = pandas.concat([nodes, nodes[1:2]], ignore_index=True)
+    assert "1 row merged" in api.from_frames(again, edges[:-1]).notes[0]
 
 
 @pytest.mark.parametrize(
@@ -466,6 +495,8 @@ def test_hints_on_graphs_and_nodes(model):
     assert "graph.train_mask[:, 0]" in str(refused("graph: train_mask", tiny().fit, one))
     error = refused("graph: edge_index", tiny().fit, graph(edge_index=graph().edge_index.T))
     assert "edge_index.T" in str(error)
+    error = refused("graph: edge_index", tiny().fit, graph(edge_index=None, adj_t=torch.eye(V)))
+    assert "in adj_t. Set graph.edge_index" in str(error)
     assert "does not count from the end" in str(refused("nodes", model.score, graph(), None, [-1]))
     with pytest.raises(TypeError, match="device of its data"):
         tiny(device="cuda")

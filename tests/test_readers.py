@@ -346,6 +346,17 @@ def test_notes_and_errors_of_frames():
         from_frames(frame, edges, ends=("x", "y"))
 
 
+def test_numbers_as_text_and_texts_as_categories_are_told():
+    rows = [(f"v{i}", i % 5, f"word{i % 7} {i}", "ab"[i % 2]) for i in range(V)]
+    frame = pandas.DataFrame(rows, columns=["id", "views", "title", "label"])
+    edges = pandas.DataFrame({"a": frame["id"][:-1].array, "b": frame["id"][1:].array})
+    with pytest.warns(RuntimeWarning) as told:
+        from_frames(frame.assign(views=frame.views + 10), edges, text="views", categories="title")
+    views, title = (str(warning.message) for warning in told)
+    assert views.startswith("views holds numbers, which are read as words. Name it in numbers")
+    assert title.startswith(f"title has {V} values for {V} nodes, and each is a feature")
+
+
 @pytest.mark.parametrize("label", [float("nan"), "unknown", -1])
 def test_a_missing_label_of_networkx(label):
     net = networkx.cycle_graph(9)

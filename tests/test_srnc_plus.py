@@ -269,7 +269,7 @@ def test_no_node_is_unknown_if_the_labels_show_no_sign_of_it(unseen, tmp_path):
     assert p_value > 0.01 and method.absent and not called.any()
     sign = "no significant" if p_value > 0.1 else "only a weak"
     told = next(text for text in record.warnings if f"show {sign} sign of an unknown" in text)
-    assert "add srnc_plus.abstain False" in told
+    assert "set srnc_plus.abstain False" in told
     p = method.posterior(method.predict(task.target))
     assert p[:, 6].max() < 1e-6 and torch.allclose(p.sum(1), torch.ones(800).double())
     assert record.test["micro_f1"] > record.history[0].test["micro_f1"]

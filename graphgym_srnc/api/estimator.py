@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Iterator, Sequence
 
 import numpy as np
 import torch
+from sklearn import utils
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
@@ -92,6 +93,12 @@ class Estimator(BaseEstimator):
     __metadata_request__score = {"graph": UNUSED, "nodes": UNUSED}
 
     if not TYPE_CHECKING:  # else type checkers would accept any attribute
+        _estimator_type = "classifier"  # for scikit-learn before 1.6, and tags for later ones
+
+        def __sklearn_tags__(self) -> Any:
+            tags = super().__sklearn_tags__()
+            tags.estimator_type, tags.classifier_tags = "classifier", utils.ClassifierTags()
+            return tags
 
         def __getattr__(self, name: str) -> Any:
             """Say why an attribute of training is absent."""

@@ -66,9 +66,9 @@ def from_frames(
 
     Args:
         nodes: one row per node. The index holds the ids, unless it is of numbers without a name and
-            there is a column of ids: one with a usual name, or the first one if it has all ends.
+            a column has most ends.
         edges: one row per edge, with two columns of ids.
-        id: column of the ids; by default the index, or a column with a usual name such as ``id``.
+        id: column of the ids; by default the index, or the column that has most ends.
         label: column of the classes; empty or missing cells mean no label. By default a column with
             a usual name such as ``label``; ``none`` = there is none.
         split: column of ``train``, ``val``, ``test`` or nothing; by default ``split``.
@@ -95,7 +95,7 @@ def from_frames(
     import pandas
     from pandas.api.types import is_integer_dtype
 
-    from graphgym_srnc.data import frames, id_columns
+    from graphgym_srnc.data import frames
 
     for name, frame in (("nodes", nodes), ("edges", edges)):
         if not isinstance(frame, pandas.DataFrame):
@@ -118,10 +118,7 @@ def from_frames(
     nodes, edges = (
         frame.set_axis([str(name).strip() for name in frame], axis=1) for frame in (nodes, edges)
     )
-    numbered = nodes.index.name is None and is_integer_dtype(nodes.index)
-    used = {label, split, *_list(text), *_list(numbers), *_list(categories)}
-    free = nodes.drop(columns=used, errors="ignore")
-    id = id or (id_columns.id_column(free, edges) if numbered else "")
+    counts = nodes.index.name is None and is_integer_dtype(nodes.index)
     if "" not in nodes:
         nodes.insert(0, "", nodes.index.to_flat_index())
     chosen = {"text": text, "numbers": numbers, "categories": categories}
@@ -140,7 +137,13 @@ def from_frames(
     elif not named and not spectral:
         named = {"numbers": ["*"]}
     options = frames.Options(
-        id, label, split, _list(ends), spectral=spectral, like=recipe, skip_missing=skip_missing
+        id or (None if counts else ""),
+        label,
+        split,
+        _list(ends),
+        spectral=spectral,
+        like=recipe,
+        skip_missing=skip_missing,
     )._replace(**named)
     return _graph(nodes.reset_index(drop=True), edges, options)
 
@@ -170,7 +173,8 @@ def from_networkx(
     if not hasattr(graph, "nodes"):
         raise InputError.plain("graph", f"it is a {type(graph).__name__}", "Give a networkx.Graph")
     ids, all_fields = list(graph), [fields for _, fields in graph.nodes(data=True)]
-    blocks, hint = [np.empty((len(ids), 0))], "Name attributes of every node, as features=['age']"
+    columns, blocks = list[str](), [np.empty((len(ids), 0))]
+    hint = "Name attributes of every node, as features=['age']"
     hint += ", or set one: networkx.set_node_attributes(graph, dict(graph.degree), 'degree')"
     if not _list(features):
         raise InputError.plain("features", "no attribute is named", hint)
@@ -187,6 +191,8 @@ def from_networkx(
             message = f"the attribute {name!r} is not a finite number or vector of one length"
             raise InputError.plain("features", message, hint)
         blocks.append(block.astype(np.float64))
+        width = blocks[-1].shape[1]
+        columns += [name] if width == 1 else [f"{name} {number}" for number in range(width)]
     if label not in (LABEL, frames.NONE) and not any(label in fields for fields in all_fields):
         raise InputError.plain("label", f"no node has the attribute {label!r}")
     labels = pandas.Series([fields.get(label) for fields in all_fields], dtype=object)
@@ -198,7 +204,7 @@ def from_networkx(
     options = frames.Options("id", LABEL, ends=("source", "target"))
     told = [f"edges: not read: {', '.join(unread)}; edge weights are not used"] * bool(unread)
     made = _graph(nodes, edges, options, np.concatenate(blocks, 1), told)
-    made.ids = ids
+    made.ids, made.feature_names = ids, columns
     return made
 
 

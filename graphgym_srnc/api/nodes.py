@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from graphgym_srnc.shifts.given import unlabelled
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+    from typing_extensions import Self
 
 
 class OnNodes(ClassifierMixin, BaseEstimator):
@@ -37,10 +38,17 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         self.model, self.graph = model, graph
 
     def __repr__(self) -> str:
-        return f"OnNodes({self.model!r}, {self.graph!r})"
+        return f"OnNodes({self.model!r}, a graph of {getattr(self.graph, 'num_nodes', '?')} nodes)"
 
     def __sklearn_clone__(self) -> OnNodes:
         return OnNodes(clone(self.model), self.graph)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of the model begin with ``model__``."""
+        if wrong := [name for name in params if name in self.model.get_params()]:
+            message = "it is a parameter of the model"
+            raise InputError.plain(wrong[0], message, f"Name it model__{wrong[0]}")
+        return super().set_params(**params)
 
     def fit(self, nodes: ArrayLike, labels: ArrayLike) -> OnNodes:
         """Train on the labels ``[n]`` of the nodes ``[n]``; no other label is used.
@@ -53,6 +61,9 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         ids = self._checked(nodes)
         given = labels_of(labels, len(ids), "labels")
         none = "" if given.dtype.kind == "U" else -1
+        if len(bare := ids[given == none]):
+            message = f"{len(bare)} of the nodes have no label, such as node {bare[0]}"
+            raise InputError.plain("labels", message, "Give only labelled nodes")
         y = np.full(len(self.graph.x), none, dtype=given.dtype)
         y[ids] = given
         if (y[ids] != given).any():

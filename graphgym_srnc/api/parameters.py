@@ -80,7 +80,8 @@ def shared(
         patience: stop after this number of episodes in a row without a better score; 0 = never.
         open_set: whether the target may contain classes that the training nodes do not have; None =
             inferred from the labels, see ``fit``.
-        random_state: seed of all random numbers drawn in training.
+        random_state: seed of all random numbers drawn in training. None is not allowed, so that
+            every fit can be repeated.
         num_threads: number of CPU threads for training and prediction. ``auto`` uses one thread if
             the graph has fewer than a million directed edges, else two. The previous setting of
             torch is restored afterwards.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core.text import plain, tell
@@ -87,7 +88,7 @@ def make_graph(
             frames.look(found, table, with_ids, bool(embeddings))
     with found.problems.step():
         if not len(found.rows) and links is not None:  # the links cannot be read either, perhaps
-            read.table(links, ids=())
+            read.table(links, ids=pandas.DataFrame())
     # Options first, then the node table, then the links.
     place = lambda error: (not error.key.startswith("--"), error.key != nodes.name)  # noqa: E731
     found.problems.errors.sort(key=place)

@@ -33,7 +33,7 @@ FEW = 4  # maximum number of classes that may have one label each, as when label
 class Options(NamedTuple):
     """Options of ``graphgym_srnc.from_frames``; empty = chosen by names and cells."""
 
-    id: str = ""
+    id: str | None = None  # "" = the index of a frame
     label: str = ""
     split: str = ""
     ends: Sequence[str] = ()
@@ -89,26 +89,26 @@ class Look:
 def look(
     found: Look,
     nodes: pandas.DataFrame,
-    read_links: Callable[[set[str]], pandas.DataFrame],
+    read_links: Callable[[pandas.DataFrame], pandas.DataFrame],
     others: bool = False,
 ) -> Look:
     """Choose columns, clean labels and connect nodes; what is wrong is collected, not raised.
 
-    ``found`` is filled and returned. ``read_links`` gives a row for each link, by the set of all
-    ids. ``others`` = there are features beside those of columns and of links.
+    ``found`` is filled and returned. ``read_links`` gives a row for each link, by the columns that
+    may hold ids. ``others`` = there are features beside those of columns and of links.
     """
     step = found.problems.step
     found.rows, found.table = nodes.index, nodes.reset_index(drop=True)
-    _find_named(found)
-    ids = {*(found.column("id") or ()), *found.ids}
+    links = pandas.DataFrame()
+    with step():
+        links = read_links(found.table[id_columns.candidates(found.table)])
+    _find_named(found, links)
+    if len(links):
+        _check_order(found, links, {*(found.column("id") or ()), *found.ids})
     for each in (_find_label, _one_row_for_each_id):
         with step():
             each(found)
-    links = None
-    with step():
-        links = read_links(ids)
-    if links is not None:
-        _check_order(found, links, ids)
+    if len(links):
         # Else no id may be right, or links to nodes without an id would look wrong.
         if all(error.key != "--id" for error in found.problems.errors) and all(found.ids):
             with step():
@@ -142,7 +142,7 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     return Graph(found.edges, joined, words, ids, text, found.labels, found.parts, recipe)
 
 
-def _find_named(found: Look) -> None:
+def _find_named(found: Look, links: pandas.DataFrame) -> None:
     """Roles that the options name, and the column of ids."""
     table, options = found.table, found.options
     for option in ("id", "split", "label"):
@@ -155,11 +155,10 @@ def _find_named(found: Look) -> None:
     found.roles |= dict.fromkeys(options.numbers, "number")
     if split := options.split or id_columns.usual(table, ("split",)):
         found.roles[split] = "split"
-    id = first = next(iter(table))
-    if options.id and options.id in table:  # the index of a frame has the name ""
-        id = options.id
-    elif first or is_counter(table[first]):  # pandas' index has no name
-        id = id_columns.usual(table, id_columns.IDS) or first
+    id = next(iter(table))
+    with found.problems.step():
+        is_open = options.id is None or options.id not in table
+        id = id_columns.id_column(table, links, options) if is_open else str(options.id)
     found.roles[id] = "id"
     named: dict[str, Sequence[str]] = {"label": [options.label], "split": [options.split]}
     named |= {"numbers": options.numbers, "categories": options.categories}
@@ -186,7 +185,7 @@ def _check_order(found: Look, links: pandas.DataFrame, ids: set[str]) -> None:
 
     options, nodes = found.options, {*found.table}
     named = {options.id, options.label, options.split, *options.text, *options.numbers}
-    named = (named | {*options.categories}) - {"", NONE, "*"}
+    named = (named | {*options.categories}) - {None, "", NONE, "*"}
     has_named = bool(named) and named <= {*links} and not named & nodes
     is_links = has_ends(found.table)
     if (has_named and (is_links or not id_columns.usual(found.table, id_columns.IDS))) or (
@@ -206,7 +205,8 @@ def _one_row_for_each_id(found: Look) -> None:
         message = f"{counted(len(blank), 'node')} without an id: {_places(found, blank)}"
         hint = "Write an id there, or remove these rows"
         raise InputError.plain(file, message, hint)
-    repeated = table[ids.duplicated(keep=False)].astype(str)
+    compared = table.columns[[bool(name or not found.name("id")) for name in table]]
+    repeated = table.loc[ids.duplicated(keep=False), compared].astype(str)
     found.table = table.drop(repeated.index[repeated.duplicated()])
     ids = ids[found.table.index]
     if ids.duplicated().any():
@@ -264,7 +264,7 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
                 hint = f"Write an id there, or leave out these links with {skip}"
             elif not differ and (other := _other_ids(found, {*cells[0], *cells[1]} - {""})):
                 hint = f"The column {other} holds such ids; name it with {option('id', other)}"
-            if found.name("id") in unknown:
+            if found.name("id") in {*unknown} - {""}:
                 hint = f"The first line of {found.files[0]} is read as names of columns, and"
                 hint += f" {found.name('id')} is an id. Write a line of names above it"
             raise InputError.plain(file, f"{of_all}: {named}", hint + earlier)
@@ -361,6 +361,13 @@ def _find_features(found: Look, others: bool) -> None:
     else:
         chosen = options.text, options.words, numbers, options.categories
         found.recipe = features.learn(table, *chosen)
+        if as_words := features.number_columns(table[[*options.text]], ()):
+            kind = f"holds numbers, which are read as words. Name it in {options.named('numbers')}"
+            found.notes += [f"{name} {kind}." for name in as_words]
+        for name in options.categories:
+            if (values := table[name].astype(str).nunique()) > len(table) / 2:
+                kind = f"has {values:,} values for {len(table):,} nodes, and each is a feature"
+                found.notes.append(f"{name} {kind}. Name a text in {options.named('text')}.")
     if not (found.recipe or others or options.spectral):
         *kinds, spectral = map(options.named, (*COLUMNS, "spectral"))
         hint = f"Choose columns with {' or '.join([', '.join(kinds[:2]), kinds[2]])}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Collection, Sequence
 
 import pandas
 
-from graphgym_srnc.core.text import listed, warn
+from graphgym_srnc.core.text import listed
 from graphgym_srnc.data import labels
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.read import NAMELESS, is_counter
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Usual names of columns of ids and of the ends of links, in lower case, the most usual first.
 IDS = ("id", "_id", "node_id", "nodeid", "node", "key")
+MOST = 0.9  # share of cells that makes most of them
 ENDS = (
     "source-target from-to src-dst src-dest start-end u-v head-tail citing-cited sender-receiver "
     "follower-followee"
@@ -64,29 +65,59 @@ def ends(
     raise InputError.plain(file, message, f"Name them with {option}{two}")
 
 
-def id_column(nodes: pandas.DataFrame, links: pandas.DataFrame) -> str:
-    """A usual column of ids, or the first one if it alone has the ends of the links; else empty.
+def id_column(table: pandas.DataFrame, links: pandas.DataFrame, options: Options) -> str:
+    """The column of ids: the index, one of a usual name or another one, if it has most ends.
 
-    Warns if the index has them too.
+    A column of another name comes before an index that only counts unless that has more ends. If
+    none has most ends, the name decides.
+
+    Raises:
+        InputError: several other columns have equally many ends.
     """
-    if (found := usual(nodes, IDS)) or not len(nodes.columns):
-        return found
-    first = next(iter(nodes))
-    ids = cells(nodes, first)
-    if len({*ids}) < len(ids) or not has_ends(links, {*ids}):
-        return ""
-    if has_ends(links, {*map(str, nodes.index)}):
-        warn(
-            f"the index and the column {first} both contain the ids of the links. The index is"
-            f" used; set id={first!r} to use the column"
-        )
-        return ""
-    return first
+
+    def rank(name: str) -> float:
+        if NAMELESS.fullmatch(name):
+            return 2 if table[name].dtype.kind in "iu" or is_counter(table[name]) else 0
+        return 1 + IDS.index(name.lower()) / len(IDS) if name.lower() in IDS else 2
+
+    def share(ids: Sequence[str]) -> float:
+        shares = [len({*side}.intersection(ids)) / max(len(side), 1) for side in sides]
+        return min(sorted(shares)[-2:], default=0)
+
+    used = {options.label, options.split, *options.numbers, *options.categories}
+    for kind in ("numbers", "categories"):
+        used.update((options.like or {}).get(kind, {"columns": ()})["columns"])
+    try:
+        names = ends(links, options, "", ())
+    except InputError:
+        names = [name for name in links if not NAMELESS.fullmatch(name)]
+    sides = [_bare({*cells(links, name)} - {""}) for name in names]
+    free = table[[name for name in table if not name or name not in used]]
+    bare = {name: _bare(cells(table, name)) for name in candidates(free)}
+    shares = {name: share(ids) for name, ids in bare.items()}
+    least = max(0.5, MOST * max(shares.values(), default=0))
+    fit = {name: own for name, own in shares.items() if own >= least}
+    places = {name: (rank(name), -own, not name) for name, own in fit.items()}
+    if not places:
+        first = next(iter(free), next(iter(table)))
+        return first if not rank(first) else usual(table, IDS) or first
+    best = [name for name, place in places.items() if place == min(places.values())]
+    if any(bare[name] != bare[best[0]] for name in best):
+        message = f"several columns have the ids of the links: {listed(best)}"
+        raise InputError.plain("--id", message, f"Name one, such as {options.named('id', best[0])}")
+    return best[0]
 
 
-def has_ends(links: pandas.DataFrame, ids: set[str]) -> bool:
-    """Whether two columns of the links have no other cells than these ids."""
-    return sum({*cells(links, name)} <= ids for name in links) > 1
+def candidates(table: pandas.DataFrame) -> list[str]:
+    """Columns whose cells hardly repeat, without floats that are no whole numbers."""
+    floats = [name for name in table if table[name].dtype.kind == "f" and any(table[name] % 1 > 0)]
+    free = [name for name in table if name not in floats]
+    return [name for name in free if len({*texts(table[name])}) >= MOST * len(table)]
+
+
+def _bare(ids: Collection[str]) -> list[str]:
+    """Ids without leading zeros, which programs drop from numbers."""
+    return [id.lstrip("0") for id in ids]
 
 
 def cells(table: pandas.DataFrame, name: str) -> list[str]:

@@ -63,7 +63,10 @@ def alike(unknown: Sequence[str], ids: Collection[str]) -> str:
 def remedy(like: object = "TRAINED_GRAPH") -> str:
     """How to make the features of a graph like those of another one."""
     command = f"graphgym-srnc data make NODES LINKS --like {like} --out NEW"
-    return f"Make its features with: {command}. In Python: from_frames(..., like=trained_graph)"
+    ways = [f"with: {command}. In Python: ", "from_frames(..., like=trained_graph)"]
+    if like == "TRAINED_GRAPH":  # of a model of Python
+        ways = [f"with {ways[1]}. On the command line: ", command]
+    return f"Make its features {''.join(ways)}"
 
 
 def check_features(

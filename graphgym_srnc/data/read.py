@@ -13,7 +13,7 @@ import re
 import zipfile
 from array import array
 from pathlib import Path
-from typing import Any, Collection
+from typing import Any
 from xml.etree import ElementTree
 
 import pandas
@@ -43,9 +43,9 @@ def kind(path: Path) -> str:
 
 
 def table(
-    path: Path, notes: list[str] | None = None, ids: Collection[str] | None = None
+    path: Path, notes: list[str] | None = None, ids: pandas.DataFrame | None = None
 ) -> pandas.DataFrame:
-    """Read a table; with the ``ids`` of nodes, a list of links, which may be without a header.
+    """Read a table; with columns of ``ids``, a list of links, which may be without a header.
 
     The columns of a list without a header are 1, 2, ...
     """
@@ -71,7 +71,7 @@ def table(
         raise InputError.plain(path.name, message, "Write the ids of two nodes on each line")
     first = rows.iloc[0]
     numbers = pandas.to_numeric(first[:2], errors="coerce").notna().all()
-    if not numbers and not first.isin([*ids]).any():
+    if not numbers and not ids.isin([*first]).any(axis=None):
         return headed(rows, path.name)
     notes.append(f"{path.name}: the first line, {','.join(first)[:40]}, is read as a link")
     return rows.set_axis([str(place + 1) for place in rows], axis=1).reset_index(drop=True)

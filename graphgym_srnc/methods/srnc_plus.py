@@ -39,8 +39,8 @@ SIGNIFICANT, WEAK = 0.01, 0.1  # p-values below which the sign of an unknown cla
 SIGN = "sign of an unknown class"
 NO_UNKNOWN = (
     "The labels show {} " + SIGN + " (p = {:.2g}; a clear sign: below 0.01), so no node is"
-    " predicted as unknown. If you know that there is one, add srnc_plus.abstain False to the"
-    " command of the run (Python: abstain=False), or label some of its nodes for validation."
+    " predicted as unknown. If you know that there is one, set srnc_plus.abstain False"
+    " (Python: abstain=False), or label some of its nodes for validation."
 )
 
 

@@ -64,8 +64,8 @@ TEXTS = {
     ),
     "collapse": (
         "{predicted_share_percent} of the target nodes are predicted as class {name}, which"
-        " has {label_share_percent} of the labels. The model has probably collapsed; compare"
-        " with the method erm."
+        " has {label_share_percent} of the labels. The model has probably collapsed. Compare with"
+        " the method erm."
     ),
     "overconfidence": (
         "The mean probability of the predicted class is {points:.0f} points above the accuracy on"
@@ -137,6 +137,9 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[
     warnings = sentences(figures, known_names(task))
     if few := few_labels(label_counts(task), task.source is task.target):
         warnings["few labels"] = few
+    if method.key() == "erm":  # which cannot be compared with itself
+        for words in ("the method erm and with ", " Compare with the method erm."):
+            warnings = {topic: text.replace(words, "") for topic, text in warnings.items()}
     for topic in method.reported:
         warnings.pop(topic, None)  # a warning or a test of the method already covers it
     return {"figures": figures, "sentences": warnings, "reliability": curves}

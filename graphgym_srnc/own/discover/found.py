@@ -68,6 +68,9 @@ class Found:
 
     def html(self, path: str | os.PathLike[str]) -> None:
         """Write a page that works offline, with a map of all nodes."""
+        if not Path(path).absolute().parent.is_dir():
+            hint = "Name a file in a folder that exists"
+            raise InputError.plain("path", f"{str(path)!r} cannot be written", hint)
         told = self.rows, self.clusters, self.names, self.modularity
         atomic.write_text(Path(path), page.render("New classes", *told, commands={}))
 
@@ -82,6 +85,9 @@ class Found:
         Raises:
             InputError: a number or a name is not allowed, or the graph has no training nodes.
         """
+        if not isinstance(names, Mapping):
+            hint = "Give the class by number of the cluster, such as {1: 'rust'}"
+            raise InputError.plain("names", f"it is a {type(names).__name__}", hint)
         if "train" not in self.parts:
             message = "the graph has no train_mask, so known classes would have no labels"
             raise InputError.plain("graph", message, "Discover in the graph of fit")
@@ -113,6 +119,9 @@ def discover(model: Estimator, graph: ShiftTask | Data, num_clusters: int = 0) -
     Raises:
         InputError: the model predicts no node as unknown, or ``num_clusters`` is impossible.
     """
+    if not isinstance(model, Estimator):
+        hint = "Give a fitted estimator and then the graph; of OnNodes give its model_"
+        raise InputError.plain("model", f"it is a {type(model).__name__}", hint)
     num_clusters = typed("num_clusters", num_clusters, int)
     task = graph if isinstance(graph, ShiftTask) else None
     given = graph.target if isinstance(graph, ShiftTask) else graph
