@@ -372,7 +372,7 @@ def test_one_row_for_each_config(tmp_path):
     found = of(tmp_path, by=["config"], columns=["task"], against="erm", select=[])
     assert found.rows == ["srnc-plus", "erm", "erm-corrected"] and not chosen(found)
     keep(tmp_path, "default-cfg=erm-m=srnc", [0.4], "srnc", task="x/a")  # no run of the method erm
-    assert "erm-srnc" in of(tmp_path, by=["config"], columns=["task"]).rows
+    assert "erm with srnc" in of(tmp_path, by=["config"], columns=["task"]).rows
     with pytest.raises(InputError, match="Use config"):
         of(tmp_path, by=["cfg"])
 
