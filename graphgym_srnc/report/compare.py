@@ -188,7 +188,9 @@ def table(
     scores = {metric: _Scores(runs, metric, split, test, alpha) for metric in metrics}
     oracles = _rows_of(runs, ORACLE)
     rows = _sorted_rows(scores[metrics[0]], runs, oracles)
-    labels = runs["column"].drop_duplicates().tolist()
+    # Columns of one kind of shift stand together.
+    kinds = runs.groupby("dataset.format", sort=False, dropna=False)["column"]
+    labels = [*dict.fromkeys(label for _, own in kinds for label in own)]
     if against is not None and against not in rows:
         named = _rows_of(runs, against)
         named = named & {method_name(against, "gcnconv")} or named  # the plain row of several
