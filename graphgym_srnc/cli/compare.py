@@ -59,4 +59,4 @@ def _draw_ranks(table: compare.Table, path: Path, overwrite: bool) -> None:
         with arguments.writing("--figure", files[column]):
             save(figure, files[column])
         print(f"wrote {files[column]}")
-    print("In it, methods differ significantly if their bars do not overlap.")
+    print("In a figure, methods differ significantly if their bars do not overlap.")

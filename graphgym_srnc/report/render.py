@@ -118,7 +118,7 @@ def to_latex(table: Table) -> str:
         head, *rows = (" & ".join(line) + " \\\\\n" for line in TEX.lines(grid))
         title, kind = escape_latex(grid.title), "table*" if grid.groups else "table"
         caption = " ".join([f"{title}.", *map(escape_latex, captions.get(grid.kind, ()))])
-        label = f"{place}-{table.metrics[0].replace('_', '-')}-{grid.kind}"
+        label = f"{place}-{table.metrics[0].replace('_', '-')}-{grid.kind}".lstrip("-")
         tables.append(
             f"\n\\begin{{{kind}}}[t]\n\\centering\n"
             f"\\caption[{{{title}}}]{{{caption}}}\n\\label{{tab:{label}}}\n"
