@@ -20,7 +20,7 @@ from scores import (
     Gaps,
     average,
     in_words,
-    own_ends,
+    own_gaps,
     read,
     shifts,
     stored,
@@ -90,7 +90,7 @@ class Pages:
 
     def synthetic_wins(self, row: str) -> str:
         """On how many kinds of synthetic graph SRNC+ is higher, and Wilcoxon's p over them."""
-        gaps = Gaps(float(line[f"less {row}"]) for line in read("synthetic"))
+        gaps = shifts()["synthetic"].gaps(row)
         return f"higher on {gaps.wins} kinds, {self._p(gaps.p)}"
 
     @staticmethod
@@ -305,17 +305,21 @@ class Pages:
 
     def own_tests(self) -> str:
         """SRNC+ minus each method on own graphs; Holm over the tests of one method."""
-        lines = pd.DataFrame(read("own-graphs-2"))
-        p = lines.p.astype(float)
-        corrected = p.groupby(lines.against).transform(lambda part: holm(part.tolist()))
+        lines = pd.DataFrame(line for line in read("own-graphs") if line["method"] != "SRNC+")
+        lines["gaps"] = [own_gaps(*pair) for pair in zip(lines.graph, lines.method)]
+        p = lines.gaps.map(lambda gaps: gaps.p)
+        corrected = p.groupby(lines.method).transform(lambda part: holm(part.tolist()))
         rows = []
-        for line, holms in zip(lines.to_dict("records"), corrected):
-            gap, ends = float(line["difference"]), ends_text(own_ends(line))
-            cells = [line["graph"], line["against"], line["n"], f"{gap:+.1f}", ends]
-            cells += [in_words(line["wins"]), p_text(float(line["p"])), p_text(holms)]
-            rows.append([*cells, line["source"]])
+        for line, holms in zip(lines.itertuples(), corrected):
+            gaps = line.gaps
+            cells = [line.graph, line.method, len(gaps), f"{gaps.mean:+.1f}", ends_text(gaps.ends)]
+            rows.append([*cells, gaps.wins, p_text(gaps.p), p_text(holms), line.source])
         head = ["graph", "SRNC+ minus", "n (splits)", "Micro-F1", "95 % interval", "wins"]
         return table([*head, "p", "Holm", "source"], rows)
+
+    def own_p(self, graph: str, rival: str) -> str:
+        """Wilcoxon's p on one of the own graphs."""
+        return self._p(own_gaps(graph, rival).p)
 
     def ablation(self) -> str:
         """What is lost without each component."""

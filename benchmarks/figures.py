@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from PIL import Image
+from scipy.stats import t as student
 
 from graphgym_srnc.plots.style import INK, PALETTE, encode, style
 from graphgym_srnc.report.statistics import mean
@@ -222,11 +223,11 @@ def homophily() -> Figure:
             kinds = [line for line in scores.read("synthetic") if float(line["homophily"]) == level]
             kinds.sort(key=lambda line: float(line[f"less {row}"]))
             for i, line in enumerate(kinds):
-                gap, error = float(line[f"less {row}"]), float(line[f"less {row} ±"])
+                gap, n = float(line[f"less {row}"]), int(line["n"])
                 x = level + (i - (len(kinds) - 1) / 2) * 0.018
-                ends = scores.around(gap, error, int(line["n"]))
+                error = float(line[f"less {row} ±"]) * student.ppf(0.975, n - 1)
                 look = {"fmt": "o", "ms": 4, "color": BLUE, "elinewidth": 0.9, "capsize": 1.5}
-                axes.errorbar(x, gap, yerr=half(ends), **look)
+                axes.errorbar(x, gap, yerr=error, **look)
             (centre,) = [
                 float(line[f"less {row}"])
                 for line in scores.read("synthetic-2")

@@ -33,14 +33,6 @@ SCORES = (
 ).split()
 
 
-def around(centre: float, error: float, n: int) -> tuple[float, float]:
-    """Student's 95 % interval of a mean of ``n`` values with a standard error."""
-    from scipy.stats import t
-
-    half = float(t.ppf(0.975, n - 1)) * error if n > 1 else math.nan
-    return centre - half, centre + half
-
-
 def average(scores: pd.Series) -> float:
     """The exact mean of scores without the missing ones; NaN of none."""
     return mean(scores.dropna())
@@ -249,6 +241,10 @@ def shifts() -> dict[str, Shift]:
         # Only two variants of PGL were run.
         found = found[found.row != "pgl-chosen-5"]
         out[graph] = Shift(found, shown, PLAN["metrics"], "class sets", open_names)
+    runs = stored("synthetic")
+    kinds = {str(kind): str(kind) for kind in range(len(PLAN["synthetic"]["kinds"]))}
+    found = pd.concat([with_chosen(runs[runs.block == kind]) for kind in kinds])
+    out["synthetic"] = Shift(found, kinds, PLAN["metrics"], "directions", names)
     out["sets"] = opened([out["cora"].runs, out["citeseer"].runs], "cora", "citeseer")
     out["ten"] = opened([out[f"{graph}-10"].runs for graph in graphs], *graphs)
     two = {key: PLAN["metrics"][key] for key in ("micro_f1", "macro_recall")}
@@ -334,39 +330,33 @@ def summary_lines() -> list[Line]:
     first += ("PGL+GCN on the source first", float(line["Micro-F1"]), shifts()["both"].mean("erm"))
     gap, p = float(line["SRNC+ less it"]), float(line["p Wilcoxon"])
     out.append(Line(*first, gap, (math.nan, math.nan), in_words(line["wins"]), p))
-    kinds = pd.DataFrame(read("synthetic"))
-    rival = "pgl-chosen-2"
-    means = [average(kinds[row].astype(float)) for row in (OURS, rival, "erm")]
-    gaps = Gaps(kinds[f"less {rival}"].astype(float))
-    name = PLAN["names"][rival]
-    line = compared("24 kinds of synthetic graph", "kinds", name, gaps, *means)
-    (centre,) = [float(x[f"less {rival}"]) for x in read("synthetic-2") if x["factor"] == "all"]
-    return [*out, line._replace(difference=centre)]
+    shift, rival = shifts()["synthetic"], "pgl-chosen-2"
+    means, name = map(shift.mean, (OURS, rival, "erm")), plain_name(shift, rival)
+    return [*out, compared("24 kinds of synthetic graph", "kinds", name, shift.gaps(rival), *means)]
 
 
-def own_ends(line: dict[str, str]) -> tuple[float, float]:
-    """The interval of a line of differences on own graphs; NaN where its error is not stored."""
-    error = float(line["difference ±"] or "nan")
-    return around(float(line["difference"]), error, int(line["n"]))
+@functools.cache
+def own_runs() -> pd.DataFrame:
+    """Micro-F1 on own graphs: a column per method, a line per graph and split."""
+    runs = pd.read_csv(DATA / "own-graphs-runs.csv", encoding="utf-8")
+    return runs.pivot(index=["graph", "split"], columns="method", values="Micro-F1")
+
+
+def own_gaps(graph: str, rival: str) -> Gaps:
+    """SRNC+ minus another method on each split of a graph."""
+    runs = own_runs().loc[graph]
+    return Gaps((runs["SRNC+"] - runs[rival]).dropna().round(statistics.DECIMALS))
 
 
 def own_lines() -> list[Line]:
-    """The summary's lines of own graphs: the strongest PGL that was run on each."""
-    scored = {
-        (line["graph"], line["method"]): float(line["Micro-F1"]) for line in read("own-graphs")
-    }
+    """The summary's lines of own graphs: the strongest other method on each."""
     out = []
-    for graph in dict.fromkeys(graph for graph, _ in scored):
-        rivals = [
-            line
-            for line in read("own-graphs-2")
-            if line["graph"] == graph and line["against"] != "GCN"
-        ]
-        line = max(rivals, key=lambda one: scored[graph, one["against"]])
-        rival, gap, p = line["against"], float(line["difference"]), float(line["p"])
-        first = f"Own graph, 10 % labelled: {graph}", f"{line['n']} splits"
-        scores = scored[graph, "SRNC+"], rival, scored[graph, rival], scored[graph, "GCN"]
-        out.append(Line(*first, *scores, gap, own_ends(line), in_words(line["wins"]), p))
+    for graph in dict.fromkeys(line["graph"] for line in read("own-graphs")):
+        means = {method: average(own_runs().loc[graph, method]) for method in own_runs()}
+        ours, plain = means.pop("SRNC+"), means["GCN"]
+        rival = max(means, key=means.__getitem__)
+        label, gaps = f"Own graph, 10 % labelled: {graph}", own_gaps(graph, rival)
+        out.append(compared(label, "splits", rival, gaps, ours, means[rival], plain))
     return out
 
 

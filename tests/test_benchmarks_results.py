@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from scipy.stats import sem, t
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +68,12 @@ def test_differences_count_units_and_directions_once(scores):
     assert shift.mean("srnc-plus") == pytest.approx(65.0)
     one = scores.replace(shift, runs=every.assign(unit="the same classes"))
     assert one.gaps("erm", unit="runs") == pytest.approx([0.0, 10.0])
+
+
+def test_intervals_on_own_graphs_are_of_the_runs(scores):
+    gaps = scores.own_gaps("Cora", "PGL+GCN, threshold by unknown share")
+    assert gaps.ends == pytest.approx(t.interval(0.95, 9, gaps.mean, sem(gaps)))
+    assert gaps.ends == pytest.approx((-0.79, 12.24), abs=0.01)
 
 
 def test_friedmans_test_is_printed_of_enough_blocks(results):

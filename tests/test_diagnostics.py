@@ -181,7 +181,8 @@ def test_it_is_told_in_tables_and_events(gym, tmp_path, monkeypatch):
     from graphgym_srnc.report import summary
 
     monkeypatch.setitem(diagnostics.RANGES, "agreement", ("agreement", 1.1, 2.0))
-    words = "train.mode erm erm.steps 2 gnn.dim_inner 4 synthetic.num_nodes 300"
+    assert "agreement" not in judged(ERM(**SMALL, steps=2), make_task())["sentences"]
+    words = "train.mode coral coral.steps 2 gnn.dim_inner 4 synthetic.num_nodes 300"
     cfg = gym.load_config(None, ["out_dir", str(tmp_path), *words.split()])
     place = run.experiment(cfg, "told")
     sentence = run.run(cfg, 0, place)["verdict"]["sentences"]["agreement"]

@@ -293,7 +293,7 @@ def test_a_shift_with_a_mistake(mistaken):
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ("train.mode diverging", "error: Diverging, episode 0: extra is nan$"),
+        ("train.mode diverging", "error: Diverging, episode 0: extra is nan. A lower"),
         ("dataset.format lacking", "error in /place/mistakes.py:18 of the plug-in mistakes: Key"),
         *((f"train.mode {name.lower()}", error) for name, (*_, error) in RETURNS.items()),
     ],

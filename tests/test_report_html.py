@@ -31,7 +31,7 @@ EVIL = """<script>alert(1)</script><img src=x onerror=alert(2)>{{7*123457}}{% ra
 PLACES = "short scores comparison every curves confusion embeddings problems again"
 FORMS = (
     "Micro-F1 on test, %, {}",
-    "Micro-F1: mean ranks over 7 splits of {}",
+    "Micro-F1: mean ranks on {}; rows differ significantly if their bars do not overlap",
     "Training curves on {}",
 )
 CAPTIONS = [form.format(graph) for form in FORMS for graph in ("CiteSeer", "Cora")]

@@ -230,6 +230,8 @@ def test_equal_budgets_and_a_choice_on_validation(tmp_path, inline, capsys):
         (run,) = best.pop(cell.cfg.train.mode)["runs"]
         assert cell.experiment.digest == result(tmp_path, run)["digest"]
     assert not best and not list(tmp_path.rglob("*.tmp"))
+    assert main(["check", str(tmp_path)]) == 0
+    assert "1 experiment, 12 runs: 0 damaged, 0 failed, 0 unfinished" in capsys.readouterr().out
 
     # Trials are in no comparison, unless their study is given.
     keep(tmp_path, "own", [0.5])

@@ -43,7 +43,10 @@ def _findings(root: str, seen: Counter[str]) -> Iterator[tuple[Path, str, str]]:
         path = Path(place)
         below[:] = sorted(name for name in below if not name.startswith("."))
         if "run.json" in files or "result.json" in files:
-            experiments.add(path.absolute().parent)
+            home = path.absolute().parent
+            study = home.parents[1] if home.parent.name == "trials" else home
+            # The trials of a study have no checksums of their own beside those of each run.
+            experiments.add(study if any(study.glob("tuned.*")) else home)
             seen["run"] += 1
             yield from _run(path, files)
         if checksums.FILE in files and "edges.csv" in files:
@@ -57,7 +60,7 @@ def _findings(root: str, seen: Counter[str]) -> Iterator[tuple[Path, str, str]]:
         seen["experiment"] += 1
         if not (home / checksums.FILE).exists():
             reason = "has no checksums yet: its runs failed, were stopped or are still running"
-            yield home, "unfinished", f"{reason}. --resume completes it"
+            yield home, "unfinished", f"{reason}. Repeat its command (run and grid: with --resume)"
 
 
 def _run(run: Path, files: Sequence[str]) -> Iterator[tuple[Path, str, str]]:

@@ -17,7 +17,7 @@ from graphgym_srnc.report.statistics import LEAST_BLOCKS
 
 
 def main(args: argparse.Namespace) -> None:
-    """Read and compare results, and print the table; skipped runs are printed on stderr.
+    """Compare results, print the table, then draw the ranks; skipped runs are printed on stderr.
 
     Raises:
         InputError: no results, an unknown key, metric or row, nothing to pair, or a file that
@@ -31,28 +31,32 @@ def main(args: argparse.Namespace) -> None:
         print(f"note: {remark}", file=sys.stderr)
     words = "metric split by columns select against test paper alpha intervals".split()
     table = compare.table(found, *(getattr(args, word) for word in words))
-    if args.figure:
-        found_ranks = tables.tested_ranks(table, table.metrics[0])
-        if not found_ranks:
-            few = f"no column has three rows with {LEAST_BLOCKS} common splits and seeds"
-            raise InputError.plain("--figure", few, "Run more seeds, or give more experiments")
-        path, several = Path(args.figure), len(found_ranks) > 1
-        ends = {column: "-" + re.sub(r"[^\w.,+]+", "-", column) for column in found_ranks}
-        files = {column: path.with_stem(path.stem + end * several) for column, end in ends.items()}
-        for file in files.values():
-            arguments.check_out("--figure", str(file), args.overwrite)
-        for column, ranking in found_ranks.items():
-            title = f"{tables.name(table.metrics[0])} on {column}"
-            facts = ranking.ranks, ranking.difference, title, sentences.nemenyi(table, ranking)
-            figure = critical_difference_figure(*facts)
-            with arguments.writing("--figure", files[column]):
-                save(figure, files[column])
-            print(f"wrote {files[column]}")
     if form == "text" and not args.out:
         render.show(tables.grids(table), sentences.remarks(table), sys.stdout)
-        return
-    text = render.FORMATS[form](table)
-    if args.out:
-        print(arguments.write("--out", args.out, text.encode()))
+    elif args.out:
+        print(arguments.write("--out", args.out, render.FORMATS[form](table).encode()))
     else:
-        print(text, end="")
+        print(render.FORMATS[form](table), end="")
+    if args.figure:
+        _draw_ranks(table, Path(args.figure), args.overwrite)
+
+
+def _draw_ranks(table: compare.Table, path: Path, overwrite: bool) -> None:
+    """Draw the ranks of each column that has enough rows and splits for a test."""
+    found = tables.tested_ranks(table, table.metrics[0])
+    if not found:
+        few = f"no column has three rows with {LEAST_BLOCKS} common splits and seeds"
+        raise InputError.plain("--figure", few, "Run more seeds, or give more experiments")
+    ends = {column: "-" + re.sub(r"[^\w.,+]+", "-", column) for column in found}
+    several = len(found) > 1
+    files = {column: path.with_stem(path.stem + end * several) for column, end in ends.items()}
+    for file in files.values():
+        arguments.check_out("--figure", str(file), overwrite)
+    for column, ranking in found.items():
+        title = f"{tables.name(table.metrics[0])} on {column}"
+        facts = ranking.ranks, ranking.difference, title, sentences.nemenyi(table, ranking)
+        figure = critical_difference_figure(*facts)
+        with arguments.writing("--figure", files[column]):
+            save(figure, files[column])
+        print(f"wrote {files[column]}")
+    print("In a figure, methods differ significantly if their bars do not overlap.")

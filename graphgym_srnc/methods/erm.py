@@ -19,3 +19,6 @@ class ERM(Scored):
         Hendrycks and Gimpel, "A Baseline for Detecting Misclassified and Out-of-Distribution
         Examples in Neural Networks", ICLR 2017 (the threshold).
     """
+
+    def begin(self) -> None:
+        self.reported.append("agreement")  # it is the plain GNN itself

@@ -65,22 +65,21 @@ def scores_figure(
     return figure
 
 
+@style()
 def critical_difference_figure(
     ranks: Mapping[str, float], cd: float, title: str = "", test: str = "Nemenyi's test"
 ) -> Figure:
     """Critical difference diagram of mean ranks (Demšar, JMLR 2006); bars are ``cd`` wide.
 
-    Two methods differ significantly if their bars, which are cut at rank 1, do not overlap; this is
-    written below. ``test`` names the test, its level and its number of blocks.
+    Two methods differ significantly if their bars do not overlap. ``test``, its level and its
+    number of blocks, stands below.
     """
     order = sorted(ranks, key=lambda name: (ranks[name], name))
     means = {name: Mean(rank, rank - cd / 2, rank + cd / 2) for name, rank in ranks.items()}
-    about = f"Bars: critical difference {cd:.2f} of\n{test}.\nMethods differ"
-    label = f"mean rank (1 = best)\n{about} significantly if their bars do not overlap."
-    figure = scores_figure({title: means}, order, label)
+    figure = scores_figure({title: means}, order, "mean rank (1 = best)")
+    figure.supxlabel(f"{test}: critical difference {cd:.2f}", fontsize=8)
     (axes,) = figure.axes
-    axes.set_xlim(left=0.9)
-    axes.locator_params(axis="x", integer=True)
+    axes.set_xticks(range(1, len(order) + 1, math.ceil(len(order) / 8)))
     return figure
 
 

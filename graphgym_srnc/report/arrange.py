@@ -68,7 +68,7 @@ def arrange(
     # A grid may vary the method of a config: its name alone would be that of another method.
     mixed = runs.groupby("config")["method"].transform("nunique") > 1
     mixed &= runs["config"] != runs["method"]
-    runs["config"] = runs["config"].mask(mixed, runs["config"] + "-" + runs["method"])
+    runs["config"] = runs["config"].mask(mixed, runs["config"] + " with " + runs["method"])
     read = _without_ignored(runs, data)
     named = runs
     implied: list[str] = []

@@ -29,8 +29,8 @@ from graphgym_srnc.report.paper import TABLES, Published
 
 CELL = tuple(
     "metric split row column runs failed unfinished unreadable mean std median low high best tied"
-    " pairs_best p_best rank validation tried fewer setting keys paper_mean paper_std against pairs"
-    " difference difference_low difference_high wins p p_holm".split()
+    " pairs_best p_best_holm rank validation tried fewer setting keys paper_mean paper_std against"
+    " pairs difference difference_low difference_high wins p p_holm".split()
 )
 """Columns of :attr:`Table.cells`.
 
@@ -39,8 +39,9 @@ result, mean, population standard deviation, median and interval of the mean. ``
 best cells of a column among rows on the same splits, see ``statistics.common_blocks``, but none of
 :func:`columns_of_known` and :func:`blind`.
 ``tied`` marks those without a significant difference from it, where a test on ``pairs_best`` pairs,
-at least ``statistics.LEAST_BLOCKS``, with the corrected ``p_best`` could have found one. ``rank``
-is the mean rank of the row in its column. ``validation`` to ``keys`` describe the chosen setting.
+at least ``statistics.LEAST_BLOCKS``, with the corrected ``p_best_holm`` could have found one.
+``rank`` is the mean rank of the row in its column. ``validation`` to ``keys`` describe the chosen
+setting.
 ``against`` to ``p_holm`` compare the cell with that of the row ``against``; ``difference_low`` and
 ``difference_high`` are the ends of the interval of the mean difference, without a correction.
 """
@@ -187,7 +188,9 @@ def table(
     scores = {metric: _Scores(runs, metric, split, test, alpha) for metric in metrics}
     oracles = _rows_of(runs, ORACLE)
     rows = _sorted_rows(scores[metrics[0]], runs, oracles)
-    labels = runs["column"].drop_duplicates().tolist()
+    # Columns of one kind of shift stand together.
+    kinds = runs.groupby("dataset.format", sort=False, dropna=False)["column"]
+    labels = [*dict.fromkeys(label for _, own in kinds for label in own)]
     if against is not None and against not in rows:
         named = _rows_of(runs, against)
         named = named & {method_name(against, "gcnconv")} or named  # the plain row of several
@@ -377,7 +380,7 @@ class _Scores:
             for row, gap, _, p in found:
                 is_testable = len(gap) >= max(needed, statistics.LEAST_BLOCKS)
                 facts = len(gap), p, int(is_testable and p > self.alpha)
-                cells.loc[(row, column), ["pairs_best", "p_best", "tied"]] = facts
+                cells.loc[(row, column), ["pairs_best", "p_best_holm", "tied"]] = facts
 
     def compare(self, cells: DataFrame, ranked: Sequence[str], against: str) -> None:
         """Compare the other rows with a chosen one on each column."""

@@ -149,7 +149,7 @@ def _means(table: Table) -> Iterator[Drawing]:
 def _ranks(table: Table) -> Iterator[Drawing]:
     """Mean ranks by the first metric in each column; two rows need only the paired test."""
     for column, ranking in tables.tested_ranks(table, table.metrics[0]).items():
-        over = f"mean ranks over {counted(ranking.blocks, 'split')} of {column}"
+        over = f"mean ranks on {column}; rows differ significantly if their bars do not overlap"
         facts = ranking.ranks, ranking.difference, "", sentences.nemenyi(table, ranking)
         figure = charts.critical_difference_figure(*facts)
         yield f"{tables.name(table.metrics[0])}: {over}", partial(encode, figure)

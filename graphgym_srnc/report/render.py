@@ -105,7 +105,10 @@ def to_latex(table: Table) -> str:
     """Tables of the package ``booktabs``.
 
     The captions of means and differences explain their numbers; all other remarks are comments.
+    Labels begin with the columns, such as data sets, so that those of several calls differ.
     """
+    columns = re.findall("[a-z0-9]+", " ".join(table.columns).lower())
+    place = textwrap.shorten(" ".join(columns), 30, placeholder="").replace(" ", "-")
     marks = legend(table, "Bold", "Underlined")
     captions = {"means": marks, "differences": on_differences(table)}
     told = [*marks, *captions["differences"]]
@@ -115,7 +118,7 @@ def to_latex(table: Table) -> str:
         head, *rows = (" & ".join(line) + " \\\\\n" for line in TEX.lines(grid))
         title, kind = escape_latex(grid.title), "table*" if grid.groups else "table"
         caption = " ".join([f"{title}.", *map(escape_latex, captions.get(grid.kind, ()))])
-        label = f"{table.metrics[0].replace('_', '-')}-{grid.kind}"
+        label = f"{place}-{table.metrics[0].replace('_', '-')}-{grid.kind}".lstrip("-")
         tables.append(
             f"\n\\begin{{{kind}}}[t]\n\\centering\n"
             f"\\caption[{{{title}}}]{{{caption}}}\n\\label{{tab:{label}}}\n"

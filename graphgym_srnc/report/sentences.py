@@ -59,7 +59,7 @@ def legend(table: Table, best: str, tied: str) -> list[str]:
     """
     runs = run_counts(table)
     over = counted(runs, "run") if runs else "runs, whose number is in brackets"
-    out = [f"Mean ± population standard deviation over {over} (n in the divisor)."]
+    out = [f"std: population standard deviation over {over} (n in the divisor)."]
     rivals = len({*table.rows} - table.oracles)
     if runs == 1:
         needed = least_runs(table, rivals)
@@ -69,6 +69,11 @@ def legend(table: Table, best: str, tied: str) -> list[str]:
         out.append(_on_marks(table, best, tied))
     elif rivals > 1 and not on_known(table):
         out.append("No row is marked as the best: no two competing rows have common splits.")
+    if table.oracles:
+        labels = "trained with labels that other rows lack; neither ranked nor marked"
+        out.append(f"{listed(sorted(table.oracles))}: the oracle, {labels}.")
+    if table.published:
+        out.append(f"paper: Zhu et al. (2022), {table.published.title}, in %, mean ± std.")
     out += on_blind(table) + on_lost(table)
     shown = (metric for metric in MEANINGS if metric in table.metrics)
     out += [f"{name(metric)}: {MEANINGS[metric]}" for metric in shown]
@@ -116,8 +121,6 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     if any(math.isnan(ranking.difference) for ranking in table.rankings.values()):
         few = f"Fewer than {LEAST_BLOCKS} splits are too few for Friedman's and Nemenyi's tests"
         out.append(f"{few} of ranks, whose p-values would be inaccurate.")
-    if table.oracles:
-        out.append(f"{', '.join(sorted(table.oracles))}: the oracle, neither ranked nor marked.")
     if table.left_out:
         count = counted(table.left_out, "run")
         out.append(f"Left out: {count} of the oracle, whose rows also have other methods.")
@@ -131,7 +134,6 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
         keys = ", ".join(table.implied)
         out.append(f"Columns with other values of the keys in their names also differ in {keys}.")
     if table.published:
-        out.append(f"paper: {table.published.title}, in %, mean ± standard deviation.")
         keys = listed(sorted(set().union(*table.published.variants.values())))
         others = [row for row in table.rows if row.endswith(OTHER_SETTINGS)]
         out += [f"{row}: no row of the paper has the same {keys}." for row in others]
@@ -223,14 +225,14 @@ def _undecided(table: Table, column: str) -> tuple[list[Any], int]:
     """Cells of a column with too few pairs to compare them with the best; the pairs needed."""
     cells = table.cells[(table.cells["column"] == column) & table.cells["pairs_best"].notna()]
     others = cells[cells["best"] == 0].groupby("metric").size()
-    decided = (cells[["best", "tied"]] == 1).any(axis=1) | (cells["p_best"] <= table.alpha)
+    decided = (cells[["best", "tied"]] == 1).any(axis=1) | (cells["p_best_holm"] <= table.alpha)
     return list(cells[~decided].itertuples()), least_runs(table, 1 + max([1, *others]))
 
 
 def _on_marks(table: Table, best: str, tied: str) -> str:
     """What the marks mean, and which rows have too few pairs for a mark."""
     others = table.cells[table.cells["pairs_best"].notna() & (table.cells["best"] == 0)]
-    decided = others[(others["tied"] == 1) | (others["p_best"] <= table.alpha)]["pairs_best"]
+    decided = others[(others["tied"] == 1) | (others["p_best_holm"] <= table.alpha)]["pairs_best"]
     found = [_undecided(table, column) for column in table.columns]
     open_cells = [cell for cells, _ in found for cell in cells]
     fewer = " among rows with the same splits" * (run_counts(table) is None)
@@ -240,10 +242,11 @@ def _on_marks(table: Table, best: str, tied: str) -> str:
             f"(two-sided {TESTS[table.test]} on {_ends(decided)} common splits and seeds, Holm's"
             " correction over the rows of a column)"
         )
-        rest = f" Every other tested row differs significantly, p ≤ {table.alpha:g} {how}."
+        if (others["p_best_holm"] <= table.alpha).any():
+            rest = f" Every other tested row differs significantly, p ≤ {table.alpha:g} {how}."
         if (others["tied"] == 1).any():
             text += f" {tied}: no significant difference from it, p > {table.alpha:g} {how}."
-            rest = " Every other tested row without a mark differs significantly."
+            rest = rest and " Every other tested row without a mark differs significantly."
     if open_cells:
         several = len(table.metrics) > 1
         places = [
@@ -276,7 +279,7 @@ def findings(table: Table) -> list[str]:
             if cell.best == 1:
                 text = f"{spread(metric, cell)} over {counted(cell.runs, 'run')}"
                 near = f"; no significant difference: {listed(tied)}" if tied else ""
-                if others and all(other.p_best <= table.alpha for other in others):
+                if others and all(other.p_best_holm <= table.alpha for other in others):
                     near = "; all other rows differ significantly"
                 among = " of the rows with the same splits" * (run_counts(table) is None)
                 text = f"{column}: {row} has the best mean{among}, {text}{near}."

@@ -58,9 +58,9 @@ TEXTS = {
         " every class of your own graph has labels, set file.open_set False."
     ),
     "agreement": (
-        "The final model and the plain GNN that training starts from predict the same class on"
-        " only {value} of the target nodes predicted as known (expected: at least {bound}). Check"
-        " some nodes on which they differ before you trust either model."
+        "The final model and the model of episode 0 predict the same class on only {value} of the"
+        " target nodes predicted as known (expected: at least {bound}). Check some nodes on which"
+        " they differ before you trust either model."
     ),
     "collapse": (
         "{predicted_share_percent} of the target nodes are predicted as class {name}, which"

@@ -78,7 +78,8 @@ def check_finite(terms: Mapping[str, float]) -> None:
     """Raise a FloatingPointError that names every term that is NaN or infinite."""
     wrong = [f"{name} is {value}" for name, value in terms.items() if not math.isfinite(value)]
     if wrong:
-        raise FloatingPointError(", ".join(wrong))
+        hint = "A lower learning rate may help (optim.base_lr; Python: lr)"
+        raise FloatingPointError(f"{', '.join(wrong)}. {hint}")
 
 
 def converged(losses: Sequence[Tensor]) -> bool:
