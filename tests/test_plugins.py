@@ -20,7 +20,7 @@ from graphgym_srnc.api import estimators
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core import plugins
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.keys import add_options
+from graphgym_srnc.gym.keys import add_options, stock_keys
 from graphgym_srnc.gym.main import register_main
 
 
@@ -239,6 +239,26 @@ def mistaken(monkeypatch):
     }
     monkeypatch.setattr(plugins, "entries", lambda kind: entries.get(kind, {}))
     plugins.warn_once.cache_clear()
+
+
+def test_a_name_of_a_config_block_is_taken(mistaken, monkeypatch, capsys):
+    stock = {key.partition(".")[0] for key in stock_keys()}
+    assert {*plugins.GRAPHGYM} == {*stock, "params", "run_dir", "standard"}
+    kinds = {"methods": "dataset temporal both", "shifts": "coral both"}
+    taken = {
+        kind: {name: EntryPoint(name, "m:x", "") for name in kinds[kind].split()} for kind in kinds
+    }
+    monkeypatch.setattr(plugins, "entries", lambda kind: taken.get(kind, {}))
+    assert "dataset" not in methods.names() and "both" in shifts.names()
+    assert {*methods.names()} == {*methods.own_names()}
+    told = capsys.readouterr().err
+    assert "'dataset' of m in graphgym_srnc.methods is taken by GraphGym, so it is left" in told
+    assert "'temporal' of m in graphgym_srnc.methods is taken by a built-in shift" in told
+    assert "'both' of m in graphgym_srnc.methods is taken by another shift" in told
+    assert "'coral' of m in graphgym_srnc.shifts is taken by a built-in method" in told
+    monkeypatch.setattr(methods.METHODS, "own_names", lambda: ["erm", "temporal"])
+    assert methods.names() == ["erm"]
+    assert "of graphgym_srnc in graphgym_srnc.methods is taken" in capsys.readouterr().err
 
 
 RUN = "run --no-figures --no-tensorboard gnn.dim_inner 4 synthetic.num_nodes 300".split()

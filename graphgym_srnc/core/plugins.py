@@ -2,8 +2,9 @@
 
 Other packages announce theirs by entry points, in the groups ``graphgym_srnc.methods``,
 ``graphgym_srnc.shifts`` and ``graphgym_srnc.backbones``. The name of an entry is its name in
-configs. If names collide, the package's own entry is used. One that cannot be used is left out
-with a warning, unless it is asked for by name. Modules in the group ``graphgym_srnc.register`` are
+configs. If names collide, also those of a method, a shift and a key of GraphGym, the package's own
+entry is used. One that cannot be used is left out with a warning, unless it is asked for by name.
+Modules in the group ``graphgym_srnc.register`` are
 imported with ``graphgym_srnc.gym``, in every command and worker process. They can register layers,
 activations or metrics with GraphGym.
 """
@@ -14,6 +15,7 @@ import contextlib
 import functools
 import pkgutil
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import (
     TYPE_CHECKING,
@@ -34,7 +36,15 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 KINDS = ("methods", "shifts", "backbones", "register")
+BLOCKS = ["shifts", "methods"]  # kinds whose names are blocks of a config
 OWN = __name__.partition(".")[0]
+# Keys of GraphGym's config, which also has a block for each method and shift; and its own training.
+GRAPHGYM = (
+    *("accelerator", "benchmark", "bn", "cfg_dest", "custom_metrics", "dataset", "device"),
+    *("devices", "gnn", "gpu_mem", "mem", "metric_agg", "metric_best", "model", "num_threads"),
+    *("num_workers", "optim", "out_dir", "params", "print", "round", "run_dir", "seed", "share"),
+    *("standard", "tensorboard_agg", "tensorboard_each_run", "train", "val", "view_emb"),
+)
 T = TypeVar("T")
 
 
@@ -69,12 +79,31 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """All names, those of other packages last; imports none of them. Warns of taken names."""
-        own, others = self.own_names(), entries(self.kind)
-        for name in sorted(others.keys() & own):
-            package = _package(others[name])
-            text = f"the name {name!r} of {package} in {OWN}.{self.kind} is taken by a built-in"
-            warn_once(f"{text}, which is used. Rename the entry point, or uninstall {package}.")
-        return [*own, *sorted(others.keys() - own)]
+        owners: dict[str, str] = {}
+        found = []
+        for owner, kind, names in self._sources():
+            for name, entry in names.items():
+                if kind == self.kind and name in owners:
+                    package = _package(entry) if entry else OWN
+                    text = f"the name {name!r} of {package} in {OWN}.{kind} is taken by"
+                    hint = f"Rename it, or uninstall {package}" if entry else "Rename its file"
+                    warn_once(f"{text} {owners[name]}, so it is left out. {hint}.")
+                elif kind == self.kind:
+                    found.append(name)
+                owners.setdefault(name, owner)
+        return found
+
+    def _sources(self) -> Iterator[tuple[str, str, dict[str, EntryPoint | None]]]:
+        """Owners of names, their kind, and the names; the first owner of a name keeps it."""
+        kinds = [self.kind]
+        if self.kind in BLOCKS:
+            yield "GraphGym", "", dict.fromkeys(GRAPHGYM)
+            kinds = BLOCKS
+        for kind in kinds:
+            own = self.own_names() if kind == self.kind else _files(kind)
+            yield f"a built-in {kind.removesuffix('s')}", kind, dict.fromkeys(own)
+        for kind in kinds:
+            yield f"another {kind.removesuffix('s')}", kind, dict(sorted(entries(kind).items()))
 
     def find(self, name: str) -> T:
         """The object of a name.
@@ -82,10 +111,13 @@ class Registry(Generic[T]):
         Raises:
             InputError: there is none of that name, or it cannot be used.
         """
-        from importlib.metadata import EntryPoint
-
         if name not in self.names():
             raise not_one_of(self.kind.removesuffix("s"), name, self.names())
+        return self._load(name)
+
+    def _load(self, name: str) -> T:
+        from importlib.metadata import EntryPoint
+
         if name not in self.own_names():
             return load(entries(self.kind)[name], self.check)
         place = f"{self.package}.{self.listed.get(name, name)}"
@@ -99,7 +131,12 @@ class Registry(Generic[T]):
 
     def items(self) -> Iterable[tuple[str, T]]:
         """Names and objects, without those that cannot be used."""
-        return usable(self.find, self.names()).items()
+        return usable(self._load, self.names()).items()
+
+
+@functools.cache
+def _files(kind: str) -> list[str]:
+    return [file.name for file in pkgutil.iter_modules([str(Path(__file__).parents[1] / kind)])]
 
 
 @functools.cache
