@@ -148,6 +148,13 @@ def test_what_another_package_brings_reaches_commands_and_python(tmp_path):
     assert len(list(csv.DictReader((tmp_path / "predictions.csv").open()))) == 160
 
 
+SEARCHES = {
+    "Wieght": ("wieght", 1.0, "search: no option is wieght. Did you mean weight"),
+    "Below": ("weight", -1.0, "search of weight tries -1.0; allowed: 0 or more"),
+    "Worded": ("weight", "much", "search of weight tries 'much'; allowed: 0 or more"),
+}
+"""An option and a value that ``search`` of a method has, and what is said of it."""
+
 NO_OPTION = "the argument 'weight' of .* cannot be an option"
 SIGNATURES = {
     "Optioned": ("*, weight: Optional[float] = None, **base", f"{NO_OPTION}. Make it .* None is"),
@@ -183,8 +190,12 @@ RETURNS = {
 
 MISTAKES = """
 from typing import Literal, Optional
-from graphgym_srnc.core.options import Share
+from graphgym_srnc.backbones import MLP
+from graphgym_srnc.core.options import Share, Weight
 from graphgym_srnc.methods.shared.supervised import Supervised
+
+class Typing(MLP):
+    operator = "gnc"
 
 class Uncalled(Supervised):
     def __init__(self, *, weight: float = 1.0, **base):
@@ -219,6 +230,13 @@ class {name}(Supervised):
     def {method}(self, *given):
         return super().{method}(*given){words}
 """
+for name, (option, value, _) in SEARCHES.items():
+    MISTAKES += f"""
+class {name}(Supervised):
+    search = {{'{option}': (1.0, {value!r})}}
+    def __init__(self, *, weight: Weight = 1.0, **base):
+        super().__init__(**base)
+"""
 
 
 @pytest.fixture
@@ -228,11 +246,13 @@ def mistaken(monkeypatch):
     exec(compile(MISTAKES, "/place/mistakes.py", "exec"), vars(module))
     monkeypatch.setitem(sys.modules, "mistakes", module)
     classes = [name for name, value in vars(module).items() if isinstance(value, type)]
-    found = {name.lower(): f"mistakes:{name}" for name in classes if name != "Supervised"}
+    others = ("MLP", "Supervised", "Typing")
+    found = {name.lower(): f"mistakes:{name}" for name in classes if name not in others}
+    found |= {"renamed-x": "mistakes:Diverging", "mistakes": "mistakes"}
     found |= {"absent": "no_such_package:Broken", "wrong": "math:sqrt", "erm": "math:sqrt"}
     made = {name: f"mistakes:{name}" for name in ("nothing", "lacking", "hidden", "nameless")}
     kinds = {"methods": found, "shifts": made | {"away": "no_such_package:build"}}
-    kinds["backbones"] = {"noconv": "math:sqrt"}
+    kinds["backbones"] = {"noconv": "math:sqrt", "typing": "mistakes:Typing"}
     entries = {
         kind: {name: EntryPoint(name, value, f"graphgym_srnc.{kind}") for name, value in of.items()}
         for kind, of in kinds.items()
@@ -269,7 +289,8 @@ def test_a_plugin_that_cannot_be_used_is_left_out(mistaken, tmp_path, monkeypatc
     assert main([*RUN, "train.mode", "erm", "erm.steps", "2"]) == 0
     warnings = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
     wanted = "absent bare chosen closed misspelt optioned outside positional swallowing uncalled"
-    wanted = f"{wanted} whole wrong away hidden nameless".split()
+    wanted = f"{wanted} whole wrong away hidden nameless renamed-x mistakes".split()
+    wanted += map(str.lower, SEARCHES)
     left_out = [line for line in warnings if line.endswith("It is left out.")]
     assert len(left_out) == len(wanted)
     assert all(any(f" {name} in " in line for line in left_out) for name in wanted)
@@ -291,7 +312,10 @@ def test_a_plugin_that_cannot_be_used_is_left_out(mistaken, tmp_path, monkeypatc
         ("absent", "absent in no_such_package:Broken: it cannot be imported .ModuleNotFoundError"),
         ("wrong", "sqrt> is not a subclass of graphgym_srnc.methods.shared.base.Method"),
         ("uncalled", "does not pass the options of its base class on"),
+        ("renamed-x", "the class Diverging has the name diverging in configs, not renamed-x"),
+        ("mistakes", "mistakes: it defines no class Mistakes .found: Typing, Uncalled, "),
         *((name.lower(), words) for name, (_, words) in SIGNATURES.items()),
+        *((name.lower(), words) for name, (*_, words) in SEARCHES.items()),
     ],
 )
 def test_a_method_with_a_wrong_signature(mistaken, name, words):
@@ -308,13 +332,15 @@ def test_a_shift_with_a_mistake(mistaken):
         shifts.find("nothing")()
     with pytest.raises(InputError, match="not a subclass of .*Encoder with a layer"):
         backbones.BACKBONES["noconv"]
+    with pytest.raises(InputError, match="its operator is 'gnc'; allowed: raw, gcn, mean, loops"):
+        backbones.BACKBONES["typing"]
 
 
 @pytest.mark.parametrize(
     ("words", "error"),
     [
         ("train.mode diverging", "error: Diverging, episode 0: extra is nan$"),
-        ("dataset.format lacking", "error in /place/mistakes.py:18 of the plug-in mistakes: Key"),
+        ("dataset.format lacking", "error in /place/mistakes.py:22 of the plug-in mistakes: Key"),
         *((f"train.mode {name.lower()}", error) for name, (*_, error) in RETURNS.items()),
     ],
 )

@@ -156,9 +156,11 @@ def load(entry: EntryPoint, check: Callable[[Any, str], None] = lambda found, na
     kind = entry.group.rpartition(".")[2].removesuffix("s")
     try:
         found = entry.load()
-        if isinstance(found, ModuleType):
+        if isinstance(found, ModuleType) and kind in ("method", "backbone"):
             named = {key.lower(): one for key, one in vars(found).items() if isinstance(one, type)}
-            found = named.get(entry.name.replace("_", ""), found)
+            if entry.name.replace("_", "") not in named:
+                raise _no_class(found, entry.name)
+            found = named[entry.name.replace("_", "")]
         check(found, entry.name)
     except InputError as error:
         raise error.at(f"{kind} {entry.name} in {_file(entry)}") from error
@@ -170,6 +172,15 @@ def load(entry: EntryPoint, check: Callable[[Any, str], None] = lambda found, na
         message = f"it cannot be imported ({cause})"
         raise InputError.plain(f"{kind} {entry.name} in {where}", message, hint) from error
     return found
+
+
+def _no_class(module: ModuleType, name: str) -> InputError:
+    own = [
+        one for one in vars(module).values() if getattr(one, "__module__", "") == module.__name__
+    ]
+    classes = ", ".join(one.__name__ for one in own if isinstance(one, type)) or "none"
+    message = f"it defines no class {name.title().replace('_', '')} (found: {classes})"
+    return InputError.plain(name, message, "Rename one of them; case and _ do not matter")
 
 
 def usable(find: Callable[[Any], T], names: Iterable[Any]) -> dict[Any, T]:
