@@ -45,7 +45,9 @@ GRAPHGYM = (
     *("num_workers", "optim", "out_dir", "params", "print", "round", "run_dir", "seed", "share"),
     *("standard", "tensorboard_agg", "tensorboard_each_run", "train", "val", "view_emb"),
 )
+LEFT_OUT = "It is left out."
 T = TypeVar("T")
+warned: set[str] = set()  # warnings that have been printed
 
 
 class Registry(Generic[T]):
@@ -190,17 +192,26 @@ def usable(find: Callable[[Any], T], names: Iterable[Any]) -> dict[Any, T]:
         try:
             found[name] = find(name)
         except InputError as error:
-            warn_once(f"{error} It is left out.")
+            warn_once(f"{error} {LEFT_OUT}")
     return found
 
 
-@functools.cache
 def warn_once(text: str) -> None:
     """Print a warning about a plug-in once, and not again in each worker process."""
     import multiprocessing  # slow to import, and no help text needs it
 
-    if multiprocessing.parent_process() is None:
+    if multiprocessing.parent_process() is None and text not in warned:
+        warned.add(text)
         print(f"warning: {plain(text)}", file=sys.stderr, flush=True)
+
+
+def after_warning(error: InputError) -> InputError:
+    """An error without the cause if a warning has told it."""
+    if f"{error} {LEFT_OUT}" not in warned:
+        return error
+    return InputError.plain(
+        error.key.partition(" in ")[0], "it cannot be used, see the warning above"
+    )
 
 
 def place(error: BaseException) -> str:
