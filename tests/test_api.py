@@ -251,9 +251,7 @@ def test_public_names_are_the_same_everywhere():
     assert {*names} <= {*NAMES, *re.split(r"[ .]", documented)}
     page = (ROOT / "docs/reference/api.md").read_text("utf-8")
     rows = re.findall(r"^\| `(\w+)`", page, re.M)
-    assert rows == names, (
-        f"docs/reference/api.md: {sorted({*rows} ^ {*names})} differ, or the order"
-    )
+    assert rows == names, f"docs/reference/api.md: rows of {sorted({*rows} ^ {*names})}, or order"
     assert (dir(plot), dir(shifts)) == (plot.__all__, ["find", "forget", "names"])
     assert not [name for name in ("srnc", "Nothing", "torch") if hasattr(graphgym_srnc, name)]
     with pytest.raises(AttributeError, match="Did you mean SRNCPlus?"):

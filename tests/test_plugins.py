@@ -148,13 +148,6 @@ def test_what_another_package_brings_reaches_commands_and_python(tmp_path):
     assert len(list(csv.DictReader((tmp_path / "predictions.csv").open()))) == 160
 
 
-SEARCHES = {
-    "Wieght": ("wieght", 1.0, "search: no option is wieght. Did you mean weight"),
-    "Below": ("weight", -1.0, "search of weight tries -1.0; allowed: 0 or more"),
-    "Worded": ("weight", "much", "search of weight tries 'much'; allowed: 0 or more"),
-}
-"""An option and a value that ``search`` of a method has, and what is said of it."""
-
 NO_OPTION = "the argument 'weight' of .* cannot be an option"
 SIGNATURES = {
     "Optioned": ("*, weight: Optional[float] = None, **base", f"{NO_OPTION}. Make it .* None is"),
@@ -190,12 +183,8 @@ RETURNS = {
 
 MISTAKES = """
 from typing import Literal, Optional
-from graphgym_srnc.backbones import MLP
-from graphgym_srnc.core.options import Share, Weight
+from graphgym_srnc.core.options import Share
 from graphgym_srnc.methods.shared.supervised import Supervised
-
-class Typing(MLP):
-    operator = "gnc"
 
 class Uncalled(Supervised):
     def __init__(self, *, weight: float = 1.0, **base):
@@ -216,6 +205,20 @@ def nameless(*, root=""):
 
 def hidden(*, share: Optional[float] = None):
     return None
+
+class Swapped(Supervised):
+    search = {"setps": (10,)}
+
+class Below(Supervised):
+    search = {"steps": (10, 0)}
+
+class Worded(Supervised):
+    search_open = {"lr": ("much",)}
+
+from graphgym_srnc.backbones import MLP
+
+class Typing(MLP):
+    operator = "gnc"
 """
 for name, (words, _) in SIGNATURES.items():
     passed = "**base" * ("base" in words)
@@ -230,13 +233,6 @@ class {name}(Supervised):
     def {method}(self, *given):
         return super().{method}(*given){words}
 """
-for name, (option, value, _) in SEARCHES.items():
-    MISTAKES += f"""
-class {name}(Supervised):
-    search = {{'{option}': (1.0, {value!r})}}
-    def __init__(self, *, weight: Weight = 1.0, **base):
-        super().__init__(**base)
-"""
 
 
 @pytest.fixture
@@ -246,8 +242,8 @@ def mistaken(monkeypatch):
     exec(compile(MISTAKES, "/place/mistakes.py", "exec"), vars(module))
     monkeypatch.setitem(sys.modules, "mistakes", module)
     classes = [name for name, value in vars(module).items() if isinstance(value, type)]
-    others = ("MLP", "Supervised", "Typing")
-    found = {name.lower(): f"mistakes:{name}" for name in classes if name not in others}
+    classes = [name for name in classes if name not in ("MLP", "Supervised", "Typing")]
+    found = {name.lower(): f"mistakes:{name}" for name in classes}
     found |= {"renamed-x": "mistakes:Diverging", "mistakes": "mistakes"}
     found |= {"absent": "no_such_package:Broken", "wrong": "math:sqrt", "erm": "math:sqrt"}
     made = {name: f"mistakes:{name}" for name in ("nothing", "lacking", "hidden", "nameless")}
@@ -265,20 +261,15 @@ def test_a_name_of_a_config_block_is_taken(mistaken, monkeypatch, capsys):
     stock = {key.partition(".")[0] for key in stock_keys()}
     assert {*plugins.GRAPHGYM} == {*stock, "params", "run_dir", "standard"}
     kinds = {"methods": "dataset temporal both", "shifts": "coral both"}
-    taken = {
-        kind: {name: EntryPoint(name, "m:x", "") for name in kinds[kind].split()} for kind in kinds
-    }
-    monkeypatch.setattr(plugins, "entries", lambda kind: taken.get(kind, {}))
-    assert "dataset" not in methods.names() and "both" in shifts.names()
-    assert {*methods.names()} == {*methods.own_names()}
-    told = capsys.readouterr().err
-    assert "'dataset' of m in graphgym_srnc.methods is taken by GraphGym, so it is left" in told
-    assert "'temporal' of m in graphgym_srnc.methods is taken by a built-in shift" in told
-    assert "'both' of m in graphgym_srnc.methods is taken by another shift" in told
-    assert "'coral' of m in graphgym_srnc.shifts is taken by a built-in method" in told
+    taken = {kind: {n: EntryPoint(n, "m:x", "") for n in kinds[kind].split()} for kind in kinds}
+    monkeypatch.setattr(plugins, "entries", taken.get)
+    assert methods.names() == methods.own_names() and shifts.names()[-1] == "both"
     monkeypatch.setattr(methods.METHODS, "own_names", lambda: ["erm", "temporal"])
     assert methods.names() == ["erm"]
-    assert "of graphgym_srnc in graphgym_srnc.methods is taken" in capsys.readouterr().err
+    told = re.findall("name '(.*)' of (.*) in .* is taken by (.*), so it", capsys.readouterr().err)
+    wanted = [("both", "m", "another shift"), ("dataset", "m", "GraphGym")]
+    wanted += [("temporal", "m", "a built-in shift"), ("coral", "m", "a built-in method")]
+    assert told == [*wanted, ("temporal", "graphgym_srnc", "a built-in shift")]
 
 
 RUN = "run --no-figures --no-tensorboard gnn.dim_inner 4 synthetic.num_nodes 300".split()
@@ -289,8 +280,8 @@ def test_a_plugin_that_cannot_be_used_is_left_out(mistaken, tmp_path, monkeypatc
     assert main([*RUN, "train.mode", "erm", "erm.steps", "2"]) == 0
     warnings = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
     wanted = "absent bare chosen closed misspelt optioned outside positional swallowing uncalled"
-    wanted = f"{wanted} whole wrong away hidden nameless renamed-x mistakes".split()
-    wanted += map(str.lower, SEARCHES)
+    wanted += " whole wrong away hidden nameless renamed-x mistakes swapped below worded"
+    wanted = wanted.split()
     left_out = [line for line in warnings if line.endswith("It is left out.")]
     assert len(left_out) == len(wanted) and "or uninstall no_such_package" in "".join(left_out)
     assert all(any(f" {name} in " in line for line in left_out) for name in wanted)
@@ -313,10 +304,12 @@ def test_a_plugin_that_cannot_be_used_is_left_out(mistaken, tmp_path, monkeypatc
         ("absent", "absent in no_such_package:Broken: it cannot be imported .ModuleNotFoundError"),
         ("wrong", "sqrt> is not a subclass of graphgym_srnc.methods.shared.base.Method"),
         ("uncalled", "does not pass the options of its base class on"),
+        ("swapped", "search: no option is setps. Did you mean steps"),
+        ("below", "search of steps tries 0; allowed: 1 or more"),
+        ("worded", "search of lr tries 'much'; allowed: 0 or more"),
         ("renamed-x", "the class Diverging has the name diverging in configs, not renamed-x"),
-        ("mistakes", "mistakes: it defines no class Mistakes .found: Typing, Uncalled, "),
+        ("mistakes", "mistakes: it defines no class Mistakes .found: Uncalled, "),
         *((name.lower(), words) for name, (_, words) in SIGNATURES.items()),
-        *((name.lower(), words) for name, (*_, words) in SEARCHES.items()),
     ],
 )
 def test_a_method_with_a_wrong_signature(mistaken, name, words):
@@ -341,7 +334,7 @@ def test_a_shift_with_a_mistake(mistaken):
     ("words", "error"),
     [
         ("train.mode diverging", "error: Diverging, episode 0: extra is nan$"),
-        ("dataset.format lacking", "error in /place/mistakes.py:22 of the plug-in mistakes: Key"),
+        ("dataset.format lacking", "error in /place/mistakes.py:18 of the plug-in mistakes: Key"),
         *((f"train.mode {name.lower()}", error) for name, (*_, error) in RETURNS.items()),
     ],
 )
