@@ -335,10 +335,12 @@ def reference() -> dict[str, str]:
     """The pages of the Python API: an index, and a page for each public name."""
     import graphgym_srnc
     from graphgym_srnc import api
+    from graphgym_srnc import methods as found
 
     lists: dict[str, list[tuple[str, str]]] = {"Estimators": []}
     pages = {}
-    for name, cls in sorted(api.estimators().items()):
+    own = {cls.__name__: cls for cls in map(api.estimator, found.own_names())}
+    for name, cls in sorted(own.items()):
         pages[f"reference/api/{name}.md"] = estimator_page(cls)
         lists["Estimators"].append((f"[`{name}`](api/{name}.md)", cell(summary(cls))))
     for title, names in PUBLIC.items():

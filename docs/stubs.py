@@ -14,6 +14,7 @@ from pathlib import Path
 import graphgym_srnc
 from graphgym_srnc import methods
 from graphgym_srnc.api import Estimator, estimator, make, parameters
+from graphgym_srnc.backbones import BACKBONES
 from graphgym_srnc.core.options import OneOf, options, sections
 
 FILE = Path(graphgym_srnc.__file__).with_suffix(".pyi")
@@ -124,11 +125,14 @@ def fields(kinds: dict[str, str], shared: bool) -> str:
 
 def choices(method: type) -> dict[str, str]:
     """The types of all parameters of an estimator that have choices."""
-    return {
-        option.key: f"Literal[{', '.join(map(repr, option.allowed.values))}]"
-        for option in (*options(method), *options(parameters.shared))
-        if isinstance(option.allowed, OneOf)
-    }
+    # Backbones of installed plug-ins are not part of this package.
+    others = {name for name, kind in parameters.KINDS.items() if kind not in BACKBONES.own_names()}
+    found = {}
+    for option in (*options(method), *options(parameters.shared)):
+        if isinstance(option.allowed, OneOf):
+            values = [repr(value) for value in option.allowed.values if value not in others]
+            found[option.key] = f"Literal[{', '.join(values)}]"
+    return found
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from graphgym_srnc.api import estimators
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core import plugins
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.keys import add_options
+from graphgym_srnc.gym.keys import add_options, stock_keys
 from graphgym_srnc.gym.main import register_main
 
 
@@ -205,6 +205,20 @@ def nameless(*, root=""):
 
 def hidden(*, share: Optional[float] = None):
     return None
+
+class Swapped(Supervised):
+    search = {"setps": (10,)}
+
+class Below(Supervised):
+    search = {"steps": (10, 0)}
+
+class Worded(Supervised):
+    search_open = {"lr": ("much",)}
+
+from graphgym_srnc.backbones import MLP
+
+class Typing(MLP):
+    operator = "gnc"
 """
 for name, (words, _) in SIGNATURES.items():
     passed = "**base" * ("base" in words)
@@ -228,17 +242,34 @@ def mistaken(monkeypatch):
     exec(compile(MISTAKES, "/place/mistakes.py", "exec"), vars(module))
     monkeypatch.setitem(sys.modules, "mistakes", module)
     classes = [name for name, value in vars(module).items() if isinstance(value, type)]
-    found = {name.lower(): f"mistakes:{name}" for name in classes if name != "Supervised"}
+    classes = [name for name in classes if name not in ("MLP", "Supervised", "Typing")]
+    found = {name.lower(): f"mistakes:{name}" for name in classes}
+    found |= {"renamed-x": "mistakes:Diverging", "mistakes": "mistakes"}
     found |= {"absent": "no_such_package:Broken", "wrong": "math:sqrt", "erm": "math:sqrt"}
     made = {name: f"mistakes:{name}" for name in ("nothing", "lacking", "hidden", "nameless")}
     kinds = {"methods": found, "shifts": made | {"away": "no_such_package:build"}}
-    kinds["backbones"] = {"noconv": "math:sqrt"}
+    kinds["backbones"] = {"noconv": "math:sqrt", "typing": "mistakes:Typing"}
     entries = {
         kind: {name: EntryPoint(name, value, f"graphgym_srnc.{kind}") for name, value in of.items()}
         for kind, of in kinds.items()
     }
     monkeypatch.setattr(plugins, "entries", lambda kind: entries.get(kind, {}))
-    plugins.warn_once.cache_clear()
+    plugins.warned.clear()
+
+
+def test_a_name_of_a_config_block_is_taken(mistaken, monkeypatch, capsys):
+    stock = {key.partition(".")[0] for key in stock_keys()}
+    assert {*plugins.GRAPHGYM} == {*stock, "params", "run_dir", "standard"}
+    kinds = {"methods": "dataset temporal both", "shifts": "coral both"}
+    taken = {kind: {n: EntryPoint(n, "m:x", "") for n in kinds[kind].split()} for kind in kinds}
+    monkeypatch.setattr(plugins, "entries", taken.get)
+    assert methods.names() == methods.own_names() and shifts.names()[-1] == "both"
+    monkeypatch.setattr(methods.METHODS, "own_names", lambda: ["erm", "temporal"])
+    assert methods.names() == ["erm"]
+    told = re.findall("name '(.*)' of (.*) in .* is taken by (.*), so it", capsys.readouterr().err)
+    wanted = [("both", "m", "another shift"), ("dataset", "m", "GraphGym")]
+    wanted += [("temporal", "m", "a built-in shift"), ("coral", "m", "a built-in method")]
+    assert told == [*wanted, ("temporal", "graphgym_srnc", "a built-in shift")]
 
 
 RUN = "run --no-figures --no-tensorboard gnn.dim_inner 4 synthetic.num_nodes 300".split()
@@ -249,18 +280,20 @@ def test_a_plugin_that_cannot_be_used_is_left_out(mistaken, tmp_path, monkeypatc
     assert main([*RUN, "train.mode", "erm", "erm.steps", "2"]) == 0
     warnings = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
     wanted = "absent bare chosen closed misspelt optioned outside positional swallowing uncalled"
-    wanted = f"{wanted} whole wrong away hidden nameless".split()
+    wanted += " whole wrong away hidden nameless renamed-x mistakes swapped below worded"
+    wanted = wanted.split()
     left_out = [line for line in warnings if line.endswith("It is left out.")]
-    assert len(left_out) == len(wanted)
+    assert len(left_out) == len(wanted) and "or uninstall no_such_package" in "".join(left_out)
     assert all(any(f" {name} in " in line for line in left_out) for name in wanted)
     assert sum("'erm' of math in graphgym_srnc.methods is taken" in line for line in warnings) == 1
     assert methods.find("erm").__module__ == "graphgym_srnc.methods.erm"
     assert {"ERM", "Diverging"} <= estimators().keys() and "Absent" not in estimators()
     assert "gcnconv" in dict(backbones.BACKBONES.items())
     assert main([*RUN, "train.mode", "absent"]) == main([*RUN, "dataset.format", "away"]) == 2
-    assert "Fix it, or uninstall no_such_package" in capsys.readouterr().err
-    assert main([*RUN, "whole.weight", "2"]) == 2  # what is wrong with it, not the key
-    assert "error: method whole in mistakes:Whole: the argument" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "error: method absent: it cannot be used, see the warning above.\n" in told
+    assert main([*RUN, "whole.weight", "2"]) == 2
+    assert "error: method whole: it cannot be used" in capsys.readouterr().err  # not the key
     assert main([*RUN, "--name", "layer", "gnn.layer_type", "noconv"]) == 2
     assert capsys.readouterr().out == ""  # before anything is written
 
@@ -271,6 +304,11 @@ def test_a_plugin_that_cannot_be_used_is_left_out(mistaken, tmp_path, monkeypatc
         ("absent", "absent in no_such_package:Broken: it cannot be imported .ModuleNotFoundError"),
         ("wrong", "sqrt> is not a subclass of graphgym_srnc.methods.shared.base.Method"),
         ("uncalled", "does not pass the options of its base class on"),
+        ("swapped", "search: no option is setps. Did you mean steps"),
+        ("below", "search of steps tries 0; allowed: 1 or more"),
+        ("worded", "search of lr tries 'much'; allowed: 0 or more"),
+        ("renamed-x", "the class Diverging has the name diverging in configs, not renamed-x"),
+        ("mistakes", "mistakes: it defines no class Mistakes .found: Uncalled, "),
         *((name.lower(), words) for name, (_, words) in SIGNATURES.items()),
     ],
 )
@@ -288,6 +326,8 @@ def test_a_shift_with_a_mistake(mistaken):
         shifts.find("nothing")()
     with pytest.raises(InputError, match="not a subclass of .*Encoder with a layer"):
         backbones.BACKBONES["noconv"]
+    with pytest.raises(InputError, match="its operator is 'gnc'; allowed: raw, gcn, mean, loops"):
+        backbones.BACKBONES["typing"]
 
 
 @pytest.mark.parametrize(

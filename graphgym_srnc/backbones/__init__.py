@@ -13,7 +13,7 @@ from typing import Any
 from graphgym_srnc.backbones.dgi import train_infomax
 from graphgym_srnc.backbones.encoder import ACTIVATIONS, Encoder, EncoderSpec, Layer
 from graphgym_srnc.backbones.features import FEATURES
-from graphgym_srnc.backbones.graph import Graph, prepare
+from graphgym_srnc.backbones.graph import OPERATORS, Graph, prepare
 from graphgym_srnc.backbones.layers import MLP, GCNLayer
 from graphgym_srnc.backbones.sampling import Batches, infer
 from graphgym_srnc.backbones.sparse import Sparse, dense
@@ -50,6 +50,9 @@ def _check(found: Any, name: str) -> None:
         message = (
             f"{found!r:.100} is not a subclass of graphgym_srnc.backbones.Encoder with a layer"
         )
+        raise InputError.plain(name, message)
+    if found.operator not in OPERATORS:
+        message = f"its operator is {found.operator!r}; allowed: {', '.join(OPERATORS)}"
         raise InputError.plain(name, message)
 
 

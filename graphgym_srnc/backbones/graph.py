@@ -16,6 +16,8 @@ from graphgym_srnc.backbones.sparse import Sparse, dense
 from graphgym_srnc.data import edges
 from graphgym_srnc.errors import InputError
 
+OPERATORS = ("raw", "gcn", "mean", "loops")  # kinds of :meth:`Graph.adjacency`
+
 _prepared: weakref.WeakValueDictionary[tuple[int, str], Graph] = weakref.WeakValueDictionary()
 
 

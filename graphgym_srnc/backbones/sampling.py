@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Sequence, cast
+from typing import TYPE_CHECKING, Sequence, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,12 +13,10 @@ from torch import Tensor
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.backbones.view import Block, View
+from graphgym_srnc.core import parallel
 
 if TYPE_CHECKING:
     from graphgym_srnc.backbones.encoder import Encoder
-
-Share = Callable[[Callable[["torch.Generator | None"], Tensor]], Tensor]
-"""This process's part of a draw, see :func:`graphgym_srnc.core.parallel.share`."""
 
 CHUNK = 2**20  # number of nodes and edges that inference processes at a time
 
@@ -139,14 +137,13 @@ def _subsets(size: Tensor, count: int) -> Tensor:
 
 
 class Batches:
-    """Views of sampled nodes, one for each gradient step.
+    """Views of sampled nodes, one for each gradient step; processes share the nodes of a draw.
 
     Args:
         encoder, graph: the encoder that makes the views, and the graph.
         parts: sets of node ids, each ``[n_i]``; a view contains the nodes of all sets in order.
         size: number of nodes sampled from each set per step; 0 = full batch.
         fanout: number of neighbours sampled per node and layer; 0 = all.
-        share: divides each draw among processes; None = there is one process.
 
     Raises:
         InputError: the encoder needs the whole graph.
@@ -159,11 +156,9 @@ class Batches:
         parts: Sequence[Tensor],
         size: int = 0,
         fanout: int = 0,
-        share: Share | None = None,
     ) -> None:
         self.encoder, self.graph, self.parts = encoder, graph, list(parts)
-        self.size, self.fanout, self.alone = size, fanout, share is None
-        self.share: Share = share or (lambda draw: draw(None))
+        self.size, self.fanout = size, fanout
         self.whole = cast(View, None)  # encoders that read neighbours have none in batches
         if not size:
             self.whole = encoder.view(graph, torch.cat(self.parts))
@@ -185,13 +180,15 @@ class Batches:
 
     def draw(self, count: int) -> Tensor | slice:
         """Sample at most ``size`` of ``range(count)`` uniformly."""
-        if count <= self.size and self.alone:
+        if count <= self.size and parallel.world() == 1:
             return slice(None)
         size, device = self.size, self.graph.device
         if count < 32 * size:
-            return self.share(lambda g: torch.randperm(count, generator=g, device=device)[:size])
+            return parallel.share(
+                lambda g: torch.randperm(count, generator=g, device=device)[:size]
+            )
         # With replacement, which is fast and rarely draws a node twice.
-        return self.share(
+        return parallel.share(
             lambda g: torch.randint(count, (size,), generator=g, device=device).unique()
         )
 
@@ -199,7 +196,7 @@ class Batches:
         """Ends ``[2, count]`` of edges sampled with replacement; ``[2, 0]`` if there is none."""
         raw = self.graph.adjacency("raw").matrix
         size = (count if raw.nnz else 0,)
-        drawn = self.share(lambda g: torch.randint(max(raw.nnz, 1), size, generator=g))
+        drawn = parallel.share(lambda g: torch.randint(max(raw.nnz, 1), size, generator=g))
         # Match dtypes, otherwise numpy converts indptr of all nodes instead of the sample.
         entry = drawn.numpy().astype(raw.indptr.dtype)
         ends = np.searchsorted(raw.indptr, entry, side="right") - 1, raw.indices[entry]
@@ -207,18 +204,10 @@ class Batches:
 
 
 @torch.no_grad()
-def infer(
-    encoder: Encoder,
-    graph: Graph,
-    *,
-    rank: int = 0,
-    world: int = 1,
-    exchange: Callable[[Tensor, list[int]], object] = lambda rows, cuts: None,
-) -> Tensor:
+def infer(encoder: Encoder, graph: Graph) -> Tensor:
     """Exact logits ``[V, K]`` in eval mode, layer by layer to save memory.
 
-    Process ``rank`` of ``world`` computes some rows; ``exchange`` fills in those of the others, see
-    :func:`graphgym_srnc.core.parallel.exchange`.
+    Each process computes some rows and receives those of the others.
     """
     encoder.eval()
     if encoder.local:
@@ -228,6 +217,8 @@ def infer(
 
     near, kind = neighbourhoods(graph), encoder.operator
     ends = np.cumsum(near.degree + 1)
+    world = parallel.world()
+    rank = parallel.rank() if world > 1 else 0
     inner = np.searchsorted(ends, ends[-1] * np.arange(1, world) / world)
     cuts = [0, *inner.tolist(), graph.num_nodes]
     begin, end = cuts[rank : rank + 2]
@@ -251,6 +242,6 @@ def infer(
                 block = Block(None, rows, graph.adjacency(kind)[rows] @ cast(Tensor, hidden))
             result = encoder.layer_output(i, state, block)
             out[rows] = result if i == len(encoder.layers) - 1 else encoder.act(result)
-        exchange(out, cuts)
+        parallel.exchange(out, cuts)
         hidden = out
     return cast(Tensor, hidden)

@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _flush()
     except InputError as error:
         for one in each(error):
-            _print_error(f"error: {one}")
+            _print_error(f"error: {plugins.after_warning(one)}")
         return INPUT
     except KeyboardInterrupt as error:
         _print_error(": ".join(["interrupted", *map(str, error.args)]))

@@ -6,22 +6,18 @@ import argparse
 import json
 import shlex
 import sys
-from typing import TYPE_CHECKING
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import parallel, text
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.data import files
 from graphgym_srnc.gym import load_config, run
-from graphgym_srnc.gym.config import data_root
+from graphgym_srnc.gym.config import CfgNode, data_root
 from graphgym_srnc.gym.prepare import check_data, choose_batches
 from graphgym_srnc.io import store
 from graphgym_srnc.io.store import Experiment
 from graphgym_srnc.plots import events
 from graphgym_srnc.report import render, summary
-
-if TYPE_CHECKING:
-    from yacs.config import CfgNode
 
 
 @parallel.processes()

@@ -96,7 +96,8 @@ def share(draw: Callable[[torch.Generator | None], Tensor]) -> Tensor:
     ``draw`` takes a generator; None = torch's own.
     """
     drawn = draw(_common)
-    return drawn[..., rank() :: world()] if drawn.size(-1) >= world() else drawn  # if too few, all
+    # If there are too few, all.
+    return drawn[..., rank() :: world()] if drawn.size(-1) >= world() > 1 else drawn
 
 
 def average(parameters: Iterable[Tensor]) -> None:

@@ -2,8 +2,9 @@
 
 Other packages announce theirs by entry points, in the groups ``graphgym_srnc.methods``,
 ``graphgym_srnc.shifts`` and ``graphgym_srnc.backbones``. The name of an entry is its name in
-configs. If names collide, the package's own entry is used. One that cannot be used is left out
-with a warning, unless it is asked for by name. Modules in the group ``graphgym_srnc.register`` are
+configs. If names collide, also those of a method, a shift and a key of GraphGym, the package's own
+entry is used. One that cannot be used is left out with a warning, unless it is asked for by name.
+Modules in the group ``graphgym_srnc.register`` are
 imported with ``graphgym_srnc.gym``, in every command and worker process. They can register layers,
 activations or metrics with GraphGym.
 """
@@ -14,6 +15,7 @@ import contextlib
 import functools
 import pkgutil
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import (
     TYPE_CHECKING,
@@ -34,8 +36,18 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 KINDS = ("methods", "shifts", "backbones", "register")
+BLOCKS = ["shifts", "methods"]  # kinds whose names are blocks of a config
 OWN = __name__.partition(".")[0]
+# Keys of GraphGym's config, which also has a block for each method and shift; and its own training.
+GRAPHGYM = (
+    *("accelerator", "benchmark", "bn", "cfg_dest", "custom_metrics", "dataset", "device"),
+    *("devices", "gnn", "gpu_mem", "mem", "metric_agg", "metric_best", "model", "num_threads"),
+    *("num_workers", "optim", "out_dir", "params", "print", "round", "run_dir", "seed", "share"),
+    *("standard", "tensorboard_agg", "tensorboard_each_run", "train", "val", "view_emb"),
+)
+LEFT_OUT = "It is left out."
 T = TypeVar("T")
+warned: set[str] = set()  # warnings that have been printed
 
 
 class Registry(Generic[T]):
@@ -69,12 +81,31 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """All names, those of other packages last; imports none of them. Warns of taken names."""
-        own, others = self.own_names(), entries(self.kind)
-        for name in sorted(others.keys() & own):
-            package = _package(others[name])
-            text = f"the name {name!r} of {package} in {OWN}.{self.kind} is taken by a built-in"
-            warn_once(f"{text}, which is used. Rename the entry point, or uninstall {package}.")
-        return [*own, *sorted(others.keys() - own)]
+        owners: dict[str, str] = {}
+        found = []
+        for owner, kind, names in self._sources():
+            for name, entry in names.items():
+                if kind == self.kind and name in owners:
+                    package = _package(entry) if entry else OWN
+                    text = f"the name {name!r} of {package} in {OWN}.{kind} is taken by"
+                    hint = f"Rename it, or uninstall {package}" if entry else "Rename its file"
+                    warn_once(f"{text} {owners[name]}, so it is left out. {hint}.")
+                elif kind == self.kind:
+                    found.append(name)
+                owners.setdefault(name, owner)
+        return found
+
+    def _sources(self) -> Iterator[tuple[str, str, dict[str, EntryPoint | None]]]:
+        """Owners of names, their kind, and the names; the first owner of a name keeps it."""
+        kinds = [self.kind]
+        if self.kind in BLOCKS:
+            yield "GraphGym", "", dict.fromkeys(GRAPHGYM)
+            kinds = BLOCKS
+        for kind in kinds:
+            own = self.own_names() if kind == self.kind else _files(kind)
+            yield f"a built-in {kind.removesuffix('s')}", kind, dict.fromkeys(own)
+        for kind in kinds:
+            yield f"another {kind.removesuffix('s')}", kind, dict(sorted(entries(kind).items()))
 
     def find(self, name: str) -> T:
         """The object of a name.
@@ -82,10 +113,13 @@ class Registry(Generic[T]):
         Raises:
             InputError: there is none of that name, or it cannot be used.
         """
-        from importlib.metadata import EntryPoint
-
         if name not in self.names():
             raise not_one_of(self.kind.removesuffix("s"), name, self.names())
+        return self._load(name)
+
+    def _load(self, name: str) -> T:
+        from importlib.metadata import EntryPoint
+
         if name not in self.own_names():
             return load(entries(self.kind)[name], self.check)
         place = f"{self.package}.{self.listed.get(name, name)}"
@@ -99,7 +133,12 @@ class Registry(Generic[T]):
 
     def items(self) -> Iterable[tuple[str, T]]:
         """Names and objects, without those that cannot be used."""
-        return usable(self.find, self.names()).items()
+        return usable(self._load, self.names()).items()
+
+
+@functools.cache
+def _files(kind: str) -> list[str]:
+    return [file.name for file in pkgutil.iter_modules([str(Path(__file__).parents[1] / kind)])]
 
 
 @functools.cache
@@ -119,9 +158,11 @@ def load(entry: EntryPoint, check: Callable[[Any, str], None] = lambda found, na
     kind = entry.group.rpartition(".")[2].removesuffix("s")
     try:
         found = entry.load()
-        if isinstance(found, ModuleType):
+        if isinstance(found, ModuleType) and kind in ("method", "backbone"):
             named = {key.lower(): one for key, one in vars(found).items() if isinstance(one, type)}
-            found = named.get(entry.name.replace("_", ""), found)
+            if entry.name.replace("_", "") not in named:
+                raise _no_class(found, entry.name)
+            found = named[entry.name.replace("_", "")]
         check(found, entry.name)
     except InputError as error:
         raise error.at(f"{kind} {entry.name} in {_file(entry)}") from error
@@ -135,6 +176,15 @@ def load(entry: EntryPoint, check: Callable[[Any, str], None] = lambda found, na
     return found
 
 
+def _no_class(module: ModuleType, name: str) -> InputError:
+    own = [
+        one for one in vars(module).values() if getattr(one, "__module__", "") == module.__name__
+    ]
+    classes = ", ".join(one.__name__ for one in own if isinstance(one, type)) or "none"
+    message = f"it defines no class {name.title().replace('_', '')} (found: {classes})"
+    return InputError.plain(name, message, "Rename one of them; case and _ do not matter")
+
+
 def usable(find: Callable[[Any], T], names: Iterable[Any]) -> dict[Any, T]:
     """What ``find`` returns for each name, without plug-ins that cannot be used."""
     found = {}
@@ -142,17 +192,26 @@ def usable(find: Callable[[Any], T], names: Iterable[Any]) -> dict[Any, T]:
         try:
             found[name] = find(name)
         except InputError as error:
-            warn_once(f"{error} It is left out.")
+            warn_once(f"{error} {LEFT_OUT}")
     return found
 
 
-@functools.cache
 def warn_once(text: str) -> None:
     """Print a warning about a plug-in once, and not again in each worker process."""
     import multiprocessing  # slow to import, and no help text needs it
 
-    if multiprocessing.parent_process() is None:
+    if multiprocessing.parent_process() is None and text not in warned:
+        warned.add(text)
         print(f"warning: {plain(text)}", file=sys.stderr, flush=True)
+
+
+def after_warning(error: InputError) -> InputError:
+    """An error without the cause if a warning has told it."""
+    if f"{error} {LEFT_OUT}" not in warned:
+        return error
+    return InputError.plain(
+        error.key.partition(" in ")[0], "it cannot be used, see the warning above"
+    )
 
 
 def place(error: BaseException) -> str:

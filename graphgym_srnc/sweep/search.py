@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Collection, Mapping, Sequence
+from typing import Any, Collection, Mapping, Sequence
 
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.core.options import options
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym import build_task, config_names, load_config
 from graphgym_srnc.gym.build import visible_task
+from graphgym_srnc.gym.config import CfgNode
 from graphgym_srnc.gym.encoder import ignored
 from graphgym_srnc.gym.keys import KEYS
 from graphgym_srnc.gym.prepare import data_key, prepare
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.train import selection
-
-if TYPE_CHECKING:
-    from yacs.config import CfgNode
 
 # Options that are searched for every method. Its ``search`` may name other values, or none.
 SHARED: dict[str, tuple[Any, ...]] = {

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Callable, Mapping
+from typing import Callable, Mapping
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
-
-if TYPE_CHECKING:
-    from graphgym_srnc.core.task import ShiftTask
-    from graphgym_srnc.methods.shared.base import Method
-
+from graphgym_srnc.methods.shared.base import Method
 
 Metric = Callable[[list[Tensor], list[Tensor], str], float]
 """A user's own score, with the signature of metrics registered with GraphGym.

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphgym_srnc import backbones
-from graphgym_srnc.backbones import EncoderSpec, Graph, prepare
+from graphgym_srnc.backbones import Batches, EncoderSpec, Graph, prepare
+from graphgym_srnc.core import parallel
 from graphgym_srnc.losses.alignment import align, alignment_cost, map_clusters
 from graphgym_srnc.losses.modularity import (
     collapse_loss,
@@ -165,7 +166,7 @@ class ClusterGNN(Clusters):
         here = self.source is self.target
         if self.batch_size or not here:
             size = min(batch or self.batch_size, self.batch_size)
-            on_source = training.batches(self.encoder, self.source, [nodes], size, self.fanout)
+            on_source = Batches(self.encoder, self.source, [nodes], size, self.fanout)
 
         def losses() -> dict[str, Tensor]:
             terms, log_q = on_target()
@@ -223,12 +224,12 @@ class ClusterGNN(Clusters):
 
             return full
 
-        views = training.batches(self.encoder, self.target, [], self.batch_size, self.fanout)
+        views = Batches(self.encoder, self.target, [], self.batch_size, self.fanout)
 
         def sampled() -> tuple[dict[str, Tensor], Tensor]:
             ends = views.draw_edges(max(2, self.batch_size))
             count, size = self.target.num_nodes, (self.batch_size,)
-            nodes = views.share(
+            nodes = parallel.share(
                 lambda g: torch.randint(count, size, generator=g, device=ends.device)
             )
             q = self.encoder(views.at(torch.cat([*ends, nodes]))).softmax(1)

@@ -12,7 +12,7 @@ from graphgym_srnc.core.options import Count, Natural
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.methods.shared.training import batches, minimise
+from graphgym_srnc.methods.shared.training import minimise
 
 
 class Supervised(Method):
@@ -102,7 +102,7 @@ class Supervised(Method):
     def set_source(self, graph: Graph) -> None:
         """Train on this graph: the source, or the source with other edge weights."""
         sizes = self.batch_size, self.fanout
-        self.source_batches = batches(self.classifier, graph, [self.task.train], *sizes)
+        self.source_batches = Batches(self.classifier, graph, [self.task.train], *sizes)
         self.on_source = self.source_batches.whole
 
     def target_view(self) -> View:
@@ -110,7 +110,7 @@ class Supervised(Method):
         pool = self.task.pool
         if self.batch_size:
             sizes = self.batch_size, self.fanout
-            self.target_batches = batches(self.classifier, self.target, [pool], *sizes)
+            self.target_batches = Batches(self.classifier, self.target, [pool], *sizes)
             return self.target_batches.whole
         # A view of the whole graph is faster than one of a list of all its nodes.
         every = len(pool) == self.target.num_nodes

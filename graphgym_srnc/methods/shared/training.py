@@ -96,14 +96,6 @@ def converged(losses: Sequence[Tensor]) -> bool:
     return 0.9 * before < last < 0.5 * first
 
 
-def batches(
-    model: Encoder, graph: Graph, parts: Sequence[Tensor], batch_size: int, fanout: int
-) -> Batches:
-    """Views of parts of nodes ``[n_i]`` for each gradient step, divided among processes."""
-    share = parallel.share if parallel.world() > 1 else None
-    return Batches(model, graph, parts, batch_size, fanout, share)
-
-
 class Term(NamedTuple):
     """One term of a loss: the cross-entropy (Eq. 2 of the paper) on some nodes.
 
@@ -135,7 +127,7 @@ def cross_entropies(
         # Nodes of one graph share one view, since their neighbourhoods overlap.
         group = tuple(term for term in terms if term.graph is graph)
         nodes = [term.nodes for term in group]
-        views[graph] = group, batches(model, graph, nodes, batch_size, fanout)
+        views[graph] = group, Batches(model, graph, nodes, batch_size, fanout)
 
     def step() -> dict[str, Tensor]:
         losses = {}
@@ -167,9 +159,7 @@ def fit_terms(
 def all_logits(model: Encoder, graph: Graph, batch_size: int) -> Tensor:
     """Logits ``[V, K]`` of all nodes of a graph; with batches one layer at a time."""
     if batch_size:
-        world = parallel.world()
-        rank = parallel.rank() if world > 1 else 0
-        return infer(model, graph, rank=rank, world=world, exchange=parallel.exchange)
+        return infer(model, graph)
     return model.eval()(model.view(graph))
 
 
