@@ -444,7 +444,8 @@ def test_nodes_of_on_nodes():
 def test_a_column_with_most_ends_comes_before_an_index_that_counts():
     nodes = pandas.DataFrame({"rank": [4, 2, 1, 3, 5], "label": [*"ababa"]})
     edges = pandas.DataFrame({"a": [0, 2, 3], "b": [2, 3, 4]})
-    ranked = graphgym_srnc.from_frames(nodes, edges.clip(1), spectral=2)
+    with pytest.warns(graphgym_srnc.ShiftWarning, match="the index and the column rank both"):
+        ranked = graphgym_srnc.from_frames(nodes, edges.clip(1), spectral=2)
     assert ranked.ids == [4, 2, 1, 3, 5] and ranked.edge_index[:, 0].tolist() == [2, 1]
     assert api.from_frames(nodes, edges).ids == [0, 1, 2, 3, 4]  # no rank is 0
     later = pandas.DataFrame({"x": range(2, 22), "label": [*"ab"] * 10})  # has 18 of 20 ends

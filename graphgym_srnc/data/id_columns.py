@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Collection, Sequence
 
 import pandas
 
-from graphgym_srnc.core.text import listed
+from graphgym_srnc.core.text import listed, warn
 from graphgym_srnc.data import labels
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.read import NAMELESS, is_counter
@@ -105,6 +105,12 @@ def id_column(table: pandas.DataFrame, links: pandas.DataFrame, options: Options
     if any(bare[name] != bare[best[0]] for name in best):
         message = f"several columns have the ids of the links: {listed(best)}"
         raise InputError.plain("--id", message, f"Name one, such as {options.named('id', best[0])}")
+    is_usual = best[0].lower() in IDS
+    if options.in_python and "" in fit and not is_usual and bare[""] != bare[best[0]]:
+        warn(
+            f"the index and the column {best[0]} both have the ids of the links. The column is"
+            " used; to use the index, name it with rename_axis('id')"
+        )
     return best[0]
 
 
