@@ -4,9 +4,8 @@ Other packages announce theirs by entry points, in the groups ``graphgym_srnc.me
 ``graphgym_srnc.shifts`` and ``graphgym_srnc.backbones``. The name of an entry is its name in
 configs. If names collide, also those of a method, a shift and a key of GraphGym, the package's own
 entry is used. One that cannot be used is left out with a warning, unless it is asked for by name.
-Modules in the group ``graphgym_srnc.register`` are
-imported with ``graphgym_srnc.gym``, in every command and worker process. They can register layers,
-activations or metrics with GraphGym.
+Modules in the group ``graphgym_srnc.register`` are imported with ``graphgym_srnc.gym``, in every
+command and worker process. They can register layers, activations or metrics with GraphGym.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel
 
-LEAST = 10  # labelled nodes from which their accuracy is told
+LEAST = 10  # minimum number of labelled nodes for measuring their accuracy
 FEW = 100  # nodes below which a mean over them is a rough one
 
 

@@ -217,7 +217,7 @@ def nemenyi(table: Table, ranking: Ranking) -> str:
 
 
 def least_runs(table: Table, rows: int) -> int:
-    """The number of runs with which a number of rows can be told apart."""
+    """The number of runs from which a test can show differences between a number of rows."""
     return max(LEAST_BLOCKS, least_pairs(rows - 1, table.test, table.alpha))
 
 

@@ -44,8 +44,7 @@ TEXTS = {
     "homophily": (
         "Only {value} of the {labelled_edges:.0f} edges between labelled nodes join nodes of the"
         " same class (expected: at least {bound}). Methods that smooth over neighbours, SRNC+"
-        " included, often lose on such graphs. Compare with the method erm and with the backbone"
-        " mlp."
+        " included, often lose on such graphs. Compare with the backbone mlp.{compare}"
     ),
     "balance": (
         "The predicted shares of the known classes differ by {value} between validation and target"
@@ -64,8 +63,7 @@ TEXTS = {
     ),
     "collapse": (
         "{predicted_share_percent} of the target nodes are predicted as class {name}, which"
-        " has {label_share_percent} of the labels. The model has probably collapsed. Compare with"
-        " the method erm."
+        " has {label_share_percent} of the labels. The model has probably collapsed.{compare}"
     ),
     "overconfidence": (
         "The mean probability of the predicted class is {points:.0f} points above the accuracy on"
@@ -134,12 +132,9 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[
     if first is not None and known.any():
         figures["agreement"] = float((first[1] == predicted)[known].double().mean())
 
-    warnings = sentences(figures, known_names(task))
+    warnings = sentences(figures, known_names(task), is_erm=method.key() == "erm")
     if few := few_labels(label_counts(task), task.source is task.target):
         warnings["few labels"] = few
-    if method.key() == "erm":  # which cannot be compared with itself
-        for words in ("the method erm and with ", " Compare with the method erm."):
-            warnings = {topic: text.replace(words, "") for topic, text in warnings.items()}
     for topic in method.reported:
         warnings.pop(topic, None)  # a warning or a test of the method already covers it
     return {"figures": figures, "sentences": warnings, "reliability": curves}
@@ -195,8 +190,11 @@ def unknown_shares(
     return figures
 
 
-def sentences(figures: dict[str, float], names: Sequence[str] = ()) -> dict[str, str]:
+def sentences(
+    figures: dict[str, float], names: Sequence[str] = (), is_erm: bool = False
+) -> dict[str, str]:
     """A warning for each figure outside its range, by topic; ``names`` are those of classes."""
+    compare = "" if is_erm else " Compare with the method erm."
     warnings = {}
     shares = {f"{key}_percent": _percent(figures[key]) for key in figures if "_share" in key}
     named = dict(enumerate(names))
@@ -207,7 +205,7 @@ def sentences(figures: dict[str, float], names: Sequence[str] = ()) -> dict[str,
             k = int(figures.get("collapse_class", 0))
             shown = {"value": _percent(value), "bound": _percent(bound), "name": named.get(k, k)}
             warnings[topic] = TEXTS[name].format(
-                points=100 * value, most=100 * bound, **shown, **shares, **figures
+                points=100 * value, most=100 * bound, compare=compare, **shown, **shares, **figures
             )
     if "collapse" in warnings:  # which explains the other one
         warnings.pop("calibration", None)

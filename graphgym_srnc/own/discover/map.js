@@ -71,7 +71,8 @@ function labels(ink, paper) {
   pen.strokeStyle = paper;
   const placed = [];
   for (const [mapX, mapY, group, text] of data.marks) {
-    const [middle, edge] = toScreen(mapX, mapY), top = Math.max(LINE, edge - 8), half = pen.measureText(text).width / 2 + 10;
+    const [middle, edge] = toScreen(mapX, mapY), top = Math.max(LINE, edge - 8);
+    const half = pen.measureText(text).width / 2 + 10;
     if (hidden.has(group) || middle < 0 || middle > width || edge < 0 || edge > height) continue;
     const left = Math.max(half, Math.min(width - half, middle));
     const free = [0, -LINE, LINE, -2 * LINE, 2 * LINE].map(down => top + down).find(y =>
