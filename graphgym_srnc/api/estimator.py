@@ -261,7 +261,7 @@ class Estimator(BaseEstimator):
         elif not self._method.oracle:
             own = getattr(source, "feature_names", None)
             names.check_features(own, getattr(target, "feature_names", None), "target: x")
-            held_out = HELD_OUT if self._method.calibrated else 0.0
+            held_out = HELD_OUT if self._method.calibrated and not self._method.cross_fits else 0.0
             task, labels = from_data(
                 source, target, open_set=open_set, held_out=held_out, seed=shared["random_state"]
             )
@@ -348,7 +348,7 @@ def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[
     label = task.validation.y[task.val]
     known_only = task.open_set and not bool((label == task.num_known).any())
     needs_cut = known_only and method.calibrated and method.cut != "share"
-    if needs_cut and not len(label):
+    if needs_cut and not len(label) and not method.cross_fits:
         message = "no validation node is left to set the unknown-class threshold"
         hint = "Add a val_mask, or label at least two nodes of a class"
         raise InputError.plain("val_mask", message, hint)

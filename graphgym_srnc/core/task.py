@@ -46,8 +46,7 @@ class Sizes(LabelSpace):
     num_known: int
     open_set: bool
     unknown_found: bool = False
-
-    source = target = None
+    one_graph: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +78,9 @@ class ShiftTask(LabelSpace):
         held_out: whether the validation nodes were given as training nodes.
         warnings: doubts about the data, for the record of a training.
 
+    Attributes:
+        validates_unknown: whether a validation node is of the unknown class.
+
     Raises:
         InputError: an index set is empty or out of range, labels are outside the label space, sets
             overlap, features are not finite, or graphs have different numbers of features.
@@ -102,6 +104,7 @@ class ShiftTask(LabelSpace):
     unknown_found: bool = False
     held_out: bool = False
     warnings: tuple[str, ...] = ()
+    validates_unknown: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         if self.num_known < 2:
@@ -145,6 +148,10 @@ class ShiftTask(LabelSpace):
                     message = f"they have {common} nodes in common"
                     raise InputError.plain(f"{a} and {b}", message, "Make them disjoint")
 
+        labels = self.validation.y[self.val]
+        found = self.open_set and bool((labels == self.num_known).any())
+        object.__setattr__(self, "validates_unknown", found)
+
     def __repr__(self) -> str:
         classes = f"{self.num_known} known classes" + " and unknown" * self.open_set
         sizes = ", ".join(f"{key} {len(getattr(self, key))}" for key in ("train", "val", "test"))
@@ -159,7 +166,14 @@ class ShiftTask(LabelSpace):
     @property
     def sizes(self) -> Sizes:
         """Sizes that a trained method needs to predict."""
-        return Sizes(self.num_features, self.num_known, self.open_set, self.unknown_found)
+        return Sizes(
+            self.num_features, self.num_known, self.open_set, self.unknown_found, self.one_graph
+        )
+
+    @property
+    def one_graph(self) -> bool:
+        """Whether the source is the target."""
+        return self.source is self.target
 
     @property
     def validation(self) -> Data:

@@ -39,6 +39,7 @@ class Predictor(nn.Module):
     Attributes:
         task: the blind task; a loaded model has its :class:`Sizes` instead.
         calibrated: whether validation nodes set the threshold; otherwise it is 0.
+        cross_fits: whether the method holds out labels itself if there are no validation nodes.
         explicit_unknown: whether the last of ``N + 1`` scores is that of the unknown class.
     """
 
@@ -51,6 +52,7 @@ class Predictor(nn.Module):
     source_prior: Tensor
     confusion: Tensor
     calibrated: bool = True
+    cross_fits: bool = False
     explicit_unknown: bool = False
 
     def __init__(
