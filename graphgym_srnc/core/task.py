@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Mapping
 
@@ -76,6 +76,8 @@ class ShiftTask(LabelSpace):
         unknown_found: whether the last of the ``num_known`` classes is the unknown class, whose
             labels are predictions of another model, see ``graphgym_srnc.train.source_first``.
         held_out: whether the validation nodes were given as training nodes.
+        val_may_teach: whether the validation nodes were drawn from the labels, so that a method
+            that needs none may learn them.
         warnings: doubts about the data, for the record of a training.
 
     Attributes:
@@ -103,6 +105,7 @@ class ShiftTask(LabelSpace):
     scored: bool = True
     unknown_found: bool = False
     held_out: bool = False
+    val_may_teach: bool = False
     warnings: tuple[str, ...] = ()
     validates_unknown: bool = field(init=False, default=False)
 
@@ -244,6 +247,13 @@ class ShiftTask(LabelSpace):
         kept |= {key: hidden.get(id(kept[key])) for key in ("source", "target", "val_graph")}
         vars(blind).update(kept, info={}, oracle=None)
         return blind
+
+    def without_validation(self) -> "ShiftTask":
+        """The task on one graph with the validation nodes of known classes as training nodes."""
+        known = self.val[self.target.y[self.val] < self.num_known]
+        train = torch.cat([self.train, known]).sort().values
+        pool = self.pool[~torch.isin(self.pool, known)]
+        return replace(self, train=train, val=self.val[:0], pool=pool, scored=False)
 
     def fingerprint(self) -> str:
         """SHA-256 of graphs, labels and index sets. Equal fingerprints mean equal tasks."""

@@ -74,7 +74,9 @@ class Recorder:
             directory = self.experiment.begin(self.seed, anew=not episode.number)
             self.board = TensorBoard(directory, *self.extras, start=episode.number)
         self.board(episode, method, task)
-        done = f"validation {100 * episode.val['micro_f1']:.1f} %"
+        done = "done"
+        if episode.val:
+            done = f"validation {100 * episode.val['micro_f1']:.1f} %"
         self.watch.episode(episode.number, method.planned, done)
 
     def seconds(self) -> float:
