@@ -21,6 +21,7 @@ AUTO = "auto"  # value of num_threads that chooses a number
 MAX_THREADS = 1024  # with many more threads the process dies without a message
 SECOND_THREAD = 1_000_000  # directed edges from which a second thread pays, docs/performance.md
 owned = False  # whether the process is a command or worker, in which no other package trains
+VARIABLES = tuple(f"{name}_NUM_THREADS" for name in ("OMP", "MKL", "OPENBLAS", "VECLIB"))
 
 
 def facts() -> dict[str, Any]:
@@ -38,6 +39,33 @@ def threads(wanted: int | str, edges: int = 0) -> int:
     if wanted != AUTO:
         return int(wanted)
     return 2 if edges >= SECOND_THREAD and cores() > 1 else 1
+
+
+def own() -> None:
+    """Take over the process; libraries that are loaded from now on begin with one thread."""
+    global owned
+    owned = True
+    os.environ.update(dict.fromkeys(VARIABLES, "1"))
+
+
+@contextlib.contextmanager
+def limited(number: int) -> Iterator[None]:
+    """Let torch and the libraries of numpy, scipy and scikit-learn use a number of threads.
+
+    Their numbers are restored afterwards.
+    """
+    import torch  # commands import this module before anything slow
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    if owned:  # which libraries that are loaded later read
+        os.environ.update(dict.fromkeys(VARIABLES, str(number)))
+    try:
+        with threadpool_limits(number):
+            torch.set_num_threads(number)
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @functools.cache
