@@ -116,8 +116,8 @@ def lean_imports(*absent: str) -> Iterator[None]:
     sys.modules.update(blocked)
     try:
         with warnings.catch_warnings():
-            if hidden:
-                warnings.simplefilter("ignore")
+            for name in absent:
+                warnings.filterwarnings("ignore", f".*{name}.*")
             yield
     finally:
         for name in hidden:
