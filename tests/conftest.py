@@ -20,6 +20,7 @@ from graphgym_srnc.core.environment import limited
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 
+
 def refused(key: str, function: Callable[..., Any], *args: Any, **options: Any) -> InputError:
     """The error, on one line, of a function that refuses its arguments."""
     with pytest.raises(InputError) as error:
