@@ -46,6 +46,8 @@ def own() -> None:
     global owned
     owned = True
     os.environ.update(dict.fromkeys(VARIABLES, "1"))
+    # PyG's import calls what newer versions of torch warn of.
+    warnings.filterwarnings("ignore", "`torch.jit", FutureWarning)
 
 
 @contextlib.contextmanager
