@@ -21,7 +21,7 @@ AUTO = "auto"  # value of num_threads that chooses a number
 MAX_THREADS = 1024  # with many more threads the process dies without a message
 SECOND_THREAD = 1_000_000  # directed edges from which a second thread pays, docs/performance.md
 owned = False  # whether the process is a command or worker, in which no other package trains
-VARIABLES = tuple(f"{name}_NUM_THREADS" for name in ("OMP", "MKL", "OPENBLAS", "VECLIB"))
+VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 def facts() -> dict[str, Any]:
