@@ -9,7 +9,7 @@ import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ContextManager, Final, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -148,7 +148,7 @@ class Estimator(BaseEstimator):
         task, classes = self._task(source, target, shared)
         rules = _selection(method, task, shared)
 
-        threads = self._threads(task.source, task.target)
+        threads = limited_threads(self, task.source, task.target)
         callbacks = (*self.callbacks, *[_tell] * bool(self.verbose))
         with alone(shared["random_state"], task.device), threads, renamed(in_python):
             record = trainer.fit(method, task, seed=None, callbacks=callbacks, **rules)
@@ -288,19 +288,15 @@ class Estimator(BaseEstimator):
             told.append(OTHER_RECIPE)
         for text in told:
             warn(f"{type(self).__name__}: graph x: {text}")
-        with self._threads(checked):
+        with limited_threads(self, checked):
             yield checked
 
-    @contextlib.contextmanager
-    def _threads(self, *graphs: Data) -> Iterator[None]:
-        """Set the number of threads for the graphs, and restore it afterwards."""
-        wanted, before = parameters.checked(self)[1]["num_threads"], torch.get_num_threads()
-        edges = max(graph.edge_index.size(1) for graph in graphs)
-        torch.set_num_threads(environment.threads(wanted, edges))
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)
+
+def limited_threads(model: Estimator, *graphs: Data) -> ContextManager[None]:
+    """The threads of an estimator for computations on graphs, see ``environment.limited``."""
+    wanted = parameters.checked(model)[1]["num_threads"]
+    edges = max(graph.edge_index.size(1) for graph in graphs)
+    return environment.limited(environment.threads(wanted, edges))
 
 
 def node_numbers(nodes: Any, size: int, is_mask: bool = True) -> np.ndarray:
