@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Callable, Collection, NamedTuple, Sequence
+from typing import Collection, NamedTuple, Sequence
 
 import numpy as np
 import pandas
 import scipy.sparse as sp
 
 from graphgym_srnc.core.text import counted, listed, one_line
-from graphgym_srnc.data import features, id_columns, labels, names
+from graphgym_srnc.data import features, labels, names, read, readings
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.data.read import NAMELESS, is_counter
@@ -26,14 +28,17 @@ ROLES = {"text": "text", "numbers": "number", "categories": "category"}  # by ki
 COLUMNS = ("text", "numbers", "categories")  # options that name columns of features
 USES = {"id": "ids from", "label": "classes from", "split": "split from", "text": "text from"}
 USES |= {"number": "numbers from", "category": "categories from", "not read:": "not read:"}
+NOTHING: features.Recipe = {"columns": ()}
 NONE = "none"  # name of the column of labels if there is none
+MASK = re.compile(r"(train|val|valid|test)_mask")
+ALL_PAIRS = 0.9  # share of the pairs of nodes that makes a list of all pairs
 FEW = 4  # maximum number of classes that may have one label each, as when labelling begins
 
 
 class Options(NamedTuple):
     """Options of ``graphgym_srnc.from_frames``; empty = chosen by names and cells."""
 
-    id: str | None = None  # "" = the index of a frame
+    id: str | None = None  # "" = the index of a frame, or the column without a name
     label: str = ""
     split: str = ""
     ends: Sequence[str] = ()
@@ -44,13 +49,23 @@ class Options(NamedTuple):
     like: features.Recipe | None = None  # of an earlier graph
     skip_missing: bool = False
     words: features.TextOptions = features.TextOptions()
+    header: bool | None = None  # what a first line is that may be names of columns or a row
     in_python: bool = False  # whether messages name arguments of Python
 
-    def named(self, name: str, value: str | bool = "") -> str:
+    @property
+    def columns(self) -> list[str]:
+        """Columns of features that are named here or by the recipe of an earlier graph."""
+        recipe = self.like or {}
+        earlier = [name for kind in COLUMNS for name in recipe.get(kind, NOTHING)["columns"]]
+        return [*self.text, *self.numbers, *self.categories, *earlier]
+
+    def named(self, name: str, value: str | bool | Sequence[str] | None = None) -> str:
         """An option as the user writes it: ``--label none``, or ``label='none'`` in Python."""
         if self.in_python:
-            return f"{name}={value!r}" if value else name
-        return " ".join([f"--{name.replace('_', '-')}", *[str(value)] * (value not in ("", True))])
+            return name if value is None else f"{name}={value!r}"
+        words = [value] if isinstance(value, str) else value
+        words = words if isinstance(words, Sequence) else []
+        return shlex.join([f"--{name.replace('_', '-')}", *words])
 
 
 @dataclass
@@ -63,7 +78,7 @@ class Look:
     rows: pandas.Index = field(default_factory=lambda: pandas.Index([]))  # of the file's nodes
     roles: dict[str, str] = field(default_factory=dict)  # use of each column
     labels: list[str] | None = None  # [V], empty for none, as are the parts of the split
-    parts: list[str] | None = None
+    parts: list[str] | None = None  # of all rows at first
     likely: list[str] = field(default_factory=list)  # columns that may be of labels
     edges: np.ndarray = field(default_factory=lambda: np.empty((2, 0), dtype=np.int64))
     recipe: features.Recipe = field(default_factory=dict)
@@ -87,32 +102,42 @@ class Look:
 
 
 def look(
-    found: Look,
-    nodes: pandas.DataFrame,
-    read_links: Callable[[pandas.DataFrame], pandas.DataFrame],
-    others: bool = False,
+    found: Look, nodes: pandas.DataFrame, links: pandas.DataFrame, others: bool = False
 ) -> Look:
     """Choose columns, clean labels and connect nodes; what is wrong is collected, not raised.
 
-    ``found`` is filled and returned. ``read_links`` gives a row for each link, by the columns that
-    may hold ids. ``others`` = there are features beside those of columns and of links.
+    ``found`` is filled and returned. ``nodes`` and ``links``, which are empty if they could not be
+    read, may be sheets whose first line is a header or not. ``others`` = there are features beside
+    those of columns and of links.
     """
     step = found.problems.step
-    found.rows, found.table = nodes.index, nodes.reset_index(drop=True)
-    links = pandas.DataFrame()
     with step():
-        links = read_links(found.table[id_columns.candidates(found.table)])
-    _find_named(found, links)
+        table = readings.named(nodes, found.files[0], found.options, found.notes)
+        found.rows = table.index
+        found.table = _without_lists(found, table.reset_index(drop=True))
+    if not len(found.rows):
+        return found
+    _find_named(found)
+    pairs, reading = pandas.DataFrame(), None
     if len(links):
-        _check_order(found, links, {*(found.column("id") or ()), *found.ids})
-    for each in (_find_label, _one_row_for_each_id):
+        with step():
+            given = found.table, found.files[1], found.options, found.notes
+            pairs = readings.links(links, *given)
+    if len(pairs):
+        _check_order(found, pairs)
+        with step():
+            reading = readings.choose(found.table, pairs, found.options, found.files)
+            if reading.id is None:
+                _number_rows(found, reading)
+    _find_id(found, reading)
+    for each in (_find_split, _find_label, _one_row_for_each_id):
         with step():
             each(found)
-    if len(links):
-        # Else no id may be right, or links to nodes without an id would look wrong.
-        if all(error.key != "--id" for error in found.problems.errors) and all(found.ids):
-            with step():
-                _connect(found, links)
+    # Else no id may be right, or links to nodes without an id would look wrong.
+    is_clear = all(error.key != "--id" for error in found.problems.errors) and all(found.ids)
+    if reading is not None and is_clear:
+        with step():
+            _connect(found, pairs, reading)
     for each in (_read_labels, partial(_find_features, others=others), _tell_columns):
         with step():
             each(found)
@@ -138,12 +163,30 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     joined = features.joined(blocks, recipe)
     recipe["spectral"] = options.spectral
     text = features.documents(table, recipe["text"]["columns"]) if "text" in recipe else None
-    words, ids = [*map(one_line, names)], found.column("id") or []  # ids as they are written
+    words, ids = [*map(one_line, names)], features.as_written(table[found.name("id")])
     return Graph(found.edges, joined, words, ids, text, found.labels, found.parts, recipe)
 
 
-def _find_named(found: Look, links: pandas.DataFrame) -> None:
-    """Roles that the options name, and the column of ids."""
+def _without_lists(found: Look, table: pandas.DataFrame) -> pandas.DataFrame:
+    """A table in which a column of lists of numbers is a column for each place in them."""
+    options = found.options
+    for name in [name for name in table if read.is_list(table[name])]:
+        rows = [np.ravel(cell) for cell in table.pop(name)]
+        widths = {len(row) for row in rows}
+        if len(widths) > 1 or rows[0].dtype.kind not in features.NUMERIC:
+            table[name] = [", ".join(map(str, row)) for row in rows]
+            continue
+        columns = [f"{name} {place}" for place in range(len(rows[0]))]
+        values = pandas.DataFrame(np.stack(rows).astype(float), table.index, columns)
+        table = pandas.concat([table, values], axis=1)
+        given = [columns if each == name else [each] for each in options.numbers]
+        options = options._replace(numbers=[each for names in given for each in names])
+    found.options = options
+    return table
+
+
+def _find_named(found: Look) -> None:
+    """Roles that the options name."""
     table, options = found.table, found.options
     for option in ("id", "split", "label"):
         name = getattr(options, option)
@@ -153,13 +196,26 @@ def _find_named(found: Look, links: pandas.DataFrame) -> None:
     found.roles |= dict.fromkeys(options.text, "text")
     found.roles |= dict.fromkeys(options.categories, "category")
     found.roles |= dict.fromkeys(options.numbers, "number")
-    if split := options.split or id_columns.usual(table, ("split",)):
-        found.roles[split] = "split"
-    id = next(iter(table))
-    with found.problems.step():
-        is_open = options.id is None or options.id not in table
-        id = id_columns.id_column(table, links, options) if is_open else str(options.id)
-    found.roles[id] = "id"
+
+
+def _number_rows(found: Look, reading: readings.Reading) -> None:
+    """Tell that links count the rows, whose numbers are ids if no column of a usual name is."""
+    where = f"{found.files[1]}: the ends {listed(reading.ends)}"
+    found.notes.append(f"{where} are row numbers of {found.files[0]}, from {reading.base}")
+    columns = readings.candidates(found.table)
+    if found.options.id is None and not readings.usual(found.table[columns], readings.IDS):
+        numbers = [str(reading.base + place) for place in found.table.index]
+        found.table.insert(0, "row number", numbers, allow_duplicates=False)
+        found.roles["row number"] = "id"
+
+
+def _find_id(found: Look, reading: readings.Reading | None) -> None:
+    """The column of ids, by links or else by names, and options that name it otherwise."""
+    table, options = found.table, found.options
+    if not found.name("id"):
+        id = reading.id if reading is not None else None
+        found.roles[readings.usual_ids(table, options) if id is None else id] = "id"
+    id, split = found.name("id"), options.split or readings.usual(table, ("split",))
     named: dict[str, Sequence[str]] = {"label": [options.label], "split": [options.split]}
     named |= {"numbers": options.numbers, "categories": options.categories}
     for option in (option for option in named if id and id in named[option]):
@@ -174,23 +230,47 @@ def _find_named(found: Look, links: pandas.DataFrame) -> None:
                     raise InputError.plain(f"--{option}", message, "Leave it out")
 
 
-def _check_order(found: Look, links: pandas.DataFrame, ids: set[str]) -> None:
+def _find_split(found: Look) -> None:
+    """The parts of the split: of a column, named or recognised by its cells, or of masks."""
+    table, options = found.table, found.options
+    masks = {name: mask[1] for name in table if (mask := MASK.fullmatch(name.lower()))}
+    named = options.split or readings.usual(table, ("split",))
+    if named or not masks:
+        free = [name for name in table if name not in found.roles and name != options.label]
+        words = {*SAME_PART, *labels.PARTS}
+        cells = {name: {cell.lower() for cell in texts(table[name])} - {""} for name in free}
+        likely = [name for name, own in cells.items() if len(own) > 1 and own <= words]
+        if not named and len(likely) > 1:
+            ways = " or ".join(options.named("split", name) for name in likely)
+            message = f"several columns hold parts of a split: {listed(likely)}"
+            raise InputError.plain("--split", message, f"Choose one with {ways}")
+        if name := named or "".join(likely):
+            found.roles[name] = "split"
+            cells_of_nodes = texts(table[name])
+            found.parts = [SAME_PART.get(cell.lower(), cell.lower()) for cell in cells_of_nodes]
+        return
+    found.roles |= dict.fromkeys(masks, "split")
+    found.parts = [""] * len(table)
+    for name, part in masks.items():
+        values, wrong = features.parsed(table[name])
+        if wrong or not values.dropna().isin([0, 1]).all():
+            message = f"the mask {name} has other values than true and false, or 1 and 0"
+            raise InputError.plain("--split", message, "Write true or false for each node")
+        for place in np.flatnonzero(values == 1):
+            if found.parts[place]:
+                message = f"the node {found.ids[place]} is in two masks, one of them {name}"
+                raise InputError.plain("--split", message, "Put each node into one part")
+            found.parts[place] = SAME_PART.get(part, part)
+
+
+def _check_order(found: Look, links: pandas.DataFrame) -> None:
     """Refuse, with this error alone, a list of links that was given as the node table."""
-
-    def has_ends(table: pandas.DataFrame, ids: Collection[str] = ()) -> bool:
-        try:
-            return bool(id_columns.ends(table, options, "", ids))
-        except InputError:
-            return False
-
     options, nodes = found.options, {*found.table}
-    named = {options.id, options.label, options.split, *options.text, *options.numbers}
-    named = (named | {*options.categories}) - {None, "", NONE, "*"}
+    named = {options.id, options.label, options.split, *options.columns} - {None, "", NONE, "*"}
     has_named = bool(named) and named <= {*links} and not named & nodes
-    is_links = has_ends(found.table)
-    if (has_named and (is_links or not id_columns.usual(found.table, id_columns.IDS))) or (
-        is_links and id_columns.usual(links, id_columns.IDS) and not has_ends(links, ids)
-    ):
+    has_named &= not readings.usual(found.table, readings.IDS)
+    is_swapped = bool(readings.readings(links, found.table, Options()))
+    if has_named or (is_swapped and not readings.readings(found.table, links, options)):
         found.problems.errors.clear()
         message = f"it looks like the list of links, and {found.files[1]} like the node table"
         raise InputError.plain(found.files[0], message, "Give the node table first")
@@ -230,99 +310,163 @@ def _places(found: Look, rows: pandas.Index) -> str:
     return text + " (counted from 0)" * found.options.in_python
 
 
-def _connect(found: Look, links: pandas.DataFrame) -> None:
+def _connect(found: Look, links: pandas.DataFrame, reading: readings.Reading) -> None:
     """Read the links, and tell which columns of them are read."""
-    file, place = found.files[1], pandas.Index(found.ids, dtype=object).unique()
-    a, b = chosen = id_columns.ends(links, found.options, file, place)
+    file, chosen = found.files[1], reading.ends
+    place = pandas.Index(found.ids, dtype=object).unique()
+    if reading.id is None:
+        place = pandas.Index([str(number + reading.base) for number in found.table.index])
     unread = [name for name in links if name not in chosen and not NAMELESS.fullmatch(name)]
     rest = f"; not read: {listed(unread)}; edge weights are not used" * bool(unread)
-    found.chosen.append(f"{file}: links join the columns {a} and {b}{rest}")
-    cells = [id_columns.cells(links, name) for name in chosen]
+    found.chosen.append(f"{file}: links join the columns {listed(chosen)}{rest}")
+    cells = [readings.cells(links, name) for name in chosen]
     pairs = np.array([place.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
+    pairs, links = _without_zeros(found, pairs, links, unread)
     strange = pairs < 0
-    earlier = ". Add the earlier nodes that new ones link to" * (found.options.like is not None)
-    found.edges, about = pairs[:, ~strange.any(0)].astype(np.int64), ""
-    is_shifted = (pairs == 1).any() and not (pairs == 0).any()
+    found.edges = pairs[:, ~strange.any(0)].astype(np.int64)
+    is_shifted = reading.id is not None and (pairs == 1).any() and not (pairs == 0).any()
     if is_shifted and place[0] == "0" and is_counter(place.to_series()):
         wrong = "no link names the id 0. If its ids count from 1, they name wrong nodes: subtract 1"
         found.notes.append(f"{file}: {wrong}.")
-    if count := int(strange.any(0).sum()):
-        unknown = dict.fromkeys(cells[end][link] for link, end in np.argwhere(strange.T).tolist())
-        named = listed([repr(id) if id else "an empty cell" for id in unknown], 3)
-        own = f"column {found.name('id')}" if found.name("id") else "index"
-        about = f"The ids are taken from the {own}, which has {listed([*map(repr, place)], 3)}."
-        about += (differ := names.alike([*filter(None, unknown)], place))
-        if not found.options.skip_missing:
-            of_all = f"{count:,} of {len(links):,} links name ids that are not in the node table"
-            option = found.options.named
-            skip = option("skip_missing", True)
-            fix = f"Fix the ids, name the columns of ids with {option('id')} and {option('ends')}"
-            if differ:
-                fix = "Write them alike in both tables"
-            hint = f"{about} {fix}, or leave out these links with {skip}"
-            if {*unknown} == {""}:
-                hint = f"Write an id there, or leave out these links with {skip}"
-            elif not differ and (other := _other_ids(found, {*cells[0], *cells[1]} - {""})):
-                hint = f"The column {other} holds such ids; name it with {option('id', other)}"
-            if found.name("id") in {*unknown} - {""}:
-                hint = f"The first line of {found.files[0]} is read as names of columns, and"
-                hint += f" {found.name('id')} is an id. Write a line of names above it"
-            raise InputError.plain(file, f"{of_all}: {named}", hint + earlier)
-        found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
+    if strange.any():
+        _tell_unknown(found, links, reading, strange, place)
     if not (found.edges[0] != found.edges[1]).any() and not found.problems.errors:
-        hint = f"{about} Give at least one link{earlier}".strip()
-        raise InputError.plain(file, "no link joins two nodes", hint)
+        raise InputError.plain(file, "no link joins two nodes", "Give at least one link")
 
 
-def _other_ids(found: Look, ends: set[str]) -> str:
-    """A column without a use so far that has an id for each node and all ends; empty = none."""
-    for name, column in found.table.items():
-        own = {*id_columns.cells(found.table, name)}
-        if name and name not in found.roles and column.dtype.kind != "f" and ends <= own:
-            if len(own) == len(column):
-                return name
-    return ""
+def _without_zeros(
+    found: Look, pairs: np.ndarray, links: pandas.DataFrame, unread: Sequence[str]
+) -> tuple[np.ndarray, pandas.DataFrame]:
+    """Links without those of value 0, if all pairs of nodes are listed; else they are told."""
+    pair = np.sort(pairs[:, pairs[0] != pairs[1]], axis=0)
+    every = len(found.table) * (len(found.table) - 1) / 2
+    is_full = np.unique(pair, axis=1).shape[1] >= ALL_PAIRS * every and every > 3
+    zeros = {}
+    for name in unread:
+        values, wrong = features.parsed(links[name])
+        if not wrong and not is_counter(links[name]) and (values == 0).any():
+            zeros[name] = (values == 0).to_numpy()
+    for name, is_zero in zeros.items():
+        rows = f"{found.files[1]}: {name} is 0 in {is_zero.sum():,} of {len(links):,} rows"
+        if is_full and len(zeros) == 1:
+            found.notes.append(f"{rows}, which are no links, since all pairs of nodes are listed")
+            return pairs[:, ~is_zero], links[~is_zero]
+        found.notes.append(f"{rows}, which are read as links; leave out those that mean no link")
+    return pairs, links
+
+
+def _tell_unknown(
+    found: Look,
+    links: pandas.DataFrame,
+    reading: readings.Reading,
+    strange: np.ndarray,
+    place: pandas.Index,
+) -> None:
+    """Refuse links with ends that are no ids, or tell that they are left out."""
+    option, file = found.options.named, found.files[1]
+    cells = [readings.cells(links, name) for name in reading.ends]
+    unknown = dict.fromkeys(cells[end][link] for link, end in np.argwhere(strange.T).tolist())
+    named = listed([repr(id) if id else "an empty cell" for id in unknown], 3)
+    count = int(strange.any(0).sum())
+    if found.options.skip_missing:
+        found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
+        return
+    own = f"column {found.name('id')}" if found.name("id") else "index"
+    about = f"The ids are taken from the {own}, which has {listed([*map(repr, place)], 3)}."
+    differ = names.alike([*filter(None, unknown)], place)
+    others = readings.readings(found.table, links, found.options._replace(id=None))
+    full = [one.id for one in others if one.share == 1 and one.id not in (None, reading.id)]
+    other = next((id for id in full if found.table[id].dtype.kind != "f"), None)
+    skip = ""
+    if 2 * count <= len(links):  # else the ids are of another kind
+        skip = f", or leave out these links with {option('skip_missing', True)}"
+    fix = f"Fix the ids, or name the columns of ids with {option('id')} and {option('ends')}"
+    if differ:
+        fix = "Write them alike in both tables"
+    hint = f"{about}{differ} {fix}{skip}"
+    if {*unknown} == {""}:
+        hint = f"Write an id there{skip}"
+    elif found.name("id") in {*unknown} - {""}:
+        hint = f"The first line of {found.files[0]} is read as names of columns, and"
+        hint += f" {found.name('id')} is an id. Write a line of names above it"
+    elif other is not None and not differ:
+        hint = f"The column {other} holds such ids; name it with {option('id', other)}"
+    if found.options.like is not None:
+        hint += ". Add the earlier nodes that new ones link to"
+    message = f"{count:,} of {len(links):,} links name ids that are not in the node table: {named}"
+    raise InputError.plain(file, message, hint)
 
 
 def _find_label(found: Look) -> None:
-    """The column of labels, named or of a usual name, if its values repeat."""
+    """The column of labels, named, or of a usual name and with cells that may be classes."""
     table, options = found.table, found.options
     named = options.label
     if named and (named not in table or found.roles.get(named) == "id"):
         return
     free = table[[name for name in table if name == named or name not in found.roles]]
-    names = [name for each in labels.COLUMNS if (name := id_columns.usual(free, (each,)))]
-    if options.like is not None:  # a later table needs no labels
-        names = [name for name in names[:1] if name.lower() == labels.COLUMNS[0]]
-    names = [named] if named else names
     sizes = {
         name: Counter(cell for cell in texts(column) if cell and cell.lower() not in labels.MISSING)
         for name, column in free.items()
     }
-    for name in names:
-        if len(sizes[name]) <= FEW or sizes[name].total() >= 2 * len(sizes[name]):
-            found.roles[name] = "label"
-            return
-    found.likely = likely = [
-        f"{name} ({len(size)} values)"
-        for name, size in sizes.items()
-        if 2 <= len(size) <= 100 and size.total() >= 5 * len(size) and not NAMELESS.fullmatch(name)
+    usual = [name for each in labels.COLUMNS if (name := readings.usual(free, (each,)))]
+    if options.like is not None:  # a later table needs no labels
+        usual = [name for name in usual[:1] if name.lower() == labels.COLUMNS[0]]
+    usual = (
+        [named]
+        if named
+        else [name for name in usual if sizes[name] and not _is_measure(table, name, sizes[name])]
+    )
+    fit = [
+        name
+        for name in usual
+        if len(sizes[name]) <= FEW or sizes[name].total() >= 2 * len(sizes[name])
     ]
-    if named or options.like is None and (likely and not options.in_python or names):
+    is_clear = fit and (len(fit) == 1 or fit[0].lower() in labels.COLUMNS[: labels.CLEAR])
+    if is_clear:
+        found.roles[fit[0]] = "label"
+        return
+    found.likely = likely = [
+        f"{name} ({len(sizes[name])} values)" for name in fit or _likely(table, sizes)
+    ]
+    if named or options.like is None and (likely and not options.in_python or usual):
         message, again, none = "no column is named label", "", options.named("label", NONE)
-        if names:
-            message = f"the {len(sizes[names[0]]):,} values of {names[0]} hardly repeat"
+        if fit:
+            message = f"several columns may hold the classes: {listed(fit)}"
+        elif usual:
+            message = f"the {len(sizes[usual[0]]):,} values of {usual[0]} hardly repeat"
             again = "; label two nodes of each class or more" * bool(named)
+        elif "1" in table:
+            message = f"{found.files[0]} has no header, and columns are 1, 2, ..."
         hint = f"Name the column of classes{f', perhaps {listed(likely, 4)}' * bool(likely)}"
         raise InputError.plain("--label", message, f"{hint}{again}; or give {none}")
 
 
+def _likely(table: pandas.DataFrame, sizes: dict[str, Counter[str]]) -> list[str]:
+    """Columns that may hold the classes: words, or else numbers, that repeat."""
+    likely = [
+        name
+        for name, size in sizes.items()
+        if 2 <= len(size) <= 100 and size.total() >= 5 * len(size) and not NAMELESS.fullmatch(name)
+    ]
+    plain = [name for name in likely if not _is_measure(table, name, sizes[name])]
+    words = [name for name in plain if not all(cell.isdecimal() for cell in sizes[name])]
+    return words or plain
+
+
+def _is_measure(table: pandas.DataFrame, name: str, values: Collection[str]) -> bool:
+    """Whether a column holds a coordinate, or numbers with a fraction."""
+    numbers = pandas.to_numeric([*values], errors="coerce")
+    is_axis = name.lower() == "y" and bool(readings.usual(table, ("x",)))
+    return not np.isnan(numbers).any() and (is_axis or bool((numbers % 1 != 0).any()))
+
+
 def _read_labels(found: Look) -> None:
-    """Clean the labels, and read the split."""
-    cells, split = found.column("label"), found.column("split")
-    parts = [SAME_PART.get(cell.lower(), cell.lower()) for cell in split or ()]
+    """Clean the labels, and check the split."""
+    if found.parts is not None:  # of the rows that are kept
+        found.parts = [found.parts[row] for row in found.table.index]
+    cells = found.column("label")
     if cells is not None:
-        held = [part in labels.PARTS[1:] for part in parts]
+        held = [part in labels.PARTS[1:] for part in found.parts or ()]
         found.labels, notes = labels.cleaned(cells, found.name("label"), held)
         found.notes += notes
     elif found.options.like is None and found.options.label != NONE and not found.problems.errors:
@@ -330,9 +474,8 @@ def _read_labels(found: Look) -> None:
         names = listed([*filter(None, found.table)], 10)
         hint = f"Set {found.options.named('label', 'COLUMN')} if there is one{maybe}"
         found.notes.append(f"No column of labels was found (columns: {names}). {hint}.")
-    if split is not None:
-        labels.check_parts(parts, found.ids, "--split")
-        found.parts = parts
+    if found.parts is not None:
+        labels.check_parts(found.parts, found.ids, "--split")
 
 
 def _find_features(found: Look, others: bool) -> None:
@@ -349,9 +492,7 @@ def _find_features(found: Look, others: bool) -> None:
         if absent := [name for name in roles if name not in table]:
             columns = f"the column{'s' * (len(absent) > 1)} {listed(absent)}"
             message = f"the earlier graph was made from {columns}, which {found.files[0]} lacks"
-            raise InputError.plain(
-                "--like", message, f"Its columns are {id_columns.listing(table)}"
-            )
+            raise InputError.plain("--like", message, f"Its columns are {readings.listing(table)}")
         if recipe.get("spectral"):
             message = "spectral features cannot be made for another graph"
             hint = f"Use a graph without {options.named('spectral')}"
@@ -374,7 +515,7 @@ def _find_features(found: Look, others: bool) -> None:
         hint += ", or give --embeddings" * (not options.in_python)
         hint += f"; {spectral} makes them from the links alone"
         raise InputError.plain(
-            "features", f"no column is chosen of {id_columns.listing(table)}", hint
+            "features", f"no column is chosen of {readings.listing(table)}", hint
         )
 
 
@@ -383,13 +524,16 @@ def _tell_columns(found: Look) -> None:
     table, roles = found.table, found.roles
     uses: dict[str, list[str]] = {role: [] for role in USES}
     kinds, new = listed([*map(found.options.named, COLUMNS)]), found.options.like is None
+    in_python = found.options.in_python  # where the index has no name
     for name, cells in table.items():
         role = roles.get(name, "not read:")
         if role in ("number", "category"):
-            written = texts(cells)
-            found.notes += labels.changes(name, written, features.present(written, role), "empty")
-        in_python = found.options.in_python  # where the index has no name
-        if name in roles or not (NAMELESS.fullmatch(name) and (in_python or is_counter(cells))):
+            written, known = texts(cells), features.present(texts(cells), role)
+            found.notes += labels.changes(name, written, known, "empty")
+            if role == "number" and cells.dtype.kind != "b":
+                found.notes += labels.changes(name, known, features.truth(known), "numbers")
+        is_index = NAMELESS.fullmatch(name) and (in_python or name or is_counter(cells))
+        if name in roles or not is_index:
             uses[role].append(name or ("the index" if in_python else "the unnamed column"))
     hint = f" ({kinds} read columns)" * (new and bool(uses["not read:"]))
     if found.options.in_python and (unread := uses.pop("not read:")):
