@@ -256,11 +256,12 @@ def test_settings_of_torch_do_not_change_the_numbers(tmp_path):
 
 
 MASKS = {"uint8": RIGHT.byte(), "float": RIGHT.float(), "list": RIGHT.tolist()}
+MASKS |= {"node numbers": NODES[:18]}
 NO_MASKS = {
     "NaN": torch.full((V,), torch.nan),
     "plus and minus": RIGHT.long() * 2 - 1,
     "node numbers": NODES,
-    "fewer": NODES[:18],
+    "twice": torch.cat([NODES[:18], NODES[:1]]),
     "splits": RIGHT[:, None].expand(V, 10),
     "one NaN": torch.where(NODES == 40, torch.nan, RIGHT * 1.0),
     "sparse": RIGHT.float().to_sparse(),
@@ -282,7 +283,7 @@ def test_masks(value, tmp_path, expected):
 def test_what_is_no_mask(value, tmp_path):
     refused("train_mask", tiny().fit, graph(train_mask=value))
     refused("val_mask", tiny().fit, graph(), graph(1, val_mask=value))
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, torch.Tensor) and value.dim() == 1:
         torch.save(graph(train_mask=value).to_dict(), tmp_path / "graph.pt")
         refused("train_mask", shifts.find("file"), path=str(tmp_path / "graph.pt"))
 

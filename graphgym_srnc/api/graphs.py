@@ -177,6 +177,7 @@ def from_networkx(
     """
     import pandas
 
+    from graphgym_srnc.data import features as features_of
     from graphgym_srnc.data import frames
 
     if not hasattr(graph, "nodes"):
@@ -189,7 +190,9 @@ def from_networkx(
         raise InputError.plain("features", "no attribute is named", hint)
     for name in _list(features):
         try:
-            block = np.array([_values(fields[name]) for fields in all_fields] or blocks[0])
+            block = np.array(
+                [features_of.values(fields[name]) for fields in all_fields] or blocks[0]
+            )
         except KeyError as error:
             bare = [str(id) for id, fields in zip(ids, all_fields) if name not in fields]
             message = f"{counted(len(bare), 'node')} without the attribute {name!r}: "
@@ -218,11 +221,6 @@ def from_networkx(
     made = _graph(nodes, edges, options, np.concatenate(blocks, 1), told)
     made.ids, made.feature_names = ids, columns
     return made
-
-
-def _values(value: Any) -> np.ndarray:
-    """The numbers of an attribute, which may be a tensor that was trained."""
-    return np.ravel(value.detach().cpu() if hasattr(value, "detach") else value)
 
 
 def _list(names: str | Sequence[str]) -> list[str]:

@@ -180,6 +180,11 @@ def present(cells: Sequence[str], role: str = "category") -> list[str]:
     return ["" if cell.lower() in missing else cell for cell in cells]
 
 
+def values(cell: Any) -> np.ndarray:
+    """The numbers of a list, an array or a tensor, which may be one that was trained."""
+    return np.ravel(cell.detach().cpu() if hasattr(cell, "detach") else cell)
+
+
 def truth(cells: Sequence[str]) -> list[str]:
     """Cells with 1 and 0 in the place of true and false."""
     return [TRUTH.get(cell.lower(), cell) for cell in cells]

@@ -31,6 +31,7 @@ USES |= {"number": "numbers from", "category": "categories from", "not read:": "
 NOTHING: features.Recipe = {"columns": ()}
 NONE = "none"  # name of the column of labels if there is none
 MASK = re.compile(r"(train|val|valid|test)_mask")
+MANY = 10  # number of pairs above which a list of all pairs is no usual graph
 ALL_PAIRS = 0.9  # share of the pairs of nodes that makes a list of all pairs
 FEW = 4  # maximum number of classes that may have one label each, as when labelling begins
 
@@ -171,7 +172,7 @@ def _without_lists(found: Look, table: pandas.DataFrame) -> pandas.DataFrame:
     """A table in which a column of lists of numbers is a column for each place in them."""
     options = found.options
     for name in [name for name in table if read.is_list(table[name])]:
-        rows = [np.ravel(cell) for cell in table.pop(name)]
+        rows = [features.values(cell) for cell in table.pop(name)]
         widths = {len(row) for row in rows}
         if len(widths) > 1 or rows[0].dtype.kind not in features.NUMERIC:
             table[name] = [", ".join(map(str, row)) for row in rows]
@@ -202,8 +203,12 @@ def _number_rows(found: Look, reading: readings.Reading) -> None:
     """Tell that links count the rows, whose numbers are ids if no column of a usual name is."""
     where = f"{found.files[1]}: the ends {listed(reading.ends)}"
     found.notes.append(f"{where} are row numbers of {found.files[0]}, from {reading.base}")
-    columns = readings.candidates(found.table)
-    if found.options.id is None and not readings.usual(found.table[columns], readings.IDS):
+    unique = found.table[readings.candidates(found.table)]
+    if found.options.id is not None:
+        return
+    if name := readings.usual(unique, (*readings.IDS, "name")):
+        found.roles[name] = "id"
+    else:
         numbers = [str(reading.base + place) for place in found.table.index]
         found.table.insert(0, "row number", numbers, allow_duplicates=False)
         found.roles["row number"] = "id"
@@ -340,18 +345,27 @@ def _without_zeros(
     """Links without those of value 0, if all pairs of nodes are listed; else they are told."""
     pair = np.sort(pairs[:, pairs[0] != pairs[1]], axis=0)
     every = len(found.table) * (len(found.table) - 1) / 2
-    is_full = np.unique(pair, axis=1).shape[1] >= ALL_PAIRS * every and every > 3
+    is_full = np.unique(pair, axis=1).shape[1] >= ALL_PAIRS * every > MANY
     zeros = {}
     for name in unread:
         values, wrong = features.parsed(links[name])
         if not wrong and not is_counter(links[name]) and (values == 0).any():
             zeros[name] = (values == 0).to_numpy()
     for name, is_zero in zeros.items():
-        rows = f"{found.files[1]}: {name} is 0 in {is_zero.sum():,} of {len(links):,} rows"
+        rows = f"{name} is 0 in {is_zero.sum():,} of {len(links):,} rows"
         if is_full and len(zeros) == 1:
-            found.notes.append(f"{rows}, which are no links, since all pairs of nodes are listed")
+            why = "which are no links, since all pairs of nodes are listed"
+            found.notes.append(f"{found.files[1]}: {rows}, {why}")
             return pairs[:, ~is_zero], links[~is_zero]
-        found.notes.append(f"{rows}, which are read as links; leave out those that mean no link")
+        if 2 * is_zero.sum() >= len(links) and not found.options.ends:
+            keep = found.options.named("ends", [name for name in links if name not in unread][:2])
+            hint = f"Leave out those that mean no link, or keep all with {keep}"
+            raise InputError.plain(found.files[1], rows, hint)
+        found.notes.append(f"{found.files[1]}: {rows}; leave out those that mean no link")
+    if is_full and unread and found.options.like is None:
+        message = f"it lists all pairs of nodes, and {listed(unread)} may say which are links"
+        hint = "Leave out the pairs that are no links, or write 0 there"
+        raise InputError.plain(found.files[1], message, hint)
     return pairs, links
 
 
@@ -421,6 +435,7 @@ def _find_label(found: Look) -> None:
         for name in usual
         if len(sizes[name]) <= FEW or sizes[name].total() >= 2 * len(sizes[name])
     ]
+    fit = [name for name in fit if len(sizes[name]) > 1] or fit
     is_clear = fit and (len(fit) == 1 or fit[0].lower() in labels.COLUMNS[: labels.CLEAR])
     if is_clear:
         found.roles[fit[0]] = "label"
@@ -456,7 +471,7 @@ def _likely(table: pandas.DataFrame, sizes: dict[str, Counter[str]]) -> list[str
 def _is_measure(table: pandas.DataFrame, name: str, values: Collection[str]) -> bool:
     """Whether a column holds a coordinate, or numbers with a fraction."""
     numbers = pandas.to_numeric([*values], errors="coerce")
-    is_axis = name.lower() == "y" and bool(readings.usual(table, ("x",)))
+    is_axis = name.lower() == "y" and bool(readings.usual(table, ("x", "z")))
     return not np.isnan(numbers).any() and (is_axis or bool((numbers % 1 != 0).any()))
 
 

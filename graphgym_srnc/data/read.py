@@ -171,14 +171,14 @@ def _cells(content: str, path: Path, notes: list[str], links: bool) -> pandas.Da
     elif mark not in top and (links or not is_csv):
         mark = " "
         lines = [" ".join(line.split()) if '"' not in line else line.strip() for line in lines]
-    _drop_comments(lines, mark, is_csv, notes, file)
+    names = _drop_comments(lines, mark, is_csv, notes, file)
     quotes = "Put cells with separators or line breaks in quotes, and close each quote"
     with reading(path, "a table", file, quotes):
         numbers, rows = _split(lines, mark, notes, file, links)
     if not rows:
         raise InputError.plain(file, "the file is empty", "Write a line for each row")
     found = pandas.DataFrame(rows, index=pandas.Index(numbers, name="line"), dtype=object)
-    found.attrs["separator"] = mark
+    found.attrs = {"separator": mark} | ({"names": names} if names else {})
     return found
 
 
@@ -192,10 +192,13 @@ def _fit(content: str, separator: str) -> tuple[int, int]:
     return counts[0] if is_regular else 0, content.count(separator)
 
 
-def _drop_comments(lines: list[str], mark: str, is_csv: bool, notes: list[str], file: str) -> None:
-    """Empty the lines that are comments; the last one above the rows may hold the names.
+def _drop_comments(
+    lines: list[str], mark: str, is_csv: bool, notes: list[str], file: str
+) -> list[str]:
+    """Empty the lines that are comments, and return the last one above the rows if it fits them.
 
-    A line of a ``.csv`` is a comment only above the rows, or else its id may begin with the mark.
+    It may hold the names of columns. In a ``.csv``, comments stand above the rows alone, or else an
+    id may begin with the mark.
     """
     width = partial(_fit, separator=mark)
     marked = [number for number, line in enumerate(lines) if COMMENT.match(line)]
@@ -205,18 +208,19 @@ def _drop_comments(lines: list[str], mark: str, is_csv: bool, notes: list[str], 
     ids = {number for number in ids if {width(lines[number])[0]} == widths}
     others = {*marked} - ids
     first = next((place for place, line in enumerate(lines) if line and place not in others), 0)
-    dropped = 0
+    dropped, names = 0, list[str]()
     for number in others:
         bare = COMMENT.sub("", lines[number], count=1).strip()
         is_last = number < first and not any(lines[number + 1 : first])
         is_numeric = not np.isnan(pandas.to_numeric([*bare.split(mark)], errors="coerce")).any()
         if is_last and {width(bare)[0]} == widths != {0} and not is_numeric:
-            lines[number] = bare
-        elif number < first or not is_csv:
+            names = [*map(str.strip, bare.split(mark))]
+        if number < first or not is_csv:
             lines[number] = ""
             dropped += bool(bare)
     if dropped:
         notes.append(f"{file}: {counted(dropped, 'line')} of comments left out")
+    return names if len({*names}) == len(names) else []
 
 
 def _split(

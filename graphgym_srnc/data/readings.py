@@ -74,6 +74,8 @@ def named(
             notes.append(f"{file}: {where} repeats the header and is left out")
             sheet = pandas.concat([sheet.iloc[:1], sheet.iloc[1:][~repeated]])
         return read.headed(sheet, file)
+    if "names" in sheet.attrs:  # in a comment above
+        return sheet.set_axis(sheet.attrs["names"], axis=1)
     what = "a node" if ids is None else "a link"
     begin = short(",".join(sheet.iloc[0]).rstrip(","), 40)
     notes.append(f"{file}: the first line, {begin}, is read as {what}; columns are 1, 2, ...")
@@ -122,7 +124,8 @@ def _is_header(
         is_series |= len(counts) > 2 and bool((counts.diff().iloc[1:] == 1).all())  # years
     else:
         is_series &= not _again(first, sheet)
-        is_row = first.isin([*ids]).any() or not np.isnan(numbers.iloc[:2]).any()
+        is_row = bool(first.isin([*ids]).any() or is_cell.iloc[:2].all() or len(below) == 0)
+        is_series &= is_row
         if is_row and not (is_name.any() or is_series):
             return False
     if is_series:
@@ -136,8 +139,8 @@ def _is_header(
                 f" may be {'a cell' if is_cell.sum() == 1 else 'cells'} like those below"
             )
         return True
-    if options.header is not None:
-        return options.header
+    if options.header is not None or "names" in sheet.attrs:
+        return bool(options.header)
     if is_series and not is_cell.any():
         header, none = options.named("header", True), options.named("no_header", True)
         message = f"the first line, {begin}, may be names of columns or a row"
@@ -228,13 +231,15 @@ def _of_matrix(sheet: pandas.DataFrame, table: pandas.DataFrame, file: str) -> p
     names: list[str] = []
     if is_bare and rows == columns and [*cells.iloc[0, 1:]] == [*cells.iloc[1:, 0]]:
         names = [*cells.iloc[1:, 0]]
-        cells = cells.iloc[1:, 1:]
     elif is_bare and rows == columns + 1:
         names = [*cells.iloc[0]]
-        cells = cells.iloc[1:]
     elif not is_bare:
         cells = cells[[name for name in cells if not NAMELESS.fullmatch(name)]]
         names = [*cells.columns]
+    if len({*names}) < len(names):  # as in a symmetric matrix without names
+        names = []
+    elif is_bare and names:
+        cells = cells.iloc[1:, int(rows == columns) :]
     size = len(cells)
     values = cells.replace("", "0").apply(pandas.to_numeric, errors="coerce")
     if values.shape != (size, size) or size < SMALL or values.isna().any(axis=None):
@@ -261,31 +266,27 @@ def readings(table: pandas.DataFrame, links: pandas.DataFrame, options: Options)
     for name in names:
         ids = {*_bare(distinct(table[name]))} - {""}
         share = {end: len(own & ids) / len(own) for end, own in cells.items() if own}
-        pairs = [options.ends] if options.ends else _pairs(links, [*share], share)
+        pairs, is_clear = ([options.ends], True) if options.ends else _pairs(links, share)
+        rank = _id_rank(table, str(name)) + (not is_clear)
         for a, b in pairs:
-            rank = _id_rank(table, str(name)) + (0 if _is_usual(a, b) or len(pairs) == 1 else 1)
             found.append(Reading(name, (a, b), min(share.get(a, 0), share.get(b, 0)), rank))
     least = max(0.5, MOST * max((one.share for one in found), default=0))
     return [one for one in found if one.share >= least]
 
 
-def _pairs(
-    links: pandas.DataFrame, columns: list[str], share: dict[str, float]
-) -> list[tuple[str, str]]:
-    """Pairs of columns that may be the ends: those of usual names, or else all."""
+def _pairs(links: pandas.DataFrame, share: dict[str, float]) -> tuple[list[tuple[str, str]], bool]:
+    """Pairs of columns that may be the ends, and whether they are those of usual names."""
     least = max(0.5, MOST * sorted(share.values())[-2:][0]) if len(share) > 1 else 1
-    rest = [name for name in columns if share[name] >= least]
-    for is_other in (
-        lambda name: bool(NAMELESS.fullmatch(name)),
-        lambda name: links[name].nunique() < 2,
-        lambda name: is_counter(links[name]),
-    ):
-        kept = [name for name in rest if not is_other(name)]
+    rest = [name for name in share if share[name] >= least]
+    index = [name for name in rest if NAMELESS.fullmatch(name)]
+    constant = [name for name in [*links][2:] if name in rest and links[name].nunique() < 2]
+    for others in (index, constant):
+        kept = [name for name in rest if name not in others]
         rest = kept if len(kept) > 1 else rest
     every = [*itertools.combinations(rest, 2)]
     usual = [(a, b) if _is_usual(a, b) else (b, a) for a, b in every if _is_usual(a, b, True)]
-    is_weak = len(rest) > 3 and all(_plain(a) in WEAK | {a} for a, _ in usual)
-    return every if is_weak else usual or every
+    is_weak = len(rest) > 3 and all(_plain(a) in WEAK for a, _ in usual)
+    return (every, len(every) == 1) if is_weak or not usual else (usual, True)
 
 
 def _plain(name: str) -> str:

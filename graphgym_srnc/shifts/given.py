@@ -136,10 +136,11 @@ def unlabelled(data: Data, key: str = "graph") -> Data:
         hint = "Give a torch_geometric.data.Data with x and edge_index. Labels and "
         hint += "masks are its fields y and train_mask"
         raise InputError.plain(key, f"the graph is a {type(data).__name__}", hint)
-    if data.edge_index is None and "adj_t" in data:
+    fields = files.with_edges(data.to_dict())
+    if fields.get("edge_index") is None and "adj_t" in data:
         hint = "Set graph.edge_index = torch_geometric.utils.to_edge_index(graph.adj_t)[0]"
         raise InputError.plain(f"{key}: edge_index", "the edges are in adj_t", hint)
-    found = Data(**files.tensors(data, ("x", "edge_index"), key))
+    found = Data(**files.tensors(fields, ("x", "edge_index"), key))
     x, edge_index = cleaning.features_and_edges(found, key)
     return Data(x=x, edge_index=edge_index, num_nodes=len(x))
 
