@@ -16,7 +16,7 @@ import pandas
 from graphgym_srnc.core.text import listed, short
 from graphgym_srnc.data import labels, read
 from graphgym_srnc.data.features import texts
-from graphgym_srnc.data.read import NAMELESS, is_counter
+from graphgym_srnc.data.read import NAMELESS
 from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
@@ -225,8 +225,10 @@ def _of_matrix(sheet: pandas.DataFrame, table: pandas.DataFrame, file: str) -> p
     The frame is empty if the sheet is no square of numbers, or a small one that may be links.
     """
     cells, is_bare = sheet.fillna("").astype(str), read.is_bare(sheet)
-    if is_bare and len(cells) > 1 and pandas.isna(sheet.iat[0, -1]):  # as R writes a header
+    if _is_of_r(sheet):
         cells.iloc[0] = cells.iloc[0].shift(1, fill_value="")
+    elif sheet.isna().any(axis=None):
+        return pandas.DataFrame()
     rows, columns = cells.shape
     names: list[str] = []
     if is_bare and rows == columns and [*cells.iloc[0, 1:]] == [*cells.iloc[1:, 0]]:
@@ -354,7 +356,7 @@ def _graph(table: pandas.DataFrame, links: pandas.DataFrame, one: Reading) -> by
     """The links of a reading, by which equal graphs are recognised."""
     place = pandas.Index(_bare(cells(table, one.id or ""))).drop_duplicates()
     pairs = [place.get_indexer(pandas.Index(_bare(cells(links, end)))) for end in one.ends]
-    return np.sort(np.unique(np.sort(pairs, axis=0), axis=1)).tobytes()
+    return np.unique(np.sort(pairs, axis=0), axis=1).tobytes()
 
 
 def _by_place(table: pandas.DataFrame, links: pandas.DataFrame, options: Options) -> Reading | None:
@@ -401,9 +403,9 @@ def _used(options: Options) -> set[str]:
 
 
 def _id_rank(table: pandas.DataFrame, name: str) -> float:
-    """How usual a name is for ids; that of an index counts only if its cells are no counter."""
+    """How usual a name is for ids; an index comes first if its cells are words."""
     if NAMELESS.fullmatch(name):
-        return 2 if table[name].dtype.kind in "iu" or is_counter(table[name]) else 0
+        return 2 if all(map(str.isdecimal, distinct(table[name]))) else 0
     return 1 + IDS.index(name.lower()) / len(IDS) if name.lower() in IDS else 2
 
 
