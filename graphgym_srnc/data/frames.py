@@ -124,6 +124,8 @@ def look(
         with step():
             given = found.table, found.files[1], found.options, found.notes
             pairs = readings.links(links, *given)
+        if readings.ALL in found.options.ends:  # two columns are left
+            found.options = found.options._replace(ends=())
     if len(pairs):
         _check_order(found, pairs)
         with step():
@@ -349,7 +351,8 @@ def _without_zeros(
     zeros = {}
     for name in unread:
         values, wrong = features.parsed(links[name])
-        if not wrong and not is_counter(links[name]) and (values == 0).any():
+        is_flag = (values == 0).any() and (values.dropna() != 0).any()
+        if is_flag and not wrong and not is_counter(links[name]):
             zeros[name] = (values == 0).to_numpy()
     for name, is_zero in zeros.items():
         rows = f"{name} is 0 in {is_zero.sum():,} of {len(links):,} rows"

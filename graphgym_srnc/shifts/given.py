@@ -255,10 +255,14 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     return cleaned, values
 
 
+def _rows(values: Any) -> int:
+    return int(values.shape[0]) if hasattr(values, "shape") else len(values)
+
+
 def _check_length(graph: Data, role: str) -> None:
     """Refuse features if labels and masks agree on another number of nodes."""
     fields = (field for field in ("x", "y", *MASKS) if getattr(graph.get(field), "ndim", 1))
-    sizes = {field: len(graph[field]) for field in fields if hasattr(graph.get(field), "__len__")}
+    sizes = {field: _rows(graph[field]) for field in fields if hasattr(graph.get(field), "__len__")}
     nodes, others = sizes.pop("x", 0), listed([*sizes])
     if nodes not in (0, *sizes.values()) and len(sizes) > 1 and len({*sizes.values()}) == 1:
         message = f"it has {nodes} rows, and {others} have {sizes.popitem()[1]}"
