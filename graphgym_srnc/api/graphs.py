@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -124,6 +124,8 @@ def from_frames(
         frame.set_axis([str(name).strip() for name in frame], axis=1) for frame in (nodes, edges)
     )
     counts = nodes.index.name is None and is_integer_dtype(nodes.index)
+    if "" not in edges and not edges.index.equals(pandas.RangeIndex(len(edges))):
+        edges.insert(0, str(edges.index.name or ""), edges.index.to_flat_index(), True)
     if "" not in nodes:
         nodes.insert(0, "", nodes.index.to_flat_index())
     chosen = {"text": text, "numbers": numbers, "categories": categories}
@@ -207,12 +209,12 @@ def from_networkx(
         columns += [name] if width == 1 else [f"{name} {number}" for number in range(width)]
     if label not in (LABEL, frames.NONE) and not any(label in fields for fields in all_fields):
         raise InputError.plain("label", f"no node has the attribute {label!r}")
-    labels = pandas.Series([fields.get(label) for fields in all_fields], dtype=object)
+    labels = _column(all_fields, label)
     place = {node: number for number, node in enumerate(ids)}
     pairs = np.array([(place[a], place[b]) for a, b, *_ in graph.edges], np.int64).reshape(-1, 2)
-    given = [name for fields in all_fields for name in fields if frames.MASK.fullmatch(str(name))]
-    given += ["split"] * any("split" in fields for fields in all_fields)
-    parts = {name: [fields.get(name) for fields in all_fields] for name in dict.fromkeys(given)}
+    names = dict.fromkeys(str(name) for fields in all_fields for name in fields)
+    names = [name for name in names if name == "split" or frames.MASK.fullmatch(name)]
+    parts = {name: _column(all_fields, name) for name in names}
     nodes = pandas.DataFrame({"id": range(len(ids)), LABEL: labels, **parts}, dtype=object)
     unread = {str(name): "" for *_, fields in graph.edges(data=True) for name in fields}
     edges = pandas.DataFrame({**unread, "source": pairs[:, 0], "target": pairs[:, 1]})
@@ -221,6 +223,12 @@ def from_networkx(
     made = _graph(nodes, edges, options, np.concatenate(blocks, 1), told)
     made.ids, made.feature_names = ids, columns
     return made
+
+
+def _column(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    """An attribute of all nodes, None without it; a tensor of one value is the value."""
+    values = (row.get(name) for row in rows)
+    return [value.item() if hasattr(value, "item") else value for value in values]
 
 
 def _list(names: str | Sequence[str]) -> list[str]:

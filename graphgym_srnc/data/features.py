@@ -149,7 +149,8 @@ def spectral(edges: np.ndarray, num_nodes: int, dimensions: int) -> np.ndarray:
 
 def texts(cells: pandas.Series) -> list[str]:
     """The cells of a column as texts whose equal letters are equal, see ``as_written``."""
-    return [unicodedata.normalize("NFC", cell) for cell in as_written(cells)]
+    written = as_written(cells)
+    return [cell if cell.isascii() else unicodedata.normalize("NFC", cell) for cell in written]
 
 
 def as_written(cells: pandas.Series) -> list[str]:
@@ -182,7 +183,7 @@ def present(cells: Sequence[str], role: str = "category") -> list[str]:
 
 def values(cell: Any) -> np.ndarray:
     """The numbers of a list, an array or a tensor, which may be one that was trained."""
-    return np.ravel(cell.detach().cpu() if hasattr(cell, "detach") else cell)
+    return np.ravel(cell.tolist() if hasattr(cell, "detach") else cell)
 
 
 def truth(cells: Sequence[str]) -> list[str]:

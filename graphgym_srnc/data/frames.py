@@ -127,9 +127,10 @@ def look(
         if readings.ALL in found.options.ends:  # two columns are left
             found.options = found.options._replace(ends=())
     if len(pairs):
-        _check_order(found, pairs)
+        several = readings.readings(found.table, pairs, found.options)
+        _check_order(found, pairs, bool(several))
         with step():
-            reading = readings.choose(found.table, pairs, found.options, found.files)
+            reading = readings.choose(several, found.table, pairs, found.options, found.files)
             if reading.id is None:
                 _number_rows(found, reading)
     _find_id(found, reading)
@@ -270,14 +271,13 @@ def _find_split(found: Look) -> None:
             found.parts[place] = SAME_PART.get(part, part)
 
 
-def _check_order(found: Look, links: pandas.DataFrame) -> None:
+def _check_order(found: Look, links: pandas.DataFrame, is_clear: bool) -> None:
     """Refuse, with this error alone, a list of links that was given as the node table."""
     options, nodes = found.options, {*found.table}
     named = {options.id, options.label, options.split, *options.columns} - {None, "", NONE, "*"}
     has_named = bool(named) and named <= {*links} and not named & nodes
     has_named &= not readings.usual(found.table, readings.IDS)
-    is_swapped = bool(readings.readings(links, found.table, Options()))
-    if has_named or (is_swapped and not readings.readings(found.table, links, options)):
+    if has_named or (not is_clear and readings.readings(links, found.table, Options())):
         found.problems.errors.clear()
         message = f"it looks like the list of links, and {found.files[1]} like the node table"
         raise InputError.plain(found.files[0], message, "Give the node table first")
@@ -346,8 +346,8 @@ def _without_zeros(
 ) -> tuple[np.ndarray, pandas.DataFrame]:
     """Links without those of value 0, if all pairs of nodes are listed; else they are told."""
     pair = np.sort(pairs[:, pairs[0] != pairs[1]], axis=0)
-    every = len(found.table) * (len(found.table) - 1) / 2
-    is_full = np.unique(pair, axis=1).shape[1] >= ALL_PAIRS * every > MANY
+    least = ALL_PAIRS * len(found.table) * (len(found.table) - 1) / 2
+    is_full = pair.shape[1] >= least > MANY and np.unique(pair, axis=1).shape[1] >= least
     zeros = {}
     for name in unread:
         values, wrong = features.parsed(links[name])

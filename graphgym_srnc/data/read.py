@@ -290,11 +290,7 @@ def _parquet(content: bytes) -> pandas.DataFrame:
 
 def is_list(cells: pandas.Series) -> bool:
     """Whether the cells of a column are lists or arrays."""
-    return (
-        cells.dtype == object
-        and cells.map(lambda cell: hasattr(cell, "__len__")).all()
-        and (not cells.map(lambda cell: isinstance(cell, (str, dict))).any())
-    )
+    return cells.dtype == object and all(np.ndim(cell) > 0 for cell in cells)
 
 
 def _matrix_market(path: Path, content: bytes) -> pandas.DataFrame:

@@ -224,38 +224,42 @@ def _of_matrix(sheet: pandas.DataFrame, table: pandas.DataFrame, file: str) -> p
 
     The frame is empty if the sheet is no square of numbers, or a small one that may be links.
     """
-    cells, is_bare = sheet.fillna("").astype(str), read.is_bare(sheet)
+    if abs(len(sheet) - sheet.shape[1]) > 1:
+        return pandas.DataFrame()
+    cells = sheet.fillna("").astype(str)
     if _is_of_r(sheet):
         cells.iloc[0] = cells.iloc[0].shift(1, fill_value="")
     elif sheet.isna().any(axis=None):
         return pandas.DataFrame()
-    rows, columns = cells.shape
-    names: list[str] = []
-    if is_bare and rows == columns and [*cells.iloc[0, 1:]] == [*cells.iloc[1:, 0]]:
-        names = [*cells.iloc[1:, 0]]
-    elif is_bare and rows == columns + 1:
-        names = [*cells.iloc[0]]
-    elif not is_bare:
-        cells = cells[[name for name in cells if not NAMELESS.fullmatch(name)]]
-        names = [*cells.columns]
-    if len({*names}) < len(names):  # as in a symmetric matrix without names
-        names = []
-    elif is_bare and names:
-        cells = cells.iloc[1:, int(rows == columns) :]
-    size = len(cells)
+    if not read.is_bare(sheet):
+        cells = pandas.DataFrame([[*cells.columns], *cells.to_numpy()], dtype=object)
+    names = {cell for name in candidates(table) for cell in distinct(table[name])}
+    top, side = [*cells.iloc[0]], [*cells.iloc[:, 0]]
+    if len({*top[1:]} & {*side[1:]} & names) == len(cells) - 1 == len(top) - 1:
+        row_names, column_names = side[1:], top[1:]
+        cells = cells.iloc[1:, 1:]
+    elif len({*top} & names) == len(cells) - 1 == len(top):
+        row_names = column_names = top
+        cells = cells.iloc[1:]
+    else:
+        row_names = column_names = []
+        cells = cells if read.is_bare(sheet) else cells.iloc[1:]
     values = cells.replace("", "0").apply(pandas.to_numeric, errors="coerce")
+    size = len(values)
     if values.shape != (size, size) or size < SMALL or values.isna().any(axis=None):
         return pandas.DataFrame()
-    if not {*names} & {cell for name in candidates(table) for cell in distinct(table[name])}:
-        names = []
-    if not names and size != len(table):
+    if not row_names and size != len(table):
         message = f"it is an adjacency matrix of {size:,} nodes, and there are {len(table):,}"
         raise InputError.plain(file, message, "Give it one row and one column for each node")
+    places = [*range(size)]
     row, column = np.nonzero(values.to_numpy())
-    labelled = np.array(names or [*range(size)], dtype=object)
-    found = pandas.DataFrame({"row": labelled[row], "column": labelled[column]}).astype(str)
-    found.attrs["by place"] = not names
-    return found
+    found = {
+        "row": np.array(row_names or places, dtype=object)[row],
+        "column": np.array(column_names or places, dtype=object)[column],
+    }
+    frame = pandas.DataFrame(found).astype(str)
+    frame.attrs["by place"] = not row_names
+    return frame
 
 
 def readings(table: pandas.DataFrame, links: pandas.DataFrame, options: Options) -> list[Reading]:
@@ -305,22 +309,25 @@ def _is_usual(a: str, b: str, either: bool = False) -> bool:
 
 
 def choose(
-    table: pandas.DataFrame, links: pandas.DataFrame, options: Options, files: tuple[str, str]
+    found: list[Reading],
+    table: pandas.DataFrame,
+    links: pandas.DataFrame,
+    options: Options,
+    files: tuple[str, str],
 ) -> Reading:
-    """The one reading of links, or one of usual names whose ids the caller has to check.
+    """The one of several readings, or one of usual names whose ids the caller has to check.
 
     Raises:
         InputError: several readings give different graphs, or there is none.
     """
     if links.attrs.get("by place"):
         return Reading(None, ("row", "column"))
-    found = readings(table, links, options)
     if not found and options.id is None and (one := _by_place(table, links, options)):
         return one
     if not found:
         return _by_names(table, links, options, files[1])
     best = [one for one in found if one.rank == min(other.rank for other in found)]
-    graphs = {_graph(table, links, one): one for one in best}
+    graphs = {_graph(table, links, one): one for one in best} if len(best) > 1 else {}
     if len(graphs) > 1:
         raise _unclear([*graphs.values()], options, files)
     return best[0]
@@ -411,7 +418,11 @@ def _id_rank(table: pandas.DataFrame, name: str) -> float:
 
 def candidates(table: pandas.DataFrame) -> list[str]:
     """Columns whose cells hardly repeat, without floats that are no whole numbers."""
-    floats = [name for name in table if table[name].dtype.kind == "f" and any(table[name] % 1 > 0)]
+    floats = [
+        name
+        for name in table
+        if table[name].dtype.kind == "f" and any(table[name].astype(float) % 1 > 0)
+    ]
     free = [name for name in table if name not in floats and not read.is_list(table[name])]
     return [name for name in free if len({*texts(table[name])}) >= MOST * len(table)]
 
