@@ -212,9 +212,9 @@ def from_networkx(
     labels = _column(all_fields, label)
     place = {node: number for number, node in enumerate(ids)}
     pairs = np.array([(place[a], place[b]) for a, b, *_ in graph.edges], np.int64).reshape(-1, 2)
-    names = dict.fromkeys(str(name) for fields in all_fields for name in fields)
-    names = [name for name in names if name == "split" or frames.MASK.fullmatch(name)]
-    parts = {name: _column(all_fields, name) for name in names}
+    attributes = dict.fromkeys(str(name) for fields in all_fields for name in fields)
+    split = [name for name in attributes if name == "split" or frames.MASK.fullmatch(name)]
+    parts = {name: _column(all_fields, name) for name in split}
     nodes = pandas.DataFrame({"id": range(len(ids)), LABEL: labels, **parts}, dtype=object)
     unread = {str(name): "" for *_, fields in graph.edges(data=True) for name in fields}
     edges = pandas.DataFrame({**unread, "source": pairs[:, 0], "target": pairs[:, 1]})
@@ -227,7 +227,7 @@ def from_networkx(
 
 def _column(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
     """An attribute of all nodes, None without it; a tensor of one value is the value."""
-    values = (row.get(name) for row in rows)
+    values: list[Any] = [row.get(name) for row in rows]
     return [value.item() if hasattr(value, "item") else value for value in values]
 
 

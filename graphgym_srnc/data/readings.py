@@ -28,7 +28,8 @@ ENDS = (
     "source-target from-to src-dst src-dest citing-cited sender-receiver follower-followee "
     "start-end u-v head-tail"
 ).split()
-OTHERS = "split name title text type weight value index rank year".split()  # of columns
+OTHERS = "split name title text type weight value index rank year".split()
+USUAL = {*IDS, *labels.COLUMNS, *"-".join(ENDS).split("-"), *OTHERS}  # names of columns
 WEAK = {"from", "start", "head"}  # may also be a time or a part
 MOST = 0.9  # share of cells that makes most of them
 SHOWN_NAMES = 20  # in an error
@@ -97,66 +98,68 @@ def _is_header(
 ) -> bool:
     """Whether the first line has the names of columns rather than cells of a row."""
     first = sheet.iloc[0]
-    below = sheet.iloc[1 : SHOWN + 1]
-    below = below[(below != first).any(axis=1)]
-    usual = {*IDS, *labels.COLUMNS, *"-".join(ENDS).split("-"), *OTHERS}
+    is_name, is_cell = _compared(first, sheet.iloc[1 : SHOWN + 1])
+    is_usual = first.str.lower().isin(USUAL)
     chosen = {options.id, options.label, options.split, *options.columns, *options.ends}
     chosen -= {None, "", ALL, *(str(place + 1) for place in sheet)}
-    is_name = first.str.lower().isin(usual) | first.isin(chosen)
-    is_name.iloc[0] |= first.iloc[0] == "" and (below.iloc[:, 0] != "").all()
-    is_cell = pandas.Series(False, first.index)
-    numbers = _numbers(first)
-    for place, cells in below.items():
-        known = cells[(cells != "") & ~cells.str.lower().isin(labels.EMPTY)]
-        is_numeric = len(known) > 0 and not np.isnan(_numbers(known)).any()
-        is_empty = first[place] == "" or first[place].lower() in labels.EMPTY
-        if is_numeric and not is_empty:
-            is_name[place] |= bool(np.isnan(numbers[place]))
-            is_cell[place] |= not is_name[place]
-        elif not is_empty and known.nunique() <= len(known) / 2:
-            is_cell[place] |= bool((known == first[place]).any())
-    is_cell = is_cell.astype(bool)
-    counts = numbers[is_cell & ~np.isnan(numbers)]
-    filled = [*first[first != ""]]
-    is_series = filled == [*map(str, range(len(filled)))]  # of pandas, which has no spaces
-    is_series &= len(filled) > 1 and sheet.attrs.get("separator") != " "
-    if ids is None:
-        is_series |= len(counts) > 2 and bool((counts.diff().iloc[1:] == 1).all())  # years
-    else:
-        is_series &= not _again(first, sheet)
-        is_row = bool(first.isin([*ids]).any() or is_cell.iloc[:2].all() or len(below) == 0)
-        is_series &= is_row
-        if is_row and not (is_name.any() or is_series):
-            return False
-    if is_series:
-        is_cell &= np.isnan(numbers)
+    is_name |= is_usual | first.isin(chosen)
     begin = short(",".join(first), 40)
     if is_name.any():
-        if is_cell.any() and not first.str.lower().isin(usual).any():
+        if is_cell.any() and not (is_usual.any() or _is_series(sheet, is_cell, ids is None)):
             values = listed([*map(repr, first[is_cell])], 3)
             notes.append(
                 f"{file}: the first line, {begin}, is read as names of columns, although {values}"
-                f" may be {'a cell' if is_cell.sum() == 1 else 'cells'} like those below"
+                " may be cells like those below"
             )
         return True
+    is_series = is_cell.any() and _is_series(sheet, is_cell, ids is None)
+    is_series = is_series and (ids is None or not _again(sheet))
+    if ids is not None and not is_series and (len(sheet) == 1 or first.isin([*ids]).any()):
+        return False
     if options.header is not None or "names" in sheet.attrs:
         return bool(options.header)
-    if is_series and not is_cell.any():
+    if is_series:
         header, none = options.named("header", True), options.named("no_header", True)
         message = f"the first line, {begin}, may be names of columns or a row"
         raise InputError.plain(file, message, f"Say which with {header} or {none}")
     return not is_cell.any()
 
 
+def _compared(first: pandas.Series, below: pandas.DataFrame) -> tuple[pandas.Series, pandas.Series]:
+    """Which cells of the first line can only be names, and which are like those below."""
+    is_name, is_cell = (pandas.Series(False, first.index) for _ in range(2))
+    below = below[(below != first).any(axis=1)]
+    is_name.iloc[0] = first.iloc[0] == "" and (below.iloc[:, 0] != "").all()
+    for place, cells in below.items():
+        known = cells[(cells != "") & ~cells.str.lower().isin(labels.EMPTY)]
+        if first[place] == "" or first[place].lower() in labels.EMPTY or not len(known):
+            continue
+        if not _numbers(known).isna().any():
+            is_cell[place] = not _numbers(first[[place]]).isna().any()
+            is_name[place] |= not is_cell[place]
+        elif known.nunique() <= len(known) / 2:
+            is_cell[place] = (known == first[place]).any()
+    return is_name, is_cell
+
+
+def _is_series(sheet: pandas.DataFrame, is_cell: pandas.Series, years: bool) -> bool:
+    """Whether the numbers in the first line count, as names that pandas gives, or as years do."""
+    first = sheet.iloc[0]
+    filled = [*first[first != ""]]
+    if filled == [*map(str, range(len(filled)))] and len(filled) > 1:
+        return bool(sheet.attrs.get("separator") != " ")  # pandas writes no spaces
+    steps = _numbers(first[is_cell]).diff().iloc[1:]
+    return years and len(steps) > 1 and bool((steps == 1).all())
+
+
 def _numbers(cells: pandas.Series) -> pandas.Series:
     return pandas.Series(pandas.to_numeric(cells, errors="coerce"), cells.index, dtype=float)
 
 
-def _again(first: pandas.Series, sheet: pandas.DataFrame) -> bool:
+def _again(sheet: pandas.DataFrame) -> bool:
     """Whether the first line occurs again as a link, so that it does not matter what it is."""
-    pairs = sheet.iloc[1:, :2]
-    same = (pairs == first.iloc[:2].tolist()).all(axis=1)
-    return bool((same | (pairs == first.iloc[1::-1].tolist()).all(axis=1)).any())
+    pairs = pandas.Series([frozenset(pair) for pair in sheet.iloc[:, :2].to_numpy()])
+    return bool((pairs.iloc[1:] == pairs.iloc[0]).any())
 
 
 def links(
@@ -179,30 +182,44 @@ def links(
     ids = {cell for name in columns for cell in distinct(table[name])}
     frame = named(sheet, file, options, notes, ids)
     _check_ends(frame, file, options)
-    is_list = [*options.ends][1:] == [ALL] and options.ends[0] in frame
-    if "1" in frame and "3" in frame and not options.ends and sheet.isna().any(axis=None):
-        written = {*frame.to_numpy().ravel()} - {""}
-        is_list = len(written & ids) >= MOST * len(written)
-        if is_list and frame.shape[1] == 3 and all(cell.isdecimal() for cell in written):
-            one, two = options.named("ends", ("1", "2")), options.named("ends", ("1", ALL))
-            message = "its lines have two or three numbers, all of which are ids of nodes"
-            hint = f"Choose {one} if the third is no node, or {two} if lines list neighbours"
-            raise InputError.plain(file, message, hint)
-    if is_list:
+    if _is_of_neighbours(frame, sheet, file, options, ids):
         notes.append(f"{file}: each line is read as a node and its neighbours")
         name = options.ends[0] if options.ends else frame.columns[0]
         others = [other for other in frame if other != name]
         melted = frame.melt([name], others, value_name="neighbour")
         return melted.loc[melted["neighbour"] != "", [name, "neighbour"]]
-    if read.is_bare(sheet):
-        short_lines = frame[(frame != "").sum(axis=1) < 2]
-        if len(short_lines):
-            cell = ",".join(filter(None, short_lines.iloc[0]))[:80]
-            message = f"line {short_lines.index[0]:,} is {cell!r}"
-            hint = "Write the ids of two nodes on each line; if lines list neighbours, choose"
-            hint += f" {options.named('ends', (frame.columns[0], ALL))}"
-            raise InputError.plain(file, message, hint)
+    short_lines = frame[(frame != "").sum(axis=1) < 2] if read.is_bare(sheet) else frame[:0]
+    if len(short_lines):
+        cell = ",".join(filter(None, short_lines.iloc[0]))[:80]
+        message = f"line {short_lines.index[0]:,} is {cell!r}"
+        hint = "Write the ids of two nodes on each line; if lines list neighbours, choose"
+        hint += f" {options.named('ends', (frame.columns[0], ALL))}"
+        raise InputError.plain(file, message, hint)
     return frame
+
+
+def _is_of_neighbours(
+    frame: pandas.DataFrame,
+    sheet: pandas.DataFrame,
+    file: str,
+    options: Options,
+    ids: Collection[str],
+) -> bool:
+    """Whether a line is a node and its neighbours: lines differ in length, and all cells are ids.
+
+    Raises:
+        InputError: the third cell of some lines may be a weight.
+    """
+    if options.ends or not {"1", "3"} <= {*frame} or not sheet.isna().any(axis=None):
+        return ALL in options.ends
+    written = {*frame.to_numpy().ravel()} - {""}
+    is_list = len(written & {*ids}) >= MOST * len(written)
+    if is_list and frame.shape[1] == 3 and all(cell.isdecimal() for cell in written):
+        one, two = options.named("ends", ("1", "2")), options.named("ends", ("1", ALL))
+        message = "its lines have two or three numbers, all of which are ids of nodes"
+        hint = f"Choose {one} if the third is no node, or {two} if lines list neighbours"
+        raise InputError.plain(file, message, hint)
+    return is_list
 
 
 def _check_ends(frame: pandas.DataFrame, file: str, options: Options) -> None:
