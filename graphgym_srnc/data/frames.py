@@ -328,7 +328,8 @@ def _connect(found: Look, links: pandas.DataFrame, reading: readings.Reading) ->
     found.chosen.append(f"{file}: links join the columns {listed(chosen)}{rest}")
     cells = [readings.cells(links, name) for name in chosen]
     pairs = np.array([place.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
-    pairs, links = _without_zeros(found, pairs, links, unread)
+    kept = _not_zero(found, pairs, links, unread, chosen)
+    pairs, links = pairs[:, kept], links[kept]
     strange = pairs < 0
     found.edges = pairs[:, ~strange.any(0)].astype(np.int64)
     is_shifted = reading.id is not None and (pairs == 1).any() and not (pairs == 0).any()
@@ -341,35 +342,46 @@ def _connect(found: Look, links: pandas.DataFrame, reading: readings.Reading) ->
         raise InputError.plain(file, "no link joins two nodes", "Give at least one link")
 
 
-def _without_zeros(
-    found: Look, pairs: np.ndarray, links: pandas.DataFrame, unread: Sequence[str]
-) -> tuple[np.ndarray, pandas.DataFrame]:
-    """Links without those of value 0, if all pairs of nodes are listed; else they are told."""
+def _not_zero(
+    found: Look,
+    pairs: np.ndarray,
+    links: pandas.DataFrame,
+    unread: Sequence[str],
+    ends: Sequence[str],
+) -> np.ndarray:
+    """Which rows are links: in a list of all pairs of nodes, those of another value than 0.
+
+    Raises:
+        InputError: half of the values or more are 0 in another list, or it lists all pairs.
+    """
     pair = np.sort(pairs[:, pairs[0] != pairs[1]], axis=0)
     least = ALL_PAIRS * len(found.table) * (len(found.table) - 1) / 2
     is_full = pair.shape[1] >= least > MANY and np.unique(pair, axis=1).shape[1] >= least
-    zeros = {}
-    for name in unread:
+    zeros, file = {}, found.files[1]
+    for name in (name for name in unread if not is_counter(links[name])):
         values, wrong = features.parsed(links[name])
-        is_flag = (values == 0).any() and (values.dropna() != 0).any()
-        if is_flag and not wrong and not is_counter(links[name]):
+        if not wrong and (values == 0).any() and (values.dropna() != 0).any():
             zeros[name] = (values == 0).to_numpy()
-    for name, is_zero in zeros.items():
-        rows = f"{name} is 0 in {is_zero.sum():,} of {len(links):,} rows"
-        if is_full and len(zeros) == 1:
-            why = "which are no links, since all pairs of nodes are listed"
-            found.notes.append(f"{found.files[1]}: {rows}, {why}")
-            return pairs[:, ~is_zero], links[~is_zero]
-        if 2 * is_zero.sum() >= len(links) and not found.options.ends:
-            keep = found.options.named("ends", [name for name in links if name not in unread][:2])
-            hint = f"Leave out those that mean no link, or keep all with {keep}"
-            raise InputError.plain(found.files[1], rows, hint)
-        found.notes.append(f"{found.files[1]}: {rows}; leave out those that mean no link")
-    if is_full and unread and found.options.like is None:
+    told = {
+        name: f"{name} is 0 in {is_zero.sum():,} of {len(links):,} rows"
+        for name, is_zero in zeros.items()
+    }
+    if is_full and len(zeros) == 1:
+        (name, is_zero) = zeros.popitem()
+        why = "which are no links, since all pairs of nodes are listed"
+        found.notes.append(f"{file}: {told[name]}, {why}")
+        return ~is_zero
+    if is_full and unread:
         message = f"it lists all pairs of nodes, and {listed(unread)} may say which are links"
         hint = "Leave out the pairs that are no links, or write 0 there"
-        raise InputError.plain(found.files[1], message, hint)
-    return pairs, links
+        raise InputError.plain(file, message, hint)
+    for name, is_zero in zeros.items():
+        if is_zero.mean() >= 0.5 and not found.options.ends:
+            keep = found.options.named("ends", ends)
+            hint = f"Leave out those that mean no link, or keep all with {keep}"
+            raise InputError.plain(file, told[name], hint)
+        found.notes.append(f"{file}: {told[name]}; leave out those that mean no link")
+    return np.ones(len(links), dtype=bool)
 
 
 def _tell_unknown(
@@ -380,7 +392,6 @@ def _tell_unknown(
     place: pandas.Index,
 ) -> None:
     """Refuse links with ends that are no ids, or tell that they are left out."""
-    option, file = found.options.named, found.files[1]
     cells = [readings.cells(links, name) for name in reading.ends]
     unknown = dict.fromkeys(cells[end][link] for link, end in np.argwhere(strange.T).tolist())
     named = listed([repr(id) if id else "an empty cell" for id in unknown], 3)
@@ -388,30 +399,35 @@ def _tell_unknown(
     if found.options.skip_missing:
         found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
         return
-    own = f"column {found.name('id')}" if found.name("id") else "index"
-    about = f"The ids are taken from the {own}, which has {listed([*map(repr, place)], 3)}."
-    differ = names.alike([*filter(None, unknown)], place)
     others = readings.readings(found.table, links, found.options._replace(id=None))
     full = [one.id for one in others if one.share == 1 and one.id not in (None, reading.id)]
-    other = next((id for id in full if found.table[id].dtype.kind != "f"), None)
-    skip = ""
-    if 2 * count <= len(links):  # else the ids are of another kind
-        skip = f", or leave out these links with {option('skip_missing', True)}"
-    fix = f"Fix the ids, or name the columns of ids with {option('id')} and {option('ends')}"
-    if differ:
-        fix = "Write them alike in both tables"
-    hint = f"{about}{differ} {fix}{skip}"
-    if {*unknown} == {""}:
-        hint = f"Write an id there{skip}"
-    elif found.name("id") in {*unknown} - {""}:
-        hint = f"The first line of {found.files[0]} is read as names of columns, and"
-        hint += f" {found.name('id')} is an id. Write a line of names above it"
-    elif other is not None and not differ:
-        hint = f"The column {other} holds such ids; name it with {option('id', other)}"
+    full = [id for id in full if found.table[id].dtype.kind != "f"]
+    hint = _hint(found, {*unknown}, place, full)
+    if 2 * count <= len(links) and not full:  # else the ids are of another kind
+        hint += f", or leave out these links with {found.options.named('skip_missing', True)}"
     if found.options.like is not None:
         hint += ". Add the earlier nodes that new ones link to"
     message = f"{count:,} of {len(links):,} links name ids that are not in the node table: {named}"
-    raise InputError.plain(file, message, hint)
+    raise InputError.plain(found.files[1], message, hint)
+
+
+def _hint(found: Look, unknown: set[str], place: pandas.Index, full: Sequence[str | None]) -> str:
+    """What to do about unknown ids, of which ``full`` columns have all."""
+    option, name = found.options.named, found.name("id")
+    own = f"column {name}" if name else "index"
+    about = f"The ids are taken from the {own}, which has {listed([*map(repr, place)], 3)}."
+    if unknown == {""}:
+        return "Write an id there"
+    if name in unknown - {""}:
+        first = f"The first line of {found.files[0]} is read as names of columns"
+        return f"{first}, and {name} is an id. Write a line of names above it"
+    if differ := names.alike([*filter(None, unknown)], place):
+        return f"{about}{differ} Write them alike in both tables"
+    if full:
+        return f"The column {full[0]} holds such ids; name it with {option('id', full[0])}"
+    return (
+        f"{about} Fix the ids, or name the columns of ids with {option('id')} and {option('ends')}"
+    )
 
 
 def _find_label(found: Look) -> None:
