@@ -403,7 +403,8 @@ def _tell_unknown(
     full = [one.id for one in others if one.share == 1 and one.id not in (None, reading.id)]
     full = [id for id in full if found.table[id].dtype.kind != "f"]
     hint = _hint(found, {*unknown}, place, full)
-    if 2 * count <= len(links) and not full:  # else the ids are of another kind
+    is_other = bool(full or readings.by_place(found.table, links, found.options))
+    if 2 * count <= len(links) and not is_other:  # else the ids are of another kind
         hint += f", or leave out these links with {found.options.named('skip_missing', True)}"
     if found.options.like is not None:
         hint += ". Add the earlier nodes that new ones link to"

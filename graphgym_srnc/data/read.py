@@ -31,6 +31,7 @@ COMMENT = re.compile(r"\s*(?:[#%]+|//)")
 BRACES = re.compile(r"(?m)[ \t,;|]+\{[^\n]*\}[ \t]*$")  # attributes of a link, by networkx
 EXTRAS = {"parquet": "parquet", "xlsx": "excel"}  # what installs their readers
 TABLES = "Save the table as .csv, .tsv, .txt, .xlsx or .parquet"
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # first bytes
 # How the content of files begins that are not text in columns.
 BEGINS = {
     "parquet": rb"PAR1",
@@ -65,6 +66,8 @@ def kind(path: Path, content: bytes) -> str:
             if "xl/workbook.xml" in archive.namelist():
                 return "xlsx"
     begin = content[:10_000].removeprefix(b"\xef\xbb\xbf")
+    if begin[:2] in UTF_16:
+        begin = begin.decode("utf-16", "ignore").encode()
     return next((name for name, mark in BEGINS.items() if re.match(mark, begin)), "text")
 
 
@@ -74,7 +77,7 @@ def text(path: Path) -> str:
 
 
 def _decoded(path: Path, content: bytes) -> str:
-    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    encoding = "utf-16" if content[:2] in UTF_16 else "utf-8-sig"
     hint = f"Save it as UTF-8; in Excel, as CSV UTF-8. {TABLES}"
     with reading(path, "text in UTF-8", path.name, hint):
         decoded = io.StringIO(content.decode(encoding), newline=None).read()
@@ -305,9 +308,10 @@ def _matrix_market(path: Path, content: bytes) -> pandas.DataFrame:
         raise InputError.plain(path.name, message, "Give a matrix of nodes by nodes")
     found = scipy.sparse.coo_array(scipy.io.mmread(io.BytesIO(content)))
     found.eliminate_zeros()
-    return pandas.DataFrame({"row": found.row + 1, "column": found.col + 1}, dtype=object).astype(
-        str
-    )
+    frame = pandas.DataFrame({"row": found.row + 1, "column": found.col + 1}, dtype=object)
+    frame = frame.astype(str)
+    frame.attrs["is matrix"] = True
+    return frame
 
 
 def is_counter(cells: pandas.Series) -> bool:

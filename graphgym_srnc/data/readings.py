@@ -16,7 +16,7 @@ import pandas
 from graphgym_srnc.core.text import listed, short
 from graphgym_srnc.data import labels, read
 from graphgym_srnc.data.features import texts
-from graphgym_srnc.data.read import NAMELESS
+from graphgym_srnc.data.read import NAMELESS, is_counter
 from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ ENDS = (
 ).split()
 OTHERS = "split name title text type weight value index rank year".split()
 USUAL = {*IDS, *labels.COLUMNS, *"-".join(ENDS).split("-"), *OTHERS}  # names of columns
-WEAK = {"from", "start", "head"}  # may also be a time or a part
+STRONG = {"source", "src", "citing", "sender", "follower"}  # no times, coordinates or parts
 MOST = 0.9  # share of cells that makes most of them
 SHOWN_NAMES = 20  # in an error
 SHOWN = 1000  # rows below the first one by which it is recognised as a header
@@ -308,7 +308,7 @@ def _pairs(links: pandas.DataFrame, share: dict[str, float]) -> tuple[list[tuple
         rest = kept if len(kept) > 1 else rest
     every = [*itertools.combinations(rest, 2)]
     usual = [(a, b) if _is_usual(a, b) else (b, a) for a, b in every if _is_usual(a, b, True)]
-    is_weak = len(rest) > 3 and all(_plain(a) in WEAK for a, _ in usual)
+    is_weak = len(usual) == 1 and len(rest) > 3 and _plain(usual[0][0]) not in STRONG
     return (every, len(every) == 1) if is_weak or not usual else (usual, True)
 
 
@@ -339,8 +339,18 @@ def choose(
     """
     if links.attrs.get("by place"):
         return Reading(None, ("row", "column"))
-    if not found and options.id is None and (one := _by_place(table, links, options)):
-        return one
+    is_full = any(one.share == 1 for one in found)
+    place = None
+    if options.id is None and (not is_full or links.attrs.get("is matrix")):
+        place = by_place(table, links, options)
+    if place and all(is_counter(table[one.id]) for one in found):
+        return place
+    if place and is_full and _graph(table, links, found[0]) != _graph(table, links, place):
+        message = f"its numbers may be ids of {found[0].id} or count the rows of {files[0]}"
+        hint = (
+            f"Sort these rows by {found[0].id}, or choose {_named_id(found[0].id or '', options)}"
+        )
+        raise InputError.plain(files[1], message, hint)
     if not found:
         return _by_names(table, links, options, files[1])
     best = [one for one in found if one.rank == min(other.rank for other in found)]
@@ -378,14 +388,19 @@ def _named_id(name: str, options: Options) -> str:
 
 def _graph(table: pandas.DataFrame, links: pandas.DataFrame, one: Reading) -> bytes:
     """The links of a reading, by which equal graphs are recognised."""
-    place = pandas.Index(_bare(cells(table, one.id or ""))).drop_duplicates()
+    rows = [str(place + one.base) for place in range(len(table))]
+    ids = rows if one.id is None else _bare(cells(table, one.id))
+    place = pandas.Index(ids).drop_duplicates()
     pairs = [place.get_indexer(pandas.Index(_bare(cells(links, end)))) for end in one.ends]
     return np.unique(np.sort(pairs, axis=0), axis=1).tobytes()
 
 
-def _by_place(table: pandas.DataFrame, links: pandas.DataFrame, options: Options) -> Reading | None:
+def by_place(table: pandas.DataFrame, links: pandas.DataFrame, options: Options) -> Reading | None:
     """Links whose ends are all numbers of rows, from 0 or from 1 to the last one."""
-    pair = _by_names(table, links, options, "").ends
+    try:
+        pair = _by_names(table, links, options, "").ends
+    except InputError:
+        return None
     numbers = {cell for end in pair for cell in distinct(links[end])}
     if not numbers or not all(cell.isdecimal() for cell in numbers):
         return None
