@@ -102,20 +102,8 @@ def from_frames(
     from graphgym_srnc.data import embeddings as arrays
     from graphgym_srnc.data import frames
 
-    for name, frame in (("nodes", nodes), ("edges", edges)):
-        if not isinstance(frame, pandas.DataFrame):
-            found, hint = f"it is a {type(frame).__name__}", "Give a pandas.DataFrame"
-            if hasattr(frame, "nodes"):
-                hint = "Use from_networkx"
-            elif name == "edges":
-                hint += ", such as DataFrame(edge_index.T, columns=['source', 'target']); of a"
-                hint += " sparse matrix, edge_index is numpy.stack(matrix.nonzero())"
-            raise InputError.plain(name, found, hint)
-        if not len(frame):
-            raise InputError.plain(name, "the frame has no rows")
-        if len({str(column).strip() for column in frame}) < frame.shape[1]:
-            hint = "Give each column its own name"
-            raise InputError.plain(name, "two columns have the same name", hint)
+    _check_frame("nodes", nodes)
+    _check_frame("edges", edges)
     for name, value in (("id", id), ("label", label), ("split", split)):
         if not isinstance(value, str):
             found, hint = f"it is a {type(value).__name__}", "Give the name of a column of nodes"
@@ -125,7 +113,7 @@ def from_frames(
     )
     counts = nodes.index.name is None and is_integer_dtype(nodes.index)
     if "" not in edges and not edges.index.equals(pandas.RangeIndex(len(edges))):
-        edges.insert(0, str(edges.index.name or ""), edges.index.to_flat_index(), True)
+        edges.insert(0, "", edges.index.to_flat_index())
     if "" not in nodes:
         nodes.insert(0, "", nodes.index.to_flat_index())
     chosen = {"text": text, "numbers": numbers, "categories": categories}
@@ -156,6 +144,25 @@ def from_frames(
     if embeddings is not None:
         x = arrays.checked(embeddings, len(nodes), "embeddings")
     return _graph(nodes.reset_index(drop=True), edges, options, x)
+
+
+def _check_frame(name: str, frame: Any) -> None:
+    """Refuse what is no frame with rows and different names of columns."""
+    import pandas
+
+    if not isinstance(frame, pandas.DataFrame):
+        found, hint = f"it is a {type(frame).__name__}", "Give a pandas.DataFrame"
+        if hasattr(frame, "nodes"):
+            hint = "Use from_networkx"
+        elif name == "edges":
+            hint += ", such as DataFrame(edge_index.T, columns=['source', 'target']); of a"
+            hint += " sparse matrix, edge_index is numpy.stack(matrix.nonzero())"
+        raise InputError.plain(name, found, hint)
+    if not len(frame):
+        raise InputError.plain(name, "the frame has no rows")
+    if len({str(column).strip() for column in frame}) < frame.shape[1]:
+        hint = "Give each column its own name"
+        raise InputError.plain(name, "two columns have the same name", hint)
 
 
 def from_networkx(

@@ -119,20 +119,7 @@ def look(
     if not len(found.rows):
         return found
     _find_named(found)
-    pairs, reading = pandas.DataFrame(), None
-    if len(links):
-        with step():
-            given = found.table, found.files[1], found.options, found.notes
-            pairs = readings.links(links, *given)
-        if readings.ALL in found.options.ends:  # two columns are left
-            found.options = found.options._replace(ends=())
-    if len(pairs):
-        several = readings.readings(found.table, pairs, found.options)
-        _check_order(found, pairs, bool(several))
-        with step():
-            reading = readings.choose(several, found.table, pairs, found.options, found.files)
-            if reading.id is None:
-                _number_rows(found, reading)
+    pairs, reading = _read_links(found, links) if len(links) else (links, None)
     _find_id(found, reading)
     for each in (_find_split, _find_label, _one_row_for_each_id):
         with step():
@@ -146,6 +133,25 @@ def look(
         with step():
             each(found)
     return found
+
+
+def _read_links(
+    found: Look, sheet: pandas.DataFrame
+) -> tuple[pandas.DataFrame, readings.Reading | None]:
+    """A row for each link, and which of its columns hold ids of which column of nodes."""
+    links, reading = pandas.DataFrame(), None
+    with found.problems.step():
+        links = readings.links(sheet, found.table, found.files[1], found.options, found.notes)
+    if readings.ALL in found.options.ends:  # two columns are left
+        found.options = found.options._replace(ends=())
+    if len(links):
+        several = readings.readings(found.table, links, found.options)
+        _check_order(found, links, bool(several))
+        with found.problems.step():
+            reading = readings.choose(several, found.table, links, found.options, found.files)
+            if reading.id is None:
+                _number_rows(found, reading)
+    return links, reading
 
 
 def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
