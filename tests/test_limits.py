@@ -13,7 +13,7 @@ import torch
 from conftest import make_graph
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import HeteroData
 
 from graphgym_srnc import shifts
 from graphgym_srnc.data import files, limits, read
