@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from graphgym_srnc.core.text import counted, listed, short
 from graphgym_srnc.data.labels import EMPTY
-from graphgym_srnc.data.read import NAMELESS
+from graphgym_srnc.data.read import NAMELESS, is_counter
 from graphgym_srnc.errors import Collected, InputError, did_you_mean
 
 # The columns of ``text``, ``numbers`` and ``categories``, and what was learnt of them.
@@ -164,15 +164,19 @@ def as_written(cells: pandas.Series) -> list[str]:
 
 
 def number_columns(table: pandas.DataFrame, other: Sequence[str]) -> list[str]:
-    """Names of the columns, except ``other`` ones, that hold numbers and perhaps empty cells."""
+    """Names of the columns, except ``other`` ones, that hold numbers and perhaps empty cells.
+
+    Columns that count the rows are left out, unless there is no other.
+    """
     free = [name for name in table if name not in other and not NAMELESS.fullmatch(name)]
     read = {name: parsed(table[name]) for name in free}
     # Numbers that are too large count, since leaving out their column would hide them.
-    return [
+    found = [
         name
         for name, (values, wrong) in read.items()
         if values.notna().any() and not np.isnan(pandas.to_numeric(wrong, errors="coerce")).any()
     ]
+    return [name for name in found if not is_counter(table[name])] or found
 
 
 def present(cells: Sequence[str], role: str = "category") -> list[str]:
@@ -248,6 +252,8 @@ def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFram
                 cells = counted(len(wrong), "cell")
                 message = f"{name}: {cells} cannot be used as a number, for example {wrong[0]!r}"
                 hint = "Leave a cell without a number empty"
+                if not any(re.search(r"\d", cell) for cell in wrong):
+                    hint += ", or name a column of words in --categories"
                 if re.fullmatch(r"[+-]?[\d.]+(,\d+)+[\d.]*", wrong[0]):
                     hint = "Write numbers without a comma, such as 1.5 or 1500"
                 raise InputError.plain("--numbers", message, hint)

@@ -573,7 +573,7 @@ def _tell_columns(found: Look) -> None:
             found.notes += labels.changes(name, written, known, "empty")
             if role == "number" and cells.dtype.kind != "b":
                 found.notes += labels.changes(name, known, features.truth(known), "numbers")
-        is_index = NAMELESS.fullmatch(name) and (in_python or name or is_counter(cells))
+        is_index = not name and (in_python or is_counter(cells)) or name.startswith("Unnamed: ")
         if name in roles or not is_index:
             uses[role].append(name or ("the index" if in_python else "the unnamed column"))
     hint = f" ({kinds} read columns)" * (new and bool(uses["not read:"]))

@@ -21,7 +21,9 @@ SIMILAR = "similar labels:"  # beginning of a note
 
 # Words, in lower case: what programs write for an empty cell, and people for a missing label.
 EMPTY = {"nan", "na", "n/a", "#n/a", "<na>", "nat", "null", "none"}
-EMPTY |= {"#ref!", "#value!", "#div/0!", "#name?", "#num!", "#null!"}
+# Errors of Excel, Google and LibreOffice.
+EMPTY |= {f"#{word}!" for word in "ref value div/0 num null spill calc error field".split()}
+EMPTY |= {"#name?", "#name!", "#getting_data", *(f"err:{number}" for number in range(500, 540))}
 NOT_LABELLED = {UNKNOWN, "unlabeled", "unlabelled", "unclassified", "undefined", "unspecified"}
 NOT_LABELLED |= {"not labeled", "not labelled", "no label", "nolabel", "missing", "?", "-", "--"}
 MISSING = EMPTY | NOT_LABELLED | {"-1", "inf", "-inf"}

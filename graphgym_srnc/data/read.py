@@ -26,7 +26,7 @@ from graphgym_srnc.io.atomic import regular
 
 csv.field_size_limit(2**31 - 1)  # a text may be long
 SEPARATORS = ("\t", ";", "|", ",")
-NAMELESS = re.compile(r"(Unnamed: \d+.*)?|level_\d+")  # names that pandas gives to its index
+NAMELESS = re.compile(r"(Unnamed: \d+.*)?|index|level_\d+")  # names that pandas gives to its index
 COMMENT = re.compile(r"\s*(?:[#%]+|//)")
 BRACES = re.compile(r"(?m)[ \t,;|]+\{[^\n]*\}[ \t]*$")  # attributes of a link, by networkx
 EXTRAS = {"parquet": "parquet", "xlsx": "excel"}  # what installs their readers
@@ -83,17 +83,19 @@ def _decoded(path: Path, content: bytes) -> str:
         decoded = io.StringIO(content.decode(encoding), newline=None).read()
         if "\0" in decoded:
             raise ValueError("it contains zero bytes")
-    return decoded
+    return decoded.replace("\ufeff", "")  # also between files that were joined
 
 
 def table(path: Path, notes: list[str] | None = None) -> pandas.DataFrame:
     """A table whose first line is known to hold the names of its columns."""
-    rows = sheet(path, [] if notes is None else notes)
+    rows = sheet(path, [] if notes is None else notes, is_ours=True)
     return headed(rows, path.name) if is_bare(rows) else rows
 
 
-def sheet(path: Path, notes: list[str], links: bool = False) -> pandas.DataFrame:
-    """The stripped cells of a table, or of a list of ``links``.
+def sheet(
+    path: Path, notes: list[str], links: bool = False, is_ours: bool = False
+) -> pandas.DataFrame:
+    """The stripped cells of a table, or of a list of ``links``, perhaps of a graph folder.
 
     Of a file that says nothing of names, the columns are 0, 1, ..., and the cells that a line lacks
     are None. The index, called line or row, says where a row is in the file.
@@ -119,7 +121,7 @@ def sheet(path: Path, notes: list[str], links: bool = False) -> pandas.DataFrame
                 hint = "Only the first sheet is read; move your table there"
                 raise InputError.plain(path.name, f"its sheet {name!r} is empty", hint)
             return rows
-    return _cells(_decoded(path, content), path, notes, links)
+    return _cells(_decoded(path, content), path, notes, links, is_ours)
 
 
 def is_bare(rows: pandas.DataFrame) -> bool:
@@ -152,7 +154,9 @@ def check_lengths(rows: pandas.DataFrame, file: str) -> None:
         raise InputError.plain(file, message, hint)
 
 
-def _cells(content: str, path: Path, notes: list[str], links: bool) -> pandas.DataFrame:
+def _cells(
+    content: str, path: Path, notes: list[str], links: bool, is_ours: bool
+) -> pandas.DataFrame:
     """The cells of lines of text.
 
     The separator is the mark that splits the first lines into equally many cells, and the most;
@@ -177,7 +181,7 @@ def _cells(content: str, path: Path, notes: list[str], links: bool) -> pandas.Da
     names = _drop_comments(lines, mark, is_csv, notes, file)
     quotes = "Put cells with separators or line breaks in quotes, and close each quote"
     with reading(path, "a table", file, quotes):
-        numbers, rows = _split(lines, mark, notes, file, links)
+        numbers, rows = _split(lines, mark, notes, file, None if is_ours else links)
     if not rows:
         raise InputError.plain(file, "the file is empty", "Write a line for each row")
     found = pandas.DataFrame(rows, index=pandas.Index(numbers, name="line"), dtype=object)
@@ -227,12 +231,16 @@ def _drop_comments(
 
 
 def _split(
-    lines: list[str], mark: str, notes: list[str], file: str, links: bool
+    lines: list[str], mark: str, notes: list[str], file: str, links: bool | None
 ) -> tuple[list[int], list[list[str]]]:
     """Numbers and cells of all lines but empty ones.
 
     Quotes are plain marks if they do not close in their line and all lines have equally many cells
     without them, which is usual between tabs, and in links, whose cells are never of two lines.
+    ``links`` is None for a file of this program, whose quotes are right.
+
+    Raises:
+        InputError: the lines between two quotes may be rows or one cell.
     """
 
     def rows(**options: Any) -> tuple[list[int], list[list[str]]]:
@@ -250,14 +258,14 @@ def _split(
     is_regular = len({*map(len, plain[1])}) == 1
     if quoted is None and not (is_regular and mark in "\t "):
         return rows(strict=True)  # which says what is wrong
-    if quoted is not None and not is_regular:
+    if quoted is not None and (links is None or not is_regular):
         return quoted
     line = next(number for number, row in zip(*plain) if sum(c.count('"') for c in row) % 2)
     if quoted is None or mark in "\t " or links:
         notes.append(f"{file}: line {line:,}: quotes do not close in their line; read as they are")
         return plain
-    notes.append(f"{file}: line {line:,}: a cell in quotes goes on over several lines")
-    return quoted
+    message = f"line {line:,}: a cell in quotes goes on over lines that may be rows"
+    raise InputError.plain(file, message, "Close this quote in its line, or remove it")
 
 
 def workbook(content: bytes, notes: list[str], file: str) -> dict[str, pandas.DataFrame]:
