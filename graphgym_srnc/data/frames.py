@@ -139,7 +139,8 @@ def _read_links(
     found: Look, sheet: pandas.DataFrame
 ) -> tuple[pandas.DataFrame, readings.Reading | None]:
     """A row for each link, and which of its columns hold ids of which column of nodes."""
-    links, reading = pandas.DataFrame(), None
+    links = pandas.DataFrame()
+    reading = None
     with found.problems.step():
         links = readings.links(sheet, found.table, found.files[1], found.options, found.notes)
     if readings.ALL in found.options.ends:  # two columns are left
@@ -363,7 +364,8 @@ def _not_zero(
     pair = np.sort(pairs[:, pairs[0] != pairs[1]], axis=0)
     least = ALL_PAIRS * len(found.table) * (len(found.table) - 1) / 2
     is_full = pair.shape[1] >= least > MANY and np.unique(pair, axis=1).shape[1] >= least
-    zeros, file = {}, found.files[1]
+    file = found.files[1]
+    zeros = {}
     for name in (name for name in unread if not is_counter(links[name])):
         values, wrong = features.parsed(links[name])
         if not wrong and (values == 0).any() and (values.dropna() != 0).any():

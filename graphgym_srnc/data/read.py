@@ -162,7 +162,8 @@ def _cells(
     The separator is the mark that splits the first lines into equally many cells, and the most;
     files other than ``.csv`` and ``.tsv``, and lists of links, may be separated by spaces.
     """
-    file, is_csv = path.name, ".csv" in path.suffixes or ".tsv" in path.suffixes
+    file = path.name
+    is_csv = bool({".csv", ".tsv"} & {suffix.lower() for suffix in path.suffixes})
     if links and BRACES.search(content):
         content = BRACES.sub("", content)
         notes.append(f"{file}: not read: the attributes in braces")
@@ -173,7 +174,7 @@ def _cells(
     plain = [line for line in lines if line and not COMMENT.match(line)]
     top = "\n".join((plain or lines)[:20])
     mark = max(SEPARATORS, key=partial(_fit, top))
-    if hint or ".tsv" in path.suffixes:
+    if hint or path.name.lower().endswith((".tsv", ".tsv.gz")):
         mark = hint[1] if hint else "\t"
     elif mark not in top and (links or not is_csv):
         mark = " "
@@ -215,7 +216,8 @@ def _drop_comments(
     ids = {number for number in ids if {width(lines[number])[0]} == widths}
     others = {*marked} - ids
     first = next((place for place, line in enumerate(lines) if line and place not in others), 0)
-    dropped, names = 0, list[str]()
+    dropped = 0
+    names: list[str] = []
     for number in others:
         bare = COMMENT.sub("", lines[number], count=1).strip()
         is_last = number < first and not any(lines[number + 1 : first])
@@ -249,7 +251,8 @@ def _split(
         kept = [(number, row) for number, row in found if any(row)]
         return [number for number, _ in kept], [row for _, row in kept]
 
-    lines_of, quoted = [f"{line}\n" for line in lines], None
+    lines_of = [f"{line}\n" for line in lines]
+    quoted = None
     with contextlib.suppress(csv.Error):
         quoted = rows(strict=True)
         if not any("\n" in cell for row in quoted[1] for cell in row):
@@ -272,7 +275,8 @@ def workbook(content: bytes, notes: list[str], file: str) -> dict[str, pandas.Da
     """The cells of all sheets by name; a cell that is merged with those below holds for all."""
     import openpyxl
 
-    found, merged = {}, 0
+    found = {}
+    merged = 0
     for page in openpyxl.load_workbook(io.BytesIO(content), data_only=True).worksheets:
         rows = [[*map(cell, row)] for row in page.iter_rows(values_only=True)]
         for area in page.merged_cells.ranges:

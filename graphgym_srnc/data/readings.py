@@ -119,15 +119,16 @@ def _is_header(
     if options.header is not None or "names" in sheet.attrs:
         return bool(options.header)
     if is_series:
-        header, none = options.named("header", True), options.named("no_header", True)
+        ways = f"{options.named('header', True)} or {options.named('no_header', True)}"
         message = f"the first line, {begin}, may be names of columns or a row"
-        raise InputError.plain(file, message, f"Say which with {header} or {none}")
+        raise InputError.plain(file, message, f"Say which with {ways}")
     return not is_cell.any()
 
 
 def _compared(first: pandas.Series, below: pandas.DataFrame) -> tuple[pandas.Series, pandas.Series]:
     """Which cells of the first line can only be names, and which are like those below."""
-    is_name, is_cell = (pandas.Series(False, first.index) for _ in range(2))
+    is_name = pandas.Series(False, first.index)
+    is_cell = is_name.copy()
     below = below[(below != first).any(axis=1)]
     is_name.iloc[0] = first.iloc[0] == "" and (below.iloc[:, 0] != "").all()
     for place, cells in below.items():
@@ -215,7 +216,8 @@ def _is_of_neighbours(
     written = {*frame.to_numpy().ravel()} - {""}
     is_list = len(written & {*ids}) >= MOST * len(written)
     if is_list and frame.shape[1] == 3 and all(cell.isdecimal() for cell in written):
-        one, two = options.named("ends", ("1", "2")), options.named("ends", ("1", ALL))
+        one = options.named("ends", ("1", "2"))
+        two = options.named("ends", ("1", ALL))
         message = "its lines have two or three numbers, all of which are ids of nodes"
         hint = f"Choose {one} if the third is no node, or {two} if lines list neighbours"
         raise InputError.plain(file, message, hint)
@@ -224,7 +226,8 @@ def _is_of_neighbours(
 
 def _check_ends(frame: pandas.DataFrame, file: str, options: Options) -> None:
     """Refuse links of one column, and ends that the options name wrongly."""
-    problem, hint = "", f"Its columns are {listing(frame)}"
+    problem = ""
+    hint = f"Its columns are {listing(frame)}"
     if absent := [name for name in options.ends if name not in (ALL, *frame)]:
         problem = f"it has no column {listed(absent)}"
     elif len(options.ends) not in (0, 2):
@@ -362,7 +365,8 @@ def choose(
 
 def _unclear(best: list[Reading], options: Options, files: tuple[str, str]) -> InputError:
     """The error that lists several readings, and the option that selects each."""
-    ids, ends = dict.fromkeys(one.id for one in best), dict.fromkeys(one.ends for one in best)
+    ids = dict.fromkeys(one.id for one in best)
+    ends = dict.fromkeys(one.ends for one in best)
     ways = []
     for one in best:
         way = [_named_id(one.id or "", options)] if len(ids) > 1 else []
@@ -375,9 +379,9 @@ def _unclear(best: list[Reading], options: Options, files: tuple[str, str]) -> I
         return InputError.plain("--id", message, hint)
     names = dict.fromkeys(name for pair in ends for name in pair)
     message = f"it is not clear which two columns hold the ids of nodes: {listed([*names])}"
-    first = [*names][0]
-    rest = options.named("ends", (first, ALL))
-    hint += f"; if each line is a node and its neighbours, with {rest}" * (first == "1")
+    if "1" in names:
+        neighbours = options.named("ends", ("1", ALL))
+        hint += f"; if each line is a node and its neighbours, with {neighbours}"
     return InputError.plain(files[1], message, hint)
 
 
