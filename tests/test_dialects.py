@@ -118,7 +118,7 @@ def check(net: Net, graph: Any, labels: bool = True, values: bool = True) -> Non
 
 NUMBERS = {"numbers": ["a"]}
 Files = dict[str, Any]
-few = settings(max_examples=4, deadline=None, database=None, phases=[Phase.generate])
+few = settings(max_examples=3, deadline=None, database=None, phases=[Phase.generate])
 
 
 def links_only(form: Callable[[Net], Any], name: str = "l.csv") -> Callable[[Net], Files]:

@@ -10,7 +10,7 @@ import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Collection, NamedTuple, Sequence
+from typing import Collection, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import pandas
@@ -249,33 +249,42 @@ def _find_split(found: Look) -> None:
     """The parts of the split: of a column, named or recognised by its cells, or of masks."""
     table, options = found.table, found.options
     masks = {name: mask[1] for name in table if (mask := MASK.fullmatch(name.lower()))}
-    named = options.split or readings.usual(table, ("split",))
-    if named or not masks:
-        free = [name for name in table if name not in found.roles and name != options.label]
-        words = {*SAME_PART, *labels.PARTS}
-        cells = {name: {cell.lower() for cell in texts(table[name])} - {""} for name in free}
-        likely = [name for name, own in cells.items() if len(own) > 1 and own <= words]
-        if not named and len(likely) > 1:
-            ways = " or ".join(options.named("split", name) for name in likely)
-            message = f"several columns hold parts of a split: {listed(likely)}"
-            raise InputError.plain("--split", message, f"Choose one with {ways}")
-        if name := named or "".join(likely):
-            found.roles[name] = "split"
-            cells_of_nodes = texts(table[name])
-            found.parts = [SAME_PART.get(cell.lower(), cell.lower()) for cell in cells_of_nodes]
+    name = options.split or readings.usual(table, ("split",))
+    if masks and not name:
+        found.roles |= dict.fromkeys(masks, "split")
+        found.parts = _parts_of_masks(found, masks)
         return
-    found.roles |= dict.fromkeys(masks, "split")
-    found.parts = [""] * len(table)
-    for name, part in masks.items():
-        values, wrong = features.parsed(table[name])
-        if wrong or not values.dropna().isin([0, 1]).all():
-            message = f"the mask {name} has other values than true and false, or 1 and 0"
-            raise InputError.plain("--split", message, "Write true or false for each node")
-        for place in np.flatnonzero(values == 1):
-            if found.parts[place]:
-                message = f"the node {found.ids[place]} is in two masks, one of them {name}"
-                raise InputError.plain("--split", message, "Put each node into one part")
-            found.parts[place] = SAME_PART.get(part, part)
+    free = [other for other in table if other not in found.roles and other != options.label]
+    likely = [other for other in free if _is_split(texts(table[other]))]
+    if not name and len(likely) > 1:
+        ways = " or ".join(options.named("split", other) for other in likely)
+        message = f"several columns hold parts of a split: {listed(likely)}"
+        raise InputError.plain("--split", message, f"Choose one with {ways}")
+    if name := name or "".join(likely):
+        found.roles[name] = "split"
+        words = [cell.lower() for cell in texts(table[name])]
+        found.parts = [SAME_PART.get(word, word) for word in words]
+
+
+def _is_split(cells: Sequence[str]) -> bool:
+    """Whether all cells are words for parts of a split, of two parts or more."""
+    words = {cell.lower() for cell in cells} - {""}
+    return len(words) > 1 and words <= {*SAME_PART, *labels.PARTS}
+
+
+def _parts_of_masks(found: Look, masks: Mapping[str, str]) -> list[str]:
+    """The part of each node by masks of true and false, given by the names of their columns."""
+    wrong = {name for name in masks if features.parsed(found.table[name])[1]}
+    values = pandas.DataFrame({name: features.parsed(found.table[name])[0] for name in masks})
+    inside = values == 1
+    if wrong or not (inside | values.isna() | (values == 0)).all(axis=None):
+        message = f"the masks {listed([*masks])} have other values than true and false, or 1 and 0"
+        raise InputError.plain("--split", message, "Write true or false for each node")
+    if (twice := inside.sum(axis=1) > 1).any():
+        message = f"the node {found.ids[int(np.argmax(twice))]} is in two of {listed([*masks])}"
+        raise InputError.plain("--split", message, "Put each node into one part")
+    parts = pandas.Series(masks).map(lambda part: SAME_PART.get(part, part))
+    return [*inside.dot(parts)]
 
 
 def _check_order(found: Look, links: pandas.DataFrame, is_clear: bool) -> None:
