@@ -219,6 +219,9 @@ READ: dict[str, Callable[[Net], Files]] = {
     "names of rows": links_only(lambda net: r_table(ends(net))),
     "names of rows, tabs": links_only(lambda net: r_table(ends(net), "\t", ""), "l.tsv"),
     "names of rows of nodes": nodes_only(lambda net: r_table(net.columns(), "\t"), "n.tsv"),
+    "separators at the end": nodes_only(
+        lambda net: net.csv().replace("\n", ",\n").replace(",\n", "\n", 1)
+    ),
     "numbers above columns": links_only(lambda net: pandas.DataFrame(net.pairs()).to_csv()),
     "dictionaries": links_only(
         lambda net: "".join(f"{a} {b} {{'w': 1, 'kind': 'x, y'}}\n" for a, b in net.pairs()),

@@ -61,6 +61,11 @@ def named(
     """
     if not read.is_bare(sheet):
         return sheet
+    if _is_of_r(sheet) and (sheet.iloc[1:, -1] == "").all():  # lines end with a separator
+        sheet = sheet.iloc[:, :-1]
+    names = sheet.iloc[1:, 0]
+    if ids is not None and _is_of_r(sheet) and names.isin([*ids]).all() and not is_counter(names):
+        read.check_lengths(sheet, file)  # of nodes and their neighbours, perhaps
     if _is_of_r(sheet) and not sheet.iloc[0].isin([*(ids or ())]).any():
         top = ["", *sheet.iloc[0, :-1]]
         rows = [top, *sheet.iloc[1:].to_numpy().tolist()]
@@ -86,7 +91,8 @@ def named(
 def _is_of_r(sheet: pandas.DataFrame) -> bool:
     """Whether only the first line lacks a cell: R writes no name above the names of rows."""
     lacks = sheet.isna().sum(axis=1)
-    return len(sheet) > 1 and lacks.iloc[0] == 1 and not lacks.iloc[1:].any()
+    is_short = len(sheet) > 1 and lacks.iloc[0] == 1 and not lacks.iloc[1:].any()
+    return is_short and (sheet.iloc[1:, 0].is_unique or bool((sheet.iloc[1:, -1] == "").all()))
 
 
 def _is_header(
