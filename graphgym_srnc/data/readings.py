@@ -63,10 +63,10 @@ def named(
         return sheet
     if _is_of_r(sheet) and (sheet.iloc[1:, -1] == "").all():  # lines end with a separator
         sheet = sheet.iloc[:, :-1]
-    names = sheet.iloc[1:, 0]
-    if ids is not None and _is_of_r(sheet) and names.isin([*ids]).all() and not is_counter(names):
-        read.check_lengths(sheet, file)  # of nodes and their neighbours, perhaps
     if _is_of_r(sheet) and not sheet.iloc[0].isin([*(ids or ())]).any():
+        names = sheet.iloc[1:, 0]
+        if ids is not None and names.isin([*ids]).all() and not is_counter(names):
+            read.check_lengths(sheet, file)  # lines of nodes and their neighbours, perhaps
         top = ["", *sheet.iloc[0, :-1]]
         rows = [top, *sheet.iloc[1:].to_numpy().tolist()]
         return read.headed(pandas.DataFrame(rows, sheet.index, dtype=object), file)
