@@ -256,11 +256,12 @@ def test_settings_of_torch_do_not_change_the_numbers(tmp_path):
 
 
 MASKS = {"uint8": RIGHT.byte(), "float": RIGHT.float(), "list": RIGHT.tolist()}
+MASKS |= {"node numbers": NODES[:18]}
 NO_MASKS = {
     "NaN": torch.full((V,), torch.nan),
     "plus and minus": RIGHT.long() * 2 - 1,
     "node numbers": NODES,
-    "fewer": NODES[:18],
+    "twice": torch.cat([NODES[:18], NODES[:1]]),
     "splits": RIGHT[:, None].expand(V, 10),
     "one NaN": torch.where(NODES == 40, torch.nan, RIGHT * 1.0),
     "sparse": RIGHT.float().to_sparse(),
@@ -282,7 +283,7 @@ def test_masks(value, tmp_path, expected):
 def test_what_is_no_mask(value, tmp_path):
     refused("train_mask", tiny().fit, graph(train_mask=value))
     refused("val_mask", tiny().fit, graph(), graph(1, val_mask=value))
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, torch.Tensor) and value.dim() == 1:
         torch.save(graph(train_mask=value).to_dict(), tmp_path / "graph.pt")
         refused("train_mask", shifts.find("file"), path=str(tmp_path / "graph.pt"))
 
@@ -441,22 +442,25 @@ def test_nodes_of_on_nodes():
     refused("graph", OnNodes(tiny(), graph().x).fit, nodes, y[:18])
 
 
-def test_a_column_with_most_ends_comes_before_an_index_that_counts():
+def test_an_index_and_a_column_that_both_have_the_ids_are_two_readings():
     nodes = pandas.DataFrame({"rank": [4, 2, 1, 3, 5], "label": [*"ababa"]})
     edges = pandas.DataFrame({"a": [0, 2, 3], "b": [2, 3, 4]})
-    with pytest.warns(graphgym_srnc.ShiftWarning, match="the index and the column rank both"):
-        ranked = graphgym_srnc.from_frames(nodes, edges.clip(1), spectral=2)
+    error = refused("id", graphgym_srnc.from_frames, nodes, edges.clip(1), spectral=2)
+    assert "the index and rank. Choose one with rename_axis('id') or id='rank'" in str(error)
+    ranked = graphgym_srnc.from_frames(nodes, edges.clip(1), id="rank", spectral=2)
     assert ranked.ids == [4, 2, 1, 3, 5] and ranked.edge_index[:, 0].tolist() == [2, 1]
+    same = nodes.assign(rank=nodes.index)  # of the same graph
+    assert api.from_frames(same, edges.clip(1), spectral=2).num_edges == 3
     assert api.from_frames(nodes, edges).ids == [0, 1, 2, 3, 4]  # no rank is 0
     later = pandas.DataFrame({"x": range(2, 22), "label": [*"ab"] * 10})  # has 18 of 20 ends
     chain = pandas.DataFrame({"a": range(19), "b": range(1, 20)})
     assert api.from_frames(later, chain).feature_names == ["x"]
     zeros = nodes.assign(rank=[f"0{rank}" for rank in nodes["rank"]])
-    error = refused("edges", api.from_frames, zeros, edges.clip(1), spectral=2)
+    error = refused("edges", api.from_frames, zeros, edges.clip(1), id="rank", spectral=2)
     assert "the column rank" in error.message and "only in leading zeros" in error.message
     two = nodes.assign(score=[1, 2, 3, 4, 5])
     error = refused("id", api.from_frames, two, edges.clip(1))
-    assert "rank and score. Name one, such as id='rank'" in error.message
+    assert "rank and score. Choose one with" in error.message
     nodes.index.name = "node"
     assert api.from_frames(nodes, edges.clip(1)).ids == [0, 1, 2, 3, 4]
 

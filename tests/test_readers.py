@@ -91,7 +91,7 @@ def test_ends_without_usual_names_are_the_columns_of_ids(line, head, tmp_path, c
     status, out = make_links(tmp_path, text, *([] if is_clear else ["--ends", "p", "o"]))
     assert status == 0 and links_of(out) == {*LINKS}
     if not is_clear:
-        assert make_links(tmp_path, text)[0] == 2 and "--ends COLUMN" in capsys.readouterr().err
+        assert make_links(tmp_path, text)[0] == 2 and "--ends p o" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_marks_of_other_programs(number, kind, tmp_path, capsys):
 def test_the_first_link_is_no_header(id, end, tmp_path, capsys):
     """Ids may be written as numbers with a point in one file, or have commas between tabs."""
     rows = [("id", "label", "a"), *((id.format(i), TEAMS[i], str(i % 5)) for i in range(V))]
-    pairs = [[*map(end.format, pair)] for pair in LINKS]
+    pairs = [[*map(end.format, pair)] for pair in reversed(LINKS)]
     for name, table in (("n.tsv", rows), ("l.tsv", pairs)):
         (tmp_path / name).write_text("".join("\t".join(row) + "\n" for row in table))
     status, out = make(tmp_path, tmp_path / "n.tsv", tmp_path / "l.tsv", "--numbers", "a")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -57,6 +57,7 @@ def from_frames(
     categories: Sequence[str] = (),
     spectral: int = 0,
     like: Data | None = None,
+    embeddings: Any = None,
     skip_missing: bool = False,
 ) -> Data:
     """Convert two pandas frames to a graph for ``Estimator.fit``.
@@ -66,20 +67,23 @@ def from_frames(
 
     Args:
         nodes: one row per node. The index holds the ids, unless it is of numbers without a name and
-            a column has most ends.
-        edges: one row per edge, with two columns of ids.
-        id: column of the ids; by default the index, or the column that has most ends.
+            only a column has the ids of the edges.
+        edges: one row per edge, with two columns of ids, or an adjacency matrix.
+        id: column of the ids; by default the index, or the column that has the ids of the edges.
         label: column of the classes; empty or missing cells mean no label. By default a column with
             a usual name such as ``label``; ``none`` = there is none.
-        split: column of ``train``, ``val``, ``test`` or nothing; by default ``split``.
-        ends: the two columns of ids in ``edges``; by default the only two, or those of usual names.
+        split: column of ``train``, ``val``, ``test`` or nothing; by default ``split``, one whose
+            cells are such words, or ``train_mask``, ``val_mask`` and ``test_mask``.
+        ends: the two columns of ids in ``edges``; by default those whose cells are ids.
         text: columns of text, which become TF-IDF features.
-        numbers: columns of numbers, which are standardised; an empty cell is the mean. By default
-            all, if no other feature is chosen.
+        numbers: columns of numbers, or of lists of numbers of one length, which are standardised;
+            an empty cell is the mean. By default all, if no other feature is chosen.
         categories: columns of which each value becomes a feature.
         spectral: number of features made of the edges alone.
         like: an earlier graph of this function, whose features are made again: the same words,
             categories, means and units. Other choices of features are then refused.
+        embeddings: your own features ``[V, D]`` in the order of ``nodes``, as an array, a tensor or
+            a matrix of SciPy.
         skip_missing: whether to leave out edges to unknown ids.
 
     Returns:
@@ -95,22 +99,11 @@ def from_frames(
     import pandas
     from pandas.api.types import is_integer_dtype
 
+    from graphgym_srnc.data import embeddings as arrays
     from graphgym_srnc.data import frames
 
-    for name, frame in (("nodes", nodes), ("edges", edges)):
-        if not isinstance(frame, pandas.DataFrame):
-            found, hint = f"it is a {type(frame).__name__}", "Give a pandas.DataFrame"
-            if hasattr(frame, "nodes"):
-                hint = "Use from_networkx"
-            elif name == "edges":
-                hint += ", such as DataFrame(edge_index.T, columns=['source', 'target']); of a"
-                hint += " sparse matrix, edge_index is numpy.stack(matrix.nonzero())"
-            raise InputError.plain(name, found, hint)
-        if not len(frame):
-            raise InputError.plain(name, "the frame has no rows")
-        if len({str(column).strip() for column in frame}) < frame.shape[1]:
-            hint = "Give each column its own name"
-            raise InputError.plain(name, "two columns have the same name", hint)
+    _check_frame("nodes", nodes)
+    _check_frame("edges", edges)
     for name, value in (("id", id), ("label", label), ("split", split)):
         if not isinstance(value, str):
             found, hint = f"it is a {type(value).__name__}", "Give the name of a column of nodes"
@@ -119,6 +112,8 @@ def from_frames(
         frame.set_axis([str(name).strip() for name in frame], axis=1) for frame in (nodes, edges)
     )
     counts = nodes.index.name is None and is_integer_dtype(nodes.index)
+    if "" not in edges and not edges.index.equals(pandas.RangeIndex(len(edges))):
+        edges.insert(0, "", edges.index.to_flat_index())
     if "" not in nodes:
         nodes.insert(0, "", nodes.index.to_flat_index())
     chosen = {"text": text, "numbers": numbers, "categories": categories}
@@ -134,7 +129,7 @@ def from_frames(
     elif like is not None:
         found = "this graph does not say how its features were made"
         raise InputError.plain("like", found, "Give a graph that from_frames returned")
-    elif not named and not spectral:
+    elif not named and not spectral and embeddings is None:
         named = {"numbers": ["*"]}
     options = frames.Options(
         id or (None if counts else ""),
@@ -145,7 +140,29 @@ def from_frames(
         like=recipe,
         skip_missing=skip_missing,
     )._replace(**named)
-    return _graph(nodes.reset_index(drop=True), edges, options)
+    x = None
+    if embeddings is not None:
+        x = arrays.checked(embeddings, len(nodes), "embeddings")
+    return _graph(nodes.reset_index(drop=True), edges, options, x)
+
+
+def _check_frame(name: str, frame: Any) -> None:
+    """Refuse what is no frame with rows and different names of columns."""
+    import pandas
+
+    if not isinstance(frame, pandas.DataFrame):
+        found, hint = f"it is a {type(frame).__name__}", "Give a pandas.DataFrame"
+        if hasattr(frame, "nodes"):
+            hint = "Use from_networkx"
+        elif name == "edges":
+            hint += ", such as DataFrame(edge_index.T, columns=['source', 'target']); of a"
+            hint += " sparse matrix, edge_index is numpy.stack(matrix.nonzero())"
+        raise InputError.plain(name, found, hint)
+    if not len(frame):
+        raise InputError.plain(name, "the frame has no rows")
+    if len({str(column).strip() for column in frame}) < frame.shape[1]:
+        hint = "Give each column its own name"
+        raise InputError.plain(name, "two columns have the same name", hint)
 
 
 def from_networkx(
@@ -154,7 +171,8 @@ def from_networkx(
     """Convert a networkx graph to a graph for ``Estimator.fit``.
 
     Args:
-        graph: the graph. Edge directions, parallel edges and edge attributes are dropped.
+        graph: the graph. Edge directions, parallel edges and edge attributes are dropped. Node
+            attributes ``train_mask``, ``val_mask`` and ``test_mask``, or ``split``, are the split.
         label: node attribute of the classes, whose values repeat; nodes without it are unlabelled.
             ``none`` = there is none. Only the default ``label`` may be missing on all nodes.
         features: one attribute that holds a vector, or several attributes that hold a number each.
@@ -168,6 +186,7 @@ def from_networkx(
     """
     import pandas
 
+    from graphgym_srnc.data import features as features_of
     from graphgym_srnc.data import frames
 
     if not hasattr(graph, "nodes"):
@@ -180,7 +199,9 @@ def from_networkx(
         raise InputError.plain("features", "no attribute is named", hint)
     for name in _list(features):
         try:
-            block = np.array([np.ravel(fields[name]) for fields in all_fields] or blocks[0])
+            block = np.array(
+                [features_of.values(fields[name]) for fields in all_fields] or blocks[0]
+            )
         except KeyError as error:
             bare = [str(id) for id, fields in zip(ids, all_fields) if name not in fields]
             message = f"{counted(len(bare), 'node')} without the attribute {name!r}: "
@@ -195,10 +216,13 @@ def from_networkx(
         columns += [name] if width == 1 else [f"{name} {number}" for number in range(width)]
     if label not in (LABEL, frames.NONE) and not any(label in fields for fields in all_fields):
         raise InputError.plain("label", f"no node has the attribute {label!r}")
-    labels = pandas.Series([fields.get(label) for fields in all_fields], dtype=object)
+    labels = _column(all_fields, label)
     place = {node: number for number, node in enumerate(ids)}
     pairs = np.array([(place[a], place[b]) for a, b, *_ in graph.edges], np.int64).reshape(-1, 2)
-    nodes = pandas.DataFrame({"id": range(len(ids)), LABEL: labels})
+    attributes = dict.fromkeys(str(name) for fields in all_fields for name in fields)
+    split = [name for name in attributes if name == "split" or frames.MASK.fullmatch(name)]
+    parts = {name: _column(all_fields, name) for name in split}
+    nodes = pandas.DataFrame({"id": range(len(ids)), LABEL: labels, **parts}, dtype=object)
     unread = {str(name): "" for *_, fields in graph.edges(data=True) for name in fields}
     edges = pandas.DataFrame({**unread, "source": pairs[:, 0], "target": pairs[:, 1]})
     options = frames.Options("id", LABEL, ends=("source", "target"))
@@ -206,6 +230,12 @@ def from_networkx(
     made = _graph(nodes, edges, options, np.concatenate(blocks, 1), told)
     made.ids, made.feature_names = ids, columns
     return made
+
+
+def _column(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    """An attribute of all nodes, None without it; a tensor of one value is the value."""
+    values: list[Any] = [row.get(name) for row in rows]
+    return [value.item() if hasattr(value, "item") else value for value in values]
 
 
 def _list(names: str | Sequence[str]) -> list[str]:
@@ -225,7 +255,7 @@ def _graph(
     from graphgym_srnc.data.labels import PARTS, as_numbers
 
     found = frames.Look(("nodes", "edges"), options._replace(in_python=True))
-    frames.look(found, nodes, lambda ids: edges, x is not None)
+    frames.look(found, nodes, edges, x is not None)
     with renamed({f"--{name}": name for name in options._fields}):
         made = frames.graph(found, x)
     dense, edge_index = map(torch.from_numpy, (made.features.toarray(), made.edges))

@@ -13,11 +13,11 @@ import pandas
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core.text import plain, tell
-from graphgym_srnc.data import features, folder, frames, read
+from graphgym_srnc.data import features, folder, frames, graph_files, read
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
-GIVEN = "id label split ends spectral embeddings like skip_missing".split()
+GIVEN = "label split ends spectral embeddings like skip_missing".split()
 
 
 def make(args: argparse.Namespace) -> None:
@@ -44,6 +44,7 @@ def make(args: argparse.Namespace) -> None:
             raise InputError.plain("data make", found, hint)
     arguments.check_least(args, max_words=1, min_nodes=1)
     given = {name: value for name in GIVEN if (value := getattr(args, name))}
+    given |= {"id": args.id, "header": args.header}
     for name in frames.COLUMNS:
         given[name] = [one.strip() for names in getattr(args, name) for one in names.split(",")]
     given["words"] = features.TextOptions(args.max_words, args.min_nodes, "--min-nodes 1")
@@ -70,7 +71,7 @@ def make_graph(
     Args:
         nodes: the node table, or a file of nodes and links.
         links: the list of links; None = ``nodes`` holds both.
-        embeddings: an ``.npy`` ``[V, D]`` in the order of the table.
+        embeddings: a file of features ``[V, D]``, see ``embeddings.read``.
         like: the folder of an earlier graph, whose features are made again.
         given: other fields of :class:`frames.Options`.
     """
@@ -78,33 +79,28 @@ def make_graph(
         with reading(Path(like), "a folder with a recipe of data make", "--like"):
             given["like"] = {**json.loads(regular(Path(like, folder.RECIPE)).read_bytes())}
     found = frames.Look((nodes.name, (links or nodes).name), frames.Options(**given))
+    table = pairs = pandas.DataFrame()
     with found.problems.step():
         if links is None:
-            table, pairs = read.graph(nodes, found.notes)
-            frames.look(found, table, lambda ids: pairs, bool(embeddings))
+            table, pairs = graph_files.graph(nodes, found.notes)
         else:
-            table = read.table(nodes, found.notes)
-            with_ids = lambda ids: read.table(links, found.notes, ids)  # noqa: E731
-            frames.look(found, table, with_ids, bool(embeddings))
+            table = read.sheet(nodes, found.notes)
     with found.problems.step():
-        if not len(found.rows) and links is not None:  # the links cannot be read either, perhaps
-            read.table(links, ids=pandas.DataFrame())
+        if links is not None:
+            pairs = graph_files.links(links, found.notes)
+    if len(table):
+        frames.look(found, table, pairs, bool(embeddings))
     # Options first, then the node table, then the links.
     place = lambda error: (not error.key.startswith("--"), error.key != nodes.name)  # noqa: E731
     found.problems.errors.sort(key=place)
     found.problems.check()
     array: np.ndarray | None = None
     if embeddings:
-        from graphgym_srnc.data import untrusted  # imports torch, which tables do without
+        from graphgym_srnc.data import (
+            embeddings as arrays,
+        )  # imports torch, which tables do without
 
-        with reading(Path(embeddings), "a readable .npy of plain numbers", "--embeddings"):
-            array = untrusted.array(Path(embeddings))
-        fits = array.ndim == 2 and len(array) == len(found.rows) and array.dtype.kind in "fiu"
-        if not fits or not np.isfinite(array).all():
-            message = f"{embeddings} holds {array.dtype} {array.shape}"
-            hint = f"Give finite numbers, one row for each of the {len(found.rows)} nodes"
-            raise InputError.plain("--embeddings", message, hint)
-        array = array.astype(float)
+        array = arrays.read(Path(embeddings), found.ids, len(found.rows))
     return frames.graph(found, array), [*found.chosen, *found.notes]
 
 

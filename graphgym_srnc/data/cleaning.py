@@ -73,8 +73,12 @@ def labels(y: Tensor | None, nodes: int, key: str) -> Tensor:
 
 
 def mask(values: Tensor, nodes: int, key: str) -> Tensor:
-    """A mask ``[V]`` of booleans, or of 0 and 1, as booleans; node numbers are an error."""
+    """A mask ``[V]`` of booleans, or of 0 and 1, or fewer different node numbers, as booleans."""
     shape = tuple(values.shape)
+    is_index = values.dim() == 1 and 0 < len(values) < nodes and not values.is_floating_point()
+    if is_index and values.dtype != torch.bool and len(values.unique()) == len(values):
+        check_ids(key, values, nodes)
+        return torch.zeros(nodes, dtype=torch.bool).index_fill(0, values.long(), True)
     strange = values[(values != 0) & (values != 1)] if shape == (nodes,) else values[:0]
     if shape != (nodes,) or len(strange):
         wrong = f"holds {strange[0]:g}" if shape == (nodes,) else f"has the shape {shape}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from typing import Any, NamedTuple, Sequence
 
@@ -13,13 +14,14 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from graphgym_srnc.core.text import counted, listed, short
 from graphgym_srnc.data.labels import EMPTY
-from graphgym_srnc.data.read import NAMELESS
+from graphgym_srnc.data.read import NAMELESS, is_counter
 from graphgym_srnc.errors import Collected, InputError, did_you_mean
 
 # The columns of ``text``, ``numbers`` and ``categories``, and what was learnt of them.
 Recipe = dict[str, Any]
 NO_CATEGORIES: Recipe = {"columns": {}}
 NO_NUMBER = EMPTY | {"-", "--", "?", "."}  # words, in lower case, for a missing number
+TRUTH = {"true": "1", "false": "0"}
 NUMERIC = "fiub"  # kinds of the types of numbers and truth values
 LARGEST = 1e100  # numbers below it have a finite variance
 FAR = 10  # standard deviations from which a number is far from those of a recipe
@@ -146,6 +148,12 @@ def spectral(edges: np.ndarray, num_nodes: int, dimensions: int) -> np.ndarray:
 
 
 def texts(cells: pandas.Series) -> list[str]:
+    """The cells of a column as texts whose equal letters are equal, see ``as_written``."""
+    written = as_written(cells)
+    return [cell if cell.isascii() else unicodedata.normalize("NFC", cell) for cell in written]
+
+
+def as_written(cells: pandas.Series) -> list[str]:
     """The cells of a column as texts, empty if missing; a whole number has no point."""
     if cells.dtype.kind == "f":
         known = cells.dropna().to_numpy(dtype=float)
@@ -156,21 +164,35 @@ def texts(cells: pandas.Series) -> list[str]:
 
 
 def number_columns(table: pandas.DataFrame, other: Sequence[str]) -> list[str]:
-    """Names of the columns, except ``other`` ones, that hold numbers and perhaps empty cells."""
+    """Names of the columns, except ``other`` ones, that hold numbers and perhaps empty cells.
+
+    Columns that count the rows are left out, unless there is no other.
+    """
     free = [name for name in table if name not in other and not NAMELESS.fullmatch(name)]
-    parsed = {name: _parsed(table[name]) for name in free}
+    read = {name: parsed(table[name]) for name in free}
     # Numbers that are too large count, since leaving out their column would hide them.
-    return [
+    found = [
         name
-        for name, (values, wrong) in parsed.items()
+        for name, (values, wrong) in read.items()
         if values.notna().any() and not np.isnan(pandas.to_numeric(wrong, errors="coerce")).any()
     ]
+    return [name for name in found if not is_counter(table[name])] or found
 
 
 def present(cells: Sequence[str], role: str = "category") -> list[str]:
     """Cells of categories or numbers, empty in the place of each word for a missing one."""
     missing = NO_NUMBER if role == "number" else EMPTY
     return ["" if cell.lower() in missing else cell for cell in cells]
+
+
+def values(cell: Any) -> np.ndarray:
+    """The numbers of a list, an array or a tensor, which may be one that was trained."""
+    return np.ravel(cell.tolist() if hasattr(cell, "detach") else cell)
+
+
+def truth(cells: Sequence[str]) -> list[str]:
+    """Cells with 1 and 0 in the place of true and false."""
+    return [TRUTH.get(cell.lower(), cell) for cell in cells]
 
 
 def documents(table: pandas.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -225,11 +247,13 @@ def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFram
     problems, found = Collected(), {}
     for name in columns:
         with problems.step():
-            found[name], wrong = _parsed(column(table, name, "--numbers"))
+            found[name], wrong = parsed(column(table, name, "--numbers"))
             if wrong:
                 cells = counted(len(wrong), "cell")
                 message = f"{name}: {cells} cannot be used as a number, for example {wrong[0]!r}"
                 hint = "Leave a cell without a number empty"
+                if not any(re.search(r"\d", cell) for cell in wrong):
+                    hint += ", or name a column of words in --categories"
                 if re.fullmatch(r"[+-]?[\d.]+(,\d+)+[\d.]*", wrong[0]):
                     hint = "Write numbers without a comma, such as 1.5 or 1500"
                 raise InputError.plain("--numbers", message, hint)
@@ -237,12 +261,13 @@ def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFram
     return pandas.DataFrame(found)
 
 
-def _parsed(cells: pandas.Series) -> tuple[pandas.Series, list[str]]:
+def parsed(cells: pandas.Series) -> tuple[pandas.Series, list[str]]:
     """Numbers ``[V]``, NaN for an empty cell, and the cells that are no number or too large."""
     if cells.dtype.kind in NUMERIC:
         written = cells.astype(float)
     else:
-        written = pandas.Series(present(texts(cells), "number"), cells.index, dtype=object)
+        known = truth(present(texts(cells), "number"))
+        written = pandas.Series(known, cells.index, dtype=object)
     values = pandas.to_numeric(written, errors="coerce").astype(float)
     wrong = ~(np.abs(values) < LARGEST) & (written != "") & written.notna()
     return values, [*map(str, written[wrong])]

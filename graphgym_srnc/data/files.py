@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
+from torch_geometric.typing import SparseTensor
+from torch_geometric.utils import is_torch_sparse_tensor, to_edge_index
 
 from graphgym_srnc.core.task import HIDDEN
 from graphgym_srnc.core.text import listed, plain
@@ -19,6 +22,11 @@ from graphgym_srnc.io.atomic import restore
 
 GRAPH = ("x", "edge_index", "y")
 READ = (*GRAPH, *MASKS)
+# Names in the .npz of the heterophily benchmark, of gnn-benchmark, of OGB and others.
+ALIASES = {"node_features": "x", "node_labels": "y", "labels": "y", "edges": "edge_index"}
+ALIASES |= {"valid_mask": "val_mask", **{f"{mask}s": mask for mask in MASKS}}
+SPARSE = {"adj": "edge_index", "attr": "x"}  # matrices of gnn-benchmark, in four arrays each
+CSR = ("data", "indices", "indptr", "shape")
 Fields = dict[str, Any]
 
 
@@ -75,8 +83,38 @@ def _load(source: Path, labelled: bool, need_labels: bool) -> tuple[Fields, tupl
         make = "graphgym-srnc data make NODES.csv LINKS.csv --out FOLDER"
         hint = f"Use a .pt or .npz file or a graph folder. Tables become a folder with: {make}"
         raise InputError.plain("path", message, hint)
+    parts = [f"{matrix}_{part}" for matrix in SPARSE for part in CSR]
     with reading(source, "a readable .npz of plain arrays"):
-        return {**untrusted.arrays(source, READ)}, ()
+        arrays = untrusted.arrays(source, (*READ, *ALIASES, *parts, "attr_matrix"))
+        return _usual(arrays, source), ()
+
+
+def _usual(given: Mapping[str, Any], source: Path) -> Fields:
+    """The fields of a file under the names and in the shapes of PyG."""
+    fields = {ALIASES.get(name, name): value for name, value in given.items()}
+    if "attr_matrix" in fields:
+        fields["x"] = fields.pop("attr_matrix")
+    for matrix, name in SPARSE.items():
+        if f"{matrix}_data" in fields:
+            data, indices, indptr, shape = (fields.pop(f"{matrix}_{part}") for part in CSR)
+            found = untrusted.sparse_matrix(sp.csr_matrix((data, indices, indptr), tuple(shape)))
+            fields[name] = np.stack(found.nonzero()) if name == "edge_index" else found
+    if sp.issparse(fields.get("x")):
+        untrusted.check_dense([fields["x"]], source)
+    if "edges" in given and given["edges"].shape[1:] == (2,):
+        fields["edge_index"] = given["edges"].T
+    for mask in (f"{mask}s" for mask in MASKS if given.get(f"{mask}s") is not None):
+        fields[ALIASES[mask]] = given[mask].T  # a row for each of several splits
+    return with_edges(fields)
+
+
+def with_edges(given: Mapping[str, Any]) -> Fields:
+    """The fields of a graph whose edges may be a sparse adjacency matrix ``adj_t``."""
+    fields, matrix = {**given}, given.get("adj_t")
+    is_sparse = is_torch_sparse_tensor(matrix) or isinstance(matrix, SparseTensor)
+    if fields.get("edge_index") is None and is_sparse:
+        fields["edge_index"] = to_edge_index(fields.pop("adj_t"))[0]
+    return fields
 
 
 def load_unlabelled(path: str, root: str) -> tuple[Data, Path]:
@@ -118,6 +156,8 @@ def tensors(
     for field in (field for field in fields if given.get(field) is not None):
         with reading(Path(field), "a tensor or array of numbers", f"{key}: {field}"):
             own = given[field]
+            if sp.issparse(own):
+                own = untrusted.sparse_matrix(own.tocsr()).toarray()
             if hasattr(own, "to_numpy"):  # torch would iterate over the columns of a frame
                 own = own.to_numpy(copy=True)
             elif isinstance(own, np.ndarray) and not own.flags.writeable:
@@ -139,10 +179,17 @@ def tensors(
 
 def _load_pt(source: Path) -> Fields:
     saved = untrusted.load(source)
+    if isinstance(saved, (tuple, list)) and saved:  # of InMemoryDataset: fields and slices
+        slices = saved[1] if len(saved) > 1 else None
+        if isinstance(slices, dict) and any(len(ends) > 2 for ends in slices.values()):
+            message = f"{source.name} holds several graphs"
+            raise InputError.plain("path", message, "Save one of them with torch.save")
+        saved = saved[0]
     if not isinstance(saved, (Data, dict)):
         message = f"{source.name} contains a {type(saved).__name__}"
         raise InputError.plain("path", message, "Save a Data or a dict of tensors")
-    fields = {name: value for name, value in saved.items() if value is not None}
+    named = saved.to_dict() if isinstance(saved, Data) else saved
+    fields = _usual({name: own for name, own in named.items() if own is not None}, source)
     read = [fields[name] for name in READ if torch.is_tensor(fields.get(name))]
     untrusted.check_dense(read, source)
     return fields

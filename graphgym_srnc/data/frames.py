@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Callable, Collection, NamedTuple, Sequence
+from typing import Collection, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import pandas
 import scipy.sparse as sp
 
 from graphgym_srnc.core.text import counted, listed, one_line
-from graphgym_srnc.data import features, id_columns, labels, names
+from graphgym_srnc.data import features, labels, names, read, readings
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.data.read import NAMELESS, is_counter
@@ -26,14 +28,18 @@ ROLES = {"text": "text", "numbers": "number", "categories": "category"}  # by ki
 COLUMNS = ("text", "numbers", "categories")  # options that name columns of features
 USES = {"id": "ids from", "label": "classes from", "split": "split from", "text": "text from"}
 USES |= {"number": "numbers from", "category": "categories from", "not read:": "not read:"}
+NOTHING: features.Recipe = {"columns": ()}
 NONE = "none"  # name of the column of labels if there is none
+MASK = re.compile(r"(train|val|valid|test)_mask")
+MANY = 10  # number of pairs above which a list of all pairs is no usual graph
+ALL_PAIRS = 0.9  # share of the pairs of nodes that makes a list of all pairs
 FEW = 4  # maximum number of classes that may have one label each, as when labelling begins
 
 
 class Options(NamedTuple):
     """Options of ``graphgym_srnc.from_frames``; empty = chosen by names and cells."""
 
-    id: str | None = None  # "" = the index of a frame
+    id: str | None = None  # "" = the index of a frame, or the column without a name
     label: str = ""
     split: str = ""
     ends: Sequence[str] = ()
@@ -44,13 +50,23 @@ class Options(NamedTuple):
     like: features.Recipe | None = None  # of an earlier graph
     skip_missing: bool = False
     words: features.TextOptions = features.TextOptions()
+    header: bool | None = None  # what a first line is that may be names of columns or a row
     in_python: bool = False  # whether messages name arguments of Python
 
-    def named(self, name: str, value: str | bool = "") -> str:
+    @property
+    def columns(self) -> list[str]:
+        """Columns of features that are named here or by the recipe of an earlier graph."""
+        recipe = self.like or {}
+        earlier = [name for kind in COLUMNS for name in recipe.get(kind, NOTHING)["columns"]]
+        return [*self.text, *self.numbers, *self.categories, *earlier]
+
+    def named(self, name: str, value: str | bool | Sequence[str] | None = None) -> str:
         """An option as the user writes it: ``--label none``, or ``label='none'`` in Python."""
         if self.in_python:
-            return f"{name}={value!r}" if value else name
-        return " ".join([f"--{name.replace('_', '-')}", *[str(value)] * (value not in ("", True))])
+            return name if value is None else f"{name}={value!r}"
+        words = [value] if isinstance(value, str) else value
+        words = words if isinstance(words, Sequence) else []
+        return shlex.join([f"--{name.replace('_', '-')}", *words])
 
 
 @dataclass
@@ -63,7 +79,7 @@ class Look:
     rows: pandas.Index = field(default_factory=lambda: pandas.Index([]))  # of the file's nodes
     roles: dict[str, str] = field(default_factory=dict)  # use of each column
     labels: list[str] | None = None  # [V], empty for none, as are the parts of the split
-    parts: list[str] | None = None
+    parts: list[str] | None = None  # of all rows at first
     likely: list[str] = field(default_factory=list)  # columns that may be of labels
     edges: np.ndarray = field(default_factory=lambda: np.empty((2, 0), dtype=np.int64))
     recipe: features.Recipe = field(default_factory=dict)
@@ -87,36 +103,56 @@ class Look:
 
 
 def look(
-    found: Look,
-    nodes: pandas.DataFrame,
-    read_links: Callable[[pandas.DataFrame], pandas.DataFrame],
-    others: bool = False,
+    found: Look, nodes: pandas.DataFrame, links: pandas.DataFrame, others: bool = False
 ) -> Look:
     """Choose columns, clean labels and connect nodes; what is wrong is collected, not raised.
 
-    ``found`` is filled and returned. ``read_links`` gives a row for each link, by the columns that
-    may hold ids. ``others`` = there are features beside those of columns and of links.
+    ``found`` is filled and returned. ``nodes`` and ``links``, which are empty if they could not be
+    read, may be sheets whose first line is a header or not. ``others`` = there are features beside
+    those of columns and of links.
     """
     step = found.problems.step
-    found.rows, found.table = nodes.index, nodes.reset_index(drop=True)
-    links = pandas.DataFrame()
     with step():
-        links = read_links(found.table[id_columns.candidates(found.table)])
-    _find_named(found, links)
-    if len(links):
-        _check_order(found, links, {*(found.column("id") or ()), *found.ids})
-    for each in (_find_label, _one_row_for_each_id):
+        table = readings.named(nodes, found.files[0], found.options, found.notes)
+        found.rows = table.index
+        found.table = _without_lists(found, table.reset_index(drop=True))
+    if not len(found.rows):
+        return found
+    _find_named(found)
+    pairs, reading = _read_links(found, links) if len(links) else (links, None)
+    _find_id(found, reading)
+    for each in (_find_split, _find_label, _one_row_for_each_id):
         with step():
             each(found)
-    if len(links):
-        # Else no id may be right, or links to nodes without an id would look wrong.
-        if all(error.key != "--id" for error in found.problems.errors) and all(found.ids):
-            with step():
-                _connect(found, links)
+    # Else no id may be right, or links to nodes without an id would look wrong.
+    is_clear = all(error.key != "--id" for error in found.problems.errors) and all(found.ids)
+    if reading is not None and is_clear:
+        with step():
+            _connect(found, pairs, reading)
     for each in (_read_labels, partial(_find_features, others=others), _tell_columns):
         with step():
             each(found)
     return found
+
+
+def _read_links(
+    found: Look, sheet: pandas.DataFrame
+) -> tuple[pandas.DataFrame, readings.Reading | None]:
+    """A row for each link, and which of its columns hold ids of which column of nodes."""
+    links = pandas.DataFrame()
+    reading = None
+    with found.problems.step():
+        links = readings.links(sheet, found.table, found.files[1], found.options, found.notes)
+    if readings.ALL in found.options.ends:  # two columns are left
+        found.options = found.options._replace(ends=())
+    if len(links):
+        several = readings.readings(found.table, links, found.options)
+        _check_order(found, links, bool(several))
+        with found.problems.step():
+            reading = readings.choose(several, found.table, links, found.options, found.files)
+            if reading.id is None:
+                _number_rows(found, reading)
+    return links, reading
 
 
 def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
@@ -138,12 +174,30 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     joined = features.joined(blocks, recipe)
     recipe["spectral"] = options.spectral
     text = features.documents(table, recipe["text"]["columns"]) if "text" in recipe else None
-    words, ids = [*map(one_line, names)], found.column("id") or []  # ids as they are written
+    words, ids = [*map(one_line, names)], features.as_written(table[found.name("id")])
     return Graph(found.edges, joined, words, ids, text, found.labels, found.parts, recipe)
 
 
-def _find_named(found: Look, links: pandas.DataFrame) -> None:
-    """Roles that the options name, and the column of ids."""
+def _without_lists(found: Look, table: pandas.DataFrame) -> pandas.DataFrame:
+    """A table in which a column of lists of numbers is a column for each place in them."""
+    options = found.options
+    for name in [name for name in table if read.is_list(table[name])]:
+        rows = [features.values(cell) for cell in table.pop(name)]
+        widths = {len(row) for row in rows}
+        if len(widths) > 1 or rows[0].dtype.kind not in features.NUMERIC:
+            table[name] = [", ".join(map(str, row)) for row in rows]
+            continue
+        columns = [f"{name} {place}" for place in range(len(rows[0]))]
+        values = pandas.DataFrame(np.stack(rows).astype(float), table.index, columns)
+        table = pandas.concat([table, values], axis=1)
+        given = [columns if each == name else [each] for each in options.numbers]
+        options = options._replace(numbers=[each for names in given for each in names])
+    found.options = options
+    return table
+
+
+def _find_named(found: Look) -> None:
+    """Roles that the options name."""
     table, options = found.table, found.options
     for option in ("id", "split", "label"):
         name = getattr(options, option)
@@ -153,13 +207,30 @@ def _find_named(found: Look, links: pandas.DataFrame) -> None:
     found.roles |= dict.fromkeys(options.text, "text")
     found.roles |= dict.fromkeys(options.categories, "category")
     found.roles |= dict.fromkeys(options.numbers, "number")
-    if split := options.split or id_columns.usual(table, ("split",)):
-        found.roles[split] = "split"
-    id = next(iter(table))
-    with found.problems.step():
-        is_open = options.id is None or options.id not in table
-        id = id_columns.id_column(table, links, options) if is_open else str(options.id)
-    found.roles[id] = "id"
+
+
+def _number_rows(found: Look, reading: readings.Reading) -> None:
+    """Tell that links count the rows, whose numbers are ids if no column of a usual name is."""
+    where = f"{found.files[1]}: the ends {listed(reading.ends)}"
+    found.notes.append(f"{where} are row numbers of {found.files[0]}, from {reading.base}")
+    unique = found.table[readings.candidates(found.table)]
+    if found.options.id is not None:
+        return
+    if name := readings.usual(unique, (*readings.IDS, "name")):
+        found.roles[name] = "id"
+    else:
+        numbers = [str(reading.base + place) for place in found.table.index]
+        found.table.insert(0, "row number", numbers, allow_duplicates=False)
+        found.roles["row number"] = "id"
+
+
+def _find_id(found: Look, reading: readings.Reading | None) -> None:
+    """The column of ids, by links or else by names, and options that name it otherwise."""
+    table, options = found.table, found.options
+    if not found.name("id"):
+        id = reading.id if reading is not None else None
+        found.roles[readings.usual_ids(table, options) if id is None else id] = "id"
+    id, split = found.name("id"), options.split or readings.usual(table, ("split",))
     named: dict[str, Sequence[str]] = {"label": [options.label], "split": [options.split]}
     named |= {"numbers": options.numbers, "categories": options.categories}
     for option in (option for option in named if id and id in named[option]):
@@ -174,23 +245,55 @@ def _find_named(found: Look, links: pandas.DataFrame) -> None:
                     raise InputError.plain(f"--{option}", message, "Leave it out")
 
 
-def _check_order(found: Look, links: pandas.DataFrame, ids: set[str]) -> None:
+def _find_split(found: Look) -> None:
+    """The parts of the split: of a column, named or recognised by its cells, or of masks."""
+    table, options = found.table, found.options
+    masks = {name: mask[1] for name in table if (mask := MASK.fullmatch(name.lower()))}
+    name = options.split or readings.usual(table, ("split",))
+    if masks and not name:
+        found.roles |= dict.fromkeys(masks, "split")
+        found.parts = _parts_of_masks(found, masks)
+        return
+    free = [other for other in table if other not in found.roles and other != options.label]
+    likely = [other for other in free if _is_split(texts(table[other]))]
+    if not name and len(likely) > 1:
+        ways = " or ".join(options.named("split", other) for other in likely)
+        message = f"several columns hold parts of a split: {listed(likely)}"
+        raise InputError.plain("--split", message, f"Choose one with {ways}")
+    if name := name or "".join(likely):
+        found.roles[name] = "split"
+        words = [cell.lower() for cell in texts(table[name])]
+        found.parts = [SAME_PART.get(word, word) for word in words]
+
+
+def _is_split(cells: Sequence[str]) -> bool:
+    """Whether all cells are words for parts of a split, of two parts or more."""
+    words = {cell.lower() for cell in cells} - {""}
+    return len(words) > 1 and words <= {*SAME_PART, *labels.PARTS}
+
+
+def _parts_of_masks(found: Look, masks: Mapping[str, str]) -> list[str]:
+    """The part of each node by masks of true and false, given by the names of their columns."""
+    wrong = {name for name in masks if features.parsed(found.table[name])[1]}
+    values = pandas.DataFrame({name: features.parsed(found.table[name])[0] for name in masks})
+    inside = values == 1
+    if wrong or not (inside | values.isna() | (values == 0)).all(axis=None):
+        message = f"the masks {listed([*masks])} have other values than true and false, or 1 and 0"
+        raise InputError.plain("--split", message, "Write true or false for each node")
+    if (twice := inside.sum(axis=1) > 1).any():
+        message = f"the node {found.ids[int(np.argmax(twice))]} is in two of {listed([*masks])}"
+        raise InputError.plain("--split", message, "Put each node into one part")
+    parts = pandas.Series(masks).map(lambda part: SAME_PART.get(part, part))
+    return [*inside.dot(parts)]
+
+
+def _check_order(found: Look, links: pandas.DataFrame, is_clear: bool) -> None:
     """Refuse, with this error alone, a list of links that was given as the node table."""
-
-    def has_ends(table: pandas.DataFrame, ids: Collection[str] = ()) -> bool:
-        try:
-            return bool(id_columns.ends(table, options, "", ids))
-        except InputError:
-            return False
-
     options, nodes = found.options, {*found.table}
-    named = {options.id, options.label, options.split, *options.text, *options.numbers}
-    named = (named | {*options.categories}) - {None, "", NONE, "*"}
+    named = {options.id, options.label, options.split, *options.columns} - {None, "", NONE, "*"}
     has_named = bool(named) and named <= {*links} and not named & nodes
-    is_links = has_ends(found.table)
-    if (has_named and (is_links or not id_columns.usual(found.table, id_columns.IDS))) or (
-        is_links and id_columns.usual(links, id_columns.IDS) and not has_ends(links, ids)
-    ):
+    has_named &= not readings.usual(found.table, readings.IDS)
+    if has_named or (not is_clear and readings.readings(links, found.table, Options())):
         found.problems.errors.clear()
         message = f"it looks like the list of links, and {found.files[1]} like the node table"
         raise InputError.plain(found.files[0], message, "Give the node table first")
@@ -230,99 +333,192 @@ def _places(found: Look, rows: pandas.Index) -> str:
     return text + " (counted from 0)" * found.options.in_python
 
 
-def _connect(found: Look, links: pandas.DataFrame) -> None:
+def _connect(found: Look, links: pandas.DataFrame, reading: readings.Reading) -> None:
     """Read the links, and tell which columns of them are read."""
-    file, place = found.files[1], pandas.Index(found.ids, dtype=object).unique()
-    a, b = chosen = id_columns.ends(links, found.options, file, place)
+    file, chosen = found.files[1], reading.ends
+    place = pandas.Index(found.ids, dtype=object).unique()
+    if reading.id is None:
+        place = pandas.Index([str(number + reading.base) for number in found.table.index])
     unread = [name for name in links if name not in chosen and not NAMELESS.fullmatch(name)]
     rest = f"; not read: {listed(unread)}; edge weights are not used" * bool(unread)
-    found.chosen.append(f"{file}: links join the columns {a} and {b}{rest}")
-    cells = [id_columns.cells(links, name) for name in chosen]
+    found.chosen.append(f"{file}: links join the columns {listed(chosen)}{rest}")
+    cells = [readings.cells(links, name) for name in chosen]
     pairs = np.array([place.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
+    kept = _not_zero(found, pairs, links, unread, chosen)
+    pairs, links = pairs[:, kept], links[kept]
     strange = pairs < 0
-    earlier = ". Add the earlier nodes that new ones link to" * (found.options.like is not None)
-    found.edges, about = pairs[:, ~strange.any(0)].astype(np.int64), ""
-    is_shifted = (pairs == 1).any() and not (pairs == 0).any()
+    found.edges = pairs[:, ~strange.any(0)].astype(np.int64)
+    is_shifted = reading.id is not None and (pairs == 1).any() and not (pairs == 0).any()
     if is_shifted and place[0] == "0" and is_counter(place.to_series()):
         wrong = "no link names the id 0. If its ids count from 1, they name wrong nodes: subtract 1"
         found.notes.append(f"{file}: {wrong}.")
-    if count := int(strange.any(0).sum()):
-        unknown = dict.fromkeys(cells[end][link] for link, end in np.argwhere(strange.T).tolist())
-        named = listed([repr(id) if id else "an empty cell" for id in unknown], 3)
-        own = f"column {found.name('id')}" if found.name("id") else "index"
-        about = f"The ids are taken from the {own}, which has {listed([*map(repr, place)], 3)}."
-        about += (differ := names.alike([*filter(None, unknown)], place))
-        if not found.options.skip_missing:
-            of_all = f"{count:,} of {len(links):,} links name ids that are not in the node table"
-            option = found.options.named
-            skip = option("skip_missing", True)
-            fix = f"Fix the ids, name the columns of ids with {option('id')} and {option('ends')}"
-            if differ:
-                fix = "Write them alike in both tables"
-            hint = f"{about} {fix}, or leave out these links with {skip}"
-            if {*unknown} == {""}:
-                hint = f"Write an id there, or leave out these links with {skip}"
-            elif not differ and (other := _other_ids(found, {*cells[0], *cells[1]} - {""})):
-                hint = f"The column {other} holds such ids; name it with {option('id', other)}"
-            if found.name("id") in {*unknown} - {""}:
-                hint = f"The first line of {found.files[0]} is read as names of columns, and"
-                hint += f" {found.name('id')} is an id. Write a line of names above it"
-            raise InputError.plain(file, f"{of_all}: {named}", hint + earlier)
-        found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
+    if strange.any():
+        _tell_unknown(found, links, reading, strange, place)
     if not (found.edges[0] != found.edges[1]).any() and not found.problems.errors:
-        hint = f"{about} Give at least one link{earlier}".strip()
-        raise InputError.plain(file, "no link joins two nodes", hint)
+        raise InputError.plain(file, "no link joins two nodes", "Give at least one link")
 
 
-def _other_ids(found: Look, ends: set[str]) -> str:
-    """A column without a use so far that has an id for each node and all ends; empty = none."""
-    for name, column in found.table.items():
-        own = {*id_columns.cells(found.table, name)}
-        if name and name not in found.roles and column.dtype.kind != "f" and ends <= own:
-            if len(own) == len(column):
-                return name
-    return ""
+def _not_zero(
+    found: Look,
+    pairs: np.ndarray,
+    links: pandas.DataFrame,
+    unread: Sequence[str],
+    ends: Sequence[str],
+) -> np.ndarray:
+    """Which rows are links: in a list of all pairs of nodes, those of another value than 0.
+
+    Raises:
+        InputError: half of the values or more are 0 in another list, or it lists all pairs.
+    """
+    pair = np.sort(pairs[:, pairs[0] != pairs[1]], axis=0)
+    least = ALL_PAIRS * len(found.table) * (len(found.table) - 1) / 2
+    is_full = pair.shape[1] >= least > MANY and np.unique(pair, axis=1).shape[1] >= least
+    file = found.files[1]
+    zeros = {}
+    for name in (name for name in unread if not is_counter(links[name])):
+        values, wrong = features.parsed(links[name])
+        if not wrong and (values == 0).any() and (values.dropna() != 0).any():
+            zeros[name] = (values == 0).to_numpy()
+    told = {
+        name: f"{name} is 0 in {is_zero.sum():,} of {len(links):,} rows"
+        for name, is_zero in zeros.items()
+    }
+    if is_full and len(zeros) == 1:
+        (name, is_zero) = zeros.popitem()
+        why = "which are no links, since all pairs of nodes are listed"
+        found.notes.append(f"{file}: {told[name]}, {why}")
+        return ~is_zero
+    if is_full and unread:
+        message = f"it lists all pairs of nodes, and {listed(unread)} may say which are links"
+        hint = "Leave out the pairs that are no links, or write 0 there"
+        raise InputError.plain(file, message, hint)
+    for name, is_zero in zeros.items():
+        if is_zero.mean() >= 0.5 and not found.options.ends:
+            keep = found.options.named("ends", ends)
+            hint = f"Leave out those that mean no link, or keep all with {keep}"
+            raise InputError.plain(file, told[name], hint)
+        found.notes.append(f"{file}: {told[name]}; leave out those that mean no link")
+    return np.ones(len(links), dtype=bool)
+
+
+def _tell_unknown(
+    found: Look,
+    links: pandas.DataFrame,
+    reading: readings.Reading,
+    strange: np.ndarray,
+    place: pandas.Index,
+) -> None:
+    """Refuse links with ends that are no ids, or tell that they are left out."""
+    cells = [readings.cells(links, name) for name in reading.ends]
+    unknown = dict.fromkeys(cells[end][link] for link, end in np.argwhere(strange.T).tolist())
+    named = listed([repr(id) if id else "an empty cell" for id in unknown], 3)
+    count = int(strange.any(0).sum())
+    if found.options.skip_missing:
+        found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
+        return
+    others = readings.readings(found.table, links, found.options._replace(id=None))
+    full = [one.id for one in others if one.share == 1 and one.id not in (None, reading.id)]
+    full = [id for id in full if found.table[id].dtype.kind != "f"]
+    hint = _hint(found, {*unknown}, place, full)
+    is_other = bool(full or readings.by_place(found.table, links, found.options))
+    if 2 * count <= len(links) and not is_other:  # else the ids are of another kind
+        hint += f", or leave out these links with {found.options.named('skip_missing', True)}"
+    if found.options.like is not None:
+        hint += ". Add the earlier nodes that new ones link to"
+    message = f"{count:,} of {len(links):,} links name ids that are not in the node table: {named}"
+    raise InputError.plain(found.files[1], message, hint)
+
+
+def _hint(found: Look, unknown: set[str], place: pandas.Index, full: Sequence[str | None]) -> str:
+    """What to do about unknown ids, of which ``full`` columns have all."""
+    option, name = found.options.named, found.name("id")
+    own = f"column {name}" if name else "index"
+    about = f"The ids are taken from the {own}, which has {listed([*map(repr, place)], 3)}."
+    if unknown == {""}:
+        return "Write an id there"
+    if name in unknown - {""}:
+        first = f"The first line of {found.files[0]} is read as names of columns"
+        return f"{first}, and {name} is an id. Write a line of names above it"
+    if differ := names.alike([*filter(None, unknown)], place):
+        return f"{about}{differ} Write them alike in both tables"
+    if full:
+        return f"The column {full[0]} holds such ids; name it with {option('id', full[0])}"
+    return (
+        f"{about} Fix the ids, or name the columns of ids with {option('id')} and {option('ends')}"
+    )
 
 
 def _find_label(found: Look) -> None:
-    """The column of labels, named or of a usual name, if its values repeat."""
+    """The column of labels, named, or of a usual name and with cells that may be classes."""
     table, options = found.table, found.options
     named = options.label
     if named and (named not in table or found.roles.get(named) == "id"):
         return
     free = table[[name for name in table if name == named or name not in found.roles]]
-    names = [name for each in labels.COLUMNS if (name := id_columns.usual(free, (each,)))]
-    if options.like is not None:  # a later table needs no labels
-        names = [name for name in names[:1] if name.lower() == labels.COLUMNS[0]]
-    names = [named] if named else names
     sizes = {
         name: Counter(cell for cell in texts(column) if cell and cell.lower() not in labels.MISSING)
         for name, column in free.items()
     }
-    for name in names:
-        if len(sizes[name]) <= FEW or sizes[name].total() >= 2 * len(sizes[name]):
-            found.roles[name] = "label"
-            return
-    found.likely = likely = [
-        f"{name} ({len(size)} values)"
-        for name, size in sizes.items()
-        if 2 <= len(size) <= 100 and size.total() >= 5 * len(size) and not NAMELESS.fullmatch(name)
+    usual = [name for each in labels.COLUMNS if (name := readings.usual(free, (each,)))]
+    if options.like is not None:  # a later table needs no labels
+        usual = [name for name in usual[:1] if name.lower() == labels.COLUMNS[0]]
+    usual = (
+        [named]
+        if named
+        else [name for name in usual if sizes[name] and not _is_measure(table, name, sizes[name])]
+    )
+    fit = [
+        name
+        for name in usual
+        if len(sizes[name]) <= FEW or sizes[name].total() >= 2 * len(sizes[name])
     ]
-    if named or options.like is None and (likely and not options.in_python or names):
+    fit = [name for name in fit if len(sizes[name]) > 1] or fit
+    is_clear = fit and (len(fit) == 1 or fit[0].lower() in labels.COLUMNS[: labels.CLEAR])
+    if is_clear:
+        found.roles[fit[0]] = "label"
+        return
+    found.likely = likely = [
+        f"{name} ({len(sizes[name])} values)" for name in fit or _likely(table, sizes)
+    ]
+    if named or options.like is None and (likely and not options.in_python or usual):
         message, again, none = "no column is named label", "", options.named("label", NONE)
-        if names:
-            message = f"the {len(sizes[names[0]]):,} values of {names[0]} hardly repeat"
+        if fit:
+            message = f"several columns may hold the classes: {listed(fit)}"
+        elif usual:
+            message = f"the {len(sizes[usual[0]]):,} values of {usual[0]} hardly repeat"
             again = "; label two nodes of each class or more" * bool(named)
+        elif "1" in table:
+            message = f"{found.files[0]} has no header, and columns are 1, 2, ..."
         hint = f"Name the column of classes{f', perhaps {listed(likely, 4)}' * bool(likely)}"
         raise InputError.plain("--label", message, f"{hint}{again}; or give {none}")
 
 
+def _likely(table: pandas.DataFrame, sizes: dict[str, Counter[str]]) -> list[str]:
+    """Columns that may hold the classes: words, or else numbers, that repeat."""
+    likely = [
+        name
+        for name, size in sizes.items()
+        if 2 <= len(size) <= 100 and size.total() >= 5 * len(size) and not NAMELESS.fullmatch(name)
+    ]
+    plain = [name for name in likely if not _is_measure(table, name, sizes[name])]
+    words = [name for name in plain if not all(cell.isdecimal() for cell in sizes[name])]
+    return words or plain
+
+
+def _is_measure(table: pandas.DataFrame, name: str, values: Collection[str]) -> bool:
+    """Whether a column holds a coordinate, or numbers with a fraction."""
+    numbers = pandas.to_numeric([*values], errors="coerce")
+    is_axis = name.lower() == "y" and bool(readings.usual(table, ("x", "z")))
+    return not np.isnan(numbers).any() and (is_axis or bool((numbers % 1 != 0).any()))
+
+
 def _read_labels(found: Look) -> None:
-    """Clean the labels, and read the split."""
-    cells, split = found.column("label"), found.column("split")
-    parts = [SAME_PART.get(cell.lower(), cell.lower()) for cell in split or ()]
+    """Clean the labels, and check the split."""
+    if found.parts is not None:  # of the rows that are kept
+        found.parts = [found.parts[row] for row in found.table.index]
+    cells = found.column("label")
     if cells is not None:
-        held = [part in labels.PARTS[1:] for part in parts]
+        held = [part in labels.PARTS[1:] for part in found.parts or ()]
         found.labels, notes = labels.cleaned(cells, found.name("label"), held)
         found.notes += notes
     elif found.options.like is None and found.options.label != NONE and not found.problems.errors:
@@ -330,9 +526,8 @@ def _read_labels(found: Look) -> None:
         names = listed([*filter(None, found.table)], 10)
         hint = f"Set {found.options.named('label', 'COLUMN')} if there is one{maybe}"
         found.notes.append(f"No column of labels was found (columns: {names}). {hint}.")
-    if split is not None:
-        labels.check_parts(parts, found.ids, "--split")
-        found.parts = parts
+    if found.parts is not None:
+        labels.check_parts(found.parts, found.ids, "--split")
 
 
 def _find_features(found: Look, others: bool) -> None:
@@ -349,9 +544,7 @@ def _find_features(found: Look, others: bool) -> None:
         if absent := [name for name in roles if name not in table]:
             columns = f"the column{'s' * (len(absent) > 1)} {listed(absent)}"
             message = f"the earlier graph was made from {columns}, which {found.files[0]} lacks"
-            raise InputError.plain(
-                "--like", message, f"Its columns are {id_columns.listing(table)}"
-            )
+            raise InputError.plain("--like", message, f"Its columns are {readings.listing(table)}")
         if recipe.get("spectral"):
             message = "spectral features cannot be made for another graph"
             hint = f"Use a graph without {options.named('spectral')}"
@@ -374,7 +567,7 @@ def _find_features(found: Look, others: bool) -> None:
         hint += ", or give --embeddings" * (not options.in_python)
         hint += f"; {spectral} makes them from the links alone"
         raise InputError.plain(
-            "features", f"no column is chosen of {id_columns.listing(table)}", hint
+            "features", f"no column is chosen of {readings.listing(table)}", hint
         )
 
 
@@ -383,13 +576,16 @@ def _tell_columns(found: Look) -> None:
     table, roles = found.table, found.roles
     uses: dict[str, list[str]] = {role: [] for role in USES}
     kinds, new = listed([*map(found.options.named, COLUMNS)]), found.options.like is None
+    in_python = found.options.in_python  # where the index has no name
     for name, cells in table.items():
         role = roles.get(name, "not read:")
         if role in ("number", "category"):
-            written = texts(cells)
-            found.notes += labels.changes(name, written, features.present(written, role), "empty")
-        in_python = found.options.in_python  # where the index has no name
-        if name in roles or not (NAMELESS.fullmatch(name) and (in_python or is_counter(cells))):
+            written, known = texts(cells), features.present(texts(cells), role)
+            found.notes += labels.changes(name, written, known, "empty")
+            if role == "number" and cells.dtype.kind != "b":
+                found.notes += labels.changes(name, known, features.truth(known), "numbers")
+        is_index = not name and (in_python or is_counter(cells)) or name.startswith("Unnamed: ")
+        if name in roles or not is_index:
             uses[role].append(name or ("the index" if in_python else "the unnamed column"))
     hint = f" ({kinds} read columns)" * (new and bool(uses["not read:"]))
     if found.options.in_python and (unread := uses.pop("not read:")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
+import unicodedata
 from collections import Counter
 from typing import Collection, Mapping, Sequence
 
@@ -12,6 +13,7 @@ from graphgym_srnc.core.text import counted, listed, one_line, short
 from graphgym_srnc.errors import InputError
 
 # Usual names of a column of labels, in lower case, the most usual first.
+CLEAR = 4  # number of the first names, each of which is taken before all others
 COLUMNS = tuple("label labels :label _labels class classes category target subject topic y".split())
 PARTS = ("train", "val", "test")  # parts of a split
 UNKNOWN = "unknown"  # name of the unknown class
@@ -19,6 +21,9 @@ SIMILAR = "similar labels:"  # beginning of a note
 
 # Words, in lower case: what programs write for an empty cell, and people for a missing label.
 EMPTY = {"nan", "na", "n/a", "#n/a", "<na>", "nat", "null", "none"}
+# Errors of Excel, Google and LibreOffice.
+EMPTY |= {f"#{word}!" for word in "ref value div/0 num null spill calc error field".split()}
+EMPTY |= {"#name?", "#name!", "#getting_data", *(f"err:{number}" for number in range(500, 540))}
 NOT_LABELLED = {UNKNOWN, "unlabeled", "unlabelled", "unclassified", "undefined", "unspecified"}
 NOT_LABELLED |= {"not labeled", "not labelled", "no label", "nolabel", "missing", "?", "-", "--"}
 MISSING = EMPTY | NOT_LABELLED | {"-1", "inf", "-inf"}
@@ -33,7 +38,7 @@ def cleaned(
     A node that the user chose for validation or test (``held``) has a label, so ``?`` and the like
     are the unknown class there.
     """
-    written = [one_line(cell) for cell in cells]
+    written = [unicodedata.normalize("NFC", one_line(cell)) for cell in cells]
     whole = whole_numbers(written)
     labels = ["" if cell.lower() in MISSING else cell for cell in whole]
     notes = changes(column, written, whole, "whole numbers")

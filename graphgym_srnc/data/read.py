@@ -1,21 +1,22 @@
-"""Tables and graphs in files as frames of text, so that an id such as 007 stays as it is written.
+"""Tables in files as frames of text, so that an id such as 007 stays as it is written.
 
-``notes`` are told what is not read.
+The first bytes of a file say what it is, not its name. ``notes`` are told what is not read.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import gzip
 import io
-import itertools
 import json
 import re
 import zipfile
-from array import array
+from functools import partial
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
+import numpy as np
 import pandas
 
 from graphgym_srnc.core.text import counted, listed
@@ -25,134 +26,304 @@ from graphgym_srnc.io.atomic import regular
 
 csv.field_size_limit(2**31 - 1)  # a text may be long
 SEPARATORS = ("\t", ";", "|", ",")
-NAMELESS = re.compile(r"(Unnamed: \d+)?")  # names that pandas gives to its index
-# Files that are no tables. Others, such as .dat and .edges, are read as text.
-OTHERS = {".json", ".jsonl", ".graphml", ".gexf", ".gml", ".xls", ".ods", ".feather", ".h5", ".mat"}
-OTHERS |= {".pkl", ".pickle", ".pt", ".pth", ".npy", ".npz", ".zip", ".gz"}
-EXTRAS = {".parquet": "parquet", ".xlsx": "excel"}  # what installs their readers
-# What JSON calls nodes and links, and objects in them that hold their fields.
-NODES, LINKS = ("nodes", "vertices"), ("links", "edges", "relationships")
-WRAPPERS = ("attributes", "data", "properties", "metadata")
-Record = dict[str, Any]
-Records = tuple[list[Record], list[Record]]  # of nodes and of links
+NAMELESS = re.compile(r"(Unnamed: \d+.*)?|index|level_\d+")  # names that pandas gives to its index
+COMMENT = re.compile(r"\s*(?:[#%]+|//)")
+BRACES = re.compile(r"(?m)[ \t,;|]+\{[^\n]*\}[ \t]*$")  # attributes of a link, by networkx
+EXTRAS = {"parquet": "parquet", "xlsx": "excel"}  # what installs their readers
+TABLES = "Save the table as .csv, .tsv, .txt, .xlsx or .parquet"
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # first bytes
+# How the content of files begins that are not text in columns.
+BEGINS = {
+    "parquet": rb"PAR1",
+    "mtx": rb"%%MatrixMarket",
+    "xml": rb"\s*<(\?xml|!--|graphml|gexf)",
+    "json": rb"\s*(\{\s*[\"}]|\[\s*[\[{\]])",
+    "gml": rb"\s*(([#]|Creator|Version|comment)[^\n]*\s+)*graph\s*\[",
+    "net": rb"(?i)\s*(%[^\n]*\s+)*\*(vertices|network)",
+}
+GRAPHS = ("xml", "json", "gml", "net")  # those that hold nodes and links
 
 
-def kind(path: Path) -> str:
-    """The suffix of a file in lower case."""
-    return path.suffix.lower()
-
-
-def table(
-    path: Path, notes: list[str] | None = None, ids: pandas.DataFrame | None = None
-) -> pandas.DataFrame:
-    """Read a table; with columns of ``ids``, a list of links, which may be without a header.
-
-    The columns of a list without a header are 1, 2, ...
-    """
-    notes, suffix = [] if notes is None else notes, kind(path)
-    if suffix in OTHERS:
-        hint = "Save the table as .csv, .tsv, .txt, .xlsx or .parquet"
-        if suffix in GRAPHS:
-            hint += ". Give a file that holds both nodes and links without a second file"
-        raise InputError.plain(path.name, f"a {suffix} file is not a table", hint)
-    hint = f"pip install 'graphgym-srnc[{EXTRAS.get(suffix)}]' installs what reads such files"
-    with reading(path, f"a readable {suffix} file", path.name, hint * (suffix in EXTRAS)):
-        if suffix == ".parquet":
-            return _parquet(path)
-        if suffix == ".xlsx":
-            return headed(_excel(path, notes), path.name)
-    rows = cells(path, ragged=ids is not None)
-    if ids is None:
-        return headed(rows, path.name)
-    short = rows[(rows != "").sum(axis=1) < 2]
-    if len(short):
-        cell = ",".join(filter(None, short.iloc[0]))[:80]
-        message = f"line {short.index[0]:,} is {cell!r}"
-        raise InputError.plain(path.name, message, "Write the ids of two nodes on each line")
-    first = rows.iloc[0]
-    numbers = pandas.to_numeric(first[:2], errors="coerce").notna().all()
-    if not numbers and not ids.isin([*first]).any(axis=None):
-        return headed(rows, path.name)
-    notes.append(f"{path.name}: the first line, {','.join(first)[:40]}, is read as a link")
-    return rows.set_axis([str(place + 1) for place in rows], axis=1).reset_index(drop=True)
-
-
-def headed(rows: pandas.DataFrame, file: str) -> pandas.DataFrame:
-    """The rows below the first one, whose cells become the names of the columns.
-
-    The index, called line or row, says where a row is in the file.
-    """
-    if len(rows) < 2:
-        raise InputError.plain(file, "it has a header and no rows", "Add rows below the header")
-    names = [name or f"column {place + 1}" * (place > 0) for place, name in enumerate(rows.iloc[0])]
-    if len(set(names)) < len(names):
-        message = f"two columns have the same name: {', '.join(names)}"
-        raise InputError.plain(file, message, "Give each column its own name")
-    return rows.iloc[1:].set_axis(names, axis=1)
-
-
-def cells(path: Path, ragged: bool = False) -> pandas.DataFrame:
-    """The stripped cells of each line, without a header, in columns 0, 1, ...
-
-    The separator is the mark that splits the first lines into equally many cells, and the most.
-    Files other than ``.csv`` and ``.tsv`` may have comments, lines that begin with # or % and a
-    space, and may be separated by spaces. So may a list of links, whose lines may differ in length.
-    """
-    content, is_csv = text(path), kind(path) in (".csv", ".tsv")
-    content = re.sub(r"(?m)^ +$" + r"|^[#%]+([ \t].*)?$" * (not is_csv), "", content)
-    top, lines = content.lstrip("\n"), io.StringIO(content)
-    mark = "\t" if kind(path) == ".tsv" else max(SEPARATORS, key=lambda each: _fit(top, each))
-    first = top.partition("\n")[0]
-    is_spaced = (ragged or not is_csv) and not any(each in first for each in SEPARATORS)
-    # pandas' fast reader does not distinguish a short line from one with empty cells.
-    quotes = "Put cells with separators or line breaks in quotes, and close each quote"
-    with reading(path, "a table", path.name, quotes):
-        split = csv.reader(lines, delimiter=mark, strict=True)
-        numbers, rows = array("q"), []
-        for at, row in enumerate(map(str.split, lines) if is_spaced else split, 1):
-            if any(own := [*map(str.strip, row)]):
-                rows.append(own)
-                numbers.append(split.line_num or at)  # of the line in the file
-    if not rows:
-        raise InputError.plain(path.name, "the file is empty", "Write a line for each row")
-    wrong = [place for place, row in enumerate(rows) if len(row) != len(rows[0])]
-    if wrong and not ragged:
-        cells = counted(len(rows[wrong[0]]), "cell")
-        message = f"line {numbers[wrong[0]]:,} has {cells}, and the first line has {len(rows[0])}"
-        message += f"; {len(wrong):,} lines differ" * (len(wrong) > 1)
-        raise InputError.plain(path.name, message, quotes)
-    index = pandas.Index(numbers, name="line")
-    return pandas.DataFrame(rows, index=index, dtype=object).fillna("")
-
-
-def _fit(content: str, separator: str) -> tuple[int, int]:
-    """Into how many cells a mark splits each of the first lines (0 = they differ) and the first."""
-    lines = csv.reader(io.StringIO(content), delimiter=separator, strict=True)
+def binary(path: Path) -> bytes:
+    """The bytes of a file, which may be compressed by gzip."""
     try:
-        counts = [len(row) for row in itertools.islice(lines, 20) if row]
-    except csv.Error:
-        counts = []
-    is_regular = len(set(counts)) == 1 and counts[0] > 1
-    return counts[0] if is_regular else 0, content.partition("\n")[0].count(separator)
+        content = regular(path).read_bytes()
+    except OSError as error:
+        raise InputError.plain(str(path), f"the file cannot be read ({error.strerror})") from error
+    if content[:2] != b"\x1f\x8b":
+        return content
+    with reading(path, "a readable .gz file", path.name):
+        with gzip.open(path) as packed:
+            limits.check(path, sum(map(len, iter(partial(packed.read, 2**20), b""))))
+        return gzip.decompress(content)
+
+
+def kind(path: Path, content: bytes) -> str:
+    """A key of ``BEGINS``, ``xlsx`` or ``text``, by the content of a file."""
+    if content[:4] == b"PK\x03\x04" and zipfile.is_zipfile(io.BytesIO(content)):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            limits.check(path, sum(member.file_size for member in archive.infolist()))
+            if "xl/workbook.xml" in archive.namelist():
+                return "xlsx"
+    begin = content[:10_000].removeprefix(b"\xef\xbb\xbf")
+    if begin[:2] in UTF_16:
+        begin = begin.decode("utf-16", "ignore").encode()
+    return next((name for name, mark in BEGINS.items() if re.match(mark, begin)), "text")
 
 
 def text(path: Path) -> str:
     """The content of a UTF-8 file, with line feeds at the end of its lines."""
-    content = binary(path)
-    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    with reading(path, "text in UTF-8", path.name, "Save it as UTF-8; in Excel, as CSV UTF-8"):
+    return _decoded(path, binary(path))
+
+
+def _decoded(path: Path, content: bytes) -> str:
+    encoding = "utf-16" if content[:2] in UTF_16 else "utf-8-sig"
+    hint = f"Save it as UTF-8; in Excel, as CSV UTF-8. {TABLES}"
+    with reading(path, "text in UTF-8", path.name, hint):
         decoded = io.StringIO(content.decode(encoding), newline=None).read()
         if "\0" in decoded:
             raise ValueError("it contains zero bytes")
-    return decoded
+    return decoded.replace("\ufeff", "")  # also between files that were joined
 
 
-def binary(path: Path) -> bytes:
-    """The bytes of a file."""
+def table(path: Path, notes: list[str] | None = None) -> pandas.DataFrame:
+    """A table whose first line is known to hold the names of its columns."""
+    rows = sheet(path, [] if notes is None else notes, is_ours=True)
+    return headed(rows, path.name) if is_bare(rows) else rows
+
+
+def sheet(
+    path: Path, notes: list[str], links: bool = False, is_ours: bool = False
+) -> pandas.DataFrame:
+    """The stripped cells of a table, or of a list of ``links``, perhaps of a graph folder.
+
+    Of a file that says nothing of names, the columns are 0, 1, ..., and the cells that a line lacks
+    are None. The index, called line or row, says where a row is in the file.
+    """
+    content = binary(path)
+    what = kind(path, content)
+    if what in GRAPHS:
+        suffix = path.suffix if path.suffix.lower() != ".txt" else f".{what}"
+        hint = f"{TABLES}. Give a file that holds both nodes and links without a second file"
+        raise InputError.plain(path.name, f"a {suffix} file is not a table", hint)
+    hint = f"pip install 'graphgym-srnc[{EXTRAS.get(what)}]' installs what reads such files"
+    with reading(path, f"a readable .{what} file", path.name, hint * (what in EXTRAS)):
+        if what == "parquet":
+            return _parquet(content)
+        if what == "mtx":
+            return _matrix_market(path, content)
+        if what == "xlsx":
+            (name, rows), *others = workbook(content, notes, path.name).items()
+            if others:
+                unread = listed([other for other, _ in others])
+                notes.append(f"{path.name}: not read: the sheets {unread}")
+            if rows.empty:
+                hint = "Only the first sheet is read; move your table there"
+                raise InputError.plain(path.name, f"its sheet {name!r} is empty", hint)
+            return rows
+    return _cells(_decoded(path, content), path, notes, links, is_ours)
+
+
+def is_bare(rows: pandas.DataFrame) -> bool:
+    """Whether the columns of a sheet have no names."""
+    return isinstance(rows.columns, pandas.RangeIndex)
+
+
+def headed(rows: pandas.DataFrame, file: str) -> pandas.DataFrame:
+    """The rows below the first one, whose cells become the names of the columns."""
+    check_lengths(rows, file)
+    if len(rows) < 2:
+        raise InputError.plain(file, "it has a header and no rows", "Add rows below the header")
+    names = [name or f"column {place + 1}" * (place > 0) for place, name in enumerate(rows.iloc[0])]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        message = f"two columns have the same name in its first line: {listed(twice, 3)}"
+        raise InputError.plain(file, message, "Give each column its own name")
+    return rows.iloc[1:].set_axis(names, axis=1)
+
+
+def check_lengths(rows: pandas.DataFrame, file: str) -> None:
+    """Refuse lines that have more or fewer cells than the first one."""
+    lengths = rows.notna().sum(axis=1)
+    if len(wrong := lengths[lengths != lengths.iloc[0]]):
+        message = (
+            f"line {wrong.index[0]:,} has {counted(int(wrong.iloc[0]), 'cell')}, and the first"
+        )
+        message += f" line has {lengths.iloc[0]}"
+        message += f"; {len(wrong):,} lines differ" * (len(wrong) > 1)
+        hint = "Put cells with separators or line breaks in quotes, and close each quote"
+        raise InputError.plain(file, message, hint)
+
+
+def _cells(
+    content: str, path: Path, notes: list[str], links: bool, is_ours: bool
+) -> pandas.DataFrame:
+    """The cells of lines of text.
+
+    The separator is the mark that splits the first lines into equally many cells, and the most;
+    files other than ``.csv`` and ``.tsv``, and lists of links, may be separated by spaces.
+    """
+    file = path.name
+    is_csv = bool({".csv", ".tsv"} & {suffix.lower() for suffix in path.suffixes})
+    if links and BRACES.search(content):
+        content = BRACES.sub("", content)
+        notes.append(f"{file}: not read: the attributes in braces")
+    lines = ["" if line.isspace() else line for line in content.split("\n")]
+    hint = re.match(r'"?sep=(.)"?[,;\t ]*$', lines[0], re.IGNORECASE)
+    if hint:  # by which Excel finds the separator
+        lines[0] = ""
+    plain = [line for line in lines if line and not COMMENT.match(line)]
+    top = "\n".join((plain or lines)[:20])
+    mark = max(SEPARATORS, key=partial(_fit, top))
+    if hint or path.name.lower().endswith((".tsv", ".tsv.gz")):
+        mark = hint[1] if hint else "\t"
+    elif mark not in top and (links or not is_csv):
+        mark = " "
+        lines = [" ".join(line.split()) if '"' not in line else line.strip() for line in lines]
+    names = _drop_comments(lines, mark, is_csv, notes, file)
+    quotes = "Put cells with separators or line breaks in quotes, and close each quote"
+    with reading(path, "a table", file, quotes):
+        numbers, rows = _split(lines, mark, notes, file, None if is_ours else links)
+    if not rows:
+        raise InputError.plain(file, "the file is empty", "Write a line for each row")
+    found = pandas.DataFrame(rows, index=pandas.Index(numbers, name="line"), dtype=object)
+    found.attrs = {"separator": mark} | ({"names": names} if names else {})
+    return found
+
+
+def _fit(content: str, separator: str) -> tuple[int, int]:
+    """Into how many cells a mark splits each of some lines (0 = they differ), and how often."""
     try:
-        return regular(path).read_bytes()
-    except OSError as error:
-        raise InputError.plain(str(path), f"the file cannot be read ({error.strerror})") from error
+        counts = [len(row) for row in csv.reader(content.split("\n"), delimiter=separator)]
+    except csv.Error:
+        counts = []
+    is_regular = len(set(counts)) == 1 and counts[0] > 1
+    return counts[0] if is_regular else 0, content.count(separator)
+
+
+def _drop_comments(
+    lines: list[str], mark: str, is_csv: bool, notes: list[str], file: str
+) -> list[str]:
+    """Empty the lines that are comments, and return the last one above the rows if it fits them.
+
+    It may hold the names of columns. In a ``.csv``, comments stand above the rows alone, or else an
+    id may begin with the mark.
+    """
+    width = partial(_fit, separator=mark)
+    marked = [number for number, line in enumerate(lines) if COMMENT.match(line)]
+    plain = [line for number, line in enumerate(lines) if line and number not in {*marked}]
+    widths = {width(line)[0] for line in (plain or lines)[:20]}
+    ids = {number for number in marked if re.match(COMMENT.pattern + r"[^\s#%/]", lines[number])}
+    ids = {number for number in ids if {width(lines[number])[0]} == widths}
+    others = {*marked} - ids
+    first = next((place for place, line in enumerate(lines) if line and place not in others), 0)
+    dropped = 0
+    names: list[str] = []
+    for number in others:
+        bare = COMMENT.sub("", lines[number], count=1).strip()
+        is_last = number < first and not any(lines[number + 1 : first])
+        is_numeric = not np.isnan(pandas.to_numeric([*bare.split(mark)], errors="coerce")).any()
+        if is_last and {width(bare)[0]} == widths != {0} and not is_numeric:
+            names = [*map(str.strip, bare.split(mark))]
+        if number < first or not is_csv:
+            lines[number] = ""
+            dropped += bool(bare)
+    if dropped:
+        notes.append(f"{file}: {counted(dropped, 'line')} of comments left out")
+    return names if len({*names}) == len(names) else []
+
+
+def _split(
+    lines: list[str], mark: str, notes: list[str], file: str, links: bool | None
+) -> tuple[list[int], list[list[str]]]:
+    """Numbers and cells of all lines but empty ones.
+
+    Quotes are plain marks if they do not close in their line and all lines have equally many cells
+    without them, which is usual between tabs, and in links, whose cells are never of two lines.
+    ``links`` is None for a file of this program, whose quotes are right.
+
+    Raises:
+        InputError: the lines between two quotes may be rows or one cell.
+    """
+
+    def rows(**options: Any) -> tuple[list[int], list[list[str]]]:
+        reader = csv.reader(lines_of, delimiter=mark, skipinitialspace=mark == " ", **options)
+        found = [(reader.line_num, [*map(str.strip, row)]) for row in reader]
+        kept = [(number, row) for number, row in found if any(row)]
+        return [number for number, _ in kept], [row for _, row in kept]
+
+    lines_of = [f"{line}\n" for line in lines]
+    quoted = None
+    with contextlib.suppress(csv.Error):
+        quoted = rows(strict=True)
+        if not any("\n" in cell for row in quoted[1] for cell in row):
+            return quoted
+    plain = rows(quoting=csv.QUOTE_NONE)
+    is_regular = len({*map(len, plain[1])}) == 1
+    if quoted is None and not (is_regular and mark in "\t "):
+        return rows(strict=True)  # which says what is wrong
+    if quoted is not None and (links is None or not is_regular):
+        return quoted
+    line = next(number for number, row in zip(*plain) if sum(c.count('"') for c in row) % 2)
+    if quoted is None or mark in "\t " or links:
+        notes.append(f"{file}: line {line:,}: quotes do not close in their line; read as they are")
+        return plain
+    message = f"line {line:,}: a cell in quotes goes on over lines that may be rows"
+    raise InputError.plain(file, message, "Close this quote in its line, or remove it")
+
+
+def workbook(content: bytes, notes: list[str], file: str) -> dict[str, pandas.DataFrame]:
+    """The cells of all sheets by name; a cell that is merged with those below holds for all."""
+    import openpyxl
+
+    found = {}
+    merged = 0
+    for page in openpyxl.load_workbook(io.BytesIO(content), data_only=True).worksheets:
+        rows = [[*map(cell, row)] for row in page.iter_rows(values_only=True)]
+        for area in page.merged_cells.ranges:
+            merged += area.max_row > area.min_row
+            for row in rows[area.min_row - 1 : area.max_row]:
+                row[area.min_col - 1] = rows[area.min_row - 1][area.min_col - 1]
+        index = pandas.RangeIndex(1, len(rows) + 1, name="row")
+        sheet = pandas.DataFrame(rows, index=index, dtype=object)
+        kept = sheet.loc[(sheet != "").any(axis=1), (sheet != "").any()]
+        found[page.title] = kept.set_axis(range(kept.shape[1]), axis=1)
+    if merged:
+        notes.append(f"{file}: {counted(merged, 'merged cell')} counted for all their rows")
+    return found
+
+
+def _parquet(content: bytes) -> pandas.DataFrame:
+    # Nullable types keep whole numbers whole where some are missing.
+    frame = pandas.read_parquet(io.BytesIO(content), dtype_backend="numpy_nullable")
+    if frame.index.name is not None or not frame.index.equals(pandas.RangeIndex(len(frame))):
+        frame = frame.reset_index(names=[name or "" for name in frame.index.names])
+    frame = frame.rename(columns=str)
+    for name in (name for name in frame if not is_list(frame[name])):
+        frame[name] = frame[name].astype("string").fillna("").astype(object).map(str.strip)
+    return frame
+
+
+def is_list(cells: pandas.Series) -> bool:
+    """Whether the cells of a column are lists or arrays."""
+    return cells.dtype == object and all(np.ndim(cell) > 0 for cell in cells)
+
+
+def _matrix_market(path: Path, content: bytes) -> pandas.DataFrame:
+    """The entries of a matrix, a row each; rows and columns count from 1."""
+    import scipy.io
+    import scipy.sparse
+
+    rows, columns, entries, *_ = scipy.io.mminfo(io.BytesIO(content))
+    limits.check(path, 24 * entries)
+    if rows != columns:
+        message = f"its matrix is {rows:,} x {columns:,}"
+        raise InputError.plain(path.name, message, "Give a matrix of nodes by nodes")
+    found = scipy.sparse.coo_array(scipy.io.mmread(io.BytesIO(content)))
+    found.eliminate_zeros()
+    frame = pandas.DataFrame({"row": found.row + 1, "column": found.col + 1}, dtype=object)
+    frame = frame.astype(str)
+    frame.attrs["is matrix"] = True
+    return frame
 
 
 def is_counter(cells: pandas.Series) -> bool:
@@ -161,129 +332,12 @@ def is_counter(cells: pandas.Series) -> bool:
     return written in ([*map(str, range(size))], [*map(str, range(1, size + 1))]) and size > 0
 
 
-def _excel(path: Path, notes: list[str]) -> pandas.DataFrame:
-    with zipfile.ZipFile(regular(path)) as archive:
-        limits.check(path, sum(member.file_size for member in archive.infolist()))
-    with pandas.ExcelFile(path, engine="openpyxl") as book:
-        if others := book.sheet_names[1:]:
-            notes.append(f"{path.name}: not read: the sheets {listed(others)}")
-        rows = book.parse(header=None, dtype=object, na_filter=False).map(_cell)
-    rows.index = pandas.RangeIndex(1, len(rows) + 1, name="row")
-    rows = rows.loc[(rows != "").any(axis=1), (rows != "").any()]
-    if rows.empty:
-        hint = "Only the first sheet is read; move your table there"
-        raise InputError.plain(path.name, f"its sheet {book.sheet_names[0]!r} is empty", hint)
-    return rows
-
-
-def _parquet(path: Path) -> pandas.DataFrame:
-    # Nullable types keep whole numbers whole where some are missing.
-    frame = pandas.read_parquet(regular(path), dtype_backend="numpy_nullable")
-    if frame.index.name is not None or not frame.index.equals(pandas.RangeIndex(len(frame))):
-        frame = frame.reset_index(names=[name or "" for name in frame.index.names])
-    return frame.rename(columns=str).astype("string").fillna("").astype(object).map(str.strip)
-
-
-def graph(path: Path, notes: list[str]) -> list[pandas.DataFrame]:
-    """Read one file of nodes and links: a frame of each."""
-    if kind(path) not in GRAPHS:
-        hint = f"Give a second file with the links, or one file of type {', '.join(GRAPHS)}"
-        raise InputError.plain(path.name, "the file holds no links", hint)
-    with reading(path, f"a readable {kind(path)} file", path.name):
-        both = zip(GRAPHS[kind(path)](path, notes), ("nodes", "links"))
-        return [_of_records(records, path, what) for records, what in both]
-
-
-def _xml(path: Path, notes: list[str]) -> Records:
-    # networkx reads no defaults, and refuses mixed directions and some namespaces and types.
-    root = ElementTree.fromstring(binary(path))
-    for element in root.iter():
-        element.tag = element.tag.rpartition("}")[2]  # without its namespace
-    repeated: set[str] = set()
-
-    def records(what: str) -> list[Record]:
-        keys = [key for key in root.iter("key") if key.get("for", what) in (what, "all")]
-        keys += root.findall(f".//attributes[@class='{what}']/attribute")
-        names = {key.get("id"): key.get("attr.name", key.get("title")) for key in keys}
-        defaults = {
-            names[key.get("id")]: text.text for key in keys for text in key.findall("default")
-        }
-        rows = list[Record]()
-        for element in root.iter(what):
-            row: Record = {**element.attrib}
-            if what == "node" and "label" in row:  # what GEXF calls it is its name
-                row["name"] = row.pop("label")
-            own: Record = {}
-            for cell in (*element.findall("data"), *element.findall("attvalues/attvalue")):
-                id = cell.get("key") or cell.get("for") or cell.get("id")
-                name = names.get(id) or id or cell.tag
-                repeated.update({name} & own.keys())
-                own[name] = cell.get("value", "".join(cell.itertext()))
-            rows.append({**row, "data": defaults | own})
-        return rows
-
-    both = records("node"), records("edge")
-    counts = {kind: len([*root.iter(kind)]) for kind in ("graph", "hyperedge", "port", "spell")}
-    graphs = counts.pop("graph")
-    notes += [f"{path.name}: its {graphs} graphs are read as one"] * (graphs > 1)
-    unread = [counted(count, kind) for kind, count in counts.items() if count]
-    unread += [f"all but the last of several values of {name}" for name in sorted(repeated)]
-    notes += [f"{path.name}: not read: {listed(unread)}"] * bool(unread)
-    return both
-
-
-def _gml(path: Path, notes: list[str]) -> Records:
-    import networkx
-
-    # Without this word networkx refuses links that occur twice.
-    content = re.sub(r"(?m)^\s*graph\s*\[", "graph [\nmultigraph 1\n", text(path), count=1)
-    found = networkx.parse_gml(content.encode("ascii", "xmlcharrefreplace").decode(), label=None)
-    return (
-        [{**fields, "id": node} for node, fields in found.nodes(data=True)],
-        [{**fields, "source": a, "target": b} for a, b, fields in found.edges(data=True)],
-    )
-
-
-def _json(path: Path, notes: list[str]) -> Records:
-    # Numbers stay as they are written.
-    document = json.loads(text(path), parse_int=str, parse_float=str, parse_constant=str)
-    outer = document if isinstance(document, dict) else {}
-    for found in (outer, outer.get("elements")):  # the latter is of Cytoscape
-        fields = found if isinstance(found, dict) else {}
-        both = [[fields[name] for name in names if name in fields] for names in (NODES, LINKS)]
-        if all(both):
-            return both[0][0], both[1][0]
-    hint = "Give an object with nodes and links, or a node table and a list of links"
-    raise InputError.plain(path.name, f"it holds {sorted(outer)[:8] or 'a list'}", hint)
-
-
-GRAPHS = {".graphml": _xml, ".gexf": _xml, ".gml": _gml, ".json": _json}  # readers of one file
-
-
-def _of_records(records: Any, path: Path, what: str) -> pandas.DataFrame:
-    """A frame of a list of objects; what is absent is an empty cell."""
-    is_list = isinstance(records, list) and all(isinstance(row, dict) for row in records)
-    flat = [_flat(row) for row in records] if is_list else []
-    if not any(flat):
-        hint = "Give at least one; JSON must have them in a list of objects"
-        raise InputError.plain(path.name, f"it contains no {what}", hint)
-    names = dict.fromkeys(name for row in flat for name in row)
-    cells = {name: [_cell(row.get(name)) for row in flat] for name in names}
-    return pandas.DataFrame(cells, index=range(len(flat)), dtype=object)
-
-
-def _flat(row: Record) -> Record:
-    """The fields of an object; those of an object in it are ``outer.inner``, or ``inner`` alone."""
-    found = {name: value for name, value in row.items() if not isinstance(value, dict)}
-    for outer in [name for name in row if name not in found]:
-        for name, value in _flat(row[outer]).items():
-            found[name if outer in WRAPPERS and name not in found else f"{outer}.{name}"] = value
-    return found
-
-
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """A value of a spreadsheet or of JSON as it is written in a table."""
     if value is None or value != value:
         return ""
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(_cell, value))
+        return ", ".join(map(cell, value))
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return json.dumps(value) if isinstance(value, (bool, dict)) else str(value).strip()

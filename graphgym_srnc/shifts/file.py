@@ -38,7 +38,8 @@ def build(
     Args:
         name: path of the graph and name of the task, if ``path`` is empty.
         root: folder to search if the path is not found relative to the working folder.
-        split_seed: seed of all that is drawn at random.
+        split_seed: seed of all that is drawn at random; it also selects one of several splits
+            ``[V, K]`` in the file.
         path: the graph: ``.pt``, ``.npz`` or a folder; empty = ``dataset.name``.
         open_set: whether masked classes and those without a training node are the unknown class.
         num_unseen: number of classes to mask, drawn with ``split_seed``.
@@ -58,6 +59,9 @@ def build(
     fields, names = files.load(source)
     key = f"file.path {source.name}"
     data = files.as_data(fields, key)
+    several = [mask for mask in files.MASKS if mask in data and data[mask].dim() == 2]
+    for mask in several:
+        data[mask] = splits.column(data[mask], split_seed)
     classes = splits.classes_of(data.y)
     numbers = [*range(len(classes))]
     if not names and classes != numbers and source.is_dir():  # named 10, 20, 30, for example

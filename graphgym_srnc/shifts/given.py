@@ -136,10 +136,11 @@ def unlabelled(data: Data, key: str = "graph") -> Data:
         hint = "Give a torch_geometric.data.Data with x and edge_index. Labels and "
         hint += "masks are its fields y and train_mask"
         raise InputError.plain(key, f"the graph is a {type(data).__name__}", hint)
-    if data.edge_index is None and "adj_t" in data:
+    fields = files.with_edges(data.to_dict())
+    if fields.get("edge_index") is None and "adj_t" in data:
         hint = "Set graph.edge_index = torch_geometric.utils.to_edge_index(graph.adj_t)[0]"
         raise InputError.plain(f"{key}: edge_index", "the edges are in adj_t", hint)
-    found = Data(**files.tensors(data, ("x", "edge_index"), key))
+    found = Data(**files.tensors(fields, ("x", "edge_index"), key))
     x, edge_index = cleaning.features_and_edges(found, key)
     return Data(x=x, edge_index=edge_index, num_nodes=len(x))
 
@@ -254,10 +255,14 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     return cleaned, values
 
 
+def _rows(values: Any) -> int:
+    return int(values.shape[0]) if hasattr(values, "shape") else len(values)
+
+
 def _check_length(graph: Data, role: str) -> None:
     """Refuse features if labels and masks agree on another number of nodes."""
     fields = (field for field in ("x", "y", *MASKS) if getattr(graph.get(field), "ndim", 1))
-    sizes = {field: len(graph[field]) for field in fields if hasattr(graph.get(field), "__len__")}
+    sizes = {field: _rows(graph[field]) for field in fields if hasattr(graph.get(field), "__len__")}
     nodes, others = sizes.pop("x", 0), listed([*sizes])
     if nodes not in (0, *sizes.values()) and len(sizes) > 1 and len({*sizes.values()}) == 1:
         message = f"it has {nodes} rows, and {others} have {sizes.popitem()[1]}"
