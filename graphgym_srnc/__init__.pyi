@@ -377,10 +377,11 @@ class DOC(_Parameters):
     Args:
         balanced: whether the positive nodes of a class weigh as much as its negative ones, as in
             gDOC of Open-World-LGL; False = DOC.
-        correction: correction of the posterior by the class prior of the predicted graph: ``none``,
-            ``mean`` (divide by the mean posterior), ``em`` or ``bbse`` (multiply by the estimated
-            ratio of class shares to training), or ``labels`` (divide by the shares of the training
-            labels). Allowed: none.
+        correction: correction of the posterior by the class prior of the target: ``none``, ``mean``
+            (divide by the mean posterior), ``em`` or ``bbse`` (multiply by the estimated ratio of
+            class shares to training), or ``labels`` (divide by the shares of the training labels).
+            The prior is estimated on the target of training and kept for later graphs. Allowed:
+            none.
 
     Other estimators have the same further parameters, which ``help(DOC)`` explains.
     """
@@ -436,8 +437,9 @@ class ERM(_Parameters):
             class: ``max_softmax``, ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy
             propagated over the graph), ``grasp`` (with added edges between training nodes),
             ``odin`` or ``openmax``. Only ``max_softmax`` uses ``smoothing``; the others read the
-            raw logits. Allowed: max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin,
-            openmax.
+            raw logits. ``grasp`` adds edges on the graph of the training nodes alone, so part of
+            this graph has other scores than the whole. Allowed: max_softmax, max_logit, entropy,
+            energy, gnnsafe, grasp, odin, openmax.
 
     Other estimators have the same further parameters, which ``help(ERM)`` explains.
     """
@@ -602,8 +604,9 @@ class IID(_Parameters):
             class: ``max_softmax``, ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy
             propagated over the graph), ``grasp`` (with added edges between training nodes),
             ``odin`` or ``openmax``. Only ``max_softmax`` uses ``smoothing``; the others read the
-            raw logits. Allowed: max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin,
-            openmax.
+            raw logits. ``grasp`` adds edges on the graph of the training nodes alone, so part of
+            this graph has other scores than the whole. Allowed: max_softmax, max_logit, entropy,
+            energy, gnnsafe, grasp, odin, openmax.
 
     Other estimators have the same further parameters, which ``help(IID)`` explains.
     """
@@ -714,8 +717,9 @@ class NODESafe(_Parameters):
             class: ``max_softmax``, ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy
             propagated over the graph), ``grasp`` (with added edges between training nodes),
             ``odin`` or ``openmax``. Only ``max_softmax`` uses ``smoothing``; the others read the
-            raw logits. Allowed: max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin,
-            openmax.
+            raw logits. ``grasp`` adds edges on the graph of the training nodes alone, so part of
+            this graph has other scores than the whole. Allowed: max_softmax, max_logit, entropy,
+            energy, gnnsafe, grasp, odin, openmax.
 
     Other estimators have the same further parameters, which ``help(NODESafe)`` explains.
     """

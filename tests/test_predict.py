@@ -16,13 +16,12 @@ from conftest import make_graph, refusal, rows
 from sklearn.metrics import f1_score
 from torch_geometric.data import Data
 
-from graphgym_srnc import ERM
+from graphgym_srnc import ERM, backbones
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import predictions
 from graphgym_srnc.own import example
-from graphgym_srnc.train.model import is_dense
 
 SIZES = """synthetic.num_nodes 200 synthetic.num_val 40 synthetic.num_test 80 gnn.dim_inner 8
 synthetic.num_features 40 synthetic.num_classes 5 train.max_episodes 1""".split()
@@ -276,4 +275,5 @@ def test_another_graph_is_scaled_as_that_of_training(dense):
     model = ERM(hidden=8, steps=20, open_set=False).fit(trained)
     first, second = model.predict_proba(sparse), model.predict_proba(filled)
     np.testing.assert_allclose(first, second, atol=1e-4)
-    assert not is_dense(sparse, "auto") and is_dense(filled, "auto")
+    stored = [backbones.prepare(graph, "auto").x for graph in (sparse, filled)]
+    assert [isinstance(x, backbones.Sparse) for x in stored] == [True, False]

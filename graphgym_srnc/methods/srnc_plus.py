@@ -179,6 +179,8 @@ class SRNCPlus(ClusterMethod):
 
     @property
     def prior_correction(self) -> tuple[str, float]:
+        if not self.adapts:
+            return "none", 1.0
         return self.kind.correction if self.correction == "auto" else super().prior_correction
 
     @property
@@ -405,9 +407,6 @@ class SRNCPlus(ClusterMethod):
             return logits
         features = self.features_only.log_posterior(self.prepared(graph))
         return (1 - weight) * logits.log_softmax(1) + weight * features
-
-    def corrected(self, scores: Tensor) -> Tensor:
-        return super().corrected(scores) if self.adapts else scores
 
 
 def lower_threshold(threshold: Tensor, known: Tensor, unlabelled: Tensor) -> Tensor:

@@ -130,8 +130,8 @@ def _unknown_class(
     return open_set, []
 
 
-def unlabelled(data: Data, key: str = "graph") -> Data:
-    """Validated features and edges of a graph to predict, on the CPU."""
+def unlabelled(data: Data, key: str = "graph", exact: bool = False) -> Data:
+    """Validated features, ``exact`` or narrowed, and edges of a graph to predict, on the CPU."""
     if not isinstance(data, Data):
         hint = "Give a torch_geometric.data.Data with x and edge_index. Labels and "
         hint += "masks are its fields y and train_mask"
@@ -140,7 +140,7 @@ def unlabelled(data: Data, key: str = "graph") -> Data:
         hint = "Set graph.edge_index = torch_geometric.utils.to_edge_index(graph.adj_t)[0]"
         raise InputError.plain(f"{key}: edge_index", "the edges are in adj_t", hint)
     found = Data(**files.tensors(data, ("x", "edge_index"), key))
-    x, edge_index = cleaning.features_and_edges(found, key)
+    x, edge_index = cleaning.features_and_edges(found, key, exact)
     return Data(x=x, edge_index=edge_index, num_nodes=len(x))
 
 
