@@ -117,15 +117,21 @@ def read_results(path: Path) -> dict[int, Result]:
 
 
 def finished_run(path: Path) -> tuple[Path, Result]:
-    """The directory of a finished run and its record; of an experiment that of the lowest seed."""
-    result = read_result(path.absolute())
-    if result is not None:
-        return path, result
-    finished = read_results(path)
-    if not finished:
-        hint = "Give the folder of a finished run or experiment, or a model file"
-        raise InputError.plain("RUN", f"{path} contains no finished run", hint)
-    return path / str(min(finished)), finished[min(finished)]
+    """The directory of a finished run and its record; of an experiment that of the lowest seed.
+
+    Raises:
+        InputError: there is none, or it is damaged. The next seed does not replace a damaged one.
+    """
+    for run in (path, *(path / str(seed) for seed in seeds_of(path))):
+        try:
+            return run, load_result(run.absolute())
+        except FileNotFoundError:
+            continue
+        except Unreadable as error:
+            hint = "Give the folder of another seed, or repeat this one with run --overwrite"
+            raise InputError.plain("RUN", f"{run / 'result.json'} {error}", hint) from error
+    hint = "Give the folder of a finished run or experiment, or a model file"
+    raise InputError.plain("RUN", f"{path} contains no finished run", hint)
 
 
 def seeds_of(path: Path) -> list[int]:
