@@ -259,6 +259,26 @@ def test_parquet(tmp_path, monkeypatch):
         arguments.check_out("--out", tmp_path / "b.parquet", False)
 
 
+@pytest.mark.parametrize("command", ["predict", "discover"])
+def test_a_damaged_seed_is_not_replaced_by_the_next(tmp_path, capsys, command):
+    """Also if the folder of the run itself is given, and if nothing but its checksum is gone."""
+    words = ["run", "--cfg", "testing/erm", "--name", "two", "--repeat", "2", "--no-figures"]
+    words += ["--no-tensorboard", "--out-dir", str(tmp_path), "erm.steps", "3"]
+    assert main(words) == 0
+    home = tmp_path / "two"
+    record = bytearray((home / "0" / "result.json").read_bytes())
+    record[300] ^= 1
+    (home / "0" / "result.json").write_bytes(record)
+    out = ["--out", str(tmp_path / "out.csv" if command == "predict" else tmp_path / "out.html")]
+    capsys.readouterr()
+    for run in (home, home / "0"):
+        error = refusal(main([command, str(run), *out]), capsys)
+        assert str(home / "0" / "result.json") in error and "damaged" in error
+    (home / "0" / "SHA256SUMS").unlink()
+    assert "has no checksum" in refusal(main([command, str(home), *out]), capsys)
+    assert main([command, str(home / "1"), *out]) == 0
+
+
 @pytest.mark.parametrize("dense", [False, True])
 def test_another_graph_is_scaled_as_that_of_training(dense):
     """Two graphs that are all but equal, on both sides of the share that counts as dense."""

@@ -66,6 +66,11 @@ CLAIMS = {
     "store::test_a_damaged_record_is_told_and_run_again",
     "an edit causes": "tables::test_what_was_edited_by_hand_stays_and_is_told "
     "check::test_an_edited_config_is_told",
+    "Worker processes of `grid`": "current_folder::test_workers_of_a_grid_import_nothing_of_it "
+    "ray::test_nodes_import_nothing_of_the_current_folder",
+    "A file `matplotlibrc`": "current_folder::test_settings_of_figures_do_not_change_them "
+    "current_folder::test_a_matplotlibrc_that_cannot_be_read_does_not_end_a_command",
+    "refuse a damaged seed": "predict::test_a_damaged_seed_is_not_replaced_by_the_next",
     "`check` verifies": "check::test_what_is_wrong_is_told_by_name "
     "check::test_a_folder_as_it_was_written",
     "A checkpoint is used only": "checkpoint::test_files_of_other_runs_are_not_used "
