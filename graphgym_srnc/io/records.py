@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any, Mapping
@@ -14,11 +15,13 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums
 from graphgym_srnc.io.atomic import regular, write_text
 from graphgym_srnc.io.settings import digest
-from graphgym_srnc.io.stats import SPLITS
+from graphgym_srnc.io.stats import SHARES, SPLITS
 
 Result = dict[str, Any]
 
 LONGEST = 600  # maximum length of a warning in letters
+MOST_WARNINGS = 1000  # of a run; it has a few of them
+LARGEST = 1e150  # of a stored figure, whose square is still a number
 FORMAT = 1  # of records; no other one is read
 CHECKPOINT = "checkpoint.safetensors"  # in the directory of a run until its result is there
 LOG = "logging.log"  # opened by GraphGym's ``main.py`` before the run is made
@@ -161,6 +164,7 @@ def _is_sound(result: Result) -> bool:
     history, selected = result["history"], result["selected"]
     parts = (result, *history)
     figures = [part.get(split, {}) for part in parts for split in SPLITS]
+    scores = [*figures]
     figures += [episode["losses"] for episode in history]
     figures.append((result.get("verdict") or {}).get("figures", {}))
     numbers = [result["lr"], result["params"], *(part.get("seconds", 0.0) for part in parts)]
@@ -171,9 +175,13 @@ def _is_sound(result: Result) -> bool:
         isinstance(selected, int)
         and 0 <= selected < len(history)
         and isinstance(result.get("warnings", []), list)
+        and len(result.get("warnings", [])) <= MOST_WARNINGS
         and all(
-            isinstance(value, float) or isinstance(value, int) and abs(value) < 2**63
+            not LARGEST < abs(value) < math.inf
+            if isinstance(value, float)
+            else isinstance(value, int) and abs(value) < 2**63
             for value in numbers
         )
+        and all(0 <= part[name] <= 1 for part in scores for name in SHARES if name in part)
         and all(isinstance(text, str) for text in texts)
     )

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, Graph
-from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Weight
+from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Steps, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, ClusterMethod
@@ -156,7 +156,7 @@ class SRNCPlus(ClusterMethod):
         resolution: Positive = 2.0,
         missing: Weight = 3.0,
         doubt: Weight = 2.0,
-        smoothing: Natural = 10,
+        smoothing: Steps = 10,
         abstain: bool = True,
         correction: Annotated[str, OneOf("auto", "none", "mean", "em", "bbse", "labels")] = "auto",
         source_first: bool = True,

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import __version__, methods
 from graphgym_srnc.backbones import Encoder, EncoderSpec, Scaling
+from graphgym_srnc.core.options import check_types
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
 from graphgym_srnc.data import files
 from graphgym_srnc.data.names import check_features, of_folder, remedy
@@ -221,6 +222,7 @@ def load(
             found = f"{about['format']!r}, written by version {about['version']}"
             raise ValueError(f"its format is {found}; this version reads format {FORMAT}")
         kind, options, sizes = methods.find(about["method"]), about["options"], about["sizes"]
+        check_types(kind, options)
         classes, facts = about["classes"], about["facts"]
         if not about["registered"]:
             spec = EncoderSpec(**about["encoder"])
@@ -234,11 +236,11 @@ def load(
         method = _rebuilt(kind, spec, options, Sizes(**sizes), state)
         if len(classes) != method.task.num_outputs:
             raise ValueError(f"{len(classes)} classes instead of {method.task.num_outputs}")
+        record = _checked_record(facts, classes)
         given = {**facts, "method": about["method"]}
         if result and any(given.get(key) != result[key] for key in ("method", "digest", "split")):
             raise ValueError("it belongs to another run")
-        result = result or facts.get("record") or {}
-        return TrainedModel(method, options, classes, facts, result)
+        return TrainedModel(method, options, classes, facts, result or record)
 
 
 @contextlib.contextmanager
@@ -263,6 +265,19 @@ def original_labels(task: ShiftTask) -> list[int]:
     return known + [HIDDEN] * task.open_set
 
 
+def _checked_record(facts: Mapping[str, Any], classes: Sequence[int | str]) -> Result:
+    """The record of a training without a run, after a check of what is shown from a file."""
+    words, recipes = facts.get("feature_names"), facts.get("recipes", [])
+    for name in (*classes, *(words or ()), *recipes):
+        if type(name) not in (int, str):
+            raise ValueError(f"the name {name!r:.50} is not text")
+        str(name).encode()  # a lone surrogate is no text
+    # Only the record of a run says where data lies.
+    record = {key: value for key, value in (facts.get("record") or {}).items() if key != "config"}
+    records.warnings_of(record)
+    return record
+
+
 def _rebuilt(
     kind: type[Method],
     encoder: EncoderSpec,
@@ -276,12 +291,16 @@ def _rebuilt(
     # other packages may not support them.
     with torch.device("meta") if encoder.make is None else torch.random.fork_rng(devices=[]):
         method.build(sizes)
-    expected = method.state_dict()
+    expected, weights = method.state_dict(), dict(method.named_parameters())
     for name, blank in expected.items():
         weight = state.get(name, torch.empty(()))
         shape = [found if size == 0 else size for found, size in zip(weight.shape, blank.shape)]
         if weight.dtype != blank.dtype or [*weight.shape] != shape or weight.dim() != blank.dim():
             raise ValueError(f"{name} is not {blank.dtype}{[*blank.shape]}")
+        # A threshold, or the scale of a distribution, may be infinite.
+        finite = weight.isfinite() if name in weights else ~weight.isnan()
+        if not finite.all():
+            raise ValueError(f"{name} contains {weight[~finite].flatten()[0]}")
     method.load_state_dict({name: state[name] for name in expected}, assign=True)
     widths = {len(cast(Scaling, scaling).mean) for scaling in method.scaling.values()}
     if not widths <= {0, sizes.num_features}:

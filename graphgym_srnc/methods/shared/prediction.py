@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph, Scaling, prepare
-from graphgym_srnc.core.options import Natural, OneOf, Weight
+from graphgym_srnc.core.options import OneOf, Steps, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.prior import black_box_weights, em_prior, known_share
 from graphgym_srnc.methods.shared.training import all_logits
@@ -64,7 +64,7 @@ class Predictor(nn.Module):
     def __init__(
         self,
         *,
-        smoothing: Natural = 0,
+        smoothing: Steps = 0,
         correction: Annotated[str, OneOf("none", "mean", "em", "bbse", "labels")] = "none",
         correction_power: Weight = 1.0,
         cut: Annotated[str, OneOf("validation", "share")] = "validation",
