@@ -15,7 +15,7 @@ import pandas
 import scipy.sparse as sp
 
 from graphgym_srnc.core.text import counted, listed, one_line
-from graphgym_srnc.data import features, id_columns, labels, names
+from graphgym_srnc.data import features, id_columns, labels, limits, names
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.data.read import NAMELESS, is_counter
@@ -97,6 +97,7 @@ def look(
     ``found`` is filled and returned. ``read_links`` gives a row for each link, by the columns that
     may hold ids. ``others`` = there are features beside those of columns and of links.
     """
+    limits.check_columns(nodes.shape[1], "nodes")
     step = found.problems.step
     found.rows, found.table = nodes.index, nodes.reset_index(drop=True)
     links = pandas.DataFrame()

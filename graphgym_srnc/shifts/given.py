@@ -60,6 +60,9 @@ def from_data(
     given = {"graph": source} if target is None else {"source": source, "target": target}
     graphs, values = _numbered(given)
     source, target = graphs[0], graphs[-1]
+    if not (source.y >= 0).any():
+        hint = "Label nodes of two classes or more"
+        raise InputError.plain(f"{next(iter(given))}: y", "no node has a label", hint)
     train, source_val, val, test = _split(source, target)
     known = source.y[train].unique()
     if len(known) < 2:
@@ -246,7 +249,8 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     if len(kinds) != 1:
         problem = "are words in one graph and numbers in the other" if kinds else "are missing"
         hint = "Give labels that are all words or all whole numbers"
-        raise InputError.plain(f"{list(graphs)[-1]}: y", f"the labels {problem}", hint)
+        role = list(graphs)[-1 if kinds else 0]
+        raise InputError.plain(f"{role}: y", f"the labels {problem}", hint)
     values = np.unique(np.concatenate(named))
     for graph, (y, has_label) in zip(cleaned, found):
         number = np.searchsorted(values, y[has_label])
