@@ -135,7 +135,7 @@ class Estimator(BaseEstimator):
                 Labels are integers or strings; -1, NaN, None, an empty string and words such
                 as ``?`` mean no label. Classes without a training node are unknown. Labels outside
                 the masks are only used to infer ``open_set`` if it is None: there is an unknown
-                class if any node has a label that no training node has.
+                class if a node has a label that no training node has or, on one graph, no label.
             target: another graph to predict; its labels are optional. ``val_mask`` and
                 ``test_mask`` are then those of the target, and the source's ``val_mask`` is held
                 out. Without a ``train_mask`` all labelled source nodes are training nodes.
@@ -207,7 +207,9 @@ class Estimator(BaseEstimator):
 
         In open-set shift, nodes whose confidence is below ``method_.threshold`` are predicted as
         unknown. ``unknown_auroc``, ``unknown_aupr``, ``unknown_fpr95`` and ``oscr`` of ``scores_``
-        are computed from it. The arguments are those of ``predict``.
+        are computed from it; ``unknown_fpr95`` is, of all thresholds that accept at least 95 % of the
+        known nodes, the smallest share of unknown nodes that are accepted as known. The arguments
+        are those of ``predict``.
         """
         scores = self._scores(graph, role)
         return self.method_.confidence(scores).cpu().numpy()
@@ -378,7 +380,8 @@ def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[
     needs_cut = known_only and method.calibrated and method.cut != "share"
     if needs_cut and not len(label):
         message = "no validation node is left to set the unknown-class threshold"
-        hint = "Add a val_mask, or label at least two nodes of a class"
+        hint = "Add a val_mask, label at least two nodes of a class, or set open_set=False if every"
+        hint += " node belongs to a class with training nodes"
         raise InputError.plain("val_mask", message, hint)
     if rules["selection"] == "auto":
         by_score = "target_val" if len(label) and not known_only else "target_modularity"

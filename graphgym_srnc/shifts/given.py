@@ -20,6 +20,11 @@ from graphgym_srnc.data.labels import cleaned as clean_words
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 
+MAY_BE_UNKNOWN = (
+    "{} of {} nodes have no label and may belong to an unknown class, so some of them are predicted"
+    " as unknown. If all of them belong to the classes of the training nodes, set open_set=False;"
+    " otherwise set open_set=True."
+)
 ONLY_KNOWN = (
     "Every node gets one of the classes of the training nodes. If some unlabelled nodes may belong"
     " to other classes, set open_set=True; otherwise set open_set=False."
@@ -49,8 +54,8 @@ def from_data(
         source: the labelled graph. If there is a target, all labelled source nodes are training
             nodes unless there is a ``train_mask``. Labels are read by ``labels``.
         target: the graph to predict; None = ``source``.
-        open_set: whether there is an unknown class; None = whether a node of either graph has a
-            label that no training node has.
+        open_set: whether there is an unknown class. None = whether a node of either graph has a
+            label that no training node has or, on one graph, no label.
         held_out, seed: in open-set shift without other validation nodes, the share of each class's
             training nodes to use for validation, and the seed of their choice.
 
@@ -120,12 +125,16 @@ def _unknown_class(
     new = sorted({*splits.classes_of(torch.cat([graph.y for graph in graphs]))} - {*train})
     labelled = {*train}.union(*others)
     if open_set is None:
-        unsure = not any(len(nodes) for _, nodes in sets[1:])
-        unsure = unsure and bool((graphs[-1].y < 0).double().mean() > 0.5)
-        notes = [ONLY_KNOWN] * (unsure and not new)
-        if outside := sorted({*new} - labelled):
-            notes.append(OUTSIDE.format(listed([*map(str, values[outside].tolist())])))
-        return len(new) > 0, notes
+        outside, bare = sorted({*new} - labelled), int((graphs[-1].y < 0).sum())
+        if outside:
+            return True, [OUTSIDE.format(listed([*map(str, values[outside].tolist())]))]
+        if new or not bare:
+            return bool(new), []
+        size = graphs[-1].num_nodes
+        if len(graphs) == 1:
+            return True, [MAY_BE_UNKNOWN.format(f"{bare:,}", f"{size:,}")]
+        unsure = 2 * bare > size and not any(len(nodes) for _, nodes in sets[1:])
+        return False, [ONLY_KNOWN] * unsure
     if not open_set and (untaught := sorted({*new} & labelled)):
         message = f"the classes {values[untaught].tolist()} have no training node"
         hint = "Set open_set to True, or add training nodes of them"
