@@ -207,8 +207,8 @@ class Estimator(BaseEstimator):
 
         In open-set shift, nodes whose confidence is below ``method_.threshold`` are predicted as
         unknown. ``unknown_auroc``, ``unknown_aupr``, ``unknown_fpr95`` and ``oscr`` of ``scores_``
-        are computed from it; ``unknown_fpr95`` is, of all thresholds that accept at least 95 % of the
-        known nodes, the smallest share of unknown nodes that are accepted as known. The arguments
+        are computed from it. ``unknown_fpr95`` is, of all thresholds that accept at least 95 % of
+        the known nodes, the least share of unknown nodes that are accepted as known. The arguments
         are those of ``predict``.
         """
         scores = self._scores(graph, role)
