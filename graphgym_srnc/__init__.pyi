@@ -1010,7 +1010,8 @@ class SRNC(_Parameters):
         source_regularizer: whether to use L_{Φ,θ,S}; False is an ablation.
         pseudo_labels: model that gives the pseudo-labels: ``cluster``, or ``classifier`` for the
             ablation without Φ. Allowed: cluster, classifier.
-        unknown_share: share of pseudo-labels that are unknown in that ablation.
+        unknown_share: share of pseudo-labels that are unknown in that ablation; 0 = 1 / (N + 1), as
+            many as of each known class. The paper does not give it.
         cluster_init: how the cluster GNN starts: from ``modularity`` alone (the paper's order),
             from the ``source`` labels, or ``auto``, which is ``source`` in close-set shift.
             Allowed: auto, modularity, source.
@@ -1053,7 +1054,7 @@ class SRNC(_Parameters):
         alpha: float = 0.0,
         source_regularizer: bool = True,
         pseudo_labels: Literal["cluster", "classifier"] = "cluster",
-        unknown_share: float = 0.5,
+        unknown_share: float = 0.0,
         cluster_init: Literal["auto", "modularity", "source"] = "auto",
         cluster_lr: float = 0.01,
         collapse: float = 1.0,

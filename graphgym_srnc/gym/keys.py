@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from typing import Annotated, Any, Callable, Mapping, Sequence
 
 from torch_geometric.graphgym import register
@@ -13,7 +12,7 @@ from yacs.config import CfgNode
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
 from graphgym_srnc.core.environment import AUTO, MAX_THREADS
-from graphgym_srnc.core.options import Allowed, OneOf, Option, Range, Share
+from graphgym_srnc.core.options import Allowed, OneOf, Option, Range, Share, docs
 from graphgym_srnc.core.options import options as options_of
 from graphgym_srnc.errors import Collected, InputError, not_one_of
 from graphgym_srnc.gym.encoder import SPEC_KEYS, is_fast
@@ -221,7 +220,7 @@ def not_read(configs: Sequence[CfgNode], defaults: Mapping[str, Any]) -> list[st
     used = {name for cfg in configs for name in (cfg.train.mode, cfg.dataset.format)}
     others, flats = {*methods.names(), *shifts.names()} - used, list(map(flatten, configs))
     unread = {*SHOWN}
-    if not any(reads_name(cfg.dataset.format) for cfg in configs):
+    if not any(reads_data(cfg.dataset.format) for cfg in configs):
         unread.add("dataset.name")
     return [
         key
@@ -231,10 +230,12 @@ def not_read(configs: Sequence[CfgNode], defaults: Mapping[str, Any]) -> list[st
     ]
 
 
-def reads_name(shift: str) -> bool:
-    """Whether a shift reads ``dataset.name``; one that does not has an empty default."""
-    name = inspect.signature(shifts.find(shift)).parameters.get("name")
-    return name is not None and name.default != ""
+def reads_data(shift: str) -> bool:
+    """Whether a shift reads a data set; the docstring of ``synthetic`` says that root is ignored.
+
+    For a pair of networks the name is that of the pair in tables.
+    """
+    return docs(shifts.find(shift)).get("root") != "ignored."
 
 
 def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
