@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from graphgym_srnc import ERM, PGL, InputError, from_frames, load
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.task import MOST_CLASSES
 from graphgym_srnc.data import limits
-from graphgym_srnc.io import checksums, records, tensors
+from graphgym_srnc.io import atomic, checksums, records, tensors
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -246,3 +247,20 @@ def test_a_loss_that_is_nan_names_the_likely_cause():
 
     with pytest.raises(FloatingPointError, match="entropy is nan.*xlogy"):
         trainer.fit(Entropy(steps=1), make_task())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in folders on this system")
+def test_a_pipe_that_takes_the_place_of_a_file_is_refused_at_once(tmp_path):
+    """Also one that comes after a check of the path; no reader waits for a writer."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, Path(os.devnull)):
+        with pytest.raises(OSError):
+            atomic.content(path)
+    link, file = tmp_path / "link", tmp_path / "file"
+    file.write_bytes(b"0.5")
+    link.symlink_to(file)
+    assert atomic.content(link) == b"0.5"
+    with atomic.opened(file) as opened:
+        file.unlink()
+        os.mkfifo(file)
+        assert opened.read() == b"0.5"

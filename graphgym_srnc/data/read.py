@@ -21,6 +21,7 @@ import pandas
 from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.data import limits
 from graphgym_srnc.errors import InputError, reading
+from graphgym_srnc.io import atomic
 from graphgym_srnc.io.atomic import regular
 
 csv.field_size_limit(2**31 - 1)  # a text may be long
@@ -150,7 +151,7 @@ def text(path: Path) -> str:
 def binary(path: Path) -> bytes:
     """The bytes of a file."""
     try:
-        return regular(path).read_bytes()
+        return atomic.content(path)
     except OSError as error:
         raise InputError.plain(str(path), f"the file cannot be read ({error.strerror})") from error
 

@@ -12,8 +12,8 @@ from typing import Any, Mapping
 
 from graphgym_srnc.core.text import plain
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import checksums
-from graphgym_srnc.io.atomic import regular, write_text
+from graphgym_srnc.io import atomic, checksums
+from graphgym_srnc.io.atomic import write_text
 from graphgym_srnc.io.settings import digest
 from graphgym_srnc.io.stats import SHARES, SPLITS
 
@@ -60,7 +60,7 @@ def write_record(run: Path, record: Mapping[str, Any]) -> None:
 
 def load_result(run: Path) -> Result:
     """The record of a finished run, or FileNotFoundError, OSError or Unreadable."""
-    content = regular(run / "result.json").read_bytes()
+    content = atomic.content(run / "result.json")
     try:
         expected = checksums.read(run).get("result.json")
     except FileNotFoundError as error:
