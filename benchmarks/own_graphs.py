@@ -37,6 +37,12 @@ METHODS: dict[str, Callable[[int], Any]] = {
         random_state=seed, open_set=True, hidden=64, cut="share"
     ),
     "PGL+GCN": lambda seed: package.PGL(random_state=seed, open_set=True, hidden=64),
+    "PGL on hop features, threshold by unknown share": lambda seed: package.PGL(
+        random_state=seed, open_set=True, hidden=64, cut="share", backbone="sign"
+    ),
+    "MLP on hop features, threshold by unknown share": lambda seed: package.ERM(
+        random_state=seed, open_set=True, hidden=64, cut="share", backbone="sign"
+    ),
     "GCN, threshold by unknown share": lambda seed: package.ERM(
         random_state=seed, open_set=True, hidden=64, cut="share"
     ),

@@ -3,6 +3,7 @@
     python benchmarks/speed.py step --threads 1                      # training steps
     python benchmarks/speed.py run --threads 1 --graphs cora pubmed  # whole runs
     python benchmarks/speed.py step --graphs cora --device cuda
+    python benchmarks/speed.py default           # graphgym-srnc run beside its imports alone
 
 A step is forward pass, loss, backward pass and optimiser, on the same graph in the same process. A
 run is a whole process, from the raw files to the table. Ours and the others alternate, so other
@@ -342,19 +343,40 @@ def compare_runs(graph: str, args: argparse.Namespace) -> list[list[str]]:
     ]
 
 
-def run(*command: object, threads: int) -> tuple[float, float, str]:
+def compare_default(rounds: int) -> list[list[str]]:
+    """Lines of the table: processor seconds of ``graphgym-srnc run`` and of imports alone, without
+    variables that set a number of threads."""
+    taken: dict[str, list[float]] = {}
+    commands = {"import": ["-c", "import torch, torch_geometric"]}
+    with tempfile.TemporaryDirectory() as folder:
+        for mode in ("srnc", "srnc_plus"):
+            words = ["--overwrite", "--out-dir", folder, "--name", mode, "train.mode", mode]
+            commands[mode] = ["-m", "graphgym_srnc", "run", *words]
+        for key in [*commands] * rounds:
+            taken.setdefault(key, []).append(run(*commands[key], threads=None)[1])
+    imports = taken.pop("import")
+    return [row(f"run, train.mode {mode}", "s", imports, cpu) for mode, cpu in taken.items()]
+
+
+def run(*command: object, threads: int | None) -> tuple[float, float, str]:
     """Seconds of the clock and of the processor that a Python command takes to its end, imports
     included, and what it printed.
+
+    Args:
+        command: words after ``python``.
+        threads: value of the variables that set a number of threads; None = they are not set.
 
     Raises:
         SystemExit: the command failed.
     """
     path = os.pathsep.join(filter(None, [sys.path[0] + "/..", os.environ.get("PYTHONPATH")]))
-    more = {"PYTHONPATH": path, "OMP_NUM_THREADS": str(threads)}
-    more["GRAPHGYM_SRNC_DATA"] = str(Path(home.data_folder()).absolute())
+    free = {key: value for key, value in os.environ.items() if key not in environment.VARIABLES}
+    more = {"PYTHONPATH": path, "GRAPHGYM_SRNC_DATA": str(Path(home.data_folder()).absolute())}
+    if threads is not None:
+        more |= dict.fromkeys(environment.VARIABLES, str(threads))
     begin, before = time.perf_counter(), os.times()
     words = [sys.executable, *map(str, command)]
-    done = subprocess.run(words, env=os.environ | more, capture_output=True, text=True)
+    done = subprocess.run(words, env=free | more, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(words)} failed:\n{done.stderr[-2000:]}")
     seconds, after = time.perf_counter() - begin, os.times()
@@ -377,7 +399,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     option = parser.add_argument
-    option("command", choices=("step", "run"))
+    option("command", choices=("step", "run", "default"))
     graphs = [*PLANETOID, LARGE]
     option("--graphs", nargs="+", choices=graphs, metavar="GRAPH", help=f"of {', '.join(graphs)}")
     option("--layers", nargs="+", choices=LAYERS, default=[*LAYERS], help="backbones of steps")
@@ -390,6 +412,10 @@ def main() -> None:
         print(json.dumps(time_steps(args)))
         return None
     lines = []
+    if args.command == "default":
+        lines = compare_default(args.rounds)
+        print(table(["CPU seconds", "imports", "run", "run / imports", "range"], lines))
+        return None
     for graph in args.graphs or graphs[: 4 if args.command == "step" else 3]:
         lines += compare_steps(graph, args) if args.command == "step" else compare_runs(graph, args)
         print(f"{graph}: done, load of the machine {os.getloadavg()[0]:.1f}", file=sys.stderr)

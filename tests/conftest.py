@@ -16,10 +16,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from graphgym_srnc.core.environment import limited
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
-
-torch.set_num_threads(1)
 
 
 def refused(key: str, function: Callable[..., Any], *args: Any, **options: Any) -> InputError:
@@ -57,9 +56,9 @@ def stamps(folder: Path, name: str = "*") -> dict[str, int]:
 
 
 def environment() -> dict[str, str]:
-    """Variables of a process that imports this checkout and has one thread."""
+    """Variables of a process that imports this checkout."""
     paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
 
 
 def begun(words: Sequence[str], **options: Any) -> subprocess.Popen:
@@ -131,6 +130,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if refused:
         reporter.write_line("\nSkipped, but .ci/run has to run them: " + "; ".join(refused))
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Results depend on threads, and several processes test at once."""
+    with limited(1):
+        yield
 
 
 @pytest.fixture(autouse=True)

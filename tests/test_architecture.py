@@ -33,7 +33,7 @@ TENSORS = {"torch", "torch_geometric", "numpy", "scipy"}
 OUTSIDE = {
     "__init__": set(),
     "__main__": set(),
-    "core": {"torch", "torch_geometric", "rich"},
+    "core": {"torch", "torch_geometric", "threadpoolctl", "rich"},
     "io": {"torch", "filelock", "safetensors", "yaml"},
     "losses": {"torch", "scipy", "numpy"},
     "backbones": TENSORS,

@@ -110,7 +110,9 @@ def test_view_of_some_nodes_is_rows_of_the_whole(kind):
 
 
 def test_sparse_product_and_gradient():
-    matrix = sp.random_array((30, 20), density=0.2, rng=np.random.default_rng(0), dtype=np.float32)
+    matrix = sp.random_array(
+        (30, 20), density=0.2, random_state=np.random.default_rng(0), dtype=np.float32
+    )
     h = torch.randn(20, 5, requires_grad=True, generator=torch.Generator().manual_seed(0))
     scale, dense = torch.arange(150.0).reshape(30, 5), torch.from_numpy(matrix.toarray())
     ours, theirs = Sparse(matrix) @ h, dense @ h

@@ -11,6 +11,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
+from sklearn.decomposition import PCA
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.plots import charts, embedding, style
@@ -150,6 +151,15 @@ def test_curves_are_means_with_bands_in_the_look_of_their_method():
     assert alone.get_lines()[0].get_color() == second.get_color() == style.PALETTE[1]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
     assert {"episode", "validation", "test", "Micro-F1 (%)", "Cora"} <= set(texts(figure))
+
+
+@pytest.mark.parametrize("shape", [(60, 7), (5, 40)])
+def test_principal_components_are_those_of_scikit_learn(shape):
+    points = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    expected = PCA(min(4, *shape)).fit_transform(points)
+    found = embedding.principal(points, 4)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(abs(found), abs(expected), rtol=1e-4, atol=1e-5)
 
 
 def test_maps_keep_groups_apart():

@@ -228,7 +228,7 @@ CONTEXTS = {
 
 
 def torch_settings() -> tuple:
-    default = torch.get_default_dtype(), torch.get_default_device(), torch.is_grad_enabled()
+    default = torch.get_default_dtype(), torch.empty(0).device, torch.is_grad_enabled()
     return *default, torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cpu")
 
 

@@ -8,17 +8,21 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
+from email.message import Message
 from email.parser import Parser
 from pathlib import Path
 
 import pytest
 from conftest import ended
+from packaging.version import Version
 
 import graphgym_srnc
 
 ROOT = Path(__file__).parents[1]
-SHIPPED = "graphgym_srnc configs_gym setup.py pyproject.toml MANIFEST.in LICENSE README.md".split()
+SHIPPED = "graphgym_srnc configs_gym CHANGELOG.md CITATION.cff LICENSE MANIFEST.in".split()
+SHIPPED += "README.md pyproject.toml setup.py".split()
 
 ALONE = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 """The environment of a command that finds the installed package alone."""
@@ -28,26 +32,34 @@ CONFIGS = "from graphgym_srnc.io.settings import config_root; print(config_root(
 pytestmark = pytest.mark.slow
 
 
+def copied(folder: Path) -> Path:
+    """A folder with a copy of the sources, and with tests that an sdist leaves out."""
+    for name in (*SHIPPED, "tests"):
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, folder / name)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory) -> Path:
     """A copy of the sources."""
-    copy = tmp_path_factory.mktemp("copy")
-    for name in SHIPPED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        elif source.exists():
-            shutil.copy(source, copy / name)
-    return copy
+    return copied(tmp_path_factory.mktemp("copy"))
 
 
 @pytest.fixture(scope="module")
-def wheel(copy, tmp_path_factory) -> zipfile.ZipFile:
-    """A wheel built from an sdist built from a copy of the sources."""
+def out(copy, tmp_path_factory) -> Path:
+    """The folder of an sdist, and of a wheel built from it."""
     pytest.importorskip("build")
     out = tmp_path_factory.mktemp("out")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, copy)
-    assert list(out.glob("*.tar.gz"))
+    return out
+
+
+@pytest.fixture(scope="module")
+def wheel(out) -> zipfile.ZipFile:
     return zipfile.ZipFile(next(out.glob("*.whl")))
 
 
@@ -72,16 +84,85 @@ def test_wheel_holds_code_and_configs(wheel):
     assert not [name for name in names if name.startswith(("tests", "configs_gym"))]
 
 
-def test_metadata(wheel):
+def test_sdist_holds_what_a_wheel_needs_and_no_test(out):
+    with tarfile.open(next(out.glob("*.tar.gz"))) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    assert {*SHIPPED, "PKG-INFO"} <= names
+    assert not {name for name in names if name.startswith(("tests", "docs", "benchmarks"))}
+    for path in (ROOT / "configs_gym").rglob("*.*"):
+        assert path.relative_to(ROOT).as_posix() in names
+
+
+def test_the_index_accepts_both_files(out):
+    pytest.importorskip("twine")
+    files = map(str, out.iterdir())
+    done = ended([sys.executable, "-m", "twine", "check", "--strict", *files])
+    assert done.returncode == 0 and done.stdout.count("PASSED") == 2, done.stdout
+
+
+def metadata_of(wheel: zipfile.ZipFile) -> tuple[Message, str]:
+    """The metadata of a wheel, and their folder."""
     info = next(name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
-    metadata = Parser().parsestr(wheel.read(info).decode())
+    return Parser().parsestr(wheel.read(info).decode()), info.removesuffix("METADATA")
+
+
+LINK = re.compile(r"\]\(([^)]+)\)")
+
+
+def test_long_description_has_no_dead_link(wheel, tmp_path):
+    """Without a repository there are no relative links, and with one they are absolute."""
+    pages = [metadata_of(wheel)[0].get_payload()]
+    citation = copied(tmp_path) / "CITATION.cff"
+    text = re.sub("^repository-code:.*\n", "", citation.read_text(encoding="utf-8"), flags=re.M)
+    address = "https://example.org/us/srnc"
+    citation.write_text(f"{text}repository-code: {address}\n", encoding="utf-8")
+    run(sys.executable, "-m", "build", "--no-isolation", "--wheel", tmp_path)
+    built = zipfile.ZipFile(next((tmp_path / "dist").glob("*.whl")))
+    metadata, _ = metadata_of(built)
+    pages.append(metadata.get_payload())
+    assert all("# graphgym-srnc" in page and "## First run" in page for page in pages)
+    assert all(link.startswith("https://") for page in pages for link in LINK.findall(page))
+
+    readme = LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    release = f"v{graphgym_srnc.__version__}"
+    ours = [
+        re.sub(rf"^{address}/(?:blob|raw)/{re.escape(release)}/", "", link)
+        for link in LINK.findall(pages[1])
+    ]
+    assert ours == readme and f"]({address}/raw/{release}/docs/images/" in pages[1]
+    assert f"Repository, {address}" in metadata.get_all("Project-URL")
+
+
+def test_citation_is_of_this_version():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {graphgym_srnc.__version__}\n" in text
+
+
+def test_lowest_versions_are_the_lower_bounds():
+    """``tests/lowest.txt``, with which CI runs the tests, and ``pyproject.toml`` agree."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    extras = "ray|docs|dev|all"
+    ours = re.sub(rf"^(?:{extras}) = \[(?:[^\n]*\]$|.*?^\]$)", "", text, flags=re.M | re.S)
+    found = re.findall(r'"([\w.-]+)>=([\d.]+)"', ours.partition("[project]")[2])
+    lowest = re.findall(r"^([\w.-]+)==([\d.]+)$", (ROOT / "tests/lowest.txt").read_text(), re.M)
+    assert len(found) > 15 and {name: Version(text) for name, text in found} == {
+        name: Version(text) for name, text in lowest
+    }
+
+
+def test_metadata(wheel):
+    metadata, info = metadata_of(wheel)
     assert (metadata["Name"], metadata["Version"]) == ("graphgym-srnc", graphgym_srnc.__version__)
     assert "MIT" in (metadata["License"], metadata["License-Expression"])
     assert metadata["Summary"] and metadata["Requires-Python"] == ">=3.10"
     needed = [line for line in metadata.get_all("Requires-Dist") if "extra ==" not in line]
     assert all(">=" in line for line in needed) and not any("[graphgym]" in line for line in needed)
-    assert {"ray", "tune", "dev"} <= set(metadata.get_all("Provides-Extra"))
-    points = wheel.read(info.replace("METADATA", "entry_points.txt")).decode()
+    assert {"graphgym", "ray", "tune", "dev"} <= set(metadata.get_all("Provides-Extra"))
+    classifiers = metadata.get_all("Classifier")
+    assert {f"Programming Language :: Python :: 3.{minor}" for minor in range(10, 14)} <= {
+        *classifiers
+    }
+    points = wheel.read(f"{info}entry_points.txt").decode()
     assert "graphgym-srnc = graphgym_srnc.cli.main:main" in points
 
 
@@ -108,7 +189,7 @@ WRONG = {
     "SRNCPlus().predct()": "predct",
     "SRNC().set_params(hidden=8).hiden": "hiden",
     "OnNodes(SRNC(), Data()).scroe([0], [1])": "scroe",
-    "load('model.pt').fit(graph).score_": "score_",
+    "load('model.safetensors').fit(graph).score_": "score_",
 }
 """Code that a type checker refuses, and a word of its message."""
 

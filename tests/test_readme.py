@@ -119,7 +119,7 @@ def test_python_api(tmp_path, monkeypatch, capsys):
     small = "rounds=1, fit_steps=5, steps=3, hidden=8"
     exec(code.replace("num_nodes=1000", "num_nodes=300").replace("rounds=2", small), space)
     assert str(space["model"].scores_["test"]["micro_f1"]) in capsys.readouterr().out
-    loaded = space["load"]("model.pt").predict(space["task"].target)
+    loaded = space["load"]("model.safetensors").predict(space["task"].target)
     assert (loaded == space["model"].predict(space["task"].target)).all()
 
 

@@ -9,7 +9,7 @@ import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ContextManager, Final, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -151,7 +151,7 @@ class Estimator(BaseEstimator):
         task, classes = self._task(source, target, shared)
         rules = _selection(method, task, shared)
 
-        threads = self._threads(task.source, task.target)
+        threads = limited_threads(self, task.source, task.target)
         callbacks = (*self.callbacks, *[_tell] * bool(self.verbose))
         with alone(shared["random_state"], task.device), threads, renamed(in_python):
             record = trainer.fit(method, task, seed=None, callbacks=callbacks, **rules)
@@ -284,7 +284,7 @@ class Estimator(BaseEstimator):
         elif not self._method.oracle:
             own = getattr(source, "feature_names", None)
             names.check_features(own, getattr(target, "feature_names", None), "target: x")
-            held_out = HELD_OUT if self._method.calibrated else 0.0
+            held_out = HELD_OUT if self._method.calibrated and not self._method.cross_fits else 0.0
             task, labels = from_data(
                 source, target, open_set=open_set, held_out=held_out, seed=shared["random_state"]
             )
@@ -318,19 +318,15 @@ class Estimator(BaseEstimator):
             told.append(OTHER_RECIPE)
         for text in told:
             warn(f"{type(self).__name__}: graph x: {text}")
-        with self._threads(checked):
+        with limited_threads(self, checked):
             yield checked
 
-    @contextlib.contextmanager
-    def _threads(self, *graphs: Data) -> Iterator[None]:
-        """Set the number of threads for the graphs, and restore it afterwards."""
-        wanted, before = parameters.checked(self)[1]["num_threads"], torch.get_num_threads()
-        edges = max(graph.edge_index.size(1) for graph in graphs)
-        torch.set_num_threads(environment.threads(wanted, edges))
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)
+
+def limited_threads(model: Estimator, *graphs: Data) -> ContextManager[None]:
+    """The threads of an estimator for computations on graphs, see ``environment.limited``."""
+    wanted = parameters.checked(model)[1]["num_threads"]
+    edges = max(graph.edge_index.size(1) for graph in graphs)
+    return environment.limited(environment.threads(wanted, edges))
 
 
 def node_numbers(nodes: Any, size: int, is_mask: bool = True) -> np.ndarray:
@@ -378,7 +374,7 @@ def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[
     label = task.validation.y[task.val]
     known_only = task.open_set and not bool((label == task.num_known).any())
     needs_cut = known_only and method.calibrated and method.cut != "share"
-    if needs_cut and not len(label):
+    if needs_cut and not len(label) and not method.cross_fits:
         message = "no validation node is left to set the unknown-class threshold"
         hint = "Add a val_mask, label at least two nodes of a class, or set open_set=False if every"
         hint += " node belongs to a class with training nodes"

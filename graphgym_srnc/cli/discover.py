@@ -21,6 +21,7 @@ from graphgym_srnc.gym import build, predictions
 from graphgym_srnc.io import records
 from graphgym_srnc.methods.srnc_plus import SIGN
 from graphgym_srnc.own.discover import clusters, feedback, page, table
+from graphgym_srnc.train.model import TrainedModel
 
 
 def main(args: argparse.Namespace) -> None:
@@ -38,27 +39,29 @@ def main(args: argparse.Namespace) -> None:
         hint = "Add --labels-out NEXT to train with the names, or --out FILE to see them on a page"
         raise InputError.plain("--name", "no output contains the names", hint)
     with RunProgress(1, sys.stderr) as progress:
-        lines = _discover(args, outs, progress.doing)
+        progress.doing("reading the graph", 0.1)
+        model = build.load_model(args.run)
+        with environment.limited(model.result.get("threads", 1)):
+            lines = _discover(args, model, outs, progress.doing)
     for line in lines:
         tell(line)
 
 
 def _discover(
-    args: argparse.Namespace, outs: dict[str, str], begin: Callable[[str, float], None]
+    args: argparse.Namespace,
+    model: TrainedModel,
+    outs: dict[str, str],
+    begin: Callable[[str, float], None],
 ) -> list[str]:
     """Discover, write the files and return the lines to print.
 
     ``begin`` is called at each part with its name, and with the share of the time of a usual
     command that is over after it.
     """
-    begin("reading the graph", 0.1)
-    model = build.load_model(args.run)
     arguments.check_inputs(outs, [str(model.folder() or "")])
     if model.method.task.unknown is None:
         message = f"the model of {args.run} has no unknown class"
         raise InputError.plain("RUN", message, "Give a run of open-set shift")
-    wanted = model.config.get("num_threads", 1)
-    torch.set_num_threads(environment.threads(wanted))
     task = None if args.graph else build.task_of(model)
     one_graph = task is not None and task.source is task.target
     if args.labels_out and not one_graph:
@@ -68,7 +71,6 @@ def _discover(
     graph, folder = model.read(args.graph) if task is None else (task.target, model.folder())
     if args.labels_out and folder is not None:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out", [folder])
-    torch.set_num_threads(environment.threads(wanted, graph.edge_index.size(1)))
     names = of_folder(folder, graph.num_nodes, graph.num_features) if folder else Names()
     classes = [feedback.in_words(name) for name in model.class_names[:-1]]
 

@@ -27,7 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     stderr, or 130 after Ctrl-C."""
     words = sys.argv[1:] if argv is None else argv
     received: list[int] = []
-    environment.owned = argv is None
+    if argv is None:
+        environment.own()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # none fails at a letter that it cannot show
             stream.reconfigure(errors="backslashreplace")

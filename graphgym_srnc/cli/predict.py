@@ -6,8 +6,6 @@ import argparse
 import sys
 from typing import Callable
 
-import torch
-
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import RunProgress
@@ -16,6 +14,7 @@ from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, folds, predictions
 from graphgym_srnc.io import records
+from graphgym_srnc.train.model import TrainedModel
 
 
 def main(args: argparse.Namespace) -> None:
@@ -31,18 +30,22 @@ def main(args: argparse.Namespace) -> None:
             message = "the labels of --graph are not read, so no prediction disagrees with them"
             raise InputError.plain(f"--{option}", message, "Leave out one of the two")
     with RunProgress(1, sys.stderr) as progress:
-        lines = _predict(args, arguments.outputs(args), progress.doing)
+        outs = arguments.outputs(args)
+        progress.doing("reading the graph", 0.1 if args.folds else 0.5)
+        model = build.load_model(args.run)
+        with environment.limited(model.result.get("threads", 1)):
+            lines = _predict(args, model, outs, progress.doing)
     for line in lines:
         tell(line)
 
 
 def _predict(
-    args: argparse.Namespace, outs: dict[str, str], begin: Callable[[str, float], None]
+    args: argparse.Namespace,
+    model: TrainedModel,
+    outs: dict[str, str],
+    begin: Callable[[str, float], None],
 ) -> list[str]:
     """Predict, write the tables and return the lines to print; see ``discover`` for ``begin``."""
-    quick = not args.folds
-    begin("reading the graph", 0.5 if quick else 0.1)
-    model = build.load_model(args.run)
     folder, given, split = None, None, None
     if args.graph:
         graph, folder = model.read(args.graph)
@@ -53,10 +56,8 @@ def _predict(
         split = predictions.split(task)
         if args.disagreements and not any(given):
             raise InputError.plain("--disagreements", "no node of the graph has a label")
-    if (wanted := model.config.get("num_threads")) is not None:
-        torch.set_num_threads(environment.threads(wanted, graph.edge_index.size(1)))
     found = names.of_folder(folder, graph.num_nodes) if folder else names.Names()
-    begin("predicting", 0.8 if quick else 0.2)
+    begin("predicting", 0.2 if args.folds else 0.8)
     prediction = model.predict(graph)
     known = found.ids, given, split
     frame = own = predictions.table(model, graph, prediction, *known, args.probabilities)

@@ -21,6 +21,7 @@ AUTO = "auto"  # value of num_threads that chooses a number
 MAX_THREADS = 1024  # with many more threads the process dies without a message
 SECOND_THREAD = 1_000_000  # directed edges from which a second thread pays, docs/performance.md
 owned = False  # whether the process is a command or worker, in which no other package trains
+VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 def facts() -> dict[str, Any]:
@@ -38,6 +39,35 @@ def threads(wanted: int | str, edges: int = 0) -> int:
     if wanted != AUTO:
         return int(wanted)
     return 2 if edges >= SECOND_THREAD and cores() > 1 else 1
+
+
+def own() -> None:
+    """Take over the process; libraries that are loaded from now on begin with one thread."""
+    global owned
+    owned = True
+    os.environ.update(dict.fromkeys(VARIABLES, "1"))
+    # PyG's import calls what newer versions of torch warn of.
+    warnings.filterwarnings("ignore", "`torch.jit", FutureWarning)
+
+
+@contextlib.contextmanager
+def limited(number: int) -> Iterator[None]:
+    """Let torch and the libraries of numpy, scipy and scikit-learn use a number of threads.
+
+    Their numbers are restored afterwards.
+    """
+    import torch  # commands import this module before anything slow
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    if owned:  # which libraries that are loaded later read
+        os.environ.update(dict.fromkeys(VARIABLES, str(number)))
+    try:
+        with threadpool_limits(number):
+            torch.set_num_threads(number)
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @functools.cache
@@ -88,8 +118,8 @@ def lean_imports(*absent: str) -> Iterator[None]:
     sys.modules.update(blocked)
     try:
         with warnings.catch_warnings():
-            if hidden:
-                warnings.simplefilter("ignore")
+            for name in absent:
+                warnings.filterwarnings("ignore", f".*{name}.*")
             yield
     finally:
         for name in hidden:

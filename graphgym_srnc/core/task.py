@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Mapping
 
@@ -47,8 +47,7 @@ class Sizes(LabelSpace):
     num_known: int
     open_set: bool
     unknown_found: bool = False
-
-    source = target = None
+    one_graph: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +77,12 @@ class ShiftTask(LabelSpace):
         unknown_found: whether the last of the ``num_known`` classes is the unknown class, whose
             labels are predictions of another model, see ``graphgym_srnc.train.source_first``.
         held_out: whether the validation nodes were given as training nodes.
+        val_may_teach: whether the validation nodes were drawn from the labels, so that a method
+            that needs none may learn them.
         warnings: doubts about the data, for the record of a training.
+
+    Attributes:
+        validates_unknown: whether a validation node is of the unknown class.
 
     Raises:
         InputError: an index set is empty or out of range, labels are outside the label space, sets
@@ -102,7 +106,9 @@ class ShiftTask(LabelSpace):
     scored: bool = True
     unknown_found: bool = False
     held_out: bool = False
+    val_may_teach: bool = False
     warnings: tuple[str, ...] = ()
+    validates_unknown: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         if self.num_known < 2:
@@ -147,6 +153,10 @@ class ShiftTask(LabelSpace):
                     message = f"they have {common} nodes in common"
                     raise InputError.plain(f"{a} and {b}", message, "Make them disjoint")
 
+        labels = self.validation.y[self.val]
+        found = self.open_set and bool((labels == self.num_known).any())
+        object.__setattr__(self, "validates_unknown", found)
+
     def __repr__(self) -> str:
         classes = f"{self.num_known} known classes" + " and unknown" * self.open_set
         sizes = ", ".join(f"{key} {len(getattr(self, key))}" for key in ("train", "val", "test"))
@@ -161,7 +171,14 @@ class ShiftTask(LabelSpace):
     @property
     def sizes(self) -> Sizes:
         """Sizes that a trained method needs to predict."""
-        return Sizes(self.num_features, self.num_known, self.open_set, self.unknown_found)
+        return Sizes(
+            self.num_features, self.num_known, self.open_set, self.unknown_found, self.one_graph
+        )
+
+    @property
+    def one_graph(self) -> bool:
+        """Whether the source is the target."""
+        return self.source is self.target
 
     @property
     def validation(self) -> Data:
@@ -232,6 +249,13 @@ class ShiftTask(LabelSpace):
         kept |= {key: hidden.get(id(kept[key])) for key in ("source", "target", "val_graph")}
         vars(blind).update(kept, info={}, oracle=None)
         return blind
+
+    def without_validation(self) -> "ShiftTask":
+        """The task on one graph with the validation nodes of known classes as training nodes."""
+        known = self.val[self.target.y[self.val] < self.num_known]
+        train = torch.cat([self.train, known]).sort().values
+        pool = self.pool[~torch.isin(self.pool, known)]
+        return replace(self, train=train, val=self.val[:0], pool=pool, scored=False)
 
     def fingerprint(self) -> str:
         """SHA-256 of graphs, labels and index sets. Equal fingerprints mean equal tasks."""

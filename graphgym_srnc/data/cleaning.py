@@ -65,7 +65,8 @@ def labels(y: Tensor | None, nodes: int, key: str) -> Tensor:
     if y.is_floating_point():
         wrong |= (label != y) | (y >= 2.0**63)
     if wrong.any():
-        message = f"the label {y[wrong][0].item():g} is not an integer from -1 to 2^63"
+        first = y.tolist()[int(wrong.int().argmax())]  # older torch cannot index unsigned numbers
+        message = f"the label {first:g} is not an integer from -1 to 2^63"
         hint = "Give integer labels 0, 1, ..., or -1 where there is none"
         raise InputError.plain(key, message, hint)
     return label

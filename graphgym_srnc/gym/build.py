@@ -52,9 +52,14 @@ def build_method(cfg: CfgNode) -> Method:
 
 
 def visible_task(method: Method | type[Method], task: ShiftTask) -> ShiftTask:
-    """The task that a method is trained on: the one where every class is visible for an oracle."""
+    """The task that a method is trained on.
+
+    For an oracle it is the one where every class is visible. A method that holds out labels itself
+    learns the validation nodes that were drawn at random, unless one of them is unknown.
+    """
     if not method.oracle:
-        return task
+        learns_all = method.cross_fits and task.val_may_teach and not task.validates_unknown
+        return task.without_validation() if learns_all else task
     if task.oracle is None:
         message = f"{method.key()} needs the labels of all classes, and {task.name} has no oracle"
         raise InputError.plain("train.mode", f"{message} task", "Use another method")

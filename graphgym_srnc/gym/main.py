@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg as global_cfg
 from torch_geometric.graphgym.config import set_cfg
+from torch_geometric.graphgym.imports import pl
 from torch_geometric.graphgym.logger import Logger
 from torch_geometric.graphgym.model_builder import GraphGymModule
 from torch_geometric.graphgym.train import GraphGymDataModule
@@ -76,8 +77,12 @@ def train(
     mode = global_cfg.train.mode
     if mode in methods.names():
         train_method(mode, [], datamodule.loaders)
-    else:
-        graphgym_train(model, datamodule, logger, trainer_config)
+        return
+    if not hasattr(pl, "Trainer"):
+        message = f"{mode} is GraphGym's own training, and Lightning is not installed"
+        hint = "Install it with: pip install 'graphgym-srnc[graphgym]'"
+        raise InputError.plain("train.mode", message, hint)
+    graphgym_train(model, datamodule, logger, trainer_config)
 
 
 def train_method(

@@ -74,7 +74,9 @@ class Recorder:
             directory = self.experiment.begin(self.seed, anew=not episode.number)
             self.board = TensorBoard(directory, *self.extras, start=episode.number)
         self.board(episode, method, task)
-        done = f"validation {100 * episode.val['micro_f1']:.1f} %"
+        done = "done"
+        if episode.val:
+            done = f"validation {100 * episode.val['micro_f1']:.1f} %"
         self.watch.episode(episode.number, method.planned, done)
 
     def seconds(self) -> float:
@@ -193,7 +195,6 @@ def _train(
     cfg: CfgNode, experiment: Experiment, watch: RunProgress, extras: Extras, resume: bool
 ) -> Result:
     where = device(cfg.accelerator)
-    torch.set_num_threads(environment.threads(cfg.num_threads))
     environment.keep_memory()
     torch.use_deterministic_algorithms(True, warn_only=True)
     # Filling fresh memory guards against reading it; it costs time and does not make runs equal.
@@ -203,18 +204,24 @@ def _train(
     recorder = Recorder(cfg.seed, cfg.train.checkpoint, experiment, watch, extras, resume)
     environment.reset_peak_memory()
     watch.doing("reading data", 0.05)
-    task = build_task(cfg)
-    watch.doing("pre-training", 0.3)
+    with environment.limited(environment.threads(cfg.num_threads)):
+        task = build_task(cfg)
     edges = max(graph.edge_index.size(1) for graph in (task.source, task.target))
-    threads = environment.threads(cfg.num_threads, edges)
-    torch.set_num_threads(threads)
+    with environment.limited(environment.threads(cfg.num_threads, edges)):
+        return _fitted(cfg, task, where, recorder)
+
+
+def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Recorder) -> Result:
+    """Train and score a config on a task, and store the result."""
+    watch, experiment = recorder.watch, recorder.experiment
+    watch.doing("pre-training", 0.3)
     recorder.split, shown = task.fingerprint(), task.to(where)
     model, record = fit(cfg, shown, [recorder], recorder)
     seen = visible_task(model, shown)
     record.verdict = judge(model, seen, record.first)
     if parallel.rank():
         return {}
-    watch.doing("drawing figures" if extras.figures else "writing files", 1.0)
+    watch.doing("drawing figures" if recorder.extras.figures else "writing files", 1.0)
     if recorder.board is not None:
         recorder.board.finish(record, model, seen, settings(cfg))
     if cfg.train.save_model:
@@ -229,7 +236,7 @@ def _train(
             "split": recorder.split,
             "info": dict(task.info),
             "lr": cfg.optim.base_lr,
-            "threads": threads,
+            "threads": torch.get_num_threads(),
             "processes": parallel.count(),
             "seconds": recorder.seconds(),
             "peak_memory_mib": environment.peak_memory(),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from scipy.optimize import nnls
+from scipy.special import chdtrc
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -54,7 +56,21 @@ def black_box_weights(confusion: Tensor, predicted: Tensor) -> Tensor:
     return torch.from_numpy(weights).to(predicted.device)
 
 
-def known_share(known: Tensor, mixture: Tensor, weight: Tensor | None = None) -> float:
+def shares_differ(counts: Tensor, shares: Tensor) -> bool:
+    """Whether counts ``[N]`` differ from expected shares ``[N]``, by a chi-squared test at 1 %.
+
+    Classes are pooled with the most frequent one if fewer than five nodes are expected.
+    """
+    found = counts.double().cpu().numpy()
+    expected = shares.double().cpu().numpy() * found.sum()
+    kept = (expected >= 5) & (np.arange(len(expected)) != expected.argmax())
+    observed = np.append(found[kept], found[~kept].sum())
+    wanted = np.append(expected[kept], expected[~kept].sum())
+    statistic = ((observed - wanted) ** 2 / wanted.clip(1e-12)).sum()
+    return bool(chdtrc(max(1, len(observed) - 1), statistic) < 0.01)
+
+
+def known_share(known: Tensor, mixture: Tensor) -> float:
     r"""Upper estimate of the share of known classes among unlabelled nodes, by best bin estimation.
 
     .. math:: \hat\alpha = \frac{\hat q_u(\hat c)}{\hat q_p(\hat c)}, \quad
@@ -68,22 +84,17 @@ def known_share(known: Tensor, mixture: Tensor, weight: Tensor | None = None) ->
     Args:
         known: confidence of held-out nodes of known classes, ``[n_p]``.
         mixture: confidence of the unlabelled nodes, ``[n_u]``.
-        weight: weights of the held-out nodes, ``[n_p]``; None = equal ones.
 
     References:
         Garg, Wu, Smola, Balakrishnan and Lipton (NeurIPS 2021), Algorithm 1.
     """
-    known, order = known.double().sort()
-    mixture = mixture.double().sort().values
+    known, mixture = known.double().sort().values, mixture.double().sort().values
     c = torch.cat([known, mixture]).unique()
     share_p, share_u = (1 - torch.searchsorted(part, c) / len(part) for part in (known, mixture))
-    kept, count = share_p > 0, float(len(known))
-    if weight is not None:
-        below, count = _cumulated(weight[order]), effective_number(weight)
-        share_p = 1 - below[torch.searchsorted(known, c)]
+    kept = share_p > 0
     share_p, share_u = share_p[kept].double(), share_u[kept].double()
 
-    slack = sum(math.sqrt(math.log(4 / 0.1) / (2 * n)) for n in (count, len(mixture)))
+    slack = sum(math.sqrt(math.log(4 / 0.1) / (2 * len(part))) for part in (known, mixture))
     best = ((share_u + 1.01 * slack) / share_p).argmin()
     return min(1.0, float(share_u[best] / share_p[best]))
 
@@ -114,43 +125,66 @@ def effective_number(weight: Tensor) -> float:
     return float(weight.double().sum().square() / weight.double().square().sum())
 
 
-def _cumulated(weight: Tensor) -> Tensor:
-    """Share ``[n + 1]`` of the weight of the first 0, 1, ... n items."""
-    sums = F.pad(weight.double().cumsum(0), (1, 0))
-    return sums / sums[-1]
+class UnknownEvidence(NamedTuple):
+    """What the ranks of held-out nodes of known classes say of an unknown class.
+
+    Args:
+        p_value: p-value of the hypothesis that no unlabelled node is of an unknown class.
+        least_share: conservative estimate of the share of unknown nodes.
+        rank: rank below which predicting "unknown" has the largest expected accuracy.
+        accuracy: expected accuracy with that threshold.
+        error: standard error of the accuracy.
+    """
+
+    p_value: float
+    least_share: float
+    rank: float
+    accuracy: float
+    error: float
 
 
-def equal_ranks_p_value(ranks: Tensor, weight: Tensor) -> float:
-    r"""p-value of the hypothesis that held-out nodes of known classes rank like unlabelled nodes.
+def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownEvidence:
+    r"""Test whether there are unknown nodes, and choose the rank below which nodes are unknown.
 
-    .. math:: p = e^{-2 n D^2}, \quad D = \max_u \left(u - \hat F_n(u)\right), \quad
+    .. math:: p = e^{-2 n D^2}, \quad D = \max_u \left(u - F(u)\right), \quad
         n = \frac{(\sum_i w_i)^2}{\sum_i w_i^2}
 
-    If no unlabelled node is of an unknown class, and the labels of each class are drawn at random,
-    then the weighted ranks are uniform. Unknown nodes have low confidence, so the known ones rank
-    higher.
+    :math:`F(u)` is the share of held-out nodes whose rank is below :math:`u`. If no unlabelled node
+    is of an unknown class, and the labels of each class are drawn at random, then the ranks are
+    uniform. Unknown nodes have low confidence, so the known ones rank higher, and :math:`D` is a
+    lower bound of the share of unknown nodes, up to chance.
+
+    The threshold has the largest expected number of correct predictions: unknown nodes below it,
+    less the known nodes below it that would be predicted correctly, of share :math:`C(u)`.
+
+    .. math:: \max_u \; u - (1 - D) \left(F(u) + C(u)\right)
 
     Args:
         ranks: share of unlabelled nodes with lower confidence than each held-out node, ``[n]``.
         weight: :math:`w`, ``[n]``: ratio of the share of a node's class among the unlabelled nodes
             to that among the labelled ones.
+        correct: 1 where the class of a held-out node is predicted correctly, else 0, ``[n]``.
 
     References:
         Massart (Ann. Probab. 1990), the one-sided Dvoretzky-Kiefer-Wolfowitz inequality.
     """
     ranks, order = ranks.double().sort()
-    distance = max(0.0, float((ranks - _cumulated(weight[order])[:-1]).max()))
-    return math.exp(-2 * effective_number(weight) * distance**2)
+    weight, correct = weight.double()[order], correct.double()[order]
+    weight = weight / weight.sum()
+    below = F.pad(weight.cumsum(0), (1, 0))[:-1]
+    correct_below = F.pad((weight * correct).cumsum(0), (1, 0))[:-1]
+    distance = max(0.0, float((ranks - below).max()))
+    p_value = math.exp(-2 * effective_number(weight) * distance**2)
 
-
-def unknown_share(ranks: Tensor, weight: Tensor, count: int) -> float:
-    """Estimated share of unknown nodes among the unlabelled ones, by :func:`known_share`.
-
-    Args:
-        ranks, weight: as in :func:`equal_ranks_p_value`.
-        count: number of unlabelled nodes.
-    """
-    return 1 - known_share(ranks, torch.linspace(0, 1, count, device=ranks.device), weight)
+    gain = ranks - (1 - distance) * (below + correct_below)
+    best = int(gain.argmax())
+    rank = float(ranks[best]) if gain[best] > 0 else 0.0
+    kept = correct * (ranks >= rank) - (ranks < rank).double()
+    mean = float((weight * kept).sum())
+    spread = float((weight * (kept - mean).square()).sum())
+    accuracy = rank + (1 - distance) * mean
+    error = (1 - distance) * (spread / effective_number(weight)) ** 0.5
+    return UnknownEvidence(p_value, distance, rank, accuracy, error)
 
 
 def shift_weights(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from dataclasses import replace
 from typing import Annotated, Any, NamedTuple, Sequence
 
@@ -10,17 +11,20 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Encoder, Graph
+from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph
 from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Steps, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
-from graphgym_srnc.losses.modularity import newman_resolution
+from graphgym_srnc.losses.calibration import temperature
+from graphgym_srnc.losses.modularity import label_assortativity, newman_resolution
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, ClusterMethod
+from graphgym_srnc.methods.shared.cross_fit import Fold, HeldOut, cross_fit
+from graphgym_srnc.methods.shared.evidence import Evidence, specs
 from graphgym_srnc.methods.shared.features_only import MIN_RELIABILITY, FeaturesOnly
 from graphgym_srnc.methods.shared.first_scores import FirstScores
-from graphgym_srnc.methods.shared.held_out import HeldOut
 from graphgym_srnc.methods.shared.label_density import RESOLUTIONS
 from graphgym_srnc.methods.shared.prediction import threshold_by_share
-from graphgym_srnc.methods.shared.training import Term, all_logits, fit_terms, random_draws_apart
+from graphgym_srnc.methods.shared.training import Term, random_draws_apart
+from graphgym_srnc.methods.shared.validation import Validation, not_worse
 
 LARGE_LOG_ODDS = 50.0  # used instead of infinity
 COLLAPSE, CLUSTER_LR = 0.1, 0.003  # weight of the collapse term, and learning rate for modularity
@@ -35,6 +39,13 @@ NOT_ADAPTED = {
 }
 """Warnings if a target is not adapted to, by whether features are reliable."""
 
+MIN_LABEL_ASSORTATIVITY = 0.1  # of labelled nodes of one graph, from which pseudo-labels help
+NOT_ITERATED = (
+    "SRNC+ learned no pseudo-labels, since few edges between labelled nodes join nodes of the same"
+    " class (assortativity {:.2f}). Classifiers of the labels alone make the predictions."
+)
+
+SAMPLE = 20_000  # unlabelled nodes that suffice for the temperature
 SIGNIFICANT, WEAK = 0.01, 0.1  # p-values below which the sign of an unknown class is clear, or weak
 SIGN = "sign of an unknown class"
 NO_UNKNOWN = (
@@ -67,11 +78,37 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    ("close-set", "one graph"): Kind(False, ("mean", 0.75), True),
-    ("close-set", "two graphs"): Kind(False, ("mean", 0.75), False),
-    ("open-set", "one graph"): Kind(True, ("labels", 0.5), True, resolutions=RESOLUTIONS),
-    ("open-set", "two graphs"): Kind(True, ("labels", 0.5), False, pseudo_label_share=0.7),
+    (False, "one graph"): Kind(False, ("mean", 0.75), True),
+    (False, "two graphs"): Kind(False, ("mean", 0.75), False),
+    (True, "one graph"): Kind(True, ("labels", 0.5), True, resolutions=RESOLUTIONS),
+    (True, "two graphs"): Kind(True, ("labels", 0.5), False, pseudo_label_share=0.7),
 }
+
+
+class Plan(NamedTuple):
+    """What the labels decided, and how far the method is.
+
+    Args:
+        finds_unknown: whether nodes may be predicted as unknown.
+        unknown_share: estimated share of unknown nodes among the unlabelled ones; -1 = none.
+        accuracy: accuracy on held-out nodes of known classes.
+        expected: expected accuracy on all unlabelled nodes; -1 = not known.
+        temperature: temperature of the probabilities.
+        smooths: whether the posterior is smoothed.
+        adapts: whether the method adapts to the target of two graphs.
+        features_weight: weight of the MLP if it does not.
+        iteration: number of finished iterations.
+    """
+
+    finds_unknown: bool
+    unknown_share: float = -1.0
+    accuracy: float = 1.0
+    expected: float = -1.0
+    temperature: float = 1.0
+    smooths: bool = True
+    adapts: bool = True
+    features_weight: float = 0.0
+    iteration: int = 0
 
 
 class SRNCPlus(ClusterMethod):
@@ -85,14 +122,16 @@ class SRNCPlus(ClusterMethod):
     .. math:: \mathcal L_\Phi = w \mathcal L_{\Phi,T}
         + \text{CE}(Q_\Phi, y) + \text{CE}(Q_\Phi, \hat y_\theta)
 
-    A new classifier then learns the labels and the pseudo-labels :math:`\hat y = \arg\max Q_\Phi^v
-    P_\theta^{1-v}` on the target (Eq. 9).
+    New classifiers then learn the labels and the pseudo-labels :math:`\hat y = \arg\max Q_\Phi^v
+    P_\theta^{1-v}` on the target (Eq. 9). On one graph :math:`P_\theta` is a log-linear mixture of
+    the GNN, an MLP on hop features and an MLP on features alone (:class:`Evidence`).
 
+    Labels that the classifiers did not learn decide everything else (:class:`HeldOut`): the weights
+    of the mixture, smoothing, whether there is an unknown class, and how many nodes are predicted
+    as unknown. They are validation nodes or, without any, each fifth of the labels in turn.
     Before there is a model of the unknown class, a node is unknown if its :class:`FirstScores` are
-    low. The method adapts only as far as the data support it. If labels that are held out in turn
-    rank like the unlabelled nodes, then no node is unknown. If features say that the edges of a
-    second graph do not join nodes of the same class, then the plain classifier, or its weighted
-    mean with an MLP, makes the predictions.
+    low. If features say that the edges of a second graph do not join nodes of the same class, then
+    the plain classifier, or its weighted mean with an MLP, makes the predictions.
 
     When to use: your own graph, two graphs, or classes that have no labels. Prefer another method
     if all labels of a class come from one part of the graph, if the graph grows over time, or if
@@ -111,38 +150,31 @@ class SRNCPlus(ClusterMethod):
         missing: weight of label density against log-odds in the first scores; 0 = log-odds alone.
         doubt: exponent of the held-out accuracy that gives the share of pseudo-labels to learn; 0 =
             all. In open-set shift between two graphs the share is 70 %.
-        smoothing: steps of personalised PageRank over the posterior. In open-set shift, held-out
-            nodes of the target decide whether it is smoothed.
+        smoothing: steps of personalised PageRank over the posterior. On one graph, held-out nodes
+            decide whether it is smoothed.
         abstain: whether to predict no node as unknown if the labels show no sign of an unknown
-            class, and not to adapt to the target of two graphs if its edges do not seem to join
-            nodes of the same class.
+            class, and not to adapt to the target if its edges do not seem to join nodes of the same
+            class.
         correction: correction of the posterior by class shares, see ``ERM``. ``auto`` is ``mean``
             with power 0.75 in close-set shift, else ``labels`` with power 0.5.
 
     Attributes:
-        held_out_labels, accuracy: labels of the validation nodes, and the share of the known ones
-            that is predicted correctly.
-        unknown_share: estimated share of unknown nodes among the unlabelled ones; -1 = none.
-        iteration, smooths: number of finished iterations; whether the posterior is smoothed.
-        absent: whether the labels show no sign of an unknown class.
-        adapts, features_weight: whether the method adapts to the target; if not, the weight of the
-            MLP.
+        plan: what the labels decided.
+        evidence: the classifiers.
+        held_out_labels: labels of the validation nodes, ``[n]``.
 
     References:
         Zhu et al., "Shift-Robust Node Classification via Graph Adversarial Clustering",
         arXiv:2203.15802, 2022.
     """
 
-    checkpointed = (*ClusterMethod.checkpointed, "held_out_labels", "accuracy", "unknown_share")
+    checkpointed = (*ClusterMethod.checkpointed, "held_out_labels")
     explicit_unknown = True
+    cross_fits = True
     encoder_defaults = {"hidden": 64}
     search = {"modularity_weight": (1.0, 3.0, 10.0)}
+    plan: Plan
     held_out_labels: Tensor
-    iteration: Tensor
-    smooths: Tensor
-    absent: Tensor
-    adapts: Tensor
-    features_weight: Tensor
 
     def __init__(
         self,
@@ -165,60 +197,184 @@ class SRNCPlus(ClusterMethod):
         super().__init__(
             smoothing=smoothing, correction=correction, source_first=source_first, **base
         )
-        self.rounds, self.episodes, self.steps, self.fit_steps = rounds, rounds, steps, fit_steps
-        self.cluster_steps, self.spare = cluster_steps, spare
-        self.modularity_weight, self.resolution = modularity_weight, resolution
-        self.missing, self.doubt, self.abstain = missing, doubt, abstain
+        self.rounds = rounds
+        self.episodes = rounds
+        self.steps = steps
+        self.fit_steps = fit_steps
+        self.cluster_steps = cluster_steps
+        self.spare = spare
+        self.modularity_weight = modularity_weight
+        self.resolution = resolution
+        self.missing = missing
+        self.doubt = doubt
+        self.abstain = abstain
+
+    # ---- state ----
+
+    @property
+    def classifier(self) -> Encoder:  # type: ignore[override]  # other methods assign it
+        """The GNN of the config."""
+        return self.evidence.encoders[0]
 
     @property
     def kind(self) -> Kind:
         """Settings of the kind of shift, as far as it is known."""
-        shift = "open-set" if self.task.open_set and not self.absent else "close-set"
-        one_graph = self.task.source is self.task.target
-        return KINDS[shift, "one graph" if one_graph else "two graphs"]
+        return KINDS[self.plan.finds_unknown, "one graph" if self.task.one_graph else "two graphs"]
+
+    @property
+    def validation(self) -> Validation:
+        """Validation nodes on the target; none if they are on another graph."""
+        here, task = self.task.validation is self.task.target, self.task
+        count = len(self.held_out_labels) if here else 0
+        return Validation(task.val[:count], self.held_out_labels[:count], task.num_known)
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes that the classifiers have learned."""
+        return self.task.num_known + bool(self.plan.finds_unknown and self.plan.iteration)
 
     @property
     def prior_correction(self) -> tuple[str, float]:
-        if not self.adapts:
+        if not self.plan.adapts:
             return "none", 1.0
         return self.kind.correction if self.correction == "auto" else super().prior_correction
 
-    @property
-    def held_out(self) -> HeldOut:
-        """Held-out nodes of the target; none if they are on another graph."""
-        here, task = self.task.validation is self.task.target, self.task
-        count = len(self.held_out_labels) if here else 0
-        return HeldOut(task.val[:count], self.held_out_labels[:count], task.num_known)
+    def get_extra_state(self) -> Tensor:
+        """The plan, as torch saves it with the weights."""
+        return torch.tensor([float(value) for value in self.plan], dtype=torch.double, device="cpu")
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Set the plan that :meth:`get_extra_state` returned."""
+        values = zip(self.plan._asdict().items(), state.tolist())
+        self.change(**{name: type(before)(value) for (name, before), value in values})
+
+    def change(self, **values: Any) -> None:
+        """Replace values of the plan."""
+        self.plan = self.plan._replace(**values)
 
     def build(self, task: ShiftTask | Sizes) -> None:
-        # Reset what an earlier run learned about its task.
-        initial = {"absent": False, "adapts": True, "smooths": not task.open_set}
-        for name, value in (initial | {"features_weight": 0.0, "iteration": 0}).items():
-            # A saved model is built without values of its weights, but these are read at once.
-            self.register_buffer(name, torch.tensor(value, device="cpu"))
-        self.held_out_labels, self.accuracy, self.unknown_share = torch.zeros(0).long(), 1.0, -1.0
+        self.plan = Plan(finds_unknown=task.open_set, smooths=not task.open_set)
+        self.held_out_labels = torch.zeros(0, dtype=torch.long)
         super().build(task)
-        self.classifier = self.new_classifier(task.num_outputs)
         known, features, batch = task.num_known, task.num_features, self.batch_size
+        self.evidence = self.new_evidence(specs(self.encoder) if task.one_graph else [self.encoder])
         if task.open_set:
             sizes = known, features, known + self.spare, task.num_outputs, batch
             self.first = FirstScores(self.cluster_spec, *sizes, weight=self.missing)
-        else:
+        if not task.one_graph:
             self.features_only = FeaturesOnly(self.encoder, features, known, batch)
 
+    def new_evidence(self, chosen: Sequence[EncoderSpec] = ()) -> Evidence:
+        """Untrained classifiers of given specifications, or of the same ones as before."""
+        if not chosen:
+            features = self.evidence.hop_features
+            chosen = [self.encoder] if features is None else specs(self.encoder, features)
+        sizes = self.batch_size, self.fanout
+        return Evidence(chosen, self.task.num_features, self.task.num_outputs, sizes)
+
+    # ---- before the first iteration ----
+
     def start(self, task: ShiftTask) -> dict[str, float]:
-        """Train the classifier of the known classes, and test whether and how to adapt."""
+        """Train the classifiers of the known classes, and test whether and how to adapt."""
         self.setup(task)
         self.initialise()
         self.episodes = self.rounds
-        self.classifier, figures = self.train_classifier(task.train, self.labels)
+        if (features := self.evidence.hop_features) is not None:
+            features.fit(self.target)
+        # Validation nodes on the target judge the classifiers after episode 0 instead.
+        cross_fits = task.one_graph and not len(task.val)
+        held_out = self.cross_fit() if cross_fits else None
+        figures = self.train_classifiers()
         if task.open_set:
-            self.find_communities(self.logits(task.target)[:, : task.num_known])
-        return figures | self.test_homophily()
+            self.find_communities()
+        if held_out is not None:
+            figures |= self.plan_from(held_out)
+        if not task.one_graph:
+            figures |= self.test_homophily()
+        return figures
+
+    def cross_fit(self) -> HeldOut:
+        """Train classifiers without parts of the labels, which then judge them."""
+
+        def fit(train: Tensor, labels: Tensor) -> Evidence:
+            evidence = self.new_evidence().to(self.task.device)
+            terms = [Term("source", self.source, train, labels, num_classes=self.task.num_known)]
+            evidence.fit(terms, self.steps, self.make_optimizer, self.until_converged)
+            return evidence
+
+        with random_draws_apart(self.task.device):
+            folds = cross_fit(fit, self.task.train, self.labels)
+        held_out = HeldOut(folds, self.target, self.task.num_known)
+        self.evidence.weight.copy_(held_out.weight)
+        return held_out
+
+    def plan_from_validation(self) -> dict[str, float]:
+        """Decide from validation nodes of known classes on one graph, if there are any."""
+        known = self.held_out_labels < self.task.num_known
+        if not self.task.one_graph or not known.any():
+            return {}
+        judges = self.task.val[known], self.held_out_labels[known]
+        fold = Fold(self.evidence, self.task.train, self.labels, *judges)
+        figures = self.plan_from(HeldOut([fold], self.target, self.task.num_known))
+        if self.task.open_set:
+            self.count_labels()
+        on_target = self.predict(self.task.target)
+        self.calibrate(on_target[self.task.val], self.held_out_labels, on_target)
+        return figures
+
+    def plan_from(self, held_out: HeldOut) -> dict[str, float]:
+        """Decide from held-out labels whether to smooth, to iterate and to look for new classes."""
+        plain = held_out.correct(held_out.log_p)
+        smoothed = held_out.correct(
+            [self.smoothed(log_p, self.task.target) for log_p in held_out.log_p]
+        )
+        smooths = not_worse(smoothed, plain)
+        correct = smoothed if smooths else plain
+        accuracy = float(correct.mean())
+        error = float(correct.std(correction=0)) / len(correct) ** 0.5
+        self.change(smooths=smooths, accuracy=accuracy, expected=accuracy)
+        figures = {"held_out_accuracy": accuracy, "held_out_error": error}
+        names = [network.spec.kind for network in self.evidence.encoders]
+        weights = zip(names, self.evidence.weight.tolist())
+        figures |= {f"weight_{name}": weight for name, weight in weights}
+        if self.task.open_set and not self.task.validates_unknown:
+            figures |= self.test_unknown(held_out)
+        return figures | self.test_labelled_edges()
+
+    def test_labelled_edges(self) -> dict[str, float]:
+        """Do not iterate if edges between labelled nodes of one graph join few equal classes."""
+        graph = self.source.data
+        label = torch.full_like(graph.y, -1).index_copy(0, self.task.train, self.labels)
+        value = label_assortativity(graph.edge_index, self.source.degree, label)
+        if self.abstain and value < MIN_LABEL_ASSORTATIVITY:
+            self.episodes = 0
+            self.warnings.append(NOT_ITERATED.format(value))
+            self.reported.append("homophily")
+        return {"assortativity": value}
+
+    def test_unknown(self, held_out: HeldOut) -> dict[str, float]:
+        """Test whether there are unknown nodes, and choose how many are predicted as unknown."""
+        posteriors = self.first.posteriors(self.task.target)
+        scores = []
+        first = deepcopy(self.first)
+        for fold, log_p in zip(held_out.folds, held_out.log_p):
+            flat = log_p / held_out.weight.sum()
+            first.count_labels(posteriors, flat, fold.train, fold.labels)
+            scores.append(first(flat, self.target, posteriors))
+        found = held_out.unknown_evidence(scores, self.task.pool)
+        figures = {"no_unknown_p_value": found.p_value, "least_unknown_share": found.least_share}
+        if self.abstain and found.p_value > SIGNIFICANT:
+            sign = "no significant" if found.p_value > WEAK else "only a weak"
+            self.change(finds_unknown=False)
+            self.warnings.append(NO_UNKNOWN.format(sign, found.p_value))
+            self.reported.append("unknown share")
+            return figures
+        self.change(unknown_share=found.rank, expected=found.accuracy)
+        return figures | {"expected_accuracy": found.accuracy, "expected_error": found.error}
 
     def test_homophily(self) -> dict[str, float]:
         """Decide whether to adapt to the target of two graphs in close-set shift."""
-        if not self.abstain or self.kind.open_set or self.source is self.target:
+        if not self.abstain or self.task.open_set:
             return {}
         with random_draws_apart(self.task.device):
             labelled = self.source, self.task.train, self.labels, self.steps, self.make_optimizer
@@ -228,72 +384,63 @@ class SRNCPlus(ClusterMethod):
             reliable = reliability >= MIN_RELIABILITY
             # The weight of the MLP falls from a half at assortativity 0 to 0 at the bound.
             weight = min(1 - value / MIN_ASSORTATIVITY, 1.0) / 2
-            self.adapts.fill_(False)
-            self.features_weight.fill_(weight if reliable else 0.0)
+            self.change(adapts=False, features_weight=weight if reliable else 0.0)
             self.episodes = 0
             self.warnings.append(NOT_ADAPTED[reliable].format(value))
         return {"features_reliability": reliability, "assortativity": value}
 
-    def find_communities(self, logits: Tensor) -> None:
-        """Find communities and their label density, from logits of known classes ``[V, N]``."""
-        predicted, scales = logits.argmax(1), self.kind.resolutions if self.missing else ()
-        clusters = [self.new_cluster_gnn(predicted, scale, dropout=0.0) for scale in scales]
-        self.first.find_communities(clusters)
+    def find_communities(self) -> None:
+        """Find communities and count the labels in them."""
+        predicted = self.known_log_posterior(self.task.target).argmax(1)
+        scales = self.kind.resolutions if self.missing else ()
+        self.first.find_communities(
+            [self.new_cluster_gnn(predicted, scale, dropout=0.0) for scale in scales]
+        )
+        self.count_labels()
+
+    def count_labels(self) -> None:
+        """Count the labels of classes and communities for the first scores."""
         posteriors = self.first.posteriors(self.task.source)
-        self.first.count_labels(posteriors, logits, self.task.train, self.labels)
+        log_p = self.known_log_posterior(self.task.target)
+        self.first.count_labels(posteriors, log_p, self.task.train, self.labels)
 
-    def estimate_unknown(self) -> dict[str, float]:
-        """Estimate the share of unknown nodes of one graph, and test whether there are any.
+    def known_log_posterior(self, graph: Data) -> Tensor:
+        """Log posterior of the known classes ``[V, N]`` at temperature 1."""
+        log_p = self.logits(graph)[:, : self.task.num_known]
+        return log_p / self.evidence.weight.sum()
 
-        Labels are held out in turn for this. Nothing is estimated if unknown nodes are held out,
-        since these set the threshold.
-        """
-        if not self.kind.resolutions or self.held_out.unknown:
-            return {}
-
-        def known_logits(train: Tensor, labels: Tensor) -> Tensor:
-            classifier, _ = self.train_classifier(train, labels)
-            logits = all_logits(classifier, self.target, self.batch_size)
-            return logits[:, : self.task.num_known]
-
-        labelled = self.task.train, self.labels
-        with random_draws_apart(self.task.device):
-            found = self.first.test_unknown(known_logits, self.target, *labelled, self.task.pool)
-        self.unknown_share, p_value = found
-        confidence = self.confidence(self.predict(self.task.target))[self.task.pool]
-        self.threshold.copy_(confidence.quantile(self.unknown_share))
-        if self.abstain and p_value > SIGNIFICANT:
-            sign = "no significant" if p_value > WEAK else "only a weak"
-            self.absent.fill_(True)
-            self.smooths.fill_(True)
-            self.warnings.append(NO_UNKNOWN.format(sign, p_value))
-            self.reported.append("unknown share")
-        return {"no_unknown_p_value": p_value, "unknown_share": self.unknown_share}
+    # ---- iterations ----
 
     def episode(self) -> dict[str, float]:
-        """One iteration of Algorithm 1: pseudo-labels, cluster GNN, mixture and classifier."""
-        task, figures = self.task, {} if self.iteration else self.estimate_unknown()
-        # Pseudo-labels: the last classifier's. With the threshold the largest score decides.
+        """One iteration of Algorithm 1: pseudo-labels, cluster GNN, mixture and classifiers."""
+        task = self.task
+        figures = {} if self.plan.iteration else self.plan_from_validation()
         num_classes = task.num_known + self.kind.open_set
+        # Pseudo-labels: the last classifiers'. With the threshold the largest score decides.
         scores = self.predict(task.target)[:, :num_classes]
         scores[:, task.num_known :] += self.threshold.clamp(max=LARGE_LOG_ODDS)
 
         # Lines 5 to 8: the cluster GNN on labels, pseudo-labels and modularity (Eq. 10).
-        log_q, cluster_figures = self.train_cluster_gnn(scores)
+        log_q, losses = self.train_cluster_gnn(scores)
+        figures |= losses
 
         # Lines 10 and 11: pseudo-labels of the mixture of both models.
         log_q, log_p = log_q[:, :num_classes], scores.log_softmax(1)
-        weight = self.held_out.best_weight(log_q, log_p)
+        weight = self.validation.best_weight(log_q, log_p)
         mixture = weight * log_q + (1 - weight) * log_p
         pseudo = self.pseudo_labels("classifier_target", self.target, mixture)
 
-        # Lines 12 and 13: the classifier on labels and pseudo-labels (Eq. 9).
-        self.classifier, losses = self.train_classifier(task.train, self.labels, [pseudo])
-        self.iteration.add_(1)
-        if self.kind.open_set:
-            log_p = self.logits(task.target).log_softmax(1)
-            self.smooths.fill_(self.held_out.not_worse(self.smoothed(log_p, task.target), log_p))
-        figures |= cluster_figures | losses | {"cluster_weight": weight}
+        # Lines 12 and 13: the classifiers on labels and pseudo-labels (Eq. 9).
+        self.change(iteration=self.plan.iteration + 1)
+        evidence = self.new_evidence().to(task.device)
+        evidence.weight.copy_(self.evidence.weight)
+        self.evidence = evidence
+        figures |= self.train_classifiers([pseudo])
+        if len(self.validation.nodes):
+            log_p = self.logits(task.target)
+            smoothed = self.smoothed(log_p, task.target)
+            self.change(smooths=self.validation.not_worse(smoothed, log_p))
+        figures["cluster_weight"] = weight
         figures["learned_share"] = len(pseudo.nodes) / len(task.pool)
         if task.open_set:
             unknown = mixture.argmax(1)[task.pool] == task.num_known
@@ -302,33 +449,28 @@ class SRNCPlus(ClusterMethod):
 
     def pseudo_labels(self, name: str, graph: Graph, scores: Tensor) -> Term:
         """Cross-entropy on the most confident pseudo-labels, by scores ``[V, N(+1)]``."""
-        share = self.kind.pseudo_label_share or self.accuracy**self.doubt
+        share = self.kind.pseudo_label_share or self.plan.accuracy**self.doubt
         nodes = confident_nodes(scores, self.task.pool, share)
-        return Term(name, graph, nodes, scores.argmax(1)[nodes])
+        labels = scores.argmax(1)[nodes]
+        return Term(name, graph, nodes, labels, num_classes=scores.size(1))
 
-    def train_classifier(
-        self, train: Tensor, labels: Tensor, pseudo: Sequence[Term] = ()
-    ) -> tuple[Encoder, dict[str, float]]:
-        """A new classifier of labels ``[n]`` and pseudo-labels, and its last losses by name.
+    @property
+    def until_converged(self) -> bool:
+        """Whether a classifier stops when its loss has converged."""
+        # The loss of a mini-batch is too noisy to detect convergence.
+        return self.kind.until_converged and not self.batch_size
 
-        Without pseudo-labels it learns the known classes alone.
-        """
-        name, known = ("classifier_source", None) if pseudo else ("source", self.task.num_known)
-        classifier = self.new_classifier(self.task.num_outputs).to(self.task.device)
-        figures = fit_terms(
-            classifier,
-            self.make_optimizer(classifier.parameters()),
-            [Term(name, self.source, train, labels, num_classes=known), *pseudo],
-            self.steps,
-            self.batch_size,
-            self.fanout,
-            # The loss of a mini-batch is too noisy to detect convergence.
-            until_converged=self.kind.until_converged and not self.batch_size,
+    def train_classifiers(self, pseudo: Sequence[Term] = ()) -> dict[str, float]:
+        """Train the classifiers on the labels and pseudo-labels; return the last losses."""
+        name = "classifier_source" if pseudo else "source"
+        labelled = Term(
+            name, self.source, self.task.train, self.labels, num_classes=self.num_classes
         )
-        return classifier, figures
+        terms = [labelled, *pseudo]
+        return self.evidence.fit(terms, self.steps, self.make_optimizer, self.until_converged)
 
     def train_cluster_gnn(self, scores: Tensor) -> tuple[Tensor, dict[str, float]]:
-        r"""Train a new cluster GNN on the scores ``[V, N(+1)]`` of the classifier.
+        r"""Train a new cluster GNN on the scores ``[V, N(+1)]`` of the classifiers.
 
         Returns:
             :math:`\log Q_\Phi` over classes ``[V, N + 1]`` on the target, and losses by name.
@@ -362,6 +504,8 @@ class SRNCPlus(ClusterMethod):
             padded=True,
         )
 
+    # ---- predictions ----
+
     def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
         """Set the threshold of the unknown class, for pseudo-labels and for predictions.
 
@@ -369,60 +513,66 @@ class SRNCPlus(ClusterMethod):
         Between two graphs half of the target is unknown at first, later those that the classifier
         predicts as unknown.
         """
-        self.held_out_labels, known = label, label < self.task.num_known
+        self.held_out_labels = label
+        known = label < self.task.num_known
         if known.any():
             predicted = scores[known, : self.task.num_known].argmax(1)
-            self.accuracy = float((predicted == label[known]).float().mean())
-        target, validation = self.confidence(on_target), self.confidence(scores[known])
+            self.change(accuracy=float((predicted == label[known]).float().mean()))
+        self.set_threshold(scores, label, on_target)
+        self.set_temperature(on_target)
+
+    def set_threshold(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
+        """Set the threshold of the unknown class; the arguments are those of ``calibrate``."""
+        confidence = self.confidence(on_target)
         if not self.kind.open_set:
-            self.threshold.zero_()
-        elif self.held_out.unknown:
+            self.threshold.fill_(-torch.inf if self.task.open_set else 0.0)
+        elif self.task.validates_unknown:
             super().calibrate(scores, label, on_target)
-        elif self.unknown_share >= 0:
-            pool = target[self.task.pool]
-            at_share = pool.quantile(self.unknown_share)
-            self.threshold.copy_(lower_threshold(at_share, validation, pool))
-        elif self.kind.resolutions or self.cut == "share":
-            self.threshold.fill_(threshold_by_share(validation, target))
+            self.change(expected=float((self.decide(scores) == label).float().mean()))
+        elif self.task.one_graph:
+            self.threshold.copy_(confidence[self.task.pool].quantile(self.plan.unknown_share))
+        elif self.cut == "share":
+            self.threshold.fill_(threshold_by_share(self.confidence(scores), confidence))
         else:
-            self.threshold.copy_(target.new_zeros(()) if self.iteration else target.median())
+            self.threshold.copy_(
+                confidence.new_zeros(()) if self.plan.iteration else confidence.median()
+            )
+
+    def set_temperature(self, on_target: Tensor) -> None:
+        """Set the temperature at which the mean largest probability is the expected accuracy."""
+        if self.plan.expected < 0:
+            return
+        pool = self.task.pool[:: 1 + len(self.task.pool) // SAMPLE]
+        log_p = super().posterior(on_target[pool]).log()
+        self.change(temperature=temperature(log_p, self.plan.expected))
+
+    def posterior(self, scores: Tensor) -> Tensor:
+        return (super().posterior(scores).log() / self.plan.temperature).softmax(1)
+
+    @torch.no_grad()
+    def logits(self, graph: Data, role: str = "target") -> Tensor:
+        return self.evidence.log_posterior(self.prepared(graph), self.num_classes)
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors ``[V, N(+1)]``."""
-        logits, known = self.logits(graph, role), self.task.num_known
-        if not self.adapts:
-            return self.unadapted(logits, graph)
-        if self.kind.open_set and not self.iteration:
-            return self.first.log_posterior(logits[:, :known], self.prepared(graph))
-        log_p = logits[:, : known + self.kind.open_set].log_softmax(1)
-        log_p = self.smoothed(log_p, graph) if self.smooths else log_p
-        if self.absent:
+        log_p = self.logits(graph, role)
+        if not self.plan.adapts:
+            return self.unadapted(log_p, graph)
+        if self.task.open_set and not self.plan.iteration:
+            return self.first.log_posterior(self.known_log_posterior(graph), self.prepared(graph))
+        if self.plan.smooths:
+            log_p = self.smoothed(log_p, graph)
+        if self.task.open_set and not self.plan.finds_unknown:
             log_p = torch.cat([log_p, log_p.amax(1, keepdim=True) - LARGE_LOG_ODDS], 1)
         return log_p
 
-    def unadapted(self, logits: Tensor, graph: Data) -> Tensor:
+    def unadapted(self, log_p: Tensor, graph: Data) -> Tensor:
         """Log posteriors ``[V, N]`` of a target without homophily, from the plain classifier's."""
-        weight = self.features_weight
+        weight = self.plan.features_weight
         if not weight:
-            return logits
+            return log_p
         features = self.features_only.log_posterior(self.prepared(graph))
-        return (1 - weight) * logits.log_softmax(1) + weight * features
-
-
-def lower_threshold(threshold: Tensor, known: Tensor, unlabelled: Tensor) -> Tensor:
-    """The highest threshold, at most a given one, below which known nodes are in the minority.
-
-    Below it, the share of held-out known nodes is at most half the share of unlabelled nodes.
-
-    Args:
-        threshold: the threshold of the estimated share of unknown nodes.
-        known, unlabelled: confidences of held-out known nodes ``[n]`` and unlabelled nodes ``[m]``.
-    """
-    known, unlabelled = known.sort().values, unlabelled.sort().values
-    candidates = torch.cat([known[known < threshold], threshold.view(1)])
-    known_below = torch.searchsorted(known, candidates) / max(len(known), 1)
-    below = torch.searchsorted(unlabelled, candidates) / len(unlabelled)
-    return candidates[known_below <= below / 2].max()
+        return (1 - weight) * log_p + weight * features
 
 
 def confident_nodes(scores: Tensor, pool: Tensor, share: float) -> Tensor:

@@ -30,9 +30,9 @@ def sample(num_nodes: int, most: int = MAX_POINTS) -> np.ndarray:
 
 def principal(embedding: np.ndarray, most: int = 50) -> np.ndarray:
     """Principal components of vectors ``[n, H]``, ``[n, min(n, H, most)]``."""
-    centred = embedding - embedding.mean(0)
-    left, scale, _ = np.linalg.svd(centred, full_matrices=False)
-    return (left * scale)[:, :most]
+    centred = (embedding - embedding.mean(0)).astype(np.float64)  # squares need twice the digits
+    _, axes = np.linalg.eigh(centred.T @ centred)  # the largest last
+    return centred @ axes[:, ::-1][:, : min(len(centred), most)]
 
 
 def projection(how: str, num_classes: int) -> str:

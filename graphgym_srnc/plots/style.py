@@ -80,7 +80,7 @@ def panel(axes: Axes | None, size: tuple[float, float], dpi: int = 150) -> tuple
     if axes is None:
         figure = Figure(figsize=size, dpi=dpi)
         return figure, cast("Axes", figure.subplots())
-    return cast(Figure, axes.get_figure(root=True)), axes
+    return cast(Figure, axes.figure.figure), axes  # the whole one, not that of a part
 
 
 def look(index: int, marker: str = "") -> dict[str, Any]:

@@ -86,8 +86,7 @@ def line(result: records.Result) -> str:
     rule = rules.get(result["selection"], f"by {result['selection']}")
     text = (
         f"seed {result['seed']}: kept episode {result['selected']} of"
-        f" {len(result['history']) - 1}, {rule}"
-        f" (validation {100 * result['val']['micro_f1']:.1f} %): "
+        f" {len(result['history']) - 1}, {rule} ({_validation(result)}): "
     )
     scored = [metric for metric in shown.split() if metric in test]
     scores = [f"{name(metric)} {100 * test[metric]:.1f}" for metric in scored]
@@ -99,6 +98,17 @@ def line(result: records.Result) -> str:
     if found := records.warnings_of(result):
         text += f"; {counted(len(found), 'warning')}"
     return text
+
+
+def _validation(result: records.Result) -> str:
+    """The score on validation nodes, or on labels that were held out in turn."""
+    if "micro_f1" in result["val"]:
+        return f"validation {100 * result['val']['micro_f1']:.1f} %"
+    first = result["history"][0]["losses"]
+    if "held_out_accuracy" not in first:
+        return "no validation nodes"
+    accuracy, error = 100 * first["held_out_accuracy"], 100 * first["held_out_error"]
+    return f"{accuracy:.1f} ± {error:.1f} % of known labels held out in turn"
 
 
 def notes(rows: Sequence[Row], warnings: bool = True) -> list[str]:

@@ -93,7 +93,14 @@ def build(
     title = f"file/{source.stem if path else name}"
     with renamed(dict.fromkeys(("train", "val", "test"), source.name)):
         return splits.masked_task(
-            title, data, masked, nodes, info=info, open_set=open_set, class_names=names
+            title,
+            data,
+            masked,
+            nodes,
+            info=info,
+            open_set=open_set,
+            class_names=names,
+            val_may_teach=not is_given,
         )
 
 

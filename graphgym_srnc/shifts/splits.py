@@ -283,6 +283,7 @@ def masked_task(
     class_names: Sequence[str] = (),
     info: Mapping[str, Any],
     oracle_train: Tensor | None = None,
+    val_may_teach: bool = False,
 ) -> ShiftTask:
     """A task on one graph whose classes ``unseen`` are relabelled as unknown, with its oracle.
 
@@ -295,6 +296,7 @@ def masked_task(
         masking = {"unseen": [c for c in classes if c not in known], "cleaned": dict(data.cleaned)}
         names = tuple(class_names[c] for c in known) if class_names else ()
         fields |= {"class_names": names, "info": {**masking, **info}}
+        fields["val_may_teach"] = val_may_teach
         return one_graph_task(name, relabelled(data, known), nodes, len(known), **fields)
 
     oracle = None

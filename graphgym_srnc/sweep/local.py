@@ -160,12 +160,8 @@ def _serve(pipe: Connection, output: str, folder: str) -> None:
     for stream in (1, 2):
         os.dup2(file, stream)
     faulthandler.enable(2)
-    # Before the first import that reads them: else each worker would start a thread for each core.
-    for library in ("OMP", "MKL", "OPENBLAS"):
-        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
-
+    environment.own()
     with contextlib.suppress(EOFError):
-        environment.owned = True
         with environment.uncollected():
             execute, job = pipe.recv()
         # Imports stay, so that the collection after each run takes milliseconds.

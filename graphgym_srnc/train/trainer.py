@@ -330,7 +330,7 @@ def evaluate(
         held_out = blind.validation, blind.role_of(blind.validation)
         method.learn_confusion(method.uncorrected(*held_out)[task.val], label)
     on_train, on_val, on_test, on_target = predict_sets(method, blind)
-    if len(label):
+    if len(label) or method.cross_fits:
         method.calibrate(on_val, label, on_target)
 
     right = method.decide(on_train) == blind.source.y[blind.train]

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-from typing import Any, Callable, Sequence
+from typing import Any, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import EncoderSpec, Graph, prepare
-from graphgym_srnc.losses.prior import black_box_weights, equal_ranks_p_value, unknown_share
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
-from graphgym_srnc.methods.shared.features_only import folds
 from graphgym_srnc.methods.shared.label_density import LabelDensity
 
 PROPAGATION = 10  # propagation steps of log-odds
-FOLDS = 5  # number of parts of the labels that are held out in turn
-MAX_HELD_OUT = 1500  # held-out labels that suffice: the standard error of a share is 1.3 points
 MIN_ERROR = 1e-6  # minimum probability of an error in log-odds
 
 
@@ -84,55 +79,6 @@ class FirstScores(nn.Module):
         log_p = logits.log_softmax(1)
         unknown = -self(logits, graph, self.posteriors(graph.data))[:, None]
         return torch.cat([log_p - log_p.amax(1, keepdim=True), unknown], 1)
-
-    def test_unknown(
-        self,
-        known_logits: Callable[[Tensor, Tensor], Tensor],
-        graph: Graph,
-        train: Tensor,
-        labels: Tensor,
-        pool: Tensor,
-    ) -> tuple[float, float]:
-        """Estimate the share of unknown nodes, and test whether there are any.
-
-        Each labelled node is ranked among the unlabelled ones when its label is held out. If most
-        classes have equally many labels, they were drawn per class. Ranks are then weighted by the
-        ratio of class shares between unlabelled and labelled nodes (:func:`black_box_weights`).
-
-        Args:
-            known_logits: returns logits of the known classes ``[V, N]`` of a classifier of some
-                labelled nodes and their labels.
-            graph: the graph of the labels.
-            train, labels: labelled nodes and their classes, ``[n]``.
-            pool: unlabelled nodes.
-
-        Returns:
-            The share of unknown nodes among the unlabelled ones, and the p-value of none.
-        """
-        fold, scores, known = folds(labels, FOLDS), deepcopy(self), len(self.frequency)
-        rank = torch.zeros_like(labels, dtype=torch.float)
-        confusion, predicted = rank.new_zeros(known, known), rank.new_zeros(known)
-        posteriors = self.posteriors(graph.data)
-        for i in range(FOLDS):
-            learned, left = fold != i, fold == i
-            logits = known_logits(train[learned], labels[learned])
-            scores.count_labels(posteriors, logits, train[learned], labels[learned])
-            confidence = scores(logits, graph, posteriors)
-            unlabelled = confidence[pool].sort().values
-            rank[left] = torch.searchsorted(unlabelled, confidence[train[left]]) / len(pool)
-            classes = logits.argmax(1)
-            confusion.index_put_((classes[train[left]], labels[left]), rank.new_ones(()), True)
-            predicted += classes[pool].bincount(minlength=known) / (FOLDS * len(pool))
-            if (fold <= i).sum() >= MAX_HELD_OUT:
-                break
-        held_out = fold <= i
-        rank, label = rank[held_out], labels[held_out]
-        counts, weight = labels.bincount(minlength=known), torch.ones_like(rank)
-        if 2 * (counts == counts.max()).sum() > known:
-            # Only the ratios of the weights matter, so the sum of the predicted shares does not.
-            ratio = black_box_weights(confusion / len(label), predicted)
-            weight = ratio.clamp(min=1e-12)[label]  # their sum is a divisor
-        return unknown_share(rank, weight, len(pool)), equal_ranks_p_value(rank, weight)
 
 
 def propagated(score: Tensor, graph: Graph) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, Clusters
 
-RESOLUTIONS = (1.0, 1.0, 2.0, 2.0)
+RESOLUTIONS = (1.0, 2.0)
 """Resolutions of the cluster GNNs, in multiples of the method's.
 
 Coarse communities have more labels to count, fine ones have fewer classes.

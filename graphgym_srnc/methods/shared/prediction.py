@@ -46,6 +46,7 @@ class Predictor(nn.Module):
     Attributes:
         task: the blind task; a loaded model has its :class:`Sizes` instead.
         calibrated: whether validation nodes set the threshold; otherwise it is 0.
+        cross_fits: whether the method holds out labels itself if there are no validation nodes.
         explicit_unknown: whether the last of ``N + 1`` scores is that of the unknown class.
     """
 
@@ -59,6 +60,7 @@ class Predictor(nn.Module):
     confusion: Tensor
     prior_weight: Tensor
     calibrated: bool = True
+    cross_fits: bool = False
     explicit_unknown: bool = False
 
     def __init__(

@@ -14,7 +14,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphgym_srnc.api import Estimator
-from graphgym_srnc.api.estimator import truth
+from graphgym_srnc.api.estimator import limited_threads, truth
 from graphgym_srnc.api.parameters import typed
 from graphgym_srnc.core import text
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
@@ -142,10 +142,11 @@ def discover(model: Estimator, graph: ShiftTask | Data, num_clusters: int = 0) -
             y[parts[part]] = torch.from_numpy(label[nodes])
     names = [getattr(given, name, None) for name in ("ids", "feature_names")]
     ids, words = ([*map(str, own)] if own else None for own in names)
-    state = clusters.states(checked, posterior)
-    modularity = clusters.modularities(checked, posterior, state)
-    count = num_clusters or clusters.suggested(modularity)
-    known = (task and task.class_names) or model.classes_
-    found, called = clusters.find(checked, posterior, count, known, state), Names(ids, None, words)
-    rows = table.rows(found, checked, called)
+    known, called = (task and task.class_names) or model.classes_, Names(ids, None, words)
+    with limited_threads(model, checked):
+        state = clusters.states(checked, posterior)
+        modularity = clusters.modularities(checked, posterior, state)
+        count = num_clusters or clusters.suggested(modularity)
+        found = clusters.find(checked, posterior, count, known, state)
+        rows = table.rows(found, checked, called)
     return Found(given, found, rows, called, modularity, parts, y)

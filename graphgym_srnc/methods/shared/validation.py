@@ -12,8 +12,8 @@ WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 EQUAL = 0.5  # weight without held-out nodes
 
 
-class HeldOut(NamedTuple):
-    """Held-out nodes of the target; there may be none.
+class Validation(NamedTuple):
+    """Validation nodes of the target; there may be none.
 
     Args:
         nodes, labels: ids and classes of the nodes, ``[n]``.
@@ -46,12 +46,12 @@ class HeldOut(NamedTuple):
         return min(tied, key=lambda v: abs(v - EQUAL))
 
     def not_worse(self, new: Tensor, old: Tensor) -> bool:
-        """Whether the accuracy of new log posteriors is at most a standard error below that of old.
+        """Whether new log posteriors are :func:`not_worse` than old ones."""
+        return not_worse(self.correct(new), self.correct(old))
 
-        The result is False without held-out nodes.
-        """
-        if not len(self.nodes):
-            return False
-        gain = self.correct(new) - self.correct(old)
-        error = gain.std(correction=0) / len(gain) ** 0.5
-        return bool(gain.mean() >= -error)
+
+def not_worse(new: Tensor, old: Tensor) -> bool:
+    """Whether the mean of ``new`` ``[n]`` is at most a standard error below that of ``old``."""
+    gain = new - old
+    error = gain.std(correction=0) / len(gain) ** 0.5
+    return bool(gain.mean() >= -error)

@@ -1,0 +1,84 @@
+"""Features of a node beside those of its neighbourhood (SIGN), for a perceptron."""
+
+from __future__ import annotations
+
+from typing import cast
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from graphgym_srnc.backbones.encoder import EncoderSpec
+from graphgym_srnc.backbones.graph import Graph
+from graphgym_srnc.backbones.layers import MLP
+from graphgym_srnc.backbones.sparse import Sparse, dense
+
+HOPS = 2  # number of neighbourhoods beside a node's own features
+WIDE, REDUCED = 300, 256  # number of features above which they are reduced, and to how many
+SWEEPS = 4  # power iterations of the truncated singular value decomposition
+
+
+class SIGN(MLP):
+    r"""Perceptron on :math:`[x, D^{-1}A x, (D^{-1}A)^2 x]` of Frasca et al. (2020).
+
+    The rows of each part have length 1. More than 300 features are first reduced to 256 by a
+    truncated singular value decomposition of the target's features.
+    """
+
+    def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int) -> None:
+        base = HopFeatures(in_dim) if spec.base is None else spec.base
+        super().__init__(spec, cast(HopFeatures, base).out_dim, out_dim)
+        self.base = cast(HopFeatures, base)
+
+    @staticmethod
+    def pretrain(spec: EncoderSpec, target: Graph) -> HopFeatures:
+        """The reduction of features that all encoders of a run share."""
+        features = HopFeatures(target.num_features).to(target.device)
+        features.fit(target)
+        return features
+
+    def inputs(self, graph: Graph) -> Tensor:
+        return self.base(graph)
+
+
+class HopFeatures(nn.Module):
+    """Features of nodes and means over their neighbourhoods, each part of length 1."""
+
+    components: Tensor
+
+    def __init__(self, in_dim: int) -> None:
+        super().__init__()
+        self.reduces = in_dim > WIDE
+        width = REDUCED if self.reduces else in_dim
+        self.out_dim = (1 + HOPS) * width
+        self.register_buffer("components", torch.zeros((in_dim, width) if self.reduces else (0,)))
+        self.cached: WeakKeyDictionary[Graph, Tensor] = WeakKeyDictionary()
+
+    def __deepcopy__(self, memo: dict) -> HopFeatures:
+        return self  # it is never trained
+
+    @torch.no_grad()
+    def fit(self, graph: Graph) -> None:
+        """Find the leading right singular vectors of a graph's features, if there are many."""
+        if not self.reduces:
+            return
+        x = graph.x
+        generator = torch.Generator().manual_seed(0)
+        found = torch.randn(x.shape[1], REDUCED, generator=generator).to(graph.device)
+        found = torch.linalg.qr(found).Q
+        transposed = Sparse(x.matrix.T, graph.device) if isinstance(x, Sparse) else x.T
+        for _ in range(SWEEPS):
+            found = torch.linalg.qr(transposed @ (x @ found)).Q
+        self.components.copy_(found)
+
+    @torch.no_grad()
+    def forward(self, graph: Graph) -> Tensor:
+        """Hop features of all nodes of a graph, ``[V, out_dim]``."""
+        if graph not in self.cached:
+            x = graph.x @ self.components if self.reduces else dense(graph.x)
+            parts = [x]
+            for _ in range(HOPS):
+                parts.append(graph.adjacency("mean") @ parts[-1])
+            self.cached[graph] = torch.cat([F.normalize(part) for part in parts], 1)
+        return self.cached[graph]

@@ -1,0 +1,131 @@
+"""Classifiers that were each trained without a part of the labels, which they then judge."""
+
+from __future__ import annotations
+
+from typing import Callable, NamedTuple, Sequence
+
+import torch
+from torch import Tensor
+
+from graphgym_srnc.backbones import Graph
+from graphgym_srnc.losses.mixture import log_linear_weights
+from graphgym_srnc.losses.prior import (
+    UnknownEvidence,
+    black_box_weights,
+    shares_differ,
+    unknown_evidence,
+)
+from graphgym_srnc.methods.shared.evidence import Evidence
+from graphgym_srnc.methods.shared.features_only import folds
+
+FOLDS = 5  # number of parts of the labels that are held out in turn
+MAX_HELD_OUT = 1500  # held-out labels that suffice: the standard error of a share is 1.3 points
+
+
+class Fold(NamedTuple):
+    """Classifiers and the labels that they learned and did not learn.
+
+    Args:
+        evidence: classifiers that learned ``train``.
+        train, labels: labelled nodes and their classes, ``[n - m]``.
+        held_out, held_out_labels: the other labelled nodes and their classes, ``[m]``.
+    """
+
+    evidence: Evidence
+    train: Tensor
+    labels: Tensor
+    held_out: Tensor
+    held_out_labels: Tensor
+
+
+def cross_fit(
+    fit: Callable[[Tensor, Tensor], Evidence], train: Tensor, labels: Tensor
+) -> list[Fold]:
+    """Five mixtures of classifiers, each trained without a fifth of the labels.
+
+    Args:
+        fit: returns classifiers that learned labelled nodes and their classes.
+        train, labels: labelled nodes and their classes, ``[n]``.
+    """
+    made: list[Fold] = []
+    fold = folds(labels, FOLDS)
+    for number in range(FOLDS):
+        learned = fold != number
+        left = ~learned
+        evidence = fit(train[learned], labels[learned])
+        made.append(Fold(evidence, train[learned], labels[learned], train[left], labels[left]))
+        if (fold <= number).sum() >= MAX_HELD_OUT:
+            break
+    return made
+
+
+class HeldOut:
+    """Labelled nodes of a graph, judged by mixtures of classifiers that did not learn them.
+
+    Args:
+        folds: the classifiers, which all get the same weights.
+        graph: the graph.
+        num_known: number of known classes :math:`N`.
+
+    Attributes:
+        weight: weights of the mixture with the largest likelihood, ``[M]``.
+        labels: classes of all held-out nodes, ``[m]``, in the order of the folds.
+        log_p: log posteriors of all nodes by each fold, ``[V, N]``.
+    """
+
+    def __init__(self, folds: Sequence[Fold], graph: Graph, num_known: int) -> None:
+        self.folds, self.num_known = folds, num_known
+        self.labels = torch.cat([fold.held_out_labels for fold in folds])
+        parts = [fold.evidence.log_posteriors(graph, num_known) for fold in folds]
+        held_out = [part[:, fold.held_out] for part, fold in zip(parts, folds)]
+        self.weight = log_linear_weights(torch.cat(held_out, 1), self.labels)
+        for fold in folds:
+            fold.evidence.weight.copy_(self.weight)
+        self.log_p = [fold.evidence.log_posterior(graph, num_known) for fold in folds]
+
+    def held_out(self, values: Sequence[Tensor]) -> Tensor:
+        """Rows of the held-out nodes, ``[m, ...]``, of values of all nodes by each fold."""
+        return torch.cat([value[fold.held_out] for value, fold in zip(values, self.folds)])
+
+    def correct(self, log_p: Sequence[Tensor]) -> Tensor:
+        """1 where log posteriors ``[V, N]`` of each fold predict a held-out label, else 0."""
+        return (self.held_out(log_p).argmax(1) == self.labels).float()
+
+    def ranks(self, scores: Sequence[Tensor], pool: Tensor) -> Tensor:
+        """Share of the pool with a lower score than each held-out node, ``[m]``."""
+        found = []
+        for score, fold in zip(scores, self.folds):
+            below = torch.searchsorted(score[pool].sort().values, score[fold.held_out])
+            found.append(below / len(pool))
+        return torch.cat(found)
+
+    def class_ratios(self, pool: Tensor) -> Tensor:
+        """Share of each held-out node's class in the pool, divided by that among labels, ``[m]``.
+
+        It is 1 unless most classes have equally many labels, which were then drawn per class, and
+        the predicted shares of classes differ significantly between the pool and held-out nodes.
+        """
+        counts = self.labels.bincount(minlength=self.num_known)
+        ones = torch.ones(len(self.labels), device=pool.device)
+        if 2 * (counts - counts.max() >= -1).sum() <= self.num_known:
+            return ones
+        predicted = self.held_out(self.log_p).argmax(1)
+        in_pool = torch.cat([log_p[pool].argmax(1) for log_p in self.log_p])
+        shares = in_pool.bincount(minlength=self.num_known) / len(in_pool)
+        if not shares_differ(predicted.bincount(minlength=self.num_known), shares):
+            return ones
+        confusion = ones.new_zeros(self.num_known, self.num_known)
+        confusion.index_put_((predicted, self.labels), ones, accumulate=True)
+        ratio = black_box_weights(confusion / len(self.labels), shares)
+        return ratio.clamp(min=1e-12)[self.labels]  # their sum is a divisor
+
+    def unknown_evidence(self, scores: Sequence[Tensor], pool: Tensor) -> UnknownEvidence:
+        """What the ranks of held-out nodes in the pool say of an unknown class.
+
+        Args:
+            scores: confidence of all nodes that they are of a known class, ``[V]``, by each fold.
+            pool: unlabelled nodes.
+        """
+        return unknown_evidence(
+            self.ranks(scores, pool), self.class_ratios(pool), self.correct(self.log_p)
+        )

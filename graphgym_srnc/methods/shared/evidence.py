@@ -1,0 +1,100 @@
+"""Several classifiers of the same classes, which see features, hop features or edges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Sequence, cast
+
+import torch
+from torch import Tensor, nn
+
+from graphgym_srnc import backbones
+from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph
+from graphgym_srnc.backbones.sign import SIGN, HopFeatures
+from graphgym_srnc.methods.shared.training import MakeOptimizer, Term, all_logits, fit_terms
+
+NEGLIGIBLE = 0.05  # share of the weight below which a classifier is left out
+
+
+class Evidence(nn.Module):
+    r"""A log-linear mixture of classifiers.
+
+    .. math:: \log P(k) = \sum_m w_m \log P_m(k) + \text{const}
+
+    Args:
+        specs: specification of each classifier.
+        in_dim, out_dim: numbers of features and of classes.
+        sizes: ``batch_size`` and ``fanout`` of the method.
+
+    Attributes:
+        weight: :math:`w`, ``[M]``. Their sum is an inverse temperature.
+    """
+
+    weight: Tensor
+
+    def __init__(
+        self, specs: Sequence[EncoderSpec], in_dim: int, out_dim: int, sizes: tuple[int, int]
+    ) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.networks = nn.ModuleList(backbones.build(spec, in_dim, out_dim) for spec in specs)
+        self.register_buffer("weight", torch.full((len(specs),), 1 / len(specs)))
+
+    @property
+    def encoders(self) -> list[Encoder]:
+        """The classifiers; the first is the GNN."""
+        return [cast(Encoder, network) for network in self.networks]
+
+    @property
+    def hop_features(self) -> HopFeatures | None:
+        """The reduction of features that all classifiers on hop features share."""
+        bases = [network.base for network in self.encoders if isinstance(network, SIGN)]
+        return bases[0] if bases else None
+
+    @property
+    def used(self) -> list[tuple[float, Encoder]]:
+        """The classifiers whose weight is not negligible, with their weights."""
+        smallest = NEGLIGIBLE * float(self.weight.sum())
+        pairs = zip(self.weight.tolist(), self.encoders)
+        return [(weight, network) for weight, network in pairs if weight >= smallest]
+
+    def fit(
+        self,
+        terms: Sequence[Term],
+        steps: int,
+        make_optimizer: MakeOptimizer,
+        until_converged: bool,
+    ) -> dict[str, float]:
+        """Train the classifiers on cross-entropies, and return the mean of their last losses."""
+        figures: dict[str, float] = {}
+        used = self.used
+        for _, network in used:
+            optimizer = make_optimizer(network.parameters())
+            losses = fit_terms(
+                network, optimizer, terms, steps, *self.sizes, until_converged=until_converged
+            )
+            for name, loss in losses.items():
+                figures[name] = figures.get(name, 0.0) + loss / len(used)
+        return figures
+
+    def log_posteriors(self, graph: Graph, num_classes: int) -> Tensor:
+        """Log posteriors of all nodes by each used classifier, ``[M, V, num_classes]``."""
+        logits = [all_logits(network, graph, self.sizes[0]) for _, network in self.used]
+        return torch.stack([z[:, :num_classes].log_softmax(1) for z in logits])
+
+    def mixed(self, log_p: Tensor) -> Tensor:
+        """Mixture ``[n, K]`` of :meth:`log_posteriors` ``[M, n, K]``."""
+        weight = log_p.new_tensor([weight for weight, _ in self.used])
+        return torch.tensordot(weight, log_p, 1).log_softmax(1)
+
+    def log_posterior(self, graph: Graph, num_classes: int) -> Tensor:
+        """Log posterior of the mixture for all nodes of a graph, ``[V, num_classes]``."""
+        return self.mixed(self.log_posteriors(graph, num_classes))
+
+
+def specs(encoder: EncoderSpec, hop_features: HopFeatures | None = None) -> list[EncoderSpec]:
+    """Specifications of the GNN, of an MLP on hop features and of an MLP on features alone."""
+    plain = replace(encoder, make=None, base=None)
+    on_hops = replace(plain, kind="sign", base=hop_features)
+    on_features = replace(plain, kind="mlp")
+    return [encoder, *[spec for spec in (on_hops, on_features) if spec.kind != encoder.kind]]
