@@ -6,7 +6,9 @@
 
 ``flips`` change a bit of a stored file that a command reads. ``inputs`` are files and arguments
 with errors or in unusual forms. ``disk`` lets a file operation of a command fail, and ``kills``
-ends a command at one with SIGKILL; after both, the command is run again.
+ends a command at one with SIGKILL; after both, the command is run again. ``forged`` changes a value
+of a record or of a model, or weights, and gives the file its right checksum. ``races`` replaces a
+file that a command reads by a FIFO, or by a symbolic link, at one of its operations.
 
 A trial is refused (an error, or killed), harmless (the right result), told (another result and a
 note), read (a result that this program cannot judge) or WRONG: another result without a note, an
@@ -23,6 +25,7 @@ import functools
 import hashlib
 import io
 import itertools
+import json
 import os
 import random
 import re
@@ -42,11 +45,13 @@ import torch
 
 from graphgym_srnc.cli.main import main as command
 from graphgym_srnc.core.text import tell_once
-from graphgym_srnc.io import atomic
+from graphgym_srnc.io import atomic, checksums, tensors
 from graphgym_srnc.sweep import local, worker
 from graphgym_srnc.sweep.jobs import Outcome, attempt
 
 TRIALS = {"flips": 10_000, "inputs": 10_000, "disk": 3_000, "kills": 300}
+TRIALS |= {"forged": 2_000, "races": 1_000}
+ELSEWHERE = "../elsewhere"  # a file outside the working folder
 OUTCOMES = ["refused", "harmless", "told", "read", "WRONG"]
 
 OWN = """--out-dir out --cfg own dataset.name own file.num_val 30 file.num_test 40 gnn.dim_inner 4
@@ -54,7 +59,7 @@ train.selection target_val train.mode erm erm.steps 1 erm.rounds 1""".replace("\
 MAKE = "data make tables/nodes.csv tables/edges.csv --text title --overwrite"
 COMMANDS = f"""data example tables --nodes 200 --labelled 0.5 --overwrite
 {MAKE} --out own
-run --name mine {OWN}
+run --name mine --repeat 2 {OWN}
 run --name new --resume --repeat # --no-figures {OWN}
 grid --grid grid.txt --resume --name g --repeat # --no-tensorboard --jobs 1 {OWN}
 tune --trials # --seeds 100 --name t --jobs 1 {OWN}
@@ -269,6 +274,77 @@ def damage(draw: random.Random, path: Path, bit: bool) -> str:
     return f"bytes {begin} to {end} of {path} are {new[:20]!r}"
 
 
+def leaves(tree: Any) -> list[tuple[Any, Any]]:
+    """The containers and keys of all values in a nested JSON value."""
+    found = []
+    if isinstance(tree, (dict, list)):
+        for key, value in list(tree.items() if isinstance(tree, dict) else enumerate(tree)):
+            found += [(tree, key), *leaves(value)]
+    return found
+
+
+def forge(draw: random.Random, run: Path) -> str:
+    """Change a value of the record, of the model or of its weights, with the right checksums."""
+    numbers = [0, -1, 1e308, float("nan"), 10**12, 10**400, True]
+    value = draw.choice([*numbers, None, [], {}, [1], "\ud800", *NASTY])
+    if draw.random() < 0.5:
+        path = run / "result.json"
+        tree = json.loads(path.read_text("utf-8"))
+        holder, key = draw.choice(leaves(tree))
+        holder[key] = value
+        path.write_text(json.dumps(tree), "utf-8")
+    else:
+        path = run / "model.safetensors"
+        about, state = tensors.read(path)
+        if draw.random() < 0.3:
+            key = draw.choice([name for name in state if state[name].is_floating_point()])
+            extreme = draw.choice([float("nan"), float("inf"), 1e38])
+            state[key] = torch.full_like(state[key], extreme)
+        else:
+            holder, key = draw.choice(leaves(about))
+            holder[key] = value
+        tensors.write(path, about, state)
+    sums = checksums.read(run) | {path.name: checksums.of_file(path)}
+    lines = "".join(f"{digest}  {name}\n" for name, digest in sums.items())
+    (run / checksums.FILE).write_text(lines, "utf-8")
+    return f"{path}: {key} is {str(value)[:40]!r}"
+
+
+def swap(draw: random.Random, case: Case) -> Callable[[str], Any]:
+    """What replaces a file by a FIFO or by a link to a file elsewhere, at an operation."""
+    path, place = draw.choice(case.files), draw.randint(1, case.length)
+    link = functools.partial(os.symlink, os.path.abspath(ELSEWHERE))
+    replace, now = draw.choice((os.mkfifo, link)), itertools.count(1)
+
+    def watch(_: str) -> None:
+        if next(now) == place:
+            watchers.clear()
+            path.unlink(missing_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace(path)
+
+    return watch
+
+
+def foreign(part: str, case: Case, draw: random.Random) -> tuple[str, str]:
+    """The outcome of a case with a forged or a swapped file, and what is wrong.
+
+    What it prints is not judged: whoever can write results can write a checksum.
+    """
+    elsewhere, what, watch = Path(ELSEWHERE), "a swapped file", []
+    elsewhere.write_bytes(b"0" * 100)
+    if part == "forged":
+        what = forge(draw, Path(draw.choice(("out/mine/0", "out/mine/1", "out/new/0"))))
+    else:
+        watch = [swap(draw, case)]
+    end = run(case.words, *watch)
+    why = end.wrong
+    if elsewhere.read_bytes() != b"0" * 100 or os.path.exists("../ran"):
+        why = "a file elsewhere was changed, or code ran"
+    restore()
+    return "WRONG" if why else "refused" if end.status else "read", f"{what}: {why}"
+
+
 class Case(NamedTuple):
     """A command or a format of tables, and what it usually does."""
 
@@ -284,7 +360,8 @@ def cases(part: str) -> list[Case]:
     """What meets faults: commands, and tables for ``inputs``; they have no checksums to flip."""
     found, before = [], contents()
     for line in COMMANDS[3:]:
-        words, seen = line.replace("#", "1" if part == "flips" else "2").split(), list[str]()
+        again = "1" if part in ("flips", "forged", "races") else "2"
+        words, seen = line.replace("#", again).split(), list[str]()
         run(words)  # what it keeps in this process does not change the other calls
         restore()
         end = run(words, seen.append)
@@ -292,6 +369,7 @@ def cases(part: str) -> list[Case]:
         right, _ = contents(), restore()
         names = [name for name in sorted({*seen}) if part != "flips" or name[:6] != "tables"]
         files = [path for path in map(Path, names) if path.is_file() and path.stat().st_size]
+        files = [path for path in files if part != "forged" or path.parts[0] == "out"]
         output = end.lines if right == before else ANY
         if files or part in ("disk", "kills"):
             found.append(Case(words, end.notes, output, right, files, len(seen)))
@@ -322,6 +400,8 @@ def spoil(part: str, case: Case, draw: random.Random) -> tuple[list[str], Any, s
 
 def trial(part: str, case: Case, draw: random.Random) -> tuple[str, str]:
     """The outcome of a case with a fault, and what is wrong."""
+    if part in ("forged", "races"):
+        return foreign(part, case, draw)
     stored, place = contents(), draw.randint(1, case.length or 1)
     words, output, what = case.words, case.output, f"operation {place} of {case.length}"
     if part in ("flips", "inputs"):

@@ -1,6 +1,7 @@
-"""Writes ``graphgym_srnc/__init__.pyi``, which tells editors and type checkers the public names.
+"""Writes ``graphgym_srnc/__init__.pyi``, which tells editors and type checkers the public names,
+and the page of GraphGym's keys.
 
-Usage: ``python docs/stubs.py`` after a change of a method's options. A test compares the file.
+Usage: ``python docs/stubs.py`` after a change of options or keys. Tests compare the files.
 """
 
 from __future__ import annotations
@@ -18,6 +19,20 @@ from graphgym_srnc.backbones import BACKBONES
 from graphgym_srnc.core.options import OneOf, options, sections
 
 FILE = Path(graphgym_srnc.__file__).with_suffix(".pyi")
+KEYS_FILE = Path(__file__).parent / "reference" / "graphgym-keys.md"
+KEYS_HEAD = """# GraphGym's keys
+
+What a method of this package does with each key of GraphGym.
+"Works" means that a run reads it.
+"Refused" means that a value other than the default is an error, which names what to use instead.
+A grid tells each refused key once.
+"Unused" means that the value has no effect.
+`<method>` and `<shift>` are the values of `train.mode` and `dataset.format`.
+With `train.mode: standard` in your own `main.py`, all of them keep GraphGym's meaning.
+
+| key | treatment | what to use or to know |
+|---|---|---|
+"""
 
 HEAD = '''"""Public names and parameters of estimators, written by ``python docs/stubs.py``."""
 
@@ -135,5 +150,18 @@ def choices(method: type) -> dict[str, str]:
     return found
 
 
+def keys_page() -> str:
+    """The page of GraphGym's keys, with what becomes of each of them."""
+    from graphgym_srnc.gym import keys
+
+    rows = []
+    for key in sorted(keys.stock_keys()):
+        kind, text = keys.treatment(key)
+        text = text.format(mode="<method>", shift="<shift>").replace("|", "\\|")
+        rows.append(f"| `{key}` | {kind} | {text} |")
+    return KEYS_HEAD + "\n".join(rows) + "\n"
+
+
 if __name__ == "__main__":
     FILE.write_text(stub(), encoding="utf-8")
+    KEYS_FILE.write_text(keys_page(), encoding="utf-8")

@@ -388,10 +388,11 @@ class DOC(_Parameters):
     Args:
         balanced: whether the positive nodes of a class weigh as much as its negative ones, as in
             gDOC of Open-World-LGL; False = DOC.
-        correction: correction of the posterior by the class prior of the predicted graph: ``none``,
-            ``mean`` (divide by the mean posterior), ``em`` or ``bbse`` (multiply by the estimated
-            ratio of class shares to training), or ``labels`` (divide by the shares of the training
-            labels). Allowed: none.
+        correction: correction of the posterior by the class prior of the target: ``none``, ``mean``
+            (divide by the mean posterior), ``em`` or ``bbse`` (multiply by the estimated ratio of
+            class shares to training), or ``labels`` (divide by the shares of the training labels).
+            The prior is estimated on the target of training and kept for later graphs. Allowed:
+            none.
 
     Other estimators have the same further parameters, which ``help(DOC)`` explains.
     """
@@ -447,8 +448,9 @@ class ERM(_Parameters):
             class: ``max_softmax``, ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy
             propagated over the graph), ``grasp`` (with added edges between training nodes),
             ``odin`` or ``openmax``. Only ``max_softmax`` uses ``smoothing``; the others read the
-            raw logits. Allowed: max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin,
-            openmax.
+            raw logits. ``grasp`` adds edges on the graph of the training nodes alone, so part of
+            this graph has other scores than the whole. Allowed: max_softmax, max_logit, entropy,
+            energy, gnnsafe, grasp, odin, openmax.
 
     Other estimators have the same further parameters, which ``help(ERM)`` explains.
     """
@@ -613,8 +615,9 @@ class IID(_Parameters):
             class: ``max_softmax``, ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy
             propagated over the graph), ``grasp`` (with added edges between training nodes),
             ``odin`` or ``openmax``. Only ``max_softmax`` uses ``smoothing``; the others read the
-            raw logits. Allowed: max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin,
-            openmax.
+            raw logits. ``grasp`` adds edges on the graph of the training nodes alone, so part of
+            this graph has other scores than the whole. Allowed: max_softmax, max_logit, entropy,
+            energy, gnnsafe, grasp, odin, openmax.
 
     Other estimators have the same further parameters, which ``help(IID)`` explains.
     """
@@ -725,8 +728,9 @@ class NODESafe(_Parameters):
             class: ``max_softmax``, ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy
             propagated over the graph), ``grasp`` (with added edges between training nodes),
             ``odin`` or ``openmax``. Only ``max_softmax`` uses ``smoothing``; the others read the
-            raw logits. Allowed: max_softmax, max_logit, entropy, energy, gnnsafe, grasp, odin,
-            openmax.
+            raw logits. ``grasp`` adds edges on the graph of the training nodes alone, so part of
+            this graph has other scores than the whole. Allowed: max_softmax, max_logit, entropy,
+            energy, gnnsafe, grasp, odin, openmax.
 
     Other estimators have the same further parameters, which ``help(NODESafe)`` explains.
     """
@@ -1017,7 +1021,8 @@ class SRNC(_Parameters):
         source_regularizer: whether to use L_{Φ,θ,S}; False is an ablation.
         pseudo_labels: model that gives the pseudo-labels: ``cluster``, or ``classifier`` for the
             ablation without Φ. Allowed: cluster, classifier.
-        unknown_share: share of pseudo-labels that are unknown in that ablation.
+        unknown_share: share of pseudo-labels that are unknown in that ablation; 0 = 1 / (N + 1), as
+            many as of each known class. The paper does not give it.
         cluster_init: how the cluster GNN starts: from ``modularity`` alone (the paper's order),
             from the ``source`` labels, or ``auto``, which is ``source`` in close-set shift.
             Allowed: auto, modularity, source.
@@ -1060,7 +1065,7 @@ class SRNC(_Parameters):
         alpha: float = 0.0,
         source_regularizer: bool = True,
         pseudo_labels: Literal["cluster", "classifier"] = "cluster",
-        unknown_share: float = 0.5,
+        unknown_share: float = 0.0,
         cluster_init: Literal["auto", "modularity", "source"] = "auto",
         cluster_lr: float = 0.01,
         collapse: float = 1.0,

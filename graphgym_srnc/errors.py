@@ -139,11 +139,11 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
 
     A name with a path, such as ``srnc.rounds``, is also compared by its last part.
     """
-    matcher = difflib.SequenceMatcher(b=name.lower())
+    matcher = difflib.SequenceMatcher(b=name.lower().removeprefix("graph"))
     best: dict[str, tuple[float, str]] = {}
     for known in names:
         last = re.split(r"[./]", known.lower())[-1]
-        for form in (known.lower(), last):
+        for form in (known.lower(), last, last.removesuffix("conv")):
             matcher.set_seq1(form)
             if matcher.ratio() > best.get(last, (ALIKE, ""))[0]:
                 best[last] = matcher.ratio(), known

@@ -393,7 +393,7 @@ def test_two_graphs():
     model = tiny("ERM", steps=40, callbacks=[lambda *parts: seen.append(parts[2])])
     model.fit(source, target)
     assert seen[0].train.tolist() == list(range(30, 90)) and seen[0].validation is seen[0].source
-    hit = model.predict(source)[:30] == source.y[:30].numpy()
+    hit = model.predict(source, "source")[:30] == source.y[:30].numpy()
     assert model.record_.selection == "source_val"
     assert model.scores_["val"]["micro_f1"] == pytest.approx(hit.mean())
     target.y = labels.where(torch.arange(90) >= 60, torch.tensor(-1))

@@ -39,7 +39,7 @@ def a_model(place: Path) -> tuple[Path, Callable[[], Any]]:
         except InputError:
             return None
         state = {name: value.tolist() for name, value in found.method.state_dict().items()}
-        return state, found.options, found.classes, found.facts, found.dense
+        return state, found.options, found.classes, found.facts
 
     return path, read
 

@@ -90,7 +90,9 @@ def test_one_head_is_what_graphgym_gives(gym):
 def test_what_does_nothing_is_known(gym):
     for words, found in (
         ("", []),
-        ("print file view_emb True", []),
+        ("print file view_emb True", ["print", "view_emb"]),
+        ("dataset.name Cora", ["dataset.name"]),
+        ("dataset.name Cora dataset.format open_set", []),
         ("open_set.num_unseen 1 synthetic.num_classes 4", ["open_set.num_unseen"]),
         ("optim.momentum 0.5 optim.optimizer sgd", []),
     ):

@@ -96,7 +96,7 @@ def test_a_main_py_is_told_what_our_methods_do_not_read(gym, main_cfg, caplog):
     main_cfg.share.dim_in, main_cfg.devices, main_cfg.view_emb = 12, None, True
     main_cfg.srnc.steps = 3
     register.train_dict["erm"]([], loaders, None, None, None)
-    assert "train.mode erm does not read srnc.steps" in caplog.text
+    assert "train.mode erm does not read view_emb, srnc.steps" in caplog.text
     main_cfg.optim.max_epoch, main_cfg.num_workers, main_cfg.metric_agg = 7, 3, "max"
     main_cfg.optim.scheduler = "cos"
     with pytest.raises(InputError) as error:
@@ -107,5 +107,5 @@ def test_a_main_py_is_told_what_our_methods_do_not_read(gym, main_cfg, caplog):
     main_cfg.clear()
     set_cfg(main_cfg)  # default.yaml has another homophily
     main_cfg.optim.scheduler, main_cfg.dataset.format = "none", "open_set"
-    own_config("erm", loaders)
+    own_config("erm")
     assert caplog.text.count("does not read") == 1

@@ -280,7 +280,7 @@ def test_odin_follows_the_gradient(monkeypatch, temperature=3.0):
             read.append(view.x.detach().clone())
             return model(view)
 
-    scores.odin(Spy(), graph)
+    scores.odin(Spy(), graph, scores.input_scale(model, graph))
     step = (read[0] - read[1]) / (0.5 * read[0].square().mean().sqrt())
     blocks = [copy.copy(block) for block in view.blocks]
     for block in blocks:

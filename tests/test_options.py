@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 
 from graphgym_srnc.core import options
-from graphgym_srnc.core.options import Count, Natural, OneOf, Option, Positive, Range, Share
+from graphgym_srnc.core.options import (
+    Count,
+    Few,
+    Natural,
+    OneOf,
+    Option,
+    Positive,
+    Range,
+    Share,
+    Steps,
+)
 from graphgym_srnc.errors import InputError, InputErrors, did_you_mean, renamed
 
 
@@ -92,7 +102,7 @@ def test_options_are_a_class_s_own_and_then_inherited_ones():
     assert [option.key for option in found] == ["kind", "steps", "names", "rate"]
     assert found[0].doc == "which one." and str(found[0].allowed) == str(names)
     # It has another default and range, and the explanation of the base.
-    assert found[1] == Option("steps", int, 0, "how often, and how long.", Range(0))
+    assert found[1] == Option("steps", int, 0, "how often, and how long.", Range(0, 10**9))
     assert found[2] == Option("names", tuple, (), "", None)
     assert found[3] == Option("rate", float, 0.5, "how fast.", Range(0, 1))
     assert [option.key for option in options.options(Silent)] == ["steps", "rate"]
@@ -111,7 +121,26 @@ def test_no_option_is_nan_or_infinite(value):
     for key in ("rate", "names", "steps"):
         with pytest.raises(InputError, match=key):
             options.check(free, {key: value})
-    options.check(free, {"rate": 1e300, "names": ["nan", 10**400], "steps": 10**400, "unheard": -1})
+    options.check(free, {"rate": 1e300, "names": ["nan", 10**400], "steps": 10**9, "unheard": -1})
+
+
+def test_counts_that_no_machine_can_count_to_are_refused():
+    def counted(*, steps: Count = 1, layers: Few = 1, hops: Steps = 0) -> None:
+        """Numbers of parts."""
+
+    for key, value in (("steps", 10**9 + 1), ("layers", 1001), ("hops", 1001)):
+        options.check(counted, {key: value - 1})
+        with pytest.raises(InputError, match=f"^{key}: got {value}"):
+            options.check(counted, {key: value})
+
+
+@pytest.mark.parametrize(
+    "given", [{"steps": 2.0}, {"steps": True}, {"rate": "1"}, {"names": "ab"}, {"kind": 1}]
+)
+def test_types_of_values_from_a_file(given):
+    options.check_types(Derived, {"steps": 3, "rate": 1, "names": ["a"], "kind": "b"})
+    with pytest.raises(ValueError, match=f"the option {next(iter(given))} is"):
+        options.check_types(Derived, given)
 
 
 def test_few_names_are_suggested():

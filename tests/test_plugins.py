@@ -305,7 +305,7 @@ def test_a_plugin_that_cannot_be_used_is_left_out(mistaken, tmp_path, monkeypatc
         ("wrong", "sqrt> is not a subclass of graphgym_srnc.methods.shared.base.Method"),
         ("uncalled", "does not pass the options of its base class on"),
         ("swapped", "search: no option is setps. Did you mean steps"),
-        ("below", "search of steps tries 0; allowed: 1 or more"),
+        ("below", r"search of steps tries 0; allowed: in \[1, 1000000000\]"),
         ("worded", "search of lr tries 'much'; allowed: 0 or more"),
         ("renamed-x", "the class Diverging has the name diverging in configs, not renamed-x"),
         ("mistakes", "mistakes: it defines no class Mistakes .found: Uncalled, "),

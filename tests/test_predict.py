@@ -16,13 +16,12 @@ from conftest import make_graph, refusal, rows
 from sklearn.metrics import f1_score
 from torch_geometric.data import Data
 
-from graphgym_srnc import ERM
+from graphgym_srnc import ERM, backbones
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import predictions
 from graphgym_srnc.own import example
-from graphgym_srnc.train.model import is_dense
 
 SIZES = """synthetic.num_nodes 200 synthetic.num_val 40 synthetic.num_test 80 gnn.dim_inner 8
 synthetic.num_features 40 synthetic.num_classes 5 train.max_episodes 1""".split()
@@ -260,6 +259,26 @@ def test_parquet(tmp_path, monkeypatch):
         arguments.check_out("--out", tmp_path / "b.parquet", False)
 
 
+@pytest.mark.parametrize("command", ["predict", "discover"])
+def test_a_damaged_seed_is_not_replaced_by_the_next(tmp_path, capsys, command):
+    """Also if the folder of the run itself is given, and if nothing but its checksum is gone."""
+    words = ["run", "--cfg", "testing/erm", "--name", "two", "--repeat", "2", "--no-figures"]
+    words += ["--no-tensorboard", "--out-dir", str(tmp_path), "erm.steps", "3"]
+    assert main(words) == 0
+    home = tmp_path / "two"
+    record = bytearray((home / "0" / "result.json").read_bytes())
+    record[300] ^= 1
+    (home / "0" / "result.json").write_bytes(record)
+    out = ["--out", str(tmp_path / "out.csv" if command == "predict" else tmp_path / "out.html")]
+    capsys.readouterr()
+    for run in (home, home / "0"):
+        error = refusal(main([command, str(run), *out]), capsys)
+        assert str(home / "0" / "result.json") in error and "damaged" in error
+    (home / "0" / "SHA256SUMS").unlink()
+    assert "has no checksum" in refusal(main([command, str(home), *out]), capsys)
+    assert main([command, str(home / "1"), *out]) == 0
+
+
 @pytest.mark.parametrize("dense", [False, True])
 def test_another_graph_is_scaled_as_that_of_training(dense):
     """Two graphs that are all but equal, on both sides of the share that counts as dense."""
@@ -276,4 +295,5 @@ def test_another_graph_is_scaled_as_that_of_training(dense):
     model = ERM(hidden=8, steps=20, open_set=False).fit(trained)
     first, second = model.predict_proba(sparse), model.predict_proba(filled)
     np.testing.assert_allclose(first, second, atol=1e-4)
-    assert not is_dense(sparse, "auto") and is_dense(filled, "auto")
+    stored = [backbones.prepare(graph, "auto").x for graph in (sparse, filled)]
+    assert [isinstance(x, backbones.Sparse) for x in stored] == [True, False]

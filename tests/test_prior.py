@@ -100,9 +100,10 @@ def test_estimated_priors_weigh_the_classes(correction):
     else:
         method.learn_confusion(bayes(at_source, before).log(), torch.from_numpy(source_label))
     scores = bayes(at_target, before).log()
+    corrected = method.corrected(scores, method.estimated_weight(scores))
     right = [
         float((part.argmax(1).numpy() == label).mean())
-        for part in (scores, method.corrected(scores), bayes(at_target, after))
+        for part in (scores, corrected, bayes(at_target, after))
     ]
     assert right[0] + 0.03 < right[1] and right[1] == pytest.approx(right[2], abs=0.02)
 

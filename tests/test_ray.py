@@ -116,6 +116,24 @@ def connected(cluster):
     ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
 
 
+def import_path(job: Job) -> str:
+    """Where a worker of Ray, and the process of a run that it starts, look for modules."""
+    return os.pathsep.join(["", *sys.path])
+
+
+def test_nodes_import_nothing_of_the_current_folder(cluster, tmp_path):
+    here = os.getcwd()
+    limits = Limits(0.0, 0)
+    jobs = toy_jobs(tmp_path, 1)
+    with on_ray._connected(cluster.address):
+        import ray
+
+        in_ray = ray.get(ray.remote(lambda: [*sys.path]).remote())
+        (outcome,) = on_ray.local.run(jobs, import_path, limits)
+    assert os.getcwd() == here and here not in in_ray
+    assert here not in outcome.message.split(os.pathsep)
+
+
 def test_without_ray_the_way_to_it_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.delitem(sys.modules, "graphgym_srnc.sweep.on_ray", raising=False)

@@ -184,10 +184,10 @@ def test_main_py_of_graphgym(gym, tmp_path, monkeypatch):
     )
     assert_cfg(cfg)
     cfg.run_dir, cfg.params = str(tmp_path / "one" / "0"), 0
-    datamodule = GraphGymDataModule()
     with pytest.raises(InputError, match="optim.scheduler"):
-        space["train"](create_model(), datamodule)
+        GraphGymDataModule()
     cfg.optim.scheduler = "none"
+    datamodule = GraphGymDataModule()
     space["train"](create_model(), datamodule)
     assert (tmp_path / "one/0/test/stats.json").is_file()
 

@@ -66,6 +66,17 @@ CLAIMS = {
     "store::test_a_damaged_record_is_told_and_run_again",
     "an edit causes": "tables::test_what_was_edited_by_hand_stays_and_is_told "
     "check::test_an_edited_config_is_told",
+    "Worker processes of `grid`": "current_folder::test_workers_of_a_grid_import_nothing_of_it "
+    "ray::test_nodes_import_nothing_of_the_current_folder",
+    "A file `matplotlibrc`": "current_folder::test_settings_of_figures_do_not_change_them "
+    "current_folder::test_a_matplotlibrc_that_cannot_be_read_does_not_end_a_command",
+    "more than 10,000 classes": "foreign::test_more_columns_and_classes_than_can_be_handled",
+    "A pipe or a device": "foreign::test_a_pipe_that_takes_the_place_of_a_file_is_refused_at_once",
+    "A model file is refused": "foreign::test_a_model_file_with_impossible_values_is_refused "
+    "foreign::test_a_model_file_with_weights_that_are_no_numbers_is_refused",
+    "A record is refused": "foreign::test_a_record_beyond_its_range_is_refused",
+    "steers the terminal": "foreign::test_names_of_classes_do_not_steer_the_terminal",
+    "refuse a damaged seed": "predict::test_a_damaged_seed_is_not_replaced_by_the_next",
     "`check` verifies": "check::test_what_is_wrong_is_told_by_name "
     "check::test_a_folder_as_it_was_written",
     "A checkpoint is used only": "checkpoint::test_files_of_other_runs_are_not_used "

@@ -73,9 +73,11 @@ def test_terms_follow_the_options():
     assert without.isdisjoint(terms(pseudo_labels="classifier"))
 
 
-def test_without_clusters_the_least_sure_are_unknown(share=0.3):
+@pytest.mark.parametrize(("given", "share"), [(0.3, 0.3), (0.0, 1 / 3)])
+def test_without_clusters_the_least_sure_are_unknown(given, share):
+    """By default as many as of each of the two known classes."""
     task = toy()
-    method = started("srnc", task, pseudo_labels="classifier", unknown_share=share)
+    method = started("srnc", task, pseudo_labels="classifier", unknown_share=given)
     q, p = method.pseudo_posterior()[task.pool], method.class_posterior(task.target)[task.pool]
     unknown = q.argmax(1) == 2
     assert float(unknown.float().mean()) == pytest.approx(share, abs=0.03)

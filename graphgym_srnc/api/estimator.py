@@ -29,6 +29,7 @@ from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records
 from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.methods.shared.prediction import ROLES
 from graphgym_srnc.shifts.given import from_data, unlabelled
 from graphgym_srnc.shifts.given import labels as labels_of
 from graphgym_srnc.train import trainer
@@ -88,7 +89,9 @@ class Estimator(BaseEstimator):
 
     # Graphs are not metadata; otherwise scikit-learn adds a set_..._request method for each.
     __metadata_request__fit = {"source": UNUSED, "target": UNUSED}
-    __metadata_request__predict = __metadata_request__predict_proba = {"graph": UNUSED}
+    __metadata_request__predict = {"graph": UNUSED, "role": UNUSED}
+    __metadata_request__predict_proba = {"graph": UNUSED, "role": UNUSED}
+    __metadata_request__decision_function = {"graph": UNUSED, "role": UNUSED}
     __metadata_request__transform = {"graph": UNUSED}
     __metadata_request__score = {"graph": UNUSED, "nodes": UNUSED}
 
@@ -132,7 +135,7 @@ class Estimator(BaseEstimator):
                 Labels are integers or strings; -1, NaN, None, an empty string and words such
                 as ``?`` mean no label. Classes without a training node are unknown. Labels outside
                 the masks are only used to infer ``open_set`` if it is None: there is an unknown
-                class if any node has a label that no training node has.
+                class if a node has a label that no training node has or, on one graph, no label.
             target: another graph to predict; its labels are optional. ``val_mask`` and
                 ``test_mask`` are then those of the target, and the source's ``val_mask`` is held
                 out. Without a ``train_mask`` all labelled source nodes are training nodes.
@@ -166,30 +169,50 @@ class Estimator(BaseEstimator):
         return self
 
     @plain()
-    def predict(self, graph: Data) -> np.ndarray:
-        """Predicted class of each node of a graph, in the role of the target.
+    def predict(self, graph: Data, role: str = "target") -> np.ndarray:
+        """Predicted class of each node of a graph.
+
+        Nodes are predicted alike, whether or not the graph has other components: features are
+        centred by the mean of training, and classes are corrected by the class shares of training.
+        After ``fit(source, target)`` these are those of the target. ``fit`` again if the new graph
+        has other class shares, or features of another mean.
 
         Args:
             graph: a ``Data`` with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``. It may differ
                 from the training graph but has the same features.
+            role: after ``fit(source, target)``, the graph that ``graph`` is like: ``source`` or
+                ``target``.
 
         Returns:
             Classes ``[V]`` as labelled in training. The unknown class is -1 or ``unknown``.
         """
-        with self._reading(graph) as checked:
-            decided = self.method_.decide(self.method_.predict(checked))
-        return self.classes_[decided.cpu().numpy()]
+        scores = self._scores(graph, role)
+        return self.classes_[self.method_.decide(scores).cpu().numpy()]
 
     @plain()
-    def predict_proba(self, graph: Data) -> np.ndarray:
+    def predict_proba(self, graph: Data, role: str = "target") -> np.ndarray:
         """Class probabilities ``[V, len(classes_)]``; the most probable class is the predicted one.
 
         The softmax distributes the probability of the known classes. At the threshold, the unknown
         class is as probable as the most probable known class. It becomes more probable as the
-        confidence falls below the threshold, see ``Method.posterior``.
+        confidence falls below the threshold, see ``Method.posterior``. The arguments are those of
+        ``predict``.
         """
-        with self._reading(graph) as checked:
-            return self.method_.posterior(self.method_.predict(checked)).cpu().numpy()
+        scores = self._scores(graph, role)
+        return self.method_.posterior(scores).cpu().numpy()
+
+    @plain()
+    def decision_function(self, graph: Data, role: str = "target") -> np.ndarray:
+        """Confidence ``[V]`` that each node is of a known class.
+
+        In open-set shift, nodes whose confidence is below ``method_.threshold`` are predicted as
+        unknown. ``unknown_auroc``, ``unknown_aupr``, ``unknown_fpr95`` and ``oscr`` of ``scores_``
+        are computed from it. ``unknown_fpr95`` is, of all thresholds that accept at least 95 % of
+        the known nodes, the least share of unknown nodes that are accepted as known. The arguments
+        are those of ``predict``.
+        """
+        scores = self._scores(graph, role)
+        return self.method_.confidence(scores).cpu().numpy()
 
     @plain()
     def score(self, graph: ShiftTask | Data, y: Any = None, nodes: Any = None) -> float:
@@ -207,8 +230,8 @@ class Estimator(BaseEstimator):
             InputError: no node has a label, or the labels are of another kind than in training.
         """
         graph, true, scored = truth(self, graph, y, nodes)
-        with self._reading(graph) as checked:
-            decided = self.method_.decide(self.method_.predict(checked)).cpu().numpy()
+        scores = self._scores(graph, "target")
+        decided = self.method_.decide(scores).cpu().numpy()
         return float((decided == true)[scored].mean())
 
     @plain()
@@ -278,11 +301,18 @@ class Estimator(BaseEstimator):
             self.verdict_, told = Verdict(record.verdict), record.verdict.get("sentences", {})
             self.warnings_ = list(dict.fromkeys([*record.warnings, *told.values()]))
 
+    def _scores(self, graph: Data, role: str) -> torch.Tensor:
+        """Scores ``[V, K]`` of the nodes of a graph."""
+        with self._reading(graph, role) as checked:
+            return self.method_.predict(checked, role)
+
     @contextlib.contextmanager
-    def _reading(self, graph: Data) -> Iterator[Data]:
+    def _reading(self, graph: Data, role: str = "target") -> Iterator[Data]:
         """Yield the checked graph while the threads are set for it."""
         check_is_fitted(self, "method_")
-        checked, known = self._model.checked(graph), self._model.facts.get("recipes", [])
+        if role not in ROLES:
+            raise InputError("role", role, ", ".join(ROLES))
+        checked, known = self._model.checked(graph, role), self._model.facts.get("recipes", [])
         told = feature_warnings(checked.x, self.method_.encoder.features)
         if any(known) and _recipe(graph) not in ("", *known):
             told.append(OTHER_RECIPE)
@@ -346,7 +376,8 @@ def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[
     needs_cut = known_only and method.calibrated and method.cut != "share"
     if needs_cut and not len(label) and not method.cross_fits:
         message = "no validation node is left to set the unknown-class threshold"
-        hint = "Add a val_mask, or label at least two nodes of a class"
+        hint = "Add a val_mask, label at least two nodes of a class, or set open_set=False if every"
+        hint += " node belongs to a class with training nodes"
         raise InputError.plain("val_mask", message, hint)
     if rules["selection"] == "auto":
         by_score = "target_val" if len(label) and not known_only else "target_modularity"

@@ -11,7 +11,7 @@ import numpy as np
 
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.options import Count, Natural, OneOf, Range, Weight, check, options
+from graphgym_srnc.core.options import Count, Few, Natural, OneOf, Range, Weight, check, options
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import adam
@@ -46,7 +46,7 @@ def shared(
     *,
     backbone: Annotated[str, OneOf(*KINDS)] = "gcn",
     hidden: Count = 256,
-    layers: Count = 2,
+    layers: Few = 2,
     dropout: Annotated[float, Range(0, 1, closed="left")] = 0.5,
     activation: Annotated[str, OneOf(*ACTIVATIONS)] = "relu",
     heads: Count = 8,

@@ -12,7 +12,7 @@ from typing import Any
 
 from graphgym_srnc.backbones.dgi import train_infomax
 from graphgym_srnc.backbones.encoder import ACTIVATIONS, Encoder, EncoderSpec, Layer
-from graphgym_srnc.backbones.features import FEATURES
+from graphgym_srnc.backbones.features import FEATURES, Scaling
 from graphgym_srnc.backbones.graph import OPERATORS, Graph, prepare
 from graphgym_srnc.backbones.layers import MLP, GCNLayer
 from graphgym_srnc.backbones.sampling import Batches, infer
@@ -33,6 +33,7 @@ __all__ = [
     "GCNLayer",
     "Graph",
     "Layer",
+    "Scaling",
     "Sparse",
     "View",
     "build",

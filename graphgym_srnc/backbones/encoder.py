@@ -14,7 +14,7 @@ from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sampling import draw_view
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.backbones.view import Block, View, make_view
-from graphgym_srnc.core.options import Count, OneOf, Range, check
+from graphgym_srnc.core.options import Count, Few, OneOf, Range, check
 from graphgym_srnc.errors import InputError
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -49,7 +49,7 @@ class EncoderSpec:
     """
 
     kind: str = "gcnconv"
-    layers: Count = 2
+    layers: Few = 2
     hidden: Count = 256
     dropout: Annotated[float, Range(0, 1, closed="left")] = 0.5
     act: Annotated[str, OneOf(*ACTIVATIONS)] = "relu"

@@ -51,7 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if "--debug" in words:
             raise
-        if isinstance(error, (OSError, FloatingPointError)):
+        if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+            hint = "Use fewer or smaller layers, a smaller graph, or batch_size of the method"
+            _print_error(f"error: the memory of this machine does not suffice. {hint}.")
+        elif isinstance(error, (OSError, FloatingPointError)):
             _print_error(f"error: {error}")
         else:
             kind = type(error).__name__
@@ -62,6 +65,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(words: Sequence[str]) -> int:
     """Parse the words of a command and run it; return its status."""
+    for word in words:
+        if any("\ud800" <= letter <= "\udfff" for letter in word):
+            message = "it contains bytes that are no text in UTF-8"
+            raise InputError.plain(plain(word), message, "Rename the file or folder")
     args, rest = build_parser().parse_known_args(words)
     # argparse cannot mix options with a list of positional words, so the words arrive here.
     options = [word for word in rest if word.startswith("--")]

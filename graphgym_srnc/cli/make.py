@@ -15,7 +15,7 @@ from graphgym_srnc.cli import arguments
 from graphgym_srnc.core.text import plain, tell
 from graphgym_srnc.data import features, folder, frames, graph_files, read
 from graphgym_srnc.errors import InputError, reading
-from graphgym_srnc.io.atomic import regular
+from graphgym_srnc.io.atomic import content
 
 GIVEN = "label split ends spectral embeddings like skip_missing".split()
 
@@ -77,7 +77,7 @@ def make_graph(
     """
     if like:
         with reading(Path(like), "a folder with a recipe of data make", "--like"):
-            given["like"] = {**json.loads(regular(Path(like, folder.RECIPE)).read_bytes())}
+            given["like"] = {**json.loads(content(Path(like, folder.RECIPE)))}
     found = frames.Look((nodes.name, (links or nodes).name), frames.Options(**given))
     table = pairs = pandas.DataFrame()
     with found.problems.step():

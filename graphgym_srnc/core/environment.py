@@ -126,6 +126,25 @@ def lean_imports(*absent: str) -> Iterator[None]:
             del sys.modules[name]
 
 
+@contextlib.contextmanager
+def outside(needed: bool = True) -> Iterator[None]:
+    """Be in the folder of the interpreter instead of the current one, if that is ``needed``.
+
+    Python adds the current folder to the import path of a process that is started with ``-c``, as
+    worker processes are, and Ray adds it to that of its workers. A file ``pickle.py`` there would
+    run, for example one of a downloaded data set.
+    """
+    if not needed:
+        yield
+        return
+    here = os.getcwd()
+    os.chdir(sys.prefix)
+    try:
+        yield
+    finally:
+        os.chdir(here)
+
+
 def keep_memory() -> None:
     """Let Linux keep up to 1 GiB of freed memory, which the next gradient step needs again."""
     if sys.platform == "linux":

@@ -90,8 +90,13 @@ class OneOf:
 
 Allowed = Union[Range, OneOf]
 
-Count = Annotated[int, Range(1)]
-Natural = Annotated[int, Range(0)]
+MOST = 10**9  # of a count; with more, an allocation fails or a loop does not end
+Count = Annotated[int, Range(1, MOST)]
+Natural = Annotated[int, Range(0, MOST)]
+Few = Annotated[int, Range(1, 1000)]
+"""Number of parts of a network, each of which takes time at every prediction."""
+Steps = Annotated[int, Range(0, 1000)]
+"""Number of steps over a graph at every prediction, which have converged long before."""
 Weight = Annotated[float, Range(0)]
 Positive = Annotated[float, Range(0, closed="neither")]
 Share = Annotated[float, Range(0, 1)]
@@ -188,6 +193,16 @@ def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> No
             raise not_one_of(key, value, str(option.allowed).split(", "))
         if not finite(value):
             raise InputError(key, value, "finite numbers")
+
+
+def check_types(function: Callable, values: Mapping[str, Any]) -> None:
+    """Raise a ValueError if a value from a file is not of the type of its option."""
+    for option in options(function):
+        value = values.get(option.key, option.default)
+        # JSON has no tuples, and may write a float as an integer.
+        written = {float: (int, float), tuple: (list, tuple)}.get(option.type, (option.type,))
+        if type(value) not in written:
+            raise ValueError(f"the option {option.key} is {str(value)[:50]!r}")
 
 
 def checked(function: Callable, prefix: str = "") -> Callable:

@@ -228,7 +228,8 @@ def _last_line(error: BaseException, packages: Collection[str]) -> tuple[str, st
     found = "", ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         top = frame.f_globals.get("__name__", "").partition(".")[0]
-        if top in packages and frame.f_globals is not globals():
+        lookup = frame.f_code.co_name == "__getattr__"  # of our base classes, for a plug-in
+        if top in packages and frame.f_globals is not globals() and not lookup:
             found = top, f"{frame.f_code.co_filename}:{line}"
     return found
 

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.errors import InputError
 
+MOST_CLASSES = 10_000  # scores and confusion matrices of more do not fit into memory
 HIDDEN = -1  # label of a node whose class is hidden from the method
 
 
@@ -112,6 +113,7 @@ class ShiftTask(LabelSpace):
     def __post_init__(self) -> None:
         if self.num_known < 2:
             raise InputError("num_known", self.num_known, "at least 2 known classes")
+        check_number(self.num_known, "num_known")
         for role, graph in self.graphs().items():
             _check_graph(role, graph, self.source, self.num_outputs)
         owners = {
@@ -284,6 +286,13 @@ def all_finite(x: Tensor) -> bool:
     """Whether a tensor contains neither NaN nor infinity."""
     # A finite sum implies finite entries, and is forty times faster than checking each entry.
     return math.isfinite(float(x.detach().sum())) or bool(torch.isfinite(x).all())
+
+
+def check_number(classes: int, key: str) -> None:
+    """Refuse more classes than any method can handle; the error names ``key``."""
+    if classes > MOST_CLASSES:
+        message = f"there are {classes:,} classes, and at most {MOST_CLASSES:,} are possible"
+        raise InputError.plain(key, message, "Give class labels, not ids or numbers of nodes")
 
 
 def _hash(digest: Any, tensor: Tensor) -> None:

@@ -26,8 +26,11 @@ def clean(text: str) -> str:
 
 
 def tell(line: str, out: TextIO | None = None) -> None:
-    """Print a line; a terminal gets it wrapped at words, but a command for copying whole."""
-    out = out or sys.stdout
+    """Print a line of which no character steers the terminal.
+
+    A terminal gets it wrapped at words, but a command for copying whole.
+    """
+    out, line = out or sys.stdout, "\n".join(map(clean, line.split("\n")))
     if out.isatty() and not line.startswith("  graphgym-srnc "):
         wrapper = textwrap.TextWrapper(width(), subsequent_indent="  ")
         wrapper.break_long_words = wrapper.break_on_hyphens = False  # paths and options stay whole

@@ -90,8 +90,8 @@ def mask(values: Tensor, nodes: int, key: str) -> Tensor:
     return values == 1
 
 
-def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
-    """Checked features ``[V, F]``, see ``narrowed``, and edges ``[2, E]``."""
+def features_and_edges(data: Data, key: str, exact: bool = False) -> tuple[Tensor, Tensor]:
+    """Checked features ``[V, F]``, ``exact`` or else ``narrowed``, and edges ``[2, E]``."""
     x, edge_index, at_x = data.x, data.edge_index, f"{key}: x"
     if x is None or x.dim() != 2 or 0 in x.shape:
         message = "the graph has no features"
@@ -101,7 +101,8 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
         if x.layout == torch.sparse_coo:  # whose indices torch trusts
             with torch.sparse.check_sparse_tensor_invariants():
                 x = torch.sparse_coo_tensor(x._indices(), x._values(), x.shape)
-        x = narrowed(x if x.layout == torch.strided else x.to_dense()).contiguous()
+        x = x if x.layout == torch.strided else x.to_dense()
+        x = (x.double() if exact else narrowed(x)).contiguous()
     if not all_finite(x):
         message = f"{int((~torch.isfinite(x)).any(1).sum())} node(s) have NaN or Inf as a feature"
         raise InputError.plain(at_x, message, "Give finite features")

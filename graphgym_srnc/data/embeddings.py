@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any, Sequence
 
@@ -10,7 +11,7 @@ import torch
 
 from graphgym_srnc.data import untrusted
 from graphgym_srnc.errors import InputError, reading
-from graphgym_srnc.io.atomic import regular
+from graphgym_srnc.io import atomic
 
 KEY = "--embeddings"
 NAMES = ("x", "embeddings", "embedding", "node_features", "features", "arr_0")  # of one of several
@@ -71,7 +72,7 @@ def _of_table(file: Path, ids: Sequence[str]) -> np.ndarray:
     from graphgym_srnc.data.features import texts
     from graphgym_srnc.data.read import is_list
 
-    frame = pandas.read_parquet(regular(file))
+    frame = pandas.read_parquet(io.BytesIO(atomic.content(file)))
     if not isinstance(frame.index, pandas.RangeIndex):
         frame = frame.reset_index()
     for name in [name for name in frame if not is_list(frame[name])]:

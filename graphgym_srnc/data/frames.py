@@ -17,7 +17,7 @@ import pandas
 import scipy.sparse as sp
 
 from graphgym_srnc.core.text import counted, listed, one_line
-from graphgym_srnc.data import features, labels, names, read, readings
+from graphgym_srnc.data import features, labels, limits, names, read, readings
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.data.read import NAMELESS, is_counter
@@ -111,6 +111,7 @@ def look(
     read, may be sheets whose first line is a header or not. ``others`` = there are features beside
     those of columns and of links.
     """
+    limits.check_columns(nodes.shape[1], "nodes")
     step = found.problems.step
     with step():
         table = readings.named(nodes, found.files[0], found.options, found.notes)

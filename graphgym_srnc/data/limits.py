@@ -8,6 +8,8 @@ from pathlib import Path
 
 from graphgym_srnc.errors import InputError
 
+COLUMNS = 10_000  # of a table, each of which is read for ids, labels, numbers and words
+
 
 def check(file: Path, needed: int) -> None:
     """Refuse a file whose content takes more bytes than the machine has memory."""
@@ -16,6 +18,14 @@ def check(file: Path, needed: int) -> None:
         need, has = (f"{count / 2**30:,.1f} GiB" for count in (needed, memory))
         message = f"its content needs {need} of memory, and this machine has {has}"
         raise InputError.plain(file.name, message)
+
+
+def check_columns(number: int, key: str) -> None:
+    """Refuse a table with so many columns that the choice among them takes minutes."""
+    if number > COLUMNS:
+        message = f"the table has {number:,} columns, and at most {COLUMNS:,} are read"
+        hint = "Give the features as an array: --embeddings in the command, x of a Data in Python"
+        raise InputError.plain(key, message, hint)
 
 
 def _memory() -> float:

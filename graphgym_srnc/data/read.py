@@ -22,7 +22,7 @@ import pandas
 from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.data import limits
 from graphgym_srnc.errors import InputError, reading
-from graphgym_srnc.io.atomic import regular
+from graphgym_srnc.io import atomic
 
 csv.field_size_limit(2**31 - 1)  # a text may be long
 SEPARATORS = ("\t", ";", "|", ",")
@@ -47,13 +47,13 @@ GRAPHS = ("xml", "json", "gml", "net")  # those that hold nodes and links
 def binary(path: Path) -> bytes:
     """The bytes of a file, which may be compressed by gzip."""
     try:
-        content = regular(path).read_bytes()
+        content = atomic.content(path)
     except OSError as error:
         raise InputError.plain(str(path), f"the file cannot be read ({error.strerror})") from error
     if content[:2] != b"\x1f\x8b":
         return content
     with reading(path, "a readable .gz file", path.name):
-        with gzip.open(path) as packed:
+        with gzip.open(io.BytesIO(content)) as packed:
             limits.check(path, sum(map(len, iter(partial(packed.read, 2**20), b""))))
         return gzip.decompress(content)
 

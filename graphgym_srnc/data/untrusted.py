@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 import zipfile
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from torch_geometric.data.storage import BaseStorage, GlobalStorage
 
 from graphgym_srnc.data import limits
 from graphgym_srnc.errors import reading
-from graphgym_srnc.io.atomic import regular
+from graphgym_srnc.io.atomic import opened
 
 DATA_CLASSES = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, BaseStorage)  # of a saved Data
 HINT = "If you trust the author of these files, read them with --trust"
@@ -60,36 +61,43 @@ def load(file: Path) -> Any:
         "save the homogeneous Data"
     )
     with reading(file, "a readable file of torch.save", hint=hint):
-        if zipfile.is_zipfile(regular(file)):
-            with zipfile.ZipFile(file) as archive:  # torch checks neither sizes nor checksums
-                limits.check(file, sum(member.file_size for member in archive.infolist()))
-                if (member := archive.testzip()) is not None:
-                    raise ValueError(f"the checksum of {member} is wrong")
-        with tensors_only(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch tells that sparse CSR tensors are new
-            return torch.load(file, weights_only=True, map_location="cpu")
+        with opened(file) as source:
+            if zipfile.is_zipfile(source):
+                with zipfile.ZipFile(source) as archive:  # torch checks neither sizes nor checksums
+                    limits.check(file, sum(member.file_size for member in archive.infolist()))
+                    if (member := archive.testzip()) is not None:
+                        raise ValueError(f"the checksum of {member} is wrong")
+            source.seek(0)
+            with tensors_only(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # torch tells that sparse CSR tensors are new
+                return torch.load(source, weights_only=True, map_location="cpu")
 
 
 def array(file: Path, mapped: bool = False) -> np.ndarray:
     """The plain array of a ``.npy``, perhaps left on disk; call it within ``reading``."""
-    with open(regular(file), "rb") as opened:
-        needed = _check_header(opened, file.stat().st_size)
-    if not mapped:
+    with opened(file) as source:
+        needed = _check_header(source, os.fstat(source.fileno()).st_size)
+        if mapped:
+            return np.load(file, allow_pickle=False, mmap_mode="c")
         limits.check(file, needed)
-    return np.load(file, allow_pickle=False, mmap_mode="c" if mapped else None)
+        source.seek(0)
+        return np.load(source, allow_pickle=False)
 
 
 def arrays(file: Path, wanted: Collection[str] | None = None) -> dict[str, np.ndarray | None]:
     """The plain arrays of a ``.npz``; those that are not ``wanted`` stay unread and are None."""
-    _check_headers(file, wanted)
-    with np.load(file, allow_pickle=False) as found:
-        return {name: found[name] if wanted is None or name in wanted else None for name in found}
+    with opened(file) as source:
+        _check_headers(source, file, wanted)
+        with np.load(source, allow_pickle=False) as found:
+            wants = {*found} if wanted is None else {*wanted}
+            return {name: found[name] if name in wants else None for name in found}
 
 
 def sparse_npz(file: Path) -> sp.spmatrix:
     """The matrix of a ``.npz`` that SciPy saved, which fits into memory once it is dense."""
-    _check_headers(file)
-    matrix = sparse_matrix(sp.load_npz(file))
+    with opened(file) as source:
+        _check_headers(source, file)
+        matrix = sparse_matrix(sp.load_npz(source))
     check_dense([matrix], file)
     return matrix
 
@@ -112,25 +120,26 @@ def sparse_matrix(matrix: Any) -> sp.spmatrix:
     return matrix
 
 
-def _check_headers(file: Path, wanted: Collection[str] | None = None) -> None:
-    """Check the header and the size of some arrays of a ``.npz``."""
+def _check_headers(source: IO[bytes], file: Path, wanted: Collection[str] | None = None) -> None:
+    """Check the header and the size of some arrays of a ``.npz``, and go back to its begin."""
     needed = 0
-    with zipfile.ZipFile(regular(file)) as archive:
+    with zipfile.ZipFile(source) as archive:
         for info in archive.infolist():
             if wanted is None or info.filename.removesuffix(".npy") in wanted:
                 with archive.open(info) as member:
                     needed += max(info.file_size, _check_header(member, info.file_size))
     limits.check(file, needed)
+    source.seek(0)
 
 
-def _check_header(opened: IO[bytes], size: int) -> int:
+def _check_header(source: IO[bytes], size: int) -> int:
     """Memory of an array, which is refused if the ``size`` bytes of its file hold another one."""
-    version = "{}_{}".format(*np.lib.format.read_magic(opened))
-    shape, _, dtype = getattr(np.lib.format, f"read_array_header_{version}")(opened)
+    version = "{}_{}".format(*np.lib.format.read_magic(source))
+    shape, _, dtype = getattr(np.lib.format, f"read_array_header_{version}")(source)
     count = math.prod(shape)
     if dtype.hasobject:
         raise ValueError("an array holds Python objects or words instead of numbers")
     # Less is wrong as well: of an archive that is not read to its end no checksum is compared.
-    if count * dtype.itemsize != size - opened.tell():
+    if count * dtype.itemsize != size - source.tell():
         raise ValueError(f"its header says {shape} {dtype}, but the file holds something else")
     return count * max(WORD, dtype.itemsize)

@@ -12,7 +12,7 @@ from yacs.config import CfgNode
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
 from graphgym_srnc.core.environment import AUTO, MAX_THREADS
-from graphgym_srnc.core.options import Allowed, OneOf, Option, Range, Share
+from graphgym_srnc.core.options import Allowed, OneOf, Option, Range, Share, docs
 from graphgym_srnc.core.options import options as options_of
 from graphgym_srnc.errors import Collected, InputError, not_one_of
 from graphgym_srnc.gym.encoder import SPEC_KEYS, is_fast
@@ -92,22 +92,105 @@ def values(cfg: CfgNode, block: str, function: Callable) -> dict[str, Any]:
     return {option.key: option.type(cfg[block][option.key]) for option in options_of(function)}
 
 
-# Keys of GraphGym that a method, its encoder or its run reads, or that do no harm: what GraphGym
-# shows and where, and what it writes into a config.
+# Keys of GraphGym that a method, its encoder or its run reads.
 READ = {
-    *("accelerator", "out_dir", "seed", "round", "num_threads", "custom_metrics", "metric_best"),
-    *("dataset.format", "dataset.name", "dataset.dir", "gnn.batchnorm", "gnn.l2norm"),
-    *("optim.optimizer", "optim.base_lr", "optim.weight_decay", "optim.scheduler"),
+    *("accelerator", "device", "out_dir", "seed", "round", "num_threads", "custom_metrics"),
+    *("metric_best", "dataset.format", "dataset.name", "dataset.dir", "gnn.batchnorm"),
+    *("gnn.l2norm", "optim.optimizer", "optim.base_lr", "optim.weight_decay", "optim.scheduler"),
     *SPEC_KEYS.values(),
-    *("print", "cfg_dest", "tensorboard_each_run", "tensorboard_agg", "view_emb", "gpu_mem"),
-    *("benchmark", "share.dim_in", "share.dim_out", "share.num_splits"),
 }
+# Keys of GraphGym without effect that do no harm: what GraphGym shows and where.
+SHOWN = {
+    *("print", "tensorboard_each_run", "tensorboard_agg", "view_emb", "gpu_mem", "benchmark"),
+}
+# Keys that GraphGym's main.py writes.
+WRITTEN = {"cfg_dest", "share.dim_in", "share.dim_out", "share.num_splits"}
 # Keys that GraphGym's own layers read, and ours do not.
 LAYERS_READ = {
     *("gnn.agg", "gnn.normalize_adj", "gnn.msg_direction", "gnn.self_msg", "gnn.keep_edge"),
     *("gnn.clear_feature", "gnn.att_final_linear", "gnn.att_final_linear_bn"),
     *("dataset.edge_dim", "mem.inplace", "bn.eps", "bn.mom"),
 }
+
+
+# What to use instead of a key that no method reads. ``{mode}`` is the method, and * ends a prefix.
+INSTEAD = {
+    "optim.max_epoch": "Use {mode}.steps, the gradient steps per episode, and train.max_episodes",
+    "optim.scheduler": "Methods train in few steps at a constant rate. Use optim.base_lr",
+    "optim.steps": "Methods have no scheduler. Use optim.base_lr",
+    "optim.lr_decay": "Methods have no scheduler. Use optim.base_lr",
+    "optim.momentum": "Adam has no momentum. Use optim.optimizer sgd",
+    "gnn.layers_pre_mp": "Use gnn.layers_mp: all layers pass messages, the last gives the logits",
+    "gnn.layers_post_mp": "Use gnn.layers_mp: all layers pass messages, the last gives the logits",
+    "gnn.stage_type": "Layers are stacked; {mode} srnc_plus adds skip connections itself",
+    "gnn.skip_every": "Layers are stacked; there are no stages",
+    "gnn.head": "All methods classify nodes",
+    "dataset.task": "All methods classify nodes",
+    "dataset.task_type": "All methods classify nodes",
+    "dataset.transductive": "Use dataset.format: a shift decides what is seen in training",
+    "dataset.split": "Use the sizes of the shift, such as {shift}.num_val and {shift}.num_test",
+    "dataset.split_mode": "Use {shift}.split_seed and the other keys of the shift",
+    "dataset.shuffle_split": "Use {shift}.split_seed",
+    "dataset.transform": "Use dataset.normalize for features, or change the graph in its file",
+    "dataset.to_undirected": "All graphs are read as undirected",
+    "dataset.remove_feature": "Change the graph in its file",
+    "dataset.location": "Use dataset.dir, and --trust for a reader that runs code",
+    "dataset.label_*": "Use `graphgym-srnc data make` with --label",
+    "dataset.cache_*": "PyG caches what it processes below dataset.dir",
+    "dataset.encoder*": "Features are numbers; `graphgym-srnc data make` encodes words",
+    "dataset.node_encoder*": "Features are numbers; `graphgym-srnc data make` encodes words",
+    "dataset.edge_*": "Edges have no features",
+    "dataset.resample_*": "All methods classify nodes",
+    "dataset.tu_simple": "All methods classify nodes",
+    "train.batch_size": "Use {mode}.batch_size",
+    "train.sampler": "Use {mode}.batch_size and {mode}.fanout",
+    "train.neighbor_sizes": "Use {mode}.fanout",
+    "train.iter_per_epoch": "Use {mode}.steps",
+    "train.node_per_graph": "Use {mode}.batch_size",
+    "train.sample_node": "Use {mode}.batch_size",
+    "train.walk_length": "Use {mode}.batch_size",
+    "train.radius": "Use {mode}.fanout",
+    "train.eval_period": "Every episode is evaluated",
+    "train.skip_train_eval": "Training nodes are scored after each episode",
+    "train.auto_resume": "Use the option --resume",
+    "train.epoch_resume": "Use the option --resume",
+    "train.enable_ckpt": "Use train.checkpoint, and train.save_model for the model",
+    "train.ckpt_*": "Use train.checkpoint, and train.save_model for the model",
+    "val.*": "Validation predicts the whole graph",
+    "model.loss_fun": "A method defines its losses",
+    "model.size_average": "A method defines its losses",
+    "model.thresh": "Use {mode}.cut for the unknown-class threshold",
+    "model.*": "A method makes its own model",
+    "metric_agg": "Larger is better in all metrics; only argmax is possible",
+    "devices": "Start several processes with torchrun",
+    "num_workers": "Methods load no batches in workers",
+    "bn.*": "Set gnn.batchnorm True; ours have no normalisation",
+    "mem.inplace": "Only GraphGym's own layers read it, such as gnn.layer_type generalconv",
+    "gnn.*": "Only GraphGym's own layers read it, such as gnn.layer_type generalconv",
+}
+
+
+def instead(key: str) -> str:
+    """What to use instead of a key of GraphGym that no method reads; empty if nothing is known."""
+    for name, text in INSTEAD.items():
+        if key == name or name.endswith("*") and key.startswith(name[:-1]):
+            return text
+    return ""
+
+
+def treatment(key: str) -> tuple[str, str]:
+    """``works``, ``refused`` or ``unused`` for a key of GraphGym, and what to know about it."""
+    if key in WRITTEN:
+        return "unused", "GraphGym writes it"
+    if key in SHOWN:
+        return "unused", "a note says so"
+    if key == "optim.scheduler":
+        return "refused", f"unless `none`. {instead(key)}"
+    if key in LAYERS_READ or key == "optim.momentum":
+        return "works", f"{'with sgd' if 'optim' in key else instead(key)}, else refused"
+    if key in READ:
+        return "works", {"accelerator": "auto is the CPU", "device": "as accelerator"}.get(key, "")
+    return "refused", instead(key)
 
 
 @functools.cache
@@ -129,18 +212,30 @@ def reads(cfg: CfgNode, key: str) -> bool:
         return normal or cfg.gnn.layer_type not in BACKBONES
     if key == "optim.momentum":
         return cfg.optim.optimizer != "adam"
-    return key in READ or key not in stock_keys()
+    return key in READ | SHOWN | WRITTEN or key not in stock_keys()
 
 
 def not_read(configs: Sequence[CfgNode], defaults: Mapping[str, Any]) -> list[str]:
     """Keys of methods and shifts that some configs set, against flat defaults, and none uses."""
     used = {name for cfg in configs for name in (cfg.train.mode, cfg.dataset.format)}
     others, flats = {*methods.names(), *shifts.names()} - used, list(map(flatten, configs))
+    unread = {*SHOWN}
+    if not any(reads_data(cfg.dataset.format) for cfg in configs):
+        unread.add("dataset.name")
     return [
         key
         for key, default in defaults.items()
-        if key.split(".")[0] in others and any(flat.get(key) != default for flat in flats)
+        if (key.split(".")[0] in others or key in unread)
+        and any(flat.get(key) != default for flat in flats)
     ]
+
+
+def reads_data(shift: str) -> bool:
+    """Whether a shift reads a data set; the docstring of ``synthetic`` says that root is ignored.
+
+    For a pair of networks the name is that of the pair in tables.
+    """
+    return docs(shifts.find(shift)).get("root") != "ignored."
 
 
 def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
@@ -148,8 +243,10 @@ def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
     wrong, allowed = Collected(), limits(cfg)
     for key, value in flatten(cfg).items():
         if not reads(cfg, key) and value != defaults.get(key):
-            message = f"train.mode {cfg.train.mode} does not read this key, set to {value!r}"
-            hint = f"Remove it, or set it to {defaults.get(key)!r}"
+            mode, shift = cfg.train.mode, cfg.dataset.format
+            message = f"train.mode {mode} does not read this key, set to {value!r}"
+            hint = instead(key).format(mode=mode, shift=shift)
+            hint += ". " * bool(hint) + f"Remove it, or set it to {defaults.get(key)!r}"
             wrong.errors.append(InputError.plain(key, message, hint))
         elif key == "custom_metrics" and (unknown := {*value} - {*register.metric_dict}):
             message = f"no module registers the metric {min(map(str, unknown))} in this command"
@@ -157,7 +254,8 @@ def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
             hint += " custom_metrics to [] and metric_best to micro_f1"
             wrong.errors.append(InputError.plain(key, message, hint))
         elif key in allowed and not allowed[key].allows(value):
-            wrong.errors.append(not_one_of(key, value, str(allowed[key]).split(", ")))
+            error = not_one_of(key, value, str(allowed[key]).split(", "))
+            wrong.errors.append(error.noted(INSTEAD[key]) if key in INSTEAD else error)
     wrong.check()
 
 
@@ -196,4 +294,5 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
         "gnn.agg": OneOf("add", "sum", "mean", "min", "max"),
         "optim.optimizer": OneOf(*sorted(register.optimizer_dict)),
         "optim.scheduler": OneOf("none"),
+        "device": OneOf("auto", "cuda" if cfg.accelerator == "cuda" else "cpu"),
     }

@@ -59,6 +59,8 @@ def load_shift(format: str, name: str, dataset_dir: str) -> TaskDataset | None:
         raise InputError.plain("train.mode", message, hint)
     if global_cfg.model.type == "gnn":
         global_cfg.model.type = UNUSED
+    # GraphGym reads its samplers next, and knows those of its own training only.
+    own_config(global_cfg.train.mode)
     task_cfg = global_cfg.clone()
     default = dataset_dir == "./datasets"
     task_cfg.dataset.dir = data_root(dataset_dir) if default else dataset_dir
@@ -106,7 +108,13 @@ def train_method(
             contains results of another config.
     """
     before, place, watch = global_cfg.clone(), Path(global_cfg.run_dir).absolute(), Logged(1)
-    cfg = own_config(mode, loaders)
+    if not isinstance(getattr(loaders[0].dataset, "task", None), ShiftTask):
+        message = f"{global_cfg.dataset.format!r} is not a shift, and train.mode {mode} needs one"
+        hint = "`graphgym-srnc options` lists the shifts"
+        raise InputError.plain("dataset.format", message, hint)
+    cfg = own_config(mode)
+    if keys := not_read([cfg], flatten(load_config())):
+        logging.warning("train.mode %s does not read %s", mode, ", ".join(keys))
     if not place.name.isdecimal():
         message = f"a method stores its run in the folder of a seed, and this one is {place}"
         raise InputError.plain("run_dir", message, "Call set_run_dir(cfg.out_dir) before")
@@ -134,12 +142,8 @@ def train_method(
     return result
 
 
-def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
-    """A copy of GraphGym's global config for a method; useless keys are logged or refused."""
-    if not isinstance(getattr(loaders[0].dataset, "task", None), ShiftTask):
-        message = f"{global_cfg.dataset.format!r} is not a shift, and train.mode {mode} needs one"
-        hint = "`graphgym-srnc options` lists the shifts"
-        raise InputError.plain("dataset.format", message, hint)
+def own_config(mode: str) -> CfgNode:
+    """A copy of GraphGym's global config for a method, which refuses keys that it does not read."""
     given, stock = global_cfg.clone(), CfgNode()
     add_options(given)
     set_cfg(stock)
@@ -152,10 +156,7 @@ def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
         is_used = reads(given, key) and key.split(".")[0] not in others
         wanted = is_used or value not in (theirs.get(key), written.get(key))
         words += [key, value] if wanted and key != "params" else []
-    cfg = load_config(None, words)
-    if keys := not_read([cfg], flatten(load_config())):
-        logging.warning("train.mode %s does not read %s", mode, ", ".join(keys))
-    return cfg
+    return load_config(None, words)
 
 
 def register_main() -> None:

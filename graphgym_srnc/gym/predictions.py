@@ -15,7 +15,6 @@ from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel
 
 LEAST = 10  # minimum number of labelled nodes for measuring their accuracy
-FEW = 100  # nodes below which a mean over them is a rough one
 
 
 def given_labels(model: TrainedModel, task: ShiftTask) -> list[str]:
@@ -141,11 +140,6 @@ def notes(model: TrainedModel, graph: Data, frame: pandas.DataFrame | None = Non
             + " Their probabilities are too high." * bool(model.method.smoothing)
             + on_small(frame)
             + f" Check some of those predicted as {UNKNOWN}." * model.method.task.open_set
-        )
-    if features == "auto" and model.dense and graph.num_nodes < FEW:
-        found.append(
-            f"The features are centred by the mean of this graph, but {graph.num_nodes} nodes give "
-            "a rough mean. Predict on the whole graph that these nodes belong to."
         )
     return found
 

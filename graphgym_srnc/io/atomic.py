@@ -10,8 +10,9 @@ import errno
 import itertools
 import os
 import shutil
+import stat
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import BinaryIO, Callable, Iterator
 
 from graphgym_srnc.errors import InputError
 
@@ -32,6 +33,28 @@ def regular(path: Path) -> Path:
     if path.exists() and not path.is_file() and not path.is_dir():
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return path
+
+
+def opened(path: Path) -> BinaryIO:
+    """A file opened for reading, or an OSError for a pipe or a device.
+
+    It stays the same file, whatever takes its place in the folder meanwhile.
+    """
+    # A pipe without a writer would block otherwise.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return open(handle, "rb")
+    except OSError:
+        os.close(handle)
+        raise
+
+
+def content(path: Path) -> bytes:
+    """The content of a file, see :func:`opened`."""
+    with opened(path) as file:
+        return file.read()
 
 
 def refuse_links(folder: Path, *names: str) -> None:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Iterable, Iterator, Mapping
 
-from graphgym_srnc.io.atomic import regular, write_text
+from graphgym_srnc.io.atomic import content, opened, write_text
 
 FILE = "SHA256SUMS"  # name of the file with a checksum for each listed file of its folder
 # A checksum and a path inside the folder.
@@ -22,7 +22,7 @@ def of(content: bytes) -> str:
 def of_file(path: Path) -> str:
     """The SHA-256 of a file, which is read in blocks."""
     digest = hashlib.sha256()
-    with open(regular(path), "rb") as file:
+    with opened(path) as file:
         while block := file.read(2**20):
             digest.update(block)
     return digest.hexdigest()
@@ -38,7 +38,7 @@ def write(folder: Path, names: Iterable[str], coming: Mapping[str, bytes] = {}) 
 
 def read(folder: Path) -> dict[str, str]:
     """The listed checksums by path; a damaged list is a ValueError."""
-    lines = regular(folder / FILE).read_text(encoding="utf-8").splitlines()
+    lines = content(folder / FILE).decode("utf-8").splitlines()
     found = [LINE.fullmatch(line) for line in lines]
     sums = {match[2]: match[1] for match in found if match}
     if len(sums) < len(lines) or not lines:

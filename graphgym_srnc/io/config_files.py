@@ -8,6 +8,7 @@ from typing import Any, Iterable, Sequence
 
 from graphgym_srnc.core.text import tell_changed
 from graphgym_srnc.errors import InputError, did_you_mean
+from graphgym_srnc.io import atomic
 from graphgym_srnc.io.checksums import is_edited
 from graphgym_srnc.io.settings import config_root, leaves, plain_yaml
 
@@ -49,7 +50,7 @@ def read(cfg_file_or_name: str | os.PathLike | None) -> Settings:
         return {}
     path = find(cfg_file_or_name)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = atomic.content(path).decode("utf-8")
         tree = plain_yaml(text) or {}
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())

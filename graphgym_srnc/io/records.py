@@ -5,20 +5,23 @@ from __future__ import annotations
 import contextlib
 import glob
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any, Mapping
 
 from graphgym_srnc.core.text import plain
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import checksums
-from graphgym_srnc.io.atomic import regular, write_text
+from graphgym_srnc.io import atomic, checksums
+from graphgym_srnc.io.atomic import write_text
 from graphgym_srnc.io.settings import digest
-from graphgym_srnc.io.stats import SPLITS
+from graphgym_srnc.io.stats import SHARES, SPLITS
 
 Result = dict[str, Any]
 
 LONGEST = 600  # maximum length of a warning in letters
+MOST_WARNINGS = 1000  # of a run; it has a few of them
+LARGEST = 1e150  # of a stored figure, whose square is still a number
 FORMAT = 1  # of records; no other one is read
 CHECKPOINT = "checkpoint.safetensors"  # in the directory of a run until its result is there
 LOG = "logging.log"  # opened by GraphGym's ``main.py`` before the run is made
@@ -57,7 +60,7 @@ def write_record(run: Path, record: Mapping[str, Any]) -> None:
 
 def load_result(run: Path) -> Result:
     """The record of a finished run, or FileNotFoundError, OSError or Unreadable."""
-    content = regular(run / "result.json").read_bytes()
+    content = atomic.content(run / "result.json")
     try:
         expected = checksums.read(run).get("result.json")
     except FileNotFoundError as error:
@@ -117,15 +120,21 @@ def read_results(path: Path) -> dict[int, Result]:
 
 
 def finished_run(path: Path) -> tuple[Path, Result]:
-    """The directory of a finished run and its record; of an experiment that of the lowest seed."""
-    result = read_result(path.absolute())
-    if result is not None:
-        return path, result
-    finished = read_results(path)
-    if not finished:
-        hint = "Give the folder of a finished run or experiment, or a model file"
-        raise InputError.plain("RUN", f"{path} contains no finished run", hint)
-    return path / str(min(finished)), finished[min(finished)]
+    """The directory of a finished run and its record; of an experiment that of the lowest seed.
+
+    Raises:
+        InputError: there is none, or it is damaged. The next seed does not replace a damaged one.
+    """
+    for run in (path, *(path / str(seed) for seed in seeds_of(path))):
+        try:
+            return run, load_result(run.absolute())
+        except FileNotFoundError:
+            continue
+        except Unreadable as error:
+            hint = "Give the folder of another seed, or repeat this one with run --overwrite"
+            raise InputError.plain("RUN", f"{run / 'result.json'} {error}", hint) from error
+    hint = "Give the folder of a finished run or experiment, or a model file"
+    raise InputError.plain("RUN", f"{path} contains no finished run", hint)
 
 
 def seeds_of(path: Path) -> list[int]:
@@ -155,6 +164,7 @@ def _is_sound(result: Result) -> bool:
     history, selected = result["history"], result["selected"]
     parts = (result, *history)
     figures = [part.get(split, {}) for part in parts for split in SPLITS]
+    scores = [*figures]
     figures += [episode["losses"] for episode in history]
     figures.append((result.get("verdict") or {}).get("figures", {}))
     numbers = [result["lr"], result["params"], *(part.get("seconds", 0.0) for part in parts)]
@@ -165,9 +175,13 @@ def _is_sound(result: Result) -> bool:
         isinstance(selected, int)
         and 0 <= selected < len(history)
         and isinstance(result.get("warnings", []), list)
+        and len(result.get("warnings", [])) <= MOST_WARNINGS
         and all(
-            isinstance(value, float) or isinstance(value, int) and abs(value) < 2**63
+            not LARGEST < abs(value) < math.inf
+            if isinstance(value, float)
+            else isinstance(value, int) and abs(value) < 2**63
             for value in numbers
         )
+        and all(0 <= part[name] <= 1 for part in scores for name in SHARES if name in part)
         and all(isinstance(text, str) for text in texts)
     )

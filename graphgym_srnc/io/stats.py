@@ -10,6 +10,11 @@ import math
 from typing import Any, Iterable, Mapping, Sequence
 
 SPLITS = ("train", "val", "test")
+# Scores that are shares, from 0 to 1.
+SHARES = (
+    "micro_f1 macro_f1 macro_recall unknown_recall unknown_precision known_accuracy known_recall hs"
+    " unknown_auroc unknown_aupr unknown_fpr95 oscr"
+).split()
 # GraphGym's ``loss`` is the term of that name, else the cross-entropy on source labels.
 LOSSES = ("loss", "source", "classifier_source")
 Row = dict[str, float]

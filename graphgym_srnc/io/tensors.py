@@ -37,7 +37,7 @@ def write(path: Path, about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The plain values and the tensors of a file, see ``parse``."""
-    return parse(atomic.regular(Path(path)).read_bytes())
+    return parse(atomic.content(Path(path)))
 
 
 def parse(content: bytes) -> tuple[dict[str, Any], dict[str, Tensor]]:

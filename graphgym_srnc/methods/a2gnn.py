@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graphgym_srnc.core.options import Natural, Weight
+from graphgym_srnc.core.options import Steps, Weight
 from graphgym_srnc.losses.discrepancy import mmd
 from graphgym_srnc.methods.shared.hops import HopMethod
 
@@ -42,7 +42,7 @@ class A2GNN(HopMethod):
     encoder_defaults = {**HopMethod.encoder_defaults, "dropout": 0.0}
     search = {"weight": (0.1, 1.0, 5.0, 25.0), "target_hops": (2, 5, 10, 15, 30)}
 
-    def __init__(self, *, weight: Weight = 25.0, source_hops: Natural = 0, **base) -> None:
+    def __init__(self, *, weight: Weight = 25.0, source_hops: Steps = 0, **base) -> None:
         super().__init__(weight=weight, source_hops=source_hops, **base)
 
     def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import itertools
 import torch
 from torch import Tensor, nn
 
-from graphgym_srnc.core.options import Natural, Share, Weight
+from graphgym_srnc.core.options import Share, Steps, Weight
 from graphgym_srnc.losses.adversarial import reverse_gradient
 from graphgym_srnc.losses.discrepancy import characteristic_discrepancy
 from graphgym_srnc.methods.shared.hops import HopMethod
@@ -49,7 +49,7 @@ class ADAlign(HopMethod):
     }
 
     def __init__(
-        self, *, weight: Weight = 0.6, amplitude: Share = 0.8, source_hops: Natural = 10, **base
+        self, *, weight: Weight = 0.6, amplitude: Share = 0.8, source_hops: Steps = 10, **base
     ) -> None:
         super().__init__(weight=weight, source_hops=source_hops, **base)
         self.amplitude = amplitude

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.options import Count, Range, Share
+from graphgym_srnc.core.options import Count, Few, Range, Share
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import Term, all_logits, cross_entropies, minimise
@@ -51,7 +51,7 @@ class PGL(Method):
         enlarging: Annotated[float, Range(0, 1, closed="right")] = 0.1,
         confident: Share = 0.6,
         steps: Count = 100,
-        members: Count = 1,
+        members: Few = 1,
         **base,
     ) -> None:
         super().__init__(**base)

@@ -51,7 +51,8 @@ class SRNC(ClusterMethod):
         source_regularizer: whether to use :math:`\mathcal L_{\Phi,\theta,S}`; False is an ablation.
         pseudo_labels: model that gives the pseudo-labels: ``cluster``, or ``classifier`` for the
             ablation without :math:`\Phi`.
-        unknown_share: share of pseudo-labels that are unknown in that ablation.
+        unknown_share: share of pseudo-labels that are unknown in that ablation; 0 =
+            :math:`1 / (N + 1)`, as many as of each known class. The paper does not give it.
         cluster_init: how the cluster GNN starts: from ``modularity`` alone (the paper's order),
             from the ``source`` labels, or ``auto``, which is ``source`` in close-set shift.
         cluster_lr: learning rate of the cluster GNN.
@@ -82,7 +83,7 @@ class SRNC(ClusterMethod):
         alpha: Weight = 0.0,
         source_regularizer: bool = True,
         pseudo_labels: Annotated[str, OneOf("cluster", "classifier")] = "cluster",
-        unknown_share: Annotated[float, Range(0, 1, closed="left")] = 0.5,
+        unknown_share: Annotated[float, Range(0, 1, closed="left")] = 0.0,
         cluster_init: Annotated[str, OneOf("auto", "modularity", "source")] = "auto",
         cluster_lr: Positive = 0.01,
         collapse: Weight = 1.0,
@@ -222,7 +223,8 @@ class SRNC(ClusterMethod):
             return self.cluster_posterior(self.clusters.target)
         confidence, predicted = self.class_posterior(task.target)[:, : task.num_known].max(1)
         if task.open_set:
-            threshold = confidence[task.pool].quantile(self.unknown_share)
+            share = self.unknown_share or 1 / task.num_outputs
+            threshold = confidence[task.pool].quantile(share)
             predicted[confidence < threshold] = task.num_known
         return F.one_hot(predicted, task.num_outputs).float()
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph
-from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Weight
+from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Steps, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.calibration import temperature
 from graphgym_srnc.losses.modularity import label_assortativity, newman_resolution
@@ -188,7 +188,7 @@ class SRNCPlus(ClusterMethod):
         resolution: Positive = 2.0,
         missing: Weight = 3.0,
         doubt: Weight = 2.0,
-        smoothing: Natural = 10,
+        smoothing: Steps = 10,
         abstain: bool = True,
         correction: Annotated[str, OneOf("auto", "none", "mean", "em", "bbse", "labels")] = "auto",
         source_first: bool = True,
@@ -235,6 +235,8 @@ class SRNCPlus(ClusterMethod):
 
     @property
     def prior_correction(self) -> tuple[str, float]:
+        if not self.plan.adapts:
+            return "none", 1.0
         return self.kind.correction if self.correction == "auto" else super().prior_correction
 
     def get_extra_state(self) -> Tensor:
@@ -571,9 +573,6 @@ class SRNCPlus(ClusterMethod):
             return log_p
         features = self.features_only.log_posterior(self.prepared(graph))
         return (1 - weight) * log_p + weight * features
-
-    def corrected(self, scores: Tensor) -> Tensor:
-        return super().corrected(scores) if self.plan.adapts else scores
 
 
 def confident_nodes(scores: Tensor, pool: Tensor, share: float) -> Tensor:

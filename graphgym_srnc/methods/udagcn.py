@@ -36,6 +36,9 @@ class UDAGCN(Scored):
     itself is a self-loop of 1, and the mean of all weights is not part of the loss. The published
     figures are not reached. ``gatconv``, ``gatdrop`` and ``mlp`` read no weights of the PPMI graph.
 
+    The PPMI depends on the number of nodes, and its random walks are drawn for each graph. A node
+    may therefore be predicted otherwise as part of a larger graph.
+
     Args:
         strength: maximum :math:`\lambda`; before it is reached, :math:`\lambda` is the share of
             training that is done.

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Collection, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import pandas
-from matplotlib.figure import Figure
 
 from graphgym_srnc.core.text import short
-from graphgym_srnc.plots.style import INK, MARKERS, PALE, PALETTE, look, panel, style
+from graphgym_srnc.plots.style import INK, MARKERS, PALE, PALETTE, Figure, look, panel, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

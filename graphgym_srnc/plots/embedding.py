@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from graphgym_srnc.core.text import short
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.plots.style import FAINT, PALE, class_looks, style
+from graphgym_srnc.plots.style import FAINT, PALE, Figure, class_looks, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

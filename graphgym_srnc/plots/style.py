@@ -7,13 +7,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator, Sequence, cast
 
-import matplotlib
 from cycler import cycler
-from matplotlib.figure import Figure
 
+from graphgym_srnc.core import environment
 from graphgym_srnc.data.labels import UNKNOWN
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.atomic import write_bytes
+
+# The first import of matplotlib reads a file matplotlibrc of the current folder.
+with environment.outside(environment.owned):  # type: ignore[has-type]  # an import cycle
+    import matplotlib
+    from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,8 +65,13 @@ UNDATED = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Style of all figures, as a context manager or decorator."""
-    with matplotlib.rc_context(STYLE):
+    """Style of all figures, as a context manager or decorator.
+
+    It does not depend on the user's settings, nor on a file ``matplotlibrc`` in the current folder.
+    """
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE)
         yield
 
 

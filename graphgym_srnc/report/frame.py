@@ -21,7 +21,7 @@ import pandas
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.text import clean, counted, listed, plain
 from graphgym_srnc.errors import InputError, renamed
-from graphgym_srnc.io import records, stats
+from graphgym_srnc.io import atomic, records, stats
 from graphgym_srnc.io.settings import flatten
 
 # The method that knows the masked classes. It is shown, but not ranked, and never chosen.
@@ -286,7 +286,7 @@ def _failure(directory: Path) -> Failure:
         return Failure("unreadable", f"its result.json {reason}")
     if file.is_symlink() or not file.is_file():
         return Failure("unfinished", "no result yet: interrupted, or still running")
-    with open(file, "rb") as error:
+    with atomic.opened(file) as error:
         error.seek(max(0, file.stat().st_size - 10_000))
         lines = error.read().decode(errors="replace").split("\n")
     last = next((line for line in reversed(lines) if line.strip()), "failed and left no message")

@@ -18,7 +18,7 @@ import numpy as np
 
 from graphgym_srnc.core.text import counted, method_name, plain, seeds, tell_changed
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import checksums
+from graphgym_srnc.io import atomic, checksums
 from graphgym_srnc.plots import charts
 from graphgym_srnc.plots.style import encode
 from graphgym_srnc.report import compare, html, sentences, summary, tables
@@ -196,8 +196,8 @@ def _content(file: Path) -> bytes:
     """The content of a PNG file; empty for a link and a changed file."""
     if file.is_symlink() or not file.is_file():
         return b""
-    with open(file, "rb") as opened:
-        content = opened.read(LARGEST + 1)
+    with atomic.opened(file) as picture:
+        content = picture.read(LARGEST + 1)
     if len(content) <= LARGEST and checksums.is_edited(file):
         tell_changed(str(file))
         return b""

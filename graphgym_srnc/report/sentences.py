@@ -17,7 +17,7 @@ from graphgym_srnc.report.compare import (
     is_one_kind,
 )
 from graphgym_srnc.report.frame import distinct_warnings
-from graphgym_srnc.report.paper import CLOSE_SET, SYNTHETIC
+from graphgym_srnc.report.paper import CLOSE_SET, DETAILS, SYNTHETIC, reasons
 from graphgym_srnc.report.statistics import LEAST_BLOCKS, TESTS, least_pairs
 from graphgym_srnc.report.tables import (
     ABSENT,
@@ -137,6 +137,9 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
         keys = listed(sorted(set().union(*table.published.variants.values())))
         others = [row for row in table.rows if row.endswith(OTHER_SETTINGS)]
         out += [f"{row}: no row of the paper has the same {keys}." for row in others]
+        beside = [row for row in table.rows if row in table.published.numbers]
+        for text, rows in reasons(beside).items():
+            out.append(f"{listed(rows)} beside the paper: {text} See {DETAILS}.")
         if table.published is CLOSE_SET and (table.runs["dataset.name"] == "arxiv_like").any():
             out.append(SYNTHETIC)
     if warnings:

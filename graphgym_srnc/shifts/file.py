@@ -7,7 +7,7 @@ from typing import Annotated
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.options import Count, Natural, OneOf
-from graphgym_srnc.core.task import HIDDEN, ShiftTask
+from graphgym_srnc.core.task import HIDDEN, ShiftTask, check_number
 from graphgym_srnc.data import files, tables
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.shifts import given, splits
@@ -63,6 +63,7 @@ def build(
     for mask in several:
         data[mask] = splits.column(data[mask], split_seed)
     classes = splits.classes_of(data.y)
+    check_number(len(classes), f"{key}: y")
     numbers = [*range(len(classes))]
     if not names and classes != numbers and source.is_dir():  # named 10, 20, 30, for example
         names, data.y = tuple(map(str, classes)), splits.renumbered(data.y, classes)

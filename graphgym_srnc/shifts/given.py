@@ -20,6 +20,11 @@ from graphgym_srnc.data.labels import cleaned as clean_words
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 
+MAY_BE_UNKNOWN = (
+    "{} of {} nodes have no label and may belong to an unknown class, so some of them are predicted"
+    " as unknown. If all of them belong to the classes of the training nodes, set open_set=False;"
+    " otherwise set open_set=True."
+)
 ONLY_KNOWN = (
     "Every node gets one of the classes of the training nodes. If some unlabelled nodes may belong"
     " to other classes, set open_set=True; otherwise set open_set=False."
@@ -49,8 +54,8 @@ def from_data(
         source: the labelled graph. If there is a target, all labelled source nodes are training
             nodes unless there is a ``train_mask``. Labels are read by ``labels``.
         target: the graph to predict; None = ``source``.
-        open_set: whether there is an unknown class; None = whether a node of either graph has a
-            label that no training node has.
+        open_set: whether there is an unknown class. None = whether a node of either graph has a
+            label that no training node has or, on one graph, no label.
         held_out, seed: in open-set shift without other validation nodes, the share of each class's
             training nodes to use for validation, and the seed of their choice.
 
@@ -60,6 +65,9 @@ def from_data(
     given = {"graph": source} if target is None else {"source": source, "target": target}
     graphs, values = _numbered(given)
     source, target = graphs[0], graphs[-1]
+    if not (source.y >= 0).any():
+        hint = "Label nodes of two classes or more"
+        raise InputError.plain(f"{next(iter(given))}: y", "no node has a label", hint)
     train, source_val, val, test = _split(source, target)
     known = source.y[train].unique()
     if len(known) < 2:
@@ -117,12 +125,16 @@ def _unknown_class(
     new = sorted({*splits.classes_of(torch.cat([graph.y for graph in graphs]))} - {*train})
     labelled = {*train}.union(*others)
     if open_set is None:
-        unsure = not any(len(nodes) for _, nodes in sets[1:])
-        unsure = unsure and bool((graphs[-1].y < 0).double().mean() > 0.5)
-        notes = [ONLY_KNOWN] * (unsure and not new)
-        if outside := sorted({*new} - labelled):
-            notes.append(OUTSIDE.format(listed([*map(str, values[outside].tolist())])))
-        return len(new) > 0, notes
+        outside, bare = sorted({*new} - labelled), int((graphs[-1].y < 0).sum())
+        if outside:
+            return True, [OUTSIDE.format(listed([*map(str, values[outside].tolist())]))]
+        if new or not bare:
+            return bool(new), []
+        size = graphs[-1].num_nodes
+        if len(graphs) == 1:
+            return True, [MAY_BE_UNKNOWN.format(f"{bare:,}", f"{size:,}")]
+        unsure = 2 * bare > size and not any(len(nodes) for _, nodes in sets[1:])
+        return False, [ONLY_KNOWN] * unsure
     if not open_set and (untaught := sorted({*new} & labelled)):
         message = f"the classes {values[untaught].tolist()} have no training node"
         hint = "Set open_set to True, or add training nodes of them"
@@ -130,8 +142,8 @@ def _unknown_class(
     return open_set, []
 
 
-def unlabelled(data: Data, key: str = "graph") -> Data:
-    """Validated features and edges of a graph to predict, on the CPU."""
+def unlabelled(data: Data, key: str = "graph", exact: bool = False) -> Data:
+    """Validated features, ``exact`` or narrowed, and edges of a graph to predict, on the CPU."""
     if not isinstance(data, Data):
         hint = "Give a torch_geometric.data.Data with x and edge_index. Labels and "
         hint += "masks are its fields y and train_mask"
@@ -141,7 +153,7 @@ def unlabelled(data: Data, key: str = "graph") -> Data:
         hint = "Set graph.edge_index = torch_geometric.utils.to_edge_index(graph.adj_t)[0]"
         raise InputError.plain(f"{key}: edge_index", "the edges are in adj_t", hint)
     found = Data(**files.tensors(fields, ("x", "edge_index"), key))
-    x, edge_index = cleaning.features_and_edges(found, key)
+    x, edge_index = cleaning.features_and_edges(found, key, exact)
     return Data(x=x, edge_index=edge_index, num_nodes=len(x))
 
 
@@ -247,7 +259,8 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     if len(kinds) != 1:
         problem = "are words in one graph and numbers in the other" if kinds else "are missing"
         hint = "Give labels that are all words or all whole numbers"
-        raise InputError.plain(f"{list(graphs)[-1]}: y", f"the labels {problem}", hint)
+        role = list(graphs)[-1 if kinds else 0]
+        raise InputError.plain(f"{role}: y", f"the labels {problem}", hint)
     values = np.unique(np.concatenate(named))
     for graph, (y, has_label) in zip(cleaned, found):
         number = np.searchsorted(values, y[has_label])

@@ -19,7 +19,7 @@ from graphgym_srnc.core.text import counted
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.io import checksums
-from graphgym_srnc.io.atomic import discard, refuse_links, regular, write_text
+from graphgym_srnc.io.atomic import content, discard, refuse_links, write_text
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.report.statistics import mean_std
 from graphgym_srnc.sweep.search import Arm, Words
@@ -48,7 +48,7 @@ def check_place(study: Study) -> None:
     if study.overwrite or not file.exists():
         return
     try:
-        same = json.loads(regular(file).read_text(encoding="utf-8"))["study"] == facts(study)
+        same = json.loads(content(file))["study"] == facts(study)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         same = False
     if not same:

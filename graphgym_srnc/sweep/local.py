@@ -90,8 +90,10 @@ class _Worker:
         self.pipe, its_pipe = context.Pipe()
         handle, self.path = tempfile.mkstemp(prefix="graphgym-srnc-")
         self.output = open(handle, encoding="utf-8", errors="replace")
-        self.process = context.Process(target=_serve, args=(its_pipe, self.path))
-        self.process.start()
+        args = its_pipe, self.path, os.getcwd()
+        self.process = context.Process(target=_serve, args=args)
+        with environment.outside():
+            self.process.start()
         its_pipe.close()
         self.is_dead = False
 
@@ -141,11 +143,13 @@ class _Worker:
             os.unlink(self.path)
 
 
-def _serve(pipe: Connection, output: str) -> None:
+def _serve(pipe: Connection, output: str, folder: str) -> None:
     """Serve runs in a worker process: take one, send None when it begins, send how it ended.
 
-    The file ``output`` takes what runs print. It is shown if the process dies.
+    The file ``output`` takes what runs print. It is shown if the process dies. Relative paths of
+    configs are below ``folder``.
     """
+    os.chdir(folder)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # Ctrl-C reaches all processes of a terminal; the parent decides what becomes of the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

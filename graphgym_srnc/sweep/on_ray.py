@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Generator, Iterator, Sequence
 
 from graphgym_srnc import __version__
+from graphgym_srnc.core import environment
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import run as gym_run
 from graphgym_srnc.sweep import local, worker
@@ -98,7 +99,8 @@ def _connected(address: str) -> Iterator[None]:
         if port.isdecimal():
             # Ray goes on trying for many minutes.
             socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        with environment.outside():
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError, ImportError) as error:
         message = f"no Ray cluster answers at {address} ({error})"
         hint = "Start Ray on this machine, or give the address of a cluster it belongs to"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Sequence
 from graphgym_srnc import shifts
 from graphgym_srnc.core.progress import GridProgress
 from graphgym_srnc.data import untrusted
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import Collected, InputError
 from graphgym_srnc.gym import load_config, run
 from graphgym_srnc.gym.prepare import check_data, prepare
 from graphgym_srnc.io import store
@@ -59,6 +59,7 @@ def cells(
     alternately; a setting of the grid goes first.
     """
     planned: list[Cell] = []
+    problems = Collected()
     seen: dict[tuple[str, str], str] = {}
     for setting in settings:
         source: Settings | str = base
@@ -68,7 +69,11 @@ def cells(
                 source = str(value)
             else:
                 words += key, list(value) if isinstance(value, tuple) else value
-        cfg = load_config(source, words)
+        before = len(problems.errors)
+        with problems.step():
+            cfg = load_config(source, words)
+        if len(problems.errors) > before:
+            continue
         name, seeds = space.name(base_name, setting), store.seeds(cfg.seed, repeat)
         found = cell(cfg, out_dir, name, seeds, resume, overwrite)
 
@@ -79,6 +84,9 @@ def cells(
                 message = f"the settings {other!r} and {text!r} have the same {kind[:-1]}"
                 raise InputError.plain("--grid", message, "Remove one of them")
         planned.append(found)
+    # A key is wrong in many settings of a grid, and is told once.
+    problems.errors = list({error.key: error for error in reversed(problems.errors)}.values())[::-1]
+    problems.check()
     return planned
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple, Sequence, Union
 
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io.atomic import regular
+from graphgym_srnc.io.atomic import content
 from graphgym_srnc.io.settings import plain_yaml
 
 BASE_KEY = "cfg"  # the key that names the base config
@@ -48,7 +48,7 @@ Setting = tuple[Point, ...]
 def read(path: Path) -> list[Space]:
     """The spaces of a grid file; an InputError names the line that is not valid."""
     try:
-        text = regular(path).read_text(encoding="utf-8-sig")
+        text = content(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         message = f"{path} is not a readable text file ({error})"
         raise InputError.plain("--grid", message) from error

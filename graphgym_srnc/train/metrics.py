@@ -128,8 +128,8 @@ def detection_scores(confidence: Tensor, unknown: Tensor, right: Tensor) -> dict
 
     - ``unknown_auroc``: probability that an unknown node is less confident than a known node.
     - ``unknown_aupr``: average precision with the unknown class as positive.
-    - ``unknown_fpr95``: share of unknown nodes accepted as known at the threshold that accepts 95 %
-      of the known nodes (smaller is better).
+    - ``unknown_fpr95``: of all thresholds that accept at least 95 % of the known nodes, the least
+      share of unknown nodes that are accepted as known (lower is better).
     - ``oscr``: area under the curve of correctly classified known nodes against accepted unknown
       nodes. It equals the probability that a known node is classified correctly and is more
       confident than an unknown node.

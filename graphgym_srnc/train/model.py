@@ -7,15 +7,15 @@ import os
 import textwrap
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence, cast
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc import __version__, methods
-from graphgym_srnc.backbones import Encoder, EncoderSpec, prepare
-from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.backbones import Encoder, EncoderSpec, Scaling
+from graphgym_srnc.core.options import check_types
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
 from graphgym_srnc.data import files
 from graphgym_srnc.data.names import check_features, of_folder, remedy
@@ -26,7 +26,7 @@ from graphgym_srnc.shifts.cross_graph import own_file
 from graphgym_srnc.shifts.given import unlabelled
 
 FILE = "model.safetensors"  # in the folder of a run
-FORMAT = 1  # of model files; no other one is read
+FORMAT = 2  # of model files; no other one is read
 UNKNOWN = "unknown"  # name of the unknown class
 
 Result = dict[str, Any]
@@ -61,7 +61,6 @@ class TrainedModel:
         method, options: the method with the modules needed for prediction, and its options.
         classes: label of each class in the order of the posterior, an integer or a string. In
             open-set shift the last one is the unknown class, -1 or a string.
-        dense: whether features of all graphs are scaled as dense ones, as in training.
         facts: additional plain values to store with the model.
         result: the record of its run, or of the training of an estimator.
     """
@@ -69,7 +68,6 @@ class TrainedModel:
     method: Method
     options: dict[str, Any]
     classes: Sequence[int | str]
-    dense: bool
     facts: dict[str, Any] = field(default_factory=dict)
     result: Result = field(default_factory=dict)
 
@@ -84,9 +82,8 @@ class TrainedModel:
     ) -> TrainedModel:
         """The model of a trained method, without the modules used only by the losses."""
         encoder, state = replace(method.encoder, base=None), method.state_dict()
-        dense = is_dense(task.target, encoder.features)
         predictor = _rebuilt(type(method), encoder, options, method.task.sizes, state)
-        return cls(predictor, options, classes, dense, facts)
+        return cls(predictor, options, classes, facts)
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -120,18 +117,25 @@ class TrainedModel:
         root = self.config.get("dataset", {}).get("dir", "")
         with renamed({"path": "--graph"}):
             graph, source = files.load_unlabelled(path, root)
-        graph = unlabelled(graph)
+        graph = unlabelled(graph, exact=self.exact)
         graph.feature_names = of_folder(source, None, graph.num_features).words
         return graph, source
 
-    def checked(self, graph: Data) -> Data:
+    @property
+    def exact(self) -> bool:
+        """Whether features of later graphs are read in double precision."""
+        return any(bool(cast(Scaling, one).exact) for one in self.method.scaling.values())
+
+    def checked(self, graph: Data, role: str = "target") -> Data:
         """Validated features and edges of a graph to predict, on the device of the method.
+
+        The features are scaled by the statistics of the training graph of the ``role``.
 
         Raises:
             InputError: they are invalid, or the features differ from training.
         """
         given = getattr(graph, "feature_names", None)
-        graph, expected = unlabelled(graph), self.method.task.num_features
+        graph, expected = unlabelled(graph, exact=self.exact), self.method.task.num_features
         like: str | Path = "TRAINED_GRAPH"
         with contextlib.suppress(InputError):
             like = self.folder() or like
@@ -139,11 +143,7 @@ class TrainedModel:
             message = f"the graph has {graph.num_features} features, and training had {expected}"
             raise InputError.plain("graph: x", message, remedy(like))
         check_features(self.facts.get("feature_names"), given, like=like)
-        graph = graph.to(self.method.threshold.device)
-        if is_dense(graph, self.method.encoder.features) != self.dense:
-            graph.x = graph.x.view_as(graph.x)  # do not set the attribute on the caller's tensor
-            graph.x.dense = self.dense
-        return graph
+        return self.method.as_trained(graph.to(self.method.threshold.device), role)
 
     @torch.no_grad()
     def predict(self, graph: Data) -> Prediction:
@@ -183,7 +183,6 @@ class TrainedModel:
             "registered": any(module.registered for module in encoders),
             "sizes": asdict(self.method.task),
             "classes": list(self.classes),
-            "dense": self.dense,
             "facts": self.facts,
         }
         try:
@@ -191,11 +190,6 @@ class TrainedModel:
         except OSError as error:
             message = f"{path} cannot be written ({error.strerror})"
             raise InputError.plain("path", message) from error
-
-
-def is_dense(graph: Data, features: str) -> bool:
-    """Whether the features of a graph are scaled as dense features."""
-    return not isinstance(prepare(graph, features).x, Sparse)
 
 
 def load(
@@ -228,6 +222,7 @@ def load(
             found = f"{about['format']!r}, written by version {about['version']}"
             raise ValueError(f"its format is {found}; this version reads format {FORMAT}")
         kind, options, sizes = methods.find(about["method"]), about["options"], about["sizes"]
+        check_types(kind, options)
         classes, facts = about["classes"], about["facts"]
         if not about["registered"]:
             spec = EncoderSpec(**about["encoder"])
@@ -241,11 +236,11 @@ def load(
         method = _rebuilt(kind, spec, options, Sizes(**sizes), state)
         if len(classes) != method.task.num_outputs:
             raise ValueError(f"{len(classes)} classes instead of {method.task.num_outputs}")
+        record = _checked_record(facts, classes)
         given = {**facts, "method": about["method"]}
         if result and any(given.get(key) != result[key] for key in ("method", "digest", "split")):
             raise ValueError("it belongs to another run")
-        result = result or facts.get("record") or {}
-        return TrainedModel(method, options, classes, about["dense"] is True, facts, result)
+        return TrainedModel(method, options, classes, facts, result or record)
 
 
 @contextlib.contextmanager
@@ -270,6 +265,19 @@ def original_labels(task: ShiftTask) -> list[int]:
     return known + [HIDDEN] * task.open_set
 
 
+def _checked_record(facts: Mapping[str, Any], classes: Sequence[int | str]) -> Result:
+    """The record of a training without a run, after a check of what is shown from a file."""
+    words, recipes = facts.get("feature_names"), facts.get("recipes", [])
+    for name in (*classes, *(words or ()), *recipes):
+        if type(name) not in (int, str):
+            raise ValueError(f"the name {name!r:.50} is not text")
+        str(name).encode()  # a lone surrogate is no text
+    # Only the record of a run says where data lies.
+    record = {key: value for key, value in (facts.get("record") or {}).items() if key != "config"}
+    records.warnings_of(record)
+    return record
+
+
 def _rebuilt(
     kind: type[Method],
     encoder: EncoderSpec,
@@ -283,11 +291,18 @@ def _rebuilt(
     # other packages may not support them.
     with torch.device("meta") if encoder.make is None else torch.random.fork_rng(devices=[]):
         method.build(sizes)
-    expected = method.state_dict()
+    expected, weights = method.state_dict(), dict(method.named_parameters())
     for name, blank in expected.items():
         weight = state.get(name, torch.empty(()))
         shape = [found if size == 0 else size for found, size in zip(weight.shape, blank.shape)]
         if weight.dtype != blank.dtype or [*weight.shape] != shape or weight.dim() != blank.dim():
             raise ValueError(f"{name} is not {blank.dtype}{[*blank.shape]}")
+        # A threshold, or the scale of a distribution, may be infinite.
+        finite = weight.isfinite() if name in weights else ~weight.isnan()
+        if not finite.all():
+            raise ValueError(f"{name} contains {weight[~finite].flatten()[0]}")
     method.load_state_dict({name: state[name] for name in expected}, assign=True)
+    widths = {len(cast(Scaling, scaling).mean) for scaling in method.scaling.values()}
+    if not widths <= {0, sizes.num_features}:
+        raise ValueError(f"a mean of {max(widths)} instead of {sizes.num_features} features")
     return method.eval()

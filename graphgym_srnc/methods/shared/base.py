@@ -24,6 +24,13 @@ from graphgym_srnc.methods.shared.training import (
     set_random_state,
 )
 
+SET_BY = {
+    **dict.fromkeys(("task", "source", "target", "labels", "rng_state"), "setup"),
+    **dict.fromkeys(("classifier", "scaling", "prior_weight"), "build"),
+    **dict.fromkeys(("optimizer", "on_source", "source_batches", "steps_done"), "initialise"),
+}
+"""The method that sets an attribute; a subclass may have overridden it."""
+
 
 class Method(Predictor):
     """A way to classify the nodes of a target graph under distribution shift.
@@ -72,6 +79,17 @@ class Method(Predictor):
     def __new__(cls, *_: Any, **given: Any) -> Method:
         options.check(cls, given, f"{cls.key()}.")
         return super().__new__(cls)
+
+    def __getattr__(self, name: str) -> Any:
+        """Name the likely cause if an attribute is missing."""
+        try:
+            return super().__getattr__(name)
+        except AttributeError as error:
+            if name not in SET_BY:
+                raise
+            text = f"{type(self).__name__} has no attribute {name!r}, which {SET_BY[name]}() sets."
+            text += f" If it overrides {SET_BY[name]}(), call super().{SET_BY[name]}(...) there"
+            raise AttributeError(text) from error
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import MLP, Block, Encoder, EncoderSpec, GCNLayer, Graph, View, build
-from graphgym_srnc.core.options import Natural
+from graphgym_srnc.core.options import Steps
 from graphgym_srnc.methods.shared.aligned import Aligned
 
 
@@ -66,7 +66,7 @@ class HopMethod(Aligned):
     in_batches = False
     encoder_defaults: Mapping[str, Any] = {"kind": "mlp", "features": "none", "hidden": 128}
 
-    def __init__(self, *, source_hops: Natural, target_hops: Natural = 10, **base) -> None:
+    def __init__(self, *, source_hops: Steps, target_hops: Steps = 10, **base) -> None:
         super().__init__(**base)
         self.source_hops, self.target_hops = source_hops, target_hops
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+import copy
+from functools import partial
+from typing import Annotated, Callable, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph, prepare
-from graphgym_srnc.core.options import Natural, OneOf, Weight
+from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph, Scaling, prepare
+from graphgym_srnc.core.options import OneOf, Steps, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.prior import black_box_weights, em_prior, known_share
 from graphgym_srnc.methods.shared.training import all_logits
 
+ROLES = ("source", "target")
 KNOWN_RECALL = 0.95  # of the validation nodes, if none of them is of an unknown class
 
 
@@ -25,12 +28,16 @@ class Predictor(nn.Module):
     :meth:`decide` predicts a node as unknown if its :meth:`confidence` is below the threshold,
     which :meth:`calibrate` sets. A method may override each of these steps.
 
+    Statistics of a whole graph, such as column means and class shares, are those of the graphs of
+    training. A later graph is predicted by those of the graph in its role. Its nodes are therefore
+    predicted alike, whether or not other components belong to the graph.
+
     Args:
         smoothing: steps of personalised PageRank over the predicted posterior; 0 = none.
-        correction: correction of the posterior by the class prior of the predicted graph: ``none``,
-            ``mean`` (divide by the mean posterior), ``em`` or ``bbse`` (multiply by the estimated
-            ratio of class shares to training), or ``labels`` (divide by the shares of the training
-            labels).
+        correction: correction of the posterior by the class prior of the target: ``none``, ``mean``
+            (divide by the mean posterior), ``em`` or ``bbse`` (multiply by the estimated ratio of
+            class shares to training), or ``labels`` (divide by the shares of the training labels).
+            The prior is estimated on the target of training and kept for later graphs.
         correction_power: exponent :math:`\tau` of the correction.
         cut: how to choose the unknown-class threshold: the best Micro-F1 on ``validation``, or the
             estimated ``share`` of unknown target nodes, which needs validation nodes of known
@@ -51,6 +58,7 @@ class Predictor(nn.Module):
     threshold: Tensor
     source_prior: Tensor
     confusion: Tensor
+    prior_weight: Tensor
     calibrated: bool = True
     cross_fits: bool = False
     explicit_unknown: bool = False
@@ -58,7 +66,7 @@ class Predictor(nn.Module):
     def __init__(
         self,
         *,
-        smoothing: Natural = 0,
+        smoothing: Steps = 0,
         correction: Annotated[str, OneOf("none", "mean", "em", "bbse", "labels")] = "none",
         correction_power: Weight = 1.0,
         cut: Annotated[str, OneOf("validation", "share")] = "validation",
@@ -79,24 +87,65 @@ class Predictor(nn.Module):
         A trained model is loaded into them, so what predictions use must be a weight or a buffer.
         """
         self.task = cast(ShiftTask, task)
+        self.scaling = nn.ModuleDict({role: Scaling() for role in ROLES})
+        if isinstance(task, ShiftTask):
+            for role, graph in zip(ROLES, (task.source, task.target)):
+                cast(Scaling, self.scaling[role]).fit(graph.x)
         correction, known = self.prior_correction[0], task.num_known
         if correction in ("em", "labels"):
             self.register_buffer("source_prior", torch.full((known,), 1 / known))
         if correction == "bbse":
             self.register_buffer("confusion", torch.eye(known) / known)
+        ones = torch.ones(len(ROLES), known, dtype=torch.float64)
+        self.register_buffer("prior_weight", ones)
+
+    # ---- statistics of the training graphs ----
+
+    def as_trained(self, graph: Data, role: str = "target") -> Data:
+        """A graph whose features are scaled by the statistics of the training graph of its role."""
+        own = self.task.graphs().values() if isinstance(self.task, ShiftTask) else ()
+        if hasattr(graph.x, "scaling") or any(graph.x is learned.x for learned in own):
+            return graph
+        graph = copy.copy(graph)
+        graph.x = cast(Scaling, self.scaling[role]).attach(graph.x)
+        return graph
+
+    def statistic(
+        self, name: str, graph: Data, role: str, estimate: Callable[[], Tensor]
+    ) -> Tensor:
+        """A statistic of a graph, which a buffer ``[2, ...]`` holds for each of :data:`ROLES`.
+
+        It is estimated on the graphs of training, and those of source and target are kept. Other
+        graphs have the one of their role.
+        """
+        stored = getattr(self, name)
+        if not isinstance(self.task, ShiftTask) or all(
+            graph is not own for own in self.task.graphs().values()
+        ):
+            return stored[ROLES.index(role)]
+        found = estimate()
+        for place, own in zip(stored, (self.task.source, self.task.target)):
+            if graph is own:
+                place.copy_(found)
+        return found
+
+    # ---- scores ----
 
     def prepared(self, graph: Data) -> Graph:
         """A graph with features scaled as the encoder reads them."""
         return prepare(graph, self.encoder.features)
-
-    # ---- scores ----
 
     def predict(self, graph: Data, role: str = "target") -> Tensor:
         """Scores ``[V, K]`` that decisions use; the first ``N`` are those of known classes.
 
         ``role`` is ``source`` for the source of two graphs, else ``target``.
         """
-        return self.corrected(self.uncorrected(graph, role))
+        graph = self.as_trained(graph, role)
+        scores = self.uncorrected(graph, role)
+        if self.prior_correction[0] == "none":
+            return scores
+        estimate = partial(self.estimated_weight, scores)
+        return self.corrected(scores, self.statistic("prior_weight", graph, role, estimate))
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Scores before prior correction: logits, or logarithms of a smoothed posterior."""
@@ -125,32 +174,34 @@ class Predictor(nn.Module):
         return F.normalize(result, p=1, dim=1)
 
     @torch.no_grad()
-    def corrected(self, scores: Tensor) -> Tensor:
-        r"""Scores ``[V, K]`` of all nodes of a graph, corrected for the class prior of that graph.
+    def estimated_weight(self, scores: Tensor) -> Tensor:
+        """Weights ``[N]`` of the known classes, from the scores ``[V, K]`` of a whole graph."""
+        correction, known = self.prior_correction[0], self.task.num_known
+        total = scores[:, :known].logsumexp(1, keepdim=True)
+        p = (scores[:, :known] - total).double().exp()
+        if correction == "mean":
+            return 1 / p.mean(0).clamp(min=1e-12)
+        if correction == "labels":
+            return 1 / self.source_prior.to(p)
+        if correction == "em":
+            return em_prior(p, self.source_prior) / self.source_prior
+        predicted = torch.bincount(p.argmax(1), minlength=known).double()
+        return black_box_weights(self.confusion, predicted / predicted.sum())
+
+    @torch.no_grad()
+    def corrected(self, scores: Tensor, weight: Tensor) -> Tensor:
+        r"""Scores ``[n, K]`` corrected for the class prior by weights ``[N]``.
 
         .. math:: \tilde p_{ic} \propto p_{ic} \, w_c^\tau
 
-        The weights :math:`w` are estimated on the whole graph without its labels. Known-class
-        probabilities are renormalised to their previous total, so the unknown class keeps its
-        share.
+        Known-class probabilities are renormalised to their previous total, so the unknown class
+        keeps its share.
         """
-        correction, power = self.prior_correction
-        if correction == "none":
-            return scores
         known = self.task.num_known
         total = scores[:, :known].logsumexp(1, keepdim=True)
         log_p = (scores[:, :known] - total).double()
-        p = log_p.exp()
-        if correction == "mean":
-            weight = 1 / p.mean(0).clamp(min=1e-12)
-        elif correction == "labels":
-            weight = 1 / self.source_prior.to(p)
-        elif correction == "em":
-            weight = em_prior(p, self.source_prior) / self.source_prior
-        else:
-            predicted = torch.bincount(p.argmax(1), minlength=known).double()
-            weight = black_box_weights(self.confusion, predicted / predicted.sum())
-        corrected = (log_p + power * weight.clamp(min=1e-12).log()).log_softmax(1).to(scores)
+        log_weight = self.prior_correction[1] * weight.clamp(min=1e-12).log()
+        corrected = (log_p + log_weight).log_softmax(1).to(scores)
         return torch.cat([corrected + total, scores[:, known:]], 1)
 
     def learn_prior(self, labels: Tensor) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import zlib
+from functools import partial
 from typing import Annotated, Any
 
 import torch
@@ -15,6 +16,7 @@ from graphgym_srnc.backbones import Encoder, Graph, View, dense
 from graphgym_srnc.core.options import OneOf
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses import openness
+from graphgym_srnc.methods.shared.prediction import ROLES
 from graphgym_srnc.methods.shared.supervised import Supervised
 
 SCORES = ("max_logit", "entropy", "energy", "gnnsafe", "grasp", "odin", "openmax")
@@ -34,10 +36,12 @@ class Scored(Supervised):
             class: ``max_softmax``, ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy
             propagated over the graph), ``grasp`` (with added edges between training nodes),
             ``odin`` or ``openmax``. Only ``max_softmax`` uses ``smoothing``; the others read the
-            raw logits.
+            raw logits. ``grasp`` adds edges on the graph of the training nodes alone, so part of
+            this graph has other scores than the whole.
     """
 
     scorer: GRASP | OpenMax | None
+    input_scale: Tensor
 
     def __init__(self, *, confidence: Confidence = "max_softmax", **base) -> None:
         super().__init__(**base)
@@ -51,6 +55,8 @@ class Scored(Supervised):
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
         self.scorer = None
+        if self.confidence_name == "odin":
+            self.register_buffer("input_scale", torch.ones(len(ROLES)))
         if self.is_post_hoc and self.confidence_name in ("grasp", "openmax"):
             self.scorer = GRASP() if self.confidence_name == "grasp" else OpenMax(task.num_known)
 
@@ -67,10 +73,10 @@ class Scored(Supervised):
         scores = self.smoothed(logits, graph)
         if not self.is_post_hoc:
             return scores
-        confidence = self.post_hoc(logits, self.prepared(graph))
+        confidence = self.post_hoc(logits, self.prepared(graph), role)
         return torch.cat([scores, -confidence[:, None]], 1)
 
-    def post_hoc(self, logits: Tensor, graph: Graph) -> Tensor:
+    def post_hoc(self, logits: Tensor, graph: Graph, role: str) -> Tensor:
         """The confidence ``[V]`` by its name from the logits ``[V, N]`` on a graph."""
         match self.confidence_name:
             case "max_logit":
@@ -78,7 +84,9 @@ class Scored(Supervised):
             case "entropy":
                 return openness.neg_entropy(logits)
             case "odin":
-                return odin(self.classifier, graph)
+                estimate = partial(input_scale, self.classifier, graph)
+                scale = self.statistic("input_scale", graph.data, role, estimate)
+                return odin(self.classifier, graph, scale)
         energy = openness.energy(logits)
         if self.confidence_name == "gnnsafe":
             return openness.propagate(energy, graph.adjacency("mean"))
@@ -148,13 +156,18 @@ class OpenMax(nn.Module):
         return openness.openmax(logits, self.state_dict())[:, :-1].amax(1)
 
 
-def odin(classifier: Encoder, graph: Graph) -> Tensor:
+def input_scale(classifier: Encoder, graph: Graph) -> Tensor:
+    """Root mean square of the entries of the encoder's input on a graph."""
+    return dense(classifier.view(graph).x).detach().square().mean().sqrt()
+
+
+def odin(classifier: Encoder, graph: Graph, scale: Tensor) -> Tensor:
     r"""The largest softmax of :math:`f(\tilde x) / T`, ``[V]`` (Liang et al., ICLR 2018).
 
     .. math:: \tilde x = x - \epsilon \bar x \, \text{sign} \nabla_x \text{CE}(f(x) / T, \hat y)
 
-    :math:`x` is the input of the encoder's first layer, and :math:`\bar x` the root mean square of
-    its entries, which is about 1 for the authors' images.
+    :math:`x` is the input of the encoder's first layer, and :math:`\bar x` its ``scale``, see
+    :func:`input_scale`, which is about 1 for the authors' images.
     """
     view = classifier.view(graph)
     x = dense(view.x).detach()
@@ -166,6 +179,5 @@ def odin(classifier: Encoder, graph: Graph) -> Tensor:
         scaled = classifier(View(x.requires_grad_(), blocks)) / TEMPERATURE
         loss = F.cross_entropy(scaled, scaled.detach().argmax(1), reduction="sum")
         (gradient,) = torch.autograd.grad(loss, x)
-    step = PERTURBATION * x.detach().square().mean().sqrt()
-    moved = View(x.detach() - step * gradient.sign(), blocks)
+    moved = View(x.detach() - PERTURBATION * scale * gradient.sign(), blocks)
     return openness.max_softmax(classifier(moved) / TEMPERATURE)

@@ -79,6 +79,9 @@ def check_finite(terms: Mapping[str, float]) -> None:
     wrong = [f"{name} is {value}" for name, value in terms.items() if not math.isfinite(value)]
     if wrong:
         hint = "A lower learning rate may help (optim.base_lr; Python: lr)"
+        if any(math.isnan(value) for value in terms.values()):
+            hint += ". In a loss of your own, p * log(p) is nan where p is 0; torch.special.xlogy"
+            hint += "(p, p) is 0 there"
         raise FloatingPointError(f"{', '.join(wrong)}. {hint}")
 
 

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.data import folder, tables
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError, reading
-from graphgym_srnc.io.atomic import regular
+from graphgym_srnc.io import atomic
 from graphgym_srnc.own.discover.clusters import Discovery
 
 # Label of nodes of no known class; it has no training node, so it stays the unknown class.
@@ -143,7 +143,7 @@ def write(
         path, hint = source / folder.RECIPE, "Make the folder of the graph again"
         with reading(path, "a readable recipe of features", "--labels-out", hint):
             if path.exists():
-                recipe = json.loads(regular(path).read_text(encoding="utf-8"))
+                recipe = json.loads(atomic.content(path))
     edges, features, words = graph.edge_index.numpy(), sp.csr_matrix(x.numpy()), names.words or ()
     made = folder.Graph(edges, features, words, ids, names.texts, *labels, recipe, new)
     folder.write(made, out, overwrite, option="--labels-out")

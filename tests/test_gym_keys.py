@@ -1,0 +1,145 @@
+"""What becomes of each key of GraphGym: the page, the check of a config, and a stock main.py."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch_geometric.graphgym.config import cfg as global_cfg
+from torch_geometric.graphgym.train import GraphGymDataModule
+
+from graphgym_srnc.cli.main import main
+from graphgym_srnc.errors import InputError, each
+from graphgym_srnc.gym import keys
+from graphgym_srnc.io.settings import flatten
+
+ROOT = Path(__file__).parents[1]
+STOCK = sorted(keys.stock_keys())
+VALUES = {
+    "accelerator": "cpu",
+    "device": "cpu",
+    "dataset.format": "open_set",
+    "dataset.normalize": "row",
+    "gnn.layer_type": "sageconv",
+    "gnn.act": "selu",
+    "gnn.agg": "mean",
+    "metric_best": "macro_f1",
+    "optim.optimizer": "sgd",
+}
+"""Another value of keys that have few."""
+
+
+def another(key: str, value: Any) -> Any:
+    """A value of a key other than the given one."""
+    if key in VALUES:
+        return VALUES[key]
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, (int, float)):
+        return value + 1 if isinstance(value, int) else value / 2
+    return [1, 2] if isinstance(value, list) else "other"
+
+
+def test_the_page_is_that_of_the_code():
+    page = runpy.run_path(str(ROOT / "docs/stubs.py"))
+    assert page["KEYS_FILE"].read_text("utf-8") == page["keys_page"](), "run python docs/stubs.py"
+
+
+def test_the_treatment_is_that_of_a_config(gym):
+    default, counts = (
+        flatten(gym.load_config("testing/erm")),
+        dict.fromkeys(("works", "refused", "unused"), 0),
+    )
+    for key in STOCK:
+        kind, text = keys.treatment(key)
+        counts[kind] += 1
+        words = [key, another(key, default[key])]
+        if key in keys.LAYERS_READ:
+            norm = ["gnn.batchnorm", True]
+            words += norm if key.startswith("bn.") else ["gnn.layer_type", "generalconv"]
+        if key == "optim.momentum":
+            words += ["optim.optimizer", "sgd"]
+        if key == "custom_metrics":
+            continue  # needs a registered metric
+        if kind != "refused":
+            assert flatten(gym.load_config("testing/erm", words))[key] != default[key], key
+            continue
+        with pytest.raises(InputError) as error:
+            gym.load_config("testing/erm", words)
+        (one,) = each(error.value)
+        assert one.key == key and text, key
+        assert keys.instead(key).format(mode="erm", shift="synthetic") in str(one), key
+    assert sum(counts.values()) > 100 and min(counts.values()) >= 10
+
+
+def test_keys_that_are_named_instead_exist(gym):
+    known = flatten(gym.load_config("testing/erm"))
+    for text in keys.INSTEAD.values():
+        for word in text.format(mode="erm", shift="open_set").replace(",", " ").split():
+            block, _, name = word.rstrip(".:").partition(".")
+            if block in ("erm", "open_set", "gnn", "optim", "train", "dataset") and name:
+                assert f"{block}.{name}" in known, word
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("train.sampler", "neighbor"),
+        ("val.sampler", "cluster"),
+        ("dataset.task", "graph"),
+        ("train.batch_size", 3),
+        ("gnn.stage_type", "skipsum"),
+    ],
+)
+def test_a_stock_main_py_gets_the_refusal_of_this_package(gym, tmp_path, monkeypatch, key, value):
+    """GraphGym itself would fail at the loaders, before the method begins."""
+    monkeypatch.chdir(tmp_path)
+    cfg = gym.load_config("testing/erm", ["out_dir", str(tmp_path), "erm.steps", "2"])
+    cfg.params = 0
+    gym.activate(cfg)
+    block, _, name = key.partition(".")
+    global_cfg[block][name] = value
+    with pytest.raises(InputError, match=f"^{key}: train.mode erm does not read this key"):
+        GraphGymDataModule()
+
+
+def test_the_device_is_that_of_the_run(gym):
+    for words in (["device", "cpu"], ["device", "auto"], ["accelerator", "cpu", "device", "cpu"]):
+        gym.load_config("testing/erm", words)
+    for words in (["device", "cuda"], ["accelerator", "cuda", "device", "cpu"]):
+        with pytest.raises(InputError, match="^device: got"):
+            gym.load_config("testing/erm", words)
+
+
+def test_a_grid_tells_each_refused_key_once(tmp_path, capsys):
+    grid = "gnn.layers_pre_mp p [1,2]\noptim.scheduler s ['cos','step']\n"
+    (tmp_path / "grid.txt").write_text(grid + "gnn.layer_type l ['gcnconv','gcncov']\n")
+    words = ["grid", "--cfg", "testing/erm", "--grid", str(tmp_path / "grid.txt")]
+    assert main([*words, "--out-dir", str(tmp_path / "out"), "--name", "g"]) == 2
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert sorted(line.split(": ")[1] for line in told) == [
+        "gnn.layer_type",
+        "gnn.layers_pre_mp",
+        "optim.scheduler",
+    ]
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("gcn", "gcnconv"), ("GraphSAGE", "sageconv"), ("gin", "ginconv"), ("GATv2", "gatconv")],
+)
+def test_names_of_layers_that_are_near(gym, name, near):
+    with pytest.raises(InputError, match=f"Did you mean {near}"):
+        gym.load_config("testing/erm", ["gnn.layer_type", name])
+
+
+def test_a_name_that_the_shift_does_not_read_is_said_to_be_unused(tmp_path, capsys):
+    words = ["run", "--cfg", "testing/erm", "--out-dir", str(tmp_path), "--name", "a", "erm.steps"]
+    words += ["2", "dataset.name", "Cora", "view_emb", "True", "--no-figures", "--no-tensorboard"]
+    assert main(words) == 0
+    assert (
+        "does not read view_emb, dataset.name; the value has no effect" in capsys.readouterr().err
+    )
