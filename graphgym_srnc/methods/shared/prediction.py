@@ -159,6 +159,17 @@ class Predictor(nn.Module):
             counts = torch.bincount(labels, minlength=self.task.num_known)
             self.source_prior.copy_(counts / counts.sum())
 
+    def learn_validation(self, label: Tensor) -> dict[str, float]:
+        """Learn from the labels ``[n]`` of the validation nodes what scores depend on.
+
+        The trainer calls it after each episode, before :meth:`predict`. The result are figures.
+        """
+        task = self.task
+        if self.correction == "bbse" and len(label):
+            graph = task.validation
+            self.learn_confusion(self.uncorrected(graph, task.role_of(graph))[task.val], label)
+        return {}
+
     def learn_confusion(self, scores: Tensor, label: Tensor) -> None:
         """Store the confusion matrix of uncorrected scores ``[n, K]`` of held-out known nodes."""
         size = self.task.num_known
