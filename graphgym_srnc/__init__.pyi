@@ -55,7 +55,18 @@ __all__ = [
 __version__: str
 
 _Backbone = Literal[
-    "gcnconv", "sageconv", "gatconv", "gatdrop", "sgconv", "mlp", "dgi", "gcn", "sage", "gat", "sgc"
+    "gcnconv",
+    "sageconv",
+    "gatconv",
+    "gatdrop",
+    "sgconv",
+    "mlp",
+    "dgi",
+    "sign",
+    "gcn",
+    "sage",
+    "gat",
+    "sgc",
 ]
 _Activation = Literal["relu", "selu", "elu", "tanh", "swish", "lrelu_01", "identity"]
 _Features = Literal["row", "l2", "auto", "none"]
@@ -1095,11 +1106,11 @@ class SRNCPlus(_Parameters):
         missing: weight of label density against log-odds in the first scores; 0 = log-odds alone.
         doubt: exponent of the held-out accuracy that gives the share of pseudo-labels to learn; 0 =
             all. In open-set shift between two graphs the share is 70 %.
-        smoothing: steps of personalised PageRank over the posterior. In open-set shift, held-out
-            nodes of the target decide whether it is smoothed.
+        smoothing: steps of personalised PageRank over the posterior. On one graph, held-out nodes
+            decide whether it is smoothed.
         abstain: whether to predict no node as unknown if the labels show no sign of an unknown
-            class, and not to adapt to the target of two graphs if its edges do not seem to join
-            nodes of the same class.
+            class, and not to adapt to the target if its edges do not seem to join nodes of the same
+            class.
         correction: correction of the posterior by class shares, see ``ERM``. ``auto`` is ``mean``
             with power 0.75 in close-set shift, else ``labels`` with power 0.5. Allowed: auto, none,
             mean, em, bbse, labels.
