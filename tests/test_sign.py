@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -75,3 +78,12 @@ def test_a_loaded_encoder_reduces_features_alike():
     other.load_state_dict(model.state_dict())
     with torch.no_grad():
         assert torch.equal(other(other.view(given)), model(model.view(given)))
+
+
+def test_a_pickled_encoder_predicts_the_same():
+    given = graph(30)
+    model = backbones.build(backbones.pretrained(SPEC, given), 30, 3).eval()
+    with torch.no_grad():
+        wanted = model(model.view(given))
+        for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+            assert not twin.base.cached and torch.equal(twin(twin.view(given)), wanted)

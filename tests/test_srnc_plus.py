@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from graphgym_srnc.methods.shared.held_out import HeldOut
 from test_methods_universal import universal
 
 from graphgym_srnc import methods
@@ -15,7 +16,6 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.prior import known_share, unknown_share
 from graphgym_srnc.methods.shared import first_scores
 from graphgym_srnc.methods.shared.cluster_gnn import log_softmax
-from graphgym_srnc.methods.shared.held_out import HeldOut
 from graphgym_srnc.methods.shared.training import Term
 from graphgym_srnc.methods.srnc_plus import SRNCPlus, lower_threshold
 from graphgym_srnc.shifts import synthetic
