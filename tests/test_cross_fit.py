@@ -99,9 +99,8 @@ def sampled(per_class: tuple[int, ...], in_pool: tuple[int, ...]) -> tuple[HeldO
     """One fold whose classifier is right nine times in ten, and a pool of classes ``in_pool``."""
     draw = np.random.default_rng(0)
     label = np.concatenate([np.repeat(np.arange(3), size) for size in (per_class, in_pool)])
-    predicted = np.where(
-        draw.uniform(size=len(label)) < 0.9, label, draw.integers(0, 3, len(label))
-    )
+    other = draw.integers(0, 3, len(label))
+    predicted = np.where(draw.uniform(size=len(label)) < 0.9, label, other)
     log_p = torch.from_numpy(np.log(np.eye(3)[predicted] * 0.9 + 0.05))[None]
     count = sum(per_class)
     held, labels = torch.arange(count), torch.from_numpy(label[:count])

@@ -299,10 +299,13 @@ class SRNCPlus(ClusterMethod):
     def learn_validation(self, label: Tensor) -> dict[str, float]:
         """Keep the labels of validation nodes; those of one graph decide before any iteration."""
         self.held_out_labels = label
-        task, known, figures = self.task, label < self.task.num_known, {}
-        if task.one_graph and not self.plan.iteration and known.any():
-            fold = Fold(self.evidence, task.train, self.labels, task.val[known], label[known])
-            figures = self.plan_from(HeldOut([fold], self.target, task.num_known))
+        figures = {}
+        nodes, labels, num_known = self.validation
+        known = labels < num_known
+        if self.task.one_graph and not self.plan.iteration and known.any():
+            learned = self.evidence, self.task.train, self.labels
+            fold = Fold(*learned, nodes[known], labels[known])
+            figures = self.plan_from(HeldOut([fold], self.target, num_known))
         return figures | super().learn_validation(label)
 
     def plan_from(self, held_out: HeldOut) -> dict[str, float]:
@@ -375,7 +378,7 @@ class SRNCPlus(ClusterMethod):
 
     def find_communities(self) -> None:
         """Find communities and count the labels in them."""
-        predicted = self.known_log_posterior(self.task.target).argmax(1)
+        predicted = self.known_logits(self.task.target).argmax(1)
         scales = self.kind.resolutions if self.missing else ()
         self.first.find_communities(
             [self.new_cluster_gnn(predicted, scale, dropout=0.0) for scale in scales]
@@ -385,11 +388,11 @@ class SRNCPlus(ClusterMethod):
     def count_labels(self) -> None:
         """Count the labels of classes and communities for the first scores."""
         posteriors = self.first.posteriors(self.task.source)
-        log_p = self.known_log_posterior(self.task.target)
+        log_p = self.known_logits(self.task.target)
         self.first.count_labels(posteriors, log_p, self.task.train, self.labels)
 
-    def known_log_posterior(self, graph: Data) -> Tensor:
-        """Log posterior of the known classes ``[V, N]`` at temperature 1."""
+    def known_logits(self, graph: Data) -> Tensor:
+        """Logits of the known classes ``[V, N]``, as if the weights of the mixture summed to 1."""
         log_p = self.logits(graph)[:, : self.task.num_known]
         return log_p / self.evidence.weight.sum()
 
@@ -534,7 +537,7 @@ class SRNCPlus(ClusterMethod):
         if not self.plan.adapts:
             return self.unadapted(log_p, graph)
         if self.task.open_set and not self.plan.iteration:
-            return self.first.log_posterior(self.known_log_posterior(graph), self.prepared(graph))
+            return self.first.log_posterior(self.known_logits(graph), self.prepared(graph))
         if self.plan.smooths:
             log_p = self.smoothed(log_p, graph)
         if self.task.open_set and not self.plan.finds_unknown:
