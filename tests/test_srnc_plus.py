@@ -327,7 +327,7 @@ def test_labels_judge_if_no_node_validates(monkeypatch):
     assert sum(learned[:5]) == 4 * size and learned[5:] == [size, size]
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_the_estimator_uses_every_label(num_labelled=40):
     task = one_graph(1)
     graph = task.target.clone()
