@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Sequence, cast
 
 import torch
@@ -97,7 +96,6 @@ class Evidence(nn.Module):
 
 def specs(encoder: EncoderSpec, in_dim: int) -> list[EncoderSpec]:
     """Specifications of the GNN, of an MLP on hop features and of an MLP on features alone."""
-    plain = replace(encoder, make=None, base=None)
-    on_hops = replace(plain, kind="sign", base=HopFeatures(in_dim))
-    on_features = replace(plain, kind="mlp")
+    on_hops = backbones.own(encoder, "sign", HopFeatures(in_dim))
+    on_features = backbones.own(encoder, "mlp")
     return [encoder, *[spec for spec in (on_hops, on_features) if spec.kind != encoder.kind]]

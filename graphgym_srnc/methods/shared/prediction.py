@@ -164,10 +164,10 @@ class Predictor(nn.Module):
 
         The trainer calls it after each episode, before :meth:`predict`. The result are figures.
         """
-        task = self.task
-        if self.correction == "bbse" and len(label):
-            graph = task.validation
-            self.learn_confusion(self.uncorrected(graph, task.role_of(graph))[task.val], label)
+        if self.correction == "bbse":
+            graph = self.task.validation
+            scores = self.uncorrected(graph, self.task.role_of(graph))
+            self.learn_confusion(scores[self.task.val], label)
         return {}
 
     def learn_confusion(self, scores: Tensor, label: Tensor) -> None:
