@@ -320,9 +320,8 @@ class SRNCPlus(ClusterMethod):
         error = float(correct.std(correction=0)) / len(correct) ** 0.5
         self.change(smooths=smooths, accuracy=accuracy, expected=accuracy)
         figures = {"held_out_accuracy": accuracy, "held_out_error": error}
-        names = [network.spec.kind for network in self.evidence.encoders]
-        weights = zip(names, self.evidence.weight.tolist())
-        figures |= {f"weight_{name}": weight for name, weight in weights}
+        weights = zip(self.evidence.specs, self.evidence.weight.tolist())
+        figures |= {f"weight_{spec.kind}": weight for spec, weight in weights}
         if self.task.open_set:
             if not self.task.validates_unknown:
                 figures |= self.test_unknown(held_out)

@@ -265,8 +265,8 @@ class Training:
         method, record, begin = self.method, self.record, time.perf_counter()
         try:
             losses = method.episode() if number else method.start(self.blind)
-            losses |= method.learn_validation(self.task.validation.y[self.task.val])
             check_finite(losses)
+            losses |= method.learn_validation(self.task.validation.y[self.task.val])
             seconds = time.perf_counter() - begin
             train, val, test, classes = evaluate(method, self.task, self.blind, self.metrics)
         except FloatingPointError as error:
