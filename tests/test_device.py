@@ -89,9 +89,10 @@ def whole_run(
     """The record of a run, and its weights with the scores of all target nodes."""
     method = new(name, kind, options)
     record = trainer.fit(method, task, seed=3)
-    tensors = [*method.state_dict().values(), method.predict(task.target)]
-    assert all(tensor.device == task.device for tensor in tensors)
-    return bare(record), [tensor.cpu() for tensor in tensors]
+    state = method.state_dict() | {"scores": method.predict(task.target)}
+    extra = torch.nn.modules.module._EXTRA_STATE_KEY_SUFFIX
+    assert all(state[key].device == task.device for key in state if key != extra)
+    return bare(record), [tensor.cpu() for tensor in state.values()]
 
 
 def check_same(

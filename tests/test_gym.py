@@ -259,7 +259,7 @@ def test_fast_path_where_it_does_what_is_asked(gym, task):
     for kind, cls in backbones.BACKBONES.items():
         words = ["gnn.layer_type", kind]
         assert type(make_encoder(gym, *words, out_dim=4)) is cls
-        if kind not in ("dgi", "gatdrop", "sgconv"):  # which GraphGym does not have
+        if kind not in ("dgi", "gatdrop", "sgconv", "sign"):  # which GraphGym does not have
             slow = make_encoder(gym, *words, "gnn.batchnorm", "True", "gnn.att_heads", "1")
             assert type(slow) is GymEncoder
     fast = make_encoder(gym, "gnn.layer_type", "gcnconv").eval()
@@ -365,3 +365,13 @@ def test_graphgym_is_unchanged():
     for block, keys in stock.items():
         kept = keys.items() <= own[block].items() if isinstance(keys, dict) else own[block] == keys
         assert kept, block
+
+
+@pytest.mark.parametrize("mode", ["open_set", "close_set"])
+def test_srnc_plus_trains_with_an_activation_of_graphgym(gym, mode):
+    few = {"rounds": 1, "steps": 2, "fit_steps": 1, "cluster_steps": 1}
+    words = ["gnn.act", "prelu", "train.mode", "srnc_plus", "synthetic.mode", mode]
+    words += [word for key, value in few.items() for word in (f"srnc_plus.{key}", str(value))]
+    cfg = gym.load_config("testing/erm", words)
+    method, record = gym.fit(cfg, gym.build_task(cfg))
+    assert type(method.classifier) is GymEncoder and record.history

@@ -10,17 +10,18 @@ import pytest
 import torch
 from scipy.optimize import minimize
 from scipy.special import softmax
-from scipy.stats import kstest, norm
+from scipy.stats import chisquare, kstest, norm
 from test_methods import make, toy
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.prior import (
     black_box_weights,
+    effective_number,
     em_prior,
-    equal_ranks_p_value,
     known_share,
     posterior_correlation,
-    unknown_share,
+    shares_differ,
+    unknown_evidence,
 )
 from graphgym_srnc.train import trainer
 
@@ -143,24 +144,79 @@ def test_posterior_correlation_is_that_of_covariances():
     assert posterior_correlation(right[:0], known[:0]) == 0
 
 
+def ranked(low: float, size: int = 200, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Ranks that are uniform above ``low``, and whether each node is predicted correctly."""
+    draw = np.random.default_rng(seed)
+    ranks = draw.uniform(low, 1, size).round(2)  # some are equal
+    return torch.from_numpy(ranks), torch.from_numpy(draw.uniform(size=size) < 0.4 + ranks / 2)
+
+
 @pytest.mark.parametrize("low", [0.0, 0.3])
-def test_equal_ranks_use_the_one_sided_distance_of_kolmogorov(low):
-    ranks = np.random.default_rng(0).uniform(low, 1, 200)
-    distance = kstest(ranks, "uniform", alternative="less").statistic
-    found = equal_ranks_p_value(torch.from_numpy(ranks), torch.ones(200))
-    assert found == pytest.approx(math.exp(-2 * 200 * distance**2))
-    assert (found < 1e-6) == (low > 0)
+def test_unknown_evidence_uses_the_one_sided_distance_of_kolmogorov(low):
+    ranks, correct = ranked(low)
+    distance = kstest(ranks.numpy(), "uniform", alternative="less").statistic
+    found = unknown_evidence(ranks, torch.ones(200), correct)
+    assert found.least_share == pytest.approx(distance)
+    assert found.p_value == pytest.approx(math.exp(-2 * 200 * distance**2))
+    assert (found.p_value < 1e-6) == (low > 0)
+
+
+@pytest.mark.parametrize("low", [0.0, 0.1, 0.3, 0.6])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_rank_has_the_largest_expected_accuracy_of_all(low, seed):
+    ranks, correct = ranked(low, 50, seed)
+    found = unknown_evidence(ranks, torch.ones(50), correct)
+    known = 1 - found.least_share
+
+    def per_node(rank: float) -> np.ndarray:
+        """What each known node adds: 1 if right, -1 if it uses up a node that is called unknown."""
+        return np.where(ranks < rank, -1.0, correct).astype(float)
+
+    def accuracy(rank: float) -> float:
+        return rank + known * per_node(rank).mean()
+
+    best = max(map(accuracy, [0.0, *ranks.tolist()]))
+    assert found.accuracy == pytest.approx(accuracy(found.rank)) == pytest.approx(best)
+    assert found.error == pytest.approx(known * per_node(found.rank).std() / 50**0.5)
+
+
+def test_no_node_is_called_unknown_if_that_only_costs_accuracy():
+    ranks = torch.linspace(0, 0.99, 100)
+    found = unknown_evidence(ranks, torch.ones(100), torch.ones(100))
+    assert found.rank == 0 and found.accuracy == pytest.approx(1, abs=0.02)
 
 
 def test_a_rank_of_weight_two_counts_as_two():
-    draw = np.random.default_rng(0)
-    ranks, weight = draw.uniform(0.2, 1, 100), draw.integers(1, 4, 100)
-    twice = torch.from_numpy(np.repeat(ranks, weight))
-    distance = kstest(twice.numpy(), "uniform", alternative="less").statistic
-    count = weight.sum() ** 2 / (weight**2).sum()
-    given = torch.from_numpy(ranks), torch.from_numpy(weight)
-    assert equal_ranks_p_value(*given) == pytest.approx(math.exp(-2 * count * distance**2))
-    # Only ratios of weights count, and certain nodes of large weight raise the known share.
-    even = unknown_share(given[0], torch.ones(100), 5000)
-    assert unknown_share(given[0], torch.full((100,), 3), 5000) == pytest.approx(even)
-    assert unknown_share(given[0], 1 + 9 * (given[0] > 0.6), 5000) > even
+    ranks, correct = ranked(0.2, 100)
+    weight = torch.from_numpy(np.random.default_rng(0).integers(1, 4, 100))
+    found = unknown_evidence(ranks, weight, correct)
+    repeated = ranks.repeat_interleave(weight)
+    ones = torch.ones(len(repeated))
+    twice = unknown_evidence(repeated, ones, correct.repeat_interleave(weight))
+    assert (found.least_share, found.rank, found.accuracy) == pytest.approx(
+        (twice.least_share, twice.rank, twice.accuracy)
+    )
+    count = float(weight.sum() ** 2 / (weight**2).sum())
+    assert effective_number(weight) == pytest.approx(count)
+    assert found.p_value == pytest.approx(math.exp(-2 * count * found.least_share**2))
+    assert found.error == pytest.approx(twice.error * (len(repeated) / count) ** 0.5)
+    assert unknown_evidence(ranks, 3 * weight, correct) == pytest.approx(found)
+
+
+@pytest.mark.parametrize("counts", [(50, 30, 20), (58, 30, 12), (70, 18, 12), (0, 0, 100)])
+def test_shares_differ_as_by_the_chi_squared_test(counts):
+    shares = np.array([0.5, 0.3, 0.2])
+    p = chisquare(counts, shares * 100).pvalue
+    assert shares_differ(torch.tensor(counts), torch.from_numpy(shares)) == (p < 0.01)
+
+
+@pytest.mark.parametrize("counts", [(60, 36, 4, 0), (46, 36, 9, 9), (40, 50, 5, 5), (28, 64, 4, 4)])
+def test_rare_classes_are_pooled_with_the_most_frequent_one(counts):
+    shares = torch.tensor([0.6, 0.36, 0.03, 0.01])
+    pooled = counts[0] + counts[2] + counts[3], counts[1]
+    p = chisquare(pooled, [64, 36]).pvalue
+    assert shares_differ(torch.tensor(counts), shares) == (p < 0.01)
+
+
+def test_classes_without_enough_nodes_never_differ():
+    assert not shares_differ(torch.tensor([0, 1, 2]), torch.tensor([0.5, 0.3, 0.2]))

@@ -39,6 +39,7 @@ __all__ = [
     "build",
     "dense",
     "infer",
+    "own",
     "prepare",
     "pretrained",
     "pretrains",
@@ -83,6 +84,15 @@ def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
     if spec.kind not in BACKBONES:
         raise InputError("kind", spec.kind, ", ".join(BACKBONES))
     return BACKBONES[spec.kind](spec, in_dim, out_dim)
+
+
+def own(spec: EncoderSpec, kind: str, base: Any = None) -> EncoderSpec:
+    """The spec of an encoder of this package in place of the spec's own, with the same width.
+
+    An activation that this package lacks becomes ReLU.
+    """
+    act = spec.act if spec.act in ACTIVATIONS else "relu"
+    return replace(spec, kind=kind, act=act, make=None, base=base)
 
 
 def pretrained(spec: EncoderSpec, target: Graph) -> EncoderSpec:

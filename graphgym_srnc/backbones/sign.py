@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import torch
@@ -55,8 +55,12 @@ class HopFeatures(nn.Module):
         self.register_buffer("components", torch.zeros((in_dim, width) if self.reduces else (0,)))
         self.cached: WeakKeyDictionary[Graph, Tensor] = WeakKeyDictionary()
 
-    def __deepcopy__(self, memo: dict) -> HopFeatures:
-        return self  # it is never trained
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "cached"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.cached = WeakKeyDictionary()
 
     @torch.no_grad()
     def fit(self, graph: Graph) -> None:

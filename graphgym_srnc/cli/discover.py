@@ -19,7 +19,7 @@ from graphgym_srnc.data.names import Names, of_folder
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
 from graphgym_srnc.io import records
-from graphgym_srnc.methods.srnc_plus import SIGN
+from graphgym_srnc.methods.srnc_plus import UNKNOWN_SIGN
 from graphgym_srnc.own.discover import clusters, feedback, page, table
 from graphgym_srnc.train.model import TrainedModel
 
@@ -76,7 +76,7 @@ def _discover(
 
     begin("predicting", 0.2)
     posterior = model.predict(graph).posterior
-    signs = [text for text in records.warnings_of(model.result).values() if SIGN in text]
+    signs = [text for text in records.warnings_of(model.result).values() if UNKNOWN_SIGN in text]
     clusters.check(posterior, args.clusters or len(classes) + 1, *signs)
     begin("computing node representations", 0.4)
     state = clusters.states(graph, posterior)

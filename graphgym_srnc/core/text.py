@@ -156,7 +156,7 @@ METHODS = {
     **{"pairalign": "Pair-Align", "standard": "GraphGym's own"},
 }
 LAYERS = {"gcnconv": "GCN", "sageconv": "SAGE", "gatconv": "GAT", "gatdrop": "GAT-drop"}
-LAYERS |= {"sgconv": "SGC", "mlp": "MLP", "dgi": "DGI"}
+LAYERS |= {"sgconv": "SGC", "mlp": "MLP", "dgi": "DGI", "sign": "SIGN"}
 # Names of methods that contain the layer.
 ON_LAYERS = {
     "erm": "{}",

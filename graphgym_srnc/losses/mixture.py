@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 PRIOR = 3.0  # number of labels that the prior of equal weights counts for
+LEAST = 0.01  # sum of the weights if no classifier is better than chance
 
 
 def log_linear_weights(log_p: Tensor, label: Tensor) -> Tensor:
@@ -20,6 +21,8 @@ def log_linear_weights(log_p: Tensor, label: Tensor) -> Tensor:
         P_w(k \mid i) \propto \prod_m P_m(k \mid i)^{w_m}
 
     The sum of the weights is an inverse temperature. The prior counts as :math:`\nu = 3` labels.
+    If all weights would be 0, they are equal and their sum is 0.01, which keeps the predicted
+    classes.
 
     Args:
         log_p: :math:`\log P_m` of nodes that the classifiers did not learn, ``[M, n, N]``.
@@ -41,4 +44,5 @@ def log_linear_weights(log_p: Tensor, label: Tensor) -> Tensor:
         return value / size, gradient / size
 
     found = minimize(loss, equal, jac=True, bounds=[(0, None)] * count, method="L-BFGS-B")
-    return torch.from_numpy(found.x).to(log_p)
+    weight = found.x if found.x.any() else LEAST * equal
+    return torch.from_numpy(weight).to(log_p)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from copy import deepcopy
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple, Sequence
+from typing import Annotated, Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph
+from graphgym_srnc.backbones import Encoder, Graph
 from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Steps, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.calibration import temperature
@@ -47,9 +46,9 @@ NOT_ITERATED = (
 
 SAMPLE = 20_000  # unlabelled nodes that suffice for the temperature
 SIGNIFICANT, WEAK = 0.01, 0.1  # p-values below which the sign of an unknown class is clear, or weak
-SIGN = "sign of an unknown class"
+UNKNOWN_SIGN = "sign of an unknown class"
 NO_UNKNOWN = (
-    "The labels show {} " + SIGN + " (p = {:.2g}; a clear sign: below 0.01), so no node is"
+    "The labels show {} " + UNKNOWN_SIGN + " (p = {:.2g}; a clear sign: below 0.01), so no node is"
     " predicted as unknown. If you know that there is one, set srnc_plus.abstain False"
     " (Python: abstain=False), or label some of its nodes for validation."
 )
@@ -90,7 +89,7 @@ class Plan(NamedTuple):
 
     Args:
         finds_unknown: whether nodes may be predicted as unknown.
-        unknown_share: estimated share of unknown nodes among the unlabelled ones; -1 = none.
+        unknown_share: share of the unlabelled nodes of one graph that is predicted as unknown.
         accuracy: accuracy on held-out nodes of known classes.
         expected: expected accuracy on all unlabelled nodes; -1 = not known.
         temperature: temperature of the probabilities.
@@ -101,7 +100,7 @@ class Plan(NamedTuple):
     """
 
     finds_unknown: bool
-    unknown_share: float = -1.0
+    unknown_share: float = 0.0
     accuracy: float = 1.0
     expected: float = -1.0
     temperature: float = 1.0
@@ -257,20 +256,13 @@ class SRNCPlus(ClusterMethod):
         self.held_out_labels = torch.zeros(0, dtype=torch.long)
         super().build(task)
         known, features, batch = task.num_known, task.num_features, self.batch_size
-        self.evidence = self.new_evidence(specs(self.encoder) if task.one_graph else [self.encoder])
+        chosen = specs(self.encoder, features) if task.one_graph else [self.encoder]
+        self.evidence = Evidence(chosen, features, task.num_outputs, (batch, self.fanout))
         if task.open_set:
             sizes = known, features, known + self.spare, task.num_outputs, batch
             self.first = FirstScores(self.cluster_spec, *sizes, weight=self.missing)
         if not task.one_graph:
             self.features_only = FeaturesOnly(self.encoder, features, known, batch)
-
-    def new_evidence(self, chosen: Sequence[EncoderSpec] = ()) -> Evidence:
-        """Untrained classifiers of given specifications, or of the same ones as before."""
-        if not chosen:
-            features = self.evidence.hop_features
-            chosen = [self.encoder] if features is None else specs(self.encoder, features)
-        sizes = self.batch_size, self.fanout
-        return Evidence(chosen, self.task.num_features, self.task.num_outputs, sizes)
 
     # ---- before the first iteration ----
 
@@ -279,12 +271,11 @@ class SRNCPlus(ClusterMethod):
         self.setup(task)
         self.initialise()
         self.episodes = self.rounds
-        if (features := self.evidence.hop_features) is not None:
-            features.fit(self.target)
-        # Validation nodes on the target judge the classifiers after episode 0 instead.
+        self.evidence.find_hop_features(self.target)
+        # Validation nodes of one graph judge the classifiers instead, see learn_validation().
         cross_fits = task.one_graph and not len(task.val)
         held_out = self.cross_fit() if cross_fits else None
-        figures = self.train_classifiers()
+        figures = self.train_evidence(self.evidence, task.train, self.labels)
         if task.open_set:
             self.find_communities()
         if held_out is not None:
@@ -297,9 +288,8 @@ class SRNCPlus(ClusterMethod):
         """Train classifiers without parts of the labels, which then judge them."""
 
         def fit(train: Tensor, labels: Tensor) -> Evidence:
-            evidence = self.new_evidence().to(self.task.device)
-            terms = [Term("source", self.source, train, labels, num_classes=self.task.num_known)]
-            evidence.fit(terms, self.steps, self.make_optimizer, self.until_converged)
+            evidence = self.evidence.untrained()
+            self.train_evidence(evidence, train, labels)
             return evidence
 
         with random_draws_apart(self.task.device):
@@ -308,19 +298,17 @@ class SRNCPlus(ClusterMethod):
         self.evidence.weight.copy_(held_out.weight)
         return held_out
 
-    def plan_from_validation(self) -> dict[str, float]:
-        """Decide from validation nodes of known classes on one graph, if there are any."""
-        known = self.held_out_labels < self.task.num_known
-        if not self.task.one_graph or not known.any():
-            return {}
-        judges = self.task.val[known], self.held_out_labels[known]
-        fold = Fold(self.evidence, self.task.train, self.labels, *judges)
-        figures = self.plan_from(HeldOut([fold], self.target, self.task.num_known))
-        if self.task.open_set:
-            self.count_labels()
-        on_target = self.predict(self.task.target)
-        self.calibrate(on_target[self.task.val], self.held_out_labels, on_target)
-        return figures
+    def learn_validation(self, label: Tensor) -> dict[str, float]:
+        """Keep the labels of validation nodes; those of one graph decide before any iteration."""
+        self.held_out_labels = label
+        figures = {}
+        nodes, labels, num_known = self.validation
+        known = labels < num_known
+        if self.task.one_graph and not self.plan.iteration and known.any():
+            learned = self.evidence, self.task.train, self.labels
+            fold = Fold(*learned, nodes[known], labels[known])
+            figures = self.plan_from(HeldOut([fold], self.target, num_known))
+        return figures | super().learn_validation(label)
 
     def plan_from(self, held_out: HeldOut) -> dict[str, float]:
         """Decide from held-out labels whether to smooth, to iterate and to look for new classes."""
@@ -334,11 +322,12 @@ class SRNCPlus(ClusterMethod):
         error = float(correct.std(correction=0)) / len(correct) ** 0.5
         self.change(smooths=smooths, accuracy=accuracy, expected=accuracy)
         figures = {"held_out_accuracy": accuracy, "held_out_error": error}
-        names = [network.spec.kind for network in self.evidence.encoders]
-        weights = zip(names, self.evidence.weight.tolist())
-        figures |= {f"weight_{name}": weight for name, weight in weights}
-        if self.task.open_set and not self.task.validates_unknown:
-            figures |= self.test_unknown(held_out)
+        weights = zip(self.evidence.specs, self.evidence.weight.tolist())
+        figures |= {f"weight_{spec.kind}": weight for spec, weight in weights}
+        if self.task.open_set:
+            if not self.task.validates_unknown:
+                figures |= self.test_unknown(held_out)
+            self.count_labels()
         return figures | self.test_labelled_edges()
 
     def test_labelled_edges(self) -> dict[str, float]:
@@ -356,11 +345,10 @@ class SRNCPlus(ClusterMethod):
         """Test whether there are unknown nodes, and choose how many are predicted as unknown."""
         posteriors = self.first.posteriors(self.task.target)
         scores = []
-        first = deepcopy(self.first)
         for fold, log_p in zip(held_out.folds, held_out.log_p):
             flat = log_p / held_out.weight.sum()
-            first.count_labels(posteriors, flat, fold.train, fold.labels)
-            scores.append(first(flat, self.target, posteriors))
+            self.first.count_labels(posteriors, flat, fold.train, fold.labels)
+            scores.append(self.first(flat, self.target, posteriors))
         found = held_out.unknown_evidence(scores, self.task.pool)
         figures = {"no_unknown_p_value": found.p_value, "least_unknown_share": found.least_share}
         if self.abstain and found.p_value > SIGNIFICANT:
@@ -391,7 +379,7 @@ class SRNCPlus(ClusterMethod):
 
     def find_communities(self) -> None:
         """Find communities and count the labels in them."""
-        predicted = self.known_log_posterior(self.task.target).argmax(1)
+        predicted = self.known_logits(self.task.target).argmax(1)
         scales = self.kind.resolutions if self.missing else ()
         self.first.find_communities(
             [self.new_cluster_gnn(predicted, scale, dropout=0.0) for scale in scales]
@@ -401,11 +389,11 @@ class SRNCPlus(ClusterMethod):
     def count_labels(self) -> None:
         """Count the labels of classes and communities for the first scores."""
         posteriors = self.first.posteriors(self.task.source)
-        log_p = self.known_log_posterior(self.task.target)
+        log_p = self.known_logits(self.task.target)
         self.first.count_labels(posteriors, log_p, self.task.train, self.labels)
 
-    def known_log_posterior(self, graph: Data) -> Tensor:
-        """Log posterior of the known classes ``[V, N]`` at temperature 1."""
+    def known_logits(self, graph: Data) -> Tensor:
+        """Logits of the known classes ``[V, N]``, as if the weights of the mixture summed to 1."""
         log_p = self.logits(graph)[:, : self.task.num_known]
         return log_p / self.evidence.weight.sum()
 
@@ -414,15 +402,13 @@ class SRNCPlus(ClusterMethod):
     def episode(self) -> dict[str, float]:
         """One iteration of Algorithm 1: pseudo-labels, cluster GNN, mixture and classifiers."""
         task = self.task
-        figures = {} if self.plan.iteration else self.plan_from_validation()
         num_classes = task.num_known + self.kind.open_set
         # Pseudo-labels: the last classifiers'. With the threshold the largest score decides.
         scores = self.predict(task.target)[:, :num_classes]
         scores[:, task.num_known :] += self.threshold.clamp(max=LARGE_LOG_ODDS)
 
         # Lines 5 to 8: the cluster GNN on labels, pseudo-labels and modularity (Eq. 10).
-        log_q, losses = self.train_cluster_gnn(scores)
-        figures |= losses
+        log_q, figures = self.train_cluster_gnn(scores)
 
         # Lines 10 and 11: pseudo-labels of the mixture of both models.
         log_q, log_p = log_q[:, :num_classes], scores.log_softmax(1)
@@ -432,10 +418,8 @@ class SRNCPlus(ClusterMethod):
 
         # Lines 12 and 13: the classifiers on labels and pseudo-labels (Eq. 9).
         self.change(iteration=self.plan.iteration + 1)
-        evidence = self.new_evidence().to(task.device)
-        evidence.weight.copy_(self.evidence.weight)
-        self.evidence = evidence
-        figures |= self.train_classifiers([pseudo])
+        self.evidence = self.evidence.untrained()
+        figures |= self.train_evidence(self.evidence, task.train, self.labels, pseudo)
         if len(self.validation.nodes):
             log_p = self.logits(task.target)
             smoothed = self.smoothed(log_p, task.target)
@@ -454,20 +438,16 @@ class SRNCPlus(ClusterMethod):
         labels = scores.argmax(1)[nodes]
         return Term(name, graph, nodes, labels, num_classes=scores.size(1))
 
-    @property
-    def until_converged(self) -> bool:
-        """Whether a classifier stops when its loss has converged."""
-        # The loss of a mini-batch is too noisy to detect convergence.
-        return self.kind.until_converged and not self.batch_size
-
-    def train_classifiers(self, pseudo: Sequence[Term] = ()) -> dict[str, float]:
-        """Train the classifiers on the labels and pseudo-labels; return the last losses."""
+    def train_evidence(
+        self, evidence: Evidence, train: Tensor, labels: Tensor, *pseudo: Term
+    ) -> dict[str, float]:
+        """Train classifiers on labels ``[n]`` and pseudo-labels; return the last losses."""
         name = "classifier_source" if pseudo else "source"
-        labelled = Term(
-            name, self.source, self.task.train, self.labels, num_classes=self.num_classes
-        )
+        labelled = Term(name, self.source, train, labels, num_classes=self.num_classes)
+        # The loss of a mini-batch is too noisy to detect convergence.
+        until_converged = self.kind.until_converged and not self.batch_size
         terms = [labelled, *pseudo]
-        return self.evidence.fit(terms, self.steps, self.make_optimizer, self.until_converged)
+        return evidence.fit(terms, self.steps, self.make_optimizer, until_converged)
 
     def train_cluster_gnn(self, scores: Tensor) -> tuple[Tensor, dict[str, float]]:
         r"""Train a new cluster GNN on the scores ``[V, N(+1)]`` of the classifiers.
@@ -513,7 +493,6 @@ class SRNCPlus(ClusterMethod):
         Between two graphs half of the target is unknown at first, later those that the classifier
         predicts as unknown.
         """
-        self.held_out_labels = label
         known = label < self.task.num_known
         if known.any():
             predicted = scores[known, : self.task.num_known].argmax(1)
@@ -559,7 +538,7 @@ class SRNCPlus(ClusterMethod):
         if not self.plan.adapts:
             return self.unadapted(log_p, graph)
         if self.task.open_set and not self.plan.iteration:
-            return self.first.log_posterior(self.known_log_posterior(graph), self.prepared(graph))
+            return self.first.log_posterior(self.known_logits(graph), self.prepared(graph))
         if self.plan.smooths:
             log_p = self.smoothed(log_p, graph)
         if self.task.open_set and not self.plan.finds_unknown:

@@ -10,7 +10,7 @@ from graphgym_srnc.core.options import Share
 from graphgym_srnc.methods.shared.scores import Scored
 
 MAX_RATIO = 10.0  # of link shares; the minimum is the inverse
-READERS = ("gcnconv", "sageconv", "sgconv", "dgi")  # backbones that read edge weights
+READERS = ("gcnconv", "sageconv", "sgconv", "dgi", "sign")  # backbones that read edge weights
 
 
 class StruRW(Scored):

@@ -266,6 +266,7 @@ class Training:
         try:
             losses = method.episode() if number else method.start(self.blind)
             check_finite(losses)
+            losses |= method.learn_validation(self.task.validation.y[self.task.val])
             seconds = time.perf_counter() - begin
             train, val, test, classes = evaluate(method, self.task, self.blind, self.metrics)
         except FloatingPointError as error:
@@ -326,9 +327,6 @@ def evaluate(
     ``RunRecord.first``.
     """
     label = task.validation.y[task.val]
-    if len(label) and method.correction == "bbse":
-        held_out = blind.validation, blind.role_of(blind.validation)
-        method.learn_confusion(method.uncorrected(*held_out)[task.val], label)
     on_train, on_val, on_test, on_target = predict_sets(method, blind)
     if len(label) or method.cross_fits:
         method.calibrate(on_val, label, on_target)

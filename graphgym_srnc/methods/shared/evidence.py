@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Sequence, cast
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 
 from graphgym_srnc import backbones
 from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph
-from graphgym_srnc.backbones.sign import SIGN, HopFeatures
+from graphgym_srnc.backbones.sign import HopFeatures
 from graphgym_srnc.methods.shared.training import MakeOptimizer, Term, all_logits, fit_terms
 
 NEGLIGIBLE = 0.05  # share of the weight below which a classifier is left out
@@ -22,7 +21,7 @@ class Evidence(nn.Module):
     .. math:: \log P(k) = \sum_m w_m \log P_m(k) + \text{const}
 
     Args:
-        specs: specification of each classifier.
+        specs: specification of each classifier, see :func:`specs`.
         in_dim, out_dim: numbers of features and of classes.
         sizes: ``batch_size`` and ``fanout`` of the method.
 
@@ -36,7 +35,7 @@ class Evidence(nn.Module):
         self, specs: Sequence[EncoderSpec], in_dim: int, out_dim: int, sizes: tuple[int, int]
     ) -> None:
         super().__init__()
-        self.sizes = sizes
+        self.specs, self.dims, self.sizes = list(specs), (in_dim, out_dim), sizes
         self.networks = nn.ModuleList(backbones.build(spec, in_dim, out_dim) for spec in specs)
         self.register_buffer("weight", torch.full((len(specs),), 1 / len(specs)))
 
@@ -45,11 +44,17 @@ class Evidence(nn.Module):
         """The classifiers; the first is the GNN."""
         return [cast(Encoder, network) for network in self.networks]
 
-    @property
-    def hop_features(self) -> HopFeatures | None:
-        """The reduction of features that all classifiers on hop features share."""
-        bases = [network.base for network in self.encoders if isinstance(network, SIGN)]
-        return bases[0] if bases else None
+    def untrained(self) -> Evidence:
+        """New classifiers of the same specifications, with the same weights."""
+        evidence = Evidence(self.specs, *self.dims, self.sizes).to(self.weight.device)
+        evidence.weight.copy_(self.weight)
+        return evidence
+
+    def find_hop_features(self, graph: Graph) -> None:
+        """Reduce the features of the classifier on hop features to those of a graph."""
+        for spec in self.specs:
+            if isinstance(spec.base, HopFeatures):
+                spec.base.fit(graph)
 
     @property
     def used(self) -> list[tuple[float, Encoder]]:
@@ -82,19 +87,15 @@ class Evidence(nn.Module):
         logits = [all_logits(network, graph, self.sizes[0]) for _, network in self.used]
         return torch.stack([z[:, :num_classes].log_softmax(1) for z in logits])
 
-    def mixed(self, log_p: Tensor) -> Tensor:
-        """Mixture ``[n, K]`` of :meth:`log_posteriors` ``[M, n, K]``."""
+    def log_posterior(self, graph: Graph, num_classes: int) -> Tensor:
+        """Log posterior of the mixture for all nodes of a graph, ``[V, num_classes]``."""
+        log_p = self.log_posteriors(graph, num_classes)
         weight = log_p.new_tensor([weight for weight, _ in self.used])
         return torch.tensordot(weight, log_p, 1).log_softmax(1)
 
-    def log_posterior(self, graph: Graph, num_classes: int) -> Tensor:
-        """Log posterior of the mixture for all nodes of a graph, ``[V, num_classes]``."""
-        return self.mixed(self.log_posteriors(graph, num_classes))
 
-
-def specs(encoder: EncoderSpec, hop_features: HopFeatures | None = None) -> list[EncoderSpec]:
+def specs(encoder: EncoderSpec, in_dim: int) -> list[EncoderSpec]:
     """Specifications of the GNN, of an MLP on hop features and of an MLP on features alone."""
-    plain = replace(encoder, make=None, base=None)
-    on_hops = replace(plain, kind="sign", base=hop_features)
-    on_features = replace(plain, kind="mlp")
+    on_hops = backbones.own(encoder, "sign", HopFeatures(in_dim))
+    on_features = backbones.own(encoder, "mlp")
     return [encoder, *[spec for spec in (on_hops, on_features) if spec.kind != encoder.kind]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -32,10 +31,9 @@ class FeaturesOnly(nn.Module):
     def __init__(self, spec: EncoderSpec, in_dim: int, num_known: int, batch_size: int) -> None:
         super().__init__()
         self.batch_size = batch_size
-        spec = replace(spec, kind="mlp", make=None, base=None)
         # The weights of the method must not depend on whether this classifier exists.
         with torch.random.fork_rng(devices=[]):
-            self.encoder = backbones.build(spec, in_dim, num_known)
+            self.encoder = backbones.build(backbones.own(spec, "mlp"), in_dim, num_known)
 
     def fit(
         self, graph: Graph, train: Tensor, labels: Tensor, steps: int, make_optimizer: MakeOptimizer

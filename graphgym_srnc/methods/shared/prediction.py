@@ -210,6 +210,17 @@ class Predictor(nn.Module):
             counts = torch.bincount(labels, minlength=self.task.num_known)
             self.source_prior.copy_(counts / counts.sum())
 
+    def learn_validation(self, label: Tensor) -> dict[str, float]:
+        """Learn from the labels ``[n]`` of the validation nodes what scores depend on.
+
+        The trainer calls it after each episode, before :meth:`predict`. The result are figures.
+        """
+        if self.correction == "bbse":
+            graph = self.task.validation
+            scores = self.uncorrected(graph, self.task.role_of(graph))
+            self.learn_confusion(scores[self.task.val], label)
+        return {}
+
     def learn_confusion(self, scores: Tensor, label: Tensor) -> None:
         """Store the confusion matrix of uncorrected scores ``[n, K]`` of held-out known nodes."""
         size = self.task.num_known

@@ -1,0 +1,133 @@
+"""Held-out labels and the mixtures that they judge, against loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from graphgym_srnc.losses.prior import black_box_weights
+from graphgym_srnc.methods.shared import cross_fit as module
+from graphgym_srnc.methods.shared.cross_fit import Fold, HeldOut, cross_fit
+
+
+class Known(nn.Module):
+    """Classifiers with given log posteriors ``[M, V, N]``."""
+
+    def __init__(self, log_p: torch.Tensor) -> None:
+        super().__init__()
+        self.log_p = log_p
+        self.register_buffer("weight", torch.full((len(log_p),), 1 / len(log_p)))
+
+    def log_posteriors(self, graph, num_classes: int) -> torch.Tensor:
+        return self.log_p[:, :, :num_classes]
+
+    def log_posterior(self, graph, num_classes: int) -> torch.Tensor:
+        return torch.tensordot(self.weight, self.log_p, 1).log_softmax(1)
+
+
+def test_each_label_is_held_out_once(monkeypatch):
+    train = torch.arange(100, 147)
+    labels = torch.arange(47) % 4
+    seen = []
+
+    def fit(nodes, classes):
+        seen.append((nodes, classes))
+        return Known(torch.zeros(1, 1, 4))
+
+    torch.manual_seed(0)
+    folds = cross_fit(fit, train, labels)
+    assert sorted(torch.cat([fold.held_out for fold in folds]).tolist()) == train.tolist()
+    assert len(folds) == 5
+    for fold, (nodes, classes) in zip(folds, seen):
+        both = torch.cat([fold.train, fold.held_out])
+        assert sorted(both.tolist()) == train.tolist()
+        assert torch.equal(fold.train, nodes) and torch.equal(fold.labels, classes)
+        assert torch.equal(fold.held_out_labels, labels[fold.held_out - 100])
+        assert torch.equal(fold.labels, labels[fold.train - 100])
+        counts = fold.held_out_labels.bincount(minlength=4)
+        assert counts.max() - counts.min() <= 1  # each class is divided evenly
+
+    monkeypatch.setattr(module, "MAX_HELD_OUT", 15)
+    torch.manual_seed(0)
+    few = cross_fit(fit, train, labels)
+    assert len(few) == 2 and torch.equal(few[1].held_out, folds[1].held_out)
+
+
+def held_out(num_folds: int = 2, num_nodes: int = 40, counts=(9, 3, 4)) -> HeldOut:
+    """Two folds of two random classifiers, judged by labels of three classes."""
+    draw = torch.Generator().manual_seed(0)
+    labels = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
+    order = torch.randperm(len(labels), generator=draw)
+    folds = []
+    for part in order.chunk(num_folds):
+        log_p = torch.randn(2, num_nodes, len(counts), generator=draw)
+        log_p[0, part, labels[part]] += 1  # the first classifier is better
+        rest = order[~torch.isin(order, part)]
+        known = Known(log_p.log_softmax(2))
+        folds.append(Fold(known, rest, labels[rest], part, labels[part]))
+    return HeldOut(folds, None, len(counts))
+
+
+def test_all_mixtures_have_the_weights_that_held_out_labels_chose():
+    found = held_out()
+    assert found.weight[0] > found.weight[1]
+    for fold in found.folds:
+        assert torch.equal(fold.evidence.weight, found.weight)
+    right = [
+        int(log_p[node].argmax() == label)
+        for fold, log_p in zip(found.folds, found.log_p)
+        for node, label in zip(fold.held_out, fold.held_out_labels)
+    ]
+    assert found.correct(found.log_p).tolist() == right and 0 < sum(right) < len(right)
+
+
+def test_ranks_are_shares_of_the_pool_with_lower_scores():
+    found = held_out()
+    pool = torch.arange(16, 40)
+    scores = [torch.randn(40).round(decimals=1) for _ in found.folds]
+    wanted = [
+        float((score[pool] < score[node]).float().mean())
+        for fold, score in zip(found.folds, scores)
+        for node in fold.held_out
+    ]
+    assert found.ranks(scores, pool).tolist() == pytest.approx(wanted)
+
+
+def sampled(per_class: tuple[int, ...], in_pool: tuple[int, ...]) -> tuple[HeldOut, torch.Tensor]:
+    """One fold whose classifier is right nine times in ten, and a pool of classes ``in_pool``."""
+    draw = np.random.default_rng(0)
+    label = np.concatenate([np.repeat(np.arange(3), size) for size in (per_class, in_pool)])
+    other = draw.integers(0, 3, len(label))
+    predicted = np.where(draw.uniform(size=len(label)) < 0.9, label, other)
+    log_p = torch.from_numpy(np.log(np.eye(3)[predicted] * 0.9 + 0.05))[None]
+    count = sum(per_class)
+    held, labels = torch.arange(count), torch.from_numpy(label[:count])
+    fold = Fold(Known(log_p.float()), held[:0], labels[:0], held, labels)
+    return HeldOut([fold], None, 3), torch.arange(count, len(label))
+
+
+def test_labels_drawn_per_class_are_weighted_by_the_ratio_of_shares():
+    found, pool = sampled((60, 60, 60), (500, 300, 100))
+    ratio = found.class_ratios(pool)
+    assert ratio.tolist() == pytest.approx(
+        (3 * torch.tensor([5, 3, 1]) / 9).repeat_interleave(60).tolist(), abs=0.15
+    )
+    predicted = found.log_p[0].argmax(1)
+    confusion = np.zeros((3, 3))
+    for k, j in zip(predicted[:180].tolist(), found.labels.tolist()):
+        confusion[k, j] += 1 / 180
+    shares = predicted[pool].bincount(minlength=3) / len(pool)
+    exact = black_box_weights(torch.from_numpy(confusion), shares)
+    assert ratio.tolist() == pytest.approx(exact[found.labels].tolist(), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "per_class, in_pool",
+    [((60, 60, 60), (300, 300, 300)), ((100, 60, 20), (500, 300, 100))],
+    ids=["equal shares", "labels drawn at random"],
+)
+def test_other_labels_have_equal_weights(per_class, in_pool):
+    found, pool = sampled(per_class, in_pool)
+    assert found.class_ratios(pool).tolist() == [1] * 180
