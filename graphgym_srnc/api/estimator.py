@@ -284,7 +284,9 @@ class Estimator(BaseEstimator):
         elif not self._method.oracle:
             own = getattr(source, "feature_names", None)
             names.check_features(own, getattr(target, "feature_names", None), "target: x")
-            held_out = HELD_OUT if self._method.calibrated and not self._method.cross_fits else 0.0
+            # A method cross-fits on one graph alone.
+            needs_none = not self._method.calibrated or self._method.cross_fits and target is None
+            held_out = 0.0 if needs_none else HELD_OUT
             task, labels = from_data(
                 source, target, open_set=open_set, held_out=held_out, seed=shared["random_state"]
             )

@@ -130,7 +130,8 @@ class UnknownEvidence(NamedTuple):
 
     Args:
         p_value: p-value of the hypothesis that no unlabelled node is of an unknown class.
-        least_share: conservative estimate of the share of unknown nodes.
+        least_share: :math:`D`, an estimate of the share of unknown nodes. It is too low where known
+            and unknown nodes rank alike, and too high by chance if there are few labels.
         rank: rank below which predicting "unknown" has the largest expected accuracy.
         accuracy: expected accuracy with that threshold.
         error: standard error of the accuracy.
@@ -151,8 +152,8 @@ def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownE
 
     :math:`F(u)` is the share of held-out nodes whose rank is below :math:`u`. If no unlabelled node
     is of an unknown class, and the labels of each class are drawn at random, then the ranks are
-    uniform. Unknown nodes have low confidence, so the known ones rank higher, and :math:`D` is a
-    lower bound of the share of unknown nodes, up to chance.
+    uniform. Unknown nodes have low confidence, so the known ones rank higher, and :math:`D`
+    estimates their share.
 
     The threshold has the largest expected number of correct predictions: unknown nodes below it,
     less the known nodes below it that would be predicted correctly, of share :math:`C(u)`.
@@ -182,7 +183,7 @@ def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownE
     kept = correct * (ranks >= rank) - (ranks < rank).double()
     mean = float((weight * kept).sum())
     spread = float((weight * (kept - mean).square()).sum())
-    accuracy = rank + (1 - distance) * mean
+    accuracy = min(1.0, rank + (1 - distance) * mean)
     error = (1 - distance) * (spread / effective_number(weight)) ** 0.5
     return UnknownEvidence(p_value, distance, rank, accuracy, error)
 

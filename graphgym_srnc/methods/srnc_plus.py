@@ -15,10 +15,11 @@ from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Steps, W
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.calibration import temperature
 from graphgym_srnc.losses.modularity import label_assortativity, newman_resolution
+from graphgym_srnc.losses.prior import unknown_evidence
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, ClusterMethod
-from graphgym_srnc.methods.shared.cross_fit import Fold, HeldOut, cross_fit
+from graphgym_srnc.methods.shared.cross_fit import Fold, HeldOut, cross_fit, ranks_in
 from graphgym_srnc.methods.shared.evidence import Evidence, specs
-from graphgym_srnc.methods.shared.features_only import MIN_RELIABILITY, FeaturesOnly
+from graphgym_srnc.methods.shared.features_only import MIN_RELIABILITY, FeaturesOnly, folds
 from graphgym_srnc.methods.shared.first_scores import FirstScores
 from graphgym_srnc.methods.shared.label_density import RESOLUTIONS
 from graphgym_srnc.methods.shared.prediction import threshold_by_share
@@ -420,6 +421,8 @@ class SRNCPlus(ClusterMethod):
         self.change(iteration=self.plan.iteration + 1)
         self.evidence = self.evidence.untrained()
         figures |= self.train_evidence(self.evidence, task.train, self.labels, pseudo)
+        if self.plan.iteration == self.planned:
+            figures |= self.recount_unknown(pseudo)
         if len(self.validation.nodes):
             log_p = self.logits(task.target)
             smoothed = self.smoothed(log_p, task.target)
@@ -430,6 +433,31 @@ class SRNCPlus(ClusterMethod):
             unknown = mixture.argmax(1)[task.pool] == task.num_known
             figures["pseudo_unknown_share"] = float(unknown.float().mean())
         return figures
+
+    def recount_unknown(self, pseudo: Term) -> dict[str, float]:
+        """Choose again how many nodes are predicted as unknown, by the last, better ranking.
+
+        Classifiers of half of the labels and the pseudo-labels rank the other half. Nothing changes
+        between two graphs, or if unknown validation nodes set the threshold.
+        """
+        task = self.task
+        if not task.one_graph or not self.kind.open_set or task.validates_unknown:
+            return {}
+        left = folds(self.labels, 2) == 0
+        evidence = self.evidence.untrained()
+        with random_draws_apart(task.device):
+            self.train_evidence(evidence, task.train[~left], self.labels[~left], pseudo)
+        log_p = evidence.log_posterior(self.target, self.num_classes)
+        if self.plan.smooths:
+            log_p = self.smoothed(log_p, task.target)
+        known = log_p[:, : task.num_known]
+        confidence = known.amax(1) - log_p[:, task.num_known]
+        held_out = task.train[left]
+        ranks = ranks_in(confidence[task.pool], confidence[held_out])
+        correct = (known[held_out].argmax(1) == self.labels[left]).float()
+        found = unknown_evidence(ranks, torch.ones_like(ranks), correct)
+        self.change(unknown_share=found.rank)
+        return {"recounted_share": found.rank}
 
     def pseudo_labels(self, name: str, graph: Graph, scores: Tensor) -> Term:
         """Cross-entropy on the most confident pseudo-labels, by scores ``[V, N(+1)]``."""
@@ -537,7 +565,7 @@ class SRNCPlus(ClusterMethod):
         log_p = self.logits(graph, role)
         if not self.plan.adapts:
             return self.unadapted(log_p, graph)
-        if self.task.open_set and not self.plan.iteration:
+        if self.kind.open_set and not self.plan.iteration:
             return self.first.log_posterior(self.known_logits(graph), self.prepared(graph))
         if self.plan.smooths:
             log_p = self.smoothed(log_p, graph)

@@ -43,8 +43,8 @@ RANGES = {
 TEXTS = {
     "homophily": (
         "Only {value} of the {labelled_edges:.0f} edges between labelled nodes join nodes of the"
-        " same class (expected: at least {bound}). Methods that smooth over neighbours often lose on"
-        " such graphs. Compare with the backbones sign and mlp, and with the method srnc_plus."
+        " same class (expected: at least {bound}). Methods that smooth over neighbours often lose"
+        " on such graphs. Compare with the backbones sign and mlp, and with the method srnc_plus."
     ),
     "balance": (
         "The predicted shares of the known classes differ by {value} between validation and target"

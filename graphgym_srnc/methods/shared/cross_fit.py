@@ -59,6 +59,11 @@ def cross_fit(
     return made
 
 
+def ranks_in(pool: Tensor, scores: Tensor) -> Tensor:
+    """Share of the scores ``[u]`` of a pool that are below each of other scores ``[m]``."""
+    return torch.searchsorted(pool.sort().values, scores) / len(pool)
+
+
 class HeldOut:
     """Labelled nodes of a graph, judged by mixtures of classifiers that did not learn them.
 
@@ -93,11 +98,8 @@ class HeldOut:
 
     def ranks(self, scores: Sequence[Tensor], pool: Tensor) -> Tensor:
         """Share of the pool with a lower score than each held-out node, ``[m]``."""
-        found = []
-        for score, fold in zip(scores, self.folds):
-            below = torch.searchsorted(score[pool].sort().values, score[fold.held_out])
-            found.append(below / len(pool))
-        return torch.cat(found)
+        parts = zip(scores, self.folds)
+        return torch.cat([ranks_in(score[pool], score[fold.held_out]) for score, fold in parts])
 
     def class_ratios(self, pool: Tensor) -> Tensor:
         """Share of each held-out node's class in the pool, divided by that among labels, ``[m]``.
