@@ -92,9 +92,9 @@ def table(runs: pd.DataFrame) -> None:
     """Write the table of methods on the graphs with all their runs."""
     rows = []
     for name, of_graph in runs.groupby("graph", sort=False):
-        if len(of_graph) < len(METHODS) * SPLITS:
-            continue
         for method, part in of_graph.groupby("method", sort=False):
+            if len(part) < SPLITS:
+                continue
             row = {"graph": name, "method": method, "n": len(part)}
             for key in SCORES:
                 centre, error = mean_std(part[key].tolist())
