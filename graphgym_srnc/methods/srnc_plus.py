@@ -91,6 +91,7 @@ class Plan(NamedTuple):
     Args:
         finds_unknown: whether nodes may be predicted as unknown.
         unknown_share: share of the unlabelled nodes of one graph that is predicted as unknown.
+        least_share: evidence of unknown nodes, see :func:`unknown_evidence`.
         accuracy: accuracy on held-out nodes of known classes.
         expected: expected accuracy on all unlabelled nodes; -1 = not known.
         temperature: temperature of the probabilities.
@@ -102,6 +103,7 @@ class Plan(NamedTuple):
 
     finds_unknown: bool
     unknown_share: float = 0.0
+    least_share: float = 0.0
     accuracy: float = 1.0
     expected: float = -1.0
     temperature: float = 1.0
@@ -358,7 +360,9 @@ class SRNCPlus(ClusterMethod):
             self.warnings.append(NO_UNKNOWN.format(sign, found.p_value))
             self.reported.append("unknown share")
             return figures
-        self.change(unknown_share=found.rank, expected=found.accuracy)
+        self.change(
+            unknown_share=found.rank, least_share=found.least_share, expected=found.accuracy
+        )
         return figures | {"expected_accuracy": found.accuracy, "expected_error": found.error}
 
     def test_homophily(self) -> dict[str, float]:
@@ -435,10 +439,11 @@ class SRNCPlus(ClusterMethod):
         return figures
 
     def recount_unknown(self, pseudo: Term) -> dict[str, float]:
-        """Choose again how many nodes are predicted as unknown, by the last, better ranking.
+        """Choose again how many nodes are predicted as unknown, if the ranking has become better.
 
-        Classifiers of half of the labels and the pseudo-labels rank the other half. Nothing changes
-        between two graphs, or if unknown validation nodes set the threshold.
+        Classifiers of half of the labels and the pseudo-labels rank the other half. The number
+        changes if their evidence of unknown nodes is larger by more than two standard errors.
+        Between two graphs, or if unknown validation nodes set the threshold, it never changes.
         """
         task = self.task
         if not task.one_graph or not self.kind.open_set or task.validates_unknown:
@@ -456,7 +461,8 @@ class SRNCPlus(ClusterMethod):
         ranks = ranks_in(confidence[task.pool], confidence[held_out])
         correct = (known[held_out].argmax(1) == self.labels[left]).float()
         found = unknown_evidence(ranks, torch.ones_like(ranks), correct)
-        self.change(unknown_share=found.rank)
+        if found.least_share > self.plan.least_share + len(ranks) ** -0.5:
+            self.change(unknown_share=found.rank, least_share=found.least_share)
         return {"recounted_share": found.rank}
 
     def pseudo_labels(self, name: str, graph: Graph, scores: Tensor) -> Term:
