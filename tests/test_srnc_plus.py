@@ -404,6 +404,23 @@ def test_labels_without_any_information_give_finite_scores(monkeypatch):
     assert torch.allclose(logits.softmax(1), wanted, atol=1e-3)
 
 
+@pytest.mark.parametrize("before, changes", [(1.0, False), (-1.0, True)])
+def test_unknown_nodes_are_counted_again_if_the_last_ranking_shows_more(before, changes):
+    task = without_validation(one_graph(2))
+    method = make(**LONG)
+    trainer.fit(method, task, max_episodes=1, selection="last")
+    share = method.plan.unknown_share
+    method.change(least_share=before)
+    scores = method.predict(task.target)
+    found = method.recount_unknown(method.pseudo_labels("again", method.target, scores))
+    assert method.plan.unknown_share == (found["recounted_share"] if changes else share)
+    truth = float((task.target.y[task.pool] == task.num_known).float().mean())
+    assert found["recounted_share"] == pytest.approx(truth, abs=0.15)
+
+    method.change(finds_unknown=False)
+    assert method.recount_unknown(method.pseudo_labels("again", method.target, scores)) == {}
+
+
 def without_validation(task: ShiftTask) -> ShiftTask:
     return dataclasses.replace(task, val=task.val[:0], scored=False)
 

@@ -442,8 +442,9 @@ class SRNCPlus(ClusterMethod):
         """Choose again how many nodes are predicted as unknown, if the ranking has become better.
 
         Classifiers of half of the labels and the pseudo-labels rank the other half. The number
-        changes if their evidence of unknown nodes is larger by more than two standard errors.
-        Between two graphs, or if unknown validation nodes set the threshold, it never changes.
+        changes if their evidence of unknown nodes is larger by more than four standard errors,
+        since unlabelled nodes that learned pseudo-labels rank too high. Between two graphs, or if
+        unknown validation nodes set the threshold, it never changes.
         """
         task = self.task
         if not task.one_graph or not self.kind.open_set or task.validates_unknown:
@@ -461,7 +462,7 @@ class SRNCPlus(ClusterMethod):
         ranks = ranks_in(confidence[task.pool], confidence[held_out])
         correct = (known[held_out].argmax(1) == self.labels[left]).float()
         found = unknown_evidence(ranks, torch.ones_like(ranks), correct)
-        if found.least_share > self.plan.least_share + len(ranks) ** -0.5:
+        if found.least_share > self.plan.least_share + 2 / len(ranks) ** 0.5:
             self.change(unknown_share=found.rank, least_share=found.least_share)
         return {"recounted_share": found.rank}
 
