@@ -18,10 +18,11 @@ def main(args: argparse.Namespace) -> None:
     elif args.action == "show":
         arguments.check_out("--out", args.out, args.overwrite, (".html",))
         from graphgym_srnc.data.describe import describe
-        from graphgym_srnc.gym import build_task, load_config
+        from graphgym_srnc.gym import load_config
+        from graphgym_srnc.gym.build import shown_task
         from graphgym_srnc.report import page, summary
 
-        shift = describe(build_task(load_config(args.settings, args.overrides)))
+        shift = describe(shown_task(load_config(args.settings, args.overrides)))
         summary.show_shift(shift)
         if args.out:
             print(arguments.write("--out", args.out, page.of_data(shift).encode()))

@@ -447,8 +447,9 @@ def usual_ids(table: pandas.DataFrame, options: Options) -> str:
 
 
 def _used(options: Options) -> set[str]:
-    """Columns that have another use than ids."""
-    return {options.label, options.split, *options.columns} - {""}
+    """Columns that have another use than ids; a text may be the ids too, such as names."""
+    texts_too = {*options.text, *(options.like or {}).get("text", {}).get("columns", ())}
+    return {options.label, options.split, *options.columns} - texts_too - {""}
 
 
 def _id_rank(table: pandas.DataFrame, name: str) -> float:

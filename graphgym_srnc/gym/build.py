@@ -113,8 +113,19 @@ def load_model(path: str | Path) -> TrainedModel:
         return models.load(path, encoder)
 
 
+def shown_task(cfg: CfgNode) -> ShiftTask:
+    """The scenario of a config; labels that its method learns are those of training nodes."""
+    task = build_task(cfg)
+    if cfg.train.mode not in methods.METHODS or methods.find(cfg.train.mode).oracle:
+        return task
+    return visible_task(methods.find(cfg.train.mode), task)
+
+
 def task_of(model: TrainedModel) -> ShiftTask:
-    """The task of the run of a model, made again from its config and still the same."""
+    """The task of the run of a model, made again from its config and still the same.
+
+    Labels that the model has learned are those of training nodes.
+    """
     if not model.config:
         message = "a model saved by an estimator does not contain its training graph"
         raise InputError.plain("--graph", message, "Give a graph with --graph")
@@ -124,4 +135,4 @@ def task_of(model: TrainedModel) -> ShiftTask:
         found = f"split {expected[:12]}, found {task.fingerprint()[:12]}"
         message = f"{cfg.dataset.dir} has changed since the run was trained ({found})"
         raise InputError.plain("dataset.dir", message, "Restore the data of the run")
-    return task
+    return task if model.method.oracle else visible_task(model.method, task)

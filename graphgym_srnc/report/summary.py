@@ -108,7 +108,9 @@ def _validation(result: records.Result) -> str:
     if "held_out_accuracy" not in first:
         return "no validation nodes"
     accuracy, error = 100 * first["held_out_accuracy"], 100 * first["held_out_error"]
-    return f"{accuracy:.1f} ± {error:.1f} % of known labels held out in turn"
+    return (
+        f"{accuracy:.1f} ± {error:.1f} % of known classes held out in turn, before any is unknown"
+    )
 
 
 def notes(rows: Sequence[Row], warnings: bool = True) -> list[str]:

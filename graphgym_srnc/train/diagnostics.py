@@ -180,11 +180,13 @@ def unknown_shares(
         return float((classes == task.num_known).double().mean())
 
     figures = {"unknown_share": share(on_target)}
-    if len(task.val):
-        labelled = share(task.validation.y[task.val])
+    if len(task.val) or len(task.test):
         # Labelled nodes, as those of validation; unlabelled ones may have more unknown classes.
         tested = share(on_test if len(task.test) else on_target)
-        figures |= {"val_unknown_share": labelled, "test_unknown_share": tested}
+        figures["test_unknown_share"] = tested
+    if len(task.val):
+        labelled = share(task.validation.y[task.val])
+        figures["val_unknown_share"] = labelled
         if task.validation is task.target and not labelled:
             figures["known_as_unknown"] = share(on_val)
     return figures
