@@ -73,7 +73,6 @@ def test_differences_count_units_and_directions_once(scores):
 def test_intervals_on_own_graphs_are_of_the_runs(scores):
     gaps = scores.own_gaps("Cora", "PGL+GCN, threshold by unknown share")
     assert gaps.ends == pytest.approx(t.interval(0.95, 9, gaps.mean, sem(gaps)))
-    assert gaps.ends == pytest.approx((-0.79, 12.24), abs=0.01)
 
 
 def test_friedmans_test_is_printed_of_enough_blocks(results):
