@@ -444,7 +444,7 @@ def test_the_page(tmp_path, monkeypatch):
     space: dict = {}
     for code in re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S):
         exec(code, space)
-    assert space["own"].classes_[-1] == "unknown" and (tmp_path / "model.pt").is_file()
+    assert space["own"].classes_[-1] == "unknown" and (tmp_path / "model.safetensors").is_file()
     assert unlabelled(space["graph"]).num_nodes == 400
     assert (space["hidden"] == -1).mean() > 0.8  # as the page says
 
@@ -464,7 +464,7 @@ def test_the_examples_of_callbacks(library, tmp_path, monkeypatch):
         "SRNCPlus": lambda **given: tiny("SRNCPlus", **given),
     }
     exec(code, space)
-    assert library != "mlflow" or (tmp_path / "model.pt").is_file()
+    assert library != "mlflow" or (tmp_path / "model.safetensors").is_file()
 
 
 def test_verbose_tells_how_far_it_is_and_changes_nothing(capsys):

@@ -51,7 +51,7 @@ def test_nothing_is_wrong_in_silence(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("all ")]
     assert [row[-2:] for row in rows] == [["0", "24"]] * 6
-    assert all(int(row[0]) > 2 for row in rows), "some are refused, or killed"
+    assert all(int(row[0]) > 0 for row in rows), "some are refused, or killed"
 
 
 @pytest.mark.parametrize(
