@@ -143,6 +143,26 @@ def test_folds_find_wrong_labels_that_the_model_has_learned(tmp_path, capsys, mo
     assert rows("0.csv") == rows("3.csv")
 
 
+@pytest.mark.parametrize("method, learns", [("srnc_plus", True), ("erm", False)])
+def test_validation_labels_that_a_model_learned_are_training_labels(
+    tmp_path, capsys, monkeypatch, method, learns
+):
+    monkeypatch.chdir(tmp_path)
+    torch.save(make_graph(num_nodes=120), "own.pt")
+    few = ["srnc_plus.rounds", "1", "srnc_plus.steps", "5"] if learns else ["erm.steps", "5"]
+    words = ["--cfg", "own", "dataset.name", "own.pt", "train.mode", method, "gnn.dim_inner", "8"]
+    assert not main(["run", "--name", "a", *words, *few])
+    assert ("held-out labels" in capsys.readouterr().out) == learns
+    assert not main(["predict", "results/a", "--out", "all.csv"])
+    counts = Counter(row["split"] for row in rows("all.csv"))
+    assert ("val" in counts) != learns and counts["test"] == 10
+    assert counts["train"] == (110 if learns else 60)
+
+    capsys.readouterr()
+    assert not main(["data", "show", *words])
+    assert ("validation nodes" in capsys.readouterr().out) != learns
+
+
 def test_who_reads_no_more_still_gets_the_files(out, monkeypatch):
     def closed(line):
         raise BrokenPipeError

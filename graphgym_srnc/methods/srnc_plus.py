@@ -93,7 +93,7 @@ class Plan(NamedTuple):
         unknown_share: share of the unlabelled nodes of one graph that is predicted as unknown.
         least_share: evidence of unknown nodes, see :func:`unknown_evidence`.
         accuracy: accuracy on held-out nodes of known classes.
-        expected: expected accuracy on all unlabelled nodes; -1 = not known.
+        expected: expected accuracy on all unlabelled nodes of one graph; -1 = not known.
         temperature: temperature of the probabilities.
         smooths: whether the posterior is smoothed.
         adapts: whether the method adapts to the target of two graphs.
@@ -542,7 +542,9 @@ class SRNCPlus(ClusterMethod):
             self.threshold.fill_(-torch.inf if self.task.open_set else 0.0)
         elif self.task.validates_unknown:
             super().calibrate(scores, label, on_target)
-            self.change(expected=float((self.decide(scores) == label).float().mean()))
+            if self.task.one_graph:
+                right = self.decide(scores) == label
+                self.change(expected=float(right.float().mean()))
         elif self.task.one_graph:
             self.threshold.copy_(confidence[self.task.pool].quantile(self.plan.unknown_share))
         elif self.cut == "share":
@@ -569,11 +571,11 @@ class SRNCPlus(ClusterMethod):
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors ``[V, N(+1)]``."""
+        if self.kind.open_set and not self.plan.iteration:
+            return self.first.log_posterior(self.known_logits(graph), self.prepared(graph))
         log_p = self.logits(graph, role)
         if not self.plan.adapts:
             return self.unadapted(log_p, graph)
-        if self.kind.open_set and not self.plan.iteration:
-            return self.first.log_posterior(self.known_logits(graph), self.prepared(graph))
         if self.plan.smooths:
             log_p = self.smoothed(log_p, graph)
         if self.task.open_set and not self.plan.finds_unknown:
