@@ -92,6 +92,7 @@ class Plan(NamedTuple):
         finds_unknown: whether nodes may be predicted as unknown.
         unknown_share: share of the unlabelled nodes of one graph that is predicted as unknown.
         least_share: evidence of unknown nodes, see :func:`unknown_evidence`.
+        p_value: p-value of the hypothesis that there are none; -1 = not tested.
         accuracy: accuracy on held-out nodes of known classes.
         expected: expected accuracy on all unlabelled nodes of one graph; -1 = not known.
         temperature: temperature of the probabilities.
@@ -104,6 +105,7 @@ class Plan(NamedTuple):
     finds_unknown: bool
     unknown_share: float = 0.0
     least_share: float = 0.0
+    p_value: float = -1.0
     accuracy: float = 1.0
     expected: float = -1.0
     temperature: float = 1.0
@@ -353,6 +355,7 @@ class SRNCPlus(ClusterMethod):
             self.first.count_labels(posteriors, flat, fold.train, fold.labels)
             scores.append(self.first(flat, self.target, posteriors))
         found = held_out.unknown_evidence(scores, self.task.pool)
+        self.change(p_value=found.p_value)
         figures = {"no_unknown_p_value": found.p_value, "least_unknown_share": found.least_share}
         if self.abstain and found.p_value > SIGNIFICANT:
             sign = "no significant" if found.p_value > WEAK else "only a weak"
