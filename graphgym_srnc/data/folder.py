@@ -8,14 +8,14 @@ import math
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import Any, Collection, Iterable, Iterator, NamedTuple, Sequence
+from typing import Any, Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import scipy.sparse as sp
 
 from graphgym_srnc.core.text import counted, listed, one_line, tell_changed
 from graphgym_srnc.data import edges
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import atomic, checksums
 
 TEXT = 2000  # longest text that a node keeps to be shown, in characters
@@ -24,9 +24,10 @@ TELLING = 30  # number of links between labelled nodes from which their homophil
 LOW = " If you expected more, check that the links name the right ids."
 DENSE = 0.3  # share of features other than zero above which they are stored as a dense array
 RECIPE = "recipe.json"  # how the features were made, so that another table gets the same columns
+PARENT = "parent.json"  # the run that ``discover`` read, in a folder that it wrote
 # The files of a graph folder and of the example tables.
 OURS = {"nodes.csv", "edges.csv", "features.npy", "features.npz", "words.txt", "labels.csv"}
-OURS |= {"split.csv", "answers.csv", RECIPE}
+OURS |= {"split.csv", "answers.csv", RECIPE, PARENT}
 
 
 class Graph(NamedTuple):
@@ -41,6 +42,7 @@ class Graph(NamedTuple):
     split: Sequence[str] | None = None
     recipe: dict[str, Any] | None = None
     discovered: Collection[int] = ()  # nodes whose label ``discover`` gave
+    parent: Mapping[str, Any] | None = None  # see ``parent``
 
 
 def check_place(
@@ -148,6 +150,24 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
         if graph.recipe is not None:
             recipe = json.dumps(graph.recipe, ensure_ascii=False)
             (folder / RECIPE).write_text(recipe, encoding="utf-8")
+        if graph.parent is not None:
+            (folder / PARENT).write_text(json.dumps(dict(graph.parent)), encoding="utf-8")
+
+
+def parent(folder: Path) -> dict[str, Any]:
+    """The run from which ``discover`` wrote a graph folder; empty if it did not.
+
+    ``run`` is the path of the run as the user gave it, and ``held_out`` are the figures of its
+    record by that name, or None.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    path = folder / PARENT
+    if not path.is_file():
+        return {}
+    with reading(path, "what discover writes about a run", "dataset.name"):
+        return {**json.loads(atomic.content(path))}
 
 
 def _homophily(pairs: np.ndarray, labels: Sequence[str], nodes: int) -> tuple[float, int]:
