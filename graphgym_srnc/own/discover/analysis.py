@@ -63,9 +63,8 @@ def number_wanted(num_new: int, num_clusters: int, num_known: int) -> int:
         InputError: both are given, or there are not more clusters than known classes.
     """
     if num_new and num_clusters:
-        message = "--new and --clusters are two ways to set one number"
-        hint = "Give --new, which counts new clusters alone, or --clusters, which counts all"
-        raise InputError.plain("--new", message, hint)
+        message = "it is given beside the number of all clusters"
+        raise InputError.plain("--new", message, "Give one of the two")
     if num_clusters and num_clusters <= num_known:
         allowed = f"{num_known + 1} or more, since there are {num_known} known classes"
         raise InputError("--clusters", num_clusters, allowed)

@@ -39,6 +39,7 @@ function draw() {
   const ratio = window.devicePixelRatio || 1, style = getComputedStyle(canvas);
   [width, height] = [canvas.clientWidth, canvas.clientHeight];
   const ink = style.getPropertyValue("--ink"), paper = style.getPropertyValue("--paper");
+  const soft = style.getPropertyValue("--soft");
   canvas.width = width * ratio;
   canvas.height = height * ratio;
   pen.scale(ratio, ratio);
@@ -56,7 +57,7 @@ function draw() {
   pen.strokeStyle = ink;
   dots(found, size + 1.5, true);
 
-  if (colouring === cluster) labels(ink, paper);
+  if (colouring === cluster || colouring === data.colourings[1]) labels(ink, soft, paper);
   if (told >= 0) {
     pen.strokeStyle = ink;
     pen.lineWidth = 2;
@@ -68,30 +69,34 @@ function draw() {
   canvas.dataset.drawn = count;
 }
 
-// Names of new clusters in frames of their colour, the largest first. A label that would cover
-// another one moves up or down, and is left out if that does not help.
-function labels(ink, paper) {
-  pen.font = "600 13px system-ui, sans-serif";
+// Names of new clusters in frames of their colour, the largest first, then those of known classes
+// without a frame. A label that would cover another one moves up or down, and is left out if that
+// does not help.
+function labels(ink, soft, paper) {
   pen.textAlign = "center";
-  pen.lineWidth = 2;
+  pen.lineJoin = "round";
   const placed = [];
-  for (const [mapX, mapY, group, text] of data.marks) {
+  for (const [mapX, mapY, group, text, isNew] of data.marks) {
+    pen.font = isNew ? "600 13px system-ui, sans-serif" : "12px system-ui, sans-serif";
     const [middle, edge] = toScreen(mapX, mapY), top = Math.max(LINE, edge - 12);
     const half = pen.measureText(text).width / 2 + 8;
-    if (hidden.has(group) || middle < 0 || middle > width || edge < 0 || edge > height) continue;
+    if (colouring === cluster && hidden.has(group) || middle < 0 || middle > width || edge < 0 || edge > height) continue;
     const left = Math.max(half + 2, Math.min(width - half - 2, middle));
     const free = [0, -LINE, LINE, -2 * LINE, 2 * LINE].map(down => top + down).find(y =>
       y > 16 && y < height - 8 && placed.every(other =>
         Math.abs(left - other.left) >= half + other.half + 4 || Math.abs(y - other.y) >= LINE));
     if (free === undefined) continue;
     placed.push({left, half, y: free});
+    pen.globalAlpha = isNew ? 0.92 : 0.6;
     pen.fillStyle = paper;
-    pen.globalAlpha = 0.92;
     pen.fillRect(left - half, free - 15, 2 * half, 21);
     pen.globalAlpha = 1;
-    pen.strokeStyle = visible(data.colourings[0].colours[group]);
-    pen.strokeRect(left - half, free - 15, 2 * half, 21);
-    pen.fillStyle = ink;
+    if (isNew) {
+      pen.lineWidth = 2;
+      pen.strokeStyle = visible(data.colourings[0].colours[group]);
+      pen.strokeRect(left - half, free - 15, 2 * half, 21);
+    }
+    pen.fillStyle = isNew ? ink : soft;
     pen.fillText(text, left, free);
   }
 }

@@ -195,14 +195,20 @@ def _short_name(row: table.Row) -> str:
 def _marks(
     discovery: Discovery, names: Sequence[str], places: np.ndarray, shown: np.ndarray
 ) -> list[list[Any]]:
-    """Labels on the map, the largest cluster first: place, group, and text of each."""
-    drawn, known = discovery.cluster.numpy()[shown], len(discovery.known)
-    marks: list[tuple[int, list[Any]]] = []
-    for place, (new, name) in enumerate(zip(discovery.new, names), known):
-        if (drawn == place).any():
-            text = ": ".join(filter(None, [str(new.number), name]))
-            marks.append((len(new.nodes), [*_above(places[drawn == place]), place, text]))
-    return [mark for _, mark in sorted(marks, key=lambda pair: -pair[0])]
+    """Labels on the map: place, group, text, and whether the cluster is new.
+
+    The largest new cluster is first, and those of known classes follow.
+    """
+    drawn = discovery.cluster.numpy()[shown]
+    texts = [short(name, 30) for name in discovery.classes]
+    texts += [f"{k}{': ' * bool(name)}{name}" for k, name in enumerate(names, 1)]
+    known, sizes = len(discovery.known), np.bincount(drawn, minlength=len(texts))
+    marks = []
+    for place in sorted(range(len(texts)), key=lambda k: (k < known, -sizes[k])):
+        if sizes[place]:
+            where = _above(places[drawn == place])
+            marks.append([*where, place, texts[place], place >= known])
+    return marks
 
 
 def _above(places: np.ndarray) -> list[int]:
@@ -238,14 +244,17 @@ def _reasons(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
 def _neighbours(
     found: Analysis, shown: np.ndarray, given: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Shown neighbours of each shown node, those with a label first, as sparse rows; and degrees.
+    """Shown neighbours of each shown node, as sparse rows, and degrees.
 
+    Those with a label come first, then those in the same cluster, and then those with few links.
     At most ``NEIGHBOURS`` of each are kept, and half of them on a large map.
     """
     adjacency = prepare(found.graph, "auto").adjacency("raw").matrix
     degree = np.diff(adjacency.indptr)[shown]
     inside = sp.coo_array(adjacency[shown][:, shown])
-    order = np.lexsort((-degree[inside.col], given[inside.col] == 0, inside.row))
+    cluster = found.discovery.cluster.numpy()[shown]
+    is_far = cluster[inside.row] != cluster[inside.col]
+    order = np.lexsort((degree[inside.col], is_far, given[inside.col] == 0, inside.row))
     row, column = inside.row[order], inside.col[order]
     first = np.searchsorted(row, np.arange(len(shown)))
     most = NEIGHBOURS if len(shown) <= MANY_NODES else NEIGHBOURS // 2

@@ -341,7 +341,7 @@ def shown_node(names: Names, node: int) -> Shown:
     title = plain(first) if rest else ""
     body = plain(rest or first)
     start = title or id
-    if _same(body[: len(start)], start) and not body[len(start) : len(start) + 1].isalnum():
+    while body and _same(body[: len(start)], start) and not body[len(start) :][:1].isalnum():
         title = title or body[: len(start)]
         body = body[len(start) :].lstrip(" :-–—,;")
     return Shown(node, id, title, body)
