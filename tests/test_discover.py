@@ -136,7 +136,10 @@ def test_odd_features(x):
     found = analysis.analyse(graph, p, Names(), range(3))
     assert torch.isfinite(found.discovery.state).all() and found.new
     assert {*found.fits} == {1, 2} and len(found.new) <= number.suggested(found.fits)
-    assert all(np.isnan(fit.words) == (not representation.are_words(x.numpy())) for fit in found.fits.values())
+    assert all(
+        np.isnan(fit.words) == (not representation.are_words(x.numpy()))
+        for fit in found.fits.values()
+    )
 
 
 def test_clusters_find_planted_classes(graph, found):
@@ -196,34 +199,78 @@ def test_a_mixed_cluster_is_a_leftover(graph):
     small = graph.subgraph(keep)
     found = clusters.find(small, p[keep], 1)
     (row,) = [row for row in table.rows(found, small.x.numpy(), Names()) if row.cluster.number]
-    assert row.cluster.is_mixed and row.leftover == "its nodes are less alike than those of each known class"
+    assert (
+        row.cluster.is_mixed
+        and row.leftover == "its nodes are less alike than those of each known class"
+    )
     assert table.left_out([row]).startswith("left out: 1, its nodes are less alike")
 
 
-def test_candidates_where_no_node_is_unknown(graph):
-    """The least certain tenth without labels, of a model that abstains or has no unknown class."""
-    own = torch.from_numpy(graph.y.numpy() % 3)
-    p = torch.full((300, 3), 0.05).scatter(1, own[:, None], 0.9)
-    p[200:250] = torch.tensor([0.4, 0.35, 0.25])  # a class that is like no known one
-    labelled = torch.arange(200, 210)
-    seeds = candidates.seeds(candidates.padded(p, Evidence(open_set=False)), labelled)
-    assert not seeds.predicted and len(seeds.nodes) == 29
-    assert set(seeds.nodes.tolist()) <= set(range(210, 250))
-    assert seeds.doubt[220] == pytest.approx(0.6)
-    given = ["" if node not in labelled else "a" for node in range(300)]
+def abstaining() -> tuple[Data, torch.Tensor, list[str]]:
+    """A graph of six classes, a fifth of three of which is labelled; the model knows these alone.
+
+    It is sure of every node, as a model is that has learned its own predictions.
+    """
+    graph = planted(6, 100)
+    own = graph.y % 3
+    p = torch.full((600, 3), 0.05, dtype=torch.double).scatter(1, own[:, None], 0.9)
+    given = ["abc"[y] if y < 3 and i % 5 == 0 else "" for i, y in enumerate(graph.y.tolist())]
+    return graph, p, given
+
+
+def test_candidates_where_no_node_is_unknown():
+    graph, p, given = abstaining()
     for evidence, told in (
-        (Evidence(True, 0.028), "no significant evidence that any of these is a new class (p = 0.028;"),
-        (Evidence(open_set=False), "The model was trained without an unknown class, so it does not"),
+        (
+            Evidence(True, 0.028),
+            "The labels give no significant evidence that any of these is a new class (p = 0.028;",
+        ),
+        (
+            Evidence(open_set=False),
+            "The model was trained without an unknown class, so it does not",
+        ),
     ):
-        posterior = p if not evidence.open_set else torch.cat([p, torch.zeros(300, 1)], 1)
+        posterior = torch.cat([p, torch.zeros(600, 1)], 1) if evidence.open_set else p
         found = analysis.analyse(graph, posterior, Names(), "abc", evidence, given)
-        assert told in found.lead[0] and "29 nodes without a label (10 % of all)" in found.lead[1]
-        assert found.head == "doubt" and len(found.new[0].cluster.nodes) >= 25
-        assert "doubt" in table.to_text(found.rows, found.head).splitlines()[0]
+        assert (
+            found.lead[0].startswith(told) and "The 54 nodes (9 % of all) around" in found.lead[1]
+        )
+        assert found.head == "missing labels" and not found.discovery.seeds.predicted
+        nodes = torch.cat([row.cluster.nodes for row in found.new])
+        assert len(nodes) > 40 and (graph.y[nodes] >= 3).double().mean() > 0.95
+        assert "missing labels" in table.to_text(found.rows, found.head).splitlines()[0]
         html = page.render("t", found)
         assert html.index(told) < html.index("<h2>") and "a, no candidate" in html
     assert Evidence(True, 0.002).sentence == "" and "p = 0.5;" in Evidence(True, 0.5).sentence
-    assert len(candidates.seeds(candidates.padded(p, Evidence(False)), evidence=Evidence(True, 0.03, 0.2)).nodes) == 60
+    assert Evidence(True, -1).sentence == "", "not tested"
+
+
+def test_missing_labels_by_hand():
+    """Two groups of 160 nodes, of which one has 39 labels and one has none."""
+    spot = (
+        torch.eye(2).repeat_interleave(160, 0)
+        + torch.randn(320, 2, generator=torch.Generator().manual_seed(0)) / 1e3
+    )
+    label = torch.full((320,), -1)
+    label[:39] = 0
+    known = torch.ones(320, 1)
+    expected = 39 / 2  # all nodes have the only class
+    found = candidates.missing_labels(spot, known, label)
+    # K-means splits each of the two spots again.
+    assert (found[:160] < 0.75).all() and (found[160:] > 0.8).all()
+    assert float(found[160:].mean()) <= 1 - 1 / (1 + expected)
+
+
+def test_candidates_without_labels_are_the_least_certain():
+    graph, p, _ = abstaining()
+    p[7:67] = torch.tensor([0.4, 0.35, 0.25], dtype=torch.double)
+    seeds = candidates.seeds(graph, candidates.padded(p, Evidence(False)))
+    assert seeds.measure == "doubt" and seeds.nodes.tolist() == [*range(7, 67)]
+    assert float(seeds.doubt[8]) == pytest.approx(0.6) and seeds.share == 0.1
+    more = candidates.seeds(
+        graph, candidates.padded(p, Evidence(False)), None, Evidence(True, 0.03, 0.2)
+    )
+    assert len(more.nodes) == 120 and {*seeds.nodes.tolist()} < {*more.nodes.tolist()}
 
 
 def test_what_cannot_be_clustered_is_refused(graph):
@@ -289,7 +336,9 @@ def test_a_cluster_of_two_topics_has_two_parts(graph):
     found = analysis.analyse(graph, p, Names(), "abc", num_new=2)
     mixed = max(found.new, key=lambda row: len(row.cluster.nodes))
     assert [len(part) for part in mixed.cluster.parts] == [part.size for part in mixed.parts]
-    assert len(mixed.parts) == 2 and sum(part.size for part in mixed.parts) == len(mixed.cluster.nodes)
+    assert len(mixed.parts) == 2 and sum(part.size for part in mixed.parts) == len(
+        mixed.cluster.nodes
+    )
     for part in mixed.cluster.parts:
         classes = graph.y[part].bincount()
         assert classes.max() > 0.9 * len(part)
@@ -345,7 +394,9 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     found.new[2] = clusters.replace(found.new[2], is_mixed=True)
     assert table.left_out(analysed(graph, found).rows).startswith("left out: 3, its nodes are less")
     found.new[2] = clusters.replace(found.new[2], is_mixed=False, small=len(found.new[2].nodes))
-    assert "left out: 3, most of its nodes are in comp" in table.left_out(analysed(graph, found).rows)
+    assert "left out: 3, most of its nodes are in comp" in table.left_out(
+        analysed(graph, found).rows
+    )
     small = f"{6 / len(found.new[1].nodes):.0%}".replace("%", " %")
     assert f">{small}</td>" in html and table.to_text(rows).splitlines()[2].endswith(small)
     assert table.ON_SMALL[1:] in html and "small" not in table.to_text(rows[:4])

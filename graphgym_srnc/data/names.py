@@ -1,4 +1,4 @@
-"""What a graph may hold beside numbers: ids, texts and web addresses of nodes, names of features."""
+"""What a graph may hold beside numbers: ids, texts and addresses of nodes, feature names."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from graphgym_srnc.core.text import short
 from graphgym_srnc.data import read
 from graphgym_srnc.errors import InputError
 
-
 # A web address that a page may link to; other schemes, such as javascript, could run code.
 ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
 
 
 class Names(NamedTuple):
-    """Names in the order of nodes and feature columns; None = there are none."""
+    """Names and web addresses in the order of nodes and feature columns; None = there are none."""
 
     ids: list[str] | None = None
     texts: list[str] | None = None

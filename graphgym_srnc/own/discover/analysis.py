@@ -47,7 +47,7 @@ class Analysis(NamedTuple):
     @property
     def head(self) -> str:
         """Name of the mean probability of the unknown class, or of its stand-in."""
-        return table.P_UNKNOWN if self.discovery.seeds.predicted else table.DOUBT
+        return self.discovery.seeds.measure
 
     @property
     def lead(self) -> list[str]:
@@ -100,12 +100,13 @@ def analyse(
     """
     posterior = candidates.padded(posterior, evidence)
     given = [*given] or [""] * len(posterior)
-    labelled = torch.tensor([node for node, label in enumerate(given) if label], dtype=torch.long)
-    seeds = candidates.seeds(posterior, labelled, evidence)
+    place = {str(name): k for k, name in enumerate(classes)}
+    label = torch.tensor([place.get(name, -1) for name in given])
+    begin("computing node representations", 0.4)
+    seeds = candidates.seeds(graph, posterior, label, evidence)
     if num_new:
         clusters.check_number(num_new, seeds)
-    begin("computing node representations", 0.4)
-    state = states(graph, posterior)
+    state = states(graph, posterior, seeds.predicted)
     begin("estimating the number of clusters", 0.7)
     fits = number.fits(graph, posterior, state, seeds)
     found = clusters.find(

@@ -7,7 +7,6 @@ the cluster of their predicted class, so the sizes of clusters agree with the pr
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Mapping, NamedTuple, Sequence
@@ -16,8 +15,6 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from scipy.stats import rankdata
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
@@ -27,7 +24,7 @@ from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover import candidates
 from graphgym_srnc.own.discover.candidates import Seeds
-from graphgym_srnc.own.discover.representation import states
+from graphgym_srnc.own.discover.representation import kmeans, states
 from graphgym_srnc.plots import embedding
 
 ANCHORS = 1000  # nodes that t-SNE places, since its time is most of that of a page
@@ -145,9 +142,9 @@ def find(
     Raises:
         InputError: see :func:`check_number`.
     """
-    seeds = candidates.seeds(posterior) if seeds is None else seeds
+    seeds = candidates.seeds(graph, posterior) if seeds is None else seeds
     check_number(num_new, seeds)
-    state = states(graph, posterior) if state is None else state
+    state = states(graph, posterior, seeds.predicted) if state is None else state
     num_known = posterior.size(1) - 1
     group = kmeans(F.normalize(state[seeds.nodes], dim=1).numpy(), num_new).labels_
     cluster, distance = assign(state, posterior, seeds, seeds.nodes, group)
@@ -172,13 +169,6 @@ def find(
     ]
     placed = place[cluster]
     return Discovery(state, posterior, seeds, placed, measures.typical, known, ranked, rest)
-
-
-def kmeans(unit: np.ndarray, number: int, restarts: int = 10, seed: int = 0) -> KMeans:
-    """K-means of vectors of length 1, ``[n, D]``, which is spherical up to the centres' lengths."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # points that coincide
-        return KMeans(number, n_init=restarts, random_state=seed).fit(unit)
 
 
 def assign(

@@ -61,9 +61,9 @@ def labels(
     """The next run's labels: the existing ones, and certain nodes of named clusters.
 
     From the more typical half of the nodes without a label in each named cluster, ``per_class``
-    training nodes and half as many validation nodes are taken at equal distances. Validation and test nodes of no known class stay
-    ``unknown`` outside named clusters. Inside them they are left out, because their class is not
-    known.
+    training nodes and half as many validation nodes are taken at equal distances. Validation and
+    test nodes of no known class stay ``unknown`` outside named clusters. Inside them they are left
+    out, because their class is not known.
 
     Args:
         discovery: the clusters, some of whose new ones have names.

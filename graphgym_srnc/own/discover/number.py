@@ -17,8 +17,8 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.core import progress
 from graphgym_srnc.own.discover.candidates import Seeds
-from graphgym_srnc.own.discover.clusters import assign, kmeans, separation
-from graphgym_srnc.own.discover.representation import are_words, features
+from graphgym_srnc.own.discover.clusters import assign, separation
+from graphgym_srnc.own.discover.representation import are_words, features, kmeans
 from graphgym_srnc.plots import embedding
 
 BEYOND, SAMPLE = 10, 2000  # maximum number of new clusters tried, and of nodes k-means learns from

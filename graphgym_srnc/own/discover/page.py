@@ -171,9 +171,7 @@ def _colourings(found: Analysis, names: Sequence[str], shown: np.ndarray) -> lis
     fifths = [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)]
     result = [
         made("cluster", discovery.cluster.numpy(), by_cluster, colours, below),
-        made(
-            "class", discovery.label.numpy(), [*classes, "unknown"], [*_colours(known), GREY], ()
-        ),
+        made("class", discovery.label.numpy(), [*classes, "unknown"], [*_colours(known), GREY], ()),
         made(found.head, fifth, fifths, RAMP),
     ]
     if any(row.parts for row in found.new):
@@ -289,9 +287,7 @@ def _words(found: Analysis, shown: np.ndarray) -> tuple[list[str], np.ndarray]:
     return [table.column_name(found.names, column) for column in columns], of_nodes
 
 
-def _colours(
-    count: int, lightness: Sequence[float] = (), saturation: float = 0.0
-) -> list[str]:
+def _colours(count: int, lightness: Sequence[float] = (), saturation: float = 0.0) -> list[str]:
     """Colours that can be told apart: those of ``PALETTE``, or hues of alternating lightness.
 
     Hues are taken for more colours than ``PALETTE`` has, or if a ``lightness`` is given.

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import scipy.sparse as sp
 import torch
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 from torch import Tensor
 from torch.nn import functional as F
@@ -17,9 +21,14 @@ TOPICS, STEPS, RESTART = 20, 10, 0.1  # width of topics(); steps, restart of its
 OVERSAMPLING, POWERS = 10, 6  # additional columns and power iterations of the randomised SVD
 
 
-def states(graph: Data, posterior: Tensor) -> Tensor:
-    r"""Topics of length 1 beside :math:`\sqrt P`, whose distances are Hellinger's, ``[V, D]``."""
-    return torch.cat([F.normalize(topics(graph), dim=1), posterior.float().sqrt()], 1)
+def states(graph: Data, posterior: Tensor, with_posterior: bool = True) -> Tensor:
+    r"""Topics of length 1 beside :math:`\sqrt P`, whose distances are Hellinger's, ``[V, D]``.
+
+    Without the posterior its columns are 0: a model that predicts no node as unknown gives those of
+    a new class to a known one.
+    """
+    beside = posterior.float().sqrt() * with_posterior
+    return torch.cat([F.normalize(topics(graph), dim=1), beside], 1)
 
 
 def topics(graph: Data, dim: int = TOPICS) -> Tensor:
@@ -79,3 +88,10 @@ def _weighted(x: sp.csr_array | np.ndarray) -> sp.csr_array | np.ndarray:
     present = np.asarray((matrix > 0).sum(0)).ravel()
     idf = np.log((1 + matrix.shape[0]) / (1 + present))
     return normalize(sp.csr_array(matrix).multiply(idf).tocsr())
+
+
+def kmeans(unit: np.ndarray, number: int, restarts: int = 10, seed: int = 0) -> KMeans:
+    """K-means of vectors of length 1, ``[n, D]``, which is spherical up to the centres' lengths."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # points that coincide
+        return KMeans(number, n_init=restarts, random_state=seed).fit(unit)

@@ -11,6 +11,7 @@ from graphgym_srnc.core import text
 from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.edges import SMALL
 from graphgym_srnc.data.names import Names
+from graphgym_srnc.own.discover.candidates import DOUBT, MISSING, P_UNKNOWN
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery
 from graphgym_srnc.own.discover.number import EVEN, Fit, suggested
 from graphgym_srnc.own.discover.representation import are_words
@@ -36,10 +37,10 @@ FIGURES = {
     "lift": ".1f",
 }
 
-P_UNKNOWN, DOUBT = "P(unknown)", "doubt"
-"""The name of the mean probability of the unknown class, and of its stand-in for candidates."""
 MEANINGS = {
     P_UNKNOWN: "P(unknown): mean probability that a node of the cluster is of no known class",
+    MISSING: "missing labels: share of the labels that are missing among similar nodes, if those of"
+    " each class were drawn at random",
     DOUBT: "doubt: 1 less the probability of the most probable known class, mean of the nodes",
 }
 SMALL_HEAD = "in small components"
@@ -136,9 +137,7 @@ def rows(discovery: Discovery, x: sp.csr_array | np.ndarray, names: Names) -> li
     for cluster, own in zip(discovery.every, words):
         (best, share), *_ = cluster.nearest
         nearest = f"{text.short(discovery.classes[best], NEAREST)} {share:.2f}"
-        typical, others = (
-            [shown_node(names, node) for node in nodes] for nodes in shown(cluster)
-        )
+        typical, others = ([shown_node(names, node) for node in nodes] for nodes in shown(cluster))
         called = [column_name(names, word) for word in own]
         twins = _twins(cluster, words, discovery)
         made = _parts(cluster, x, names)
@@ -235,10 +234,12 @@ def on_seeds(discovery: Discovery) -> str:
     clusters = text.counted(len(discovery.new), "new cluster" if seeds.predicted else "candidate")
     said = f"The model predicts {total:,} of {every:,} nodes as unknown. {inside:,} of them form"
     if not seeds.predicted:
+        why = "around which most labels are missing"
+        if seeds.measure == DOUBT:
+            why = "whose class is least certain"
         said = (
-            f"The model predicts no node as unknown. The {total:,} nodes without a label"
-            f" ({100 * seeds.share:.0f} % of all) that are least like any known class are examined."
-            f" {inside:,} of them form"
+            f"The model predicts no node as unknown. The {total:,} nodes ({100 * seeds.share:.0f} %"
+            f" of all) {why} are examined. {inside:,} of them form"
         )
     said += f" {clusters}"
     if rest := total - inside:
