@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-
 from torch_geometric.data import Data
 
 from graphgym_srnc.data.names import Names
@@ -309,7 +308,7 @@ def test_a_browser_shows_the_map(tmp_path):
 @NEEDS_BROWSER
 @pytest.mark.slow
 def test_the_legend_is_right(tmp_path):
-    """Each group has the count of its nodes, and the colour of their dots, as a browser draws it."""
+    """Each group has the count of its nodes and the colour of their dots, as drawn."""
     data, found, names = made(1200)
     counts, drawn = browser.look(
         written(found, names),

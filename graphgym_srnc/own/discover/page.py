@@ -26,7 +26,6 @@ from graphgym_srnc.report.html import fill
 # Maximum number of nodes on the map and of letters of a node's text, for a page below 60 MB.
 MOST_NODES, LONGEST_TEXT = 200_000, 120
 SIDE = 2**16 - 1  # coordinates are whole numbers from 0 to this, by the longer side of the map
-CELLS = 12  # cells per side in which the densest part of a cluster is found
 RAMP = ("#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B")  # P(unknown) from 0 to 1 in fifths
 NEIGHBOURS, MANY_NODES = 12, 20_000  # neighbours kept of a node; half of them on larger maps
 CHOICES, NODE_WORDS = 3, 6  # most probable classes, and typical words, kept of a node
@@ -211,10 +210,7 @@ def _marks(
 
 def _above(places: np.ndarray) -> list[int]:
     """Where the label of a cluster stands: above the densest part of its nodes ``[n, 2]``."""
-    cells = places * CELLS // SIDE
-    _, cell, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
-    middle = cells[cell.ravel() == counts.argmax()][0]
-    near = places[np.abs(cells - middle).max(1) <= 1]
+    near = places[embedding.densest(places, SIDE / embedding.CELLS)]
     return [int(np.median(near[:, 0])), int(np.quantile(near[:, 1], 0.05))]
 
 
