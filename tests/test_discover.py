@@ -20,7 +20,7 @@ from graphgym_srnc import ERM, discover, shifts
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import folder as graph_folder
-from graphgym_srnc.data.names import Names
+from graphgym_srnc.data.names import Names, of_folder
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover import (
     analysis,
@@ -613,3 +613,29 @@ def test_discovery_from_python(graph, tmp_path):
 def test_class_names_may_be_an_array(graph):
     found = clusters.find(graph, posterior_of(graph), 3, np.array([3, 4, 5, -1]))
     assert found.classes == ["3", "4", "5"]
+
+
+def test_web_addresses_from_a_table_to_the_page(tmp_path, monkeypatch, capsys, unchanged_globals):
+    monkeypatch.chdir(tmp_path)
+    nodes = ["id,label,link,title", "a,x,https://a.org/1,tea pot", "b,y,,tea cup"]
+    nodes += ["c,x,http://a.org/3?q=1,cup pot", "d,y,https://a.org/4,pot"]
+    Path("nodes.csv").write_text("\n".join(nodes) + "\n")
+    Path("links.csv").write_text("source,target\na,b\nb,c\nc,d\n")
+    words = "data make nodes.csv links.csv --text title --min-nodes 1 --out".split()
+    assert main([*words, "plain"]) == 0
+    told = capsys.readouterr().out
+    assert "link holds web addresses. With --url link pages link to them." in told
+    assert of_folder(tmp_path / "plain").urls is None
+    assert main([*words, "linked", "--url", "link"]) == 0
+    told = capsys.readouterr().out
+    assert "web addresses from link" in told and "holds web addresses" not in told
+    assert of_folder(tmp_path / "linked").urls == [
+        "https://a.org/1", "", "http://a.org/3?q=1", "https://a.org/4"
+    ]  # fmt: skip
+    assert "no column 'none'" in refusal(main([*words, "no", "--url", "none"]), capsys)
+    told = refusal(main([*words, "no", "--url", "title"]), capsys)
+    assert "row 0 of the column title is 'tea pot', not a web address" in told
+    # A folder may come from a stranger.
+    table_of_nodes = tmp_path / "linked" / "nodes.csv"
+    table_of_nodes.write_text(table_of_nodes.read_text().replace("https://a.org/4", "javascript:1"))
+    assert of_folder(tmp_path / "linked").urls[3] == ""

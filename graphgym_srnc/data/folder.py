@@ -43,6 +43,7 @@ class Graph(NamedTuple):
     recipe: dict[str, Any] | None = None
     discovered: Collection[int] = ()  # nodes whose label ``discover`` gave
     parent: Mapping[str, Any] | None = None  # see ``parent``
+    urls: Sequence[str] | None = None  # web address of each node, or ""
 
 
 def check_place(
@@ -122,6 +123,8 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
     nodes = {"id": graph.ids}
     if graph.texts is not None:
         nodes["text"] = [text[:TEXT] for text in graph.texts]
+    if graph.urls is not None:
+        nodes["url"] = graph.urls
     links = pandas.DataFrame(graph.edges.T, columns=["from", "to"])
     links = links[links["from"] != links["to"]]
     links = links[~pandas.DataFrame(np.sort(links)).duplicated().to_numpy()]

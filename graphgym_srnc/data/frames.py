@@ -27,7 +27,8 @@ SAME_PART = {"valid": "val", "validation": "val", "training": "train", "testing"
 ROLES = {"text": "text", "numbers": "number", "categories": "category"}  # by kind in a recipe
 COLUMNS = ("text", "numbers", "categories")  # options that name columns of features
 USES = {"id": "ids from", "label": "classes from", "split": "split from", "text": "text from"}
-USES |= {"number": "numbers from", "category": "categories from", "not read:": "not read:"}
+USES |= {"number": "numbers from", "category": "categories from", "url": "web addresses from"}
+USES["not read:"] = "not read:"
 NOTHING: features.Recipe = {"columns": ()}
 NONE = "none"  # name of the column of labels if there is none
 MASK = re.compile(r"(train|val|valid|test)_mask")
@@ -46,6 +47,7 @@ class Options(NamedTuple):
     text: Sequence[str] = ()
     numbers: Sequence[str] = ()
     categories: Sequence[str] = ()
+    url: str = ""  # web addresses of the nodes
     spectral: int = 0
     like: features.Recipe | None = None  # of an earlier graph
     skip_missing: bool = False
@@ -163,10 +165,10 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     own = {"embedding": extra[table.index]} if extra is not None else {}
     if options.spectral:
         own["spectral"] = features.spectral(found.edges, len(table), options.spectral)
-    blocks, names = features.apply(recipe, table)
+    blocks, columns = features.apply(recipe, table)
     for kind, array in own.items():
         blocks.append(sp.csr_matrix(array))
-        names += [f"{kind} {number}" for number in range(array.shape[1])]
+        columns += [f"{kind} {number}" for number in range(array.shape[1])]
     widths = [block.shape[1] for block in blocks]
     if widths != recipe.setdefault("widths", widths):
         message = f"this graph has {widths} features, the earlier one {recipe['widths']}"
@@ -175,8 +177,9 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     joined = features.joined(blocks, recipe)
     recipe["spectral"] = options.spectral
     text = features.documents(table, recipe["text"]["columns"]) if "text" in recipe else None
-    words, ids = [*map(one_line, names)], features.as_written(table[found.name("id")])
-    return Graph(found.edges, joined, words, ids, text, found.labels, found.parts, recipe)
+    words, ids = [*map(one_line, columns)], features.as_written(table[found.name("id")])
+    made = Graph(found.edges, joined, words, ids, text, found.labels, found.parts, recipe)
+    return made._replace(urls=texts(table[options.url]) if options.url else None)
 
 
 def _without_lists(found: Look, table: pandas.DataFrame) -> pandas.DataFrame:
@@ -200,7 +203,7 @@ def _without_lists(found: Look, table: pandas.DataFrame) -> pandas.DataFrame:
 def _find_named(found: Look) -> None:
     """Roles that the options name."""
     table, options = found.table, found.options
-    for option in ("id", "split", "label"):
+    for option in ("id", "split", "label", "url"):
         name = getattr(options, option)
         if name and (option, name) != ("label", NONE):
             with found.problems.step():
@@ -208,6 +211,24 @@ def _find_named(found: Look) -> None:
     found.roles |= dict.fromkeys(options.text, "text")
     found.roles |= dict.fromkeys(options.categories, "category")
     found.roles |= dict.fromkeys(options.numbers, "number")
+    if options.url in table and options.url not in (found.name("id"), options.label, options.split):
+        with found.problems.step():
+            _check_addresses(texts(table[options.url]), options.url)
+        found.roles.setdefault(options.url, "url")
+
+
+def _check_addresses(cells: Sequence[str], name: str) -> None:
+    """Refuse a column in which a cell is neither empty nor a web address."""
+    for row, cell in enumerate(cells):
+        if cell and not names.ADDRESS.fullmatch(cell):
+            message = f"row {row} of the column {name} is {cell[:60]!r}, not a web address"
+            raise InputError.plain("--url", message, "Write addresses that begin with https://")
+
+
+def _hold_addresses(cells: pandas.Series) -> bool:
+    """Whether all cells that are not empty are web addresses, and there are some."""
+    written = [*filter(None, texts(cells))]
+    return bool(written) and all(map(names.ADDRESS.fullmatch, written))
 
 
 def _number_rows(found: Look, reading: readings.Reading) -> None:
@@ -588,6 +609,9 @@ def _tell_columns(found: Look) -> None:
         is_index = not name and (in_python or is_counter(cells)) or name.startswith("Unnamed: ")
         if name in roles or not is_index:
             uses[role].append(name or ("the index" if in_python else "the unnamed column"))
+        if role == "not read:" and not in_python and _hold_addresses(cells):
+            links = found.options.named("url", name)
+            found.notes.append(f"{name} holds web addresses. With {links} pages link to them.")
     hint = f" ({kinds} read columns)" * (new and bool(uses["not read:"]))
     if found.options.in_python and (unread := uses.pop("not read:")):
         s, are, it = ("s", "are", "them") if unread[1:] else ("", "is", "it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
-from matplotlib.patheffects import withStroke
+from matplotlib.patheffects import AbstractPathEffect, withStroke
 
 from graphgym_srnc.core.text import short
 from graphgym_srnc.errors import InputError
@@ -108,7 +108,7 @@ def name_groups(
     More groups than there are colours can then be told apart. A name that would cover another one
     moves up or down, and is left out if that does not help.
     """
-    halo = [withStroke(linewidth=2.5, foreground="white")]
+    halo: list[AbstractPathEffect] = [withStroke(linewidth=2.5, foreground="white")]
     cell = max(np.ptp(points, axis=0).max() / CELLS, 1e-9)
     numbers, sizes = np.unique(group[group >= 0], return_counts=True)
     axes.figure.draw_without_rendering()  # type: ignore[union-attr]  # sets the size of the axes

@@ -145,5 +145,6 @@ def write(
             if path.exists():
                 recipe = json.loads(atomic.content(path))
     edges, features, words = graph.edge_index.numpy(), sp.csr_matrix(x.numpy()), names.words or ()
-    made = folder.Graph(edges, features, words, ids, names.texts, *labels, recipe, new, parent)
+    made = folder.Graph(edges, features, words, ids, names.texts, *labels, recipe, new)
+    made = made._replace(parent=parent, urls=names.urls)
     folder.write(made, out, overwrite, option="--labels-out")
