@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import Any, Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +17,9 @@ from graphgym_srnc.core.text import counted, listed, one_line, tell_changed
 from graphgym_srnc.data import edges
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import atomic, checksums
+
+if TYPE_CHECKING:
+    import pandas
 
 TEXT = 2000  # longest text that a node keeps to be shown, in characters
 MOST = 0.8  # share of the labels from which one of three classes or more may mean "no label"
@@ -118,6 +121,25 @@ def whole(out: Path, overwrite: bool = False, option: str = "--out") -> Iterator
 
 def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> None:
     """Write a graph folder, whole or not at all, see ``whole``."""
+    tables, features = _tables(graph), graph.features.astype(np.float32)
+    with whole(out, overwrite, option) as folder:
+        for name, table in tables.items():
+            table.to_csv(folder / name, index=False, lineterminator="\n")
+        if features.nnz > DENSE * math.prod(features.shape):
+            np.save(folder / "features.npy", features.toarray(), allow_pickle=False)
+        else:
+            sp.save_npz(folder / "features.npz", features)
+        if len(graph.words):
+            words = "".join(f"{one_line(word)}\n" for word in graph.words)
+            (folder / "words.txt").write_text(words, encoding="utf-8")
+        for name, content in ((RECIPE, graph.recipe), (PARENT, graph.parent)):
+            if content is not None:
+                text = json.dumps(dict(content), ensure_ascii=False)
+                (folder / name).write_text(text, encoding="utf-8")
+
+
+def _tables(graph: Graph) -> dict[str, pandas.DataFrame]:
+    """The tables of a graph folder by the names of their files."""
     import pandas  # slow, and reading a folder of arrays does without
 
     nodes = {"id": graph.ids}
@@ -139,22 +161,7 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
     if graph.discovered:
         is_new = tables["labels.csv"]["node"].isin([*graph.discovered])
         tables["labels.csv"]["origin"] = is_new.map({True: "discovered", False: "given"})
-    features = graph.features.astype(np.float32)
-    with whole(out, overwrite, option) as folder:
-        for name, table in tables.items():
-            table.to_csv(folder / name, index=False, lineterminator="\n")
-        if features.nnz > DENSE * math.prod(features.shape):
-            np.save(folder / "features.npy", features.toarray(), allow_pickle=False)
-        else:
-            sp.save_npz(folder / "features.npz", features)
-        if len(graph.words):
-            words = "".join(f"{one_line(word)}\n" for word in graph.words)
-            (folder / "words.txt").write_text(words, encoding="utf-8")
-        if graph.recipe is not None:
-            recipe = json.dumps(graph.recipe, ensure_ascii=False)
-            (folder / RECIPE).write_text(recipe, encoding="utf-8")
-        if graph.parent is not None:
-            (folder / PARENT).write_text(json.dumps(dict(graph.parent)), encoding="utf-8")
+    return tables
 
 
 def parent(folder: Path) -> dict[str, Any]:
