@@ -267,7 +267,7 @@ def on_number(fits: Mapping[int, Fit], used: int) -> str:
     best = suggested(fits)
     said = f"Links, stability and words suggest {text.counted(best, 'new cluster')}."
     least = (1 - EVEN) * max(fit.score for fit in fits.values())
-    even = [number for number in sorted(fits) if fits[number].score >= least]
+    even = [number for number in sorted(fits) if number > 1 and fits[number].score >= least]
     if others := [number for number in even if number != best]:
         fit = "fits" if len(others) == 1 else "fit"
         said += f" {text.ranges(others)} {fit} about equally well."
