@@ -22,12 +22,14 @@ from graphgym_srnc.data.names import check_features, of_folder, remedy
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records, tensors
 from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.shifts.cross_graph import own_file
 from graphgym_srnc.shifts.given import unlabelled
 
 FILE = "model.safetensors"  # in the folder of a run
 FORMAT = 2  # of model files; no other one is read
 UNKNOWN = "unknown"  # name of the unknown class
+HELD_OUT = "out_of_fold."  # before the names of tensors that are not weights
 
 Result = dict[str, Any]
 
@@ -83,6 +85,7 @@ class TrainedModel:
         """The model of a trained method, without the modules used only by the losses."""
         encoder, state = replace(method.encoder, base=None), method.state_dict()
         predictor = _rebuilt(type(method), encoder, options, method.task.sizes, state)
+        predictor.out_of_fold = method.out_of_fold
         return cls(predictor, options, classes, facts)
 
     @property
@@ -186,7 +189,8 @@ class TrainedModel:
             "facts": self.facts,
         }
         try:
-            tensors.write(Path(path), about, self.method.state_dict())
+            state = {**self.method.state_dict(), **_held_out_tensors(self.method)}
+            tensors.write(Path(path), about, state)
         except OSError as error:
             message = f"{path} cannot be written ({error.strerror})"
             raise InputError.plain("path", message) from error
@@ -234,6 +238,7 @@ def load(
         else:
             spec = encoder(result)
         method = _rebuilt(kind, spec, options, Sizes(**sizes), state)
+        method.out_of_fold = _read_out_of_fold(state, method.task.num_known)
         if len(classes) != method.task.num_outputs:
             raise ValueError(f"{len(classes)} classes instead of {method.task.num_outputs}")
         record = _checked_record(facts, classes)
@@ -276,6 +281,36 @@ def _checked_record(facts: Mapping[str, Any], classes: Sequence[int | str]) -> R
     record = {key: value for key, value in (facts.get("record") or {}).items() if key != "config"}
     records.warnings_of(record)
     return record
+
+
+def _held_out_tensors(method: Method) -> dict[str, Tensor]:
+    """The tensors of the predictions of held-out labels, by name in a file."""
+    found = method.out_of_fold
+    if found is None:
+        return {}
+    fields = {name: value for name, value in found._asdict().items() if name != "alone"}
+    fields |= {f"alone.{name}": right for name, right in found.alone.items()}
+    return {HELD_OUT + name: value for name, value in fields.items()}
+
+
+def _read_out_of_fold(state: Mapping[str, Tensor], num_known: int) -> OutOfFold | None:
+    """The inverse of :func:`_held_out_tensors`; a ValueError if a tensor is not as it must be."""
+    fields = {name[len(HELD_OUT) :]: state[name] for name in state if name.startswith(HELD_OUT)}
+    if not fields:
+        return None
+    alone = {name[6:]: fields.pop(name) for name in sorted(fields) if name.startswith("alone.")}
+    found = OutOfFold(**fields, alone=alone)
+    size = [len(found.nodes)]
+    whole = found.nodes, found.labels, found.fold
+    right = [value.dtype == torch.long and [*value.shape] == size for value in whole]
+    right += [value.dtype == torch.float and [*value.shape] == size for value in alone.values()]
+    right.append(found.kept.dim() == 0 and bool(found.kept.isfinite()))
+    right.append([*found.log_p.shape] == [*size, num_known] and found.log_p.dtype == torch.float)
+    if not all(right) or found.log_p.isnan().any():
+        raise ValueError("its predictions of held-out labels are damaged")
+    if size[0] and not (0 <= found.labels.min() and found.labels.max() < num_known):
+        raise ValueError("a held-out label is not of a known class")
+    return found
 
 
 def _rebuilt(
