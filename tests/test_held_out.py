@@ -13,6 +13,7 @@ from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
+from graphgym_srnc import SRNCPlus
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build
@@ -171,3 +172,13 @@ def test_masked_classes_need_test_nodes(folder):
     with pytest.raises(InputError, match="without a test node"):
         build.build_task(cfg)
     assert main([*command, *settings]) == 2
+
+
+def test_an_estimator_says_how_good_it_is_on_held_out_labels():
+    graph = make_graph(num_nodes=120)
+    graph.train_mask = torch.arange(120) < 60
+    graph.y[60:] = -1
+    fitted = SRNCPlus(rounds=1, steps=30, fit_steps=5, cluster_steps=5).fit(graph)
+    found = fitted.scores_["held_out"]
+    assert found["labels"] == found["of"] == 60
+    assert found["low"] <= found["accuracy"] <= found["high"] and found["as_known"] <= 1

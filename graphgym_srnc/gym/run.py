@@ -35,7 +35,7 @@ from graphgym_srnc.train.diagnostics import judge
 from graphgym_srnc.train.model import FILE, UNKNOWN, TrainedModel, original_labels
 from graphgym_srnc.train.trainer import Episode
 
-RECORDED = "fingerprint selection score stopped warnings verdict val test".split()
+RECORDED = "fingerprint selection score stopped warnings verdict held_out val test".split()
 
 
 class Extras(NamedTuple):
@@ -220,8 +220,8 @@ def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Record
     model, record = fit(cfg, shown, [recorder], recorder)
     seen = visible_task(model, shown)
     record.verdict = judge(model, seen, record.first)
-    is_own = cfg.dataset.format == "file" and seen.one_graph
-    on_held_out = held_out.judge(model, seen) if is_own else {}
+    if cfg.dataset.format == "file" and seen.one_graph:
+        record.held_out = held_out.judge(model, seen)
     if parallel.rank():
         return {}
     watch.doing("drawing figures" if recorder.extras.figures else "writing files", 1.0)
@@ -249,7 +249,6 @@ def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Record
             "params": sum(parameter.numel() for parameter in model.parameters()),
             "labels": label_counts(task),
             "hidden_classes": hidden_classes(task),
-            "held_out": on_held_out,
         },
     )
 

@@ -23,7 +23,7 @@ INVERSE_PENALTY = 10.0  # of the linear control, whose classes have equal total 
 MAX_ENTRIES = 20_000_000  # non-zero features of the labelled nodes, above which it is left out
 
 
-def judge(method: Method, task: ShiftTask) -> dict[str, Any]:
+def judge(method: Method, task: ShiftTask, *, with_linear: bool = True) -> dict[str, Any]:
     """Accuracy on labels that were held out, of a method and of simpler models on the same labels.
 
     The labels are those that the method held out itself, else the validation nodes.
@@ -31,6 +31,7 @@ def judge(method: Method, task: ShiftTask) -> dict[str, Any]:
     Args:
         method: a trained method.
         task: the task with one graph that it was trained on, with its labels.
+        with_linear: whether to train :func:`linear_control`, too.
 
     Returns:
         ``labels`` is the number of held-out labels and ``of`` that of all labels of known classes.
@@ -47,7 +48,7 @@ def judge(method: Method, task: ShiftTask) -> dict[str, Any]:
         return {}
     correct = found.correct
     alone = dict(found.alone)
-    linear = linear_control(method.prepared(task.source), task, found)
+    linear = linear_control(method.prepared(task.source), task, found) if with_linear else None
     if linear is not None:
         alone[LINEAR] = linear
     total = len(correct)

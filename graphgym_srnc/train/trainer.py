@@ -66,6 +66,7 @@ class RunRecord:
         stopped: reason for the end of training.
         warnings: warnings of the method.
         verdict: result of :func:`graphgym_srnc.train.diagnostics.judge`, which the caller sets.
+        held_out: result of :func:`graphgym_srnc.train.held_out.judge`, which the caller sets.
     """
 
     task: str
@@ -77,6 +78,7 @@ class RunRecord:
     stopped: str = ""
     warnings: list[str] = field(default_factory=list)
     verdict: dict[str, Any] = field(default_factory=dict)
+    held_out: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # Predicted and most probable known class [2, V] of the target nodes in episode 0, which are
