@@ -12,6 +12,7 @@ from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph
 from graphgym_srnc.backbones.sign import HopFeatures
 from graphgym_srnc.methods.shared.training import MakeOptimizer, Term, all_logits, fit_terms
 
+LOCAL_BATCH = 1024  # nodes per step of a classifier that reads no neighbours
 NEGLIGIBLE = 0.05  # share of the weight below which a classifier is left out
 
 
@@ -75,8 +76,17 @@ class Evidence(nn.Module):
         used = self.used
         for _, network in used:
             optimizer = make_optimizer(network.parameters())
+            batch_size, fanout = self.sizes
+            if network.local:
+                batch_size = batch_size or LOCAL_BATCH
             losses = fit_terms(
-                network, optimizer, terms, steps, *self.sizes, until_converged=until_converged
+                network,
+                optimizer,
+                terms,
+                steps,
+                batch_size,
+                fanout,
+                until_converged=until_converged,
             )
             for name, loss in losses.items():
                 figures[name] = figures.get(name, 0.0) + loss / len(used)
