@@ -61,6 +61,9 @@ def test_the_record_has_accuracy_interval_and_simpler_models(folder):
     assert found["accuracy"] == pytest.approx(float(correct.float().mean()))
     assert (found["low"], found["high"]) == pytest.approx((low, high))
     assert found["as_known"] <= found["accuracy"]
+    assert words.on_classes(result, {"0", "1", "2"}) == (80, int(correct.sum()))
+    first = held.labels == 0
+    assert words.on_classes(result, {"0"}) == (int(first.sum()), int(correct[first].sum()))
     assert [*found["alone"]] == ["gcnconv", "sign", "mlp", "linear"]
     assert result["test"] == {} and not set(held.nodes.tolist()) - set(range(80))
     for kind, right in held.alone.items():

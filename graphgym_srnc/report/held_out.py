@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import Any, Collection, Mapping
 
 from graphgym_srnc.core.text import LAYERS, aligned, counted, method_name
 from graphgym_srnc.io.records import Result
@@ -44,6 +44,13 @@ def lines(result: Result) -> list[str]:
 def name_of(kind: str) -> str:
     """A simpler model in words."""
     return NAMES.get(kind, f"{LAYERS.get(kind, kind)} alone")
+
+
+def on_classes(result: Result, names: Collection[str]) -> tuple[int, int]:
+    """Number of held-out labels of some classes, and how many of them a run has right."""
+    counts = (result.get("held_out") or {}).get("classes", {})
+    own = [count for name, count in counts.items() if name in names]
+    return sum(count["labels"] for count in own), sum(count["right"] for count in own)
 
 
 def better(result: Result) -> str:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from graphgym_srnc.backbones import Graph, Sparse
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.data.describe import known_names
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.validation import OutOfFold
 
@@ -38,7 +39,8 @@ def judge(method: Method, task: ShiftTask, *, with_linear: bool = True) -> dict[
         ``accuracy`` is that among known classes, with ``low`` and ``high`` of its 95 % interval,
         and ``as_known`` the share that is also not predicted as unknown. ``alone`` has, by name of
         each simpler model, its ``accuracy`` and the ``p_value`` of the difference by an exact
-        McNemar test. The result is empty without such labels.
+        McNemar test. ``classes`` has, by name of each class, its number of ``labels`` and how many
+        are ``right``. The result is empty without such labels.
 
     References:
         Wilson (JASA 1927) for the interval.
@@ -63,6 +65,13 @@ def judge(method: Method, task: ShiftTask, *, with_linear: bool = True) -> dict[
         "alone": {
             name: {"accuracy": float(right.mean()), "p_value": mcnemar(right, correct)}
             for name, right in alone.items()
+        },
+        "classes": {
+            name: {
+                "labels": int((found.labels == k).sum()),
+                "right": int(correct[found.labels == k].sum()),
+            }
+            for k, name in enumerate(known_names(task)[: task.num_known])
         },
     }
 
