@@ -228,7 +228,8 @@ class SRNCPlus(ClusterMethod):
     @property
     def validation(self) -> Validation:
         """Validation nodes on the target; none if they are on another graph."""
-        here, task = self.task.validation is self.task.target, self.task
+        here = self.task.validation is self.task.target
+        task = self.task
         count = len(self.held_out_labels) if here else 0
         return Validation(task.val[:count], self.held_out_labels[:count], task.num_known)
 
@@ -260,7 +261,9 @@ class SRNCPlus(ClusterMethod):
         self.plan = Plan(finds_unknown=task.open_set, smooths=not task.open_set)
         self.held_out_labels = torch.zeros(0, dtype=torch.long)
         super().build(task)
-        known, features, batch = task.num_known, task.num_features, self.batch_size
+        known = task.num_known
+        features = task.num_features
+        batch = self.batch_size
         chosen = specs(self.encoder, features) if task.one_graph else [self.encoder]
         self.evidence = Evidence(chosen, features, task.num_outputs, (batch, self.fanout))
         if task.open_set:
@@ -426,7 +429,8 @@ class SRNCPlus(ClusterMethod):
         log_q, figures = self.train_cluster_gnn(scores)
 
         # Lines 10 and 11: pseudo-labels of the mixture of both models.
-        log_q, log_p = log_q[:, :num_classes], scores.log_softmax(1)
+        log_q = log_q[:, :num_classes]
+        log_p = scores.log_softmax(1)
         weight = self.validation.best_weight(log_q, log_p)
         mixture = weight * log_q + (1 - weight) * log_p
         pseudo = self.pseudo_labels("classifier_target", self.target, mixture)
@@ -623,7 +627,8 @@ def confident_nodes(scores: Tensor, pool: Tensor, share: float) -> Tensor:
         share: share of the nodes of each predicted class to choose.
     """
     best = scores[pool].topk(2, 1)
-    margin, label = best.values[:, 0] - best.values[:, 1], best.indices[:, 0]
+    margin = best.values[:, 0] - best.values[:, 1]
+    label = best.indices[:, 0]
     chosen = []
     for members in ((label == k).nonzero().ravel() for k in range(scores.size(1))):
         order = margin[members].argsort(descending=True)

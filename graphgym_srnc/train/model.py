@@ -83,7 +83,8 @@ class TrainedModel:
         facts: dict[str, Any],
     ) -> TrainedModel:
         """The model of a trained method, without the modules used only by the losses."""
-        encoder, state = replace(method.encoder, base=None), method.state_dict()
+        encoder = replace(method.encoder, base=None)
+        state = method.state_dict()
         predictor = _rebuilt(type(method), encoder, options, method.task.sizes, state)
         predictor.out_of_fold = method.out_of_fold
         return cls(predictor, options, classes, facts)
@@ -138,7 +139,8 @@ class TrainedModel:
             InputError: they are invalid, or the features differ from training.
         """
         given = getattr(graph, "feature_names", None)
-        graph, expected = unlabelled(graph, exact=self.exact), self.method.task.num_features
+        graph = unlabelled(graph, exact=self.exact)
+        expected = self.method.task.num_features
         like: str | Path = "TRAINED_GRAPH"
         with contextlib.suppress(InputError):
             like = self.folder() or like
@@ -158,8 +160,10 @@ class TrainedModel:
         Raises:
             InputError: see :meth:`checked`.
         """
-        graph, method = self.checked(graph), self.method
-        scores, views = method.predict(graph), method.views()
+        graph = self.checked(graph)
+        method = self.method
+        scores = method.predict(graph)
+        views = method.views()
         hidden, group = views.get("cluster_gnn", views["classifier"])(graph)
         return Prediction(
             method.decide(scores),
@@ -211,7 +215,8 @@ def load(
         InputError: there is no model, it is damaged or of another kind or run, or needs
             ``encoder``.
     """
-    path, result = Path(path), Result()
+    path = Path(path)
+    result = Result()
     if path.name == FILE and (path.parent / "result.json").is_file():
         path = path.parent
     if path.is_dir():
@@ -225,9 +230,12 @@ def load(
         if about["format"] != FORMAT:
             found = f"{about['format']!r}, written by version {about['version']}"
             raise ValueError(f"its format is {found}; this version reads format {FORMAT}")
-        kind, options, sizes = methods.find(about["method"]), about["options"], about["sizes"]
+        kind = methods.find(about["method"])
+        options = about["options"]
+        sizes = about["sizes"]
         check_types(kind, options)
-        classes, facts = about["classes"], about["facts"]
+        classes = about["classes"]
+        facts = about["facts"]
         if not about["registered"]:
             spec = EncoderSpec(**about["encoder"])
         elif encoder is None or not result:
@@ -265,14 +273,16 @@ def refused(path: str | os.PathLike) -> Iterator[None]:
 
 def original_labels(task: ShiftTask) -> list[int]:
     """Original class number of each known class, and -1 for the unknown class."""
-    y, y_true = task.source.y[task.train], getattr(task.source, "y_true", task.source.y)
+    y = task.source.y[task.train]
+    y_true = getattr(task.source, "y_true", task.source.y)
     known = [int(y_true[task.train][y == label][0]) for label in range(task.num_known)]
     return known + [HIDDEN] * task.open_set
 
 
 def _checked_record(facts: Mapping[str, Any], classes: Sequence[int | str]) -> Result:
     """The record of a training without a run, after a check of what is shown from a file."""
-    words, recipes = facts.get("feature_names"), facts.get("recipes", [])
+    words = facts.get("feature_names")
+    recipes = facts.get("recipes", [])
     for name in (*classes, *(words or ()), *recipes):
         if type(name) not in (int, str):
             raise ValueError(f"the name {name!r:.50} is not text")
@@ -326,7 +336,8 @@ def _rebuilt(
     # other packages may not support them.
     with torch.device("meta") if encoder.make is None else torch.random.fork_rng(devices=[]):
         method.build(sizes)
-    expected, weights = method.state_dict(), dict(method.named_parameters())
+    expected = method.state_dict()
+    weights = dict(method.named_parameters())
     for name, blank in expected.items():
         weight = state.get(name, torch.empty(()))
         shape = [found if size == 0 else size for found, size in zip(weight.shape, blank.shape)]

@@ -81,7 +81,8 @@ class HeldOut:
     """
 
     def __init__(self, folds: Sequence[Fold], graph: Graph, num_known: int) -> None:
-        self.folds, self.num_known = folds, num_known
+        self.folds = folds
+        self.num_known = num_known
         self.labels = torch.cat([fold.held_out_labels for fold in folds])
         parts = [fold.evidence.log_posteriors(graph, num_known) for fold in folds]
         self.parts = torch.cat([part[:, fold.held_out] for part, fold in zip(parts, folds)], 1)

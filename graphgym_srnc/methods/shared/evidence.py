@@ -36,7 +36,9 @@ class Evidence(nn.Module):
         self, specs: Sequence[EncoderSpec], in_dim: int, out_dim: int, sizes: tuple[int, int]
     ) -> None:
         super().__init__()
-        self.specs, self.dims, self.sizes = list(specs), (in_dim, out_dim), sizes
+        self.specs = list(specs)
+        self.dims = (in_dim, out_dim)
+        self.sizes = sizes
         self.networks = nn.ModuleList(backbones.build(spec, in_dim, out_dim) for spec in specs)
         self.register_buffer("weight", torch.full((len(specs),), 1 / len(specs)))
 
