@@ -61,7 +61,7 @@ class Found:
             f" {', '.join(row.words[:5]) or 'no typical word'}"
             for row in self.analysis.new
         ]
-        return "\n".join([head, *lines, *self.analysis.lead])
+        return "\n".join([head, *self.analysis.lead, *lines])
 
     def frame(self) -> pandas.DataFrame:
         """A row per new cluster: ``nodes``, ``newness``, ``words`` and ids of ``typical`` nodes."""
