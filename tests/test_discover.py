@@ -551,6 +551,30 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     assert ": word" in capsys.readouterr().out
 
 
+def test_a_run_that_abstains_still_has_candidates(tmp_path, monkeypatch, unchanged_globals, capsys):
+    """Few labels are no significant evidence, so SRNC+ predicts no node as unknown."""
+    monkeypatch.chdir(tmp_path)
+    graph = planted(4, 60)
+    label = ["ab"[y] if y < 2 and i % 20 == 0 else "" for i, y in enumerate(graph.y.tolist())]
+    feedback.write(tmp_path / "g", graph, (label, [""] * 240))
+    words = "run --cfg own --name few --no-figures --no-tensorboard dataset.name g gnn.dim_inner 16"
+    keys = (
+        " srnc_plus.rounds 1 srnc_plus.steps 60 srnc_plus.fit_steps 10 srnc_plus.cluster_steps 10"
+    )
+    assert main((words + keys).split()) == 0
+    capsys.readouterr()
+    assert main(["discover", "results/few", "--out", "few.html", "--nodes", "few.csv"]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"The labels give no significant evidence .* \(p = 0\.\d+; .*\)\.", first)
+    assert second.startswith("The model predicts no node as unknown. The 23 nodes (10 % of all)")
+    page = (tmp_path / "few.html").read_text()
+    assert page.index(first.partition("(")[0]) < page.index("<h2>")
+    nodes = list(csv.DictReader((tmp_path / "few.csv").open()))
+    assert {row["class"] for row in nodes} == {"a", "b"} and any(
+        row["cluster"] == "1" for row in nodes
+    )
+
+
 def test_a_table_of_all_nodes(graph, found):
     named = Names([f"n{i}" for i in range(300)], ["text"] * 300, None)
     columns = table.of_nodes(found.named({1: "new art"}), named, clusters.layout(found))

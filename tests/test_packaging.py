@@ -79,7 +79,8 @@ def test_wheel_holds_code_and_configs(wheel):
     ]
     shipped = {name for name in names if name.startswith("graphgym_srnc/configs_gym/")}
     assert {f"graphgym_srnc/{path.relative_to(ROOT).as_posix()}" for path in configs} == shipped
-    files = {"report/page.html", "own/discover/map.js", "py.typed", "__init__.pyi"}
+    files = {"report/page.html", "own/discover/map.js", "own/discover/nodes.js"}
+    files |= {"py.typed", "__init__.pyi"}
     assert {f"graphgym_srnc/{file}" for file in files} <= set(names)
     assert not [name for name in names if name.startswith(("tests", "configs_gym"))]
 

@@ -10,12 +10,12 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
+from graphgym_srnc.methods.srnc_plus import SIGNIFICANT
 from graphgym_srnc.own.discover.representation import kmeans, topics
 
 LEAST_SHARE = 0.1  # of the nodes without a label that are candidates if none is predicted unknown
 GROUP, MOST_GROUPS = 80, 200  # nodes of a group in which labels are counted, and number of groups
 P_UNKNOWN, MISSING, DOUBT = "P(unknown)", "missing labels", "doubt"
-SIGNIFICANT = 0.01  # p-value below which the labels say that there is an unknown class
 
 
 class Evidence(NamedTuple):
