@@ -216,7 +216,7 @@ def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[
     if role == "source" and not classes_of(data.y):
         hint = "Label some nodes of each class"
         raise InputError.plain(f"{key}: y", "no node of the source has a label", hint)
-    unread = files.unread(fields, files.GRAPH)
+    unread = files.unread(fields, files.FIELDS)
     return data, names, [f"{unread} of {file.name}"] if unread else [], str(file.resolve())
 
 

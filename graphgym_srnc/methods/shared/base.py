@@ -31,6 +31,11 @@ SET_BY = {
 }
 """The method that sets an attribute; a subclass may have overridden it."""
 
+WEIGHTS_IGNORED = (
+    "The layers of type {} ignore the weights of edges, which smoothing and clusters read. Use"
+    " gcnconv, sageconv, sgconv or sign if the weights matter."
+)
+
 
 class Method(Predictor):
     """A way to classify the nodes of a target graph under distribution shift.
@@ -146,6 +151,11 @@ class Method(Predictor):
         self.build(self.task)
         self.learn_prior(self.labels)
         self.to(self.task.device)
+        is_weighted = self.source.is_weighted or self.target.is_weighted
+        reads = getattr(getattr(self, "classifier", None), "reads_weights", True)
+        text = WEIGHTS_IGNORED.format(self.encoder.kind)
+        if is_weighted and not reads and text not in self.warnings:
+            self.warnings.append(text)
 
     def new_classifier(self, num_outputs: int) -> Encoder:
         """An untrained encoder with ``num_outputs`` logits."""

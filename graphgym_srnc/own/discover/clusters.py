@@ -26,6 +26,7 @@ from graphgym_srnc.backbones import Sparse, prepare
 from graphgym_srnc.core import progress
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.losses.modularity import LEAST
 from graphgym_srnc.plots import embedding
 
 TOPICS, STEPS, RESTART = 20, 10, 0.1  # width of topics(); steps, restart of its PageRank
@@ -257,13 +258,13 @@ def separation(
         cluster: ``[V]``.
         num_clusters: :math:`C`.
     """
-    row, column = adjacency.nonzero()
-    pairs = np.bincount(cluster[row] * num_clusters + cluster[column], minlength=num_clusters**2)
-    between = pairs.reshape(num_clusters, num_clusters).astype(float)
+    links = adjacency.tocoo()
+    pairs = cluster[links.row] * num_clusters + cluster[links.col]
+    between = np.bincount(pairs, links.data, num_clusters**2).reshape(num_clusters, num_clusters)
     inside, ends = between.diagonal(), between.sum(1)
-    volume = max(ends.sum(), 1.0)
+    volume = max(ends.sum(), LEAST)
     smaller = np.minimum(ends, volume - ends)
-    conductance = np.where(smaller > 0, (ends - inside) / np.maximum(smaller, 1), ends == 0)
+    conductance = np.where(smaller > 0, (ends - inside) / np.maximum(smaller, LEAST), ends == 0)
     return inside / volume - (ends / volume) ** 2, conductance
 
 
