@@ -8,6 +8,7 @@ import pytest
 import written
 from yacs.config import CfgNode
 
+from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import datasets, networks
 from graphgym_srnc.gym import build_task, config_names, config_root, fit, load_config, schema
@@ -38,9 +39,9 @@ def published(files, monkeypatch) -> Path:
     # The small pickles have none of the public checksums; the real ones: test_bad_input_data.py.
     monkeypatch.setattr(datasets, "_verify", lambda file, shown: None)
     monkeypatch.setattr(networks, "urlopen", None)  # no network
-    datasets.load.cache_clear()
+    shifts.forget()
     yield files
-    datasets.load.cache_clear()
+    shifts.forget()
 
 
 def small(cfg: CfgNode) -> list[str]:

@@ -42,6 +42,7 @@ def forget() -> None:
     from graphgym_srnc.data import datasets, networks
 
     datasets.load.cache_clear()
+    datasets.load_all.cache_clear()
     networks.read.cache_clear()
 
 
