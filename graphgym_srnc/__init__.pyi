@@ -10,12 +10,12 @@ from graphgym_srnc.api import OnNodes as OnNodes
 from graphgym_srnc.api import from_frames as from_frames
 from graphgym_srnc.api import from_networkx as from_networkx
 from graphgym_srnc.api import load as load
+from graphgym_srnc.api.parameters import Callback as _Callback
 from graphgym_srnc.core.task import ShiftTask as ShiftTask
 from graphgym_srnc.errors import InputError as InputError
 from graphgym_srnc.errors import ShiftWarning as ShiftWarning
 from graphgym_srnc.own.discover.found import discover as discover
 from graphgym_srnc.report.frame import results as results
-from graphgym_srnc.train.trainer import Callback as _Callback
 
 __all__ = [
     "A2GNN",
@@ -96,7 +96,7 @@ class _Parameters(Estimator):
     random_state: int
     num_threads: int | Literal["auto"]
     callbacks: Sequence[_Callback]
-    verbose: bool
+    verbose: int
 
 class A2GNN(_Parameters):
     r"""Propagate more on the target than on the source, and align both by MMD.
@@ -155,7 +155,7 @@ class A2GNN(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class ADAlign(_Parameters):
@@ -217,7 +217,7 @@ class ADAlign(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class CMD(_Parameters):
@@ -271,7 +271,7 @@ class CMD(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class CORAL(_Parameters):
@@ -325,7 +325,7 @@ class CORAL(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class DANN(_Parameters):
@@ -379,7 +379,7 @@ class DANN(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class DOC(_Parameters):
@@ -437,7 +437,7 @@ class DOC(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class ERM(_Parameters):
@@ -495,7 +495,7 @@ class ERM(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class G2Pxy(_Parameters):
@@ -550,7 +550,7 @@ class G2Pxy(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class GRADE(_Parameters):
@@ -604,7 +604,7 @@ class GRADE(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class IID(_Parameters):
@@ -662,7 +662,7 @@ class IID(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class MMD(_Parameters):
@@ -716,7 +716,7 @@ class MMD(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class NODESafe(_Parameters):
@@ -777,7 +777,7 @@ class NODESafe(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class OpenWGL(_Parameters):
@@ -835,7 +835,7 @@ class OpenWGL(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class PairAlign(_Parameters):
@@ -892,7 +892,7 @@ class PairAlign(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class PGL(_Parameters):
@@ -949,7 +949,7 @@ class PGL(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class SRGNN(_Parameters):
@@ -1003,7 +1003,7 @@ class SRGNN(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class SRNC(_Parameters):
@@ -1092,7 +1092,7 @@ class SRNC(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class SRNCPlus(_Parameters):
@@ -1180,7 +1180,7 @@ class SRNCPlus(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class StruRW(_Parameters):
@@ -1234,7 +1234,7 @@ class StruRW(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class UAGA(_Parameters):
@@ -1291,7 +1291,7 @@ class UAGA(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class UDAGCN(_Parameters):
@@ -1348,5 +1348,5 @@ class UDAGCN(_Parameters):
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...

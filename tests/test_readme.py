@@ -199,7 +199,8 @@ def test_every_file_form(tmp_path, monkeypatch):
     for code in blocks("python", page):
         exec(code, space)
     build = shifts.find("file")
-    assert build(path="weighted.pt").target.edge_weight is not None
+    weighted = build(path="weighted.pt", open_set=False, labels_per_class=5)
+    assert weighted.target.edge_weight is not None
     sizes = {"labels_per_class": 5, "num_unseen": 1, "split": "random"}
     drawn = [build(path=path, **sizes) for path in ("graph.pt", "graph.npz", "tables")]
     assert len({task.source.edge_index.size(1) for task in drawn}) == 1

@@ -90,6 +90,10 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         return self.model_.predict_proba(self.graph)[self._checked(nodes)]
 
+    def predict_log_proba(self, nodes: ArrayLike) -> np.ndarray:
+        """Logarithms ``[n, len(classes_)]`` of the class probabilities of each node."""
+        return np.log(self.predict_proba(nodes))
+
     @plain()
     def _checked(self, nodes: ArrayLike) -> np.ndarray:
         return node_numbers(nodes, unlabelled(self.graph).num_nodes, is_mask=False)

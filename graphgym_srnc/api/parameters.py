@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import numbers
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Callable, Sequence
 
 import numpy as np
 
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.options import Count, Few, Natural, OneOf, Range, Weight, check, options
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import adam
@@ -21,6 +22,8 @@ from graphgym_srnc.train.selection import SELECTIONS
 
 if TYPE_CHECKING:
     from graphgym_srnc.api.estimator import Estimator
+
+Callback = Callable[[trainer.Episode, Method, ShiftTask], Any]
 
 # Encoder kind by its GraphGym name or its short name.
 KINDS = {kind: kind for kind in BACKBONES} | {
@@ -59,8 +62,8 @@ def shared(
     open_set: bool | None = None,
     random_state: Annotated[int, Range(0, 2**32 - 1)] = 0,
     num_threads: Annotated[int | str, THREADS] = environment.AUTO,
-    callbacks: Sequence[trainer.Callback] = (),
-    verbose: bool = False,
+    callbacks: Sequence[Callback] = (),
+    verbose: int = 0,
 ) -> None:
     """Parameters of every estimator.
 
@@ -86,7 +89,8 @@ def shared(
             the graph has fewer than a million directed edges, else two. The previous setting of
             torch is restored afterwards.
         callbacks: functions called after each episode with it, the method and the task; not saved.
-        verbose: whether to print each episode on stderr.
+            Training stops if one of them returns True.
+        verbose: 1 prints each episode on stderr, 2 also its gradient steps.
     """
 
 
