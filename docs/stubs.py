@@ -37,7 +37,7 @@ With `train.mode: standard` in your own `main.py`, all of them keep GraphGym's m
 HEAD = '''"""Public names and parameters of estimators, written by ``python docs/stubs.py``."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 '''
 
 SHARED = '''
@@ -66,6 +66,7 @@ class {name}(_Parameters):
 
 TYPES = {
     "open_set": "bool | None",
+    "class_weight": "dict[Any, float] | str | None",
     "num_threads": 'int | Literal["auto"]',
     "callbacks": "Sequence[_Callback]",
 }

@@ -1,7 +1,7 @@
 """Public names and parameters of estimators, written by ``python docs/stubs.py``."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from graphgym_srnc import plot as plot
 from graphgym_srnc import shifts as shifts
@@ -93,6 +93,7 @@ class _Parameters(Estimator):
     max_episodes: int
     patience: int
     open_set: bool | None
+    class_weight: dict[Any, float] | str | None
     random_state: int
     num_threads: int | Literal["auto"]
     callbacks: Sequence[_Callback]
@@ -152,6 +153,7 @@ class A2GNN(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -214,6 +216,7 @@ class ADAlign(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -268,6 +271,7 @@ class CMD(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -322,6 +326,7 @@ class CORAL(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -376,6 +381,7 @@ class DANN(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -434,6 +440,7 @@ class DOC(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -492,6 +499,7 @@ class ERM(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -547,6 +555,7 @@ class G2Pxy(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -601,6 +610,7 @@ class GRADE(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -659,6 +669,7 @@ class IID(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -713,6 +724,7 @@ class MMD(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -774,6 +786,7 @@ class NODESafe(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -832,6 +845,7 @@ class OpenWGL(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -889,6 +903,7 @@ class PairAlign(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -946,6 +961,7 @@ class PGL(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -1000,6 +1016,7 @@ class SRGNN(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -1089,6 +1106,7 @@ class SRNC(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -1177,6 +1195,7 @@ class SRNCPlus(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -1231,6 +1250,7 @@ class StruRW(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -1288,6 +1308,7 @@ class UAGA(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
@@ -1345,6 +1366,7 @@ class UDAGCN(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),

@@ -20,7 +20,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
-from graphgym_srnc.api import parameters
+from graphgym_srnc.api import parameters, weights
 from graphgym_srnc.api.isolation import alone, plain
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core import environment
@@ -78,6 +78,7 @@ class Estimator(BaseEstimator):
     """
 
     _method: type[Method]
+    class_weight: dict[Any, float] | str | None
     callbacks: Sequence[parameters.Callback]
     verbose: int
 
@@ -116,7 +117,9 @@ class Estimator(BaseEstimator):
             raise AttributeError(text)
 
     @plain()
-    def fit(self, source: ShiftTask | Data, target: Data | None = None) -> Self:
+    def fit(
+        self, source: ShiftTask | Data, target: Data | None = None, sample_weight: Any = None
+    ) -> Self:
         """Train on a graph or task and keep the weights of the best episode.
 
         ``selection="auto"`` takes the largest Micro-F1 on the validation nodes. Without any, it
@@ -141,6 +144,8 @@ class Estimator(BaseEstimator):
             target: another graph to predict; its labels are optional. ``val_mask`` and
                 ``test_mask`` are then those of the target, and the source's ``val_mask`` is held
                 out. Without a ``train_mask`` all labelled source nodes are training nodes.
+            sample_weight: weight ``[V]`` of each source node in the cross-entropy of the labels,
+                of which those of training nodes are read. ``class_weight`` multiplies them.
 
         Raises:
             InputError: a parameter, a graph or its labels are invalid.
@@ -151,6 +156,7 @@ class Estimator(BaseEstimator):
         with renamed(in_python):
             method = parameters.new_method(self._method, own, shared)
         task, classes = self._task(source, target, shared)
+        task = weights.weighted(method, task, classes, sample_weight, self.class_weight)
         rules = _selection(method, task, shared)
 
         threads = limited_threads(self, task.source, task.target)
@@ -211,9 +217,11 @@ class Estimator(BaseEstimator):
         """Logarithms ``[V, len(classes_)]`` of ``predict_proba``."""
         return np.log(self.predict_proba(graph, role))
 
-    def fit_predict(self, source: ShiftTask | Data, target: Data | None = None) -> np.ndarray:
+    def fit_predict(
+        self, source: ShiftTask | Data, target: Data | None = None, sample_weight: Any = None
+    ) -> np.ndarray:
         """Train, and predict the class ``[V]`` of each node of the target, see ``fit``."""
-        self.fit(source, target)
+        self.fit(source, target, sample_weight)
         if isinstance(source, ShiftTask):
             return self.predict(source.target)
         return self.predict(source if target is None else target)

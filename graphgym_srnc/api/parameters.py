@@ -60,6 +60,7 @@ def shared(
     max_episodes: Annotated[int, Range(-1)] = -1,
     patience: Natural = 0,
     open_set: bool | None = None,
+    class_weight: dict[Any, float] | str | None = None,
     random_state: Annotated[int, Range(0, 2**32 - 1)] = 0,
     num_threads: Annotated[int | str, THREADS] = environment.AUTO,
     callbacks: Sequence[Callback] = (),
@@ -83,6 +84,8 @@ def shared(
         patience: stop after this number of episodes in a row without a better score; 0 = never.
         open_set: whether the target may contain classes that the training nodes do not have; None =
             inferred from the labels, see ``fit``.
+        class_weight: weight of the labelled nodes of each class by its label, ``balanced`` (inverse
+            to the number of labels of the class) or None. Not saved.
         random_state: seed of all random numbers drawn in training. None is not allowed, so that
             every fit can be repeated.
         num_threads: number of CPU threads for training and prediction. ``auto`` uses one thread if
@@ -95,8 +98,9 @@ def shared(
 
 
 def checked(estimator: Estimator) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Valid options of the method, and shared parameters except ``callbacks`` and ``verbose``."""
+    """Valid options of the method, and the shared parameters that are saved with a model."""
     given = estimator.get_params(deep=False)
+    given.pop("class_weight")  # see weights.py
     callbacks, open_set, _ = (given.pop(key) for key in ("callbacks", "open_set", "verbose"))
     method = type(estimator)._method
     plain = {

@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.errors import InputError
 
 MOST_CLASSES = 10_000  # scores and confusion matrices of more do not fit into memory
+VISIBLE = ("x", "edge_index", "edge_weight", "sample_weight")  # what a method may see of a graph
 HIDDEN = -1  # label of a node whose class is hidden from the method
 
 
@@ -241,7 +242,7 @@ class ShiftTask(LabelSpace):
             y = torch.full((graph.num_nodes,), HIDDEN, dtype=torch.long, device=graph.y.device)
             if graph is self.source:
                 y[self.train] = graph.y[self.train]
-            seen = {key: graph[key] for key in ("x", "edge_index", "edge_weight") if key in graph}
+            seen = {key: graph[key] for key in VISIBLE if key in graph}
             hidden[id(graph)] = Data(**seen, y=y, num_nodes=graph.num_nodes)
         blind = object.__new__(ShiftTask)  # skip the checks, which require labels
         kept = {entry.name: getattr(self, entry.name) for entry in fields(self)}
@@ -271,8 +272,7 @@ class ShiftTask(LabelSpace):
         tensors = [self.train, self.val, self.test, self.pool, self.source_val]
         for graph in graphs.values():
             tensors += [graph.edge_index, graph.y]
-            if graph.edge_weight is not None:
-                tensors.append(graph.edge_weight)
+            tensors += [graph[key] for key in VISIBLE[2:] if key in graph]
             features, x = hashlib.sha256(), graph.x
             coo = x if x.layout == torch.strided else x.to_sparse_coo().coalesce()
             for part in (x,) if coo is x else (coo.indices(), coo.values()):

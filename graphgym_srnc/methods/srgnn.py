@@ -39,6 +39,7 @@ class SRGNN(Aligned):
     """
 
     term, bounded = "cmd", True
+    weighs_labels = False
     search = {"weight": (0.1, 0.5, 1.0)}
 
     def begin(self) -> None:

@@ -61,6 +61,7 @@ class Method(Predictor):
         episodes: number of episodes after episode 0 that the method asks for, see :attr:`planned`.
         max_episodes: the most episodes after episode 0, which the trainer sets; -1 = no limit.
         oracle: whether the method receives ``task.oracle``, with every class visible.
+        weighs_labels: whether the loss weighs training nodes by ``sample_weight`` of the source.
         in_batches: whether mini-batches are supported; False if losses need every node of a graph.
         encoder_defaults: encoder settings that the method was tuned with, if they differ.
         search: values of options that a search tries; an empty list tries none.
@@ -71,11 +72,13 @@ class Method(Predictor):
     source: Graph
     target: Graph
     labels: Tensor
+    label_weights: Tensor | None
     rng_state: tuple[Tensor, ...]
     checkpointed: tuple[str, ...] = ("warnings", "reported", "episodes", "rng_state")
     episodes: int = 0
     max_episodes: int = -1
     oracle: bool = False
+    weighs_labels: bool = False
     in_batches: bool = True
     encoder_defaults: Mapping[str, Any] = {}
     search: Mapping[str, Sequence[Any]] = {}
@@ -141,6 +144,8 @@ class Method(Predictor):
     def setup(self, task: ShiftTask) -> None:
         """Prepare what every ``start`` needs: both graphs, the labels and a pretrained encoder."""
         self.task, self.labels = task, task.source.y[task.train]
+        given = task.source.get("sample_weight")
+        self.label_weights = None if given is None else given[task.train]
         self.source, self.target = self.prepared(task.source), self.prepared(task.target)
         self.to(task.device)
         self.encoder = backbones.pretrained(self.encoder, self.target)
