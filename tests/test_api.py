@@ -452,11 +452,10 @@ def test_the_page(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("library", ["optuna", "wandb", "mlflow"])
+@pytest.mark.parametrize("library", ["optuna", "mlflow"])
 def test_the_examples_of_callbacks(library, tmp_path, monkeypatch):
     pytest.importorskip(library, reason=f"{library} is not installed")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "runs").as_uri())
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     (code,) = re.findall(rf"^```py\n(import {library}\n.*?)^```$", PAGE, re.M | re.S)
