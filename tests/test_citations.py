@@ -97,3 +97,11 @@ def test_pairs_of_networks_and_arguments_of_data_sets():
         "rozemberczki2021twitch",
         "bazhenov2024graphland",
     ]
+
+
+def test_the_page_of_results_says_what_to_cite(folder, capsys):
+    out = folder / "page.html"
+    assert main(["report", str(folder / "results"), "--out", str(out)]) == 0
+    text = out.read_text("utf-8")
+    assert 'href="#cite"' in text and "We compare GCN (IID), SRNC and GCN" in text
+    assert "@inproceedings{hendrycks2017baseline," in text and "Revisiting Semi" in text

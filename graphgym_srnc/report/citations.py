@@ -9,7 +9,7 @@ from pathlib import Path
 from pandas import DataFrame
 
 from graphgym_srnc import __version__
-from graphgym_srnc.core.text import counted, listed
+from graphgym_srnc.core.text import counted, listed, plain
 from graphgym_srnc.data import catalogue
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.report import tables
@@ -137,4 +137,4 @@ def measured(table: Table) -> str:
         f"All numbers are of graphgym-srnc {__version__}, which is based on GraphGym and PyTorch"
         " Geometric"
     )
-    return ". ".join(sentences) + "."
+    return plain(". ".join(sentences) + ".")
