@@ -422,12 +422,14 @@ class _Stopping:
     """A callback of a user, after whose True there are no further episodes."""
 
     def __init__(self, callback: parameters.Callback) -> None:
-        self.callback, self.stopped = callback, False
+        self.callback = callback
+        self.stopped = False
 
     def __call__(self, episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
         answer = self.callback(episode, method, task)
         if isinstance(answer, (bool, np.bool_)) and answer:  # some loggers return an object
-            self.stopped, method.max_episodes = True, episode.number
+            self.stopped = True
+            method.max_episodes = episode.number
 
 
 class Steps(RunProgress):

@@ -35,10 +35,10 @@ def weighted(
         name = "class_weight" if sample_weight is None else "sample_weight"
         message = f"{type(method).__name__} weighs no labelled nodes"
         raise InputError.plain(name, message, "Leave it out, or use ERM or SRNC")
-    size, device = task.source.num_nodes, task.device
-    weight = torch.ones(size, device=device)
+    device = task.device
+    weight = torch.ones(task.source.num_nodes, device=device)
     if sample_weight is not None:
-        weight = _checked(sample_weight, size).to(device)
+        weight = _checked(sample_weight, len(weight)).to(device)
     label = task.source.y[task.train]
     if class_weight is not None:
         factors = _of_classes(class_weight, label, [*classes][: task.num_known]).to(device)
@@ -74,7 +74,8 @@ def _of_classes(given: dict[Any, float] | str, label: Tensor, classes: Sequence[
         return len(label) / (len(classes) * count.clamp(min=1).float())
     if not isinstance(given, dict):
         raise InputError("class_weight", given, ALLOWED)
-    if unknown := [key for key in given if key not in classes]:
+    unknown = [key for key in given if key not in classes]
+    if unknown:
         message = f"{unknown[0]!r} is no class of the training nodes"
         hint = f"Name classes such as {classes[0]!r}"
         raise InputError.plain("class_weight", message, hint)

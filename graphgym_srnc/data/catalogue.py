@@ -61,7 +61,8 @@ def arguments(name: str, made_by: Any) -> dict[str, Any]:
         if key not in SET_BY_US and one.kind is one.POSITIONAL_OR_KEYWORD
     }
     needed = {key for key, one in known.items() if one.default is one.empty}
-    if missing := sorted(needed - {*given}):
+    missing = sorted(needed - {*given})
+    if missing:
         message = f"PyG's {made_by.__name__} needs the argument {' and '.join(missing)}"
         hint = " and ".join(f"dataset.args.{key}" for key in missing)
         raise InputError.plain("name", message, f"Set {hint}")

@@ -143,38 +143,52 @@ def weighted_edges(
     """
     if weight is None:
         return edge_index, None
-    key, size = f"{key}: edge_weight", edge_index.size(1)
-    if tuple(weight.shape) != (size,):
-        hint = f"Give one weight per column of edge_index, shape [{size}]"
-        raise InputError.plain(key, f"the weights have the shape {tuple(weight.shape)}", hint)
-    weight = weight.double()
-    if (wrong := ~torch.isfinite(weight) | (weight < 0)).any():
-        first = int(wrong.int().argmax())
-        message = f"{int(wrong.sum())} of {size} weights are negative, NaN or infinite, such as "
-        message += f"{weight[first]:g} of the edge {edge_index[:, first].tolist()}"
-        hint = "Give weights of 0 or more, which are larger for closer nodes"
-        raise InputError.plain(key, message, hint)
-    if not (weight > 0).all():
-        edge_index, weight = edge_index[:, weight > 0], weight[weight > 0]
+    key = f"{key}: edge_weight"
+    _check_weights(weight, edge_index, key)
+    is_edge = weight > 0
+    if not is_edge.all():
+        edge_index = edge_index[:, is_edge]
+        weight = weight[is_edge]
     if (weight == 1).all():
         return edge_index, None
     low, high = map(float, weight.aminmax())
     if low < SMALLEST or high > LARGEST:
         message = f"the weights are from {low:g} to {high:g}"
         raise InputError.plain(key, message, f"Scale them to between {SMALLEST:g} and {LARGEST:g}")
+    weight = weight.float()
+    _check_copies(weight, edge_index, nodes, key)
+    return edge_index, weight
 
-    weight, pairs = weight.float(), edge_index.numpy()
+
+def _check_weights(weight: Tensor, edge_index: Tensor, key: str) -> None:
+    """Refuse weights of another shape than ``[E]``, and those that are no weights."""
+    size = edge_index.size(1)
+    if tuple(weight.shape) != (size,):
+        hint = f"Give one weight per column of edge_index, shape [{size}]"
+        raise InputError.plain(key, f"the weights have the shape {tuple(weight.shape)}", hint)
+    wrong = ~torch.isfinite(weight) | (weight < 0)
+    if wrong.any():
+        first = int(wrong.int().argmax())
+        message = f"{int(wrong.sum())} of {size} weights are negative, NaN or infinite, such as "
+        message += f"{weight[first]:g} of the edge {edge_index[:, first].tolist()}"
+        hint = "Give weights of 0 or more, which are larger for closer nodes"
+        raise InputError.plain(key, message, hint)
+
+
+def _check_copies(weight: Tensor, edge_index: Tensor, nodes: int, key: str) -> None:
+    """Refuse different weights of two copies, or of both directions, of an edge."""
+    pairs = edge_index.numpy()
     number = edges.undirected(pairs, nodes)[0]
     differ = edges.weights(number, pairs, weight.numpy(), nodes)[1]
-    if len(differ):
-        a, b = pairs[:, differ[0]]
-        same = ((pairs == [[a], [b]]) | (pairs == [[b], [a]])).all(0)
-        message = f"the edge between nodes {a} and {b} has the weights "
-        message += " and ".join(f"{value:g}" for value in weight[same].unique()[:2].tolist())
-        hint = "Edges have no direction here. Merge both directions and all copies of an edge with "
-        hint += 'torch_geometric.utils.to_undirected(edge_index, edge_weight, reduce="mean"), or '
-        raise InputError.plain(key, message, hint + 'reduce="add" or "max"')
-    return edge_index, weight
+    if not len(differ):
+        return
+    a, b = pairs[:, differ[0]]
+    same = ((pairs == [[a], [b]]) | (pairs == [[b], [a]])).all(0)
+    message = f"the edge between nodes {a} and {b} has the weights "
+    message += " and ".join(f"{value:g}" for value in weight[same].unique()[:2].tolist())
+    hint = "Edges have no direction here. Merge both directions and all copies of an edge with "
+    hint += 'torch_geometric.utils.to_undirected(edge_index, edge_weight, reduce="mean"), or '
+    raise InputError.plain(key, message, hint + 'reduce="add" or "max"')
 
 
 def narrowed(x: Tensor) -> Tensor:

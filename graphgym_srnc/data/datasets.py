@@ -101,10 +101,8 @@ def _read(family: str, member: str, name: str, source: Path) -> list[Data]:
     if family not in SAFE and not untrusted.is_trusted():
         message = f"PyG's reader of {family} may run code that the files of {name!r} contain"
         raise InputError.plain("name", message, untrusted.HINT)
-    if is_ogb := family == "OGB":
-        from ogb.nodeproppred import PygNodePropPredDataset as base  # slow to import
-    else:
-        base = getattr(torch_geometric.datasets, family)
+    base = _class_of(family)
+    is_ogb = family == "OGB"
     with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
         staging = Path(folder)
         for file in home.files_below(source):
@@ -133,6 +131,15 @@ def _read(family: str, member: str, name: str, source: Path) -> list[Data]:
                 data.node_year = torch.tensor(steps[1].to_numpy())
         home.keep(staging, source)
     return graphs
+
+
+def _class_of(family: str) -> Any:
+    """The class that reads a family of data sets."""
+    if family == "OGB":
+        from ogb.nodeproppred import PygNodePropPredDataset  # slow to import
+
+        return PygNodePropPredDataset
+    return getattr(torch_geometric.datasets, family)
 
 
 def _states(dataset: Any) -> list[Data]:

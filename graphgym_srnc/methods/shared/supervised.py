@@ -72,7 +72,8 @@ class Supervised(Method):
         """Store what predictions need of the training nodes; called after each episode."""
 
     def episode(self) -> dict[str, float]:
-        labels, weights = self.labels, self.label_weights
+        labels = self.labels
+        weights = self.label_weights
 
         def next_losses() -> dict[str, Tensor]:
             self.steps_done += 1
@@ -86,7 +87,8 @@ class Supervised(Method):
 
         terms = minimise(self, self.optimizer, next_losses, self.steps)
         # Those of all training nodes, which a batch has replaced.
-        self.labels, self.label_weights = labels, weights
+        self.labels = labels
+        self.label_weights = weights
         self.store_statistics()
         return terms
 
