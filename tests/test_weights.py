@@ -281,6 +281,7 @@ def test_a_task_carries_weights(tmp_path):
     same = data.y[data.edge_index[0]] == data.y[data.edge_index[1]]
     wanted = float(weight[same].sum() / weight.sum())
     assert describe(tasks[0])["graphs"]["graph"]["homophily"] == pytest.approx(wanted, abs=1e-5)
+    assert "graph: edges have weights from 0.1 to 2" in describe(tasks[0])["notes"]
     broken = data.clone()
     broken.edge_weight = broken.edge_weight[1:]
     every = torch.arange(60)

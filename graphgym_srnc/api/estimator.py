@@ -138,8 +138,8 @@ class Estimator(BaseEstimator):
 
         Args:
             source: a ``ShiftTask``, or a ``Data`` with ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``,
-                ``y`` ``[V]`` and ``train_mask`` ``[V]``. ``val_mask`` and ``test_mask`` are
-                optional. Masks hold booleans, or 0 and 1.
+                ``y`` ``[V]`` and ``train_mask`` ``[V]``. ``val_mask``, ``test_mask`` and weights of
+                edges, ``edge_weight`` ``[E]``, are optional. Masks hold booleans, or 0 and 1.
                 Labels are integers or strings; -1, NaN, None, an empty string and words such
                 as ``?`` mean no label. Classes without a training node are unknown. Labels outside
                 the masks are only used to infer ``open_set`` if it is None: there is an unknown

@@ -116,14 +116,21 @@ def _notes(task: ShiftTask) -> list[str]:
         "one_way": "edges had one direction and are read in both",
     }
     counts, unread = task.info.get("cleaned", {}), task.info.get("unread", "")
-    notes = [f"not read: {unread}" + WEIGHT_FIELD * ("edge" in unread)]
+    notes = []
+    if unread:
+        notes.append(f"not read: {unread}" + WEIGHT_FIELD * ("edge" in unread))
+    for role, graph in task.graphs().items():
+        if graph.edge_weight is not None:
+            low, high = map(float, graph.edge_weight.aminmax())
+            name = "graph" if task.one_graph else role
+            notes.append(f"{name}: edges have weights from {low:g} to {high:g}")
     about_target = "labels of the target are used for test scores alone"
     if not len(task.test):
         about_target = "the target has no labels, so there are no test scores"
     if task.validation is task.target:
         about_target += f", except those of {len(task.val):,} validation nodes"
     return (
-        notes * bool(unread)
+        notes
         + [about_target] * (task.source is not task.target)
         + [f"{counts[key]:,} {text}" for key, text in cleaned.items() if counts.get(key)]
     )
