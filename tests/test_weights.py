@@ -29,6 +29,7 @@ from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.own.discover.clusters import separation
 from graphgym_srnc.shifts import file, splits
 from graphgym_srnc.shifts.given import from_data, unlabelled
+from graphgym_srnc.train import diagnostics, explain, source_first
 
 NETWORKS = {"karate": nx.karate_club_graph(), "miserables": nx.les_miserables_graph()}
 """Public networks whose weights count shared activities, and common scenes."""
@@ -349,3 +350,30 @@ def test_methods_of_two_graphs_read_weights(name):
     weighted = replace(task, source=source, target=target)
     losses = [make(name).start(given.blind()) for given in (task, weighted)]
     assert all(np.isfinite([*losses[1].values()])) and losses[0] != losses[1]
+
+
+def test_labelled_edges_count_by_their_weight():
+    task = from_data(planted(), open_set=False)[0]
+    graph = task.source
+    a, b = graph.edge_index
+    known = torch.isin(graph.edge_index, torch.cat([task.train, task.val])).all(0)
+    same, weight = graph.y[a] == graph.y[b], graph.edge_weight
+    share = float(weight[known & same].sum() / weight[known].sum())
+    assert diagnostics.homophily(task) == (pytest.approx(share, abs=1e-5), int(known.sum()) // 2)
+    found = graph.y.index_fill(0, torch.arange(100, 110), 3)
+    for own in (source_first.source_alone(task), source_first.with_found_class(task, found)):
+        assert torch.equal(own.source.edge_weight, weight)
+
+
+def test_an_explanation_leaves_out_edges_with_their_weights():
+    graph = planted()
+    model = api.estimator("erm")(hidden=8, steps=20, open_set=False, random_state=0).fit(graph)
+    found = explain.explain(model._model, graph, 3)
+    other = found.links[0].part
+    ends = ((graph.edge_index == 3) | (graph.edge_index == other)).sum(0)
+    kept = ends < 2
+    fewer = Data(
+        x=graph.x, edge_index=graph.edge_index[:, kept], edge_weight=graph.edge_weight[kept]
+    )
+    p = model.predict_proba(fewer)[3]
+    assert found.links[0].probability == pytest.approx(p[found.label], abs=1e-6)
