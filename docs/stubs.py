@@ -37,7 +37,7 @@ With `train.mode: standard` in your own `main.py`, all of them keep GraphGym's m
 HEAD = '''"""Public names and parameters of estimators, written by ``python docs/stubs.py``."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 '''
 
 SHARED = '''
@@ -66,6 +66,7 @@ class {name}(_Parameters):
 
 TYPES = {
     "open_set": "bool | None",
+    "class_weight": "dict[Any, float] | str | None",
     "num_threads": 'int | Literal["auto"]',
     "callbacks": "Sequence[_Callback]",
 }
@@ -77,9 +78,11 @@ ALIASES = ("backbone", "activation", "features", "selection", "confidence", "cor
 
 def stub() -> str:
     """The text of the file."""
+    imported = [(place, name, name) for name, place in graphgym_srnc.PLACES.items()]
+    imported.append(("api.parameters", "Callback", "_Callback"))
     imports = [
-        f"from graphgym_srnc.{place} import {name} as {name}"
-        for name, place in sorted(graphgym_srnc.PLACES.items(), key=lambda item: item[::-1])
+        f"from graphgym_srnc.{place} import {name} as {known}"
+        for place, name, known in sorted(imported)
     ]
     known = choices(methods.find("erm"))
     classes = [estimator(name) for name in sorted(methods.own_names())]
@@ -89,7 +92,6 @@ def stub() -> str:
             HEAD,
             *(f"from graphgym_srnc import {name} as {name}" for name in graphgym_srnc.MODULES),
             *imports,
-            "from graphgym_srnc.train.trainer import Callback as _Callback",
             "",
             f"__all__ = {sorted(names)}",
             "__version__: str",

@@ -1,7 +1,7 @@
 """Public names and parameters of estimators, written by ``python docs/stubs.py``."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from graphgym_srnc import plot as plot
 from graphgym_srnc import shifts as shifts
@@ -10,12 +10,12 @@ from graphgym_srnc.api import OnNodes as OnNodes
 from graphgym_srnc.api import from_frames as from_frames
 from graphgym_srnc.api import from_networkx as from_networkx
 from graphgym_srnc.api import load as load
+from graphgym_srnc.api.parameters import Callback as _Callback
 from graphgym_srnc.core.task import ShiftTask as ShiftTask
 from graphgym_srnc.errors import InputError as InputError
 from graphgym_srnc.errors import ShiftWarning as ShiftWarning
 from graphgym_srnc.own.discover.found import discover as discover
 from graphgym_srnc.report.frame import results as results
-from graphgym_srnc.train.trainer import Callback as _Callback
 
 __all__ = [
     "A2GNN",
@@ -93,10 +93,11 @@ class _Parameters(Estimator):
     max_episodes: int
     patience: int
     open_set: bool | None
+    class_weight: dict[Any, float] | str | None
     random_state: int
     num_threads: int | Literal["auto"]
     callbacks: Sequence[_Callback]
-    verbose: bool
+    verbose: int
 
 class A2GNN(_Parameters):
     r"""Propagate more on the target than on the source, and align both by MMD.
@@ -152,10 +153,11 @@ class A2GNN(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class ADAlign(_Parameters):
@@ -214,10 +216,11 @@ class ADAlign(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class CMD(_Parameters):
@@ -268,10 +271,11 @@ class CMD(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class CORAL(_Parameters):
@@ -322,10 +326,11 @@ class CORAL(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class DANN(_Parameters):
@@ -376,10 +381,11 @@ class DANN(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class DOC(_Parameters):
@@ -434,10 +440,11 @@ class DOC(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class ERM(_Parameters):
@@ -492,10 +499,11 @@ class ERM(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class G2Pxy(_Parameters):
@@ -547,10 +555,11 @@ class G2Pxy(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class GRADE(_Parameters):
@@ -601,10 +610,11 @@ class GRADE(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class IID(_Parameters):
@@ -659,10 +669,11 @@ class IID(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class MMD(_Parameters):
@@ -713,10 +724,11 @@ class MMD(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class NODESafe(_Parameters):
@@ -774,10 +786,11 @@ class NODESafe(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class OpenWGL(_Parameters):
@@ -832,10 +845,11 @@ class OpenWGL(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class PairAlign(_Parameters):
@@ -889,10 +903,11 @@ class PairAlign(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class PGL(_Parameters):
@@ -946,10 +961,11 @@ class PGL(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class SRGNN(_Parameters):
@@ -1000,10 +1016,11 @@ class SRGNN(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class SRNC(_Parameters):
@@ -1089,10 +1106,11 @@ class SRNC(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class SRNCPlus(_Parameters):
@@ -1177,10 +1195,11 @@ class SRNCPlus(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class StruRW(_Parameters):
@@ -1231,10 +1250,11 @@ class StruRW(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class UAGA(_Parameters):
@@ -1288,10 +1308,11 @@ class UAGA(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...
 
 class UDAGCN(_Parameters):
@@ -1345,8 +1366,9 @@ class UDAGCN(_Parameters):
         max_episodes: int = -1,
         patience: int = 0,
         open_set: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int = 0,
         num_threads: int | Literal["auto"] = "auto",
         callbacks: Sequence[_Callback] = (),
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None: ...

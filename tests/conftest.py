@@ -113,7 +113,6 @@ MAY_BE_SKIPPED = (
     "no CUDA device here",
     "no published files",
     "no oracle",
-    "wandb is not installed",
     "mlflow is not installed",
 )
 """Reasons for which ``.ci/run`` accepts a skipped test: no GPU, no published data set, no oracle of

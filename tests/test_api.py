@@ -19,6 +19,7 @@ import networkx
 import numpy as np
 import pandas
 import pytest
+import sklearn
 import torch
 from conftest import make_graph, make_task, refused
 from matplotlib.figure import Figure
@@ -31,6 +32,7 @@ import graphgym_srnc
 from graphgym_srnc import api, methods, plot, shifts
 from graphgym_srnc.api import parameters
 from graphgym_srnc.backbones import EncoderSpec
+from graphgym_srnc.core import progress
 from graphgym_srnc.core.options import options
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.gym.build import visible_task
@@ -450,11 +452,10 @@ def test_the_page(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("library", ["optuna", "wandb", "mlflow"])
+@pytest.mark.parametrize("library", ["optuna", "mlflow"])
 def test_the_examples_of_callbacks(library, tmp_path, monkeypatch):
     pytest.importorskip(library, reason=f"{library} is not installed")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "runs").as_uri())
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     (code,) = re.findall(rf"^```py\n(import {library}\n.*?)^```$", PAGE, re.M | re.S)
@@ -614,3 +615,71 @@ def test_plots_on_given_axes(fitted):
     for name in ("confusion", "episodes", "embedding"):
         with pytest.raises(NotFittedError):
             getattr(plot, name)(graphgym_srnc.ERM(), *draw[name][1:])
+
+
+# ---- habits of scikit-learn ----
+
+
+def test_a_callback_that_returns_true_stops_training():
+    numbers = []
+
+    def second(episode, method, task) -> bool:
+        numbers.append(episode.number)
+        return episode.number == 1
+
+    kept = {"callbacks": [second, lambda *_: object()], "rounds": 4}
+    fitted = tiny("ERM", **kept).fit(make_task())
+    assert numbers == [0, 1] and len(fitted.record_.history) == 2
+    assert fitted.record_.stopped == "a callback returned True"
+    whole = tiny("ERM", rounds=4).fit(make_task())
+    assert len(whole.record_.history) == 5 and "callback" not in whole.record_.stopped
+    for one, other in zip(fitted.record_.history, whole.record_.history):
+        assert one.losses == other.losses
+
+
+def test_steps_are_shown_while_a_model_trains(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "EVERY", -1.0)  # seconds between two lines
+    tiny("ERM", steps=3, rounds=1, verbose=2).fit(make_task())
+    told = capsys.readouterr()
+    lines = told.err.splitlines()
+    assert told.out == "" and sum("step 3 of 3" in line for line in lines) == 2
+    assert sum(line.startswith("ERM: episode") for line in lines) == 2
+    tiny("ERM", steps=3, rounds=1, verbose=1).fit(make_task())
+    assert "step" not in capsys.readouterr().err
+
+
+def test_log_probabilities_and_fitted_predictions():
+    task = make_task()
+    fitted = tiny("ERM").fit(task)
+    p = fitted.predict_proba(task.target)
+    np.testing.assert_array_equal(fitted.predict_log_proba(task.target), np.log(p))
+    again = tiny("ERM").fit_predict(task)
+    np.testing.assert_array_equal(again, fitted.predict(task.target))
+    graph = make_graph()
+    graph.train_mask = torch.arange(90) < 40
+    model, other = tiny("ERM", open_set=False), make_graph(seed=3)
+    np.testing.assert_array_equal(model.fit_predict(graph), model.predict(graph))
+    np.testing.assert_array_equal(model.fit_predict(graph, other), model.predict(other))
+    nodes = np.arange(30)
+    on_nodes = api.OnNodes(tiny("ERM"), graph).fit(nodes, graph.y[:30])
+    np.testing.assert_array_equal(
+        on_nodes.predict_log_proba(nodes), np.log(on_nodes.predict_proba(nodes))
+    )
+
+
+def test_embeddings_are_frames_if_asked_for():
+    graph = make_graph()
+    graph.train_mask = torch.arange(90) < 40
+    model = tiny("ERM", open_set=False, hidden=8).fit(graph)
+    plain = model.transform(graph)
+    assert isinstance(plain, np.ndarray) and model.set_output() is model
+    frame = model.set_output(transform="pandas").transform(graph)
+    np.testing.assert_array_equal(frame.to_numpy(), plain)
+    assert [*frame.columns[:2]] == ["erm0", "erm1"] and frame.index.equals(pandas.RangeIndex(90))
+    graph.ids = [f"n{number}" for number in range(90)]
+    assert [*model.transform(graph).index] == graph.ids
+    assert clone(model).fit(graph).transform(graph).equals(model.transform(graph))
+    refused("transform", model.set_output, transform="list")
+    with sklearn.config_context(transform_output="pandas"):
+        fresh = tiny("ERM", open_set=False, hidden=8).fit(graph)
+        assert isinstance(fresh.transform(graph), pandas.DataFrame)

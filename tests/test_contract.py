@@ -41,6 +41,7 @@ VARIANTS = {
     "cross_graph": {"close": {}, "open": {"num_unseen": 1}},
     "ocnnc": {"open": {"source": "citation-v1", "target": "dblp-v4"}},
     "temporal": {"close": {"name": "arxiv_like"}},
+    "own_split": {"small": {"name": "Cora"}},
 }
 
 TOYS = {
@@ -84,6 +85,9 @@ def toys(tmp_path_factory) -> dict[str, ShiftTask]:
     np.savez(folder / "given.npz", **graph.to_dict(), **masks)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(datasets, "load", lambda *args: clean(make_graph()))
+        split = {**masks, "train_mask": node < 30}
+        whole = clean(make_graph().update(split))
+        patch.setattr(datasets, "load_all", lambda *args: (whole,))
         patch.setattr(OCNNC, "load", lambda name, *args: clean(make_graph(seed=len(name))))
         patch.setattr("graphgym_srnc.shifts.ocnnc.KNOWN", 2)
         return {

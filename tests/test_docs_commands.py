@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import written
 from torch_geometric.data import Data
 
@@ -127,6 +128,9 @@ def prepared(gym, tmp_path, monkeypatch):
 
     (tmp_path / "mine.txt").write_text("srnc.rounds r [1,2]\n")
     own = graph(1)
+    written.graphland(tmp_path / "datasets")
+    own.edge_weight = 1 + (own.edge_index.sum(0) % 3).float()
+    torch.save(own, tmp_path / "weighted.pt")
     np.savez(tmp_path / "new.npz", x=own.x.numpy(), edge_index=own.edge_index.numpy())
 
     (tmp_path / "graph").mkdir()

@@ -391,8 +391,6 @@ NO_EDGES = {
 
 
 def test_weights_that_are_not_read_are_named():
-    with pytest.warns(RuntimeWarning, match="not read: edge_weight"):
-        from_data(graph(edge_weight=torch.ones(4 * V)))
     net = network([0, 1, 2])
     net.edges[0, 1]["strength"] = 2
     with pytest.warns(RuntimeWarning, match="not read: strength"):

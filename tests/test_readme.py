@@ -195,9 +195,12 @@ def test_main_py_of_graphgym(gym, tmp_path, monkeypatch):
 def test_every_file_form(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs/reference/data.md").read_text(encoding="utf-8")
+    space: dict = {}
     for code in blocks("python", page):
-        exec(code, {})
+        exec(code, space)
     build = shifts.find("file")
+    weighted = build(path="weighted.pt", open_set=False, labels_per_class=5)
+    assert weighted.target.edge_weight is not None
     sizes = {"labels_per_class": 5, "num_unseen": 1, "split": "random"}
     drawn = [build(path=path, **sizes) for path in ("graph.pt", "graph.npz", "tables")]
     assert len({task.source.edge_index.size(1) for task in drawn}) == 1

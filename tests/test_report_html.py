@@ -28,7 +28,7 @@ SCORES = {
     for task in TASKS
 }
 EVIL = """<script>alert(1)</script><img src=x onerror=alert(2)>{{7*123457}}{% raw %}"'&amp;\u202e"""
-PLACES = "short scores comparison every curves confusion embeddings problems again"
+PLACES = "short scores comparison every curves confusion embeddings problems again cite"
 FORMS = (
     "Micro-F1 on test, %, {}",
     "Micro-F1: mean ranks on {}; rows differ significantly if their bars do not overlap",

@@ -330,3 +330,70 @@ def test_all_source_nodes_teach(home):
     fields |= {"val_graph": task.source, "num_known": 5, "open_set": True}
     with pytest.raises(InputError):  # sets that overlap have to be one object
         ShiftTask("copy", val=task.train.clone(), **fields)
+
+
+# ---- several sources ----
+
+
+def test_several_sources_are_one_graph_without_edges_between_them(home):
+    both = cross_graph(root=home, source="acmv9,DBLPv7", target="citationv1")
+    first, second = (
+        cross_graph(root=home, source=name, target="citationv1") for name in ("acmv9", "dblpv7")
+    )
+    count = first.source.num_nodes
+    assert torch.equal(both.source.x, torch.cat([first.source.x, second.source.x]))
+    expected = torch.block_diag(*map(dense, (first.source, second.source)))
+    assert torch.equal(dense(both.source), expected)
+    assert torch.equal(both.source.domain, (torch.arange(both.source.num_nodes) >= count).long())
+    assert torch.equal(both.source.y, torch.cat([first.source.y, second.source.y]))
+    assert torch.equal(both.target.x, first.target.x) and both.num_known == first.num_known
+    assert both.name == "cross_graph/acmv9+dblpv7-citationv1"
+    assert both.info["source"] == "acmv9,dblpv7"
+    for part in (0, 1):  # each source teaches
+        assert (both.source.domain[both.train] == part).any()
+    masked = cross_graph(root=home, source="acmv9,dblpv7", target="citationv1", num_unseen=1)
+    assert len(masked.source.domain) == masked.source.num_nodes < both.source.num_nodes
+
+
+def dense(graph: Data) -> torch.Tensor:
+    size = graph.num_nodes
+    return torch.zeros(size, size).index_put(tuple(graph.edge_index), torch.ones(()))
+
+
+def test_classes_and_weights_of_several_own_sources(tmp_path):
+    a, b, c = graph(), graph(30, seed=1), graph(20, seed=2)
+    a["y"] = np.array(["bio", "law", "art"])[a["y"]]
+    b["y"] = np.array(["law", "zoo", "bio"])[b["y"]]
+    c["y"] = np.array(["law", "zoo", "art"])[c["y"]]
+    places = [saved(tmp_path / name, fields) for name, fields in zip("abc", (a, b, c))]
+    task = cross_graph(source=",".join(places[:2]), target=places[2])
+    assert task.class_names == ("art", "bio", "law", "zoo") and task.name == "cross_graph/a+b-c"
+    assert task.source.y[:3].tolist() == [1, 2, 0] and task.source.y[40:43].tolist() == [2, 3, 1]
+    assert task.target.y[:3].tolist() == [2, 3, 0]
+
+    weighted = graph() | {"edge_weight": np.full(160, 2.0)}
+    places = [saved(tmp_path / "weighted.pt", weighted)]
+    numbers = [saved(tmp_path / f"n{k}.pt", graph(seed=k)) for k in range(2)]
+    task = cross_graph(source=f"{places[0]},{numbers[0]}", target=numbers[1])
+    inside = task.source.domain[task.source.edge_index[0]] == 0
+    assert (task.source.edge_weight[inside] == 2).all()
+    assert (task.source.edge_weight[~inside] == 1).all() and (~inside).any()
+    named = saved(tmp_path / "one,two.pt", graph(seed=5))  # a name with a comma
+    assert cross_graph(source=named, target=numbers[1]).source.num_nodes == 40
+
+
+def test_refused_sources(tmp_path):
+    a, b, c = (saved(tmp_path / f"{k}.pt", graph(seed=k)) for k in range(3))
+    narrow = graph(seed=4)
+    narrow["x"] = narrow["x"][:, :3]
+    words = graph(seed=3)
+    words["y"] = np.array(["bio", "law", "art"])[words["y"]]
+    for source, target, key, told in (
+        (f"{a},{a}", b, "source", "listed twice"),
+        (f"{a},{b}", b, "target", "the same graph"),
+        (f"{a},{saved(tmp_path / 'narrow.pt', narrow)}", b, "source", "3 features"),
+        (f"{a},{saved(tmp_path / 'words', words)}", b, "source", "words in one source"),
+        (f"{a},nothing.pt", b, "source", "does not exist"),
+    ):
+        error = refused(f"cross_graph.{key}", cross_graph, source=source, target=target)
+        assert told in error.message

@@ -124,7 +124,7 @@ def test_event_accumulator_reads_back_everything(tmp_path):
             ]
     stems = "classifier-selected cluster_gnn-selected confusion-selected reliability".split()
     for stem in stems:
-        (image,) = found.Images(f"selected/{stem.removesuffix('-selected')}")
+        (image,) = found.Images(f"view_selected/{stem.removesuffix('-selected')}")
         content = (tmp_path / "figures" / f"{stem}.png").read_bytes()
         assert image.step == record.best and image.encoded_image_string == content
         assert imread(io.BytesIO(content)).shape[:2] == (image.height, image.width)
@@ -132,6 +132,19 @@ def test_event_accumulator_reads_back_everything(tmp_path):
     assert {file.name for file in (tmp_path / "figures").iterdir()} == {
         f"{stem}.{kind}" for stem in stems for kind in ("png", "pdf")
     }
+
+
+def test_the_first_screen_shows_curves(tmp_path):
+    """TensorBoard opens the first two groups of tags, in the order of their names."""
+    record = watch(tmp_path)
+    tags = read(tmp_path).Tags()
+    groups = sorted({tag.partition("/")[0] for kind in ("scalars", "images") for tag in tags[kind]})
+    assert groups[:2] == ["losses", "test"] and groups[-1] == "view_selected"
+    accumulator = read(tmp_path)
+    for tag in tags["scalars"]:
+        count = 1 if tag.startswith("view_selected/") else len(record.history)
+        assert len(accumulator.Scalars(tag)) == count > 0, tag
+    assert len(record.history) > 2
 
 
 def test_hparams_have_the_settings_and_final_scores_of_a_run(tmp_path, gym):
@@ -149,7 +162,7 @@ def test_hparams_have_the_settings_and_final_scores_of_a_run(tmp_path, gym):
         if tag == "_hparams_/session_start_info"
     )
     assert content.hparams["srnc.rounds"].number_value == 2
-    (final,) = events.Scalars("final/test_micro_f1")
+    (final,) = events.Scalars("view_selected/test_micro_f1")
     assert final.step == record.best
     assert final.value == pytest.approx(record.history[record.best].test["micro_f1"])
 

@@ -172,6 +172,13 @@ def test_proposals_learn_and_optuna_reads_the_journal(tmp_path):
     assert [trial.value for trial in trials if trial.value is not None] == found
 
 
+def test_the_proposals_are_those_of_every_version_of_optuna(tmp_path):
+    """Optuna 4.0, 4.8 and 5.0 made this list."""
+    found = toy(tmp_path, {key: tuple(range(9)) for key in "abc"}, 40)
+    proposed = [(7, 7, 8), (3, 2, 7), (3, 5, 8), (7, 5, 3), (7, 7, 7), (4, 7, 8)]
+    assert [tuple(setting.values()) for setting in found[20:26]] == proposed
+
+
 # Bad input.
 
 

@@ -183,6 +183,8 @@ def all_of_them(folder: Path) -> Path:
     citation(folder)
     ocnnc(folder)
     networks(folder)
+    for name, classes in (("tolokers-2", 2), ("hm-categories", 4), ("web-topics", 5)):
+        graphland(folder, name, classes=classes)
     years = np.repeat([2008, 2013, 2016, 2018, 2020], [60, 50, 50, 60, 40])
     papers = graph(len(years), 4, 16)
     order = np.random.RandomState(0).permutation(len(years))
@@ -249,3 +251,38 @@ def decided_by_its_seed(build: Callable[..., ShiftTask], **options: Any) -> None
 def unreachable(*_: Any, **__: Any) -> None:
     """A network that does not answer."""
     raise OSError("no network")
+
+
+def graphland(folder: Path, name: str = "tolokers-2", nodes: int = 240, classes: int = 2) -> Data:
+    """The files of a graph of GraphLand with its split over time; returns the graph.
+
+    A tenth of the nodes have no label, and some numbers are missing. Columns are a number, a
+    fraction and a category.
+    """
+    made, raw = graph(nodes, classes), folder / "graphlanddataset" / name / "raw" / name
+    raw.mkdir(parents=True)
+    rng, number = np.random.RandomState(0), np.arange(nodes)
+    noise = rng.normal(size=nodes)
+    columns = {
+        "size": np.where(rng.rand(nodes) < 0.05, np.nan, made.y + noise).round(4),
+        "share": rng.rand(nodes).round(4),
+        "kind": (made.y.numpy() + (rng.rand(nodes) < 0.2)) % classes,
+    }
+    rows = zip(number, *columns.values())
+    text = "".join(f"{i},{'' if np.isnan(a) else a},{b},{c}\n" for i, a, b, c in rows)
+    (raw / "features.csv").write_text(f"node_id,{','.join(columns)}\n{text}")
+    labels = [f"{i},{'' if i % 10 == 9 else float(made.y[i])}\n" for i in number]
+    (raw / "targets.csv").write_text(f"node_id,group\n{''.join(labels)}")
+    ends = nodes // 2, 3 * nodes // 4
+    parts = [(i < ends[0], ends[0] <= i < ends[1], i >= ends[1]) for i in number]
+    for split in ("TH", "RL"):
+        masks = "".join(f"{i},{a},{b},{c}\n" for i, (a, b, c) in zip(number, parts))
+        (raw / f"split_masks_{split}.csv").write_text(f"node_id,train,val,test\n{masks}")
+    links = "".join(f"{a},{b}\n" for a, b in made.edge_index.T.tolist() if a < b)
+    (raw / "edgelist.csv").write_text(f"source,target\n{links}")
+    (raw / "info.yaml").write_text(
+        "task: binary_classification\ntarget_name: group\n"
+        "numerical_features_names: [size, share]\nfraction_features_names: [share]\n"
+        "categorical_features_names: [kind]\n"
+    )
+    return made

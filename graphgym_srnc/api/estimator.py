@@ -8,21 +8,23 @@ import json
 import os
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ContextManager, Final, Iterator, Sequence
 
 import numpy as np
+import pandas
 import torch
-from sklearn import utils
+from sklearn import get_config, utils
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
-from graphgym_srnc.api import parameters
+from graphgym_srnc.api import parameters, weights
 from graphgym_srnc.api.isolation import alone, plain
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.progress import tell
+from graphgym_srnc.core.progress import RunProgress, tell
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.core.text import warn
 from graphgym_srnc.data import names
@@ -79,8 +81,9 @@ class Estimator(BaseEstimator):
     """
 
     _method: type[Method]
-    callbacks: Sequence[trainer.Callback]
-    verbose: bool
+    class_weight: dict[Any, float] | str | None
+    callbacks: Sequence[parameters.Callback]
+    verbose: int
 
     classes_: np.ndarray
     scores_: dict[str, dict[str, float]]
@@ -117,7 +120,9 @@ class Estimator(BaseEstimator):
             raise AttributeError(text)
 
     @plain()
-    def fit(self, source: ShiftTask | Data, target: Data | None = None) -> Self:
+    def fit(
+        self, source: ShiftTask | Data, target: Data | None = None, sample_weight: Any = None
+    ) -> Self:
         """Train on a graph or task and keep the weights of the best episode.
 
         ``selection="auto"`` takes the largest Micro-F1 on the validation nodes. Without any, it
@@ -133,8 +138,8 @@ class Estimator(BaseEstimator):
 
         Args:
             source: a ``ShiftTask``, or a ``Data`` with ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``,
-                ``y`` ``[V]`` and ``train_mask`` ``[V]``. ``val_mask`` and ``test_mask`` are
-                optional. Masks hold booleans, or 0 and 1.
+                ``y`` ``[V]`` and ``train_mask`` ``[V]``. ``val_mask``, ``test_mask`` and weights of
+                edges, ``edge_weight`` ``[E]``, are optional. Masks hold booleans, or 0 and 1.
                 Labels are integers or strings; -1, NaN, None, an empty string and words such
                 as ``?`` mean no label. Classes without a training node are unknown. Labels outside
                 the masks are only used to infer ``open_set`` if it is None: there is an unknown
@@ -142,6 +147,8 @@ class Estimator(BaseEstimator):
             target: another graph to predict; its labels are optional. ``val_mask`` and
                 ``test_mask`` are then those of the target, and the source's ``val_mask`` is held
                 out. Without a ``train_mask`` all labelled source nodes are training nodes.
+            sample_weight: weight ``[V]`` of each source node in the cross-entropy of the labels,
+                of which those of training nodes are read. ``class_weight`` multiplies them.
 
         Raises:
             InputError: a parameter, a graph or its labels are invalid.
@@ -152,15 +159,20 @@ class Estimator(BaseEstimator):
         with renamed(in_python):
             method = parameters.new_method(self._method, own, shared)
         task, classes = self._task(source, target, shared)
+        task = weights.weighted(method, task, classes, sample_weight, self.class_weight)
         rules = _selection(method, task, shared)
 
         threads = limited_threads(self, task.source, task.target)
-        callbacks = (*self.callbacks, *[_tell] * bool(self.verbose))
-        with alone(shared["random_state"], task.device), threads, renamed(in_python):
+        stopping = [_Stopping(callback) for callback in self.callbacks]
+        display = Steps() if self.verbose > 1 else contextlib.nullcontext(None)
+        with alone(shared["random_state"], task.device), threads, renamed(in_python), display as on:
+            callbacks = [*stopping, *[partial(_tell, on)] * bool(self.verbose)]
             record = trainer.fit(method, task, seed=None, callbacks=callbacks, **rules)
             record.verdict = judge(method, task, record.first)
             if method.out_of_fold is not None:
                 record.held_out = held_out.judge(method, task, with_linear=False)
+        if any(callback.stopped for callback in stopping):
+            record.stopped = "a callback returned True"
         recipes = [_recipe(graph) for graph in (source, target) if graph is not None]
         told = [f"target x: {OTHER_RECIPE}"] * ("" not in recipes and len({*recipes}) > 1)
         record.warnings = [*task.warnings, *told, *record.warnings]
@@ -206,6 +218,19 @@ class Estimator(BaseEstimator):
         scores = self._scores(graph, role)
         return self.method_.posterior(scores).cpu().numpy()
 
+    def predict_log_proba(self, graph: Data, role: str = "target") -> np.ndarray:
+        """Logarithms ``[V, len(classes_)]`` of ``predict_proba``."""
+        return np.log(self.predict_proba(graph, role))
+
+    def fit_predict(
+        self, source: ShiftTask | Data, target: Data | None = None, sample_weight: Any = None
+    ) -> np.ndarray:
+        """Train, and predict the class ``[V]`` of each node of the target, see ``fit``."""
+        self.fit(source, target, sample_weight)
+        if isinstance(source, ShiftTask):
+            return self.predict(source.target)
+        return self.predict(source if target is None else target)
+
     @plain()
     def decision_function(self, graph: Data, role: str = "target") -> np.ndarray:
         """Confidence ``[V]`` that each node is of a known class.
@@ -240,13 +265,36 @@ class Estimator(BaseEstimator):
         return float((decided == true)[scored].mean())
 
     @plain()
-    def transform(self, graph: Data) -> np.ndarray:
-        """Embedding ``[V, hidden]`` of each node.
+    def transform(self, graph: Data) -> Any:
+        """Embedding ``[V, hidden]`` of each node, an array or as ``set_output`` says.
 
         This is the last hidden layer of the cluster GNN, or else of the classifier.
         """
         with self._reading(graph) as checked:
-            return self._model.predict(checked).hidden.cpu().numpy()
+            found = self._model.predict(checked).hidden.cpu().numpy()
+        if self._output() == "default":
+            return found
+        name = type(self).__name__.lower()
+        columns = [f"{name}{number}" for number in range(found.shape[1])]
+        return pandas.DataFrame(found, columns=columns, index=getattr(graph, "ids", None))
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Set whether ``transform`` returns an array (``default``) or a ``pandas`` frame.
+
+        The index of the frame are the ``ids`` of the graph, if it has some. None changes nothing.
+        """
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}
+            self._output()
+        return self
+
+    def _output(self) -> str:
+        """The container of ``transform``, by ``set_output`` or scikit-learn's setting."""
+        own = getattr(self, "_sklearn_output_config", {})
+        chosen = own.get("transform", get_config().get("transform_output", "default"))
+        if chosen not in ("default", "pandas"):
+            raise InputError("transform", chosen, "default, pandas")
+        return chosen
 
     @plain()
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -370,12 +418,41 @@ def _recipe(graph: Any) -> str:
     return hashlib.sha256(recipe.encode()).hexdigest() * (recipe != '""')
 
 
-def _tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
+class _Stopping:
+    """A callback of a user, after whose True there are no further episodes."""
+
+    def __init__(self, callback: parameters.Callback) -> None:
+        self.callback = callback
+        self.stopped = False
+
+    def __call__(self, episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
+        answer = self.callback(episode, method, task)
+        if isinstance(answer, (bool, np.bool_)) and answer:  # some loggers return an object
+            self.stopped = True
+            method.max_episodes = episode.number
+
+
+class Steps(RunProgress):
+    """Progress of the gradient steps of a fit on stderr: a bar, or a line every ten seconds."""
+
+    def __init__(self) -> None:
+        super().__init__(1, sys.stderr)
+
+    def step(self, number: int, count: int) -> None:
+        self.status = f"step {number + 1} of {count}"
+        super().step(number, count)
+
+
+def _tell(display: Steps | None, episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
     """Print an episode and its score, if there is one."""
     score = episode.val.get("micro_f1", episode.test.get("micro_f1"))
     shown = "" if score is None else f", Micro-F1 {100 * score:.1f}"
     line = f"{type(method).__name__}: episode {episode.number} of {method.planned}{shown}"
-    tell(line, sys.stderr)
+    if display is None:
+        tell(line, sys.stderr)
+    else:
+        display.say(line)
+        display.episode(episode.number, method.planned, "")
 
 
 def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[str, Any]:

@@ -70,7 +70,9 @@ class OnNodes(ClassifierMixin, BaseEstimator):
             message = "a node has two different labels"
             raise InputError.plain("labels", message, "Give each node one label")
         mask = torch.from_numpy(np.isin(np.arange(len(y)), ids))
-        graph = Data(x=self.graph.x, edge_index=self.graph.edge_index, y=y, train_mask=mask)
+        read = ("x", "edge_index", "edge_weight")
+        fields = {name: self.graph[name] for name in read if name in self.graph}
+        graph = Data(**fields, y=y, train_mask=mask)
         model = clone(self.model)
         if model.open_set is None:
             model.open_set = False  # each label is that of a training node
@@ -87,6 +89,10 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         """Class probabilities ``[n, len(classes_)]`` of each node."""
         check_is_fitted(self, "model_")
         return self.model_.predict_proba(self.graph)[self._checked(nodes)]
+
+    def predict_log_proba(self, nodes: ArrayLike) -> np.ndarray:
+        """Logarithms ``[n, len(classes_)]`` of the class probabilities of each node."""
+        return np.log(self.predict_proba(nodes))
 
     @plain()
     def _checked(self, nodes: ArrayLike) -> np.ndarray:

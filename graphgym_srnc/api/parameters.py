@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import numbers
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Callable, Sequence
 
 import numpy as np
 
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.options import Count, Few, Natural, OneOf, Range, Weight, check, options
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import adam
@@ -21,6 +22,8 @@ from graphgym_srnc.train.selection import SELECTIONS
 
 if TYPE_CHECKING:
     from graphgym_srnc.api.estimator import Estimator
+
+Callback = Callable[[trainer.Episode, Method, ShiftTask], Any]
 
 # Encoder kind by its GraphGym name or its short name.
 KINDS = {kind: kind for kind in BACKBONES} | {
@@ -57,10 +60,11 @@ def shared(
     max_episodes: Annotated[int, Range(-1)] = -1,
     patience: Natural = 0,
     open_set: bool | None = None,
+    class_weight: dict[Any, float] | str | None = None,
     random_state: Annotated[int, Range(0, 2**32 - 1)] = 0,
     num_threads: Annotated[int | str, THREADS] = environment.AUTO,
-    callbacks: Sequence[trainer.Callback] = (),
-    verbose: bool = False,
+    callbacks: Sequence[Callback] = (),
+    verbose: int = 0,
 ) -> None:
     """Parameters of every estimator.
 
@@ -80,19 +84,23 @@ def shared(
         patience: stop after this number of episodes in a row without a better score; 0 = never.
         open_set: whether the target may contain classes that the training nodes do not have; None =
             inferred from the labels, see ``fit``.
+        class_weight: weight of the labelled nodes of each class by its label, ``balanced`` (inverse
+            to the number of labels of the class) or None. Not saved.
         random_state: seed of all random numbers drawn in training. None is not allowed, so that
             every fit can be repeated.
         num_threads: number of CPU threads for training and prediction. ``auto`` uses one thread if
             the graph has fewer than a million directed edges, else two. The previous setting of
             torch is restored afterwards.
         callbacks: functions called after each episode with it, the method and the task; not saved.
-        verbose: whether to print each episode on stderr.
+            Training stops if one of them returns True.
+        verbose: 1 prints each episode on stderr, 2 also its gradient steps.
     """
 
 
 def checked(estimator: Estimator) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Valid options of the method, and shared parameters except ``callbacks`` and ``verbose``."""
+    """Valid options of the method, and the shared parameters that are saved with a model."""
     given = estimator.get_params(deep=False)
+    given.pop("class_weight")  # see weights.py
     callbacks, open_set, _ = (given.pop(key) for key in ("callbacks", "open_set", "verbose"))
     method = type(estimator)._method
     plain = {

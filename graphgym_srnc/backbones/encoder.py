@@ -77,6 +77,8 @@ class Encoder(nn.Module):
     layer: type[nn.Module]
     precompute: bool = True
     """Whether layers access input only through :meth:`Block.propagate` and :meth:`Block.root`."""
+    reads_weights: bool = True
+    """Whether the layers read the weights of edges."""
     registered: bool = False
     """Whether the layers are registered elsewhere, so that the specification cannot build them."""
     local: bool = False

@@ -34,8 +34,8 @@ class Graph:
     """Features and adjacency operators of one graph.
 
     Args:
-        data: a graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``. Edges are read as
-            undirected and unweighted, without self-loops.
+        data: a graph with ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and optionally
+            ``edge_weight`` ``[E]`` above 0. Edges are read as undirected, without self-loops.
         features: ``row`` (divide each row by its sum of absolute values), ``l2`` (divide by its
             Euclidean length), ``auto`` (``l2``, and dense features are centred first) or ``none``.
 
@@ -57,10 +57,16 @@ class Graph:
         return self.x.shape[1]
 
     @property
+    def is_weighted(self) -> bool:
+        """Whether edges have weights other than 1."""
+        return self.data.edge_weight is not None
+
+    @property
     def degree(self) -> Tensor:
-        """Node degrees in :math:`A`, ``[V]``."""
-        degree = np.diff(self.adjacency("raw").matrix.indptr).astype(np.float32)
-        return torch.from_numpy(degree).to(self.device)
+        """Node degrees, which are row sums of :math:`A`, ``[V]``."""
+        matrix = self.adjacency("raw").matrix
+        degree = matrix.sum(1) if self.is_weighted else np.diff(matrix.indptr)
+        return torch.from_numpy(degree.astype(np.float32)).to(self.device)
 
     @property
     def edges(self) -> Tensor:
@@ -78,14 +84,15 @@ class Graph:
         if kind not in self._operators:
             # A is not cached here, to save memory on large graphs that need one operator only.
             raw = self._operators.get("raw")
-            matrix = raw.matrix if raw else _read_edges(self.data.edge_index, self.num_nodes)
+            matrix = raw.matrix if raw else _read_edges(self.data)
             self._operators[kind] = Sparse(_operator(matrix, kind), self.device)
         return self._operators[kind]
 
     def reweighted(self, weight: np.ndarray) -> Graph:
-        """The same graph with a weight of each entry of :math:`A` in row order, ``[2m]``."""
+        """The same graph with entries of :math:`A`, in row order, times factors ``[2m]``."""
         raw = self.adjacency("raw").matrix
-        return self.rewired(sp.csr_array((weight, raw.indices, raw.indptr), shape=raw.shape))
+        entries = raw.data * weight
+        return self.rewired(sp.csr_array((entries, raw.indices, raw.indptr), shape=raw.shape))
 
     def rewired(self, matrix: sp.csr_array) -> Graph:
         """The same nodes with another :math:`A` ``[V, V]``; features are shared."""
@@ -108,15 +115,20 @@ class Graph:
         return self._products[kind, power]
 
 
-def _read_edges(edge_index: Tensor, num_nodes: int) -> sp.csr_array:
-    """Adjacency :math:`A` of edges ``[2, E]``: 1 for each pair of distinct connected nodes."""
-    number = edges.undirected(edge_index.cpu().numpy(), num_nodes)[0]
+def _read_edges(data: Data) -> sp.csr_array:
+    """Adjacency :math:`A`: the weight, or else 1, of each pair of distinct connected nodes."""
+    pairs, num_nodes = data.edge_index.cpu().numpy(), data.num_nodes
+    number = edges.undirected(pairs, num_nodes)[0]
+    value = None
+    if data.edge_weight is not None:
+        value = edges.weights(number, pairs, data.edge_weight.cpu().numpy(), num_nodes)[0]
     indptr = np.searchsorted(number, np.arange(num_nodes + 1) * num_nodes)
     integer = np.int32 if max(num_nodes, len(number)) < 2**31 else np.int64
     column = np.remainder(number, num_nodes, out=number).astype(integer)
     del number  # free memory before the next allocation
-    ones = np.ones(len(column), dtype=np.float32)
-    return sp.csr_array((ones, column, indptr.astype(integer)), shape=(num_nodes, num_nodes))
+    if value is None:
+        value = np.ones(len(column), dtype=np.float32)
+    return sp.csr_array((value, column, indptr.astype(integer)), shape=(num_nodes, num_nodes))
 
 
 def _operator(a: sp.csr_array, kind: str) -> sp.csr_array:

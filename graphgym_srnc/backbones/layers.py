@@ -128,9 +128,12 @@ class GATLayer(Layer):
 
 
 class GAT(Encoder):
-    """Encoder with :class:`GATLayer` layers."""
+    """Encoder with :class:`GATLayer` layers, whose attention ignores the weights of edges.
 
-    operator, layer, precompute = "loops", GATLayer, False
+    So does PyG's ``GATConv``, which can read them only as a feature of edges (``edge_dim``).
+    """
+
+    operator, layer, precompute, reads_weights = "loops", GATLayer, False, False
 
 
 class GATDropLayer(GATLayer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Sequence, cast
 from weakref import WeakKeyDictionary
 
@@ -192,13 +193,27 @@ class Batches:
             lambda g: torch.randint(count, (size,), generator=g, device=device).unique()
         )
 
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """Share of the weight of all entries of A up to and including each of them, ``[2m]``."""
+        total = np.cumsum(self.graph.adjacency("raw").matrix.data, dtype=np.float64)
+        return total / total[-1:]
+
     def draw_edges(self, count: int) -> Tensor:
-        """Ends ``[2, count]`` of edges sampled with replacement; ``[2, 0]`` if there is none."""
+        """Ends ``[2, count]`` of edges sampled with replacement; ``[2, 0]`` if there is none.
+
+        The chance of an edge is proportional to its weight.
+        """
         raw = self.graph.adjacency("raw").matrix
         size = (count if raw.nnz else 0,)
-        drawn = parallel.share(lambda g: torch.randint(max(raw.nnz, 1), size, generator=g))
+        if self.graph.is_weighted:
+            drawn = parallel.share(lambda g: torch.rand(size, generator=g, dtype=torch.float64))
+            entry = np.searchsorted(self.shares, drawn.numpy(), side="right")
+        else:
+            drawn = parallel.share(lambda g: torch.randint(max(raw.nnz, 1), size, generator=g))
+            entry = drawn.numpy()
         # Match dtypes, otherwise numpy converts indptr of all nodes instead of the sample.
-        entry = drawn.numpy().astype(raw.indptr.dtype)
+        entry = entry.astype(raw.indptr.dtype)
         ends = np.searchsorted(raw.indptr, entry, side="right") - 1, raw.indices[entry]
         return torch.from_numpy(np.stack(ends).astype(np.int64)).to(self.graph.device)
 

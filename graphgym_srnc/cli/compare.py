@@ -11,7 +11,7 @@ from graphgym_srnc.cli import arguments
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.plots.charts import critical_difference_figure
 from graphgym_srnc.plots.style import save
-from graphgym_srnc.report import compare, render, sentences, tables
+from graphgym_srnc.report import citations, compare, render, sentences, tables
 from graphgym_srnc.report.frame import collect
 from graphgym_srnc.report.statistics import LEAST_BLOCKS
 
@@ -25,6 +25,7 @@ def main(args: argparse.Namespace) -> None:
     """
     form = args.format or render.SUFFIXES.get(Path(args.out or "").suffix.lower(), "text")
     arguments.check_out("--figure", args.figure, args.overwrite, (".png", ".pdf", ".svg"))
+    arguments.check_out("--bibtex", args.bibtex, args.overwrite, (".bib",))
     arguments.check_out("--out", args.out, args.overwrite, tuple(render.SUFFIXES))
     found = collect(args.folders, records=False)
     for remark in found.remarks():
@@ -37,6 +38,8 @@ def main(args: argparse.Namespace) -> None:
         print(arguments.write("--out", args.out, render.FORMATS[form](table).encode()))
     else:
         print(render.FORMATS[form](table), end="")
+    if args.bibtex:
+        print(arguments.write("--bibtex", args.bibtex, citations.bibtex(table).encode()))
     if args.figure:
         _draw_ranks(table, Path(args.figure), args.overwrite)
 

@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.errors import InputError
 
 MOST_CLASSES = 10_000  # scores and confusion matrices of more do not fit into memory
+VISIBLE = ("x", "edge_index", "edge_weight", "sample_weight")  # what a method may see of a graph
 HIDDEN = -1  # label of a node whose class is hidden from the method
 
 
@@ -54,9 +55,9 @@ class Sizes(LabelSpace):
 class ShiftTask(LabelSpace):
     """Source and target graph, node index sets and label space of one scenario.
 
-    Both graphs have ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and ``y`` ``[V]``. Labels are
-    ``0 .. num_known - 1``, and ``num_known`` for the unknown class. Graphs may also have ``y_true``
-    ``[V]``, the original classes, which only reports read.
+    Both graphs have ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and ``y`` ``[V]``, and may have
+    ``edge_weight`` ``[E]``. Labels are ``0 .. num_known - 1``, and ``num_known`` for the unknown
+    class. Graphs may also have ``y_true`` ``[V]``, the original classes, which only reports read.
 
     Args:
         name: the scenario and the data set, for example ``open_set/Cora``.
@@ -232,7 +233,7 @@ class ShiftTask(LabelSpace):
         return self if is_here else move(self)
 
     def blind(self) -> "ShiftTask":
-        """The task as a method may see it: features, edges and training labels only.
+        """The task as a method may see it: features, edges, weights and training labels only.
 
         All other labels are ``HIDDEN``; ``info`` and the oracle are removed.
         """
@@ -241,9 +242,8 @@ class ShiftTask(LabelSpace):
             y = torch.full((graph.num_nodes,), HIDDEN, dtype=torch.long, device=graph.y.device)
             if graph is self.source:
                 y[self.train] = graph.y[self.train]
-            hidden[id(graph)] = Data(
-                x=graph.x, edge_index=graph.edge_index, y=y, num_nodes=graph.num_nodes
-            )
+            seen = {key: graph[key] for key in VISIBLE if key in graph}
+            hidden[id(graph)] = Data(**seen, y=y, num_nodes=graph.num_nodes)
         blind = object.__new__(ShiftTask)  # skip the checks, which require labels
         kept = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         kept |= {key: hidden.get(id(kept[key])) for key in ("source", "target", "val_graph")}
@@ -272,6 +272,7 @@ class ShiftTask(LabelSpace):
         tensors = [self.train, self.val, self.test, self.pool, self.source_val]
         for graph in graphs.values():
             tensors += [graph.edge_index, graph.y]
+            tensors += [graph[key] for key in VISIBLE[2:] if key in graph]
             features, x = hashlib.sha256(), graph.x
             coo = x if x.layout == torch.strided else x.to_sparse_coo().coalesce()
             for part in (x,) if coo is x else (coo.indices(), coo.values()):
@@ -324,6 +325,9 @@ def _check_graph(role: str, graph: Data, source: Data, num_outputs: int) -> None
     elif int(y.min()) < HIDDEN or int(y.max()) >= num_outputs:
         problem = f"the labels are from {int(y.min())} to {int(y.max())}"
         key, hint = f"{key} y", f"Use labels from 0 to {num_outputs - 1}, or {HIDDEN} where hidden"
+    elif graph.edge_weight is not None and len(graph.edge_weight) != graph.num_edges:
+        problem = f"there are {len(graph.edge_weight)} weights and {graph.num_edges} edges"
+        key, hint = f"{key} edge_weight", "Give one weight per edge"
     if problem:
         raise InputError.plain(key, problem, hint)
     check_ids(f"{role} graph edge_index", graph.edge_index, graph.num_nodes)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import re
 from pathlib import Path
+from typing import Any, Mapping, get_args
 
 from graphgym_srnc.errors import InputError, did_you_mean
 
@@ -33,6 +36,59 @@ CLASS_NAMES = {
 }
 
 
+SET_BY_US = ("self", "root", "name", "transform", "pre_transform", "pre_filter", "force_reload")
+"""Arguments of a class of PyG that no name may set."""
+
+
+def with_arguments(name: str, given: Mapping[str, str]) -> str:
+    """The name with more arguments of its class, for example ``Class/Member?split=TH``."""
+    base, _, query = name.partition("?")
+    arguments = dict(part.partition("=")[::2] for part in query.split("&") if part) | {**given}
+    return base + "?" * bool(arguments) + "&".join(f"{k}={v}" for k, v in arguments.items())
+
+
+def arguments(name: str, made_by: Any) -> dict[str, Any]:
+    """The arguments in a name, in the types of the signature of the class that it names.
+
+    Raises:
+        InputError: the class has no such argument, it is of another type, or one is missing.
+    """
+    _, _, query = name.partition("?")
+    given = dict(part.partition("=")[::2] for part in query.split("&") if part)
+    known = {
+        key: one
+        for key, one in inspect.signature(made_by.__init__, eval_str=True).parameters.items()
+        if key not in SET_BY_US and one.kind is one.POSITIONAL_OR_KEYWORD
+    }
+    needed = {key for key, one in known.items() if one.default is one.empty}
+    missing = sorted(needed - {*given})
+    if missing:
+        message = f"PyG's {made_by.__name__} needs the argument {' and '.join(missing)}"
+        hint = " and ".join(f"dataset.args.{key}" for key in missing)
+        raise InputError.plain("name", message, f"Set {hint}")
+    for key in given:
+        if key not in known:
+            raise InputError(f"dataset.args.{key}", given[key], f"one of {', '.join(known)}")
+    return {key: _typed(key, value, known[key].annotation) for key, value in given.items()}
+
+
+def _typed(key: str, text: str, annotation: Any) -> Any:
+    """A text as a value of an annotation: text, a number, true or false, or none."""
+    kinds = get_args(annotation) or (annotation,)
+    words: dict[str, Any] = {}
+    if bool in kinds:
+        words |= {"true": True, "false": False}
+    if type(None) in kinds:
+        words["none"] = None
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in [kind for kind in (int, float, str) if kind in kinds]:
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    numbers = [word for kind, word in ((int, "an integer"), (float, "a number")) if kind in kinds]
+    raise InputError(f"dataset.args.{key}", text, ", ".join([*words, *numbers]) or "no value")
+
+
 def known_names() -> list[str]:
     """Full names of the data sets that work out of the box."""
     return [_join(family, member) for family in FAMILIES for member in FAMILIES[family]]
@@ -48,8 +104,9 @@ def resolve(name: str) -> tuple[str, str]:
 
     ``Family/Member``, or the member alone, which means the first family that has it: ``Cora`` is
     ``Planetoid/Cora``. Case does not matter. Any other PyG class that holds one graph works as
-    ``Class`` or ``Class/Member``, e.g. ``WebKB/Cornell``.
+    ``Class`` or ``Class/Member``, e.g. ``WebKB/Cornell``. :func:`arguments` may follow.
     """
+    name = name.partition("?")[0]
     table = {"corafull": ("CitationFull", "Cora"), "elliptic": ("EllipticBitcoinDataset", "")}
     for family, members in FAMILIES.items():
         for member in members:

@@ -26,23 +26,28 @@ ROWS = 2**16  # number of rows of a matrix that are read at a time
 def clean(data: Data, key: str = "graph") -> Data:
     """The checked graph with each edge once a direction and no self-loops; isolated nodes stay.
 
-    The graph has ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, and ``y`` ``[V]`` or ``[V, 1]``.
+    The graph has ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, and ``y`` ``[V]`` or ``[V, 1]``. It
+    may have ``edge_weight`` ``[E]``, see :func:`weighted_edges`.
     Changes are counted in ``data.cleaned``: ``self_loops``, ``duplicates``, and ``one_way`` (edges
     without their reverse). Errors name ``key``.
     """
     (x, edge_index), y = features_and_edges(data, key), data.y
+    edge_index, weight = weighted_edges(data.edge_weight, edge_index, len(x), key)
     nodes, y = x.size(0), labels(y, x.size(0), f"{key}: y")
 
     number, cleaned = edges.undirected(edge_index.numpy(), nodes)
     if not len(number):
         hint = "Give a graph with at least one edge"
         raise InputError.plain(f"{key}: edge_index", "no edge joins two different nodes", hint)
+    others = {mask: data[mask] for mask in MASKS if mask in data}
+    if weight is not None:
+        merged = edges.weights(number, edge_index.numpy(), weight.numpy(), nodes)[0]
+        others["edge_weight"] = torch.from_numpy(merged)
     both = np.empty((2, len(number)), dtype=np.int64)
     both[1] = number
     del number  # each of these is most of the memory that a large graph takes
     np.divmod(both[1], nodes, out=(both[0], both[1]))
 
-    others = {mask: data[mask] for mask in MASKS if mask in data}
     if "node_year" in data:
         others["node_year"] = data.node_year.reshape(-1).long()
     return Data(
@@ -123,6 +128,67 @@ def features_and_edges(data: Data, key: str, exact: bool = False) -> tuple[Tenso
     edge_index = edge_index.long()
     check_ids(key, edge_index, len(x))
     return x, edge_index
+
+
+def weighted_edges(
+    weight: Tensor | None, edge_index: Tensor, nodes: int, key: str
+) -> tuple[Tensor, Tensor | None]:
+    """Edges ``[2, E]`` with a positive weight, and their weights as float32; None = all are 1.
+
+    An edge of weight 0 is left out. Both directions of an edge must have the same weight.
+
+    Raises:
+        InputError: weights have another shape, are not finite, negative or out of range, or two
+            copies of an edge have different weights.
+    """
+    if weight is None:
+        return edge_index, None
+    key = f"{key}: edge_weight"
+    _check_weights(weight, edge_index, key)
+    is_edge = weight > 0
+    if not is_edge.all():
+        edge_index = edge_index[:, is_edge]
+        weight = weight[is_edge]
+    if (weight == 1).all():
+        return edge_index, None
+    low, high = map(float, weight.aminmax())
+    if low < SMALLEST or high > LARGEST:
+        message = f"the weights are from {low:g} to {high:g}"
+        raise InputError.plain(key, message, f"Scale them to between {SMALLEST:g} and {LARGEST:g}")
+    weight = weight.float()
+    _check_copies(weight, edge_index, nodes, key)
+    return edge_index, weight
+
+
+def _check_weights(weight: Tensor, edge_index: Tensor, key: str) -> None:
+    """Refuse weights of another shape than ``[E]``, and those that are no weights."""
+    size = edge_index.size(1)
+    if tuple(weight.shape) != (size,):
+        hint = f"Give one weight per column of edge_index, shape [{size}]"
+        raise InputError.plain(key, f"the weights have the shape {tuple(weight.shape)}", hint)
+    wrong = ~torch.isfinite(weight) | (weight < 0)
+    if wrong.any():
+        first = int(wrong.int().argmax())
+        message = f"{int(wrong.sum())} of {size} weights are negative, NaN or infinite, such as "
+        message += f"{weight[first]:g} of the edge {edge_index[:, first].tolist()}"
+        hint = "Give weights of 0 or more, which are larger for closer nodes"
+        raise InputError.plain(key, message, hint)
+
+
+def _check_copies(weight: Tensor, edge_index: Tensor, nodes: int, key: str) -> None:
+    """Refuse different weights of two copies, or of both directions, of an edge."""
+    pairs = edge_index.numpy()
+    number = edges.undirected(pairs, nodes)[0]
+    differ = edges.weights(number, pairs, weight.numpy(), nodes)[1]
+    if not len(differ):
+        return
+    a, b = pairs[:, differ[0]]
+    same = ((pairs == [[a], [b]]) | (pairs == [[b], [a]])).all(0)
+    message = f"the edge between nodes {a} and {b} has the weights "
+    message += " and ".join(f"{value:g}" for value in weight[same].unique()[:2].tolist())
+    hint = "Edges have no direction here. Merge both directions and all copies of an edge with "
+    hint += 'torch_geometric.utils.to_undirected(edge_index, edge_weight, reduce="mean"), or '
+    raise InputError.plain(key, message, hint + 'reduce="add" or "max"')
 
 
 def narrowed(x: Tensor) -> Tensor:

@@ -25,10 +25,18 @@ from graphgym_srnc.io import checksums
 # text, or Planetoid's pickles of known SHA-256.
 SAFE = set(
     "Actor Airports Amazon CitationFull Coauthor DeezerEurope EllipticBitcoinDataset "
-    "FacebookPagePage Flickr GemsecDeezer GitHub HeterophilousGraphDataset LastFMAsia OGB "
+    "FacebookPagePage Flickr GemsecDeezer GitHub GraphLandDataset HeterophilousGraphDataset "
+    "LastFMAsia OGB "
     "Planetoid Reddit Reddit2 Twitch WebKB WikiCS WikipediaNetwork".split()
 )
-TEXT = (".csv", ".csv.gz", ".edgelist", ".json", ".txt")  # raw files that are parsed as text
+TEXT = (
+    ".csv",
+    ".csv.gz",
+    ".edgelist",
+    ".json",
+    ".txt",
+    ".yaml",
+)  # raw files that are parsed as text
 
 # Digests and names of Planetoid's pickles, as ``sha256sum`` writes them. The second one of
 # ``ind.pubmed.allx`` is of a copy rebuilt from text with 6 significant digits; a GCN scores the
@@ -45,8 +53,31 @@ def load(name: str, root: str = "") -> Data:
     A node without a label has ``y`` -1. Nothing is written beside the raw files, and they run no
     code unless ``untrusted.trusted``. The result is shared between calls: do not change it.
     """
+    graphs = _graphs(name, root)
+    if len(graphs) != 1:
+        message = f"{name!r} has {len(graphs)} graphs, which are states of one that grows"
+        raise InputError.plain("name", message, "Set dataset.format to own_split")
+    return graphs[0]
+
+
+@lru_cache(maxsize=2)
+def load_all(name: str, root: str = "") -> tuple[Data, ...]:
+    """The graph of a data set, see :func:`load`, or the states of one that grows.
+
+    States have a mask of their labelled nodes each, ``train_mask``, ``val_mask`` and ``test_mask``,
+    and ``node_year`` is the number of the state in which a node appears.
+    """
+    return _graphs(name, root)
+
+
+def _graphs(name: str, root: str) -> tuple[Data, ...]:
     family, member = catalogue.resolve(name)
-    data = _read(family, member, name, home.folder_of(family, root))
+    graphs = _read(family, member, name, home.folder_of(family, root))
+    return tuple(_cleaned(data, family, member, name) for data in graphs)
+
+
+def _cleaned(data: Data, family: str, member: str, name: str) -> Data:
+    """A graph of a data set in the one form, with what its files lack."""
     if (family, member) == ("Planetoid", "CiteSeer"):
         # 15 papers are missing in the raw files; PyG fills them in without features, edges or a
         # label and calls them class 0.
@@ -61,8 +92,8 @@ def load(name: str, root: str = "") -> Data:
     return data
 
 
-def _read(family: str, member: str, name: str, source: Path) -> Data:
-    """The one graph of a data set, with the split of ogb as masks, and times as ``node_year``.
+def _read(family: str, member: str, name: str, source: Path) -> list[Data]:
+    """The graphs of a data set, with the split of ogb as masks, and times as ``node_year``.
 
     PyG works on links in a temporary folder, so the data folder may be read-only, parallel runs
     cannot meet, and processed files in the data folder are not read. Only downloads are kept.
@@ -70,10 +101,8 @@ def _read(family: str, member: str, name: str, source: Path) -> Data:
     if family not in SAFE and not untrusted.is_trusted():
         message = f"PyG's reader of {family} may run code that the files of {name!r} contain"
         raise InputError.plain("name", message, untrusted.HINT)
-    if is_ogb := family == "OGB":
-        from ogb.nodeproppred import PygNodePropPredDataset as base  # slow to import
-    else:
-        base = getattr(torch_geometric.datasets, family)
+    base = _class_of(family)
+    is_ogb = family == "OGB"
     with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
         staging = Path(folder)
         for file in home.files_below(source):
@@ -85,13 +114,14 @@ def _read(family: str, member: str, name: str, source: Path) -> Data:
             (staging / member.replace("-", "_") / "RELEASE_v1.txt").touch()
 
         reader = _staged_class(base, name, staging, source)
-        arguments = {"name": member} if member else {}
+        arguments = catalogue.arguments(name, base) | ({"name": member} if member else {})
         with warnings.catch_warnings(), redirect_stdout(sys.stderr), untrusted.tensors_only():
             warnings.simplefilter("ignore")
             with reading(source, f"a folder from which PyG's {base.__name__} reads {name}", "name"):
                 dataset = reader(**arguments, root=str(staging))
                 data, split = dataset[0], dataset.get_idx_split() if is_ogb else {}
-            if len(dataset) != 1 or not hasattr(data, "edge_index") or data.y is None:
+            graphs = _states(dataset) if "snapshot" in data else [data]
+            if len(dataset) != len(graphs) or not hasattr(data, "edge_index") or data.y is None:
                 raise InputError.plain("name", f"{name!r} is not one graph with node classes")
             for part, nodes in split.items():
                 mask = "val_mask" if part == "valid" else f"{part}_mask"
@@ -100,7 +130,29 @@ def _read(family: str, member: str, name: str, source: Path) -> Data:
                 steps = pandas.read_csv(dataset.raw_paths[0], header=None, usecols=[1])
                 data.node_year = torch.tensor(steps[1].to_numpy())
         home.keep(staging, source)
-    return data
+    return graphs
+
+
+def _class_of(family: str) -> Any:
+    """The class that reads a family of data sets."""
+    if family == "OGB":
+        from ogb.nodeproppred import PygNodePropPredDataset  # slow to import
+
+        return PygNodePropPredDataset
+    return getattr(torch_geometric.datasets, family)
+
+
+def _states(dataset: Any) -> list[Data]:
+    """The states of a graph that grows, see :func:`load_all`, as GraphLand's split THI has them."""
+    states: list[Data] = []
+    for number, data in enumerate(dataset):
+        node = data.cross_snapshot_node_id
+        data.node_year = torch.full((len(node),), number)
+        for earlier in reversed(range(number)):
+            data.node_year[torch.isin(node, states[earlier].cross_snapshot_node_id)] = earlier
+        data[f"{data['snapshot']}_mask"] = data.mask
+        states.append(data)
+    return states
 
 
 def _verify(file: Path, shown: Path) -> None:

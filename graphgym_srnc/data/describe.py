@@ -20,6 +20,7 @@ PARTS = {
     "pool": "nodes to predict",
 }
 
+WEIGHT_FIELD = "; weights of edges are read from edge_weight alone"
 FEW = 5  # number of training labels below which a class gives a warning
 
 
@@ -88,7 +89,10 @@ def _describe_graph(graph: Data) -> dict[str, Any]:
     row, column = graph.edge_index
     y = graph.y_true if "y_true" in graph else graph.y
     both = (y[row] >= 0) & (y[column] >= 0)
-    degrees, same = degree(row, graph.num_nodes), (y[row] == y[column])[both]
+    degrees, same = degree(row, graph.num_nodes), (y[row] == y[column])[both].float()
+    if graph.edge_weight is not None:
+        weight = graph.edge_weight[both]
+        same = same * (weight / weight.mean())
     return {
         "nodes": graph.num_nodes,
         "edges": graph.num_edges // 2,
@@ -100,7 +104,7 @@ def _describe_graph(graph: Data) -> dict[str, Any]:
         "max_degree": int(degrees.max()),
         "isolated": int((degrees == 0).sum()),
         "featureless": int((graph.x == 0).all(1).sum()),
-        "homophily": float(same.float().mean()) if both.any() else float("nan"),
+        "homophily": float(same.mean()) if both.any() else float("nan"),
     }
 
 
@@ -112,14 +116,21 @@ def _notes(task: ShiftTask) -> list[str]:
         "one_way": "edges had one direction and are read in both",
     }
     counts, unread = task.info.get("cleaned", {}), task.info.get("unread", "")
-    notes = [f"not read: {unread}" + "; edge weights are not used" * ("edge" in unread)]
+    notes = []
+    if unread:
+        notes.append(f"not read: {unread}" + WEIGHT_FIELD * ("edge" in unread))
+    for role, graph in task.graphs().items():
+        if graph.edge_weight is not None:
+            low, high = map(float, graph.edge_weight.aminmax())
+            name = "graph" if task.one_graph else role
+            notes.append(f"{name}: edges have weights from {low:g} to {high:g}")
     about_target = "labels of the target are used for test scores alone"
     if not len(task.test):
         about_target = "the target has no labels, so there are no test scores"
     if task.validation is task.target:
         about_target += f", except those of {len(task.val):,} validation nodes"
     return (
-        notes * bool(unread)
+        notes
         + [about_target] * (task.source is not task.target)
         + [f"{counts[key]:,} {text}" for key, text in cleaned.items() if counts.get(key)]
     )

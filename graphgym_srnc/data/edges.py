@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 SMALL = 5  # size of a component up to which its nodes have too few neighbours for good predictions
+ROUNDING = 1e-5  # relative difference up to which two weights of one edge count as equal
 
 
 def undirected(edge_index: np.ndarray, num_nodes: int) -> tuple[np.ndarray, dict[str, int]]:
@@ -35,6 +36,25 @@ def undirected(edge_index: np.ndarray, num_nodes: int) -> tuple[np.ndarray, dict
         number = _distinct(number)
     found["one_way"] += len(number)
     return number, found
+
+
+def weights(
+    number: np.ndarray, edge_index: np.ndarray, weight: np.ndarray, num_nodes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weight of each edge of :func:`undirected`, ``[n]``: the mean of those of its copies.
+
+    Also returns the columns of ``edge_index`` ``[2, E]`` whose weight ``[E]`` is not that of their
+    edge, by more than rounding.
+    """
+    column = (edge_index[0] != edge_index[1]).nonzero()[0]
+    row, other = edge_index[:, column].astype(np.int64)
+    given = np.tile(weight[column].astype(np.float64), 2)
+    place = np.searchsorted(
+        number, np.concatenate([row * num_nodes + other, other * num_nodes + row])
+    )
+    mean = np.bincount(place, given, len(number)) / np.bincount(place, minlength=len(number))
+    differ = np.abs(given - mean[place]) > ROUNDING * mean[place]
+    return mean.astype(np.float32), np.tile(column, 2)[differ]
 
 
 def component_sizes(edge_index: np.ndarray, num_nodes: int) -> np.ndarray:

@@ -17,11 +17,14 @@ from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.environment import AUTO
 from graphgym_srnc.core.options import Option, finite, options
+from graphgym_srnc.data import catalogue
 from graphgym_srnc.errors import InputError, did_you_mean
 from graphgym_srnc.gym.keys import KEYS, add_options, check, schema
 from graphgym_srnc.io import config_files
 from graphgym_srnc.io.settings import flatten, plain_yaml
 from graphgym_srnc.methods.shared.training import adam
+
+ARGUMENT = "dataset.args."  # begin of keys that are arguments of the class of dataset.name
 
 
 def load_config(
@@ -45,8 +48,12 @@ def load_config(
     names = *methods.names(), *shifts.names()
     default = _default_config(names, *register.config_dict.values())
     cfg = default.clone()
-    _assign(cfg, (source if isinstance(source, dict) else config_files.read(source)).items())
-    _assign(cfg, config_files.pairs(overrides))
+    settings = source if isinstance(source, dict) else config_files.read(source)
+    given = [*settings.items(), *config_files.pairs(overrides)]
+    arguments = {key: str(value) for key, value in given if key.startswith(ARGUMENT)}
+    _assign(cfg, [pair for pair in given if pair[0] not in arguments])
+    own = {key.removeprefix(ARGUMENT): value for key, value in arguments.items()}
+    cfg.dataset.name = catalogue.with_arguments(cfg.dataset.name, own)
     if cfg.dataset.dir == default.dataset.dir:
         cfg.dataset.dir = data_root(cfg.dataset.dir)
     cfg.run_dir = cfg.out_dir  # a config that a run has written names the folder of that run

@@ -104,7 +104,7 @@ class GymLayer(nn.Module):
 
     def forward(self, h: Tensor, block: GymBlock) -> Tensor:
         """Output ``[n, L]`` at the output nodes, from the states ``[V, K]`` of all nodes."""
-        batch = Data(x=h, edge_index=block.data.edge_index, num_nodes=block.data.num_nodes)
+        batch = Data(**block.data.to_dict() | {"x": h})
         with _layer_errors(self.kind):
             out = self.layer(batch).x
             if self.bias is not None:
@@ -113,9 +113,12 @@ class GymLayer(nn.Module):
 
 
 class GymEncoder(Encoder):
-    """A stack of ``GymLayer``; always computes the whole graph."""
+    """A stack of ``GymLayer``; always computes the whole graph.
 
-    layer, registered = GymLayer, True
+    A layer finds the weights of edges in ``batch.edge_weight``, which GraphGym's own do not read.
+    """
+
+    layer, registered, reads_weights = GymLayer, True, False
 
     def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int) -> None:
         super().__init__(spec, in_dim, out_dim)
@@ -125,7 +128,9 @@ class GymEncoder(Encoder):
     def view(self, graph: Graph, nodes: Tensor | None = None) -> View:
         """The whole graph, whatever the nodes ``[n]`` of the logits."""
         # Edges in both directions and without self-loops.
-        edges = from_scipy_sparse_matrix(graph.adjacency("raw").matrix)[0].to(graph.device)
-        data = Data(x=dense(graph.x), edge_index=edges, num_nodes=graph.num_nodes)
+        edges, weight = from_scipy_sparse_matrix(graph.adjacency("raw").matrix)
+        data = Data(x=dense(graph.x), edge_index=edges.to(graph.device), num_nodes=graph.num_nodes)
+        if graph.is_weighted:
+            data.edge_weight = weight.to(graph.device)
         inner: list[Block] = [GymBlock(data=data) for _ in self.layers[:-1]]
         return View(data.x, [*inner, GymBlock(data=data, outputs=nodes)])

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+LEAST = 1e-30  # total weight of edges from which a graph counts as having edges
+
 
 def modularity_loss(q: Tensor, adjacency: Any, degree: Tensor, resolution: float = 1.0) -> Tensor:
     r"""Negative modularity of a soft cluster assignment, :math:`\mathcal L_{\Phi,T}` (Eq. 6).
@@ -17,12 +19,13 @@ def modularity_loss(q: Tensor, adjacency: Any, degree: Tensor, resolution: float
 
     Eq. 6 omits the factor :math:`1/2m` of the degree term; this is Newman's definition (Eq. 5,
     PNAS 2006) in the soft form of DMoN (Tsitsulin et al., JMLR 2023). Time is :math:`O(EC + VC)`
-    and memory :math:`O(VC)`.
+    and memory :math:`O(VC)`. With weights it is the modularity of weighted networks (Newman, Phys.
+    Rev. E 70, 056131, 2004).
 
     Args:
         q: cluster posteriors :math:`Q`, ``[V, C]``; rows sum to one.
         adjacency: symmetric :math:`A` ``[V, V]`` without self-loops, which supports ``@``.
-        degree: :math:`d`, ``[V]``.
+        degree: row sums :math:`d` of :math:`A`, ``[V]``.
         resolution: :math:`\gamma`; larger values favour more and smaller clusters.
     """
     return _Modularity.apply(q, adjacency, degree, resolution)
@@ -56,7 +59,7 @@ class _Modularity(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, q: Tensor, adjacency: Any, degree: Tensor, resolution: float) -> Tensor:
-        volume = degree.sum().clamp(min=1)
+        volume = degree.sum().clamp(min=LEAST)
         inside = adjacency @ q
         shares = degree @ q / volume
         value = (q * inside).sum() / volume - resolution * (shares * shares).sum()
@@ -91,18 +94,20 @@ def assortativity(p: Tensor, adjacency: Any, degree: Tensor, reliability: float 
         reliability: :math:`\rho`, the
             :func:`~graphgym_srnc.losses.prior.posterior_correlation`.
     """
-    weight = degree / degree.sum().clamp(min=1)
+    weight = degree / degree.sum().clamp(min=LEAST)
     spread = weight @ p.square().sum(1) - (weight @ p).square().sum()
     value = -modularity_loss(p, adjacency, degree)
     return float(value / (reliability**2 * spread).clamp(min=1e-12))
 
 
-def label_assortativity(edge_index: Tensor, degree: Tensor, label: Tensor) -> float:
+def label_assortativity(
+    edge_index: Tensor, degree: Tensor, label: Tensor, weight: Tensor | None = None
+) -> float:
     """Assortativity of the edges between labelled nodes; 0 if there are fewer than two.
 
     The arguments are those of :func:`newman_resolution`.
     """
-    inside, expected, count = _same_class_share(edge_index, degree, label)
+    inside, expected, count = _same_class_share(edge_index, degree, label, weight)
     return (inside - expected) / (1 - expected) if count >= 2 and expected < 1 else 0.0
 
 
@@ -116,7 +121,9 @@ def collapse_loss(q: Tensor) -> Tensor:
     return q.size(1) ** 0.5 / q.size(0) * q.sum(0).norm() - 1
 
 
-def newman_resolution(edge_index: Tensor, degree: Tensor, label: Tensor) -> float:
+def newman_resolution(
+    edge_index: Tensor, degree: Tensor, label: Tensor, weight: Tensor | None = None
+) -> float:
     r"""Resolution at which the classes maximise modularity, estimated from labelled nodes.
 
     .. math:: \gamma = \frac{w_\text{in} - w_\text{out}}{\ln (w_\text{in} / w_\text{out})}, \quad
@@ -128,11 +135,12 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, label: Tensor) -> floa
     Args:
         edge_index, degree: edges ``[2, E]`` and node degrees ``[V]``.
         label: class of each node, ``[V]``; -1 without one.
+        weight: weight of each edge, ``[E]``; None = 1.
 
     Returns:
         :math:`\gamma`, or 1 if labelled nodes share fewer than two edges or show no homophily.
     """
-    inside, expected, count = _same_class_share(edge_index, degree, label)
+    inside, expected, count = _same_class_share(edge_index, degree, label, weight)
     if count < 2 or not expected < inside < 1:
         return 1.0
     w_in, w_out = inside / expected, (1 - inside) / (1 - expected)
@@ -140,12 +148,16 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, label: Tensor) -> floa
 
 
 def _same_class_share(
-    edge_index: Tensor, degree: Tensor, label: Tensor
+    edge_index: Tensor, degree: Tensor, label: Tensor, weight: Tensor | None
 ) -> tuple[float, float, int]:
     """Share of same-class edges between labelled nodes, the expected one, and number of edges."""
-    ends = label[edge_index[:, edge_index[0] != edge_index[1]]]
-    ends = ends[:, (ends >= 0).all(0)]
-    inside = float((ends[0] == ends[1]).float().mean()) if ends.size(1) else 0.0
+    ends = label[edge_index]
+    between = (ends >= 0).all(0) & (edge_index[0] != edge_index[1])
+    ends = ends[:, between]
+    same = (ends[0] == ends[1]).float()
+    if weight is not None:
+        same = same * (weight[between] / weight[between].mean())
+    inside = float(same.mean()) if ends.size(1) else 0.0
     volume = torch.zeros(int(label.max()) + 1, device=degree.device)
     volume.index_add_(0, label[label >= 0], degree[label >= 0])
     return inside, float((volume / volume.sum()).square().sum()), ends.size(1)

@@ -16,6 +16,7 @@ class IID(Scored):
     """
 
     oracle = True
+    weighs_labels = True
 
     def begin(self) -> None:
         self.reported.append("agreement")  # it is the plain GNN itself

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from torch import Tensor
-from torch.nn import functional as F
 
 from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses import openness
@@ -36,6 +35,7 @@ class NODESafe(Scored):
     """
 
     search = {"weight": (0.1, 1.0, 5.0, 12.0)}
+    weighs_labels = True
 
     def __init__(self, *, weight: Weight = 1.0, confidence: Confidence = "gnnsafe", **base) -> None:
         super().__init__(confidence=confidence, **base)
@@ -43,7 +43,7 @@ class NODESafe(Scored):
 
     def losses(self) -> dict[str, Tensor]:
         logits = self.classifier(self.on_source)
-        terms = {"source": F.cross_entropy(logits, self.labels)}
+        terms = {"source": self.source_loss(logits)}
         if self.steps_done > WARMUP:
             terms["spread"] = self.weight * openness.logit_spread(gather(logits))
         return terms

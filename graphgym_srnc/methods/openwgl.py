@@ -47,6 +47,7 @@ class OpenWGL(Supervised):
 
     in_batches = False
     search = {"kl_weight": (0.1, 1.0), "edge_weight": (0.1, 1.0)}
+    weighs_labels = True
     search_open = {"uncertainty_weight": (0.1, 1.0)}
 
     def __init__(
@@ -83,7 +84,7 @@ class OpenWGL(Supervised):
         else:
             mean, log_sigma, drawn = self.sample(self.on_source)
         terms = {
-            "source": F.cross_entropy(self.head(drawn), self.labels),
+            "source": self.source_loss(self.head(drawn)),
             "kl": self.kl_weight * kl_divergence(mean, log_sigma),
         }
         if edges.size(1):

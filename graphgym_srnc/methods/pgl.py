@@ -43,6 +43,7 @@ class PGL(Method):
     """
 
     search = {"enlarging": (0.1, 0.2), "confident": (0.2, 0.4, 0.6, 0.8)}
+    weighs_labels = True
     number: Tensor
 
     def __init__(
@@ -113,7 +114,8 @@ class PGL(Method):
         pseudo = [term for term in pseudo if len(term.nodes)]
         # Before there are pseudo-labels, the logits of known classes learn alone.
         width = None if pseudo else task.num_known
-        labelled = [Term("source", self.source, task.train, self.labels, num_classes=width)]
+        labels, weights = self.labels, self.label_weights
+        labelled = [Term("source", self.source, task.train, labels, 1.0, width, weights)]
         networks: list[Any] = [self.classifier, *self.others]
         figures = []
         sizes = (self.batch_size, self.fanout)

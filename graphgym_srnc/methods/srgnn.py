@@ -40,6 +40,7 @@ class SRGNN(Aligned):
 
     term = "cmd"
     bounded = True
+    weighs_labels = False
     search = {"weight": (0.1, 0.5, 1.0)}
 
     def begin(self) -> None:

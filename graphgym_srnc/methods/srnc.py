@@ -67,6 +67,7 @@ class SRNC(ClusterMethod):
     calibrated = False
     explicit_unknown = True
     search = {"cluster_steps": (5, 20, 50), "source_batch": (32, 80)}
+    weighs_labels = True
     search_open = {"num_clusters": (7, 16)}
     clusters: Any  # a ClusterGNN, or None in the ablation without it
     knows_unknown: Tensor
@@ -136,7 +137,7 @@ class SRNC(ClusterMethod):
         """Episode 0 (lines 1 and 2): pre-train the classifier, and then the cluster GNN."""
         self.setup(task)
         self.initialise()
-        term = Term("source", self.source, task.train, self.labels, num_classes=task.num_known)
+        term = self.labelled("source", task.num_known)
         figures = self.fit([term], self.pretrain_steps)
         with torch.no_grad():
             self.classifier.output_bias[task.num_known :] = 0
@@ -176,7 +177,7 @@ class SRNC(ClusterMethod):
         labels = torch.multinomial(q[nodes], 1).view(-1)
         # Lines 12 and 13: the classifier on labels and pseudo-labels (Eq. 9).
         terms = [
-            Term("classifier_source", self.source, task.train, self.labels),
+            self.labelled("classifier_source"),
             Term("classifier_target", self.target, nodes, labels),
         ]
         if self.alpha and self.clusters:
@@ -208,6 +209,11 @@ class SRNC(ClusterMethod):
         if (value := figures["modularity"]) < 0.05:
             text = f"The cluster GNN found no communities (modularity {value:.3f})."
             self.warnings.append(text)
+
+    def labelled(self, name: str, num_classes: int | None = None) -> Term:
+        """The cross-entropy on the labelled source nodes, of some of the logits."""
+        nodes, weights = self.task.train, self.label_weights
+        return Term(name, self.source, nodes, self.labels, 1.0, num_classes, weights)
 
     def fit(self, terms: list[Term], steps: int) -> dict[str, float]:
         """Train the classifier on cross-entropies, and return their last values by name."""

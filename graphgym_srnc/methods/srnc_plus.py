@@ -348,7 +348,8 @@ class SRNCPlus(ClusterMethod):
         """Do not iterate if edges between labelled nodes of one graph join few equal classes."""
         graph = self.source.data
         label = torch.full_like(graph.y, -1).index_copy(0, self.task.train, self.labels)
-        value = label_assortativity(graph.edge_index, self.source.degree, label)
+        degree, weight = self.source.degree, graph.edge_weight
+        value = label_assortativity(graph.edge_index, degree, label, weight)
         if self.abstain and value < MIN_LABEL_ASSORTATIVITY:
             self.episodes = 0
             self.warnings.append(NOT_ITERATED.format(value))
@@ -529,7 +530,8 @@ class SRNCPlus(ClusterMethod):
             scale: factor of the resolution.
             changes: changes to the encoder specification.
         """
-        gamma = newman_resolution(self.task.target.edge_index, self.target.degree, predicted)
+        graph, degree = self.task.target, self.target.degree
+        gamma = newman_resolution(graph.edge_index, degree, predicted, graph.edge_weight)
         return self.untrained(
             self.task.num_known + self.spare * self.kind.open_set,
             replace(self.cluster_spec, **changes),

@@ -51,6 +51,7 @@ class UAGA(Supervised):
     calibrated = False
     explicit_unknown = True
     in_batches = False
+    weighs_labels = True
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class UAGA(Supervised):
 
     def first_losses(self) -> dict[str, Tensor]:
         """Terms of episode 0."""
-        terms = {"source": F.cross_entropy(self.classifier(self.on_source), self.labels)}
+        terms = {"source": self.source_loss(self.classifier(self.on_source))}
         if self.task.open_set:
             logits, _ = self.classifier.embed(self.on_target, lambda h: reverse_gradient(h, 1.0))
             terms["adversary"] = half_unknown(logits)
@@ -105,7 +106,7 @@ class UAGA(Supervised):
         target = reverse_gradient(target, strength)
         domains = [self.domain(h).view(-1) for h in (source, target)]
         return {
-            "source": F.cross_entropy(logits, self.labels),
+            "source": self.source_loss(logits),
             "target": self.target_weight * pseudo / (self.pseudo >= 0).sum().clamp(min=1),
             "domain": 0.5 * domain_loss(*domains),
         }

@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, Graph, View, build
@@ -51,6 +50,7 @@ class UDAGCN(Scored):
     in_batches = False
     encoder_defaults = {"features": "none", "hidden": 128, "dropout": 0.4}
     search = {"strength": (0.01, 0.05, 0.2), "entropy_weight": (0.0, 0.01, 0.1)}
+    weighs_labels = True
 
     def __init__(self, *, strength: Weight = 0.05, entropy_weight: Weight = 0.01, **base) -> None:
         super().__init__(**base)
@@ -79,7 +79,7 @@ class UDAGCN(Scored):
         log_p = self.head(target).log_softmax(1)
         entropy = -(log_p.exp() * log_p).sum(1).mean()
         return {
-            "source": F.cross_entropy(self.head(source), self.labels),
+            "source": self.source_loss(self.head(source)),
             "domain": domain_loss(*domains),
             "entropy": self.entropy_weight * self.progress * entropy,
         }

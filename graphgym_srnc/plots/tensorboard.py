@@ -24,6 +24,9 @@ from graphgym_srnc.train.trainer import Episode, RunRecord
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# TensorBoard sorts groups of tags by name and opens the first two. These should be curves, losses
+# and scores, so the group of single values has a name that is last.
+SELECTED = "view_selected"
 MAX_AXES = 32  # maximum number of principal axes of an embedding in the projector
 MAX_DRAWN = 1000  # maximum number of nodes in a figure, for which t-SNE takes about 4 seconds
 
@@ -60,7 +63,7 @@ class TensorBoard:
             return
         from torch.utils.tensorboard.summary import scalar
 
-        summaries = [scalar("seconds", episode.seconds)]
+        summaries = [scalar("time/seconds", episode.seconds)]
         for block in ("losses", "val", "test"):
             for name, value in getattr(episode, block).items():
                 summaries.append(scalar(f"{block}/{name}", value))
@@ -81,7 +84,7 @@ class TensorBoard:
 
         final = record.history[record.best]
         scores = {
-            f"final/{split}_{name}": value
+            f"{SELECTED}/{split}_{name}": value
             for split in ("val", "test")
             for name, value in getattr(final, split).items()
         }
@@ -163,7 +166,7 @@ class TensorBoard:
         write_bytes(self.directory / "figures" / f"{stem}.png", content)
         if self.pdf:
             write_bytes(self.directory / "figures" / f"{stem}.pdf", encode(figure, "pdf"))
-        self._write([(image(f"selected/{stem.removesuffix('-selected')}", content), step)])
+        self._write([(image(f"{SELECTED}/{stem.removesuffix('-selected')}", content), step)])
 
 
 def write_projector(

@@ -21,7 +21,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, checksums
 from graphgym_srnc.plots import charts
 from graphgym_srnc.plots.style import encode
-from graphgym_srnc.report import compare, html, sentences, summary, tables
+from graphgym_srnc.report import citations, compare, html, sentences, summary, tables
 from graphgym_srnc.report.arrange import SHARE
 from graphgym_srnc.report.compare import Table
 from graphgym_srnc.report.frame import Collection, Experiment
@@ -90,6 +90,7 @@ def render(
         **{kind: _gallery(drawings, MOST.get(kind, OF_A_KIND)) for kind, drawings in kinds.items()},
         title=f"Node classification under shift: {names}",
         tables=tables,
+        citations=citations,
         sentences=sentences,
         summary=summary,
         table=table,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from graphgym_srnc.core.task import ShiftTask
 
 __all__ = ["find", "forget", "names"]
-SHARED = ("given", "splits")  # modules of this package that are not shifts
+SHARED = ("given", "splits", "union")  # modules of this package that are not shifts
 
 
 def __dir__() -> list[str]:
@@ -42,6 +42,7 @@ def forget() -> None:
     from graphgym_srnc.data import datasets, networks
 
     datasets.load.cache_clear()
+    datasets.load_all.cache_clear()
     networks.read.cache_clear()
 
 

@@ -17,6 +17,7 @@ from graphgym_srnc.data.networks import CITATION
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import Nodes, classes_of, relabelled
+from graphgym_srnc.shifts.union import one_label_space, union
 
 # Networks of PyG that have the same features and classes within a family, by lower-case name.
 PUBLIC = {
@@ -58,7 +59,9 @@ def build(
         split_seed: seed of the masked classes and of all sampled nodes.
         source: the labelled graph: ``acmv9``, ``citationv1``, ``dblpv7``; a network of PyG such as
             ``Airports/USA`` or ``Twitch/DE``; or the path of a ``.pt`` or ``.npz`` file or a folder
-            of tables, in the formats of the shift ``file``. Masks are ignored.
+            of tables, in the formats of the shift ``file``. Masks are ignored. Several names,
+            separated by commas, are one graph of all their nodes; its ``domain`` ``[V]`` is the
+            number of the name.
         target: the graph to predict, named in the same way. Your own needs no labels; then there
             are no test scores.
         val_share: share of the labelled source nodes to hold out; 0 requires ``num_val``.
@@ -102,7 +105,8 @@ def build(
     cleaned = {key: graph.cleaned[key] + other.cleaned[key] for key in graph.cleaned}
     info: dict[str, Any] = {"source": source, "target": target, "split_seed": split_seed}
     info |= {"unseen": hidden, "cleaned": cleaned} | ({"unread": unread} if unread else {})
-    title = f"cross_graph/{Path(source).stem}-{Path(target).stem}"
+    stems = "+".join(Path(part).stem for part in parts_of(source))
+    title = f"cross_graph/{stems}-{Path(target).stem}"
     every = sorted({*of_source, *private})
     fields: dict[str, Any] = {"class_names": class_names, "info": info | {"unseen": []}}
     oracle = _oracle(f"{title}/oracle", other, every, split_seed, **fields)
@@ -127,10 +131,11 @@ def build(
 
 def _read_pair(source: str, target: str, root: str) -> tuple[Data, Data, tuple[str, ...], str]:
     """Both graphs with the same features and label space, class names, and fields not read."""
-    graph, words, unread, place = _read("source", source, root)
+    graph, words, unread, places = _read_sources(source, root)
     other, other_words, unread_too, other_place = _read("target", target, root)
-    if place == other_place:
-        message = f"source and target are the same graph, {source}"
+    place = places[0]
+    if other_place in places:
+        message = f"source and target are the same graph, {target}"
         raise InputError.plain("target", message, "Choose two different graphs")
     if graph.num_features != other.num_features:
         found = f"{target} has {other.num_features} features, and {source} has {graph.num_features}"
@@ -139,6 +144,26 @@ def _read_pair(source: str, target: str, root: str) -> tuple[Data, Data, tuple[s
     check_features(names, other_names, "target")
     class_names = _one_label_space(graph, words, other, other_words, target)
     return graph, other, class_names, "; ".join(unread + unread_too)
+
+
+def _read_sources(source: str, root: str) -> tuple[Data, tuple[str, ...], list[str], list[str]]:
+    """What ``_read`` returns of one source, or of the union of several, and all their places."""
+    parts = parts_of(source)
+    graphs, words, unread, places = zip(*[_read("source", part, root) for part in parts])
+    for number, (part, graph, place) in enumerate(zip(parts, graphs, places)):
+        if place in places[:number]:
+            message = f"{part} is listed twice"
+            raise InputError.plain("source", message, "List each graph once")
+        if graph.num_features != graphs[0].num_features:
+            found = f"{part} has {graph.num_features} features, and {parts[0]} has"
+            message = f"{found} {graphs[0].num_features}"
+            raise InputError.plain("source", message, "Give all graphs the same features")
+        names, others = (of_folder(Path(one)).words for one in (places[0], place))
+        check_features(names, others, "source")
+    if len(parts) == 1:
+        return graphs[0], words[0], unread[0], [*places]
+    class_names = one_label_space(graphs, words)
+    return union(graphs), class_names, sum(unread, []), [*places]
 
 
 def _split_source(
@@ -177,20 +202,28 @@ def _oracle(
 
 def _public_name(path: str) -> str:
     names = {name: name for name in CITATION.nodes} | PUBLIC
-    return names.get(path.lower(), path)
+    return ",".join(names.get(part.lower(), part) for part in parts_of(path))
+
+
+def parts_of(source: str) -> list[str]:
+    """The names of one or several sources, which commas separate unless a file has such a name."""
+    return [source] if Path(source).expanduser().exists() else source.split(",")
 
 
 def own_file(path: str, root: str, role: str) -> Path | None:
     """Where a graph of the user's own lies, a file or a folder; None of a public network.
 
+    Of several sources it is the first one of the user's own.
+
     Raises:
         InputError: there is no such file; names the ``role``, source or target.
     """
     public = [*CITATION.nodes, *PUBLIC.values()]
-    if _public_name(path) in public:
+    own = [part for part in parts_of(path) if _public_name(part) not in public]
+    if not own:
         return None
     try:
-        return files.locate(path, root, role)
+        return files.locate(own[0], root, role)
     except InputError as error:
         raise error.noted(f"or use one of {', '.join(public)}") from error
 
@@ -216,7 +249,7 @@ def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[
     if role == "source" and not classes_of(data.y):
         hint = "Label some nodes of each class"
         raise InputError.plain(f"{key}: y", "no node of the source has a label", hint)
-    unread = files.unread(fields, files.GRAPH)
+    unread = files.unread(fields, files.FIELDS)
     return data, names, [f"{unread} of {file.name}"] if unread else [], str(file.resolve())
 
 

@@ -83,7 +83,7 @@ def build(
         message = "classes are masked (unseen, num_unseen) in order to test, without a test node"
         raise InputError.plain("num_test", message, "Set num_test to 100, for example")
 
-    read = files.GRAPH if split == "auto" and "train_mask" not in data else files.READ
+    read = files.FIELDS if split == "auto" and "train_mask" not in data else files.READ
     is_given = split != "random" and "train_mask" in data
     if split == "given" and not is_given:
         raise InputError.plain("split", "the file has no train_mask", "Set split to random or auto")

@@ -152,9 +152,10 @@ def unlabelled(data: Data, key: str = "graph", exact: bool = False) -> Data:
     if fields.get("edge_index") is None and "adj_t" in data:
         hint = "Set graph.edge_index = torch_geometric.utils.to_edge_index(graph.adj_t)[0]"
         raise InputError.plain(f"{key}: edge_index", "the edges are in adj_t", hint)
-    found = Data(**files.tensors(fields, ("x", "edge_index"), key))
+    found = Data(**files.tensors(fields, ("x", "edge_index", "edge_weight"), key))
     x, edge_index = cleaning.features_and_edges(found, key, exact)
-    return Data(x=x, edge_index=edge_index, num_nodes=len(x))
+    edge_index, weight = cleaning.weighted_edges(found.edge_weight, edge_index, len(x), key)
+    return Data(x=x, edge_index=edge_index, edge_weight=weight, num_nodes=len(x))
 
 
 def masked_nodes(data: Data, key: str, masks: Sequence[str] = MASKS) -> dict[str, Tensor]:
@@ -241,9 +242,10 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
         if isinstance(graph, Data):
             _check_length(graph, role)
         plain, masks = unlabelled(graph, role), files.tensors(graph, MASKS, role)
-        size, weights = len(plain.x), {"edge_weight", "edge_attr"} & {*graph.keys()}
-        if weights:
-            warn(f"{role}: every edge counts the same; not read: {' and '.join(sorted(weights))}")
+        size = len(plain.x)
+        if graph.edge_attr is not None:
+            hint = "if it holds weights, set graph.edge_weight = graph.edge_attr.view(-1)"
+            warn(f"{role}: edge_attr is not read; {hint}")
         held = torch.zeros(size, dtype=torch.bool)
         for name in masks.keys() - {"train_mask"}:
             held |= cleaning.mask(masks[name], size, f"{role}: {name}")

@@ -119,6 +119,8 @@ def relabelled(graph: Data, known: Sequence[int], **fields: Tensor) -> Data:
     return Data(
         x=graph.x,
         edge_index=graph.edge_index,
+        edge_weight=graph.edge_weight,
+        domain=graph.get("domain"),
         y=renumbered(graph.y, known),
         y_true=graph.y,
         num_nodes=graph.num_nodes,

@@ -12,6 +12,7 @@ from typing import Any, Sequence
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.core.text import aligned
@@ -20,6 +21,7 @@ from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train.metrics import detection_scores, expected_calibration_error, reliability
 from graphgym_srnc.train.trainer import predict_sets
 
+CHUNK = 2**20  # number of edges that are read at a time
 MIN_EDGES = 30  # edges between labelled nodes that are needed to estimate the homophily
 LOCALITY = {  # maxima, below 1 for random labels
     "label": (1.3, "labelled nodes of the same class"),
@@ -283,8 +285,12 @@ def _percent(share: float) -> str:
 
 
 def homophily(task: ShiftTask) -> tuple[float, int]:
-    """Edge homophily of labelled nodes of known classes, and the number of their edges."""
-    same = edges = 0
+    """Edge homophily of labelled nodes of known classes, and the number of their edges.
+
+    With weights it is the share of their weight that lies within classes.
+    """
+    same = 0.0
+    edges = 0
     parts = [(task.source, torch.cat([task.train, task.source_val])), (task.validation, task.val)]
     if task.validation is task.source:
         parts = [(task.source, torch.cat([task.train, task.source_val, task.val]))]
@@ -292,12 +298,30 @@ def homophily(task: ShiftTask) -> tuple[float, int]:
         label = torch.full((graph.num_nodes,), HIDDEN, device=graph.y.device)
         label[nodes] = graph.y[nodes]
         label[label == task.num_known] = HIDDEN
-        labelled = label >= 0
-        for pairs in graph.edge_index.split(2**20, 1):
-            a, b = label[pairs[:, labelled[pairs].all(0) & (pairs[0] < pairs[1])]]
-            same = same + int((a == b).sum())
-            edges = edges + len(a)
+        of_graph, count = _same_class(graph, label)
+        same += of_graph
+        edges += count
     return same / max(edges, 1), edges
+
+
+def _same_class(graph: Data, label: Tensor) -> tuple[float, int]:
+    """Numbers of edges between labelled nodes ``[V]``: those that join one class, and all.
+
+    With weights, the first number is the share of the weight times the second.
+    """
+    labelled = label >= 0
+    same = total = 0.0
+    count = 0
+    for place, pairs in enumerate(graph.edge_index.split(CHUNK, 1)):
+        between = labelled[pairs].all(0) & (pairs[0] < pairs[1])
+        a, b = label[pairs[:, between]]
+        weight = torch.ones(len(a), device=label.device)
+        if graph.edge_weight is not None:
+            weight = graph.edge_weight[place * CHUNK :][: len(between)][between]
+        same += float(weight[a == b].sum(dtype=torch.double))
+        total += float(weight.sum(dtype=torch.double))
+        count += len(a)
+    return count * same / total if count else 0.0, count
 
 
 def label_locality(task: ShiftTask, predicted: Tensor) -> dict[str, float]:
@@ -330,7 +354,7 @@ def label_locality(task: ShiftTask, predicted: Tensor) -> dict[str, float]:
     label[given], labelled[given] = graph.y[given], True
     inside, both = torch.zeros(2, size, dtype=torch.double, device=label.device)
     degree = torch.zeros_like(label, dtype=torch.double)
-    for pairs in graph.edge_index.split(2**20, 1):
+    for pairs in graph.edge_index.split(CHUNK, 1):
         ends = pairs[:, (label[pairs[0]] == label[pairs[1]]) & (pairs[0] < pairs[1])]
         degree += torch.bincount(ends.ravel(), minlength=len(label))
         a = ends[0]

@@ -77,30 +77,32 @@ def explain(model: TrainedModel, graph: Data, node: int) -> Explanation:
         votes[name] = weight, int(best.indices), float(best.values)
     label = int(prediction.label[node])
 
-    def effect(part: int, x: Tensor, edges: Tensor) -> Effect:
+    def effect(part: int, x: Tensor, kept: Tensor) -> Effect:
         changed = copy.copy(graph)
         changed.x = x
-        changed.edge_index = edges
+        changed.edge_index = graph.edge_index[:, kept]
+        if graph.edge_weight is not None:
+            changed.edge_weight = graph.edge_weight[kept]
         found = model.predict(changed)
         return Effect(part, float(found.posterior[node, label]), int(found.label[node]))
 
     x = graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
     source, target = graph.edge_index
     own = (source == node) | (target == node)
+    every = torch.ones_like(own)
     ends = torch.where(source == node, target, source)
     neighbours = ends[own].unique()
     links = []
     for other in neighbours[:MOST_LINKS].tolist():
-        kept = graph.edge_index[:, ~(own & (ends == other))]
-        links.append(effect(other, x, kept))
+        links.append(effect(other, x, ~(own & (ends == other))))
     words = []
     for feature in _largest(x[node]):
-        words.append(effect(feature, _without(x, node, feature), graph.edge_index))
+        words.append(effect(feature, _without(x, node, feature), every))
     return Explanation(
         label,
         prediction.posterior[node],
-        effect(-1, _without(x, node, slice(None)), graph.edge_index),
-        effect(-1, x, graph.edge_index[:, ~own]),
+        effect(-1, _without(x, node, slice(None)), every),
+        effect(-1, x, ~own),
         sorted(links, key=_probability),
         sorted(words, key=_probability),
         {other: int(prediction.label[other]) for other in neighbours.tolist()},

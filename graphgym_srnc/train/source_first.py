@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.task import HIDDEN, ShiftTask
+from graphgym_srnc.core.task import HIDDEN, VISIBLE, ShiftTask
 
 
 def applies(task: ShiftTask) -> bool:
@@ -28,7 +28,8 @@ def source_alone(task: ShiftTask) -> ShiftTask:
     """The source as a task of its own: open-set shift on one graph, without test nodes."""
     y = task.blind().source.y
     y[task.val] = task.source.y[task.val]
-    source = Data(x=task.source.x, edge_index=task.source.edge_index, y=y)
+    seen = {key: task.source[key] for key in VISIBLE if key in task.source}
+    source = Data(**seen, y=y)
     unlabelled = torch.ones_like(y, dtype=torch.bool).index_fill(0, task.train, False)
     pool = unlabelled.nonzero().ravel()
     return replace(
@@ -52,7 +53,8 @@ def with_found_class(task: ShiftTask, predicted: Tensor) -> ShiftTask:
     held_out = torch.cat([task.val, task.source_val])
     y = predicted.index_fill(0, held_out, HIDDEN)
     y[task.train] = task.source.y[task.train]
-    source = Data(x=task.source.x, edge_index=task.source.edge_index, y=y)
+    seen = {key: task.source[key] for key in VISIBLE if key in task.source}
+    source = Data(**seen, y=y)
     return replace(
         task,
         source=source,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from graphgym_srnc.backbones import View
 from graphgym_srnc.core.options import Weight
@@ -20,6 +19,7 @@ class Aligned(Scored):
     """
 
     term: str  # name of the discrepancy
+    weighs_labels = True
     bounded = False  # whether a tanh is applied to states that no tanh bounds already
 
     def __init__(self, *, weight: Weight = 1.0, **base) -> None:
@@ -58,10 +58,6 @@ class Aligned(Scored):
             terms[self.term] = self.strength * self.discrepancy(source, target)
         return terms
 
-    def source_loss(self, logits: Tensor) -> Tensor:
-        """Cross-entropy of this step's source nodes, by their logits ``[n, N]``."""
-        return F.cross_entropy(logits, self.labels)
-
 
 class Adversarial(Scored):
     """A plain GNN with a domain classifier, whose gradient is reversed.
@@ -71,6 +67,7 @@ class Adversarial(Scored):
     """
 
     domain: nn.Module
+    weighs_labels = True
 
     def __init__(self, *, weight: Weight = 0.1, **base) -> None:
         super().__init__(**base)
@@ -86,6 +83,6 @@ class Adversarial(Scored):
         target = self.embed(self.on_target)[1]
         domains = [self.domain(reverse_gradient(h, strength)).view(-1) for h in (source, target)]
         return {
-            "source": F.cross_entropy(logits, self.labels),
+            "source": self.source_loss(logits),
             "domain": self.weight * domain_loss(*domains),
         }

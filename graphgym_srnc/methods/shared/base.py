@@ -31,6 +31,11 @@ SET_BY = {
 }
 """The method that sets an attribute; a subclass may have overridden it."""
 
+WEIGHTS_IGNORED = (
+    "The layers of type {} ignore the weights of edges, which smoothing and clusters read. Use"
+    " gcnconv, sageconv, sgconv or sign if the weights matter."
+)
+
 
 class Method(Predictor):
     """A way to classify the nodes of a target graph under distribution shift.
@@ -56,6 +61,7 @@ class Method(Predictor):
         episodes: number of episodes after episode 0 that the method asks for, see :attr:`planned`.
         max_episodes: the most episodes after episode 0, which the trainer sets; -1 = no limit.
         oracle: whether the method receives ``task.oracle``, with every class visible.
+        weighs_labels: whether the loss weighs training nodes by ``sample_weight`` of the source.
         in_batches: whether mini-batches are supported; False if losses need every node of a graph.
         encoder_defaults: encoder settings that the method was tuned with, if they differ.
         search: values of options that a search tries; an empty list tries none.
@@ -66,11 +72,13 @@ class Method(Predictor):
     source: Graph
     target: Graph
     labels: Tensor
+    label_weights: Tensor | None
     rng_state: tuple[Tensor, ...]
     checkpointed: tuple[str, ...] = ("warnings", "reported", "episodes", "rng_state")
     episodes: int = 0
     max_episodes: int = -1
     oracle: bool = False
+    weighs_labels: bool = False
     in_batches: bool = True
     encoder_defaults: Mapping[str, Any] = {}
     search: Mapping[str, Sequence[Any]] = {}
@@ -140,6 +148,8 @@ class Method(Predictor):
         """Prepare what every ``start`` needs: both graphs, the labels and a pretrained encoder."""
         self.task = task
         self.labels = task.source.y[task.train]
+        given = task.source.get("sample_weight")
+        self.label_weights = None if given is None else given[task.train]
         self.source, self.target = self.prepared(task.source), self.prepared(task.target)
         self.to(task.device)
         self.encoder = backbones.pretrained(self.encoder, self.target)
@@ -150,6 +160,11 @@ class Method(Predictor):
         self.build(self.task)
         self.learn_prior(self.labels)
         self.to(self.task.device)
+        is_weighted = self.source.is_weighted or self.target.is_weighted
+        reads = getattr(getattr(self, "classifier", None), "reads_weights", True)
+        text = WEIGHTS_IGNORED.format(self.encoder.kind)
+        if is_weighted and not reads and text not in self.warnings:
+            self.warnings.append(text)
 
     def new_classifier(self, num_outputs: int) -> Encoder:
         """An untrained encoder with ``num_outputs`` logits."""

@@ -70,7 +70,9 @@ class FeaturesOnly(nn.Module):
         reliability = self.fit(source, train, labels, *rest)
         if reliability < MIN_RELIABILITY:
             label = torch.full_like(source.data.y, -1).index_copy(0, train, labels)
-            return label_assortativity(source.data.edge_index, source.degree, label), reliability
+            edges = source.data.edge_index
+            weight = source.data.edge_weight
+            return label_assortativity(edges, source.degree, label, weight), reliability
         p = self.log_posterior(target).exp()
         adjacency = target.adjacency("raw")
         return assortativity(p, adjacency, target.degree, reliability), reliability

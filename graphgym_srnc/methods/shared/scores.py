@@ -133,9 +133,10 @@ class GRASP(nn.Module):
 
 
 def _checksum(graph: Graph) -> int:
-    """Checksum that identifies the edges of a graph."""
+    """Checksum that identifies the edges of a graph and their weights."""
     matrix = graph.adjacency("raw").matrix
-    return zlib.crc32(matrix.indices, zlib.crc32(matrix.indptr))
+    of_edges = zlib.crc32(matrix.indices, zlib.crc32(matrix.indptr))
+    return zlib.crc32(matrix.data, of_edges) if graph.is_weighted else of_edges
 
 
 class OpenMax(nn.Module):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor
-from torch.nn import functional as F
 
 from graphgym_srnc.backbones import Batches, Graph, View
 from graphgym_srnc.core.options import Count, Natural
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.methods.shared.training import minimise
+from graphgym_srnc.methods.shared.training import cross_entropy, minimise
 
 
 class Supervised(Method):
@@ -63,25 +62,33 @@ class Supervised(Method):
 
         ``on_source`` and ``labels`` belong to this step's nodes ``task.train[self.batch]``.
         """
-        return {"source": F.cross_entropy(self.classifier(self.on_source), self.labels)}
+        return {"source": self.source_loss(self.classifier(self.on_source))}
+
+    def source_loss(self, logits: Tensor) -> Tensor:
+        """Cross-entropy of this step's source nodes, by their logits ``[n, N]``."""
+        return cross_entropy(logits, self.labels, self.label_weights)
 
     def store_statistics(self) -> None:
         """Store what predictions need of the training nodes; called after each episode."""
 
     def episode(self) -> dict[str, float]:
         labels = self.labels
+        weights = self.label_weights
 
         def next_losses() -> dict[str, Tensor]:
             self.steps_done += 1
             if self.batch_size:
                 self.on_source, (self.batch,) = self.source_batches()
                 self.labels = labels[self.batch]
+                self.label_weights = None if weights is None else weights[self.batch]
                 if self.target_batches is not None:
                     self.on_target, _ = self.target_batches()
             return self.checked(self.losses())
 
         terms = minimise(self, self.optimizer, next_losses, self.steps)
-        self.labels = labels  # of all training nodes, which a batch has replaced
+        # Those of all training nodes, which a batch has replaced.
+        self.labels = labels
+        self.label_weights = weights
         self.store_statistics()
         return terms
 

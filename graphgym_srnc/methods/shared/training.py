@@ -99,6 +99,19 @@ def converged(losses: Sequence[Tensor]) -> bool:
     return 0.9 * before < last < 0.5 * first
 
 
+def cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
+    r"""Weighted mean :math:`\sum_i w_i \ell_i / \sum_i w_i` of the cross-entropy of nodes.
+
+    Args:
+        logits, labels: ``[n, N]`` and ``[n]``.
+        weights: weight of each node, ``[n]``; None = 1.
+    """
+    if weights is None:
+        return F.cross_entropy(logits, labels)
+    each = F.cross_entropy(logits, labels, reduction="none")
+    return (weights * each).sum() / weights.sum().clamp(min=1e-12)
+
+
 class Term(NamedTuple):
     """One term of a loss: the cross-entropy (Eq. 2 of the paper) on some nodes.
 
@@ -106,6 +119,7 @@ class Term(NamedTuple):
         name, weight: name and weight of the term.
         graph, nodes, labels: ids ``[n]`` of the nodes in their graph, and their classes ``[n]``.
         num_classes: number of logits to use; None = all.
+        node_weights: weight of each node, ``[n]``; None = 1.
     """
 
     name: str
@@ -114,6 +128,7 @@ class Term(NamedTuple):
     labels: Tensor
     weight: float = 1.0
     num_classes: int | None = None
+    node_weights: Tensor | None = None
 
 
 def cross_entropies(
@@ -138,8 +153,12 @@ def cross_entropies(
             view, drawn = draw()
             labels = [term.labels[index] for term, index in zip(group, drawn)]
             logits = outputs(model(view)).split([len(y) for y in labels])
-            for term, z, y in zip(group, logits, labels):
-                losses[term.name] = term.weight * F.cross_entropy(z[:, : term.num_classes], y)
+            for term, index, z, y in zip(group, drawn, logits, labels):
+                own = term.node_weights
+                loss = cross_entropy(
+                    z[:, : term.num_classes], y, None if own is None else own[index]
+                )
+                losses[term.name] = term.weight * loss
         return losses
 
     return step

@@ -22,6 +22,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.losses.modularity import LEAST
 from graphgym_srnc.own.discover import candidates
 from graphgym_srnc.own.discover.candidates import Seeds
 from graphgym_srnc.own.discover.representation import kmeans, states
@@ -240,15 +241,15 @@ def separation(
         cluster: ``[V]``.
         num_clusters: :math:`C`.
     """
-    row, column = adjacency.nonzero()
-    pairs = np.bincount(cluster[row] * num_clusters + cluster[column], minlength=num_clusters**2)
-    between = pairs.reshape(num_clusters, num_clusters).astype(float)
+    links = adjacency.tocoo()
+    pairs = cluster[links.row] * num_clusters + cluster[links.col]
+    between = np.bincount(pairs, links.data, num_clusters**2).reshape(num_clusters, num_clusters)
     inside, ends = between.diagonal(), between.sum(1)
-    volume = max(ends.sum(), 1.0)
+    volume = max(ends.sum(), LEAST)
     smaller = np.minimum(ends, volume - ends)
-    conductance = np.where(smaller > 0, (ends - inside) / np.maximum(smaller, 1), ends == 0)
+    conductance = np.where(smaller > 0, (ends - inside) / np.maximum(smaller, LEAST), ends == 0)
     modularity = inside / volume - (ends / volume) ** 2
-    return modularity, conductance, inside * volume / np.maximum(ends, 1) ** 2
+    return modularity, conductance, inside * volume / np.maximum(ends, LEAST) ** 2
 
 
 def _measures(
@@ -286,9 +287,9 @@ def centrality(
     unit = F.normalize(state, dim=1)
     mean = F.normalize(centres(unit, cluster, total).nan_to_num(0.0, 0.0), dim=1)
     similar = (unit * mean[cluster]).sum(1)
-    row, column = adjacency.nonzero()
-    stays = cluster.numpy()[row] == cluster.numpy()[column]
-    links = np.bincount(row[stays], minlength=len(cluster))
+    every = adjacency.tocoo()
+    stays = cluster.numpy()[every.row] == cluster.numpy()[every.col]
+    links = np.bincount(every.row[stays], every.data[stays], len(cluster))
     typical = np.zeros(len(cluster))
     for nodes in (np.flatnonzero(cluster.numpy() == k) for k in range(total)):
         for value in (similar.numpy(), links, sure.numpy()):

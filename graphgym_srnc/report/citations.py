@@ -1,0 +1,140 @@
+"""What a paper cites of a comparison: BibTeX of methods and data sets, and how it was measured."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+
+from pandas import DataFrame
+
+from graphgym_srnc import __version__
+from graphgym_srnc.core.text import counted, listed, plain
+from graphgym_srnc.data import catalogue
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.report import tables
+from graphgym_srnc.report.compare import Table
+from graphgym_srnc.report.statistics import TESTS
+
+BIB = Path(__file__).with_name("references.bib")
+
+METHODS: dict[str, tuple[str, ...]] = {
+    "a2gnn": ("liu2024a2gnn",),
+    "adalign": ("adalign2026",),
+    "cmd": ("zellinger2017cmd",),
+    "coral": ("sun2016coral",),
+    "dann": ("ganin2016dann",),
+    "doc": ("shu2017doc",),
+    "erm": ("hendrycks2017baseline",),
+    "g2pxy": ("zhang2023g2pxy",),
+    "grade": ("wu2023grade",),
+    "iid": (),
+    "mmd": ("long2015dan", "gretton2012mmd"),
+    "nodesafe": ("yang2025nodesafe",),
+    "openwgl": ("wu2020openwgl",),
+    "pairalign": ("liu2024pairalign",),
+    "pgl": ("luo2020pgl",),
+    "srgnn": ("zhu2021srgnn",),
+    "srnc": ("zhu2022srnc",),
+    "srnc_plus": ("zhu2022srnc",),
+    "strurw": ("liu2023strurw",),
+    "uaga": ("shen2025uaga",),
+    "udagcn": ("wu2020udagcn",),
+}
+"""Entries of a method."""
+
+FAMILIES = {
+    "Planetoid": "yang2016planetoid",
+    "CitationFull": "bojchevski2018citationfull",
+    "Amazon": "shchur2018pitfalls",
+    "Coauthor": "shchur2018pitfalls",
+    "WikiCS": "mernyei2020wikics",
+    "Airports": "ribeiro2017airports",
+    "Twitch": "rozemberczki2021twitch",
+    "EllipticBitcoinDataset": "weber2019elliptic",
+    "OGB": "hu2020ogb",
+    "GraphLandDataset": "bazhenov2024graphland",
+}
+"""Entry of a family of data sets."""
+
+SOFTWARE = ("zhu2022srnc", "you2020graphgym", "fey2019pyg")
+RULES = {
+    "target_val": "the best score on validation nodes",
+    "source_val": "the best score on held-out source nodes",
+    "target_modularity": "the largest modularity of the predicted classes",
+    "last": "the last episode",
+}
+"""What selects the episode of a run, in words."""
+
+
+def entries() -> dict[str, str]:
+    """All entries by key."""
+    found = re.findall(r"^@\w+\{(\w+),\n.*?^\}$", BIB.read_text("utf-8"), re.M | re.S)
+    texts = re.findall(r"^@\w+\{\w+,\n.*?^\}$", BIB.read_text("utf-8"), re.M | re.S)
+    return dict(zip(found, texts))
+
+
+def keys(runs: DataFrame) -> list[str]:
+    """Keys of what runs use: the software, methods and data sets, each once."""
+    found = [*SOFTWARE]
+    for method in runs["method"].unique():
+        found += METHODS.get(method, ())
+    columns = ["dataset.format", "dataset.name", "cross_graph.source", "cross_graph.target"]
+    for _, run in runs.reindex(columns=columns).drop_duplicates().iterrows():
+        kind, name, *pair = map(str, run)
+        if kind == "ocnnc":
+            found.append("shen2025uaga")
+        names = ",".join(pair).split(",") if kind == "cross_graph" else [name]
+        for one in names if kind not in ("file", "synthetic") else ():
+            if one in ("acmv9", "citationv1", "dblpv7"):
+                found.append("shen2020acdne")
+            with contextlib.suppress(InputError):  # of your own
+                family, _ = catalogue.resolve(one)
+                found += [FAMILIES[family]] if family in FAMILIES else []
+    return list(dict.fromkeys(found))
+
+
+def bibtex(table: Table) -> str:
+    """A ``.bib`` file of a comparison, which begins with :func:`measured` as a comment."""
+    known = entries()
+    head = "".join(f"% {sentence}\n" for sentence in measured(table).split(". "))
+    return "\n\n".join([head.rstrip(), *(known[key] for key in keys(table.runs))]) + "\n"
+
+
+def measured(table: Table) -> str:
+    """A paragraph on protocol, selection and tests of a comparison, for a paper."""
+    runs, cells = table.runs, table.cells
+    counts = sorted({int(count) for count in cells.loc[cells["runs"] > 0, "runs"]})
+    several = counted(counts[0], "run")
+    if len(counts) > 1:
+        several = f"{counts[0]} to {counts[-1]} runs"
+    names = [tables.name(metric) for metric in table.metrics]
+    rules = [RULES.get(rule, rule) for rule in sorted({*runs["selection"]})]
+    sentences = [
+        f"We compare {listed(table.rows, 50)} on {listed(table.columns, 50)}",
+        f"The table shows {listed(names, 50)} on {table.split} nodes, as the mean and the"
+        f" population standard deviation (n in the divisor) over {several} per cell, which have"
+        " different seeds of split and training",
+        f"The episode of a run is selected by {listed(rules)}",
+    ]
+    if table.chosen:
+        sentences.append("Validation scores alone choose the setting of each cell")
+    if table.oracles:
+        labels = "is trained with labels that other rows lack, and is not ranked"
+        sentences.append(f"{listed(sorted(table.oracles))} {labels}")
+    test = TESTS[table.test]
+    if table.against is not None:
+        sentences.append(
+            f"Runs with the same split and seed form pairs, and {test} (two-sided, Holm's"
+            f" correction, level {table.alpha:g}) compares each row with {table.against}"
+        )
+    elif (cells["pairs_best"] > 0).any():
+        sentences.append(
+            f"Runs with the same split and seed form pairs, and {test} (two-sided, Holm's"
+            f" correction, level {table.alpha:g}) compares each row with the best"
+        )
+    sentences.append(
+        f"All numbers are of graphgym-srnc {__version__}, which is based on GraphGym and PyTorch"
+        " Geometric"
+    )
+    return plain(". ".join(sentences) + ".")

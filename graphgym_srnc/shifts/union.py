@@ -1,0 +1,49 @@
+"""Several labelled graphs as one, for a shift that trains on all of them."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphgym_srnc.errors import InputError
+
+
+def union(graphs: Sequence[Data]) -> Data:
+    """Clean graphs with the same features and classes side by side, without edges between them.
+
+    ``domain`` ``[V]`` is the number of the graph that a node is from. Where one graph has weights
+    of edges, those of others are 1.
+    """
+    sizes = torch.tensor([graph.num_nodes for graph in graphs])
+    first = sizes.cumsum(0) - sizes
+    edges = [graph.edge_index + begin for graph, begin in zip(graphs, first)]
+    joined = Data(
+        x=torch.cat([graph.x for graph in graphs]),
+        edge_index=torch.cat(edges, 1),
+        y=torch.cat([graph.y for graph in graphs]),
+        domain=torch.repeat_interleave(sizes),
+        num_nodes=int(sizes.sum()),
+        cleaned={key: sum(one.cleaned[key] for one in graphs) for key in graphs[0].cleaned},
+    )
+    if any(graph.edge_weight is not None for graph in graphs):
+        joined.edge_weight = torch.cat([_weights(graph) for graph in graphs])
+    return joined
+
+
+def one_label_space(graphs: Sequence[Data], words: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Number the classes of all graphs alike if they have names; returns the names."""
+    if len({bool(names) for names in words}) > 1:
+        message = "the labels are words in one source and numbers in another"
+        raise InputError.plain("source", message, "Use words in all of them")
+    merged = sorted({name for names in words for name in names})
+    for graph, names in zip(graphs, words) if merged else ():
+        # The last entry is for the label -1 (no label).
+        graph.y = torch.tensor([*map(merged.index, names), -1])[graph.y]
+    return tuple(merged)
+
+
+def _weights(graph: Data) -> Tensor:
+    return torch.ones(graph.num_edges) if graph.edge_weight is None else graph.edge_weight

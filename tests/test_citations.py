@@ -1,0 +1,107 @@
+"""BibTeX of comparisons against the docstrings of methods, and the paragraph for a paper."""
+
+from __future__ import annotations
+
+import re
+
+import pandas
+import pytest
+from conftest import refusal
+from stored import keep
+
+from graphgym_srnc import methods
+from graphgym_srnc.cli.main import main
+from graphgym_srnc.core.options import sections
+from graphgym_srnc.data import catalogue
+from graphgym_srnc.report import citations
+
+
+def fields(entry: str) -> dict[str, str]:
+    return dict(re.findall(r"^  (\w+) = \{(.*)\},?$", entry, re.M))
+
+
+def test_every_method_and_data_set_has_its_entries():
+    known = citations.entries()
+    assert len(known) == citations.BIB.read_text("utf-8").count("@")
+    for entry in known.values():
+        assert {"author", "title", "year"} <= fields(entry).keys()
+        assert entry.count("{") == entry.count("}")
+    assert {*citations.METHODS} == {*methods.own_names()}
+    assert {*catalogue.FAMILIES} <= {*citations.FAMILIES}
+    for key in [*citations.FAMILIES.values(), *citations.SOFTWARE]:
+        assert key in known
+
+
+@pytest.mark.parametrize("name", sorted(citations.METHODS))
+def test_an_entry_is_what_the_method_names(name):
+    references = " ".join(sections(methods.find(name)).get("References", "").split())
+    for key in citations.METHODS[name]:
+        entry = fields(citations.entries()[key])
+        assert entry["year"] in references
+        assert name == "adalign" or entry["title"] in references
+        first = entry["author"].split(",")[0].strip("{")
+        assert name == "adalign" or first in references
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for task in ("open_set/Cora", "open_set/Photo"):
+        for method, score in (("erm", 0.6), ("srnc", 0.7), ("iid", 0.9)):
+            scores = [score + 0.01 * seed + 0.002 * len(method) * (seed % 3) for seed in range(8)]
+            keep(tmp_path / "results" / method, task[9:], scores, method, task)
+    return tmp_path
+
+
+def test_the_file_has_the_entries_of_its_runs_and_a_paragraph(folder, capsys):
+    out = folder / "table.bib"
+    words = ["compare", str(folder / "results"), "--bibtex", str(out)]
+    assert main([*words, "--against", "erm"]) == 0
+    assert str(out) in capsys.readouterr().out
+    text = out.read_text("utf-8")
+    found = re.findall(r"^@\w+\{(\w+),$", text, re.M)
+    expected = [*citations.SOFTWARE, "hendrycks2017baseline", "yang2016planetoid"]
+    assert {*found} == {*expected, "shchur2018pitfalls"} and len(found) == len({*found})
+    comment = " ".join(line[2:] for line in text.splitlines() if line.startswith("% "))
+    for part in (
+        "We compare GCN (IID), SRNC and GCN on Cora and Photo",
+        "Micro-F1",
+        "over 8 runs per cell",
+        "Wilcoxon's signed-rank test (two-sided, Holm's correction, level 0.05)",
+        "compares each row with GCN",
+        "GCN (IID) is trained with labels that other rows lack",
+    ):
+        assert part in comment, part
+    assert "exists" in refusal(main(words), capsys)
+    assert main([*words, "--overwrite"]) == 0
+    assert "compares each row with the best" in out.read_text("utf-8")
+    wrong = ["compare", str(folder / "results"), "--bibtex", str(folder / "a.txt")]
+    assert "--bibtex" in refusal(main(wrong), capsys)
+
+
+def test_pairs_of_networks_and_arguments_of_data_sets():
+    runs = pandas.DataFrame(
+        {
+            "method": ["mmd", "mmd", "erm", "erm"],
+            "dataset.format": ["cross_graph", "cross_graph", "own_split", "file"],
+            "dataset.name": ["citation", "Twitch", "GraphLandDataset/web-topics?split=TH", "mine"],
+            "cross_graph.source": ["acmv9,dblpv7", "Twitch/DE", "acmv9", "acmv9"],
+            "cross_graph.target": ["citationv1", "own.npz", "citationv1", "citationv1"],
+        }
+    )
+    assert citations.keys(runs) == [
+        *citations.SOFTWARE,
+        "long2015dan",
+        "gretton2012mmd",
+        "hendrycks2017baseline",
+        "shen2020acdne",
+        "rozemberczki2021twitch",
+        "bazhenov2024graphland",
+    ]
+
+
+def test_the_page_of_results_says_what_to_cite(folder, capsys):
+    out = folder / "page.html"
+    assert main(["report", str(folder / "results"), "--out", str(out)]) == 0
+    text = out.read_text("utf-8")
+    assert 'href="#cite"' in text and "We compare GCN (IID), SRNC and GCN" in text
+    assert "@inproceedings{hendrycks2017baseline," in text and "Revisiting Semi" in text
