@@ -71,15 +71,13 @@ def arrange(
     implied: list[str] = []
     if not columns:
         named, columns, implied = _columns(read, data, by)
-    selected = [key for key in select if key != ALL]
+    selected = {*select} - {ALL}
     known = {*keys, *NAMED, "config", "seed", *default}
     allowed = ", ".join([*NAMED, "config", *sorted(_varying(runs, free) or free)])
     for option, given in (("--by", by), ("--columns", columns), ("--select", selected)):
         _check_keys(option, given, known, allowed)
-    searched = {*selected}
-    if ALL in select:
-        searched |= free - data
-    searched -= {*by, *columns}
+    of_methods = free - data if ALL in select else set()
+    searched = (selected | of_methods) - {*by, *columns}
 
     runs = runs.assign(row=_labels(runs, by), column=_labels(named, columns))
     # A mean or a choice over the oracle and other methods would credit them with its knowledge.
@@ -87,11 +85,10 @@ def arrange(
     is_left_out = of_oracle & ~of_oracle.groupby([runs["row"], runs["column"]]).transform("all")
     chosen = {}
     best = []
-    pooled: set[str] = set()
     for place, group in runs[~is_left_out].groupby(["row", "column"], sort=False):
         chosen[place], of_best = _choose(group, searched, metric, place)
         best.append(of_best)
-        pooled |= _varying(read.loc[of_best.index], free)
+    pooled = set().union(*(_varying(read.loc[cell.index], free) for cell in best))
     runs = pandas.concat(best)
     runs = runs.assign(unit=_units(runs))
     return Arranged(runs, by, chosen, pooled, implied, int(is_left_out.sum()))
@@ -127,7 +124,7 @@ def _columns(
     for task, own in within.items():  # a column names no key that is constant in its task
         named.loc[named["task"] == task, sorted(varying - own)] = math.nan
     columns = [key for key in ("task",) if key not in by]
-    implied = []
+    implied: list[str] = []
     for key in sorted(varying - {*by}):
         is_finer = _numbered(named, [*columns, key]).max() > _numbered(named, columns).max()
         (columns if is_finer else implied).append(key)

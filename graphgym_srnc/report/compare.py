@@ -164,9 +164,7 @@ def table(
     """
     _check_options(paper, split, test, alpha)
     published = TABLES[paper] if paper else None
-    usual = published.metrics if published else default_metrics(found.runs, split)
-    metrics = tuple(dict.fromkeys(metrics or usual))
-    _check_metrics(metrics, found.runs, split)
+    metrics = _metrics(metrics, found.runs, split, published)
     selector = next((metric for metric in metrics if metric not in COSTS), "micro_f1")
     arranged = arrange(found.runs, by, columns, select, selector, published)
     runs = arranged.runs
@@ -187,9 +185,7 @@ def table(
             own.add_intervals(cells)
         rivals = _rivals(cells, ranked, runs, metric, split)
         own.mark(cells, rivals)
-        for column, competing in rivals.items():
-            if ranking := own.rank(cells, competing, column):
-                rankings[metric, column] = ranking
+        rankings |= own.rank(cells, rivals)
         if against is not None:
             own.compare(cells, ranked, against)
         if published and split == "test":
@@ -197,10 +193,8 @@ def table(
         cells[[*settings]] = settings.reindex(cells.index)
         frames.append(cells.reset_index().assign(metric=metric, split=split)[list(CELL)])
     frame = pandas.concat(frames, ignore_index=True)
-    if against is not None and frame["p"].isna().all():
-        message = f"{against} shares fewer than 2 splits with every other row"
-        hint = "Choose another row; only runs with the same split and seed form a pair"
-        raise InputError.plain("--against", message, hint)
+    if against is not None:
+        _check_pairs(frame, against)
     return Table(
         metrics=metrics,
         selector=selector,
@@ -235,8 +229,12 @@ def _check_options(paper: str | None, split: str, test: str, alpha: float) -> No
         raise InputError("--alpha", alpha, "more than 0, less than 1")
 
 
-def _check_metrics(metrics: Iterable[str], runs: DataFrame, split: str) -> None:
-    """Refuse a metric that no run has on a split."""
+def _metrics(
+    given: Sequence[str], runs: DataFrame, split: str, published: Published | None
+) -> tuple[str, ...]:
+    """The given or the default metrics, each of which some run has on the split."""
+    usual = published.metrics if published else default_metrics(runs, split)
+    metrics = tuple(dict.fromkeys(given or usual))
     known = [name for name in runs.dropna(axis=1, how="all") if name in COSTS]
     known += [name.removeprefix(f"{split}_") for name in runs if name.startswith(f"{split}_")]
     for metric in metrics:
@@ -245,6 +243,7 @@ def _check_metrics(metrics: Iterable[str], runs: DataFrame, split: str) -> None:
             if split == "test":
                 allowed += "; --split val shows scores on validation nodes"
             raise InputError("--metric", metric, allowed)
+    return metrics
 
 
 def _sorted_columns(runs: DataFrame) -> list[str]:
@@ -266,6 +265,14 @@ def _row_of(name: str, rows: Sequence[str], runs: DataFrame, by: Sequence[str]) 
     message = f"{name!r} names {counted(len(found), 'row') if found else 'no row'}"
     choice = " | ".join(row for row in rows if not found or row in found)
     raise InputError.plain("--against", message, f"Choose one of {choice}")
+
+
+def _check_pairs(cells: DataFrame, against: str) -> None:
+    """Refuse a row that has pairs with no other row."""
+    if cells["p"].isna().all():
+        message = f"{against} shares fewer than 2 splits with every other row"
+        hint = "Choose another row; only runs with the same split and seed form a pair"
+        raise InputError.plain("--against", message, hint)
 
 
 def _rivals(
@@ -459,16 +466,22 @@ class _Scores:
         own = self.means[self.means.index.get_level_values("column") == column]
         return statistics.common_blocks(own.reindex(columns=ranked))
 
-    def rank(self, cells: DataFrame, ranked: Sequence[str], column: str) -> Ranking | None:
-        """Add the ranks on the common blocks of a column; None if no two rows have two of them."""
-        common = self.common(ranked, column)
-        units = common.groupby(level="unit", sort=False).agg(statistics.mean)
-        if min(units.shape) < 2:
-            return None
-        ranks = statistics.mean_ranks(units, self.metric in LESS)
-        for row, rank in ranks.items():
-            cells.loc[(row, column), "rank"] = rank
-        if len(units) < statistics.LEAST_BLOCKS:
-            return Ranking(ranks, len(units), math.nan, math.nan)
-        difference = statistics.critical_difference(len(ranks), len(units), self.alpha)
-        return Ranking(ranks, len(units), statistics.friedman(units), difference)
+    def rank(
+        self, cells: DataFrame, rivals: Mapping[str, Sequence[str]]
+    ) -> dict[tuple[str, str], Ranking]:
+        """Add the ranks on the common blocks of each column on which two rows have two of them."""
+        rankings = {}
+        for column, rows in rivals.items():
+            common = self.common(rows, column)
+            units = common.groupby(level="unit", sort=False).agg(statistics.mean)
+            if min(units.shape) < 2:
+                continue
+            ranks = statistics.mean_ranks(units, self.metric in LESS)
+            for row, rank in ranks.items():
+                cells.loc[(row, column), "rank"] = rank
+            friedman = difference = math.nan
+            if len(units) >= statistics.LEAST_BLOCKS:
+                friedman = statistics.friedman(units)
+                difference = statistics.critical_difference(len(ranks), len(units), self.alpha)
+            rankings[self.metric, column] = Ranking(ranks, len(units), friedman, difference)
+        return rankings

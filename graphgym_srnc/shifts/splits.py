@@ -89,6 +89,11 @@ def cut(order: Tensor, *ends: int) -> list[Tensor]:
     return [part.sort().values for part in order.tensor_split(ends)]
 
 
+def added(counts: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+    """The sum of two counts of what was cleaned in a graph, by what it is."""
+    return {key: counts[key] + others[key] for key in counts}
+
+
 def classes_of(y: Tensor) -> list[int]:
     """Sorted classes that have at least one node."""
     return y[y >= 0].unique().tolist()
