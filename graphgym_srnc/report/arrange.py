@@ -67,17 +67,14 @@ def arrange(
     runs = runs.assign(config=_configs(runs))
     data = _keys_of_data(runs, free)
     read = _without_ignored(runs, data)
-    named = runs
-    implied: list[str] = []
-    if not columns:
-        named, columns, implied = _columns(read, data, by)
-    selected = {*select} - {ALL}
+    named, columns, implied = _columns(runs, read, data, by, columns)
+    selected = [key for key in select if key != ALL]
     known = {*keys, *NAMED, "config", "seed", *default}
     allowed = ", ".join([*NAMED, "config", *sorted(_varying(runs, free) or free)])
     for option, given in (("--by", by), ("--columns", columns), ("--select", selected)):
         _check_keys(option, given, known, allowed)
     of_methods = free - data if ALL in select else set()
-    searched = (selected | of_methods) - {*by, *columns}
+    searched = {*selected, *of_methods} - {*by, *columns}
 
     runs = runs.assign(row=_labels(runs, by), column=_labels(named, columns))
     # A mean or a choice over the oracle and other methods would credit them with its knowledge.
@@ -111,13 +108,15 @@ def _keys_of_data(runs: DataFrame, keys: set[str]) -> set[str]:
 
 
 def _columns(
-    read: DataFrame, data: set[str], by: Sequence[str]
-) -> tuple[DataFrame, list[str], list[str]]:
-    """The default columns: the task, and keys of the data that vary within one.
+    runs: DataFrame, read: DataFrame, data: set[str], by: Sequence[str], given: Sequence[str]
+) -> tuple[DataFrame, Sequence[str], list[str]]:
+    """The given columns, or the task and keys of the data that vary within one.
 
     Returns the runs with the values that name their columns, the keys of the columns, and keys in
     which columns differ too.
     """
+    if given:
+        return runs, given, []
     within = {task: _varying(of, data) for task, of in read.groupby("task")}
     varying = set().union(*within.values())
     named = read.copy()

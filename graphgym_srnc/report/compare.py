@@ -171,18 +171,15 @@ def table(
     scores = {metric: _Scores(runs, metric, split, test, alpha) for metric in metrics}
     oracles = _rows_of(runs, ORACLE)
     rows = _sorted_rows(scores[metrics[0]], runs, oracles)
-    if against is not None:
-        against = _row_of(against, rows, runs, arranged.by)
+    against = _row_of(against, rows, runs, arranged.by)
     ranked = [row for row in rows if row not in oracles]
     lost = _lost(found, runs)
     settings = DataFrame.from_dict(arranged.chosen, orient="index").astype(object)
     frames = []
     rankings: dict[tuple[str, str], Ranking] = {}
     for metric, own in scores.items():
-        cells = own.cells(rows, _sorted_columns(runs))
+        cells = own.cells(rows, _sorted_columns(runs), intervals)
         _count_lost(cells, lost)
-        if intervals:
-            own.add_intervals(cells)
         rivals = _rivals(cells, ranked, runs, metric, split)
         own.mark(cells, rivals)
         rankings |= own.rank(cells, rivals)
@@ -252,9 +249,11 @@ def _sorted_columns(runs: DataFrame) -> list[str]:
     return [*dict.fromkeys(label for _, own in kinds for label in own)]
 
 
-def _row_of(name: str, rows: Sequence[str], runs: DataFrame, by: Sequence[str]) -> str:
+def _row_of(
+    name: str | None, rows: Sequence[str], runs: DataFrame, by: Sequence[str]
+) -> str | None:
     """The row that a user means by its label, its only method, or the value of its key."""
-    if name in rows:
+    if name is None or name in rows:
         return name
     found = _rows_of(runs, name)
     found = found & {method_name(name, "gcnconv")} or found  # the plain row of several
@@ -390,7 +389,7 @@ class _Scores:
         blocks = means.index.droplevel("row").drop_duplicates()
         self.means = means.unstack("row").reindex(blocks)
 
-    def cells(self, rows: Sequence[str], columns: Sequence[str]) -> DataFrame:
+    def cells(self, rows: Sequence[str], columns: Sequence[str], intervals: bool) -> DataFrame:
         """A line for each row and column with the numbers that depend on no other cell."""
         scores = self.runs.groupby(["row", "column"], sort=False)["score"]
         cells = DataFrame(
@@ -407,9 +406,12 @@ class _Scores:
             }
         )
         every = pandas.MultiIndex.from_product([rows, columns], names=["row", "column"])
-        return cells.astype(object).reindex(index=every, columns=list(CELL[4:])).astype(object)
+        cells = cells.astype(object).reindex(index=every, columns=list(CELL[4:])).astype(object)
+        if intervals:
+            self._add_intervals(cells)
+        return cells
 
-    def add_intervals(self, cells: DataFrame) -> None:
+    def _add_intervals(self, cells: DataFrame) -> None:
         """Add the interval of each mean."""
         for row, own in self.means.items():
             units = own.dropna().groupby(level=["column", "unit"], sort=False).agg(statistics.mean)
