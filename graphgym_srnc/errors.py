@@ -25,7 +25,9 @@ class InputError(ValueError):
     """
 
     def __init__(self, key: str, value: Any, allowed: str) -> None:
-        self.key, self.value, self.allowed = key, value, allowed
+        self.key = key
+        self.value = value
+        self.allowed = allowed
         self._say(f"got {value!r}; allowed: {allowed}")
 
     @classmethod
@@ -71,7 +73,8 @@ class InputErrors(InputError):
     """Several errors at once; each is printed on a line of its own."""
 
     def __init__(self, errors: Sequence[InputError]) -> None:
-        self.key, self.value = errors[0].key, errors[0].value
+        self.key = errors[0].key
+        self.value = errors[0].value
         self.errors = list(errors)
         self.message = "; ".join(map(str, errors)).replace(".; ", "; ")
         self.args = (self.message,)
@@ -155,7 +158,8 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
 def not_one_of(key: str, value: Any, names: Iterable[str]) -> InputError:
     """The error about a value that is none of ``names``; it suggests the one most like it."""
     names = [*names]
-    error, near = InputError(key, value, ", ".join(names)), did_you_mean(str(value), names)
+    error = InputError(key, value, ", ".join(names))
+    near = did_you_mean(str(value), names)
     return error.noted(near) if near and isinstance(value, str) else error
 
 

@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
         f"at most {study.most_runs} runs; optuna {optuna.__version__}"
     )
     for arm in study.arms:
-        few = f", all {arm.size} settings" * (arm.size < study.trials)
+        few = f", all {arm.size} settings" if arm.size < study.trials else ""
         keys = "; ".join(f"{key} {', '.join(map(str, arm.space[key]))}" for key in arm.space)
         print(f"{arm.name}: from {arm.base or 'the default config'}{few}; {keys}", flush=True)
     arguments.remark([arm.config(study.blocks[0]) for arm in study.arms])

@@ -66,7 +66,8 @@ def processes() -> Iterator[None]:
 def together(on: bool = True) -> Iterator[None]:
     """Part of the program that all processes run alike, or each for itself if ``on`` is False."""
     global _together
-    before, _together = _together, on
+    before = _together
+    _together = on
     try:
         yield
     finally:

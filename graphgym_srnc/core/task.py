@@ -289,7 +289,8 @@ class ShiftTask(LabelSpace):
         tensors = [self.train, self.val, self.test, self.pool, self.source_val]
         for graph in graphs.values():
             tensors += [graph.edge_index, graph.y]
-            features, x = hashlib.sha256(), graph.x
+            features = hashlib.sha256()
+            x = graph.x
             coo = x if x.layout == torch.strided else x.to_sparse_coo().coalesce()
             for part in (x,) if coo is x else (coo.indices(), coo.values()):
                 _hash(features, part)

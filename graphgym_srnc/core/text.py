@@ -30,7 +30,8 @@ def tell(line: str, out: TextIO | None = None) -> None:
 
     A terminal gets it wrapped at words, but a command for copying whole.
     """
-    out, line = out or sys.stdout, "\n".join(map(clean, line.split("\n")))
+    out = out or sys.stdout
+    line = "\n".join(map(clean, line.split("\n")))
     if out.isatty() and not line.startswith("  graphgym-srnc "):
         wrapper = textwrap.TextWrapper(width(), subsequent_indent="  ")
         wrapper.break_long_words = wrapper.break_on_hyphens = False  # paths and options stay whole
@@ -46,10 +47,12 @@ def width() -> int:
 def warn(text: str) -> None:
     """Warn at the line of the user that led here."""
     # The argument skip_file_prefixes of warnings.warn does this from Python 3.12 on.
-    frame, level = sys._getframe(), 1
+    frame = sys._getframe()
+    level = 1
     ours = ("graphgym_srnc", "contextlib")
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ours:
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level = level + 1
     warnings.warn(text, ShiftWarning, stacklevel=level)
 
 
@@ -82,7 +85,7 @@ def short(text: Any, most: int = 18) -> str:
 
 def counted(number: int, noun: str) -> str:
     """``1 run``, ``2 runs``."""
-    return f"{number:,} {noun}" + "s" * (number != 1)
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def ranges(numbers: Iterable[int]) -> str:
@@ -184,5 +187,5 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
 
 def markdown(lines: Sequence[Sequence[str]]) -> str:
     """Lines of escaped cells as a Markdown table; the first is its head."""
-    rows = (lines[0], ["---"] * len(lines[0]), *lines[1:])
+    rows = (lines[0], ["---" for _ in lines[0]], *lines[1:])
     return "".join(f"| {' | '.join(line)} |\n" for line in rows)

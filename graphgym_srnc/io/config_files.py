@@ -29,7 +29,8 @@ def find(name: str | os.PathLike, key: str = "--cfg", suffix: str = ".yaml") -> 
     The suffix may be left out, and ``-`` and ``_`` are equal in a shipped name.
     The InputError names ``key`` and similar names.
     """
-    name, root = str(name), config_root()
+    name = str(name)
+    root = config_root()
     for path in (Path(name), Path(f"{name}{suffix}"), root / name, root / f"{name}{suffix}"):
         if path.is_file():
             return path

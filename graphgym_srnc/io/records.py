@@ -71,7 +71,8 @@ def load_result(run: Path) -> Result:
         raise Unreadable("is damaged or was edited: its checksum is wrong")
     try:
         result = json.loads(content)
-        number, seed = result["format"], result["seed"]
+        number = result["format"]
+        seed = result["seed"]
         if result["digest"] != digest(result["config"]):
             raise ValueError("its digest is that of another config")
         if not _is_sound(result):
@@ -161,7 +162,8 @@ def is_part(path: Path) -> bool:
 
 def _is_sound(result: Result) -> bool:
     """Whether all that aggregates and tables are made of is of its kind, as far as it is there."""
-    history, selected = result["history"], result["selected"]
+    history = result["history"]
+    selected = result["selected"]
     parts = (result, *history)
     figures = [part.get(split, {}) for part in parts for split in SPLITS]
     scores = [*figures]

@@ -45,10 +45,12 @@ def of_experiment(results: Mapping[int, Mapping[str, Any]], digits: int) -> dict
 
 def _rows(result: Mapping[str, Any], split: str, length: int, terms: Sequence[str]) -> list[Row]:
     """GraphGym's figures of a split in ``length`` episodes; an episode without scores has none."""
-    history, rows = result["history"], []
+    history = result["history"]
+    rows = []
     for number in range(length):
         episode = history[number if number < len(history) else result["selected"]]
-        losses, scores = episode["losses"], episode.get(split)
+        losses = episode["losses"]
+        scores = episode.get(split)
         if not scores:
             continue
         row: Row = {"epoch": number}

@@ -79,7 +79,8 @@ class Collection:
     @property
     def notes(self) -> list[str]:
         """Sentences about runs with the config, seed and split of another one, and about trials."""
-        out, left_out = [], self.every.drop(self.runs.index)
+        out = []
+        left_out = self.every.drop(self.runs.index)
         if len(left_out):
             places = listed(left_out["experiment"].unique().tolist(), 3)
             same = "the config, seed and split of another run, which counts once"
@@ -152,8 +153,11 @@ def distinct_warnings(
             texts, labels = found.setdefault(kind, ([], []))
             texts.append(text)
             labels.append(label)
-    several = {kind: len({*texts}) > 1 for kind, (texts, _) in found.items()}
-    return [("for example: " * several[kind] + of[0][0], of[1]) for kind, of in found.items()]
+    out = []
+    for texts, labels in found.values():
+        several = len({*texts}) > 1
+        out.append((f"for example: {texts[0]}" if several else texts[0], labels))
+    return out
 
 
 def score_column(metric: str, split: str) -> str:
@@ -180,11 +184,12 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
         for place in _run_folders(given, found):
             path = Path(os.path.abspath(place))
             experiment = experiments.setdefault(path.parent, Experiment(path.parent))
-            has_result = (path / "result.json").exists()
             record = _read(path)
             if record is None:
-                experiment.failures[plain(path.name)] = _failure(path)
-                found.unreadable += [place / "result.json"] * has_result
+                failure = _failure(path)
+                experiment.failures[plain(path.name)] = failure
+                if failure.kind == "unreadable":
+                    found.unreadable.append(place / "result.json")
                 continue
             result, row = record
             if records:
@@ -252,11 +257,12 @@ def _row(result: records.Result) -> dict[str, Any]:
     """A run as a row of the frame: its facts, its scores and its config."""
     train = result["history"][result["selected"]]["train"]
     row = {key: result[key] for key in (*RUN, "digest") if key not in (*COSTS, "warnings")}
-    row |= {key: value for key in COSTS if _is_score(value := result.get(key))}
+    row |= {key: result[key] for key in COSTS if _is_score(result.get(key))}
     row["texts"] = records.warnings_of(result)
     row["warnings"] = len(row["texts"])
     row["masked"] = _hashable(result["info"].get("unseen")) or None
-    test, figures = result["test"], (result.get("verdict") or {}).get("figures", {})
+    test = result["test"]
+    figures = (result.get("verdict") or {}).get("figures", {})
     if "unknown_recall" not in test:  # all that scores of known classes hide
         test = {"unknown_share": figures.get("test_unknown_share")} | test
     for split, part in zip(stats.SPLITS, (train, result["val"], test)):

@@ -203,7 +203,8 @@ def draw(
         sizes: sizes of what is not given; ``num_test`` -1 = all remaining nodes.
         val, test: given ids.
     """
-    order, free = shuffled(len(y), sizes.split_seed, "nodes"), free_nodes(y, val, test)
+    order = shuffled(len(y), sizes.split_seed, "nodes")
+    free = free_nodes(y, val, test)
     if labels_per_class == REST:
         # Validation and test nodes come first in the order, so that large classes lose none here.
         kept = y.clone()
@@ -213,7 +214,8 @@ def draw(
         val, test = draw_val_test(kept, sizes, val, test, most=int(free.sum()) // 2)
         free[torch.cat([val, test])] = False
 
-    parts, rare = [order[:0]], [order[:0]]
+    parts = [order[:0]]
+    rare = [order[:0]]
     for c in classes_of(y):
         nodes = order[(free & (y == c))[order]]
         most = len(nodes) if labels_per_class == REST else labels_per_class
@@ -223,11 +225,13 @@ def draw(
             continue
         if len(nodes) < max(most, 1):
             message = f"class {c} has {len(nodes)} nodes for training"
-            message += f", fewer than {labels_per_class}" * (labels_per_class > 0)
+            if labels_per_class > 0:
+                message += f", fewer than {labels_per_class}"
             hint = f"Use at most {len(nodes)}, or mask" if len(nodes) else "Mask"
             raise InputError.plain("labels_per_class", message, f"{hint} the class with unseen")
         parts.append(nodes[:most])
-    train, extra = torch.cat(parts).sort().values, torch.cat(rare).sort().values
+    train = torch.cat(parts).sort().values
+    extra = torch.cat(rare).sort().values
     rest = y.index_fill(0, torch.cat([train, extra]), HIDDEN)
     if labels_per_class != REST and sizes.num_test == REST:
         test = None
@@ -246,8 +250,10 @@ def draw_val_test(
 
     ``stream`` is ``validation`` after labels were drawn per class, see ``draw``.
     """
-    order, free = shuffled(len(y), sizes.split_seed, stream), free_nodes(y, val, test)
-    nodes, (num_val, num_test, _) = order[free[order]], sizes
+    order = shuffled(len(y), sizes.split_seed, stream)
+    free = free_nodes(y, val, test)
+    nodes = order[free[order]]
+    (num_val, num_test, _) = sizes
     room = len(nodes) if most is None else min(most, len(nodes))
     if val is None and test is None:
         if num_test == REST:
@@ -255,7 +261,8 @@ def draw_val_test(
         elif num_val + num_test > room:
             num_val = max(room * num_val // (num_val + num_test), 1)
     if val is None:
-        val, nodes = nodes[:num_val], nodes[num_val:]
+        val = nodes[:num_val]
+        nodes = nodes[num_val:]
         room -= len(val)
     if test is None:
         test = nodes[: room if num_test == REST else min(num_test, room)]

@@ -18,7 +18,9 @@ from graphgym_srnc.shifts.splits import Nodes
 # Last year (time step) of the source, of validation, and of each test period, by split.
 BOUNDS = {"srnc": (2010, 2014, 2016, 2018, 2020), "elliptic": (31, 36, 42, 49)}
 HELD_OUT = 0.2  # share of the labelled source nodes that is held out for selection on the source
-GENERATED, REAL, ELLIPTIC = "arxiv_like", "ogbn-arxiv", "elliptic"
+GENERATED = "arxiv_like"
+REAL = "ogbn-arxiv"
+ELLIPTIC = "elliptic"
 
 
 def build(
@@ -61,7 +63,8 @@ def build(
 
     data = _load(name, root, split_seed, scale, split)
     classes = splits.classes_of(data.y)
-    cleaned, data = dict(data.cleaned), splits.relabelled(data, classes, node_year=data.node_year)
+    cleaned = dict(data.cleaned)
+    data = splits.relabelled(data, classes, node_year=data.node_year)
     source, validation, target = (
         data.subgraph(data.node_year <= last) for last in (source_end, val_end, end)
     )
@@ -70,7 +73,8 @@ def build(
         message = f"no node until {source_end} has class {', '.join(map(str, sorted(missing)))}"
         raise InputError.plain("name", message, "Use a data set with early nodes of each class")
     train, source_val = _hold_out(source.y, len(classes), split_seed)
-    val, test = _between(validation, source_end, val_end), _between(target, begin, end)
+    val = _between(validation, source_end, val_end)
+    test = _between(target, begin, end)
     names = arxiv_like.CLASS_NAMES if len(classes) == len(arxiv_like.CLASS_NAMES) else ()
     info: dict[str, Any] = {"data": name, "split": split, "labels": f"until {source_end}"}
     info |= {"validation": f"{source_end + 1}-{val_end}", "test": f"{begin + 1}-{end}"}
@@ -78,7 +82,8 @@ def build(
     title = f"temporal/{name}/{begin + 1}-{end}"
     common: dict[str, Any] = {"class_names": names, "info": info}
     order = test[splits.shuffled(len(test), split_seed, "period oracle")]
-    half, tenth = len(order) // 2, -(-len(order) // 10)
+    half = len(order) // 2
+    tenth = -(-len(order) // 10)
     labelled, oracle_val, rest = splits.cut(order, half, half + tenth)
     labelled = torch.cat([_between(target, 0, source_end), labelled]).sort().values
     nodes = Nodes(labelled, oracle_val, rest)

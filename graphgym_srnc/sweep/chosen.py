@@ -161,7 +161,8 @@ def _evidence(trials: Sequence[Trial], best: Trial) -> str:
 
 def _config_text(arm: Arm, setting: dict[str, Any]) -> str:
     """A config as YAML, reduced to what it changes in the defaults."""
-    defaults, cfg = flatten(load_config()), flatten(arm.config(setting=setting))
+    defaults = flatten(load_config())
+    cfg = flatten(arm.config(setting=setting))
     tree: dict[str, Any] = {}
     for key, value in cfg.items():
         if value != defaults.get(key) and key not in PLACES:

@@ -119,7 +119,8 @@ def space(cfg: CfgNode, open_set: bool, fixed: Collection[str] = ()) -> dict[str
 
     ``fixed`` are config keys that are not searched.
     """
-    method, values = methods.find(cfg.train.mode), flatten(cfg)
+    method = methods.find(cfg.train.mode)
+    values = flatten(cfg)
     own = {option.key: f"{cfg.train.mode}.{option.key}" for option in options(method)}
     unread = ignored(cfg) - set(own)
     found: dict[str, tuple[Any, ...]] = {}

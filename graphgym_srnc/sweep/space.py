@@ -55,7 +55,8 @@ def read(path: Path) -> list[Space]:
 
     spaces: list[Space] = [[]]
     for number, line in enumerate(text.splitlines(), 1):
-        words, where = line.split(), f"{path}, line {number}"
+        words = line.split()
+        where = f"{path}, line {number}"
         if not words:
             spaces.append([])
         # GraphGym takes a line with a lone # anywhere for a comment.
@@ -75,7 +76,8 @@ def read(path: Path) -> list[Space]:
 
 
 def _axis(line: str, where: str) -> Axis:
-    values, found = None, re.fullmatch(r"(\S+)\s+(\w+)\s+(\[.*\])", line.strip())
+    values = None
+    found = re.fullmatch(r"(\S+)\s+(\w+)\s+(\[.*\])", line.strip())
     with contextlib.suppress(ValueError):
         values = plain_yaml(found[3]) if found else None
     if not found or not values or any(isinstance(value, dict) for value in values):

@@ -104,7 +104,8 @@ class Study:
 
         A setting that has been tried is replaced by a random one that has not.
         """
-        study, tried = self._books[arm.name], self.results[arm.name]
+        study = self._books[arm.name]
+        tried = self.results[arm.name]
         space: dict[str, BaseDistribution] = {
             key: CategoricalDistribution(values) for key, values in arm.space.items()
         }
@@ -136,7 +137,8 @@ class Study:
             progress.skip((len(batch) - len(going)) * len(self.blocks) * len(rest))
             self._score(going, rest, executor, progress)
         for one in batch:
-            trial, study = one.trial, self._books[one.arm.name]
+            trial = one.trial
+            study = self._books[one.arm.name]
             one.asked.set_user_attr("runs", trial.runs)
             if trial.why:
                 trial.state = "failed"
