@@ -118,7 +118,7 @@ def renumbered(y: Tensor, known: Sequence[int]) -> Tensor:
     return torch.where(y < 0, HIDDEN, found)
 
 
-def relabelled(graph: Data, known: Sequence[int], **fields: Tensor) -> Data:
+def relabelled(graph: Data, known: Sequence[int]) -> Data:
     """The graph with ``renumbered`` labels; ``y_true`` keeps the original classes."""
     return Data(
         x=graph.x,
@@ -126,7 +126,6 @@ def relabelled(graph: Data, known: Sequence[int], **fields: Tensor) -> Data:
         y=renumbered(graph.y, known),
         y_true=graph.y,
         num_nodes=graph.num_nodes,
-        **fields,
     )
 
 
@@ -270,18 +269,32 @@ def draw_val_test(
 
 
 def one_graph_task(
-    name: str, graph: Data, nodes: Nodes, num_known: int, *, open_set: bool = False, **fields: Any
+    name: str,
+    graph: Data,
+    nodes: Nodes,
+    num_known: int,
+    *,
+    open_set: bool = False,
+    class_names: tuple[str, ...] = (),
+    info: Mapping[str, Any],
+    oracle: ShiftTask | None = None,
+    val_may_teach: bool = False,
 ) -> ShiftTask:
     """A task on one graph, whose pool contains all nodes except the training nodes."""
     return ShiftTask(
         name,
         graph,
         graph,
-        *nodes[:3],
+        nodes.train,
+        nodes.val,
+        nodes.test,
         pool=others(graph.num_nodes, nodes.train),
         num_known=num_known,
         open_set=open_set,
-        **fields,
+        class_names=class_names,
+        info=info,
+        oracle=oracle,
+        val_may_teach=val_may_teach,
     )
 
 
@@ -304,21 +317,33 @@ def masked_task(
     """
     classes = classes_of(data.y)
 
-    def make(name: str, known: list[int], nodes: Nodes, **fields: Any) -> ShiftTask:
+    def make(
+        name: str,
+        known: list[int],
+        nodes: Nodes,
+        open_set: bool = False,
+        oracle: ShiftTask | None = None,
+    ) -> ShiftTask:
         masking = {"unseen": [c for c in classes if c not in known], "cleaned": dict(data.cleaned)}
-        names = tuple(class_names[c] for c in known) if class_names else ()
-        fields |= {"class_names": names, "info": {**masking, **info}}
-        fields["val_may_teach"] = val_may_teach
-        return one_graph_task(name, relabelled(data, known), nodes, len(known), **fields)
+        return one_graph_task(
+            name,
+            relabelled(data, known),
+            nodes,
+            len(known),
+            open_set=open_set,
+            class_names=tuple(class_names[c] for c in known) if class_names else (),
+            info={**masking, **info},
+            oracle=oracle,
+            val_may_teach=val_may_teach,
+        )
 
+    if open_set and oracle_train is None:
+        oracle_train = torch.cat([nodes.train, nodes.extra]).sort().values
     oracle = None
-    if open_set or oracle_train is not None:
-        if oracle_train is None:
-            oracle_train = torch.cat([nodes.train, nodes.extra]).sort().values
-        if classes_of(data.y[oracle_train]) == classes:
-            oracle = make(f"{name}/oracle", classes, nodes._replace(train=oracle_train))
+    if oracle_train is not None and classes_of(data.y[oracle_train]) == classes:
+        oracle = make(f"{name}/oracle", classes, nodes._replace(train=oracle_train))
     known = [c for c in classes if c not in unseen]
-    return make(name, known, nodes, open_set=open_set, oracle=oracle)
+    return make(name, known, nodes, open_set, oracle)
 
 
 def free_nodes(y: Tensor, val: Tensor | None, test: Tensor | None) -> Tensor:
