@@ -19,13 +19,23 @@ from conftest import refusal
 from stored import both, fail, keep
 
 import graphgym_srnc
+from graphgym_srnc import methods
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.text import escape_markdown
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import records, store
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.plots import events
-from graphgym_srnc.report import compare, paper, render, sentences, statistics, summary, tables
+from graphgym_srnc.report import (
+    compare,
+    names,
+    paper,
+    render,
+    sentences,
+    statistics,
+    summary,
+    tables,
+)
 from graphgym_srnc.report.frame import collect
 
 RNG = np.random.default_rng(0)
@@ -114,6 +124,14 @@ def test_numbers_of_a_cell_and_its_line_of_csv(several):
     for key in ("mean", "std", "median", "low", "high", "rank", "p", "p_holm", "difference"):
         assert float(line[key]) == getattr(one, key)
     assert (line["best"], line["against"], line["paper_mean"]) == (str(one.best), "GCN", "")
+
+
+@pytest.mark.parametrize("method", methods.own_names())
+def test_printed_names_are_those_of_the_classes(method):
+    found = methods.find(method)
+    assert names.title(method) == (found.title or found.__name__)
+    name = found.with_backbone.format("SAGE") or f"{names.title(method)} with SAGE"
+    assert names.method_name(method, "sageconv") == name
 
 
 def test_marks_and_ranks_against_scipy(several):

@@ -18,6 +18,7 @@ from graphgym_srnc.io import store
 from graphgym_srnc.io.store import Experiment
 from graphgym_srnc.plots import events
 from graphgym_srnc.report import render, summary
+from graphgym_srnc.report.names import method_name
 
 
 @parallel.processes()
@@ -62,7 +63,7 @@ def main(args: argparse.Namespace) -> None:
         text.tell(f"warning: {warning}")
     done = len(seeds) - len(missing)
     print(
-        f"{experiment.path}: {text.method_name(cfg.train.mode, cfg.gnn.layer_type)} on "
+        f"{experiment.path}: {method_name(cfg.train.mode, cfg.gnn.layer_type)} on "
         f"{text.clean(f'{cfg.dataset.format}/{graphs}'.rstrip('/'))}, {text.seeds(seeds)}"
         + (f", {done} of them finished" if done else ""),
         flush=True,

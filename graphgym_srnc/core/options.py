@@ -63,6 +63,10 @@ class Range:
         at_high = value == self.high and self.closed in ("both", "right")
         return self.low < value < self.high or at_low or at_high
 
+    def refuse(self, key: str, value: Any) -> InputError:
+        """The error about a value that is not in the range."""
+        return InputError(key, value, str(self))
+
     def __str__(self) -> str:
         left = self.closed in ("both", "left")
         right = self.closed in ("both", "right")
@@ -85,6 +89,10 @@ class OneOf:
         if isinstance(value, (list, tuple)):
             return all(map(self.allows, value))
         return value in self.values
+
+    def refuse(self, key: str, value: Any) -> InputError:
+        """The error about another value, which suggests the one most like it."""
+        return not_one_of(key, value, map(str, self.values))
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.values))
@@ -195,7 +203,7 @@ def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> No
         key = f"{prefix}{option.key}"
         value = values[option.key]
         if option.allowed is not None and not option.allowed.allows(value):
-            raise not_one_of(key, value, str(option.allowed).split(", "))
+            raise option.allowed.refuse(key, value)
         if not finite(value):
             raise InputError(key, value, "finite numbers")
 

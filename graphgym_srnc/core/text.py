@@ -150,34 +150,6 @@ def escape_markdown(text: str) -> str:
     return text.replace("://", "&#58;//").replace("@", "&#64;").replace("www.", "www&#46;")
 
 
-# Printed names of methods, and of layers.
-METHODS = {
-    **{name: name.upper() for name in "srnc erm pgl doc dann cmd mmd coral srgnn grade".split()},
-    **{name: name.upper() for name in "a2gnn udagcn uaga".split()},
-    **{"srnc_plus": "SRNC+", "iid": "oracle", "openwgl": "OpenWGL", "g2pxy": "G2Pxy"},
-    **{"nodesafe": "NODESafe", "strurw": "StruRW", "adalign": "ADAlign"},
-    **{"pairalign": "Pair-Align", "standard": "GraphGym's own"},
-}
-LAYERS = {"gcnconv": "GCN", "sageconv": "SAGE", "gatconv": "GAT", "gatdrop": "GAT-drop"}
-LAYERS |= {"sgconv": "SGC", "mlp": "MLP", "dgi": "DGI", "sign": "SIGN"}
-# Names of methods that contain the layer.
-ON_LAYERS = {
-    "erm": "{}",
-    "iid": "{} (IID)",
-    "standard": "{} (GraphGym)",
-    "pgl": "PGL+{}",
-    **{name: f"{{}}-{METHODS[name]}" for name in ("dann", "cmd", "mmd", "coral", "srgnn")},
-}
-
-
-def method_name(method: str, layer: str) -> str:
-    """A method with its backbone: ``SRNC+``, ``SRNC+ with SAGE``, ``PGL+GCN``, ``GCN-DANN``."""
-    kind = LAYERS.get(layer, layer)
-    if method in ON_LAYERS:
-        return clean(ON_LAYERS[method].format(kind))
-    return clean(METHODS.get(method, method) + f" with {kind}" * (layer != "gcnconv"))
-
-
 def aligned(lines: Sequence[Sequence[str]]) -> str:
     """Lines of cells in columns."""
     widths = [max(map(len, column)) for column in zip(*lines)]

@@ -14,7 +14,7 @@ from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpe
 from graphgym_srnc.core.environment import AUTO, MAX_THREADS
 from graphgym_srnc.core.options import Allowed, OneOf, Option, Range, Share, docs
 from graphgym_srnc.core.options import options as options_of
-from graphgym_srnc.errors import Collected, InputError, not_one_of
+from graphgym_srnc.errors import Collected, InputError
 from graphgym_srnc.gym.encoder import SPEC_KEYS, is_fast
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.training import adam
@@ -255,7 +255,7 @@ def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
             hint += " custom_metrics to [] and metric_best to micro_f1"
             wrong.errors.append(InputError.plain(key, message, hint))
         elif key in allowed and not allowed[key].allows(value):
-            error = not_one_of(key, value, str(allowed[key]).split(", "))
+            error = allowed[key].refuse(key, value)
             wrong.errors.append(error.noted(INSTEAD[key]) if key in INSTEAD else error)
     wrong.check()
 

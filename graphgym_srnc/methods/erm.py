@@ -20,5 +20,7 @@ class ERM(Scored):
         Examples in Neural Networks", ICLR 2017 (the threshold).
     """
 
+    with_backbone = "{}"
+
     def begin(self) -> None:
         self.reported.append("agreement")  # it is the plain GNN itself

@@ -38,6 +38,7 @@ class SRGNN(Aligned):
         Data", NeurIPS 2021.
     """
 
+    with_backbone = "{}-SRGNN"
     term, bounded = "cmd", True
     search = {"weight": (0.1, 0.5, 1.0)}
 

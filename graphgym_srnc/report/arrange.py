@@ -10,10 +10,11 @@ import pandas
 from pandas import DataFrame
 
 from graphgym_srnc import shifts
-from graphgym_srnc.core.text import LAYERS, METHODS, clean, method_name
+from graphgym_srnc.core.text import clean
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.settings import is_volatile
 from graphgym_srnc.report.frame import COSTS, NAMED, ORACLE, config_keys, score_column
+from graphgym_srnc.report.names import LAYERS, method_name, title
 from graphgym_srnc.report.paper import Published
 from graphgym_srnc.report.statistics import mean
 
@@ -222,9 +223,7 @@ def _label(keys: Sequence[str], run: Mapping[str, Any], is_alone: bool, brief: b
             continue
         text = as_text(run[key])
         if key in ("method", "train.mode"):
-            text = (
-                method_name(text, run["backbone"]) if both or is_alone else METHODS.get(text, text)
-            )
+            text = method_name(text, run["backbone"]) if both or is_alone else title(text)
         elif key in ("backbone", "gnn.layer_type"):
             text = LAYERS.get(text, text)
         elif brief and key == "task" and run["dataset.format"] != "synthetic":

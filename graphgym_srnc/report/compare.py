@@ -10,7 +10,7 @@ from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 import pandas
 from pandas import DataFrame
 
-from graphgym_srnc.core.text import counted, method_name
+from graphgym_srnc.core.text import counted
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import stats
 from graphgym_srnc.report import statistics
@@ -25,6 +25,7 @@ from graphgym_srnc.report.arrange import (
     arrange,
 )
 from graphgym_srnc.report.frame import COSTS, ORACLE, Collection, score_column
+from graphgym_srnc.report.names import method_name
 from graphgym_srnc.report.paper import TABLES, Published
 
 CELL = tuple(

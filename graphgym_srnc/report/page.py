@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from graphgym_srnc.core.text import counted, method_name, plain, seeds, tell_changed
+from graphgym_srnc.core.text import counted, plain, seeds, tell_changed
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, checksums
 from graphgym_srnc.plots import charts
@@ -25,6 +25,7 @@ from graphgym_srnc.report import compare, html, sentences, summary, tables
 from graphgym_srnc.report.arrange import SHARE
 from graphgym_srnc.report.compare import Table
 from graphgym_srnc.report.frame import Collection, Experiment
+from graphgym_srnc.report.names import method_name
 from graphgym_srnc.report.statistics import DECIMALS
 
 # Scores that are compared by default, if they exist.
