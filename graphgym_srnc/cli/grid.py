@@ -36,7 +36,7 @@ def main(args: argparse.Namespace) -> int:
         KeyboardInterrupt: Ctrl-C; what is finished is kept.
     """
     arguments.check_least(args, jobs=0, time_limit=0, retries=0, ray_cpus=0, ray_gpus=0)
-    file = config_files.find(args.grid, "--grid", ".txt")
+    file = config_files.find(args.grid, "grid", ".txt")
     settings = space.settings(space.read(file))
     # A grid would keep a thousand models; a user who wants them overrides this.
     overrides = ["train.save_model", "false", *args.overrides]

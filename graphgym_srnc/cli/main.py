@@ -14,6 +14,7 @@ from typing import Sequence
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.parser import build_parser
+from graphgym_srnc.cli.words import worded
 from graphgym_srnc.core import environment, plugins
 from graphgym_srnc.core.text import plain, tell
 from graphgym_srnc.errors import InputError, each
@@ -42,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _flush()
     except InputError as error:
         for one in each(error):
-            _print_error(f"error: {plugins.after_warning(one)}")
+            _print_error(f"error: {worded(plugins.after_warning(one))}")
         return INPUT
     except KeyboardInterrupt as error:
         _print_error(": ".join(["interrupted", *map(str, error.args)]))

@@ -30,8 +30,6 @@ from graphgym_srnc.io.settings import difference, digest
 
 MOST_SEEDS = 100_000  # maximum number of runs of an experiment
 LAST_SEED = 2**32 - 1  # the last one that numpy takes
-RETRY = "Choose another --name, or add --overwrite to replace all of its runs"
-MORE = "Choose another --name, or raise --repeat, so that --overwrite replaces all of its runs"
 
 
 class Busy(InputError):
@@ -74,11 +72,11 @@ class Experiment:
         file = self.path / "config.yaml"
         if not present and not (self.path / ".locks").exists() and file.is_file():
             message = f"this program did not write {file}"
-            raise InputError.plain("out_dir", message, "Choose another --name")
+            raise InputError.plain("out_dir", message, code="foreign")
         finished = self._finished(present, seeds, overwrite)
         for seed, result in finished.items():
             if result["digest"] != self.digest and not (overwrite and seed in seeds):
-                self._refuse_other(result, MORE if overwrite else RETRY)
+                self._refuse_other(result, "other_config_stays" if overwrite else "other_config")
         if overwrite:
             return list(seeds)
         for seed in {*present} & {*seeds} - {*finished}:
@@ -224,13 +222,14 @@ class Experiment:
         names = [path.name for path in run.iterdir()] if run.is_dir() else []
         others = [name for name in names if name[0] != "." and name != records.LOG]
         if others and "run.json" not in names:
-            raise InputError.plain("out_dir", f"this program did not write {run}", RETRY)
+            message = f"this program did not write {run}"
+            raise InputError.plain("out_dir", message, code="other_config")
 
-    def _refuse_other(self, result: Result, hint: str = RETRY) -> None:
+    def _refuse_other(self, result: Result, code: str = "other_config") -> None:
         found = difference(result["config"], self.config).items()
         changes = [f"{key}: {there!r} before, {now!r} now" for key, (there, now) in found]
         message = f"{self.path} contains results of another config ({listed(changes, 3)})"
-        raise InputError.plain("out_dir", message, hint)
+        raise InputError.plain("out_dir", message, code=code)
 
     def _remove(self, seed: int) -> None:
         # Under another name first: what a crash leaves of it is no run then.
@@ -276,7 +275,7 @@ def check_name(name: str) -> None:
 def seeds(first: int, repeat: int) -> range:
     """The seeds of an experiment, ``repeat`` of them."""
     if not 1 <= repeat <= MOST_SEEDS:
-        raise InputError("--repeat", repeat, f"1 to {MOST_SEEDS}")
+        raise InputError("repeat", repeat, f"1 to {MOST_SEEDS}", code="repeat")
     if not 0 <= first <= LAST_SEED + 1 - repeat:
         raise InputError("seed", first, f"0 to {LAST_SEED + 1 - repeat}, the first of {repeat}")
     return range(first, first + repeat)
@@ -287,5 +286,4 @@ def refuse_present(path: Path, seeds: Sequence[int], file: str = "") -> None:
     present = [seed for seed in seeds if (path / str(seed) / file).exists()]
     if present:
         message = f"{path} contains runs ({in_words(present)})"
-        hint = "Add --resume to run only the missing seeds, --overwrite to run all again"
-        raise InputError.plain("out_dir", message, f"{hint}, or choose another --name")
+        raise InputError.plain("out_dir", message, code="runs_exist")

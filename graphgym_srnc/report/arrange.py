@@ -72,7 +72,7 @@ def arrange(
     selected = [key for key in select if key != ALL]
     known = {*keys, *NAMED, "config", "seed", *default}
     allowed = ", ".join([*NAMED, "config", *sorted(_varying(runs, free) or free)])
-    for option, given in (("--by", by), ("--columns", columns), ("--select", selected)):
+    for option, given in (("by", by), ("columns", columns), ("select", selected)):
         _check_keys(option, given, known, allowed)
     of_methods = free - data if ALL in select else set()
     searched = {*selected, *of_methods} - {*by, *columns}
@@ -136,9 +136,9 @@ def _check_keys(option: str, keys: Iterable[str], known: set[str], allowed: str)
     for key in keys:
         if key == "cfg":
             message = "cfg is the base config of a grid and no key of a run"
-            raise InputError.plain(option, message, "Use config")
+            raise InputError.plain(option, message, "Use config", code=option)
         if key not in known:
-            raise InputError(option, key, f"{allowed}, or another key of the config")
+            raise InputError(option, key, f"{allowed}, or another key of the config", code=option)
 
 
 def _units(runs: DataFrame) -> pandas.Series:
@@ -252,8 +252,7 @@ def _choose(
             f"{' on '.join(place)} has settings that differ in {', '.join(varying)} and "
             f"have no validation score ({metric}) to choose by"
         )
-        hint = "Show these keys with --by or --columns, or give --select without keys"
-        raise InputError.plain("--select", message, hint)
+        raise InputError.plain("select", message, code="no_choice")
     best = (min if metric in LESS else max)(scores, key=scores.__getitem__)
     chosen = runs[setting == best]
     values = {key: chosen[key].iloc[0] for key in varying}

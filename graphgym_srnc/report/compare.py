@@ -218,13 +218,13 @@ def table(
 def _check_options(paper: str | None, split: str, test: str, alpha: float) -> None:
     """Refuse options that name no table, split or test, and a level that is none."""
     if paper and paper not in TABLES:
-        raise InputError("--paper", paper, ", ".join(TABLES))
+        raise InputError("paper", paper, ", ".join(TABLES), code="paper")
     if split not in stats.SPLITS:
-        raise InputError("--split", split, ", ".join(stats.SPLITS))
+        raise InputError("split", split, ", ".join(stats.SPLITS), code="split")
     if test not in statistics.TESTS:
-        raise InputError("--test", test, ", ".join(statistics.TESTS))
+        raise InputError("test", test, ", ".join(statistics.TESTS), code="test")
     if not 0 < alpha < 1:
-        raise InputError("--alpha", alpha, "more than 0, less than 1")
+        raise InputError("alpha", alpha, "more than 0, less than 1", code="alpha")
 
 
 def _metrics(
@@ -238,9 +238,8 @@ def _metrics(
     for metric in metrics:
         if metric not in known:
             allowed = f"{', '.join(sorted(known))} on {split} nodes"
-            if split == "test":
-                allowed += "; --split val shows scores on validation nodes"
-            raise InputError("--metric", metric, allowed)
+            code = "test_metric" if split == "test" else "metric"
+            raise InputError("metrics", metric, allowed, code=code)
     return metrics
 
 
@@ -264,7 +263,7 @@ def _row_of(
         return found.pop()
     message = f"{name!r} names {counted(len(found), 'row') if found else 'no row'}"
     choice = " | ".join(row for row in rows if not found or row in found)
-    raise InputError.plain("--against", message, f"Choose one of {choice}")
+    raise InputError.plain("against", message, f"Choose one of {choice}", code="against")
 
 
 def _check_pairs(cells: DataFrame, against: str) -> None:
@@ -272,7 +271,7 @@ def _check_pairs(cells: DataFrame, against: str) -> None:
     if cells["p"].isna().all():
         message = f"{against} shares fewer than 2 splits with every other row"
         hint = "Choose another row; only runs with the same split and seed form a pair"
-        raise InputError.plain("--against", message, hint)
+        raise InputError.plain("against", message, hint, code="against")
 
 
 def _rivals(

@@ -20,7 +20,7 @@ import pandas
 
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.text import clean, counted, listed, plain
-from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, records, stats
 from graphgym_srnc.io.settings import flatten
 
@@ -124,8 +124,7 @@ def results(*folders: str | os.PathLike[str], config: bool = False) -> pandas.Da
     Raises:
         InputError: a folder does not exist, or none contains a result.
     """
-    with renamed({"DIR": "folders"}):
-        runs = collect(folders, records=False).every.drop_duplicates(["experiment", "seed"])
+    runs = collect(folders, records=False).every.drop_duplicates(["experiment", "seed"])
     runs = runs.sort_values(["experiment", "seed"], kind="stable")
     scores = [name for split in SCORES[1:] for name in runs if name.startswith(split)]
     keys = config_keys(runs) if config else []
@@ -186,9 +185,8 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
             experiment = experiments.setdefault(path.parent, Experiment(path.parent))
             record = _read(path)
             if record is None:
-                failure = _failure(path)
-                experiment.failures[plain(path.name)] = failure
-                if failure.kind == "unreadable":
+                experiment.failures[plain(path.name)] = _failure(path)
+                if (place / "result.json").exists():
                     found.unreadable.append(place / "result.json")
                 continue
             result, row = record
@@ -198,11 +196,12 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
     found.experiments = [*experiments.values()]
     if not rows:
         message = f"{', '.join(given)} contains no finished run (<seed>/result.json)"
-        raise InputError.plain("DIR", "; ".join([message, *found.remarks()]))
-    base = os.path.commonpath([path.parent for path in experiments])
-    for path, experiment in experiments.items():
-        experiment.name = plain(os.path.relpath(path, base))
-    found.experiments.sort(key=lambda experiment: experiment.name)
+        message = "; ".join([message, *found.remarks()])
+        raise InputError.plain("folders", message, code="folders")
+    base = os.path.commonpath([one.path.parent for one in found.experiments])
+    for one in found.experiments:
+        one.name = plain(os.path.relpath(one.path, base))
+    found.experiments.sort(key=lambda one: one.name)
     # A key that a config does not have is NaN.
     frame = pandas.DataFrame([{"experiment": one.name} | row for one, row in rows], dtype=object)
     frame = frame.reindex(columns=list(dict.fromkeys([*frame, *RUN, "masked", "dataset.name"])))
@@ -219,7 +218,8 @@ def _run_folders(given: Iterable[str], found: Collection) -> Iterable[Path]:
 
     for folder in given:
         if not os.path.isdir(folder):
-            raise InputError.plain("DIR", f"the folder {folder} does not exist")
+            message = f"the folder {folder} does not exist"
+            raise InputError.plain("folders", message, code="folders")
         for place, below, files in os.walk(folder, onerror=note):
             below[:] = sorted(name for name in below if not name.startswith("."))
             if place != folder and "trials" in below and any(map(STUDY.fullmatch, files)):

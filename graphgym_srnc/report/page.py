@@ -62,8 +62,7 @@ def render(
     """
     metrics = metrics or [metric for metric in DEFAULT if f"test_{metric}" in found.runs]
     if not metrics:
-        hint = "Label test nodes, or use compare --split val"
-        raise InputError.plain("DIR", "no run has a test score", hint)
+        raise InputError.plain("folders", "no run has a test score", code="no_test_score")
     row = against
     if row is None:
         ranks = compare.table(found, metrics, paper=paper).mean_ranks(metrics[0])

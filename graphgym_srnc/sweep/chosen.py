@@ -55,8 +55,7 @@ def check_place(study: Study) -> None:
         same = False
     if not same:
         message = f"{study.folder} contains the {RECORD} of another study"
-        hint = "Choose another --name, or add --overwrite to replace it"
-        raise InputError.plain("out_dir", message, hint)
+        raise InputError.plain("out_dir", message, code="other_study")
 
 
 def write(study: Study) -> tuple[list[list[str]], list[str], Path | None]:

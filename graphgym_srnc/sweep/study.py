@@ -97,7 +97,7 @@ class Study:
                     write_text(self.folder / JOURNAL, "".join(lines))
         except Timeout as error:
             message = f"another process is running the study {self.folder}"
-            raise InputError.plain("out_dir", message, "Choose another --name") from error
+            raise InputError.plain("out_dir", message, code="foreign") from error
 
     def _ask(self, arm: Arm, most: int) -> Iterator[_Asked]:
         """Propose settings until a method has ``most`` different trials.
