@@ -201,7 +201,7 @@ def test_pairs_are_common_splits_only(tmp_path):
         alike = of(tmp_path / "a", tmp_path / "b", test="t", alpha=alpha)
         assert not cell(alike, "GCN").tied and told in remarks(alike)
         assert ("Undecided" in remarks(alike)) != ("Every other" in remarks(alike))
-    with pytest.raises(InputError, match="--against.*2 splits"):
+    with pytest.raises(InputError, match="^against: .*2 splits"):
         of(tmp_path / "a", tmp_path / "c", against="erm")
 
 
@@ -416,8 +416,9 @@ def test_labels_say_what_tells_rows_apart(tmp_path):
 def test_settings_without_validation_scores_are_not_chosen_from(tmp_path):
     for name, width in (("a", 16), ("b", 64)):
         keep(tmp_path, name, [0.5, 0.6], record={"val": {}}, gnn__dim_inner=width)
-    with pytest.raises(InputError, match="gnn.dim_inner.*--by"):
+    with pytest.raises(InputError, match="gnn.dim_inner") as error:
         of(tmp_path)
+    assert (error.value.key, error.value.code) == ("select", "no_choice")
     assert of(tmp_path, by=["gnn.dim_inner"]).rows == ["dim_inner 16", "dim_inner 64"]
     assert cell(of(tmp_path, select=[]), "GCN").runs == 4
 

@@ -13,10 +13,10 @@ from graphgym_srnc import shifts
 from graphgym_srnc.core.text import clean
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.settings import is_volatile
+from graphgym_srnc.io.stats import mean
 from graphgym_srnc.report.frame import COSTS, NAMED, ORACLE, config_keys, score_column
 from graphgym_srnc.report.names import LAYERS, method_name, title
 from graphgym_srnc.report.paper import Published
-from graphgym_srnc.report.statistics import mean
 
 LESS = frozenset({"unknown_fpr95", "loss", *COSTS})  # metrics of which a lower value is better
 # Scores that may be high although a model finds no node of an unknown class.

@@ -114,7 +114,7 @@ class Table:
         found = [own.ranks for (name, _), own in self.rankings.items() if name == metric]
         rows = [row for row in self.rows if found and all(row in ranks for ranks in found)]
         own = rows if is_one_kind(self.runs) else ()
-        return {row: statistics.mean(ranks[row] for ranks in found) for row in own}
+        return {row: stats.mean(ranks[row] for ranks in found) for row in own}
 
     @property
     def chosen(self) -> list[Any]:
@@ -385,7 +385,7 @@ class _Scores:
         score = score_column(metric, split)
         runs = runs.dropna(subset=[score])
         self.runs = runs.assign(score=runs[score].astype(float))
-        means = self.runs.groupby([*BLOCK, "row"], sort=False)["score"].agg(statistics.mean)
+        means = self.runs.groupby([*BLOCK, "row"], sort=False)["score"].agg(stats.mean)
         blocks = means.index.droplevel("row").drop_duplicates()
         self.means = means.unstack("row").reindex(blocks)
 
@@ -398,8 +398,8 @@ class _Scores:
                 "failed": 0,
                 "unfinished": 0,
                 "unreadable": 0,
-                "mean": scores.agg(statistics.mean),
-                "std": scores.agg(lambda own: statistics.mean_std(own.tolist())[1]),
+                "mean": scores.agg(stats.mean),
+                "std": scores.agg(lambda own: stats.mean_std(own.tolist())[1]),
                 "median": scores.median(),
                 "best": 0,
                 "tied": 0,
@@ -414,7 +414,7 @@ class _Scores:
     def _add_intervals(self, cells: DataFrame) -> None:
         """Add the interval of each mean."""
         for row, own in self.means.items():
-            units = own.dropna().groupby(level=["column", "unit"], sort=False).agg(statistics.mean)
+            units = own.dropna().groupby(level=["column", "unit"], sort=False).agg(stats.mean)
             for column, values in units.groupby(level="column"):
                 ends = statistics.interval(values.tolist(), 1 - self.alpha)
                 cells.loc[(row, column), ["low", "high"]] = ends
@@ -460,7 +460,7 @@ class _Scores:
             for row, gap, p, corrected in self.tests(ranked, against, column):
                 wins = sum(one < 0 if self.metric in LESS else one > 0 for one in gap)
                 ends = statistics.interval(gap, 1 - self.alpha)
-                facts = against, len(gap), statistics.mean(gap), *ends, wins, p, corrected
+                facts = against, len(gap), stats.mean(gap), *ends, wins, p, corrected
                 cells.loc[(row, column), list(CELL[CELL.index("against") :])] = facts
 
     def common(self, ranked: Sequence[str], column: str) -> DataFrame:
@@ -475,7 +475,7 @@ class _Scores:
         rankings = {}
         for column, rows in rivals.items():
             common = self.common(rows, column)
-            units = common.groupby(level="unit", sort=False).agg(statistics.mean)
+            units = common.groupby(level="unit", sort=False).agg(stats.mean)
             if min(units.shape) < 2:
                 continue
             ranks = statistics.mean_ranks(units, self.metric in LESS)

@@ -33,16 +33,6 @@ RUN = ("seed", *NAMED, "split", "selection", "selected", *COSTS, "warnings")
 SCORES = tuple(f"{split}_" for split in stats.SPLITS)  # prefixes of the columns of scores
 STUDY = re.compile(r"tuned\.(log|lock|json)")  # files that only the folder of a study has
 
-# Types of the values that reports show.
-KINDS: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("val", "test", "info", "versions"), dict),
-    **dict.fromkeys(("selection", "split"), str),
-    "warnings": list,
-    "hidden_classes": list,
-    "seed": int,
-    "seconds": (int, float),
-}
-
 
 class Failure(NamedTuple):
     """Why a run has no readable result."""
@@ -235,20 +225,16 @@ def _read(directory: Path) -> tuple[records.Result, dict[str, Any]] | None:
     result = records.read_result(directory) if file.is_file() and not file.is_symlink() else None
     if result is None:
         return None
-    defaults: dict[str, Any] = {"info": {}, "selection": "unknown", "versions": {}}
-    result = defaults | {"hidden_classes": []} | result
+    defaults = {"info": {}, "selection": "unknown", "versions": {}, "hidden_classes": []}
+    result = defaults | result
     try:
         # Text that is not Unicode raises here and not in a figure.
         shown = {key: value for key, value in result.items() if key != "history"}
         json.dumps(shown, ensure_ascii=False).encode()
-        parts = [episode[split] for episode in result["history"] for split in stats.SPLITS]
-        is_sound = (
-            isinstance(result["config"]["dataset"]["format"], str)
-            and all(isinstance(result[key], kind) for key, kind in KINDS.items())
-            and all(isinstance(part, dict) for part in parts)
-        )
         result |= {key: plain(result[key]) for key in NAMED}
-        return (result, _row(result)) if is_sound else None
+        row = _row(result)
+        is_whole = all(split in episode for episode in result["history"] for split in stats.SPLITS)
+        return (result, row) if is_whole and isinstance(row["dataset.format"], str) else None
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError):
         return None
 

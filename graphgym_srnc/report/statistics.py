@@ -7,9 +7,11 @@ unless another is named.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Iterable, Sequence
+from typing import TYPE_CHECKING, Sequence
 
 import numpy as np
+
+from graphgym_srnc.io.stats import mean, mean_std
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -22,18 +24,6 @@ DECIMALS = 10
 # blocks: of 4 blocks and 3 equal rows, Friedman's test finds p <= 0.05 in 6.9 % of all cases. With
 # fewer pairs, a t-test rarely finds a difference, so it does not show that rows are alike.
 LEAST_BLOCKS = 6
-
-
-def mean(values: Iterable[float]) -> float:
-    """The mean; NaN of no values."""
-    values = list(values)
-    return math.fsum(values) / len(values) if values else math.nan
-
-
-def mean_std(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and population standard deviation (``ddof=0``, as GraphGym's); NaN of no values."""
-    centre = mean(values)
-    return centre, math.sqrt(mean((value - centre) ** 2 for value in values))
 
 
 def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:

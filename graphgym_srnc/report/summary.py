@@ -11,11 +11,11 @@ from pandas import DataFrame
 from graphgym_srnc.core.text import clean, counted, listed, plain, seeds
 from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.io import atomic, records
+from graphgym_srnc.io.stats import mean_std
 from graphgym_srnc.report import render
 from graphgym_srnc.report.frame import Experiment, distinct_warnings
 from graphgym_srnc.report.names import method_name
 from graphgym_srnc.report.sentences import BELOW_CHANCE, KNOWN_ONLY
-from graphgym_srnc.report.statistics import mean_std
 from graphgym_srnc.report.tables import ABSENT, METRICS, Grid, boxes, name
 
 SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]  # scores of a summary

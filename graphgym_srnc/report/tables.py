@@ -7,10 +7,11 @@ import math
 from typing import Any, NamedTuple, Sequence
 
 from graphgym_srnc.core.text import listed
+from graphgym_srnc.io.stats import mean
 from graphgym_srnc.report.arrange import SHARE
 from graphgym_srnc.report.compare import Ranking, Table, is_one_kind
 from graphgym_srnc.report.frame import COSTS
-from graphgym_srnc.report.statistics import least_pairs, mean
+from graphgym_srnc.report.statistics import least_pairs
 
 # Metrics and their printed names, in the order of print.
 METRICS = {

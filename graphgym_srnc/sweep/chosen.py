@@ -21,7 +21,7 @@ from graphgym_srnc.gym import load_config
 from graphgym_srnc.io import checksums
 from graphgym_srnc.io.atomic import content, discard, refuse_links, write_text
 from graphgym_srnc.io.settings import flatten
-from graphgym_srnc.report.statistics import mean_std
+from graphgym_srnc.io.stats import mean_std
 from graphgym_srnc.sweep.search import Arm, Words
 from graphgym_srnc.sweep.study import Study, Trial
 
