@@ -140,7 +140,7 @@ def test_packages_of_results_speak_no_command_line():
     """Their errors have codes, which ``cli/words.py`` words."""
     options = re.compile(r"(?<![\w-])--[a-z]|^(DIR|RUN)$")
     # Legends and notes of tables name options; `git describe` has some of its own.
-    wordy = {"report/sentences.py", "core/environment.py", "io/records.py", "core/parallel.py"}
+    wordy = {"report/sentences.py", "core/environment.py", "io/records.py"}
     for package in ("core", "io", "shifts", "report", "sweep"):
         for path in (PACKAGE / package).glob("*.py"):
             if f"{package}/{path.name}" in wordy:

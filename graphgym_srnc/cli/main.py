@@ -62,6 +62,8 @@ def _story(error: Exception) -> str:
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         hint = "Use fewer or smaller layers, a smaller graph, or batch_size of the method"
         return f"error: the memory of this machine does not suffice. {hint}."
+    if isinstance(error, ConnectionError):  # to another process of torchrun
+        return f"error: {error}. The same command with --resume continues."
     if isinstance(error, (OSError, FloatingPointError)):
         return f"error: {error}"
     place = plugins.place(error)

@@ -184,6 +184,5 @@ def _reported() -> Iterator[None]:
         reason = re.sub(r"\[[^]]*\.cc:\d+\] ", "", str(error)).partition(". ")[0]
         raise ProcessLost(
             f"process {rank()} of {count()} lost the others: one of them ended or does not answer "
-            f"({reason}); finished runs and checkpoints are kept, the same command with --resume "
-            "goes on"
+            f"({reason}). Finished runs and checkpoints are kept"
         ) from error

@@ -16,7 +16,7 @@ from graphgym_srnc.report import render
 from graphgym_srnc.report.frame import Experiment, distinct_warnings
 from graphgym_srnc.report.names import method_name
 from graphgym_srnc.report.sentences import BELOW_CHANCE, KNOWN_ONLY
-from graphgym_srnc.report.tables import ABSENT, METRICS, Grid, boxes, name
+from graphgym_srnc.report.tables import ABSENT, METRICS, Grid, boxes, figure, name
 
 SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]  # scores of a summary
 SHOWN = (*SCORES[:5], "unknown_auroc")  # scores of a printed summary, beside a user's own
@@ -93,8 +93,8 @@ def line(result: records.Result) -> str:
         f" {len(result['history']) - 1}, {rule} ({_validation(result)}): "
     )
     scored = [metric for metric in shown.split() if metric in test]
-    scores = [f"{name(metric)} {100 * test[metric]:.1f}" for metric in scored]
-    scores += [f"{clean(metric)} {test[metric]:.4g}" for metric in own_scores([result])]
+    scored += own_scores([result])
+    scores = [f"{clean(name(metric))} {figure(metric, test[metric])}" for metric in scored]
     text += f"test {', '.join(scores)}" if scores else "no test node has a label"
     text += f", {result['seconds']:.1f} s"
     classes = list(map(plain, result.get("hidden_classes", ())))
@@ -138,24 +138,26 @@ def notes(rows: Sequence[Row], warnings: bool = True) -> list[str]:
 def grid(rows: Sequence[Row]) -> Grid:
     """The printed columns of a summary, without scores that no row has."""
     scored = dict.fromkeys(key for row in rows for key in row if f"{key}_std" in row)
-    own = [key for key in scored if key not in SCORES]
-    shown = [key for key in SHOWN if key in scored]
+    shown = {key: name(key) for key in SHOWN if key in scored}
+    # The unit of a user's own metric is unknown.
+    shown |= {key: f"{key} (not in %)" for key in scored if key not in SCORES}
     facts = ["experiment", "method", "runs"]
     if len({row["task"] for row in rows}) > 1:
         facts.insert(1, "task")
     lines = []
     for row in rows:
-        texts = []
-        for key in (*shown, *own):
-            # The unit of a user's own metric is unknown.
-            factor, form = (1, ".4g") if key in own else (100, ".1f")
-            std = f" ± {factor * row.get(f'{key}_std', 0):{form}}" if row["runs"] > 1 else ""
-            texts.append(f"{factor * row[key]:{form}}{std}" if key in row else ABSENT)
         about = {"experiment": row["name"], "task": row["task"], "runs": row["runs"]}
         about["method"] = method_name(row["method"], row["backbone"])
-        lines.append(boxes(*map(about.get, facts), *texts))
-    heads = [*map(name, shown), *(f"{key} (not in %)" for key in own)]
-    return Grid("", [*facts, *heads], lines)
+        lines.append(boxes(*map(about.get, facts), *(_score(row, key) for key in shown)))
+    return Grid("", [*facts, *shown.values()], lines)
+
+
+def _score(row: Row, key: str) -> str:
+    """A mean score, with its deviation if there are several runs."""
+    if key not in row:
+        return ABSENT
+    text = figure(key, row[key])
+    return f"{text} ± {figure(key, row[f'{key}_std'])}" if row["runs"] > 1 else text
 
 
 def to_csv(rows: Sequence[Row]) -> str:

@@ -111,7 +111,7 @@ def _record(arm: Arm, trials: Sequence[Trial], best: Trial | None) -> dict[str, 
         "validation": best and best.value,
         "default": trials[0].value,
         "space": arm.space,
-        "trials": [vars(trial) for trial in trials],
+        "trials": [trial.record() for trial in trials],
     }
 
 
