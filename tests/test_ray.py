@@ -137,7 +137,7 @@ def test_nodes_import_nothing_of_the_current_folder(cluster, tmp_path):
 def test_without_ray_the_way_to_it_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.delitem(sys.modules, "graphgym_srnc.sweep.on_ray", raising=False)
-    with pytest.raises(InputError, match=r"--executor: the package ray.*graphgym-srnc\[ray\]"):
+    with pytest.raises(InputError, match=r"^executor: the package ray.*graphgym-srnc\[ray\]"):
         importlib.import_module("graphgym_srnc.sweep.on_ray")
 
 
