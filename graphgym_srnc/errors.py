@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
+ENDS = (".", "?", "!")  # of a sentence
 ALIKE = 0.66  # similarity, from 0 to 1, above which a name may be a typing error of another
 
 
@@ -22,24 +23,37 @@ class InputError(ValueError):
         key: Config key, file or argument at fault, e.g. ``open_set.unseen``.
         value: The value given.
         allowed: The values that are allowed, in words.
+        code: Name of the error, for an interface that words it; see ``cli.words``.
     """
 
-    def __init__(self, key: str, value: Any, allowed: str) -> None:
-        self.key, self.value, self.allowed = key, value, allowed
+    def __init__(self, key: str, value: Any, allowed: str, code: str = "") -> None:
+        self.key = key
+        self.value = value
+        self.allowed = allowed
+        self.code = code
         self._say(f"got {value!r}; allowed: {allowed}")
 
     @classmethod
-    def plain(cls, key: str, message: str, hint: str = "") -> InputError:
+    def plain(cls, key: str, message: str, hint: str = "", code: str = "") -> InputError:
         """An error in plain sentences: ``KEY: MESSAGE. HINT.``
 
         Args:
             key: Config key, file or argument at fault.
             message: What is wrong, a sentence in lower case without its full stop.
             hint: What to do, sentences in upper case, the last without its full stop.
+            code: See the class.
         """
-        error = cls(key, None, hint)
-        sentences = (text if text[-1] in ".?!" else f"{text}." for text in (message, hint) if text)
-        error._say(" ".join(sentences))
+        error = cls(key, None, hint, code)
+        error._say(_sentence(message))
+        return error.advised(hint) if hint else error
+
+    def advised(self, hint: str) -> InputError:
+        """The same error, followed by what to do."""
+        error = copy.copy(self)
+        if self.message.endswith(ENDS):
+            error._say(f"{self.message} {_sentence(hint)}")
+        else:
+            error._say(f"{self.message}; {hint}")
         return error
 
     def at(self, key: str) -> InputError:
@@ -67,11 +81,17 @@ class ShiftWarning(RuntimeWarning):
     """Warning of this package about data, a fit or its predictions."""
 
 
+def _sentence(text: str) -> str:
+    return text if text.endswith(ENDS) else f"{text}."
+
+
 class InputErrors(InputError):
     """Several errors at once; each is printed on a line of its own."""
 
     def __init__(self, errors: Sequence[InputError]) -> None:
-        self.key, self.value = errors[0].key, errors[0].value
+        self.key = errors[0].key
+        self.value = errors[0].value
+        self.code = errors[0].code
         self.errors = list(errors)
         self.message = "; ".join(map(str, errors)).replace(".; ", "; ")
         self.args = (self.message,)
@@ -155,7 +175,8 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
 def not_one_of(key: str, value: Any, names: Iterable[str]) -> InputError:
     """The error about a value that is none of ``names``; it suggests the one most like it."""
     names = [*names]
-    error, near = InputError(key, value, ", ".join(names)), did_you_mean(str(value), names)
+    error = InputError(key, value, ", ".join(names))
+    near = did_you_mean(str(value), names)
     return error.noted(near) if near and isinstance(value, str) else error
 
 

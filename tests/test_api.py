@@ -101,7 +101,7 @@ def test_numbers_are_those_of_the_trainer(fitted, name):
         (e.number, e.losses, e.val, e.test) for e in record.history
     ]
     assert model.record_.best == record.best
-    assert model.scores_ == {"val": record.val, "test": record.test}
+    assert (model.scores_["val"], model.scores_["test"]) == (record.val, record.test)
     number = np.array([*range(shown.num_known), -1])
     assert model.classes_.tolist() == number[: shown.num_outputs].tolist()
     for graph in (shown.target, OTHER):

@@ -136,6 +136,45 @@ def test_the_command_line_imports_nothing_slow():
         assert not {name.split(".")[0] for name in imports(path, top_level=True)} & SLOW, path
 
 
+def test_packages_of_results_speak_no_command_line():
+    """Their errors have codes, which ``cli/words.py`` words."""
+    options = re.compile(r"(?<![\w-])--[a-z]|^(DIR|RUN)$")
+    # Legends and notes of tables name options; `git describe` has some of its own.
+    wordy = {"report/sentences.py", "core/environment.py", "io/records.py"}
+    for package in ("core", "io", "shifts", "report", "sweep"):
+        for path in (PACKAGE / package).glob("*.py"):
+            if f"{package}/{path.name}" in wordy:
+                continue
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+            docs = {
+                ast.get_docstring(node, clean=False) for node in ast.walk(tree) if documented(node)
+            }
+            named = [
+                text
+                for text in texts
+                if isinstance(text, str) and text not in docs and options.search(text)
+            ]
+            assert not named, f"{path.name} names {named}"
+
+
+def documented(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+
+
+def test_each_code_of_an_error_has_words_in_commands():
+    from graphgym_srnc.cli.words import WORDS
+
+    codes = set()
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "code":
+                texts = [part for part in ast.walk(node.value) if isinstance(part, ast.Constant)]
+                codes |= {part.value for part in texts}
+    assert codes and codes <= {*WORDS}
+    assert not {code for code, words in WORDS.items() if words == ("", "")}
+
+
 def test_lower_packages_do_not_know_the_keys_of_configs():
     keys = re.compile(r"(gnn|optim|train|dataset|model)\.(?!safetensors)\w+")
     for package in ("losses", "backbones", "methods", "train"):

@@ -19,13 +19,23 @@ from conftest import refusal
 from stored import both, fail, keep
 
 import graphgym_srnc
+from graphgym_srnc import methods
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.text import escape_markdown
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import records, store
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.plots import events
-from graphgym_srnc.report import compare, paper, render, sentences, statistics, summary, tables
+from graphgym_srnc.report import (
+    compare,
+    names,
+    paper,
+    render,
+    sentences,
+    statistics,
+    summary,
+    tables,
+)
 from graphgym_srnc.report.frame import collect
 
 RNG = np.random.default_rng(0)
@@ -116,6 +126,14 @@ def test_numbers_of_a_cell_and_its_line_of_csv(several):
     assert (line["best"], line["against"], line["paper_mean"]) == (str(one.best), "GCN", "")
 
 
+@pytest.mark.parametrize("method", methods.own_names())
+def test_printed_names_are_those_of_the_classes(method):
+    found = methods.find(method)
+    assert names.title(method) == (found.title or found.__name__)
+    name = found.with_backbone.format("SAGE") or f"{names.title(method)} with SAGE"
+    assert names.method_name(method, "sageconv") == name
+
+
 def test_marks_and_ranks_against_scipy(several):
     found = of(several)
     ranked = ("erm", "pgl", "srnc")
@@ -183,7 +201,7 @@ def test_pairs_are_common_splits_only(tmp_path):
         alike = of(tmp_path / "a", tmp_path / "b", test="t", alpha=alpha)
         assert not cell(alike, "GCN").tied and told in remarks(alike)
         assert ("Undecided" in remarks(alike)) != ("Every other" in remarks(alike))
-    with pytest.raises(InputError, match="--against.*2 splits"):
+    with pytest.raises(InputError, match="^against: .*2 splits"):
         of(tmp_path / "a", tmp_path / "c", against="erm")
 
 
@@ -398,8 +416,9 @@ def test_labels_say_what_tells_rows_apart(tmp_path):
 def test_settings_without_validation_scores_are_not_chosen_from(tmp_path):
     for name, width in (("a", 16), ("b", 64)):
         keep(tmp_path, name, [0.5, 0.6], record={"val": {}}, gnn__dim_inner=width)
-    with pytest.raises(InputError, match="gnn.dim_inner.*--by"):
+    with pytest.raises(InputError, match="gnn.dim_inner") as error:
         of(tmp_path)
+    assert (error.value.key, error.value.code) == ("select", "no_choice")
     assert of(tmp_path, by=["gnn.dim_inner"]).rows == ["dim_inner 16", "dim_inner 64"]
     assert cell(of(tmp_path, select=[]), "GCN").runs == 4
 

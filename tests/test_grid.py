@@ -84,11 +84,11 @@ def test_values_stay_text_and_a_setting_of_two_spaces_is_run_once(tmp_path):
         ("a.b x-y [1]", "an alias consists of letters"),
         ("\na.b x [1]\na.b y [2]", "line 3.*a.b occurs twice"),
         ("a.b x [1]\nc.d x [2]", "line 2.*x occurs twice"),
-        ("seed s [1,2]", "--repeat"),
+        ("seed s [1,2]", "the key seed cannot be varied"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path, text, told):
-    with pytest.raises(InputError, match=f"--grid.*{told}"):
+    with pytest.raises(InputError, match=f"^grid: .*{told}"):
         grid(tmp_path, text)
 
 

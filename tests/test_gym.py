@@ -105,8 +105,8 @@ def test_what_does_nothing_is_known(gym):
     [
         ("gnn: {act: elu}\nseed: 1\ngnn: {dropout: 0.1}\n", "gnn is given twice, in line 1"),
         ("gnn: {dim_inner: 8}\ngnn.dim_inner: 9\n", "sets gnn.dim_inner twice"),
-        ("a: [", "--cfg"),
-        ("\xff\xfe", "--cfg"),
+        ("a: [", "^config: "),
+        ("\xff\xfe", "^config: "),
         ("seed: !!python/object/apply:os.mkdir ['made']", "tag"),
     ],
 )

@@ -62,7 +62,7 @@ def test_names_are_refused_before_torch_is_imported(tmp_path):
         name, rest = (words[1], ()) if words[0] == "--cfg" else (None, words)
         with pytest.raises(InputError) as error:
             load_config(name, rest)
-        assert all(message.startswith(f"error: {error.value}") for _, message, _ in refused)
+        assert all(error.value.message in message for _, message, _ in refused)
 
 
 def test_a_run_imports_neither_lightning_nor_scikit_learn(tmp_path):

@@ -143,7 +143,7 @@ def toy(folder: Path, values: dict, trials: int) -> list:
 
     def score(batch, *_):
         for one in batch:
-            one.trial.scores.append(sum(one.trial.setting.values()))
+            one.scores.append(sum(one.setting.values()))
 
     toy._score = score
     toy.run(None, None)

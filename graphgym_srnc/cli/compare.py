@@ -50,9 +50,10 @@ def _draw_ranks(table: compare.Table, path: Path, overwrite: bool) -> None:
     if not found:
         few = f"no column has three rows with {LEAST_BLOCKS} common splits and seeds"
         raise InputError.plain("--figure", few, "Run more seeds, or give more experiments")
-    ends = {column: "-" + re.sub(r"[^\w.,+]+", "-", column) for column in found}
-    several = len(found) > 1
-    files = {column: path.with_stem(path.stem + end * several) for column, end in ends.items()}
+    files = {column: path for column in found}
+    if len(found) > 1:
+        ends = {column: re.sub(r"[^\w.,+]+", "-", column) for column in found}
+        files = {column: path.with_stem(f"{path.stem}-{end}") for column, end in ends.items()}
     for file in files.values():
         arguments.check_out("--figure", str(file), overwrite)
     for column, ranking in found.items():

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import signal
 import sys
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Sequence
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.parser import build_parser
+from graphgym_srnc.cli.words import worded
 from graphgym_srnc.core import environment, plugins
 from graphgym_srnc.core.text import plain, tell
 from graphgym_srnc.errors import InputError, each
 from graphgym_srnc.io import config_files, records
 
 # Exit status after bad input, and after any other error; 128 and its number after a signal.
-INPUT, FAILED = 2, 1
+INPUT = 2
+FAILED = 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,12 +30,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     stderr, or 130 after Ctrl-C."""
     words = sys.argv[1:] if argv is None else argv
     received: list[int] = []
-    if argv is None:
-        environment.own()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # none fails at a letter that it cannot show
             stream.reconfigure(errors="backslashreplace")
     if argv is None:
+        environment.own()
         _take_signals(received)
     try:
         try:
@@ -41,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _flush()
     except InputError as error:
         for one in each(error):
-            _print_error(f"error: {plugins.after_warning(one)}")
+            _print_error(f"error: {worded(plugins.after_warning(one))}")
         return INPUT
     except KeyboardInterrupt as error:
         _print_error(": ".join(["interrupted", *map(str, error.args)]))
@@ -51,20 +53,39 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if "--debug" in words:
             raise
-        if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
-            hint = "Use fewer or smaller layers, a smaller graph, or batch_size of the method"
-            _print_error(f"error: the memory of this machine does not suffice. {hint}.")
-        elif isinstance(error, (OSError, FloatingPointError)):
-            _print_error(f"error: {error}")
-        else:
-            kind = type(error).__name__
-            where = f"error in {place}" if (place := plugins.place(error)) else "internal error"
-            _print_error(f"{where}: {kind}: {error}. Add --debug to see the traceback.")
+        _print_error(_story(error))
         return FAILED
+
+
+def _story(error: Exception) -> str:
+    """What the user reads of an error that is no error of input."""
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        hint = "Use fewer or smaller layers, a smaller graph, or batch_size of the method"
+        return f"error: the memory of this machine does not suffice. {hint}."
+    if isinstance(error, ConnectionError):  # to another process of torchrun
+        return f"error: {error}. The same command with --resume continues."
+    if isinstance(error, (OSError, FloatingPointError)):
+        return f"error: {error}"
+    place = plugins.place(error)
+    where = f"error in {place}" if place else "internal error"
+    return f"{where}: {type(error).__name__}: {error}. Add --debug to see the traceback."
 
 
 def _command(words: Sequence[str]) -> int:
     """Parse the words of a command and run it; return its status."""
+    args = _parse(words)
+    _check(args)
+    command = _import(args.command)
+    if not getattr(args, "trust", False):
+        return command.main(args) or 0
+    from graphgym_srnc.data import untrusted
+
+    with untrusted.trusted():
+        return command.main(args) or 0
+
+
+def _parse(words: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command, with the words of its config as ``overrides``."""
     for word in words:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
             message = "it contains bytes that are no text in UTF-8"
@@ -72,13 +93,20 @@ def _command(words: Sequence[str]) -> int:
     args, rest = build_parser().parse_known_args(words)
     # argparse cannot mix options with a list of positional words, so the words arrive here.
     options = [word for word in rest if word.startswith("--")]
-    if options or rest and not hasattr(args, "overrides"):
-        text = f"unrecognized arguments: {' '.join(options or rest)}"
-        hint = ". Separate several columns by commas, as in --text title,abstract"
-        args.parser.error(text + hint * (not options and hasattr(args, "text")))
+    if options:
+        args.parser.error(f"unrecognized arguments: {' '.join(options)}")
+    if rest and not hasattr(args, "overrides"):
+        text = f"unrecognized arguments: {' '.join(rest)}"
+        if hasattr(args, "text"):
+            text += ". Separate several columns by commas, as in --text title,abstract"
+        args.parser.error(text)
     if rest:
         args.overrides = [*args.overrides, *rest]
+    return args
 
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what can be refused before slow imports, and read the settings of ``--cfg``."""
     if getattr(args, "resume", False) and args.overwrite:
         hint = "Give --resume to keep finished runs, or --overwrite to replace them"
         raise InputError.plain("--resume", "it excludes --overwrite", hint)
@@ -87,25 +115,22 @@ def _command(words: Sequence[str]) -> int:
         arguments.check_names(args.settings, args.overrides)
     if args.command == "run":
         arguments.check_finished(args)
-    # Before slow imports:
     if args.command in arguments.OUTS:
         arguments.check_outs(args)
     if hasattr(args, "run") and not Path(args.run).is_file():
         records.finished_run(Path(args.run))
+
+
+def _import(command: str) -> ModuleType:
+    """The module of a command."""
     try:
         with environment.uncollected():
-            command = import_module(f"graphgym_srnc.cli.{args.command}")
+            return import_module(f"graphgym_srnc.cli.{command}")
     except ModuleNotFoundError as error:
         if error.name != "optuna":
             raise
         hint = "Install it with: pip install 'graphgym-srnc[tune]'"
         raise InputError.plain("tune", "the package optuna is not installed", hint) from error
-    if not getattr(args, "trust", False):
-        return command.main(args) or 0
-    from graphgym_srnc.data import untrusted
-
-    with untrusted.trusted():
-        return command.main(args) or 0
 
 
 def _take_signals(received: list[int]) -> None:

@@ -20,6 +20,7 @@ from graphgym_srnc.io.records import Result
 from graphgym_srnc.io.store import Experiment
 from graphgym_srnc.plots import events
 from graphgym_srnc.report import held_out, render, summary
+from graphgym_srnc.report.names import method_name
 
 
 @parallel.processes()
@@ -93,7 +94,7 @@ def _headline(
     shift = cfg.get(cfg.dataset.format, {})
     graphs = f"{shift['source']} to {shift['target']}" if "target" in shift else _data(cfg)
     data = text.clean(f"{cfg.dataset.format}/{graphs}".rstrip("/"))
-    method = text.method_name(cfg.train.mode, cfg.gnn.layer_type)
+    method = method_name(cfg.train.mode, cfg.gnn.layer_type)
     done = len(seeds) - len(missing)
     finished = f", {done} of them finished" if done else ""
     return f"{experiment.path}: {method} on {data}, {text.seeds(seeds)}{finished}"

@@ -15,7 +15,7 @@ from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import GridProgress
 from graphgym_srnc.core.text import aligned, counted
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.io import store
 from graphgym_srnc.sweep import chosen, local, search
@@ -35,16 +35,17 @@ def main(args: argparse.Namespace) -> int:
         KeyboardInterrupt: Ctrl-C. Finished runs are kept.
     """
     arguments.check_least(args, trials=1, jobs=0, time_limit=0, retries=0)
-    study = _study(args)
-    chosen.check_place(study)
-    search.check(study.arms, study.blocks, study.seeds[0])
+    with renamed({"methods": "--methods", "selection": "--selection"}):
+        study = _study(args)
+        chosen.check_place(study)
+        search.check(study.arms, study.blocks, study.seeds[0])
     print(
         f"{study.folder}: {counted(len(study.arms), 'method')}, {study.trials} trials each on "
         f"seeds {study.seeds[0]} to {study.seeds[-1]} of {counted(len(study.blocks), 'task')}, "
         f"at most {study.most_runs} runs; optuna {optuna.__version__}"
     )
     for arm in study.arms:
-        few = f", all {arm.size} settings" * (arm.size < study.trials)
+        few = f", all {arm.size} settings" if arm.size < study.trials else ""
         keys = "; ".join(f"{key} {', '.join(map(str, arm.space[key]))}" for key in arm.space)
         print(f"{arm.name}: from {arm.base or 'the default config'}{few}; {keys}", flush=True)
     arguments.remark([arm.config(study.blocks[0]) for arm in study.arms])

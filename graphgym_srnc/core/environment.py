@@ -87,13 +87,18 @@ def versions() -> dict[str, str | None]:
 def commit() -> str | None:
     """The git commit of this package, with ``-dirty`` after changes; None outside a repository."""
     file = Path(__file__)
-    quiet: dict[str, Any] = {"stderr": subprocess.DEVNULL, "text": True, "timeout": 10}
-    quiet["cwd"] = file.parent
+    run = functools.partial(
+        subprocess.check_output,
+        cwd=file.parent,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        timeout=10,
+    )
     describe = "git describe --always --dirty --abbrev=40 --exclude=*".split()
     try:
         # The first command fails inside another repository.
-        subprocess.check_output(["git", "ls-files", "--error-unmatch", file.name], **quiet)
-        return subprocess.check_output(describe, **quiet).strip()
+        run(["git", "ls-files", "--error-unmatch", file.name])
+        return run(describe).strip()
     except (OSError, subprocess.SubprocessError):
         return None
 

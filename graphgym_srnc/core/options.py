@@ -63,12 +63,18 @@ class Range:
         at_high = value == self.high and self.closed in ("both", "right")
         return self.low < value < self.high or at_low or at_high
 
+    def refuse(self, key: str, value: Any) -> InputError:
+        """The error about a value that is not in the range."""
+        return InputError(key, value, str(self))
+
     def __str__(self) -> str:
-        left, right = self.closed in ("both", "left"), self.closed in ("both", "right")
+        left = self.closed in ("both", "left")
+        right = self.closed in ("both", "right")
         word = f"{self.word}, or " if self.word else ""
         if self.high == math.inf:
             return word + (f"{self.low:g} or more" if left else f"above {self.low:g}")
-        begin, end = "[" if left else "(", "]" if right else ")"
+        begin = "[" if left else "("
+        end = "]" if right else ")"
         return f"{word}in {begin}{self.low:g}, {self.high:.10g}{end}"
 
 
@@ -83,6 +89,10 @@ class OneOf:
         if isinstance(value, (list, tuple)):
             return all(map(self.allows, value))
         return value in self.values
+
+    def refuse(self, key: str, value: Any) -> InputError:
+        """The error about another value, which suggests the one most like it."""
+        return not_one_of(key, value, map(str, self.values))
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.values))
@@ -163,9 +173,11 @@ def check_signature(function: Any, key: str, given: Sequence[str] = SHARED) -> N
 
 def _check_default(option: inspect.Parameter, key: str, name: str) -> None:
     """Refuse a default that its annotation does not allow; without annotation any is allowed."""
-    annotation, default = option.annotation, option.default
+    annotation = option.annotation
+    default = option.default
     base, *extra = get_args(annotation) if hasattr(annotation, "__metadata__") else [annotation]
-    base, kind = get_origin(base) or base, type(default)
+    base = get_origin(base) or base
+    kind = type(default)
     is_list = isinstance(base, type) and issubclass(kind, base) and kind in (list, tuple)
     if not (base in (option.empty, kind) or is_list):
         kind_name = getattr(base, "__name__", base)
@@ -188,9 +200,10 @@ def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> No
     for option in options(function):
         if option.key not in values:
             continue
-        key, value = f"{prefix}{option.key}", values[option.key]
+        key = f"{prefix}{option.key}"
+        value = values[option.key]
         if option.allowed is not None and not option.allowed.allows(value):
-            raise not_one_of(key, value, str(option.allowed).split(", "))
+            raise option.allowed.refuse(key, value)
         if not finite(value):
             raise InputError(key, value, "finite numbers")
 

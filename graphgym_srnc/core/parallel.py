@@ -66,7 +66,8 @@ def processes() -> Iterator[None]:
 def together(on: bool = True) -> Iterator[None]:
     """Part of the program that all processes run alike, or each for itself if ``on`` is False."""
     global _together
-    before, _together = _together, on
+    before = _together
+    _together = on
     try:
         yield
     finally:
@@ -183,6 +184,5 @@ def _reported() -> Iterator[None]:
         reason = re.sub(r"\[[^]]*\.cc:\d+\] ", "", str(error)).partition(". ")[0]
         raise ProcessLost(
             f"process {rank()} of {count()} lost the others: one of them ended or does not answer "
-            f"({reason}); finished runs and checkpoints are kept, the same command with --resume "
-            "goes on"
+            f"({reason}). Finished runs and checkpoints are kept"
         ) from error

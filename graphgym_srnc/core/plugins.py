@@ -70,8 +70,12 @@ class Registry(Generic[T]):
         listed: Mapping[str, str] = {},
         function: str = "",
     ) -> None:
-        self.package, self.kind = package, package.rpartition(".")[2]
-        self.check, self.shared, self.listed, self.function = check, shared, listed, function
+        self.package = package
+        self.kind = package.rpartition(".")[2]
+        self.check = check
+        self.shared = shared
+        self.listed = listed
+        self.function = function
 
     def own_names(self) -> list[str]:
         """Names of this package; imports none of them."""
@@ -122,7 +126,8 @@ class Registry(Generic[T]):
         if name not in self.own_names():
             return load(entries(self.kind)[name], self.check)
         place = f"{self.package}.{self.listed.get(name, name)}"
-        place += f":{self.function}" * bool(self.function)
+        if self.function:
+            place += f":{self.function}"
         return load(EntryPoint(name, place, f"{OWN}.{self.kind}"), self.check)
 
     __getitem__ = find
@@ -238,7 +243,8 @@ def _file(entry: EntryPoint) -> str:
     from importlib.util import find_spec
 
     with contextlib.suppress(Exception):  # also the package around the module may fail
-        if (spec := find_spec(entry.module)) and spec.origin:
+        spec = find_spec(entry.module)
+        if spec and spec.origin:
             return spec.origin
     return entry.value
 

@@ -36,7 +36,9 @@ class _Display:
     part = 0.0  # share of the current run that is done
 
     def __init__(self, total: int, out: TextIO | None = None) -> None:
-        self.total, self.out, self.done = total, out or sys.stdout, 0
+        self.total = total
+        self.out = out or sys.stdout
+        self.done = 0
         self.begin = self.last_line = time.monotonic()
         self.bar: rich_progress.Progress | None = None
 
@@ -71,7 +73,8 @@ class _Display:
     @property
     def clock(self) -> str:
         """Share and time, and the estimated time left once a tenth is done."""
-        elapsed, share = time.monotonic() - self.begin, self.share
+        elapsed = time.monotonic() - self.begin
+        share = self.share
         left = f", {_time(elapsed / share - elapsed)} left" if 0.1 <= share < 1 else ""
         return f"{100 * share:.0f} %, {_time(elapsed)}{left}"
 
@@ -103,8 +106,9 @@ class RunProgress(_Display):
     low = high = 0.0  # shares of the run at the begin and the end of its current part
 
     def __str__(self) -> str:
-        run = f"run {self.done + 1}/{self.total}, " * (self.total > 1)
-        return run + self.status if self.status else ""
+        if self.status and self.total > 1:
+            return f"run {self.done + 1}/{self.total}, {self.status}"
+        return self.status
 
     def doing(self, status: str, until: float = 0.0) -> None:
         """Begin a part of the run, at whose end the share ``until`` of the run is done."""
@@ -129,7 +133,8 @@ class RunProgress(_Display):
 
     def finish(self, line: str) -> None:
         """End the run; its line stays on the screen."""
-        self.done, self.status = self.done + 1, ""
+        self.done = self.done + 1
+        self.status = ""
         self.low = self.high = self.part = 0.0
         self.say(line)
 
@@ -149,7 +154,8 @@ class GridProgress(_Display):
 
     def finish(self, line: str, failed: bool = False) -> None:
         """End a run; only the line of a failed run stays on the screen."""
-        self.done, self.failed = self.done + 1, self.failed + failed
+        self.done = self.done + 1
+        self.failed = self.failed + failed
         if failed:
             self.say(line)
         self.tick()

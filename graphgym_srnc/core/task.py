@@ -124,42 +124,58 @@ class ShiftTask(LabelSpace):
             "test": self.target,
             "pool": self.target,
         }
-        may_be_empty = {"source_val"} if self.scored else {"source_val", "val", "test"}
         for key, graph in owners.items():
-            nodes = getattr(self, key)
-            if key not in may_be_empty and not len(nodes):
-                purpose = {"val": "validation", "test": "testing"}.get(key, "training")
-                message = f"no labelled node is left for {purpose} ({len(self.train)} training "
-                message += f"nodes, {self.num_known} known classes)"
-                message = "the target has no node to predict" if key == "pool" else message
-                hint = "Label at least two nodes per class, or lower labels_per_class"
-                raise InputError.plain(key, message, hint)
-            check_ids(key, nodes, graph.num_nodes)
-            if len(nodes.unique()) < len(nodes):
-                raise InputError.plain(key, "a node occurs twice", "List each node once")
+            self._check_nodes(key, graph)
+        self._check_training_labels()
+        for a, b in (("train", "val"), ("train", "test"), ("train", "pool"), ("val", "test")):
+            if owners[a] is owners[b]:
+                self._check_disjoint(a, b)
+        labels = self.validation.y[self.val]
+        found = self.open_set and bool((labels == self.num_known).any())
+        object.__setattr__(self, "validates_unknown", found)
 
+    def _check_nodes(self, key: str, graph: Data) -> None:
+        nodes = getattr(self, key)
+        may_be_empty = key == "source_val" or key in ("val", "test") and not self.scored
+        if not len(nodes) and not may_be_empty:
+            raise self._no_node(key)
+        check_ids(key, nodes, graph.num_nodes)
+        if len(nodes.unique()) < len(nodes):
+            raise InputError.plain(key, "a node occurs twice", "List each node once")
+
+    def _check_disjoint(self, a: str, b: str) -> None:
+        """Refuse two sets with a common node, unless they are the same object."""
+        nodes = getattr(self, a)
+        others = getattr(self, b)
+        common = int(torch.isin(nodes, others).sum())
+        if common and nodes is not others:
+            message = f"they have {common} nodes in common"
+            raise InputError.plain(f"{a} and {b}", message, "Make them disjoint")
+
+    def _no_node(self, key: str) -> InputError:
+        hint = "Label at least two nodes per class, or lower labels_per_class"
+        if key == "pool":
+            return InputError.plain(key, "the target has no node to predict", hint)
+        purpose = {"val": "validation", "test": "testing"}.get(key, "training")
+        counts = f"{len(self.train)} training nodes, {self.num_known} known classes"
+        message = f"no labelled node is left for {purpose} ({counts})"
+        return InputError.plain(key, message, hint)
+
+    def _check_training_labels(self) -> None:
         labels = self.source.y[self.train]
         missing = sorted({*range(self.num_known)} - {*labels.unique().tolist()})
         if missing:
             message = f"class {', '.join(map(str, missing))} has no labelled training node"
             raise InputError.plain("train", message, "Label a node of each known class")
-        if int(labels.min()) < 0 or int(labels.max()) >= self.num_known:
-            message = f"training labels are from {int(labels.min())} to {int(labels.max())}"
+        low, high = map(int, labels.aminmax())
+        if low < 0 or high >= self.num_known:
             hint = f"Use labels from 0 to {self.num_known - 1} on training nodes"
-            raise InputError.plain("train", message, hint)
-        for a, b in (("train", "val"), ("train", "test"), ("train", "pool"), ("val", "test")):
-            if owners[a] is owners[b] and getattr(self, a) is not getattr(self, b):
-                common = int(torch.isin(getattr(self, a), getattr(self, b)).sum())
-                if common:
-                    message = f"they have {common} nodes in common"
-                    raise InputError.plain(f"{a} and {b}", message, "Make them disjoint")
-
-        labels = self.validation.y[self.val]
-        found = self.open_set and bool((labels == self.num_known).any())
-        object.__setattr__(self, "validates_unknown", found)
+            raise InputError.plain("train", f"training labels are from {low} to {high}", hint)
 
     def __repr__(self) -> str:
-        classes = f"{self.num_known} known classes" + " and unknown" * self.open_set
+        classes = f"{self.num_known} known classes"
+        if self.open_set:
+            classes += " and unknown"
         sizes = ", ".join(f"{key} {len(getattr(self, key))}" for key in ("train", "val", "test"))
         nodes = " + ".join(str(graph.num_nodes) for graph in self.graphs().values())
         return f"ShiftTask({self.name}: {nodes} nodes, {classes}; {sizes})"
@@ -245,9 +261,10 @@ class ShiftTask(LabelSpace):
             seen = {key: graph[key] for key in VISIBLE if key in graph}
             hidden[id(graph)] = Data(**seen, y=y, num_nodes=graph.num_nodes)
         blind = object.__new__(ShiftTask)  # skip the checks, which require labels
-        kept = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        kept |= {key: hidden.get(id(kept[key])) for key in ("source", "target", "val_graph")}
-        vars(blind).update(kept, info={}, oracle=None)
+        vars(blind).update({entry.name: getattr(self, entry.name) for entry in fields(self)})
+        for key in ("source", "target", "val_graph"):
+            vars(blind)[key] = hidden.get(id(getattr(self, key)))
+        vars(blind).update(info={}, oracle=None)
         return blind
 
     def without_validation(self) -> "ShiftTask":
@@ -273,7 +290,8 @@ class ShiftTask(LabelSpace):
         for graph in graphs.values():
             tensors += [graph.edge_index, graph.y]
             tensors += [graph[key] for key in VISIBLE[2:] if key in graph]
-            features, x = hashlib.sha256(), graph.x
+            features = hashlib.sha256()
+            x = graph.x
             coo = x if x.layout == torch.strided else x.to_sparse_coo().coalesce()
             for part in (x,) if coo is x else (coo.indices(), coo.values()):
                 _hash(features, part)
@@ -310,24 +328,27 @@ def check_ids(key: str, nodes: Tensor, num_nodes: int) -> None:
 
 
 def _check_graph(role: str, graph: Data, source: Data, num_outputs: int) -> None:
-    key, x, y, problem, hint = f"{role} graph", graph.x, graph.y, "", ""
+    key = f"{role} graph"
+    x = graph.x
+    y = graph.y
     if not graph.num_nodes or x is None or x.dim() != 2 or not x.size(0):
-        problem = "it has no nodes or no features"
         hint = "Give at least one node and a feature matrix x [V, F]"
-    elif x.size(1) != source.x.size(1):
-        key, hint = f"{role}: x", "Give all graphs the same features"
+        raise InputError.plain(key, "it has no nodes or no features", hint)
+    if x.size(1) != source.x.size(1):
         problem = f"the graph has {x.size(1)} features, and the source has {source.x.size(1)}"
-    elif not all_finite(x):
-        key, problem, hint = f"{key} x", "a feature is NaN or Inf", "Give finite features"
-    elif y is None or tuple(y.shape) != (graph.num_nodes,):
+        raise InputError.plain(f"{role}: x", problem, "Give all graphs the same features")
+    if not all_finite(x):
+        raise InputError.plain(f"{key} x", "a feature is NaN or Inf", "Give finite features")
+    if y is None or tuple(y.shape) != (graph.num_nodes,):
         problem = f"the labels have the shape {None if y is None else tuple(y.shape)}"
-        key, hint = f"{key} y", f"Give one label per node, shape [{graph.num_nodes}]"
-    elif int(y.min()) < HIDDEN or int(y.max()) >= num_outputs:
-        problem = f"the labels are from {int(y.min())} to {int(y.max())}"
-        key, hint = f"{key} y", f"Use labels from 0 to {num_outputs - 1}, or {HIDDEN} where hidden"
-    elif graph.edge_weight is not None and len(graph.edge_weight) != graph.num_edges:
-        problem = f"there are {len(graph.edge_weight)} weights and {graph.num_edges} edges"
-        key, hint = f"{key} edge_weight", "Give one weight per edge"
-    if problem:
-        raise InputError.plain(key, problem, hint)
+        hint = f"Give one label per node, shape [{graph.num_nodes}]"
+        raise InputError.plain(f"{key} y", problem, hint)
+    low, high = map(int, y.aminmax())
+    if low < HIDDEN or high >= num_outputs:
+        hint = f"Use labels from 0 to {num_outputs - 1}, or {HIDDEN} where hidden"
+        raise InputError.plain(f"{key} y", f"the labels are from {low} to {high}", hint)
+    weight = graph.edge_weight
+    if weight is not None and len(weight) != graph.num_edges:
+        problem = f"there are {len(weight)} weights and {graph.num_edges} edges"
+        raise InputError.plain(f"{key} edge_weight", problem, "Give one weight per edge")
     check_ids(f"{role} graph edge_index", graph.edge_index, graph.num_nodes)

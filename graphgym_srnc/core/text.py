@@ -30,7 +30,8 @@ def tell(line: str, out: TextIO | None = None) -> None:
 
     A terminal gets it wrapped at words, but a command for copying whole.
     """
-    out, line = out or sys.stdout, "\n".join(map(clean, line.split("\n")))
+    out = out or sys.stdout
+    line = "\n".join(map(clean, line.split("\n")))
     if out.isatty() and not line.startswith("  graphgym-srnc "):
         wrapper = textwrap.TextWrapper(width(), subsequent_indent="  ")
         wrapper.break_long_words = wrapper.break_on_hyphens = False  # paths and options stay whole
@@ -46,10 +47,12 @@ def width() -> int:
 def warn(text: str) -> None:
     """Warn at the line of the user that led here."""
     # The argument skip_file_prefixes of warnings.warn does this from Python 3.12 on.
-    frame, level = sys._getframe(), 1
+    frame = sys._getframe()
+    level = 1
     ours = ("graphgym_srnc", "contextlib")
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ours:
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level = level + 1
     warnings.warn(text, ShiftWarning, stacklevel=level)
 
 
@@ -82,7 +85,7 @@ def short(text: Any, most: int = 18) -> str:
 
 def counted(number: int, noun: str) -> str:
     """``1 run``, ``2 runs``."""
-    return f"{number:,} {noun}" + "s" * (number != 1)
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def ranges(numbers: Iterable[int]) -> str:
@@ -147,34 +150,6 @@ def escape_markdown(text: str) -> str:
     return text.replace("://", "&#58;//").replace("@", "&#64;").replace("www.", "www&#46;")
 
 
-# Printed names of methods, and of layers.
-METHODS = {
-    **{name: name.upper() for name in "srnc erm pgl doc dann cmd mmd coral srgnn grade".split()},
-    **{name: name.upper() for name in "a2gnn udagcn uaga".split()},
-    **{"srnc_plus": "SRNC+", "iid": "oracle", "openwgl": "OpenWGL", "g2pxy": "G2Pxy"},
-    **{"nodesafe": "NODESafe", "strurw": "StruRW", "adalign": "ADAlign"},
-    **{"pairalign": "Pair-Align", "standard": "GraphGym's own"},
-}
-LAYERS = {"gcnconv": "GCN", "sageconv": "SAGE", "gatconv": "GAT", "gatdrop": "GAT-drop"}
-LAYERS |= {"sgconv": "SGC", "mlp": "MLP", "dgi": "DGI", "sign": "SIGN"}
-# Names of methods that contain the layer.
-ON_LAYERS = {
-    "erm": "{}",
-    "iid": "{} (IID)",
-    "standard": "{} (GraphGym)",
-    "pgl": "PGL+{}",
-    **{name: f"{{}}-{METHODS[name]}" for name in ("dann", "cmd", "mmd", "coral", "srgnn")},
-}
-
-
-def method_name(method: str, layer: str) -> str:
-    """A method with its backbone: ``SRNC+``, ``SRNC+ with SAGE``, ``PGL+GCN``, ``GCN-DANN``."""
-    kind = LAYERS.get(layer, layer)
-    if method in ON_LAYERS:
-        return clean(ON_LAYERS[method].format(kind))
-    return clean(METHODS.get(method, method) + f" with {kind}" * (layer != "gcnconv"))
-
-
 def aligned(lines: Sequence[Sequence[str]]) -> str:
     """Lines of cells in columns."""
     widths = [max(map(len, column)) for column in zip(*lines)]
@@ -184,5 +159,5 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
 
 def markdown(lines: Sequence[Sequence[str]]) -> str:
     """Lines of escaped cells as a Markdown table; the first is its head."""
-    rows = (lines[0], ["---"] * len(lines[0]), *lines[1:])
+    rows = (lines[0], ["---" for _ in lines[0]], *lines[1:])
     return "".join(f"| {' | '.join(line)} |\n" for line in rows)

@@ -146,7 +146,9 @@ def coerce(key: str, value: Any, default: Any) -> Any:
         if value == AUTO:
             return AUTO
         default = 1
-    kind, parsed, text = type(default), None, str(value)
+    kind = type(default)
+    parsed = None
+    text = str(value)
     if not isinstance(value, list):
         with contextlib.suppress(KeyError, ValueError):
             parsed = {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)

@@ -115,15 +115,19 @@ class GymLayer(nn.Module):
 class GymEncoder(Encoder):
     """A stack of ``GymLayer``; always computes the whole graph.
 
+
     A layer finds the weights of edges in ``batch.edge_weight``, which GraphGym's own do not read.
     """
 
-    layer, registered, reads_weights = GymLayer, True, False
+    layer = GymLayer
+    registered = True
+    reads_weights = False
 
     def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int) -> None:
         super().__init__(spec, in_dim, out_dim)
         # GraphGym's layers hold their own dropout and activation.
-        self.spec, self.act = replace(spec, dropout=0.0), nn.Identity()
+        self.spec = replace(spec, dropout=0.0)
+        self.act = nn.Identity()
 
     def view(self, graph: Graph, nodes: Tensor | None = None) -> View:
         """The whole graph, whatever the nodes ``[n]`` of the logits."""

@@ -14,7 +14,7 @@ from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpe
 from graphgym_srnc.core.environment import AUTO, MAX_THREADS
 from graphgym_srnc.core.options import Allowed, OneOf, Option, Range, Share, docs
 from graphgym_srnc.core.options import options as options_of
-from graphgym_srnc.errors import Collected, InputError, not_one_of
+from graphgym_srnc.errors import Collected, InputError
 from graphgym_srnc.gym.encoder import SPEC_KEYS, is_fast
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.training import adam
@@ -68,7 +68,8 @@ def schema() -> dict[str, list[Option]]:
     blocks = dict(OWN)
     for name, build in shifts.SHIFTS.items():
         found = {option.key: option for option in options_of(build)}
-        if seed := found.get("split_seed"):
+        seed = found.get("split_seed")
+        if seed:
             doc = f"{seed.doc} -1 = seed of the run.".strip()
             found["split_seed"] = seed._replace(default=-1, doc=doc, allowed=Range(-1))
         blocks[name] = list(found.values())
@@ -196,7 +197,8 @@ def treatment(key: str) -> tuple[str, str]:
 @functools.cache
 def stock_keys() -> frozenset[str]:
     """The keys of GraphGym without any plug-in."""
-    stock, plugins = CfgNode(), dict(register.config_dict)
+    stock = CfgNode()
+    plugins = dict(register.config_dict)
     register.config_dict.clear()
     try:
         set_cfg(stock)
@@ -218,7 +220,8 @@ def reads(cfg: CfgNode, key: str) -> bool:
 def not_read(configs: Sequence[CfgNode], defaults: Mapping[str, Any]) -> list[str]:
     """Keys of methods and shifts that some configs set, against flat defaults, and none uses."""
     used = {name for cfg in configs for name in (cfg.train.mode, cfg.dataset.format)}
-    others, flats = {*methods.names(), *shifts.names()} - used, list(map(flatten, configs))
+    others = {*methods.names(), *shifts.names()} - used
+    flats = list(map(flatten, configs))
     unread = {*SHOWN}
     if not any(reads_data(cfg.dataset.format) for cfg in configs):
         unread.add("dataset.name")
@@ -240,28 +243,36 @@ def reads_data(shift: str) -> bool:
 
 def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
     """Refuse values that are not allowed, and keys that are set and not read, all at once."""
-    wrong, allowed = Collected(), limits(cfg)
+    wrong = Collected()
+    allowed = limits(cfg)
     for key, value in flatten(cfg).items():
         if not reads(cfg, key) and value != defaults.get(key):
-            mode, shift = cfg.train.mode, cfg.dataset.format
-            message = f"train.mode {mode} does not read this key, set to {value!r}"
-            hint = instead(key).format(mode=mode, shift=shift)
-            hint += ". " * bool(hint) + f"Remove it, or set it to {defaults.get(key)!r}"
-            wrong.errors.append(InputError.plain(key, message, hint))
-        elif key == "custom_metrics" and (unknown := {*value} - {*register.metric_dict}):
+            wrong.errors.append(_not_read(cfg, key, value, defaults.get(key)))
+        elif key == "custom_metrics" and not {*value} <= {*register.metric_dict}:
+            unknown = {*value} - {*register.metric_dict}
             message = f"no module registers the metric {min(map(str, unknown))} in this command"
             hint = "Declare the module as an entry point, see docs/how-to/graphgym.md, or set"
             hint += " custom_metrics to [] and metric_best to micro_f1"
             wrong.errors.append(InputError.plain(key, message, hint))
         elif key in allowed and not allowed[key].allows(value):
-            error = not_one_of(key, value, str(allowed[key]).split(", "))
+            error = allowed[key].refuse(key, value)
             wrong.errors.append(error.noted(INSTEAD[key]) if key in INSTEAD else error)
     wrong.check()
 
 
+def _not_read(cfg: CfgNode, key: str, value: Any, default: Any) -> InputError:
+    """The error about a key that no run of the config reads."""
+    mode = cfg.train.mode
+    message = f"train.mode {mode} does not read this key, set to {value!r}"
+    hint = f"Remove it, or set it to {default!r}"
+    use = instead(key).format(mode=mode, shift=cfg.dataset.format)
+    return InputError.plain(key, message, f"{use}. {hint}" if use else hint)
+
+
 def limits(cfg: CfgNode) -> dict[str, Allowed]:
     """What the keys of a config may be."""
-    blocks, mode = schema(), cfg.train.mode
+    blocks = schema()
+    mode = cfg.train.mode
     # Scores of every run; others exist only where nodes are unknown.
     measured = ("auto", "accuracy", "micro_f1", "macro_f1", "macro_recall")
     own = {

@@ -107,19 +107,23 @@ def train_method(
         InputError: see :func:`own_config`, or the name of the folder is not a seed, or its parent
             contains results of another config.
     """
-    before, place, watch = global_cfg.clone(), Path(global_cfg.run_dir).absolute(), Logged(1)
+    before = global_cfg.clone()
+    place = Path(global_cfg.run_dir).absolute()
+    watch = Logged(1)
     if not isinstance(getattr(loaders[0].dataset, "task", None), ShiftTask):
         message = f"{global_cfg.dataset.format!r} is not a shift, and train.mode {mode} needs one"
         hint = "`graphgym-srnc options` lists the shifts"
         raise InputError.plain("dataset.format", message, hint)
     cfg = own_config(mode)
-    if keys := not_read([cfg], flatten(load_config())):
+    keys = not_read([cfg], flatten(load_config()))
+    if keys:
         logging.warning("train.mode %s does not read %s", mode, ", ".join(keys))
     if not place.name.isdecimal():
         message = f"a method stores its run in the folder of a seed, and this one is {place}"
         raise InputError.plain("run_dir", message, "Call set_run_dir(cfg.out_dir) before")
     # The folder names the seed: PyG's main.py increments cfg.seed after it has made the folder.
-    cfg.seed, cfg.out_dir = int(place.name), str(place.parent.parent)
+    cfg.seed = int(place.name)
+    cfg.out_dir = str(place.parent.parent)
     experiment = run.experiment(cfg, place.parent.name)
     finished = read_results(experiment.path)
     if any(found["digest"] != experiment.digest for found in finished.values()):
@@ -131,10 +135,7 @@ def train_method(
     finally:
         # main.py continues with its own config, whose out_dir holds all seeds.
         activate(before)
-    if classes := result["hidden_classes"]:
-        watch.doing(f"hidden classes: {', '.join(classes)}")
-    for text in warnings_of(result).values():
-        watch.say(f"warning: {text}")
+    watch.tell(result)
     experiment.aggregate(cfg.round)
     # agg_runs needs the same terms in all lines, so terms that an episode lacks are NaN there;
     # tensorboardX would warn of each.
@@ -144,14 +145,16 @@ def train_method(
 
 def own_config(mode: str) -> CfgNode:
     """A copy of GraphGym's global config for a method, which refuses keys that it does not read."""
-    given, stock = global_cfg.clone(), CfgNode()
+    given = global_cfg.clone()
+    stock = CfgNode()
     add_options(given)
     set_cfg(stock)
     given.train.mode = mode
     # What its defaults, its assert_cfg, its main.py and our loader write is nobody's wish.
     others = {*methods.names(), *shifts.names()} - {mode, given.dataset.format}
     written = {"gnn.head": stock.dataset.task, "devices": None, "model.type": UNUSED}
-    words, theirs = [], flatten(stock)
+    words = []
+    theirs = flatten(stock)
     for key, value in flatten(given).items():
         is_used = reads(given, key) and key.split(".")[0] not in others
         wanted = is_used or value not in (theirs.get(key), written.get(key))
@@ -181,3 +184,10 @@ class Logged(RunProgress):
 
     def say(self, line: str) -> None:
         logging.warning(line)
+
+    def tell(self, result: Result) -> None:
+        """Show the hidden classes and the warnings of a run."""
+        if result["hidden_classes"]:
+            logging.info("hidden classes: %s", ", ".join(result["hidden_classes"]))
+        for text in warnings_of(result).values():
+            logging.warning("warning: %s", text)

@@ -23,7 +23,7 @@ def of_file(path: Path) -> str:
     """The SHA-256 of a file, which is read in blocks."""
     digest = hashlib.sha256()
     with opened(path) as file:
-        while block := file.read(2**20):
+        for block in iter(lambda: file.read(2**20), b""):
             digest.update(block)
     return digest.hexdigest()
 

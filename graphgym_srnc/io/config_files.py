@@ -23,13 +23,14 @@ def config_names(suffix: str = ".yaml") -> list[str]:
     return sorted(name.with_suffix("").as_posix() for name in found)
 
 
-def find(name: str | os.PathLike, key: str = "--cfg", suffix: str = ".yaml") -> Path:
+def find(name: str | os.PathLike, key: str = "config", suffix: str = ".yaml") -> Path:
     """A file of your own if there is one, else the shipped one; ``.txt`` finds grid files.
 
     The suffix may be left out, and ``-`` and ``_`` are equal in a shipped name.
     The InputError names ``key`` and similar names.
     """
-    name, root = str(name), config_root()
+    name = str(name)
+    root = config_root()
     for path in (Path(name), Path(f"{name}{suffix}"), root / name, root / f"{name}{suffix}"):
         if path.is_file():
             return path
@@ -38,7 +39,7 @@ def find(name: str | os.PathLike, key: str = "--cfg", suffix: str = ".yaml") -> 
             return root / f"{known}{suffix}"
     hint = f"Give a {suffix} file, or a shipped one such as {', '.join(EXAMPLES[suffix])}"
     hint = did_you_mean(name, config_names(suffix), hint)
-    raise InputError.plain(key, f"there is no file {name!r}", hint)
+    raise InputError.plain(key, f"there is no file {name!r}", hint, code=key)
 
 
 def read(cfg_file_or_name: str | os.PathLike | None) -> Settings:
@@ -54,15 +55,18 @@ def read(cfg_file_or_name: str | os.PathLike | None) -> Settings:
         tree = plain_yaml(text) or {}
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise InputError.plain("--cfg", f"{path} is not a readable yaml file ({reason})") from error
+        message = f"{path} is not a readable yaml file ({reason})"
+        raise InputError.plain("config", message, code="config") from error
     if is_edited(path):
         tell_changed(str(path))
     if not isinstance(tree, dict):
-        raise InputError.plain("--cfg", f"{path} contains no blocks of keys and values")
+        message = f"{path} contains no blocks of keys and values"
+        raise InputError.plain("config", message, code="config")
     flat: Settings = {}
     for key, value in leaves(tree):
         if key in flat:
-            raise InputError.plain("--cfg", f"{path} sets {key} twice", "Remove one of them")
+            message = f"{path} sets {key} twice"
+            raise InputError.plain("config", message, "Remove one of them", code="config")
         flat[key] = value
     return flat
 

@@ -46,6 +46,23 @@ PARTS = {
 }
 
 
+# Types of what a record holds, as far as it is there.
+KINDS: dict[str, type] = {
+    "seed": int,
+    "selected": int,
+    "method": str,
+    "backbone": str,
+    "split": str,
+    "selection": str,
+    "warnings": list,
+    "hidden_classes": list,
+    "val": dict,
+    "test": dict,
+    "info": dict,
+    "versions": dict,
+}
+
+
 class Unreadable(ValueError):
     """A record cannot be used. The message is a predicate, for example 'is damaged'."""
 
@@ -74,7 +91,8 @@ def load_result(run: Path) -> Result:
         raise Unreadable("is damaged or was edited: its checksum is wrong")
     try:
         result = json.loads(content)
-        number, seed = result["format"], result["seed"]
+        number = result["format"]
+        seed = result["seed"]
         if result["digest"] != digest(result["config"]):
             raise ValueError("its digest is that of another config")
         if not _is_sound(result):
@@ -163,28 +181,27 @@ def is_part(path: Path) -> bool:
 
 
 def _is_sound(result: Result) -> bool:
-    """Whether all that aggregates and tables are made of is of its kind, as far as it is there."""
-    history, selected = result["history"], result["selected"]
-    parts = (result, *history)
-    figures = [part.get(split, {}) for part in parts for split in SPLITS]
-    scores = [*figures]
-    figures += [episode["losses"] for episode in history]
-    figures.append((result.get("verdict") or {}).get("figures", {}))
+    """Whether all that aggregates, tables and pages show is of its kind, as far as it is there."""
+    history = result["history"]
+    parts = [result, *history]
+    scores = [part.get(split, {}) for part in parts for split in SPLITS]
+    verdict = result.get("verdict") or {}
+    figures = [*scores, verdict.get("figures", {}), *(episode["losses"] for episode in history)]
     numbers = [result["lr"], result["params"], *(part.get("seconds", 0.0) for part in parts)]
     numbers += [value for part in figures for value in part.values()]
-    texts = [result.get(key, "") for key in ("method", "backbone", "split")]
-    texts += (result.get("verdict") or {}).get("sentences", {}).values()
+    texts = verdict.get("sentences", {}).values()
     return (
-        isinstance(selected, int)
-        and 0 <= selected < len(history)
-        and isinstance(result.get("warnings", []), list)
+        all(isinstance(result.get(key, kind()), kind) for key, kind in KINDS.items())
+        and 0 <= result["selected"] < len(history)
         and len(result.get("warnings", [])) <= MOST_WARNINGS
-        and all(
-            not LARGEST < abs(value) < math.inf
-            if isinstance(value, float)
-            else isinstance(value, int) and abs(value) < 2**63
-            for value in numbers
-        )
+        and all(map(_is_figure, numbers))
         and all(0 <= part[name] <= 1 for part in scores for name in SHARES if name in part)
         and all(isinstance(text, str) for text in texts)
     )
+
+
+def _is_figure(value: Any) -> bool:
+    """Whether a value is a number that a table can square and sum; NaN and infinity may be."""
+    if isinstance(value, float):
+        return not LARGEST < abs(value) < math.inf
+    return isinstance(value, int) and abs(value) < 2**63

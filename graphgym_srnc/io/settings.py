@@ -26,7 +26,8 @@ class _Loader(yaml.BaseLoader):
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("aliases are not allowed")
-        if tag := getattr(self.peek_event(), "tag", None):
+        tag = getattr(self.peek_event(), "tag", None)
+        if tag:
             raise yaml.YAMLError(f"the tag {tag} is not allowed")
         return super().compose_node(parent, index)
 
@@ -35,7 +36,8 @@ class _Loader(yaml.BaseLoader):
         lines: dict[str, int] = {}
         for key in [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]:
             line = key.start_mark.line + 1
-            if first := lines.get(key.value):
+            first = lines.get(key.value)
+            if first:
                 twice = f"is given twice, in line {first} and in line {line}"
                 raise yaml.YAMLError(f"key {key.value} {twice}")
             lines[key.value] = line
@@ -84,7 +86,8 @@ def digest(config: Mapping[str, Any]) -> str:
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Old and new value of each key, but ``VOLATILE`` ones, in which two configs differ."""
-    old, new = flatten(old), flatten(new)
+    old = flatten(old)
+    new = flatten(new)
     return {
         key: (old.get(key), new.get(key))
         for key in sorted(old | new)

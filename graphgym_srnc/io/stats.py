@@ -45,10 +45,12 @@ def of_experiment(results: Mapping[int, Mapping[str, Any]], digits: int) -> dict
 
 def _rows(result: Mapping[str, Any], split: str, length: int, terms: Sequence[str]) -> list[Row]:
     """GraphGym's figures of a split in ``length`` episodes; an episode without scores has none."""
-    history, rows = result["history"], []
+    history = result["history"]
+    rows = []
     for number in range(length):
         episode = history[number if number < len(history) else result["selected"]]
-        losses, scores = episode["losses"], episode.get(split)
+        losses = episode["losses"]
+        scores = episode.get(split)
         if not scores:
             continue
         row: Row = {"epoch": number}
@@ -73,10 +75,22 @@ def _mean_std(rows: Sequence[Row], digits: int) -> Row:
     out: Row = {"epoch": rows[0]["epoch"]}
     for key in rows[0]:
         if key != "epoch" and all(key in row for row in rows):
-            mean = math.fsum(row[key] for row in rows) / len(rows)
-            variance = math.fsum((row[key] - mean) ** 2 for row in rows) / len(rows)
-            out |= {key: round(mean, digits), f"{key}_std": round(math.sqrt(variance), digits)}
+            centre, std = mean_std([row[key] for row in rows])
+            out[key] = round(centre, digits)
+            out[f"{key}_std"] = round(std, digits)
     return out
+
+
+def mean(values: Iterable[float]) -> float:
+    """The mean; NaN of no values."""
+    values = list(values)
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+def mean_std(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and population standard deviation (``ddof=0``, as GraphGym's); NaN of no values."""
+    centre = mean(values)
+    return centre, math.sqrt(mean((value - centre) ** 2 for value in values))
 
 
 def _lines(rows: Iterable[Row]) -> str:

@@ -30,8 +30,6 @@ from graphgym_srnc.io.settings import difference, digest
 
 MOST_SEEDS = 100_000  # maximum number of runs of an experiment
 LAST_SEED = 2**32 - 1  # the last one that numpy takes
-RETRY = "Choose another --name, or add --overwrite to replace all of its runs"
-MORE = "Choose another --name, or raise --repeat, so that --overwrite replaces all of its runs"
 
 
 class Busy(InputError):
@@ -48,7 +46,9 @@ class Experiment:
         self, out_dir: str | os.PathLike, name: str, config: Mapping[str, Any], text: str = ""
     ) -> None:
         check_name(name)
-        self.out_dir, self.name, self.text = Path(out_dir), name, text
+        self.out_dir = Path(out_dir)
+        self.name = name
+        self.text = text
         self.path = self.out_dir / name
         self.config = json.loads(json.dumps(config, default=str))
         self.digest = digest(self.config)
@@ -68,7 +68,29 @@ class Experiment:
         are there are refused, as is what belongs to another config or to somebody else.
         ``warnings`` then names the records that cannot be read.
         """
-        self.warnings, finished, present = [], {}, records.seeds_of(self.path)
+        present = records.seeds_of(self.path)
+        file = self.path / "config.yaml"
+        if not present and not (self.path / ".locks").exists() and file.is_file():
+            message = f"this program did not write {file}"
+            raise InputError.plain("out_dir", message, code="foreign")
+        finished = self._finished(present, seeds, overwrite)
+        for seed, result in finished.items():
+            if result["digest"] != self.digest and not (overwrite and seed in seeds):
+                self._refuse_other(result, "other_config_stays" if overwrite else "other_config")
+        if overwrite:
+            return list(seeds)
+        for seed in {*present} & {*seeds} - {*finished}:
+            self._check_origin(seed)
+        if not resume:
+            refuse_present(self.path, seeds)
+        return [seed for seed in seeds if seed not in finished]
+
+    def _finished(
+        self, present: Sequence[int], seeds: Sequence[int], overwrite: bool
+    ) -> dict[int, Result]:
+        """The records of finished runs, with ``warnings`` of those that cannot be read."""
+        self.warnings = []
+        finished = {}
         for seed in present:
             try:
                 finished[seed] = records.load_result(self.path / str(seed))
@@ -79,20 +101,7 @@ class Experiment:
                     file = self.path / str(seed) / "result.json"
                     outcome = "is run again" if seed in seeds else "is left out of the results"
                     self.warnings.append(f"{file} {problem}. Seed {seed} {outcome}.")
-        file = self.path / "config.yaml"
-        if not present and not (self.path / ".locks").exists() and file.is_file():
-            message = f"this program did not write {file}"
-            raise InputError.plain("out_dir", message, "Choose another --name")
-        for seed, result in finished.items():
-            if result["digest"] != self.digest and not (overwrite and seed in seeds):
-                self._refuse_other(result, MORE if overwrite else RETRY)
-        if overwrite:
-            return list(seeds)
-        for seed in {*present} & {*seeds} - {*finished}:
-            self._check_origin(seed)
-        if not resume:
-            refuse_present(self.path, seeds)
-        return [seed for seed in seeds if seed not in finished]
+        return finished
 
     def begin(self, seed: int, anew: bool = True) -> Path:
         """Make the empty directory of a run, or go on in the one that it has, and return it."""
@@ -120,8 +129,7 @@ class Experiment:
         # Inside the experiment, since GraphGym's agg_batch takes what lies beside one for another.
         path = self.path / ".locks" / str(seed)
         made = [folder for folder in path.parents if not folder.exists()]
-        names = (str(seed), f".{seed}.new", f".{seed}.old", ".locks", "config.yaml")
-        refuse_links(self.path, *names)
+        refuse_links(self.path, str(seed), f".{seed}.new", f".{seed}.old", ".locks", "config.yaml")
         with self._writing():
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(path, blocking=False)
@@ -178,10 +186,9 @@ class Experiment:
         ``test``, ``seconds``), ``selected``, ``lr`` and ``params``.
         """
         run = self.path / str(seed)
-        result = {"format": records.FORMAT, "seed": seed, "digest": self.digest, **result}
-        result |= {**environment.facts(), "config": self.config}
-        plain = lambda value: value.tolist() if hasattr(value, "tolist") else str(value)  # noqa: E731
-        result = json.loads(json.dumps(result, default=plain))
+        record = {"format": records.FORMAT, "seed": seed, "digest": self.digest} | result
+        record |= environment.facts() | {"config": self.config}
+        result = json.loads(json.dumps(record, default=_plain))
         records.write_record(run, result)
         (run / records.CHECKPOINT).unlink(missing_ok=True)
         return result
@@ -215,17 +222,19 @@ class Experiment:
         names = [path.name for path in run.iterdir()] if run.is_dir() else []
         others = [name for name in names if name[0] != "." and name != records.LOG]
         if others and "run.json" not in names:
-            raise InputError.plain("out_dir", f"this program did not write {run}", RETRY)
+            message = f"this program did not write {run}"
+            raise InputError.plain("out_dir", message, code="other_config")
 
-    def _refuse_other(self, result: Result, hint: str = RETRY) -> None:
+    def _refuse_other(self, result: Result, code: str = "other_config") -> None:
         found = difference(result["config"], self.config).items()
         changes = [f"{key}: {there!r} before, {now!r} now" for key, (there, now) in found]
         message = f"{self.path} contains results of another config ({listed(changes, 3)})"
-        raise InputError.plain("out_dir", message, hint)
+        raise InputError.plain("out_dir", message, code=code)
 
     def _remove(self, seed: int) -> None:
         # Under another name first: what a crash leaves of it is no run then.
-        run, old = self.path / str(seed), self.path / f".{seed}.old"
+        run = self.path / str(seed)
+        old = self.path / f".{seed}.old"
         discard(old)
         if run.exists():
             (self.path / checksums.FILE).unlink(missing_ok=True)
@@ -250,6 +259,11 @@ class Experiment:
             raise InputError.plain("out_dir", message) from error
 
 
+def _plain(value: Any) -> Any:
+    """A value that JSON does not know: a tensor or array as lists, another one as its text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
 def check_name(name: str) -> None:
     """Refuse a name that is not a plain file name, or that GraphGym keeps for itself."""
     plain = re.fullmatch(r'[^./\\:*?"<>|][^/\\:*?"<>|]{0,199}', name) and name.isprintable()
@@ -261,7 +275,7 @@ def check_name(name: str) -> None:
 def seeds(first: int, repeat: int) -> range:
     """The seeds of an experiment, ``repeat`` of them."""
     if not 1 <= repeat <= MOST_SEEDS:
-        raise InputError("--repeat", repeat, f"1 to {MOST_SEEDS}")
+        raise InputError("repeat", repeat, f"1 to {MOST_SEEDS}", code="repeat")
     if not 0 <= first <= LAST_SEED + 1 - repeat:
         raise InputError("seed", first, f"0 to {LAST_SEED + 1 - repeat}, the first of {repeat}")
     return range(first, first + repeat)
@@ -269,7 +283,7 @@ def seeds(first: int, repeat: int) -> range:
 
 def refuse_present(path: Path, seeds: Sequence[int], file: str = "") -> None:
     """Refuse seeds of an experiment that have a directory, or a file in it."""
-    if present := [seed for seed in seeds if (path / str(seed) / file).exists()]:
+    present = [seed for seed in seeds if (path / str(seed) / file).exists()]
+    if present:
         message = f"{path} contains runs ({in_words(present)})"
-        hint = "Add --resume to run only the missing seeds, --overwrite to run all again"
-        raise InputError.plain("out_dir", message, f"{hint}, or choose another --name")
+        raise InputError.plain("out_dir", message, code="runs_exist")

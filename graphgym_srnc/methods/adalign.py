@@ -36,7 +36,8 @@ class ADAlign(HopMethod):
         source_hops: propagation steps of a hidden layer on the source.
 
     References:
-        ADAlign, ICLR 2026.
+        Chen et al., "Learning Adaptive Distribution Alignment with Neural Characteristic Function
+        for Graph Domain Adaptation" (ADAlign), ICLR 2026.
     """
 
     term = "discrepancy"

@@ -25,6 +25,7 @@ class CMD(Aligned):
         Learning", ICLR 2017.
     """
 
+    with_backbone = "{}-CMD"
     term = "cmd"
     bounded = True
     search = {"weight": (0.01, 0.1, 1.0, 5.0)}

@@ -20,6 +20,7 @@ class ERM(Scored):
         Examples in Neural Networks", ICLR 2017 (the threshold).
     """
 
+    with_backbone = "{}"
     weighs_labels = True
 
     def begin(self) -> None:

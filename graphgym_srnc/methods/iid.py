@@ -15,6 +15,8 @@ class IID(Scored):
     When to use: to measure how much of the score is lost to the shift.
     """
 
+    title = "oracle"
+    with_backbone = "{} (IID)"
     oracle = True
     weighs_labels = True
 

@@ -38,6 +38,7 @@ class SRGNN(Aligned):
         Data", NeurIPS 2021.
     """
 
+    with_backbone = "{}-SRGNN"
     term = "cmd"
     bounded = True
     weighs_labels = False

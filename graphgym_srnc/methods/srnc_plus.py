@@ -176,6 +176,7 @@ class SRNCPlus(ClusterMethod):
     explicit_unknown = True
     cross_fits = True
     encoder_defaults = {"hidden": 64}
+    title = "SRNC+"
     search = {"modularity_weight": (1.0, 3.0, 10.0)}
     plan: Plan
     held_out_labels: Tensor

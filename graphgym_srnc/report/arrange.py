@@ -10,12 +10,13 @@ import pandas
 from pandas import DataFrame
 
 from graphgym_srnc import shifts
-from graphgym_srnc.core.text import LAYERS, METHODS, clean, method_name
+from graphgym_srnc.core.text import clean
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.settings import is_volatile
+from graphgym_srnc.io.stats import mean
 from graphgym_srnc.report.frame import COSTS, NAMED, ORACLE, config_keys, score_column
+from graphgym_srnc.report.names import LAYERS, method_name, title
 from graphgym_srnc.report.paper import Published
-from graphgym_srnc.report.statistics import mean
 
 LESS = frozenset({"unknown_fpr95", "loss", *COSTS})  # metrics of which a lower value is better
 # Scores that may be high although a model finds no node of an unknown class.
@@ -23,9 +24,11 @@ DECISIONS = frozenset("micro_f1 macro_f1 macro_recall known_accuracy known_recal
 SHARE = "unknown_share"  # of test nodes predicted as unknown, of runs that cannot score them
 ALL = "all"  # stands for all keys of settings that vary
 # Keys of a run: its row and its column in the table of the paper.
-PAPER, PAPER_COLUMN = "paper", "paper column"
+PAPER = "paper"
+PAPER_COLUMN = "paper column"
 # What follows the name of a row whose method is in the paper, but not with its settings.
-SMOOTHED, OTHER_SETTINGS = " with smoothing", ", not the paper's settings"
+SMOOTHED = " with smoothing"
+OTHER_SETTINGS = ", not the paper's settings"
 # Keys whose values are printed without the key.
 PLAIN = (*NAMED, PAPER, "config", "train.mode", "gnn.layer_type", "dataset.name")
 Place = tuple[str, str]  # label of a row and label of a column
@@ -59,55 +62,90 @@ def arrange(
     keys = config_keys(runs)
     free = {key for key in keys if not key.endswith(".split_seed") and not is_volatile(key)}
     if published:
-        runs, default = _beside(runs, published), (PAPER,)
-    formats = {str(name) for name in runs["dataset.format"]}
-    data = {key for key in free if key.split(".")[0] in formats}
-    data |= free & {"dataset.name", "dataset.format"}
+        runs = _beside(runs, published)
+        default = (PAPER,)
     by = tuple(by) or default
-    runs = runs.assign(config=[*map(_config_name, runs["experiment"], runs["dataset.name"])])
-    # A grid may vary the method of a config: its name alone would be that of another method.
-    mixed = runs.groupby("config")["method"].transform("nunique") > 1
-    mixed &= runs["config"] != runs["method"]
-    runs["config"] = runs["config"].mask(mixed, runs["config"] + " with " + runs["method"])
+    runs = runs.assign(config=_configs(runs))
+    data = _keys_of_data(runs, free)
     read = _without_ignored(runs, data)
-    named = runs
-    implied: list[str] = []
-    if not columns:
-        within = {task: _varying(of, data) for task, of in read.groupby("task")}
-        varying = set().union(*within.values())
-        columns = [key for key in ("task",) if key not in by]
-        named = read.copy()
-        for task, own in within.items():  # a column names no key that is constant in its task
-            named.loc[named["task"] == task, sorted(varying - own)] = math.nan
-        for key in sorted(varying - {*by}):
-            finer = _numbered(named, [*columns, key]).max() > _numbered(named, columns).max()
-            (columns if finer else implied).append(key)
+    named, columns, implied = _columns(runs, read, data, by, columns)
     selected = [key for key in select if key != ALL]
-    for option, given in (("--by", by), ("--columns", columns), ("--select", selected)):
-        for key in given:
-            if key not in (*keys, *NAMED, "config", "seed", *default):
-                if key == "cfg":
-                    message = "cfg is the base config of a grid and no key of a run"
-                    raise InputError.plain(option, message, "Use config")
-                allowed = ", ".join([*NAMED, "config", *sorted(_varying(runs, free) or free)])
-                raise InputError(option, key, f"{allowed}, or another key of the config")
-    searched = {*selected, *(free - data if ALL in select else ())} - {*by, *columns}
+    known = {*keys, *NAMED, "config", "seed", *default}
+    allowed = ", ".join([*NAMED, "config", *sorted(_varying(runs, free) or free)])
+    for option, given in (("by", by), ("columns", columns), ("select", selected)):
+        _check_keys(option, given, known, allowed)
+    of_methods = free - data if ALL in select else set()
+    searched = {*selected, *of_methods} - {*by, *columns}
 
     runs = runs.assign(row=_labels(runs, by), column=_labels(named, columns))
     # A mean or a choice over the oracle and other methods would credit them with its knowledge.
     of_oracle = runs["method"] == ORACLE
-    beside = ~of_oracle.groupby([runs["row"], runs["column"]]).transform("all")
-    runs, left_out = runs[~(of_oracle & beside)], int((of_oracle & beside).sum())
-    chosen, best, pooled = {}, [], set()
-    for place, group in runs.groupby(["row", "column"], sort=False):
+    is_left_out = of_oracle & ~of_oracle.groupby([runs["row"], runs["column"]]).transform("all")
+    chosen = {}
+    best = []
+    for place, group in runs[~is_left_out].groupby(["row", "column"], sort=False):
         chosen[place], of_best = _choose(group, searched, metric, place)
         best.append(of_best)
-        pooled |= _varying(read.loc[of_best.index], free)
+    pooled = set().union(*(_varying(read.loc[cell.index], free) for cell in best))
     runs = pandas.concat(best)
+    runs = runs.assign(unit=_units(runs))
+    return Arranged(runs, by, chosen, pooled, implied, int(is_left_out.sum()))
+
+
+def _configs(runs: DataFrame) -> pandas.Series:
+    """The name of the config of each run, which also names the method where a grid varies it."""
+    names = map(_config_name, runs["experiment"], runs["dataset.name"])
+    configs = pandas.Series([*names], runs.index, dtype=object)
+    mixed = runs["method"].groupby(configs).transform("nunique") > 1
+    mixed &= configs != runs["method"]
+    return configs.mask(mixed, configs + " with " + runs["method"])
+
+
+def _keys_of_data(runs: DataFrame, keys: set[str]) -> set[str]:
+    """The keys that say what a run was trained on."""
+    formats = {str(name) for name in runs["dataset.format"]}
+    of_shifts = {key for key in keys if key.split(".")[0] in formats}
+    return of_shifts | keys & {"dataset.name", "dataset.format"}
+
+
+def _columns(
+    runs: DataFrame, read: DataFrame, data: set[str], by: Sequence[str], given: Sequence[str]
+) -> tuple[DataFrame, Sequence[str], list[str]]:
+    """The given columns, or the task and keys of the data that vary within one.
+
+    Returns the runs with the values that name their columns, the keys of the columns, and keys in
+    which columns differ too.
+    """
+    if given:
+        return runs, given, []
+    within = {task: _varying(of, data) for task, of in read.groupby("task")}
+    varying = set().union(*within.values())
+    named = read.copy()
+    for task, own in within.items():  # a column names no key that is constant in its task
+        named.loc[named["task"] == task, sorted(varying - own)] = math.nan
+    columns = [key for key in ("task",) if key not in by]
+    implied: list[str] = []
+    for key in sorted(varying - {*by}):
+        is_finer = _numbered(named, [*columns, key]).max() > _numbered(named, columns).max()
+        (columns if is_finer else implied).append(key)
+    return named, columns, implied
+
+
+def _check_keys(option: str, keys: Iterable[str], known: set[str], allowed: str) -> None:
+    """Refuse a key that no run has."""
+    for key in keys:
+        if key == "cfg":
+            message = "cfg is the base config of a grid and no key of a run"
+            raise InputError.plain(option, message, "Use config", code=option)
+        if key not in known:
+            raise InputError(option, key, f"{allowed}, or another key of the config", code=option)
+
+
+def _units(runs: DataFrame) -> pandas.Series:
+    """The unit of each run, see :class:`Arranged`."""
     masked = runs["masked"].map(lambda of: "" if of is None or of != of else str(of))
     several = masked.groupby(runs["column"]).transform("nunique") > 1
-    units = masked.where(several & (masked != ""), runs["split"] + " " + runs["seed"].astype(str))
-    return Arranged(runs.assign(unit=units), by, chosen, pooled, implied, left_out)
+    return masked.where(several & (masked != ""), runs["split"] + " " + runs["seed"].astype(str))
 
 
 def _beside(runs: DataFrame, published: Published) -> DataFrame:
@@ -118,9 +156,9 @@ def _beside(runs: DataFrame, published: Published) -> DataFrame:
         own = method_name(run["method"], run["backbone"])
         if own in published.numbers:
             own += SMOOTHED if facts.get(f"{run['method']}.smoothing") else OTHER_SETTINGS
-        places[run["digest"]] = published.row_of(facts) or own, published.column_of(facts) or ""
-    rows, columns = zip(*runs["digest"].map(places))
-    return runs.assign(**{PAPER: rows, PAPER_COLUMN: columns})
+        places[run["digest"]] = (published.row_of(facts) or own, published.column_of(facts) or "")
+    beside = DataFrame([*runs["digest"].map(places)], runs.index, [PAPER, PAPER_COLUMN])
+    return runs.join(beside)
 
 
 def _config_name(experiment: str, data: Any) -> str:
@@ -133,22 +171,28 @@ def _config_name(experiment: str, data: Any) -> str:
 
 def _without_ignored(runs: DataFrame, data: Iterable[str]) -> DataFrame:
     """The runs with NaN for keys of data that their shift ignores."""
+    read = runs.copy()
     formats = runs["dataset.format"]
-    ignored = {key: formats != key.split(".")[0] for key in data if key[:8] != "dataset."}
+    for key in data:
+        block = key.split(".")[0]
+        if block != "dataset":
+            read[key] = runs[key].mask(formats != block)
     # The shifts of this package name in the task the data set that they read.
-    unread = [f"/{name}" not in task for name, task in zip(runs["dataset.name"], runs["task"])]
-    ignored["dataset.name"] = formats.isin(shifts.own_names()) & pandas.Series(unread, runs.index)
-    return runs.assign(**{key: runs[key].mask(of) for key, of in ignored.items()})
+    names = zip(runs["dataset.name"], runs["task"])
+    unread = pandas.Series([f"/{name}" not in task for name, task in names], runs.index)
+    read["dataset.name"] = runs["dataset.name"].mask(formats.isin(shifts.own_names()) & unread)
+    return read
 
 
 def _varying(runs: DataFrame, keys: Iterable[str]) -> set[str]:
     """Keys with two values; a missing key is no value."""
     apart = runs.drop_duplicates("digest")  # runs of one digest differ in seeds and paths alone
-    return {
-        key
-        for key in keys
-        if len({x for x in (runs if is_volatile(key) else apart)[key] if x == x}) > 1
-    }
+    found = set()
+    for key in keys:
+        values = (runs if is_volatile(key) else apart)[key]
+        if len({value for value in values if value == value}) > 1:
+            found.add(key)
+    return found
 
 
 def _numbered(runs: DataFrame, keys: Sequence[str]) -> pandas.Series:
@@ -172,15 +216,14 @@ def _labels(runs: DataFrame, keys: Sequence[str]) -> pandas.Series:
 
 def _label(keys: Sequence[str], run: Mapping[str, Any], is_alone: bool, brief: bool) -> str:
     """The values of the keys that a run has; ``brief``: without the shift before a data set."""
-    parts, both = [], {"method", "backbone"} <= {*keys}
+    parts = []
+    both = {"method", "backbone"} <= {*keys}
     for key in keys:
         if run[key] != run[key] or both and key == "backbone":
             continue
         text = as_text(run[key])
         if key in ("method", "train.mode"):
-            text = (
-                method_name(text, run["backbone"]) if both or is_alone else METHODS.get(text, text)
-            )
+            text = method_name(text, run["backbone"]) if both or is_alone else title(text)
         elif key in ("backbone", "gnn.layer_type"):
             text = LAYERS.get(text, text)
         elif brief and key == "task" and run["dataset.format"] != "synthetic":
@@ -209,8 +252,7 @@ def _choose(
             f"{' on '.join(place)} has settings that differ in {', '.join(varying)} and "
             f"have no validation score ({metric}) to choose by"
         )
-        hint = "Show these keys with --by or --columns, or give --select without keys"
-        raise InputError.plain("--select", message, hint)
+        raise InputError.plain("select", message, code="no_choice")
     best = (min if metric in LESS else max)(scores, key=scores.__getitem__)
     chosen = runs[setting == best]
     values = {key: chosen[key].iloc[0] for key in varying}
@@ -219,6 +261,11 @@ def _choose(
         f"{end if ends.count(end) == 1 else key} {as_text(value if value == value else None)}"
         for end, (key, value) in zip(ends, values.items())
     )
-    facts: dict[str, Any] = {"tried": len(counts), "fewer": len(counts) - len(full)}
-    facts |= {"validation": scores[best], "setting": text, "keys": " ".join(varying)}
+    facts = {
+        "validation": scores[best],
+        "tried": len(counts),
+        "fewer": len(counts) - len(full),
+        "setting": text,
+        "keys": " ".join(varying),
+    }
     return facts, chosen

@@ -20,7 +20,7 @@ BIB = Path(__file__).with_name("references.bib")
 
 METHODS: dict[str, tuple[str, ...]] = {
     "a2gnn": ("liu2024a2gnn",),
-    "adalign": ("adalign2026",),
+    "adalign": ("chen2026adalign",),
     "cmd": ("zellinger2017cmd",),
     "coral": ("sun2016coral",),
     "dann": ("ganin2016dann",),

@@ -10,7 +10,7 @@ from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 import pandas
 from pandas import DataFrame
 
-from graphgym_srnc.core.text import method_name
+from graphgym_srnc.core.text import counted
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import stats
 from graphgym_srnc.report import statistics
@@ -25,6 +25,7 @@ from graphgym_srnc.report.arrange import (
     arrange,
 )
 from graphgym_srnc.report.frame import COSTS, ORACLE, Collection, score_column
+from graphgym_srnc.report.names import method_name
 from graphgym_srnc.report.paper import TABLES, Published
 
 CELL = tuple(
@@ -113,7 +114,7 @@ class Table:
         found = [own.ranks for (name, _), own in self.rankings.items() if name == metric]
         rows = [row for row in self.rows if found and all(row in ranks for ranks in found)]
         own = rows if is_one_kind(self.runs) else ()
-        return {row: statistics.mean(ranks[row] for ranks in found) for row in own}
+        return {row: stats.mean(ranks[row] for ranks in found) for row in own}
 
     @property
     def chosen(self) -> list[Any]:
@@ -162,83 +163,132 @@ def table(
         InputError: an unknown metric, split, key, row, test or table; no pairs with the chosen row;
             settings without validation scores.
     """
-    runs = found.runs
-    for option, name, allowed in (
-        ("--paper", paper or "open_set", TABLES),
-        ("--split", split, stats.SPLITS),
-        ("--test", test, statistics.TESTS),
-    ):
-        if name not in allowed:
-            raise InputError(option, name, ", ".join(allowed))
+    _check_options(paper, split, test, alpha)
     published = TABLES[paper] if paper else None
-    if not 0 < alpha < 1:
-        raise InputError("--alpha", alpha, "more than 0, less than 1")
-    usual = published.metrics if published else default_metrics(runs, split)
-    metrics = tuple(dict.fromkeys(metrics or usual))
-    known = [name for name in runs.dropna(axis=1, how="all") if name in COSTS]
-    known += [name.removeprefix(f"{split}_") for name in runs if name.startswith(f"{split}_")]
-    for metric in metrics:
-        if metric not in known:
-            there = f"{', '.join(sorted(known))} on {split} nodes"
-            other = "; --split val shows scores on validation nodes" * (split == "test")
-            raise InputError("--metric", metric, there + other)
+    metrics = _metrics(metrics, found.runs, split, published)
     selector = next((metric for metric in metrics if metric not in COSTS), "micro_f1")
-    arranged = arrange(runs, by, columns, select, selector, published)
-    runs, by, chosen, pooled, implied, left_out = arranged
+    arranged = arrange(found.runs, by, columns, select, selector, published)
+    runs = arranged.runs
     scores = {metric: _Scores(runs, metric, split, test, alpha) for metric in metrics}
     oracles = _rows_of(runs, ORACLE)
     rows = _sorted_rows(scores[metrics[0]], runs, oracles)
-    # Columns of one kind of shift stand together.
-    kinds = runs.groupby("dataset.format", sort=False, dropna=False)["column"]
-    labels = [*dict.fromkeys(label for _, own in kinds for label in own)]
-    if against is not None and against not in rows:
-        named = _rows_of(runs, against)
-        named = named & {method_name(against, "gcnconv")} or named  # the plain row of several
-        key = by[0].rpartition(".")[2]
-        named = named or {row for row in rows if len(by) == 1 and row == f"{key} {against}"}
-        if len(named) != 1:
-            message = f"{against!r} names {len(named) or 'no'} row{'s' * bool(named)}"
-            choice = " | ".join(row for row in rows if not named or row in named)
-            raise InputError.plain("--against", message, f"Choose one of {choice}")
-        against = named.pop()
+    against = _row_of(against, rows, runs, arranged.by)
     ranked = [row for row in rows if row not in oracles]
     lost = _lost(found, runs)
-    of_known = {(row, column) for row in rows for column in columns_of_known(runs)}
-    settings = DataFrame.from_dict(chosen, orient="index").astype(object)
-    frames, rankings = [], dict[tuple[str, str], Ranking]()
+    settings = DataFrame.from_dict(arranged.chosen, orient="index").astype(object)
+    frames = []
+    rankings: dict[tuple[str, str], Ranking] = {}
     for metric, own in scores.items():
-        cells = own.cells(rows, labels)
-        if intervals:
-            own.add_intervals(cells, 1 - alpha)
-        for one in lost:
-            if one.place in cells.index:
-                cells.loc[one.place, one.kind] += len(one.seeds)
-        unfair = set() if metric in COSTS else of_known
-        unfair = unfair | (blind(runs, split) if metric in DECISIONS else set())
-        rivals = {
-            column: [row for row in ranked if (row, column) not in unfair and metric != SHARE]
-            for column in labels
-        }
+        cells = own.cells(rows, _sorted_columns(runs), intervals)
+        _count_lost(cells, lost)
+        rivals = _rivals(cells, ranked, runs, metric, split)
         own.mark(cells, rivals)
+        rankings |= own.rank(cells, rivals)
         if against is not None:
             own.compare(cells, ranked, against)
         if published and split == "test":
             _add_published(cells, runs, published, metric)
-        for column in labels:
-            if ranking := own.ranking(rivals[column], column):
-                rankings[metric, column] = ranking
-                for row, rank in ranking.ranks.items():
-                    cells.loc[(row, column), "rank"] = rank
         cells[[*settings]] = settings.reindex(cells.index)
         frames.append(cells.reset_index().assign(metric=metric, split=split)[list(CELL)])
     frame = pandas.concat(frames, ignore_index=True)
-    if against is not None and frame["p"].isna().all():
+    if against is not None:
+        _check_pairs(frame, against)
+    return Table(
+        metrics=metrics,
+        selector=selector,
+        split=split,
+        alpha=alpha,
+        test=test,
+        against=against,
+        intervals=intervals,
+        by=arranged.by,
+        rows=rows,
+        columns=_sorted_columns(runs),
+        runs=runs,
+        pooled=arranged.pooled,
+        implied=arranged.implied,
+        left_out=arranged.left_out,
+        lost=lost,
+        published=published,
+        cells=frame,
+        rankings=rankings,
+    )
+
+
+def _check_options(paper: str | None, split: str, test: str, alpha: float) -> None:
+    """Refuse options that name no table, split or test, and a level that is none."""
+    if paper and paper not in TABLES:
+        raise InputError("paper", paper, ", ".join(TABLES), code="paper")
+    if split not in stats.SPLITS:
+        raise InputError("split", split, ", ".join(stats.SPLITS), code="split")
+    if test not in statistics.TESTS:
+        raise InputError("test", test, ", ".join(statistics.TESTS), code="test")
+    if not 0 < alpha < 1:
+        raise InputError("alpha", alpha, "more than 0, less than 1", code="alpha")
+
+
+def _metrics(
+    given: Sequence[str], runs: DataFrame, split: str, published: Published | None
+) -> tuple[str, ...]:
+    """The given or the default metrics, each of which some run has on the split."""
+    usual = published.metrics if published else default_metrics(runs, split)
+    metrics = tuple(dict.fromkeys(given or usual))
+    known = [name for name in runs.dropna(axis=1, how="all") if name in COSTS]
+    known += [name.removeprefix(f"{split}_") for name in runs if name.startswith(f"{split}_")]
+    for metric in metrics:
+        if metric not in known:
+            allowed = f"{', '.join(sorted(known))} on {split} nodes"
+            code = "test_metric" if split == "test" else "metric"
+            raise InputError("metrics", metric, allowed, code=code)
+    return metrics
+
+
+def _sorted_columns(runs: DataFrame) -> list[str]:
+    """Labels of the columns; those of one kind of shift stand together."""
+    kinds = runs.groupby("dataset.format", sort=False, dropna=False)["column"]
+    return [*dict.fromkeys(label for _, own in kinds for label in own)]
+
+
+def _row_of(
+    name: str | None, rows: Sequence[str], runs: DataFrame, by: Sequence[str]
+) -> str | None:
+    """The row that a user means by its label, its only method, or the value of its key."""
+    if name is None or name in rows:
+        return name
+    found = _rows_of(runs, name)
+    found = found & {method_name(name, "gcnconv")} or found  # the plain row of several
+    if not found and len(by) == 1:
+        found = {f"{by[0].rpartition('.')[2]} {name}"} & {*rows}
+    if len(found) == 1:
+        return found.pop()
+    message = f"{name!r} names {counted(len(found), 'row') if found else 'no row'}"
+    choice = " | ".join(row for row in rows if not found or row in found)
+    raise InputError.plain("against", message, f"Choose one of {choice}", code="against")
+
+
+def _check_pairs(cells: DataFrame, against: str) -> None:
+    """Refuse a row that has pairs with no other row."""
+    if cells["p"].isna().all():
         message = f"{against} shares fewer than 2 splits with every other row"
         hint = "Choose another row; only runs with the same split and seed form a pair"
-        raise InputError.plain("--against", message, hint)
-    options = metrics, selector, split, alpha, test, against, intervals
-    about = runs, pooled, implied, left_out, lost, published
-    return Table(*options, by, rows, labels, *about, frame, rankings)
+        raise InputError.plain("against", message, hint, code="against")
+
+
+def _rivals(
+    cells: DataFrame, ranked: Sequence[str], runs: DataFrame, metric: str, split: str
+) -> dict[str, list[str]]:
+    """The rows that compete on each column.
+
+    A row does not where its runs recognise no unknown node, nor on the columns of
+    :func:`columns_of_known`. Nothing competes by the share of predictions.
+    """
+    unfair = blind(runs, split) if metric in DECISIONS else set()
+    no_contest = () if metric in COSTS else columns_of_known(runs)
+    rivals = {}
+    for column in cells.index.unique("column"):
+        is_open = metric != SHARE and column not in no_contest
+        rivals[column] = [row for row in ranked if is_open and (row, column) not in unfair]
+    return rivals
 
 
 def default_metrics(runs: DataFrame, split: str) -> list[str]:
@@ -248,14 +298,16 @@ def default_metrics(runs: DataFrame, split: str) -> list[str]:
     have the share of nodes predicted as unknown.
     """
     scored = runs.dropna(axis=1, how="all").columns
-    there = [name for name in ("hs", "unknown_recall") if f"{split}_{name}" in scored][:1]
-    return ["micro_f1", *there, *[SHARE] * (f"{split}_{SHARE}" in scored)]
+    beside = [name for name in ("hs", "unknown_recall") if f"{split}_{name}" in scored]
+    shares = [name for name in (SHARE,) if f"{split}_{name}" in scored]
+    return ["micro_f1", *beside[:1], *shares]
 
 
 def blind(runs: DataFrame, split: str) -> set[Place]:
     """The cells whose runs recognise no node of an unknown class."""
-    recall = runs.reindex(columns=["row", "column", name := f"{split}_unknown_recall"])
-    most = recall.groupby(["row", "column"], sort=False)[name].max()
+    score = f"{split}_unknown_recall"
+    recall = runs.reindex(columns=["row", "column", score])
+    most = recall.groupby(["row", "column"], sort=False)[score].max()
     return {*most.index[most == 0]}
 
 
@@ -276,6 +328,13 @@ def _lost(found: Collection, runs: DataFrame) -> list[Lost]:
     return out
 
 
+def _count_lost(cells: DataFrame, lost: Iterable[Lost]) -> None:
+    """Add the numbers of runs without a result to their cells."""
+    for one in lost:
+        if one.place in cells.index:
+            cells.loc[one.place, one.kind] += len(one.seeds)
+
+
 def is_one_kind(runs: DataFrame) -> bool:
     """Whether runs have one kind of shift, and all of them masked classes or none.
 
@@ -287,7 +346,8 @@ def is_one_kind(runs: DataFrame) -> bool:
 def columns_of_known(runs: DataFrame) -> list[str]:
     """The columns whose runs have an unknown class, but no test node of it."""
     scores = runs.reindex(columns=["test_known_accuracy", "test_unknown_recall"]).notna()
-    found = (scores == (True, False)).all(axis=1).groupby(runs["column"]).all()
+    is_of_known = scores["test_known_accuracy"] & ~scores["test_unknown_recall"]
+    found = is_of_known.groupby(runs["column"]).all()
     return [*found.index[found]]
 
 
@@ -319,32 +379,44 @@ class _Scores:
     """The scores of one metric: ``means`` has a column per row and a line per block."""
 
     def __init__(self, runs: DataFrame, metric: str, split: str, test: str, alpha: float) -> None:
-        self.metric, self.split, self.test, self.alpha = metric, split, test, alpha
+        self.metric = metric
+        self.test = test
+        self.alpha = alpha
         score = score_column(metric, split)
         runs = runs.dropna(subset=[score])
         self.runs = runs.assign(score=runs[score].astype(float))
-        means = self.runs.groupby([*BLOCK, "row"], sort=False)["score"].agg(statistics.mean)
+        means = self.runs.groupby([*BLOCK, "row"], sort=False)["score"].agg(stats.mean)
         blocks = means.index.droplevel("row").drop_duplicates()
         self.means = means.unstack("row").reindex(blocks)
 
-    def cells(self, rows: Sequence[str], columns: Sequence[str]) -> DataFrame:
+    def cells(self, rows: Sequence[str], columns: Sequence[str], intervals: bool) -> DataFrame:
         """A line for each row and column with the numbers that depend on no other cell."""
         scores = self.runs.groupby(["row", "column"], sort=False)["score"]
         cells = DataFrame(
-            {"runs": scores.size(), "mean": scores.agg(statistics.mean)}
-            | {"std": scores.agg(lambda own: statistics.mean_std(own.tolist())[1])}
-            | {"median": scores.median(), "best": 0, "tied": 0}
-            | dict.fromkeys(("failed", "unfinished", "unreadable"), 0)
+            {
+                "runs": scores.size(),
+                "failed": 0,
+                "unfinished": 0,
+                "unreadable": 0,
+                "mean": scores.agg(stats.mean),
+                "std": scores.agg(lambda own: stats.mean_std(own.tolist())[1]),
+                "median": scores.median(),
+                "best": 0,
+                "tied": 0,
+            }
         )
         every = pandas.MultiIndex.from_product([rows, columns], names=["row", "column"])
-        return cells.astype(object).reindex(index=every, columns=list(CELL[4:])).astype(object)
+        cells = cells.astype(object).reindex(index=every, columns=list(CELL[4:])).astype(object)
+        if intervals:
+            self._add_intervals(cells)
+        return cells
 
-    def add_intervals(self, cells: DataFrame, confidence: float) -> None:
+    def _add_intervals(self, cells: DataFrame) -> None:
         """Add the interval of each mean."""
         for row, own in self.means.items():
-            units = own.dropna().groupby(level=["column", "unit"], sort=False).agg(statistics.mean)
+            units = own.dropna().groupby(level=["column", "unit"], sort=False).agg(stats.mean)
             for column, values in units.groupby(level="column"):
-                ends = statistics.interval(values.tolist(), confidence)
+                ends = statistics.interval(values.tolist(), 1 - self.alpha)
                 cells.loc[(row, column), ["low", "high"]] = ends
 
     def tests(
@@ -388,7 +460,7 @@ class _Scores:
             for row, gap, p, corrected in self.tests(ranked, against, column):
                 wins = sum(one < 0 if self.metric in LESS else one > 0 for one in gap)
                 ends = statistics.interval(gap, 1 - self.alpha)
-                facts = against, len(gap), statistics.mean(gap), *ends, wins, p, corrected
+                facts = against, len(gap), stats.mean(gap), *ends, wins, p, corrected
                 cells.loc[(row, column), list(CELL[CELL.index("against") :])] = facts
 
     def common(self, ranked: Sequence[str], column: str) -> DataFrame:
@@ -396,14 +468,22 @@ class _Scores:
         own = self.means[self.means.index.get_level_values("column") == column]
         return statistics.common_blocks(own.reindex(columns=ranked))
 
-    def ranking(self, ranked: Sequence[str], column: str) -> Ranking | None:
-        """Ranks on the common blocks of a column; None if no two rows have two of them."""
-        common = self.common(ranked, column)
-        units = common.groupby(level="unit", sort=False).agg(statistics.mean)
-        if min(units.shape) < 2:
-            return None
-        ranks = statistics.mean_ranks(units, self.metric in LESS)
-        if len(units) < statistics.LEAST_BLOCKS:
-            return Ranking(ranks, len(units), math.nan, math.nan)
-        difference = statistics.critical_difference(len(ranks), len(units), self.alpha)
-        return Ranking(ranks, len(units), statistics.friedman(units), difference)
+    def rank(
+        self, cells: DataFrame, rivals: Mapping[str, Sequence[str]]
+    ) -> dict[tuple[str, str], Ranking]:
+        """Add the ranks on the common blocks of each column on which two rows have two of them."""
+        rankings = {}
+        for column, rows in rivals.items():
+            common = self.common(rows, column)
+            units = common.groupby(level="unit", sort=False).agg(stats.mean)
+            if min(units.shape) < 2:
+                continue
+            ranks = statistics.mean_ranks(units, self.metric in LESS)
+            for row, rank in ranks.items():
+                cells.loc[(row, column), "rank"] = rank
+            friedman = difference = math.nan
+            if len(units) >= statistics.LEAST_BLOCKS:
+                friedman = statistics.friedman(units)
+                difference = statistics.critical_difference(len(ranks), len(units), self.alpha)
+            rankings[self.metric, column] = Ranking(ranks, len(units), friedman, difference)
+        return rankings

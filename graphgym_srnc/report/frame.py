@@ -20,7 +20,7 @@ import pandas
 
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.text import clean, counted, listed, plain
-from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, records, stats
 from graphgym_srnc.io.settings import flatten
 
@@ -32,16 +32,6 @@ NAMED = ("method", "backbone", "task")  # names in a record that are not keys of
 RUN = ("seed", *NAMED, "split", "selection", "selected", *COSTS, "warnings")
 SCORES = tuple(f"{split}_" for split in stats.SPLITS)  # prefixes of the columns of scores
 STUDY = re.compile(r"tuned\.(log|lock|json)")  # files that only the folder of a study has
-
-# Types of the values that reports show.
-KINDS: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("val", "test", "info", "versions"), dict),
-    **dict.fromkeys(("selection", "split"), str),
-    "warnings": list,
-    "hidden_classes": list,
-    "seed": int,
-    "seconds": (int, float),
-}
 
 
 class Failure(NamedTuple):
@@ -79,7 +69,8 @@ class Collection:
     @property
     def notes(self) -> list[str]:
         """Sentences about runs with the config, seed and split of another one, and about trials."""
-        out, left_out = [], self.every.drop(self.runs.index)
+        out = []
+        left_out = self.every.drop(self.runs.index)
         if len(left_out):
             places = listed(left_out["experiment"].unique().tolist(), 3)
             same = "the config, seed and split of another run, which counts once"
@@ -123,8 +114,7 @@ def results(*folders: str | os.PathLike[str], config: bool = False) -> pandas.Da
     Raises:
         InputError: a folder does not exist, or none contains a result.
     """
-    with renamed({"DIR": "folders"}):
-        runs = collect(folders, records=False).every.drop_duplicates(["experiment", "seed"])
+    runs = collect(folders, records=False).every.drop_duplicates(["experiment", "seed"])
     runs = runs.sort_values(["experiment", "seed"], kind="stable")
     scores = [name for split in SCORES[1:] for name in runs if name.startswith(split)]
     keys = config_keys(runs) if config else []
@@ -152,8 +142,11 @@ def distinct_warnings(
             texts, labels = found.setdefault(kind, ([], []))
             texts.append(text)
             labels.append(label)
-    several = {kind: len({*texts}) > 1 for kind, (texts, _) in found.items()}
-    return [("for example: " * several[kind] + of[0][0], of[1]) for kind, of in found.items()]
+    out = []
+    for texts, labels in found.values():
+        several = len({*texts}) > 1
+        out.append((f"for example: {texts[0]}" if several else texts[0], labels))
+    return out
 
 
 def score_column(metric: str, split: str) -> str:
@@ -180,11 +173,11 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
         for place in _run_folders(given, found):
             path = Path(os.path.abspath(place))
             experiment = experiments.setdefault(path.parent, Experiment(path.parent))
-            has_result = (path / "result.json").exists()
             record = _read(path)
             if record is None:
                 experiment.failures[plain(path.name)] = _failure(path)
-                found.unreadable += [place / "result.json"] * has_result
+                if (place / "result.json").exists():
+                    found.unreadable.append(place / "result.json")
                 continue
             result, row = record
             if records:
@@ -193,11 +186,12 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
     found.experiments = [*experiments.values()]
     if not rows:
         message = f"{', '.join(given)} contains no finished run (<seed>/result.json)"
-        raise InputError.plain("DIR", "; ".join([message, *found.remarks()]))
-    base = os.path.commonpath([path.parent for path in experiments])
-    for path, experiment in experiments.items():
-        experiment.name = plain(os.path.relpath(path, base))
-    found.experiments.sort(key=lambda experiment: experiment.name)
+        message = "; ".join([message, *found.remarks()])
+        raise InputError.plain("folders", message, code="folders")
+    base = os.path.commonpath([one.path.parent for one in found.experiments])
+    for one in found.experiments:
+        one.name = plain(os.path.relpath(one.path, base))
+    found.experiments.sort(key=lambda one: one.name)
     # A key that a config does not have is NaN.
     frame = pandas.DataFrame([{"experiment": one.name} | row for one, row in rows], dtype=object)
     frame = frame.reindex(columns=list(dict.fromkeys([*frame, *RUN, "masked", "dataset.name"])))
@@ -214,7 +208,8 @@ def _run_folders(given: Iterable[str], found: Collection) -> Iterable[Path]:
 
     for folder in given:
         if not os.path.isdir(folder):
-            raise InputError.plain("DIR", f"the folder {folder} does not exist")
+            message = f"the folder {folder} does not exist"
+            raise InputError.plain("folders", message, code="folders")
         for place, below, files in os.walk(folder, onerror=note):
             below[:] = sorted(name for name in below if not name.startswith("."))
             if place != folder and "trials" in below and any(map(STUDY.fullmatch, files)):
@@ -230,20 +225,16 @@ def _read(directory: Path) -> tuple[records.Result, dict[str, Any]] | None:
     result = records.read_result(directory) if file.is_file() and not file.is_symlink() else None
     if result is None:
         return None
-    defaults: dict[str, Any] = {"info": {}, "selection": "unknown", "versions": {}}
-    result = defaults | {"hidden_classes": []} | result
+    defaults = {"info": {}, "selection": "unknown", "versions": {}, "hidden_classes": []}
+    result = defaults | result
     try:
         # Text that is not Unicode raises here and not in a figure.
         shown = {key: value for key, value in result.items() if key != "history"}
         json.dumps(shown, ensure_ascii=False).encode()
-        parts = [episode[split] for episode in result["history"] for split in stats.SPLITS]
-        is_sound = (
-            isinstance(result["config"]["dataset"]["format"], str)
-            and all(isinstance(result[key], kind) for key, kind in KINDS.items())
-            and all(isinstance(part, dict) for part in parts)
-        )
         result |= {key: plain(result[key]) for key in NAMED}
-        return (result, _row(result)) if is_sound else None
+        row = _row(result)
+        is_whole = all(split in episode for episode in result["history"] for split in stats.SPLITS)
+        return (result, row) if is_whole and isinstance(row["dataset.format"], str) else None
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError):
         return None
 
@@ -252,11 +243,12 @@ def _row(result: records.Result) -> dict[str, Any]:
     """A run as a row of the frame: its facts, its scores and its config."""
     train = result["history"][result["selected"]]["train"]
     row = {key: result[key] for key in (*RUN, "digest") if key not in (*COSTS, "warnings")}
-    row |= {key: value for key in COSTS if _is_score(value := result.get(key))}
+    row |= {key: result[key] for key in COSTS if _is_score(result.get(key))}
     row["texts"] = records.warnings_of(result)
     row["warnings"] = len(row["texts"])
     row["masked"] = _hashable(result["info"].get("unseen")) or None
-    test, figures = result["test"], (result.get("verdict") or {}).get("figures", {})
+    test = result["test"]
+    figures = (result.get("verdict") or {}).get("figures", {})
     if "unknown_recall" not in test:  # all that scores of known classes hide
         test = {"unknown_share": figures.get("test_unknown_share")} | test
     for split, part in zip(stats.SPLITS, (train, result["val"], test)):

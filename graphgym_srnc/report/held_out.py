@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Collection, Mapping
 
-from graphgym_srnc.core.text import LAYERS, aligned, counted, method_name
+from graphgym_srnc.core.text import aligned, counted
 from graphgym_srnc.io.records import Result
+from graphgym_srnc.report.names import LAYERS, method_name
 
 SIGNIFICANT = 0.05  # p-value below which a simpler model is called better
 LINEAR = "linear"

@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from graphgym_srnc.core.text import counted, method_name, plain, seeds, tell_changed
+from graphgym_srnc.core.text import counted, plain, seeds, tell_changed
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, checksums
 from graphgym_srnc.plots import charts
@@ -25,6 +25,7 @@ from graphgym_srnc.report import citations, compare, html, sentences, summary, t
 from graphgym_srnc.report.arrange import SHARE
 from graphgym_srnc.report.compare import Table
 from graphgym_srnc.report.frame import Collection, Experiment
+from graphgym_srnc.report.names import method_name
 from graphgym_srnc.report.statistics import DECIMALS
 
 # Scores that are compared by default, if they exist.
@@ -33,9 +34,10 @@ DEFAULT = (
     SHARE,
 )
 OF_A_KIND = 12  # maximum number of pictures of one kind, such as confusion matrices
-MOST = {"means": 60, "ranks": 60}  # the same for kinds with a small picture for each column
+MOST = 60  # the same for kinds with a small picture for each column
 # Maximum size of one picture in bytes, and of its sides in pixels: a small file may be large.
-LARGEST, SIDE = 1_500_000, 8192
+LARGEST = 1_500_000
+SIDE = 8192
 # A caption, and a function that returns the content of a PNG file, or nothing.
 Drawing = tuple[str, "Callable[[], bytes]"]
 
@@ -60,11 +62,11 @@ def render(
     """
     metrics = metrics or [metric for metric in DEFAULT if f"test_{metric}" in found.runs]
     if not metrics:
-        hint = "Label test nodes, or use compare --split val"
-        raise InputError.plain("DIR", "no run has a test score", hint)
+        raise InputError.plain("folders", "no run has a test score", code="no_test_score")
     row = against
     if row is None:
-        if ranks := compare.table(found, metrics, paper=paper).mean_ranks(metrics[0]):
+        ranks = compare.table(found, metrics, paper=paper).mean_ranks(metrics[0])
+        if ranks:
             row = min(ranks, key=ranks.__getitem__)
     table = compare.table(found, metrics, against=row, paper=paper, intervals=True)
     experiments = [experiment for experiment in found.experiments if experiment.results]
@@ -78,16 +80,15 @@ def render(
 
     experiments.sort(key=place)
     names = ", ".join(plain(folder.name or folder) for folder in found.folders)
-    kinds: dict[str, Iterable[Drawing]] = {
-        "means": _means(table),
-        "ranks": _ranks(table),
-        "curves": _curves(table, found),
-        "confusion": _files(experiments, "confusion-selected", "reliability"),
-        "embeddings": _files(experiments, "classifier-selected", "cluster_gnn-selected"),
-    }
     return html.fill(
         Path(__file__).with_name("page.html"),
-        **{kind: _gallery(drawings, MOST.get(kind, OF_A_KIND)) for kind, drawings in kinds.items()},
+        means=_gallery(_means(table), MOST),
+        ranks=_gallery(_ranks(table), MOST),
+        curves=_gallery(_curves(table, found)),
+        confusion=_gallery(_files(experiments, "confusion-selected", "reliability")),
+        embeddings=_gallery(
+            _files(experiments, "classifier-selected", "cluster_gnn-selected"),
+        ),
         title=f"Node classification under shift: {names}",
         tables=tables,
         citations=citations,
@@ -106,7 +107,7 @@ def render(
     )
 
 
-def _gallery(drawings: Iterable[Drawing], most: int) -> dict[str, Any]:
+def _gallery(drawings: Iterable[Drawing], most: int = OF_A_KIND) -> dict[str, Any]:
     """The first pictures of a kind, and the number of the others, which are not drawn."""
     pictures: list[dict[str, Any]] = []
     left_out = 0
@@ -116,14 +117,21 @@ def _gallery(drawings: Iterable[Drawing], most: int) -> dict[str, Any]:
         if size is None:
             left_out += 1
             continue
-        words = {"caption": plain(caption), "data": base64.b64encode(content).decode()}
-        pictures.append({**words, "width": size[0], "height": size[1]})
+        pictures.append(
+            {
+                "caption": plain(caption),
+                "data": base64.b64encode(content).decode(),
+                "width": size[0],
+                "height": size[1],
+            }
+        )
     return {"pictures": pictures, "left_out": left_out, "most": most}
 
 
 def png_size(content: bytes) -> tuple[int, int] | None:
     """Width and height of a whole PNG file of sane size, else None."""
-    head, end = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"IEND\xaeB`\x82"
+    head = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+    end = b"IEND\xaeB`\x82"
     if not content.startswith(head) or not content.endswith(end):
         return None
     width, height = (int.from_bytes(content[start : start + 4], "big") for start in (16, 20))
@@ -133,7 +141,8 @@ def png_size(content: bytes) -> tuple[int, int] | None:
 def _means(table: Table) -> Iterator[Drawing]:
     """The scores of the first metric, on columns where there is anything to compare."""
     metric = table.metrics[0]
-    text, percent = tables.title(table, metric), 100 if tables.is_share(metric) else 1
+    text = tables.title(table, metric)
+    percent = 100 if tables.is_share(metric) else 1
     cells = table.cells[(table.cells["metric"] == metric) & table.cells["mean"].notna()]
     panels: dict[str, dict[str, charts.Mean]] = {}
     for cell in cells.itertuples():
@@ -159,7 +168,11 @@ def _ranks(table: Table) -> Iterator[Drawing]:
 def _curves(table: Table, found: Collection) -> Iterator[Drawing]:
     """The training curves of each column, by the settings of the table."""
     results = {one.name: one.results for one in found.experiments}
-    percent = 100 if tables.is_share(table.selector) else 1
+    percent = 1
+    label = tables.name(table.selector)
+    if tables.is_share(table.selector):
+        percent = 100
+        label += " (%)"
 
     def figure(column: str) -> bytes:
         panels: dict[str, dict[str, np.ndarray]] = {"validation": {}, "test": {}}
@@ -168,7 +181,6 @@ def _curves(table: Table, found: Collection) -> Iterator[Drawing]:
             own = dict(enumerate(results[experiment][seed] for experiment, seed in pairs))
             for panel, block in (("validation", "val"), ("test", "test")):
                 panels[panel][str(row)] = percent * charts.history(own, block, table.selector)
-        label = tables.name(table.selector) + " (%)" * (percent == 100)
         return encode(charts.curves_figure(panels, label, column, table.rows))
 
     for column in table.columns:
@@ -207,11 +219,15 @@ def _content(file: Path) -> bytes:
 
 def of_data(summary: Mapping[str, Any]) -> str:
     """The page of a task that ``data.describe.describe`` returns."""
-    labels, sides = summary["labels"].values(), ("source", "target")
+    counts = summary["labels"].values()
     return html.fill(
         Path(__file__).with_name("data.html"),
         title=f"Data of {summary['name']}",
-        largest={side: max(1, *(count[side] for count in labels)) for side in sides},
+        largest={side: max(1, *(of[side] for of in counts)) for side in ("source", "target")},
         facts=[*next(iter(summary["graphs"].values()))],
-        **{key: summary[key] for key in ("labels", "graphs", "splits", "notes", "warnings")},
+        labels=summary["labels"],
+        graphs=summary["graphs"],
+        splits=summary["splits"],
+        notes=summary["notes"],
+        warnings=summary["warnings"],
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Iterable, Mapping, NamedTuple
 
-from graphgym_srnc.core.text import method_name
+from graphgym_srnc.report.names import method_name
 
 # Config with dotted keys, and ``method`` and ``backbone``; lists are tuples.
 Facts = Mapping[str, Any]

@@ -116,7 +116,8 @@ def to_latex(table: Table) -> str:
     tables = []
     for grid in grids(table, is_joined=True):
         head, *rows = (" & ".join(line) + " \\\\\n" for line in TEX.lines(grid))
-        title, kind = escape_latex(grid.title), "table*" if grid.groups else "table"
+        title = escape_latex(grid.title)
+        kind = "table*" if grid.groups else "table"
         caption = " ".join([f"{title}.", *map(escape_latex, captions.get(grid.kind, ()))])
         label = f"{place}-{table.metrics[0].replace('_', '-')}-{grid.kind}".lstrip("-")
         tables.append(
@@ -132,7 +133,9 @@ def to_latex(table: Table) -> str:
 
 def _latex_groups(grid: Grid) -> str:
     """The line of titles above groups of columns, if there are any."""
-    titles, rules, first = "", "", 2
+    titles = ""
+    rules = ""
+    first = 2
     for title, columns in grid.groups:
         titles += f" & \\multicolumn{{{columns}}}{{c}}{{{escape_latex(title)}}}"
         rules += f"\\cmidrule(lr){{{first}-{first + columns - 1}}}"

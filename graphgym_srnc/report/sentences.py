@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any, Iterable
+from typing import Any, Iterable, Sequence
+
+from pandas import DataFrame
 
 from graphgym_srnc.core.text import counted, listed, seeds
 from graphgym_srnc.report.arrange import DECISIONS, OTHER_SETTINGS, SHARE, Place
@@ -57,26 +59,14 @@ def legend(table: Table, best: str, tied: str) -> list[str]:
         table: the printed comparison.
         best, tied: how the marks look.
     """
-    runs = run_counts(table)
-    over = counted(runs, "run") if runs else "runs, whose number is in brackets"
-    out = [f"std: population standard deviation over {over} (n in the divisor)."]
-    rivals = len({*table.rows} - table.oracles)
-    if runs == 1:
-        needed = least_runs(table, rivals)
-        more = f" For tests, add --resume --repeat {needed} to each command `run`."
-        out = ["One run per cell." + more * (len(table.rows) > 1)]
-    if (table.cells["best"] == 1).any():
-        out.append(_on_marks(table, best, tied))
-    elif rivals > 1 and not on_known(table):
-        out.append("No row is marked as the best: no two competing rows have common splits.")
+    out = [_on_spread(table), *_on_marks(table, best, tied)]
     if table.oracles:
         labels = "trained with labels that other rows lack; neither ranked nor marked"
         out.append(f"{listed(sorted(table.oracles))}: the oracle, {labels}.")
     if table.published:
         out.append(f"paper: Zhu et al. (2022), {table.published.title}, in %, mean ± std.")
     out += on_blind(table) + on_lost(table)
-    shown = (metric for metric in MEANINGS if metric in table.metrics)
-    out += [f"{name(metric)}: {MEANINGS[metric]}" for metric in shown]
+    out += [f"{name(key)}: {text}" for key, text in MEANINGS.items() if key in table.metrics]
     pairs = table.runs.drop_duplicates(["row", "column", "split", "seed"])
     if pairs.duplicated(["row", "column", "unit"]).any():
         out.append(
@@ -85,19 +75,41 @@ def legend(table: Table, best: str, tied: str) -> list[str]:
         )
     if len(table.columns) > 1 and is_averaged(table):
         out.append("mean: over the columns, unweighted.")
-    if table.mean_ranks(table.metrics[0]):
-        several = ", then over the columns" * (len(table.columns) > 1)
-        text = f"Rank: mean over the splits of a column that all ranked rows have{several}."
-        if rank_marks(table, table.metrics[0]):
-            near = f"{best}: the best rank. {tied}: no significant difference from it"
-            text += f" {near} (Nemenyi's test, which has less power than the tests of means)."
-            for metric in table.metrics:
-                for found in tested_ranks(table, metric).values():
-                    p, cd = f"p = {found.friedman:.2g}", f"{found.difference:.2f}"
-                    over = f"over {found.blocks} splits"
-                    text += f" {name(metric)}: Friedman's {p}, critical difference {cd} {over}."
-        out.append(text)
-    return out
+    return out + _on_ranks(table, best, tied)
+
+
+def _on_spread(table: Table) -> str:
+    """What the deviations are, or that there are none."""
+    runs = run_counts(table)
+    if runs != 1:
+        over = counted(runs, "run") if runs else "runs, whose number is in brackets"
+        return f"std: population standard deviation over {over} (n in the divisor)."
+    if len(table.rows) == 1:
+        return "One run per cell."
+    needed = least_runs(table, _competitors(table))
+    return f"One run per cell. For tests, add --resume --repeat {needed} to each command `run`."
+
+
+def _competitors(table: Table) -> int:
+    """The number of rows that are no oracle."""
+    return len({*table.rows} - table.oracles)
+
+
+def _on_ranks(table: Table, best: str, tied: str) -> list[str]:
+    """What the ranks are, and their tests if there is one column."""
+    if not table.mean_ranks(table.metrics[0]):
+        return []
+    text = "Rank: mean over the splits of a column that all ranked rows have"
+    text += ", then over the columns." if len(table.columns) > 1 else "."
+    if rank_marks(table, table.metrics[0]):
+        near = f"{best}: the best rank. {tied}: no significant difference from it"
+        text += f" {near} (Nemenyi's test, which has less power than the tests of means)."
+        for metric in table.metrics:
+            for found in tested_ranks(table, metric).values():
+                tests = f"Friedman's p = {found.friedman:.2g}, critical difference"
+                text += f" {name(metric)}: {tests} {found.difference:.2f}"
+                text += f" over {found.blocks} splits."
+    return [text]
 
 
 def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = True) -> list[str]:
@@ -108,8 +120,18 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
         best, tied: how the marks look.
         warnings: whether to add the warnings of the runs, and :func:`on_known`.
     """
-    out = legend(table, best, tied) + on_differences(table) + on_known(table) * warnings
-    out += on_chance(table)
+    out = legend(table, best, tied) + on_differences(table)
+    if warnings:
+        out += on_known(table)
+    out += on_chance(table) + _on_missing_numbers(table) + _on_settings(table) + _on_paper(table)
+    if warnings:
+        out += _on_warnings(table)
+    return out
+
+
+def _on_missing_numbers(table: Table) -> list[str]:
+    """Why there is no interval, mean over columns or test of ranks, and what was left out."""
+    out = []
     if table.intervals and table.cells.loc[table.cells["runs"] > 0, "low"].isna().any():
         out.append("An interval needs at least 2 runs.")
     if not is_one_kind(table.runs):
@@ -124,37 +146,58 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
     if table.left_out:
         count = counted(table.left_out, "run")
         out.append(f"Left out: {count} of the oracle, whose rows also have other methods.")
-    if varying := sorted({key for cell in table.chosen for key in cell.keys.split()}):
-        by = " ".join([*table.by, *varying])
-        of_config = "--by config (each config), or " * ("config" not in table.by)
-        out.append(f"To see other settings, give them rows: {of_config}--by {by} (each setting).")
+    return out
+
+
+def _on_settings(table: Table) -> list[str]:
+    """In which settings the runs of cells and columns differ."""
+    out = []
+    varying = sorted({key for cell in table.chosen for key in cell.keys.split()})
+    if varying:
+        keys = f"--by {' '.join([*table.by, *varying])} (each setting)"
+        if "config" not in table.by:
+            keys = f"--by config (each config), or {keys}"
+        out.append(f"To see other settings, give them rows: {keys}.")
     if table.pooled:
         out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}.")
     if table.implied:
         keys = ", ".join(table.implied)
         out.append(f"Columns with other values of the keys in their names also differ in {keys}.")
-    if table.published:
-        keys = listed(sorted(set().union(*table.published.variants.values())))
-        others = [row for row in table.rows if row.endswith(OTHER_SETTINGS)]
-        out += [f"{row}: no row of the paper has the same {keys}." for row in others]
-        beside = [row for row in table.rows if row in table.published.numbers]
-        for text, rows in reasons(beside).items():
-            out.append(f"{listed(rows)} beside the paper: {text} See {DETAILS}.")
-        if table.published is CLOSE_SET and (table.runs["dataset.name"] == "arxiv_like").any():
-            out.append(SYNTHETIC)
-    if warnings:
-        for text, rows in distinct_warnings(zip(table.runs["row"], table.runs["texts"])):
-            of = ", ".join(f"{row}: {count}" for row, count in Counter(rows).items())
-            every = counted(len(table.runs), "run")
-            out.append(f"Warning in {len(rows)} of {every} ({of}): {text}")
+    return out
+
+
+def _on_paper(table: Table) -> list[str]:
+    """Which rows stand beside no row of the paper, and why numbers may differ from its."""
+    if not table.published:
+        return []
+    keys = listed(sorted(set().union(*table.published.variants.values())))
+    others = [row for row in table.rows if row.endswith(OTHER_SETTINGS)]
+    out = [f"{row}: no row of the paper has the same {keys}." for row in others]
+    beside = [row for row in table.rows if row in table.published.numbers]
+    for text, rows in reasons(beside).items():
+        out.append(f"{listed(rows)} beside the paper: {text} See {DETAILS}.")
+    if table.published is CLOSE_SET and (table.runs["dataset.name"] == "arxiv_like").any():
+        out.append(SYNTHETIC)
+    return out
+
+
+def _on_warnings(table: Table) -> list[str]:
+    """The warnings of the runs, with their numbers by row."""
+    out = []
+    every = counted(len(table.runs), "run")
+    for text, rows in distinct_warnings(zip(table.runs["row"], table.runs["texts"])):
+        of = ", ".join(f"{row}: {count}" for row, count in Counter(rows).items())
+        out.append(f"Warning in {len(rows)} of {every} ({of}): {text}")
     return out
 
 
 def on_known(table: Table) -> list[str]:
     """A note on the columns whose runs have an unknown class, but no test node of it."""
     found = columns_of_known(table.runs)
-    unmarked = " No row is marked as the best." * (len(table.rows) > 1)
-    return [f"{listed(found)}: {KNOWN_ONLY}{unmarked}"] * bool(found)
+    if not found:
+        return []
+    text = f"{listed(found)}: {KNOWN_ONLY}"
+    return [f"{text} No row is marked as the best." if len(table.rows) > 1 else text]
 
 
 def on_blind(table: Table) -> list[str]:
@@ -169,10 +212,11 @@ def on_blind(table: Table) -> list[str]:
 
 def on_chance(table: Table) -> list[str]:
     """A note on rows whose confidence ranks nodes of unknown classes above those of known ones."""
-    runs = table.runs.reindex(columns=["row", "column", score := f"{table.split}_unknown_auroc"])
+    score = f"{table.split}_unknown_auroc"
+    runs = table.runs.reindex(columns=["row", "column", score])
     means = runs.groupby(["row", "column"], sort=False)[score].mean()
-    found = listed([_place(table, place) for place in means.index[means < 0.5]])
-    return [f"{found}: {BELOW_CHANCE}"] * bool(found)
+    found = [_place(table, place) for place in means.index[means < 0.5]]
+    return [f"{listed(found)}: {BELOW_CHANCE}"] if found else []
 
 
 def on_lost(table: Table) -> list[str]:
@@ -205,12 +249,13 @@ def on_differences(table: Table) -> list[str]:
     tested = table.cells[table.cells["p"] >= 0].groupby(["metric", "column"], sort=False).size()
     family = counted(int(tested.iloc[0]), "row") if tested.nunique() == 1 else "rows"
     n = pair_counts(table)
-    few = f"; {ABSENT}: too few pairs for p ≤ {table.alpha:g}" * (table.test == "wilcoxon")
+    test = f"{TESTS[table.test]}, Holm's correction over the {family} of a column"
+    if table.test == "wilcoxon":
+        test += f"; {ABSENT}: too few pairs for p ≤ {table.alpha:g}"
     return [
         f"Difference to {table.against}: mean over {counted(n, 'pair') if n else 'n pairs'}, in"
         f" square brackets Student's {percent(table)} interval (not corrected for the number of"
-        f" rows), in parentheses the two-sided p ({TESTS[table.test]}, Holm's correction over the"
-        f" {family} of a column{few})."
+        f" rows), in parentheses the two-sided p ({test})."
     ]
 
 
@@ -226,72 +271,100 @@ def least_runs(table: Table, rows: int) -> int:
 
 def _undecided(table: Table, column: str) -> tuple[list[Any], int]:
     """Cells of a column with too few pairs to compare them with the best; the pairs needed."""
-    cells = table.cells[(table.cells["column"] == column) & table.cells["pairs_best"].notna()]
-    others = cells[cells["best"] == 0].groupby("metric").size()
-    decided = (cells[["best", "tied"]] == 1).any(axis=1) | (cells["p_best_holm"] <= table.alpha)
-    return list(cells[~decided].itertuples()), least_runs(table, 1 + max([1, *others]))
+    others = _tested(table)
+    others = others[others["column"] == column]
+    cells = others[~_is_decided(others, table)].itertuples()
+    most = max([1, *others.groupby("metric").size()])
+    return list(cells), least_runs(table, 1 + most)
 
 
-def _on_marks(table: Table, best: str, tied: str) -> str:
+def _tested(table: Table) -> DataFrame:
+    """The cells that were compared with the best of their column."""
+    return table.cells[table.cells["pairs_best"].notna() & (table.cells["best"] == 0)]
+
+
+def _is_decided(cells: DataFrame, table: Table) -> Any:
+    """Whether the test of each cell had enough pairs."""
+    return (cells["tied"] == 1) | (cells["p_best_holm"] <= table.alpha)
+
+
+def _on_marks(table: Table, best: str, tied: str) -> list[str]:
     """What the marks mean, and which rows have too few pairs for a mark."""
-    others = table.cells[table.cells["pairs_best"].notna() & (table.cells["best"] == 0)]
-    decided = others[(others["tied"] == 1) | (others["p_best_holm"] <= table.alpha)]["pairs_best"]
-    found = [_undecided(table, column) for column in table.columns]
-    open_cells = [cell for cells, _ in found for cell in cells]
-    fewer = " among rows with the same splits" * (run_counts(table) is None)
-    text, rest = f"{best}: the best mean of a column{fewer}.", ""
+    if not (table.cells["best"] == 1).any():
+        none = "No row is marked as the best: no two competing rows have common splits."
+        return [none] if _competitors(table) > 1 and not on_known(table) else []
+    among = "" if run_counts(table) else " among rows with the same splits"
+    text = f"{best}: the best mean of a column{among}."
+    others = _tested(table)
+    decided = others[_is_decided(others, table)]
     if len(decided):
         how = (
-            f"(two-sided {TESTS[table.test]} on {_ends(decided)} common splits and seeds, Holm's"
-            " correction over the rows of a column)"
+            f"(two-sided {TESTS[table.test]} on {_ends(decided['pairs_best'])} common splits and"
+            " seeds, Holm's correction over the rows of a column)"
         )
-        if (others["p_best_holm"] <= table.alpha).any():
-            rest = f" Every other tested row differs significantly, p ≤ {table.alpha:g} {how}."
-        if (others["tied"] == 1).any():
+        is_tied = (decided["tied"] == 1).any()
+        if is_tied:
             text += f" {tied}: no significant difference from it, p > {table.alpha:g} {how}."
-            rest = rest and " Every other tested row without a mark differs significantly."
-    if open_cells:
-        several = len(table.metrics) > 1
-        places = [
-            _place(table, (cell.row, cell.column)) + f" by {name(cell.metric)}" * several
-            for cell in open_cells
-        ]
-        rows = listed(places, 3) if len(decided) or len(places) == 1 else "all others"
-        pairs = _ends([cell.pairs_best for cell in open_cells])
-        needed = _ends([needed for cells, needed in found if cells])
-        text += f" Undecided: {rows} (pairs: {pairs}, needed: {needed})."
-    return text + rest
+        text += _on_undecided(table, is_any_decided=True)
+        if (decided["p_best_holm"] <= table.alpha).any():
+            if is_tied:
+                text += " Every other tested row without a mark differs significantly."
+            else:
+                text += " Every other tested row differs significantly,"
+                text += f" p ≤ {table.alpha:g} {how}."
+        return [text]
+    return [text + _on_undecided(table, is_any_decided=False)]
+
+
+def _on_undecided(table: Table, is_any_decided: bool) -> str:
+    """The rows with too few pairs for a test."""
+    found = [_undecided(table, column) for column in table.columns]
+    cells = [cell for own, _ in found for cell in own]
+    if not cells:
+        return ""
+    places = [_place(table, (cell.row, cell.column)) for cell in cells]
+    if len(table.metrics) > 1:
+        places = [f"{place} by {name(cell.metric)}" for place, cell in zip(places, cells)]
+    rows = listed(places, 3) if is_any_decided or len(places) == 1 else "all others"
+    pairs = _ends(cell.pairs_best for cell in cells)
+    needed = _ends(needed for own, needed in found if own)
+    return f" Undecided: {rows} (pairs: {pairs}, needed: {needed})."
 
 
 def _ends(numbers: Iterable[int]) -> str:
     """``2 to 9`` of 2, 9 and numbers between them."""
     every = sorted({*numbers})
-    return " to ".join(map(str, dict.fromkeys((every[0], every[-1]))))
+    return f"{every[0]} to {every[-1]}" if len(every) > 1 else str(every[0])
 
 
 def findings(table: Table) -> list[str]:
     """The best mean of each column by the first metric, and rows that may be as good."""
-    metric, out = table.metrics[0], []
-    cells = table.of(metric)
+    out = []
+    cells = table.of(table.metrics[0])
     for column in table.columns:
-        ranked = {row: cells[row, column] for row in table.rows if row not in table.oracles}
-        tied = [row for row, cell in ranked.items() if cell.tied == 1]
-        others = [cell for cell in ranked.values() if cell.best == 0]
-        few = [cell.pairs_best for cell in _undecided(table, column)[0] if cell.metric == metric]
-        for row, cell in ranked.items():
-            if cell.best == 1:
-                text = f"{spread(metric, cell)} over {counted(cell.runs, 'run')}"
-                near = f"; no significant difference: {listed(tied)}" if tied else ""
-                if others and all(other.p_best_holm <= table.alpha for other in others):
-                    near = "; all other rows differ significantly"
-                among = " of the rows with the same splits" * (run_counts(table) is None)
-                text = f"{column}: {row} has the best mean{among}, {text}{near}."
-                if few and len(few) == sum(other.pairs_best >= 0 for other in others):
-                    text += f" Too few pairs of runs for a test ({max(few)})."
-                out.append(text)
-        if not any(cell.best == 1 for cell in ranked.values()):  # see on_known
-            means = [
-                f"{row} {spread(metric, cell)}" for row, cell in ranked.items() if cell.runs > 0
-            ]
-            out += [f"{column}: {listed(means, 4)}."] * bool(means)
+        ranked = [cells[row, column] for row in table.rows if row not in table.oracles]
+        best = [cell for cell in ranked if cell.best == 1]
+        out += [_finding(table, cell, ranked) for cell in best]
+        scored = [cell for cell in ranked if cell.runs > 0]
+        if scored and not best:  # see on_known
+            means = [f"{cell.row} {spread(cell.metric, cell)}" for cell in scored]
+            out.append(f"{column}: {listed(means, 4)}.")
     return out + on_known(table) + on_blind(table) + on_lost(table) + on_chance(table)
+
+
+def _finding(table: Table, best: Any, ranked: Sequence[Any]) -> str:
+    """How the best cell of a column differs from the others."""
+    others = [cell for cell in ranked if cell.best == 0]
+    tied = [cell.row for cell in ranked if cell.tied == 1]
+    among = "" if run_counts(table) else " of the rows with the same splits"
+    score = f"{spread(best.metric, best)} over {counted(best.runs, 'run')}"
+    text = f"{best.column}: {best.row} has the best mean{among}, {score}"
+    if others and all(other.p_best_holm <= table.alpha for other in others):
+        text += "; all other rows differ significantly"
+    elif tied:
+        text += f"; no significant difference: {listed(tied)}"
+    cells, _ = _undecided(table, best.column)
+    few = [cell.pairs_best for cell in cells if cell.metric == best.metric]
+    if few and len(few) == sum(other.pairs_best >= 0 for other in others):
+        return f"{text}. Too few pairs of runs for a test ({max(few)})."
+    return f"{text}."

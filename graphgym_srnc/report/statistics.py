@@ -7,9 +7,11 @@ unless another is named.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Iterable, Sequence
+from typing import TYPE_CHECKING, Sequence
 
 import numpy as np
+
+from graphgym_srnc.io.stats import mean, mean_std
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -24,18 +26,6 @@ DECIMALS = 10
 LEAST_BLOCKS = 6
 
 
-def mean(values: Iterable[float]) -> float:
-    """The mean; NaN of no values."""
-    values = list(values)
-    return math.fsum(values) / len(values) if values else math.nan
-
-
-def mean_std(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and population standard deviation (``ddof=0``, as GraphGym's); NaN of no values."""
-    centre = mean(values)
-    return centre, math.sqrt(mean((value - centre) ** 2 for value in values))
-
-
 def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
     """Both ends of Student's interval of the mean; NaN of fewer than 2 values.
 
@@ -45,7 +35,8 @@ def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, 
     """
     from scipy.stats import t
 
-    if (n := len(values)) < 2:
+    n = len(values)
+    if n < 2:
         return math.nan, math.nan
     centre, std = mean_std(values)
     half = float(t.ppf((1 + confidence) / 2, n - 1)) * std / math.sqrt(n - 1)
@@ -112,12 +103,11 @@ def holm(p: Sequence[float]) -> list[float]:
     The i-th smallest of m p-values becomes :math:`\\max_{j \\le i} \\min(1, (m - j + 1) p_{(j)})`.
     NaN (not tested) is no part of the family and stays NaN.
     """
-    out, most = [math.nan] * len(p), 0.0
-    order = sorted((i for i in range(len(p)) if not math.isnan(p[i])), key=p.__getitem__)
-    for rank, i in enumerate(order):
-        most = max(most, min(1.0, (len(order) - rank) * p[i]))
-        out[i] = most
-    return out
+    values = np.array(p, dtype=float)
+    order = values.argsort()[: np.isfinite(values).sum()]  # NaN comes last
+    factors = np.arange(len(order), 0, -1)
+    values[order] = np.maximum.accumulate(np.minimum(factors * values[order], 1.0))
+    return values.tolist()
 
 
 def common_blocks(scores: DataFrame) -> DataFrame:
@@ -130,7 +120,8 @@ def common_blocks(scores: DataFrame) -> DataFrame:
         scores: a column per row and a line per block (a split of a data set, or a data set); NaN
             where a score is missing.
     """
-    counts, best = scores.notna().sum(), scores.iloc[:0, :0]
+    counts = scores.notna().sum()
+    best = scores.iloc[:0, :0]
     for least in sorted(set(counts), reverse=True):
         found = scores.loc[:, counts >= least].dropna()
         best = found if found.size > best.size else best

@@ -8,14 +8,15 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from pandas import DataFrame
 
-from graphgym_srnc.core.text import clean, counted, listed, method_name, plain, seeds
+from graphgym_srnc.core.text import clean, counted, listed, plain, seeds
 from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.io import atomic, records
+from graphgym_srnc.io.stats import mean_std
 from graphgym_srnc.report import render
 from graphgym_srnc.report.frame import Experiment, distinct_warnings
+from graphgym_srnc.report.names import method_name
 from graphgym_srnc.report.sentences import BELOW_CHANCE, KNOWN_ONLY
-from graphgym_srnc.report.statistics import mean_std
-from graphgym_srnc.report.tables import ABSENT, METRICS, Grid, boxes, name
+from graphgym_srnc.report.tables import ABSENT, METRICS, Grid, boxes, figure, name
 
 SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]  # scores of a summary
 SHOWN = (*SCORES[:5], "unknown_auroc")  # scores of a printed summary, beside a user's own
@@ -31,7 +32,8 @@ def summarise(name: str, results: Mapping[int, records.Result]) -> Row:
         results: its finished runs by seed, at least one.
     """
     every = [result for _, result in sorted(results.items())]
-    runs, texts = counted(len(every), "run"), [records.warnings_of(one) for one in every]
+    runs = counted(len(every), "run")
+    texts = [records.warnings_of(one) for one in every]
     row: Row = {
         "name": name,
         "task": clean(every[0].get("task", "")),
@@ -62,7 +64,8 @@ def summarise(name: str, results: Mapping[int, records.Result]) -> Row:
     if not any(tests):
         row["notes"] = ["no test node has a label, so there are no test scores"]
     for metric in dict.fromkeys((*SCORES, *own_scores(every))):
-        if values := [test[metric] for test in tests if metric in test]:
+        values = [test[metric] for test in tests if metric in test]
+        if values:
             row[metric], row[f"{metric}_std"] = mean_std(values)
     return row
 
@@ -77,7 +80,8 @@ def own_scores(results: Iterable[records.Result]) -> list[str]:
 
 def line(result: records.Result) -> str:
     """A run in one line."""
-    test, shown = result["test"], "micro_f1 macro_recall unknown_recall unknown_precision hs"
+    test = result["test"]
+    shown = "micro_f1 macro_recall unknown_recall unknown_precision hs"
     rules = {
         "last": "the last, by train.selection",
         "source_val": "the best on source",
@@ -89,13 +93,16 @@ def line(result: records.Result) -> str:
         f" {len(result['history']) - 1}, {rule} ({_validation(result)}): "
     )
     scored = [metric for metric in shown.split() if metric in test]
-    scores = [f"{name(metric)} {100 * test[metric]:.1f}" for metric in scored]
-    scores += [f"{clean(metric)} {test[metric]:.4g}" for metric in own_scores([result])]
+    scored += own_scores([result])
+    scores = [f"{clean(name(metric))} {figure(metric, test[metric])}" for metric in scored]
     text += f"test {', '.join(scores)}" if scores else "no test node has a label"
     text += f", {result['seconds']:.1f} s"
-    if classes := list(map(plain, result.get("hidden_classes", ()))):
-        text += f"; hidden class{'es' * (len(classes) > 1)}: {', '.join(classes)}"
-    if found := records.warnings_of(result):
+    classes = list(map(plain, result.get("hidden_classes", ())))
+    if classes:
+        noun = "hidden classes" if len(classes) > 1 else "hidden class"
+        text += f"; {noun}: {', '.join(classes)}"
+    found = records.warnings_of(result)
+    if found:
         text += f"; {counted(len(found), 'warning')}"
     return text
 
@@ -107,41 +114,50 @@ def _validation(result: records.Result) -> str:
     first = result["history"][0]["losses"]
     if "held_out_accuracy" not in first:
         return "no validation nodes"
-    accuracy, error = 100 * first["held_out_accuracy"], 100 * first["held_out_error"]
+    accuracy = 100 * first["held_out_accuracy"]
+    error = 100 * first["held_out_error"]
     return f"held-out labels {accuracy:.1f} ± {error:.1f} % right, if no node is called unknown"
 
 
 def notes(rows: Sequence[Row], warnings: bool = True) -> list[str]:
     """Notes on the spread and on scores that do not exist, and warnings."""
-    spread = ", mean ± population standard deviation over runs (n in the divisor)"
-    first = "Test scores in %" + spread * any(row["runs"] > 1 for row in rows) + "."
+    out = []
+    if any("micro_f1" in row for row in rows):
+        several = any(row["runs"] > 1 for row in rows)
+        spread = ", mean ± population standard deviation over runs (n in the divisor)"
+        out.append(f"Test scores in %{spread}." if several else "Test scores in %.")
     found: dict[str, list[str]] = {}
     for row in rows:
-        for note in [*row["notes"], *row["warnings"] * warnings]:
+        for note in [*row["notes"], *(row["warnings"] if warnings else ())]:
             found.setdefault(note, []).append(row["name"])
-    is_scored = any("micro_f1" in row for row in rows)
-    prefixes = [f"{listed(own, 3)}: " * (len(rows) > 1) for own in found.values()]
-    return [first] * is_scored + [prefix + note for prefix, note in zip(prefixes, found)]
+    for note, names in found.items():
+        out.append(f"{listed(names, 3)}: {note}" if len(rows) > 1 else note)
+    return out
 
 
 def grid(rows: Sequence[Row]) -> Grid:
     """The printed columns of a summary, without scores that no row has."""
     scored = dict.fromkeys(key for row in rows for key in row if f"{key}_std" in row)
-    own = [key for key in scored if key not in SCORES]
-    shown = [key for key in SHOWN if key in scored]
-    is_mixed = len({row["task"] for row in rows}) > 1
+    shown = {key: name(key) for key in SHOWN if key in scored}
+    # The unit of a user's own metric is unknown.
+    shown |= {key: f"{key} (not in %)" for key in scored if key not in SCORES}
+    facts = ["experiment", "method", "runs"]
+    if len({row["task"] for row in rows}) > 1:
+        facts.insert(1, "task")
     lines = []
     for row in rows:
-        texts = []
-        for key in (*shown, *own):
-            # The unit of a user's own metric is unknown.
-            factor, form = (1, ".4g") if key in own else (100, ".1f")
-            std = f" ± {factor * row.get(f'{key}_std', 0):{form}}" if row["runs"] > 1 else ""
-            texts.append(f"{factor * row[key]:{form}}{std}" if key in row else ABSENT)
-        facts = [method_name(row["method"], row["backbone"]), row["runs"]]
-        lines.append(boxes(row["name"], *[row["task"]] * is_mixed, *facts, *texts))
-    heads = [*map(name, shown), *(f"{key} (not in %)" for key in own)]
-    return Grid("", ["experiment", *["task"] * is_mixed, "method", "runs", *heads], lines)
+        about = {"experiment": row["name"], "task": row["task"], "runs": row["runs"]}
+        about["method"] = method_name(row["method"], row["backbone"])
+        lines.append(boxes(*map(about.get, facts), *(_score(row, key) for key in shown)))
+    return Grid("", [*facts, *shown.values()], lines)
+
+
+def _score(row: Row, key: str) -> str:
+    """A mean score, with its deviation if there are several runs."""
+    if key not in row:
+        return ABSENT
+    text = figure(key, row[key])
+    return f"{text} ± {figure(key, row[f'{key}_std'])}" if row["runs"] > 1 else text
 
 
 def to_csv(rows: Sequence[Row]) -> str:
@@ -201,7 +217,8 @@ def hidden_classes(experiments: Sequence[Experiment]) -> Grid:
     """The classes that splits hide, with the seeds of their runs."""
     found: dict[tuple[str, str], set[int]] = {}
     for result in (result for one in experiments for result in one.results.values()):
-        if named := ", ".join(map(plain, result["hidden_classes"])):
+        named = ", ".join(map(plain, result["hidden_classes"]))
+        if named:
             found.setdefault((result["task"], named), set()).add(result["seed"])
     rows = [boxes(task, named, seeds(those)) for (task, named), those in sorted(found.items())]
     return Grid("", ["task", "hidden classes", "runs"], rows)

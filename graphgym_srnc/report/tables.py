@@ -7,10 +7,11 @@ import math
 from typing import Any, NamedTuple, Sequence
 
 from graphgym_srnc.core.text import listed
+from graphgym_srnc.io.stats import mean
 from graphgym_srnc.report.arrange import SHARE
 from graphgym_srnc.report.compare import Ranking, Table, is_one_kind
 from graphgym_srnc.report.frame import COSTS
-from graphgym_srnc.report.statistics import least_pairs, mean
+from graphgym_srnc.report.statistics import least_pairs
 
 # Metrics and their printed names, in the order of print.
 METRICS = {
@@ -82,14 +83,18 @@ def unit(metric: str) -> str:
 
 def title(table: Table, *metrics: str) -> str:
     """Metrics with their split, and with their unit if they share it."""
-    names, units = listed([*map(name, metrics)]), {*map(unit, metrics)}
-    where = f" on {table.split}" * (not {*metrics} <= {*COSTS})
-    return f"{names[0].upper()}{names[1:]}{where}" + (units.pop() if len(units) == 1 else "")
+    text = listed([*map(name, metrics)])
+    text = text[0].upper() + text[1:]
+    if not {*metrics} <= {*COSTS}:
+        text += f" on {table.split}"
+    units = {*map(unit, metrics)}
+    return text + units.pop() if len(units) == 1 else text
 
 
 def heading(table: Table, *metrics: str) -> str:
     """Metrics with their split and unit, and what their cells show."""
-    return title(table, *metrics) + ", mean ± std" * bool((table.cells["runs"] > 1).any())
+    text = title(table, *metrics)
+    return f"{text}, mean ± std" if (table.cells["runs"] > 1).any() else text
 
 
 def percent(table: Table) -> str:
@@ -156,10 +161,12 @@ def _joined(table: Table, metrics: Sequence[str], above: str, found: Sequence[Gr
     parts = zip(*(grid.rows for grid in found))
     rows = [[own[0][0], *itertools.chain(*(part[1:] for part in own))] for own in parts]
     head = [found[0].head[0], *itertools.chain(*(grid.head[1:] for grid in found))]
-    is_mixed = len({*map(unit, metrics)}) > 1
-    names = [name(metric) + unit(metric) * is_mixed for metric in metrics]
+    names = [*map(name, metrics)]
+    if len({*map(unit, metrics)}) > 1:
+        names = [name(metric) + unit(metric) for metric in metrics]
     if len(table.columns) == 1:
-        (column,), own = table.columns, iter(names)
+        (column,) = table.columns
+        own = iter(names)
         head = [next(own) if text == column else text.replace(f"{column}, ", "") for text in head]
         return Grid(f"{column}: {above}", head, rows, found[0].kind)
     groups = [*zip(names, (len(grid.head) - 1 for grid in found))]
@@ -192,7 +199,8 @@ def differences(table: Table, metric: str) -> Grid:
         p = f"{cell.p_holm:.2g}" if is_tested or cell.p_holm <= table.alpha else ABSENT
         numbers = (cell.difference, cell.difference_low, cell.difference_high)
         centre, low, high = (figure(metric, value, "+") for value in numbers)
-        return f"{centre} [{low}, {high}] ({p})" + f", n {cell.pairs}" * several
+        text = f"{centre} [{low}, {high}] ({p})"
+        return f"{text}, n {cell.pairs}" if several else text
 
     rivals = [row for row in table.rows if row not in {*table.oracles, table.against}]
     texts = ((row, *(text(cells[row, column]) for column in table.columns)) for row in rivals)
@@ -208,11 +216,12 @@ def pair_counts(table: Table) -> int | None:
 
 def means(table: Table, metric: str) -> Grid:
     """Means by data set with the paper's, their mean over data sets, and the mean rank."""
-    cells, columns = table.of(metric), {}
-    number = " ({})" * (run_counts(table) is None)
+    cells = table.of(metric)
+    columns = {}
+    number = "" if run_counts(table) else " ({})"
     for column in table.columns:
         own = [cells[row, column] for row in table.rows]
-        texts = [spread(metric, c) + number.format(c.runs) * (c.runs > 0) for c in own]
+        texts = [spread(metric, c) + number.format(c.runs) if c.runs > 0 else ABSENT for c in own]
         marks = ("best" if c.best == 1 else "tied" if c.tied == 1 else "" for c in own)
         columns[column] = list(map(Box, texts, marks))
         if any(cell.paper_mean == cell.paper_mean for cell in own):
@@ -220,7 +229,8 @@ def means(table: Table, metric: str) -> Grid:
     if len(table.columns) > 1 and is_averaged(table):
         every = (mean(cells[row, column].mean for column in table.columns) for row in table.rows)
         columns["mean"] = boxes(*(figure(metric, value) for value in every))
-    if ranks := table.mean_ranks(metric):
+    ranks = table.mean_ranks(metric)
+    if ranks:
         texts = [f"{ranks[row]:.1f}" if row in ranks else ABSENT for row in table.rows]
         beside = rank_marks(table, metric)
         columns["rank"] = [Box(text, beside.get(row, "")) for row, text in zip(table.rows, texts)]
@@ -230,7 +240,8 @@ def means(table: Table, metric: str) -> Grid:
 
 def rank_marks(table: Table, metric: str) -> dict[str, str]:
     """The marks of mean ranks by Nemenyi's test, if they are of a single column."""
-    if len(table.columns) > 1 or not (tested := tested_ranks(table, metric)):
+    tested = tested_ranks(table, metric)
+    if len(table.columns) > 1 or not tested:
         return {}
     (found,) = tested.values()
     best = min(found.ranks.values())
@@ -260,7 +271,8 @@ def choices(table: Table) -> Grid:
     rows = []
     for cell in table.chosen:
         fewer = f" ({cell.fewer} with fewer runs left out)" if cell.fewer else ""
-        of, score = f"{cell.tried} settings{fewer}", figure(table.selector, cell.validation)
+        of = f"{cell.tried} settings{fewer}"
+        score = figure(table.selector, cell.validation)
         rows.append(boxes(cell.row, cell.column, of, score, cell.setting))
     heads = [row_head(table), "column", "best of", f"validation {name(table.selector)}", "setting"]
     above = "Settings chosen on validation, among those with the most runs"

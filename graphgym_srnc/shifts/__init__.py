@@ -49,7 +49,9 @@ def forget() -> None:
 @functools.cache
 def _check(build: Any, name: str) -> None:
     options.check_signature(build, name)
-    if missing := [key for key in options.SHARED if key not in inspect.signature(build).parameters]:
+    arguments = inspect.signature(build).parameters
+    missing = [key for key in options.SHARED if key not in arguments]
+    if missing:
         message = f"its build has no argument {' and '.join(map(repr, missing))}"
         hint = "Add name and root, which dataset.name and dataset.dir set"
         raise InputError.plain(name, message, hint)
@@ -63,7 +65,8 @@ def _checked(build: Callable[..., ShiftTask], name: str) -> Callable[..., ShiftT
 
     @functools.wraps(build)
     def call(*args: Any, **kwargs: Any) -> ShiftTask:
-        if not isinstance(task := build(*args, **kwargs), ShiftTask):
+        task = build(*args, **kwargs)
+        if not isinstance(task, ShiftTask):
             got = f"its build must return a ShiftTask, got {type(task).__name__}"
             raise InputError.plain(f"shift {name}", got)
         return task
@@ -72,4 +75,5 @@ def _checked(build: Callable[..., ShiftTask], name: str) -> Callable[..., ShiftT
 
 
 SHIFTS: Registry[Callable[..., ShiftTask]] = Registry(__name__, _check, SHARED, function="build")
-names, own_names = SHIFTS.names, SHIFTS.own_names
+names = SHIFTS.names
+own_names = SHIFTS.own_names

@@ -78,38 +78,38 @@ def build(
     if not val_share and not num_val:
         message = "val_share and num_val are both 0, so that no node is left for validation"
         raise InputError.plain("val_share", message, "Set one of them above 0")
-    source, target = map(_public_name, (source, target))
+    source = _public_name(source)
+    target = _public_name(target)
     graph, other, class_names, unread = _read_pair(source, target, root)
     of_source = classes_of(graph.y)
     if len(of_source) < 2:
         message = f"{source} has the classes {of_source} only"
         raise InputError.plain("source", message, "Label two classes or more")
     masked = splits.choose_unseen(of_source, num_unseen, unseen, split_seed)
-    private = sorted({*classes_of(other.y)} - {*of_source})
     open_set = open_set or bool(masked)
+    private = sorted({*classes_of(other.y)} - {*of_source})
     if private and not open_set:
         message = f"{target} has the classes {private}, which {source} does not have"
         hint = "Set cross_graph.open_set True to treat them as unknown"
         raise InputError.plain("target", message, hint)
     hidden = sorted([*masked, *private])
     known = [c for c in of_source if c not in hidden]
+    names = tuple(class_names[c] for c in known) if class_names else ()
 
     at_source, train, source_val = _split_source(graph, known, masked, val_share, split_seed)
-    labelled = _shuffled(other.y, split_seed, "nodes")
-    if num_val and num_val >= len(labelled):
-        most = max(0, len(labelled) - 1)
-        allowed = f"0 to {most}, since {target} has {len(labelled)} labelled nodes"
-        raise InputError("num_val", num_val, allowed)
-    val, test = splits.cut(labelled, num_val)
-
-    cleaned = {key: graph.cleaned[key] + other.cleaned[key] for key in graph.cleaned}
-    info: dict[str, Any] = {"source": source, "target": target, "split_seed": split_seed}
-    info |= {"unseen": hidden, "cleaned": cleaned} | ({"unread": unread} if unread else {})
+    val, test = _split_target(other, num_val, split_seed, target)
+    info: dict[str, Any] = {
+        "source": source,
+        "target": target,
+        "split_seed": split_seed,
+        "unseen": hidden,
+        "cleaned": splits.added(graph.cleaned, other.cleaned),
+    }
+    if unread:
+        info["unread"] = unread
     stems = "+".join(Path(part).stem for part in parts_of(source))
     title = f"cross_graph/{stems}-{Path(target).stem}"
     every = sorted({*of_source, *private})
-    fields: dict[str, Any] = {"class_names": class_names, "info": info | {"unseen": []}}
-    oracle = _oracle(f"{title}/oracle", other, every, split_seed, **fields)
     return ShiftTask(
         title,
         at_source,
@@ -122,11 +122,22 @@ def build(
         open_set=open_set,
         val_graph=None if num_val else at_source,
         source_val=source_val,
-        class_names=tuple(class_names[c] for c in known) if class_names else (),
+        class_names=names,
         info=info,
-        oracle=oracle,
-        scored=len(labelled) > 0,
+        oracle=_oracle(f"{title}/oracle", other, every, split_seed, class_names, info),
+        scored=len(val) + len(test) > 0,
     )
+
+
+def _split_target(graph: Data, num_val: int, split_seed: int, name: str) -> tuple[Tensor, Tensor]:
+    """Validation and test nodes of the target, which are all labelled nodes together."""
+    labelled = _shuffled(graph.y, split_seed, "nodes")
+    if num_val and num_val >= len(labelled):
+        most = max(0, len(labelled) - 1)
+        allowed = f"0 to {most}, since {name} has {len(labelled)} labelled nodes"
+        raise InputError("num_val", num_val, allowed)
+    val, test = splits.cut(labelled, num_val)
+    return val, test
 
 
 def _read_pair(source: str, target: str, root: str) -> tuple[Data, Data, tuple[str, ...], str]:
@@ -177,9 +188,11 @@ def _split_source(
         message = f"{val_share:g} of {len(order)} labelled source nodes rounds to no node"
         raise InputError.plain("val_share", message, "Use a larger share")
     val = order[:held_out].sort().values
-    annotated = order[held_out + round(UNLABELLED * len(order)) * bool(masked) :]
+    unlabelled = round(UNLABELLED * len(order)) if masked else 0
+    annotated = order[held_out + unlabelled :]
     is_known = splits.is_in(graph.y[annotated], known)
-    train, source = annotated[is_known].sort().values, relabelled(graph, known)
+    train = annotated[is_known].sort().values
+    source = relabelled(graph, known)
     if not masked:
         return source, train, val
     keep = torch.ones(graph.num_nodes, dtype=torch.bool)
@@ -189,7 +202,12 @@ def _split_source(
 
 
 def _oracle(
-    name: str, target: Data, classes: list[int], split_seed: int, **fields: Any
+    name: str,
+    target: Data,
+    classes: list[int],
+    split_seed: int,
+    class_names: tuple[str, ...],
+    info: dict[str, Any],
 ) -> ShiftTask | None:
     """The target with every class labelled; None if a class has no training node."""
     order = _shuffled(target.y, split_seed, "target oracle")
@@ -197,7 +215,9 @@ def _oracle(
     if classes_of(target.y[nodes.train]) != classes or not len(nodes.val):
         return None
     graph = relabelled(target, classes)
-    return splits.one_graph_task(name, graph, nodes, len(classes), **fields)
+    return splits.one_graph_task(
+        name, graph, nodes, len(classes), class_names=class_names, info=info | {"unseen": []}
+    )
 
 
 def _public_name(path: str) -> str:
@@ -259,13 +279,14 @@ def _one_label_space(
     """Number the labels of both graphs consistently if they are text; returns the class names."""
     other_names = other_names if classes_of(target.y) else names
     if bool(names) != bool(other_names):
-        wanted, found = ("words", "numbers") if names else ("numbers", "words")
-        message = f"the labels of {target_name} are {found}"
-        raise InputError.plain("target", message, f"Use {wanted}, as in the source")
+        message = f"the labels of {target_name} are {'numbers' if names else 'words'}"
+        hint = f"Use {'words' if names else 'numbers'}, as in the source"
+        raise InputError.plain("target", message, hint)
     merged = sorted({*names, *other_names})
-    for graph, words in ((source, names), (target, other_names)) if merged else ():
-        # The last entry is for the label -1 (no label).
-        graph.y = torch.tensor([*map(merged.index, words), -1])[graph.y]
+    if merged:
+        for graph, words in ((source, names), (target, other_names)):
+            # The last entry is for the label -1 (no label).
+            graph.y = torch.tensor([*map(merged.index, words), -1])[graph.y]
     return tuple(merged)
 
 

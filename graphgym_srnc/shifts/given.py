@@ -64,7 +64,8 @@ def from_data(
     """
     given = {"graph": source} if target is None else {"source": source, "target": target}
     graphs, values = _numbered(given)
-    source, target = graphs[0], graphs[-1]
+    source = graphs[0]
+    target = graphs[-1]
     if not (source.y >= 0).any():
         hint = "Label nodes of two classes or more"
         raise InputError.plain(f"{next(iter(given))}: y", "no node has a label", hint)
@@ -125,7 +126,8 @@ def _unknown_class(
     new = sorted({*splits.classes_of(torch.cat([graph.y for graph in graphs]))} - {*train})
     labelled = {*train}.union(*others)
     if open_set is None:
-        outside, bare = sorted({*new} - labelled), int((graphs[-1].y < 0).sum())
+        outside = sorted({*new} - labelled)
+        bare = int((graphs[-1].y < 0).sum())
         if outside:
             return True, [OUTSIDE.format(listed([*map(str, values[outside].tolist())]))]
         if new or not bare:
@@ -133,9 +135,10 @@ def _unknown_class(
         size = graphs[-1].num_nodes
         if len(graphs) == 1:
             return True, [MAY_BE_UNKNOWN.format(f"{bare:,}", f"{size:,}")]
-        unsure = 2 * bare > size and not any(len(nodes) for _, nodes in sets[1:])
-        return False, [ONLY_KNOWN] * unsure
-    if not open_set and (untaught := sorted({*new} & labelled)):
+        is_unsure = 2 * bare > size and not any(len(nodes) for _, nodes in sets[1:])
+        return False, [ONLY_KNOWN] if is_unsure else []
+    untaught = sorted({*new} & labelled)
+    if untaught and not open_set:
         message = f"the classes {values[untaught].tolist()} have no training node"
         hint = "Set open_set to True, or add training nodes of them"
         raise InputError.plain("open_set", message, hint)
@@ -152,7 +155,7 @@ def unlabelled(data: Data, key: str = "graph", exact: bool = False) -> Data:
     if fields.get("edge_index") is None and "adj_t" in data:
         hint = "Set graph.edge_index = torch_geometric.utils.to_edge_index(graph.adj_t)[0]"
         raise InputError.plain(f"{key}: edge_index", "the edges are in adj_t", hint)
-    found = Data(**files.tensors(fields, ("x", "edge_index", "edge_weight"), key))
+    found = Data.from_dict(files.tensors(fields, ("x", "edge_index", "edge_weight"), key))
     x, edge_index = cleaning.features_and_edges(found, key, exact)
     edge_index, weight = cleaning.weighted_edges(found.edge_weight, edge_index, len(x), key)
     return Data(x=x, edge_index=edge_index, edge_weight=weight, num_nodes=len(x))
@@ -175,13 +178,15 @@ def _split(source: Data, target: Data) -> list[Tensor]:
     """Training and held-out nodes of the source, and validation and test nodes of the target."""
     none = torch.empty(0, dtype=torch.long)
     if source is target:
-        ids, held = masked_nodes(source, "graph"), none
+        ids = masked_nodes(source, "graph")
+        held = none
         if "train_mask" not in ids:
             hint = "Add a mask [V] of the nodes to learn from; other labels are not read"
             raise InputError.plain("graph: train_mask", "the graph has no training mask", hint)
     else:
         at_source = masked_nodes(source, "source", MASKS[:2])
-        ids, held = masked_nodes(target, "target", MASKS[1:]), at_source.get("val_mask", none)
+        ids = masked_nodes(target, "target", MASKS[1:])
+        held = at_source.get("val_mask", none)
         every = (source.y.index_fill(0, held, HIDDEN) >= 0).nonzero().view(-1)
         ids["train_mask"] = at_source.get("train_mask", every)
     return [ids["train_mask"], held, ids.get("val_mask", none), ids.get("test_mask", none)]
@@ -237,11 +242,13 @@ def labels(
 
 def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     """Clean graphs with consistent integer labels (-1 = no label), and the class names."""
-    cleaned, found = [], []
+    cleaned = []
+    found = []
     for role, graph in graphs.items():
         if isinstance(graph, Data):
             _check_length(graph, role)
-        plain, masks = unlabelled(graph, role), files.tensors(graph, MASKS, role)
+        plain = unlabelled(graph, role)
+        masks = files.tensors(graph, MASKS, role)
         size = len(plain.x)
         if graph.edge_attr is not None:
             hint = "if it holds weights, set graph.edge_weight = graph.edge_attr.view(-1)"
@@ -278,7 +285,8 @@ def _check_length(graph: Data, role: str) -> None:
     """Refuse features if labels and masks agree on another number of nodes."""
     fields = (field for field in ("x", "y", *MASKS) if getattr(graph.get(field), "ndim", 1))
     sizes = {field: _rows(graph[field]) for field in fields if hasattr(graph.get(field), "__len__")}
-    nodes, others = sizes.pop("x", 0), listed([*sizes])
+    nodes = sizes.pop("x", 0)
+    others = listed([*sizes])
     if nodes not in (0, *sizes.values()) and len(sizes) > 1 and len({*sizes.values()}) == 1:
         message = f"it has {nodes} rows, and {others} have {sizes.popitem()[1]}"
         raise InputError.plain(f"{role}: x", message, "Give one row per node")

@@ -65,7 +65,8 @@ def build(
     uniform = splits.draw(data.y, masked, labels_per_class, sizes, val, test)
     everywhere = torch.cat([uniform.train, uniform.extra]).sort().values
 
-    y, order = data.y, splits.shuffled(len(data.y), split_seed, "localized seeds")
+    y = data.y
+    order = splits.shuffled(len(data.y), split_seed, "localized seeds")
     free = order[splits.free_nodes(y, val, test)[order]]
     of_class = [free[y[free] == c] for c in classes if c not in masked]
     seeds = torch.stack([nodes[0] for nodes in of_class])
@@ -110,7 +111,9 @@ def personalised_pagerank(
     step = sp.csr_matrix(entries, shape=(num_nodes, num_nodes))
     start = np.zeros((num_nodes, len(seeds)))
     start[seeds.numpy(), np.arange(len(seeds))] = restart
-    share, moved, reached = start, start, 0
+    share = start
+    moved = start
+    reached = 0
     # A large restart probability converges before the walk reaches far nodes.
     while moved.sum(0).max() > TOLERANCE or np.count_nonzero(share) > reached:
         reached = int(np.count_nonzero(share))

@@ -39,16 +39,19 @@ def build(
     Raises:
         InputError: a network is unknown or used twice.
     """
-    names = source.lower(), target.lower()
-    if names[0] == names[1]:
+    source_name = source.lower()
+    target_name = target.lower()
+    if source_name == target_name:
         message = f"source and target are the same network, {source}"
         raise InputError.plain("target", message, "Choose two different networks")
-    graph, other = OCNNC.load(names[0], root, "source"), OCNNC.load(names[1], root, "target")
+    graph = OCNNC.load(source_name, root, "source")
+    other = OCNNC.load(target_name, root, "target")
     known = range(KNOWN)
     at_source = splits.relabelled(graph, known).subgraph(graph.y < KNOWN)
-    train, every = torch.arange(at_source.num_nodes), torch.arange(other.num_nodes)
+    train = torch.arange(at_source.num_nodes)
+    every = torch.arange(other.num_nodes)
     return ShiftTask(
-        f"ocnnc/{names[0]}-{names[1]}",
+        f"ocnnc/{source_name}-{target_name}",
         at_source,
         splits.relabelled(other, known),
         train,
@@ -59,10 +62,10 @@ def build(
         open_set=True,
         val_graph=at_source,
         info={
-            "source": names[0],
-            "target": names[1],
+            "source": source_name,
+            "target": target_name,
             "split_seed": split_seed,
             "unseen": [c for c in splits.classes_of(other.y) if c >= KNOWN],
-            "cleaned": {key: graph.cleaned[key] + other.cleaned[key] for key in graph.cleaned},
+            "cleaned": splits.added(graph.cleaned, other.cleaned),
         },
     )

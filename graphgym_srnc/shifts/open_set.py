@@ -66,14 +66,16 @@ def build(
     val, test = splits.public(data, split, split_seed, name)
     if unseen_nodes == "balanced":
         val = test = None
-    count, sizes = labels_per_class, Sizes(num_val, num_test, split_seed)
+    count = labels_per_class
+    sizes = Sizes(num_val, num_test, split_seed)
     if labelled == "public":
         count = splits.REST
     nodes = splits.draw(data.y, masked, count, sizes, val, test)
     if labelled == "public":
         nodes = _publicly_labelled(nodes, data, masked, split_seed, name)
     nodes = _with_unseen(nodes, data.y, masked, unseen_nodes, unscored, sizes)
-    full_name, drawn = catalogue.full_name(name), val is None
+    full_name = catalogue.full_name(name)
+    drawn = val is None
     info = {"data": full_name, "split": "random" if drawn else "public", "split_seed": split_seed}
     return splits.masked_task(
         f"open_set/{name}",

@@ -90,6 +90,11 @@ def cut(order: Tensor, *ends: int) -> list[Tensor]:
     return [part.sort().values for part in order.tensor_split(ends)]
 
 
+def added(counts: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+    """The sum of two counts of what was cleaned in a graph, by what it is."""
+    return {key: counts[key] + others[key] for key in counts}
+
+
 def classes_of(y: Tensor) -> list[int]:
     """Sorted classes that have at least one node."""
     return y[y >= 0].unique().tolist()
@@ -114,7 +119,7 @@ def renumbered(y: Tensor, known: Sequence[int]) -> Tensor:
     return torch.where(y < 0, HIDDEN, found)
 
 
-def relabelled(graph: Data, known: Sequence[int], **fields: Tensor) -> Data:
+def relabelled(graph: Data, known: Sequence[int]) -> Data:
     """The graph with ``renumbered`` labels; ``y_true`` keeps the original classes."""
     return Data(
         x=graph.x,
@@ -124,7 +129,6 @@ def relabelled(graph: Data, known: Sequence[int], **fields: Tensor) -> Data:
         y=renumbered(graph.y, known),
         y_true=graph.y,
         num_nodes=graph.num_nodes,
-        **fields,
     )
 
 
@@ -201,7 +205,8 @@ def draw(
         sizes: sizes of what is not given; ``num_test`` -1 = all remaining nodes.
         val, test: given ids.
     """
-    order, free = shuffled(len(y), sizes.split_seed, "nodes"), free_nodes(y, val, test)
+    order = shuffled(len(y), sizes.split_seed, "nodes")
+    free = free_nodes(y, val, test)
     if labels_per_class == REST:
         # Validation and test nodes come first in the order, so that large classes lose none here.
         kept = y.clone()
@@ -211,7 +216,8 @@ def draw(
         val, test = draw_val_test(kept, sizes, val, test, most=int(free.sum()) // 2)
         free[torch.cat([val, test])] = False
 
-    parts, rare = [order[:0]], [order[:0]]
+    parts = [order[:0]]
+    rare = [order[:0]]
     for c in classes_of(y):
         nodes = order[(free & (y == c))[order]]
         most = len(nodes) if labels_per_class == REST else labels_per_class
@@ -221,11 +227,13 @@ def draw(
             continue
         if len(nodes) < max(most, 1):
             message = f"class {c} has {len(nodes)} nodes for training"
-            message += f", fewer than {labels_per_class}" * (labels_per_class > 0)
+            if labels_per_class > 0:
+                message += f", fewer than {labels_per_class}"
             hint = f"Use at most {len(nodes)}, or mask" if len(nodes) else "Mask"
             raise InputError.plain("labels_per_class", message, f"{hint} the class with unseen")
         parts.append(nodes[:most])
-    train, extra = torch.cat(parts).sort().values, torch.cat(rare).sort().values
+    train = torch.cat(parts).sort().values
+    extra = torch.cat(rare).sort().values
     rest = y.index_fill(0, torch.cat([train, extra]), HIDDEN)
     if labels_per_class != REST and sizes.num_test == REST:
         test = None
@@ -244,8 +252,10 @@ def draw_val_test(
 
     ``stream`` is ``validation`` after labels were drawn per class, see ``draw``.
     """
-    order, free = shuffled(len(y), sizes.split_seed, stream), free_nodes(y, val, test)
-    nodes, (num_val, num_test, _) = order[free[order]], sizes
+    order = shuffled(len(y), sizes.split_seed, stream)
+    free = free_nodes(y, val, test)
+    nodes = order[free[order]]
+    (num_val, num_test, _) = sizes
     room = len(nodes) if most is None else min(most, len(nodes))
     if val is None and test is None:
         if num_test == REST:
@@ -253,7 +263,8 @@ def draw_val_test(
         elif num_val + num_test > room:
             num_val = max(room * num_val // (num_val + num_test), 1)
     if val is None:
-        val, nodes = nodes[:num_val], nodes[num_val:]
+        val = nodes[:num_val]
+        nodes = nodes[num_val:]
         room -= len(val)
     if test is None:
         test = nodes[: room if num_test == REST else min(num_test, room)]
@@ -261,18 +272,34 @@ def draw_val_test(
 
 
 def one_graph_task(
-    name: str, graph: Data, nodes: Nodes, num_known: int, *, open_set: bool = False, **fields: Any
+    name: str,
+    graph: Data,
+    nodes: Nodes,
+    num_known: int,
+    *,
+    open_set: bool = False,
+    class_names: tuple[str, ...] = (),
+    info: Mapping[str, Any],
+    oracle: ShiftTask | None = None,
+    val_may_teach: bool = False,
+    scored: bool = True,
 ) -> ShiftTask:
     """A task on one graph, whose pool contains all nodes except the training nodes."""
     return ShiftTask(
         name,
         graph,
         graph,
-        *nodes[:3],
+        nodes.train,
+        nodes.val,
+        nodes.test,
         pool=others(graph.num_nodes, nodes.train),
         num_known=num_known,
         open_set=open_set,
-        **fields,
+        class_names=class_names,
+        info=info,
+        oracle=oracle,
+        val_may_teach=val_may_teach,
+        scored=scored,
     )
 
 
@@ -296,21 +323,34 @@ def masked_task(
     """
     classes = classes_of(data.y)
 
-    def make(name: str, known: list[int], nodes: Nodes, **fields: Any) -> ShiftTask:
+    def make(
+        name: str,
+        known: list[int],
+        nodes: Nodes,
+        open_set: bool = False,
+        oracle: ShiftTask | None = None,
+    ) -> ShiftTask:
         masking = {"unseen": [c for c in classes if c not in known], "cleaned": dict(data.cleaned)}
-        names = tuple(class_names[c] for c in known) if class_names else ()
-        fields |= {"class_names": names, "info": {**masking, **info}}
-        fields |= {"val_may_teach": val_may_teach, "scored": scored}
-        return one_graph_task(name, relabelled(data, known), nodes, len(known), **fields)
+        return one_graph_task(
+            name,
+            relabelled(data, known),
+            nodes,
+            len(known),
+            open_set=open_set,
+            class_names=tuple(class_names[c] for c in known) if class_names else (),
+            info={**masking, **info},
+            oracle=oracle,
+            val_may_teach=val_may_teach,
+            scored=scored,
+        )
 
+    if open_set and oracle_train is None:
+        oracle_train = torch.cat([nodes.train, nodes.extra]).sort().values
     oracle = None
-    if open_set or oracle_train is not None:
-        if oracle_train is None:
-            oracle_train = torch.cat([nodes.train, nodes.extra]).sort().values
-        if classes_of(data.y[oracle_train]) == classes:
-            oracle = make(f"{name}/oracle", classes, nodes._replace(train=oracle_train))
+    if oracle_train is not None and classes_of(data.y[oracle_train]) == classes:
+        oracle = make(f"{name}/oracle", classes, nodes._replace(train=oracle_train))
     known = [c for c in classes if c not in unseen]
-    return make(name, known, nodes, open_set=open_set, oracle=oracle)
+    return make(name, known, nodes, open_set, oracle)
 
 
 def free_nodes(y: Tensor, val: Tensor | None, test: Tensor | None) -> Tensor:

@@ -68,14 +68,22 @@ def build(
     """
     rng = splits.generator(split_seed, "synthetic")
 
-    edges = {"avg_degree": avg_degree, "homophily": homophily, "degree_exponent": degree_exponent}
-
     def graph(shares: np.ndarray, topics: np.ndarray) -> Data:
-        return clean(dcsbm(num_nodes=num_nodes, shares=shares, topics=topics, rng=rng, **edges))
+        made = dcsbm(
+            num_nodes=num_nodes,
+            shares=shares,
+            topics=topics,
+            rng=rng,
+            avg_degree=avg_degree,
+            homophily=homophily,
+            degree_exponent=degree_exponent,
+        )
+        return clean(made)
 
     shares = class_shares(num_classes, class_imbalance, rng)
     topics = class_topics(num_classes, num_features, signal, rng)
-    source, info = graph(shares, topics), {"split_seed": split_seed, "mode": mode}
+    source = graph(shares, topics)
+    info = {"split_seed": split_seed, "mode": mode}
     sizes = Sizes(num_val, num_test, split_seed)
     if mode == "open_set":
         masked = splits.choose_unseen(range(num_classes), num_unseen, unseen, split_seed)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import math
+from typing import Annotated
 
 import torch
 from torch import Tensor
@@ -18,7 +19,9 @@ from graphgym_srnc.shifts.splits import Nodes
 # Last year (time step) of the source, of validation, and of each test period, by split.
 BOUNDS = {"srnc": (2010, 2014, 2016, 2018, 2020), "elliptic": (31, 36, 42, 49)}
 HELD_OUT = 0.2  # share of the labelled source nodes that is held out for selection on the source
-GENERATED, REAL, ELLIPTIC = "arxiv_like", "ogbn-arxiv", "elliptic"
+GENERATED = "arxiv_like"
+REAL = "ogbn-arxiv"
+ELLIPTIC = "elliptic"
 
 
 def build(
@@ -61,7 +64,10 @@ def build(
 
     data = _load(name, root, split_seed, scale, split)
     classes = splits.classes_of(data.y)
-    cleaned, data = dict(data.cleaned), splits.relabelled(data, classes, node_year=data.node_year)
+    cleaned = dict(data.cleaned)
+    years = data.node_year
+    data = splits.relabelled(data, classes)
+    data.node_year = years
     source, validation, target = (
         data.subgraph(data.node_year <= last) for last in (source_end, val_end, end)
     )
@@ -70,19 +76,25 @@ def build(
         message = f"no node until {source_end} has class {', '.join(map(str, sorted(missing)))}"
         raise InputError.plain("name", message, "Use a data set with early nodes of each class")
     train, source_val = _hold_out(source.y, len(classes), split_seed)
-    val, test = _between(validation, source_end, val_end), _between(target, begin, end)
+    val = _between(validation, source_end, val_end)
+    test = _between(target, begin, end)
     names = arxiv_like.CLASS_NAMES if len(classes) == len(arxiv_like.CLASS_NAMES) else ()
-    info: dict[str, Any] = {"data": name, "split": split, "labels": f"until {source_end}"}
-    info |= {"validation": f"{source_end + 1}-{val_end}", "test": f"{begin + 1}-{end}"}
-    info |= {"scale": scale, "unseen": [], "split_seed": split_seed, "cleaned": cleaned}
+    info = {
+        "data": name,
+        "split": split,
+        "labels": f"until {source_end}",
+        "validation": f"{source_end + 1}-{val_end}",
+        "test": f"{begin + 1}-{end}",
+        "scale": scale,
+        "unseen": [],
+        "split_seed": split_seed,
+        "cleaned": cleaned,
+    }
     title = f"temporal/{name}/{begin + 1}-{end}"
-    common: dict[str, Any] = {"class_names": names, "info": info}
-    order = test[splits.shuffled(len(test), split_seed, "period oracle")]
-    half, tenth = len(order) // 2, -(-len(order) // 10)
-    labelled, oracle_val, rest = splits.cut(order, half, half + tenth)
-    labelled = torch.cat([_between(target, 0, source_end), labelled]).sort().values
-    nodes = Nodes(labelled, oracle_val, rest)
-    oracle = splits.one_graph_task(f"{title}/oracle", target, nodes, len(classes), **common)
+    nodes = _oracle_nodes(target, source_end, test, split_seed)
+    oracle = splits.one_graph_task(
+        f"{title}/oracle", target, nodes, len(classes), class_names=names, info=info
+    )
     return ShiftTask(
         title,
         source,
@@ -95,9 +107,20 @@ def build(
         open_set=False,
         val_graph=validation,
         source_val=source_val,
-        oracle=oracle if len(rest) else None,
-        **common,
+        class_names=names,
+        info=info,
+        oracle=oracle if len(nodes.test) else None,
     )
+
+
+def _oracle_nodes(target: Data, source_end: int, test: Tensor, split_seed: int) -> Nodes:
+    """The nodes of the oracle, which also learns half of the test nodes."""
+    order = test[splits.shuffled(len(test), split_seed, "period oracle")]
+    half = len(order) // 2
+    tenth = math.ceil(len(order) / 10)
+    labelled, val, rest = splits.cut(order, half, half + tenth)
+    train = torch.cat([_between(target, 0, source_end), labelled]).sort().values
+    return Nodes(train, val, rest)
 
 
 def _load(name: str, root: str, split_seed: int, scale: float, split: str) -> Data:

@@ -21,11 +21,13 @@ from graphgym_srnc.gym import load_config
 from graphgym_srnc.io import checksums
 from graphgym_srnc.io.atomic import content, discard, refuse_links, write_text
 from graphgym_srnc.io.settings import flatten
-from graphgym_srnc.report.statistics import mean_std
+from graphgym_srnc.io.stats import mean_std
 from graphgym_srnc.sweep.search import Arm, Words
 from graphgym_srnc.sweep.study import Study, Trial
 
-RECORD, GRID, CONFIGS = "tuned.json", "tuned.txt", "tuned"
+RECORD = "tuned.json"
+GRID = "tuned.txt"
+CONFIGS = "tuned"
 STATES = ("done", "pruned", "failed")
 PLACES = ("out_dir", "run_dir", "train.save_model")  # keys that a study sets but does not choose
 
@@ -53,8 +55,7 @@ def check_place(study: Study) -> None:
         same = False
     if not same:
         message = f"{study.folder} contains the {RECORD} of another study"
-        hint = "Choose another --name, or add --overwrite to replace it"
-        raise InputError.plain("out_dir", message, hint)
+        raise InputError.plain("out_dir", message, code="other_study")
 
 
 def write(study: Study) -> tuple[list[list[str]], list[str], Path | None]:
@@ -66,61 +67,83 @@ def write(study: Study) -> tuple[list[list[str]], list[str], Path | None]:
     refuse_links(study.folder, CONFIGS)
     discard(study.folder / checksums.FILE)
     rows = [["method", "trials", *STATES, "seconds", "default", "best"]]
-    sentences, records = [], {}
-    files: list[Path] = []
+    sentences = []
+    methods = {}
+    names = []
     for arm in study.arms:
         trials = study.results[arm.name]
         scored = [trial for trial in trials if trial.value is not None]
         best = max(scored, key=lambda trial: trial.value or 0.0, default=None)
-        records[arm.name] = {
-            "chosen": best and best.setting,
-            "validation": best and best.value,
-            "default": trials[0].value,
-            "space": arm.space,
-            "trials": [vars(trial) for trial in trials],
-        }
-        states = [trial.state for trial in trials]
-        scores = trials[0].value, best.value if best else None
-        rows.append(
-            [arm.name, *map(str, (len(trials), *map(states.count, STATES)))]
-            + [f"{sum(trial.seconds for trial in trials):.1f}"]
-            + ["-" if score is None else f"{100 * score:.2f}" for score in scores]
-        )
-        file = (study.folder / CONFIGS / f"{arm.name}.yaml").absolute()
+        methods[arm.name] = _record(arm, trials, best)
+        rows.append(_row(arm, trials, best))
+        sentences += _sentences(arm, trials, best)
+        name = f"{CONFIGS}/{arm.name}.yaml"
         if best is None:  # what an earlier study chose is no result of this one
-            discard(file)
-            sentences.append(f"{arm.name}: every trial failed")
+            discard(study.folder / name)
         else:
-            # Without a correction its power has no effect.
-            idle = {f"{key}_power" for key, value in best.setting.items() if value == "none"}
-            effect = [item for item in best.setting.items() if item[0] not in idle]
-            changed = [item for item in effect if item not in arm.defaults.items()]
-            words = ", ".join(f"{key} {value}" for key, value in changed) or "the unchanged config"
-            sentences.append(f"{arm.name}: {words} (trial {best.number}){_evidence(trials, best)}")
             head = f"# {arm.name}, trial {best.number} of {len(trials)}, chosen on validation.\n"
-            write_text(file, head + _config_text(arm, best.setting))
-            files.append(file)
-        if "failed" in states:
-            first = trials[states.index("failed")]
-            count = f"{states.count('failed')} trials failed"
-            sentences.append(f"{arm.name}: {count}; the first is trial {first.number}: {first.why}")
+            write_text(study.folder / name, head + _config_text(arm, best.setting))
+            names.append(name)
 
     grid = study.folder / GRID
-    if files:
-        write_text(grid, _grid_text(list(map(str, files)), study.blocks))
+    if names:
+        configs = [str((study.folder / name).absolute()) for name in names]
+        write_text(grid, _grid_text(configs, study.blocks))
+        names.append(GRID)
     else:
         discard(grid)
     record = {
         "study": facts(study),
         "trials": study.trials,
         "sampler": f"tpe, optuna {optuna.__version__}",
-        "methods": records,
+        "methods": methods,
         **environment.facts(),
     }
     write_text(study.folder / RECORD, json.dumps(record, indent=1, allow_nan=False) + "\n")
-    names = [GRID, *(f"{CONFIGS}/{file.name}" for file in files)] if files else []
     checksums.write(study.folder, [RECORD, *names])
-    return rows, sentences, grid if files else None
+    return rows, sentences, grid if names else None
+
+
+def _record(arm: Arm, trials: Sequence[Trial], best: Trial | None) -> dict[str, Any]:
+    """What the record of a study holds of a method."""
+    return {
+        "chosen": best and best.setting,
+        "validation": best and best.value,
+        "default": trials[0].value,
+        "space": arm.space,
+        "trials": [trial.record() for trial in trials],
+    }
+
+
+def _row(arm: Arm, trials: Sequence[Trial], best: Trial | None) -> list[str]:
+    """The cells of a method: numbers of trials, seconds, and two scores."""
+    states = [trial.state for trial in trials]
+    counts = [len(trials), *map(states.count, STATES)]
+    seconds = sum(trial.seconds for trial in trials)
+    scores = [trials[0].value, best.value if best else None]
+    shown = ["-" if score is None else f"{100 * score:.2f}" for score in scores]
+    return [arm.name, *map(str, counts), f"{seconds:.1f}", *shown]
+
+
+def _sentences(arm: Arm, trials: Sequence[Trial], best: Trial | None) -> list[str]:
+    """What was chosen for a method, and how many trials failed."""
+    if best is None:
+        out = [f"{arm.name}: every trial failed"]
+    else:
+        # Without a correction its power has no effect.
+        idle = {f"{key}_power" for key, value in best.setting.items() if value == "none"}
+        changed = [
+            f"{key} {value}"
+            for key, value in best.setting.items()
+            if key not in idle and value != arm.defaults[key]
+        ]
+        words = ", ".join(changed) or "the unchanged config"
+        out = [f"{arm.name}: {words} (trial {best.number}){_evidence(trials, best)}"]
+    failed = [trial for trial in trials if trial.state == "failed"]
+    if failed:
+        first = f"the first is trial {failed[0].number}: {failed[0].why}"
+        out.append(f"{arm.name}: {len(failed)} trials failed; {first}")
+    return out
 
 
 def _evidence(trials: Sequence[Trial], best: Trial) -> str:
@@ -137,7 +160,8 @@ def _evidence(trials: Sequence[Trial], best: Trial) -> str:
 
 def _config_text(arm: Arm, setting: dict[str, Any]) -> str:
     """A config as YAML, reduced to what it changes in the defaults."""
-    defaults, cfg = flatten(load_config()), flatten(arm.config(setting=setting))
+    defaults = flatten(load_config())
+    cfg = flatten(arm.config(setting=setting))
     tree: dict[str, Any] = {}
     for key, value in cfg.items():
         if value != defaults.get(key) and key not in PLACES:

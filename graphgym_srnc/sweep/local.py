@@ -99,7 +99,8 @@ class _Worker:
 
     def start(self, execute: Execute, job: Job, number: int) -> None:
         """Send it a run. The time of this attempt begins when the process is ready."""
-        self.job, self.number = job, number
+        self.job = job
+        self.number = number
         self.begin: float | None = None
         with contextlib.suppress(OSError):  # the next poll notices a dead process
             self.pipe.send((execute, job))
@@ -122,8 +123,10 @@ class _Worker:
         if not alive:
             code = self.process.exitcode
             reason = f"its process died with exit status {code}"
-            reason += " (killed, perhaps by the system for want of memory)" * (code == -9)
-            if output := self.output.read()[-OUTPUT_CHARACTERS:].strip():
+            if code == -9:
+                reason += " (killed, perhaps by the system for want of memory)"
+            output = self.output.read()[-OUTPUT_CHARACTERS:].strip()
+            if output:
                 reason = f"{reason}; the end of its output:\n{output}\n{reason}"
         elif self.begin and 0 < limits.seconds < time.monotonic() - self.begin:
             reason = f"out of time: more than {limits.seconds:g} s"

@@ -27,7 +27,8 @@ try:
     import ray
 except ImportError as error:
     hint = 'Install it with: pip install "graphgym-srnc[ray]"'
-    raise InputError.plain("--executor", "the package ray is not installed", hint) from error
+    message = "the package ray is not installed"
+    raise InputError.plain("executor", message, hint, code="executor") from error
 
 MAX_MIB = 256  # maximum size of the files of a run
 CANCEL_SECONDS = 1.0  # seconds for cancelled runs to end by themselves
@@ -55,38 +56,58 @@ def run(
         # Retries after a node died are counted here: Ray's own never end for want of memory.
         task = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=0)(_work)
 
-        def start(job: Job, number: int) -> tuple[Any, tuple[Job, int]]:
-            return task.remote(__version__, execute, job, limits), (job, number)
+        def start(job: Job, number: int) -> None:
+            running[task.remote(__version__, execute, job, limits)] = (job, number)
 
-        running = dict(start(job, 1) for job in jobs)
+        running: dict[Any, tuple[Job, int]] = {}
+        for job in jobs:
+            start(job, 1)
         try:
             while running:
                 answer = ray.wait(list(running))[0][0]
                 job, number = running.pop(answer)
                 try:
-                    node, outcome, archive = ray.get(answer)
-                except ray.exceptions.RayTaskError as error:
-                    # What a run raises comes as text. This node cannot even begin one.
-                    lines = str(error).strip().splitlines()
-                    message = f"a node of the cluster cannot start a run ({lines[0]} {lines[-1]})"
-                    hint = f"Install graphgym-srnc {__version__}, as here, on every node"
-                    raise InputError.plain("--executor", message, hint) from error
+                    outcome = _stored(job, *_answer(answer))
                 except ray.exceptions.RayError as error:
                     if number <= limits.retries:
-                        running |= [start(job, number + 1)]
+                        start(job, number + 1)
                         continue
                     outcome = Outcome(job, "failed", message=f"its node died: {error}")
-                if outcome.state == "done":
-                    state, text = attempt(partial(unpack, job, archive))
-                    text = outcome.message if state == "done" else f"{text.rstrip()} ({node})"
-                    outcome = outcome._replace(state=state, message=text)
                 yield outcome._replace(job=job, attempts=outcome.attempts + number - 1)
         finally:
-            # First so that tasks can remove their temporary folders, then by force.
-            for force in (False, True) if running else ():
-                for answer in running:
-                    ray.cancel(answer, force=force)
-                time.sleep(CANCEL_SECONDS * (not force))
+            _cancel([*running])
+
+
+def _answer(answer: Any) -> tuple[str, Outcome, bytes]:
+    """What a node returned, see ``_work``; a RayError says that the node died."""
+    try:
+        return ray.get(answer)
+    except ray.exceptions.RayTaskError as error:
+        # What a run raises comes as text. This node cannot even begin one.
+        lines = str(error).strip().splitlines()
+        message = f"a node of the cluster cannot start a run ({lines[0]} {lines[-1]})"
+        hint = f"Install graphgym-srnc {__version__}, as here, on every node"
+        raise InputError.plain("executor", message, hint, code="executor") from error
+
+
+def _stored(job: Job, node: str, outcome: Outcome, archive: bytes) -> Outcome:
+    """The outcome after a finished run has been stored here."""
+    if outcome.state != "done":
+        return outcome
+    state, text = attempt(partial(unpack, job, archive))
+    message = outcome.message if state == "done" else f"{text.rstrip()} ({node})"
+    return outcome._replace(state=state, message=message)
+
+
+def _cancel(running: Sequence[Any]) -> None:
+    """End runs: first so that tasks can remove their temporary folders, then by force."""
+    if not running:
+        return
+    for answer in running:
+        ray.cancel(answer)
+    time.sleep(CANCEL_SECONDS)
+    for answer in running:
+        ray.cancel(answer, force=True)
 
 
 @contextlib.contextmanager
@@ -104,7 +125,7 @@ def _connected(address: str) -> Iterator[None]:
     except (OSError, RuntimeError, ValueError, ImportError) as error:
         message = f"no Ray cluster answers at {address} ({error})"
         hint = "Start Ray on this machine, or give the address of a cluster it belongs to"
-        raise InputError.plain("--ray-address", message, hint) from error
+        raise InputError.plain("address", message, hint, code="ray_address") from error
     try:
         yield
     finally:
@@ -131,14 +152,16 @@ def _work(version: str, execute: Execute, job: Job, limits: Limits) -> tuple[str
     node = f"node {platform.node()}"
     if version != __version__:
         raise RuntimeError(f"graphgym-srnc {__version__} is installed on {node}")
-    cfg, buffer = job.cfg.clone(), io.BytesIO()
+    cfg = job.cfg.clone()
+    buffer = io.BytesIO()
     cfg.dataset.dir = os.environ.get("GRAPHGYM_SRNC_DATA") or cfg.dataset.dir
     with tempfile.TemporaryDirectory(prefix="graphgym-srnc-") as folder:
         (outcome,) = local.run([job._replace(out_dir=folder, cfg=cfg)], execute, limits, 1, _idle)
         if outcome.state == "done":
             with tarfile.open(fileobj=buffer, mode="w") as archive:
                 archive.add(Path(folder, job.name, str(job.seed)), str(job.seed))
-    if (size := buffer.tell() / 2**20) > MAX_MIB:
+    size = buffer.tell() / 2**20
+    if size > MAX_MIB:
         message = f"it wrote {size:.0f} MiB of files; a cluster accepts at most {MAX_MIB} MiB"
         return node, outcome._replace(state="failed", message=message), b""
     return node, outcome, buffer.getvalue()
@@ -156,14 +179,19 @@ def unpack(job: Job, archive: bytes) -> str:
         experiment.claim(job.seed, job.overwrite) as finished,
     ):
         if finished is None:
-            with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-                for member in files.getmembers():
-                    place = Path(member.name)
-                    plain = member.isfile() or member.isdir()
-                    if not plain or place.is_absolute() or ".." in place.parts:
-                        raise tarfile.TarError(f"{member.name!r} is no plain file of the run")
-                # Python below 3.11.4 has no filters, and ignores this.
-                files.extraction_filter = getattr(tarfile, "data_filter", None)
-                files.extractall(folder)
+            _extract(archive, folder)
             experiment.adopt(job.seed, Path(folder, str(job.seed)), worker.split_of(job))
     return str(experiment.path)
+
+
+def _extract(archive: bytes, folder: str) -> None:
+    """Extract an archive that contains nothing but plain files and folders."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        for member in files.getmembers():
+            place = Path(member.name)
+            plain = member.isfile() or member.isdir()
+            if not plain or place.is_absolute() or ".." in place.parts:
+                raise tarfile.TarError(f"{member.name!r} is no plain file of the run")
+        # Python below 3.11.4 has no filters, and ignores this.
+        files.extraction_filter = getattr(tarfile, "data_filter", None)
+        files.extractall(folder)

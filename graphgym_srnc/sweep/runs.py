@@ -74,7 +74,8 @@ def cells(
             cfg = load_config(source, words)
         if len(problems.errors) > before:
             continue
-        name, seeds = space.name(base_name, setting), store.seeds(cfg.seed, repeat)
+        name = space.name(base_name, setting)
+        seeds = store.seeds(cfg.seed, repeat)
         found = cell(cfg, out_dir, name, seeds, resume, overwrite)
 
         text = ", ".join(f"{point.key} {point.value}" for point in setting)
@@ -82,7 +83,7 @@ def cells(
             other = seen.setdefault((kind, mark), text)
             if other is not text:
                 message = f"the settings {other!r} and {text!r} have the same {kind[:-1]}"
-                raise InputError.plain("--grid", message, "Remove one of them")
+                raise InputError.plain("grid", message, "Remove one of them", code="grid")
         planned.append(found)
     # A key is wrong in many settings of a grid, and is reported once.
     problems.errors = list({error.key: error for error in reversed(problems.errors)}.values())[::-1]
@@ -100,7 +101,9 @@ def prepare_data(cells: Sequence[Cell]) -> None:
 
 def jobs_of(cell: Cell, figures: bool, overwrite: bool, tensorboard: bool) -> list[Job]:
     """The missing runs of an experiment. They trust their data if this process does."""
-    cfg, name, trust = cell.cfg, cell.experiment.name, untrusted.is_trusted()
+    cfg = cell.cfg
+    name = cell.experiment.name
+    trust = untrusted.is_trusted()
     jobs = []
     for seed in cell.missing:
         extras = {"tensorboard": tensorboard, "figures": figures and seed == cell.seeds[0]}
@@ -127,7 +130,8 @@ def execute(
     failures: list[Outcome] = []
     with contextlib.closing(executor(jobs)) as outcomes:
         for outcome in outcomes:
-            job, line = outcome.job, outcome.message
+            job = outcome.job
+            line = outcome.message
             if outcome.state == "busy":
                 progress.say(f"{job.name}, seed {job.seed}: left to another process")
                 progress.skip(1)

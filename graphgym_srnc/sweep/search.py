@@ -70,7 +70,10 @@ def arms(base: str | None, names: Sequence[str], words: Words) -> list[Arm]:
     known = methods.names()
     for name in names or [mode]:
         if name not in known:
-            raise InputError("--methods" if names else "train.mode", name, ", ".join(known))
+            allowed = ", ".join(known)
+            if names:
+                raise InputError("methods", name, allowed)
+            raise InputError("train.mode", name, allowed)
     return [
         Arm(name, _beside(base, mode, name) or base, [*words, "train.mode", name])
         for name in dict.fromkeys(names or [mode])
@@ -88,7 +91,6 @@ def _beside(base: str | None, mode: str, name: str) -> str | None:
     return None
 
 
-@renamed({"selection": "--selection"})
 def check(arms: Sequence[Arm], blocks: Sequence[Words], seed: int) -> None:
     """Prepare the data of each block and set the search space of each method."""
     open_set = False
@@ -101,12 +103,14 @@ def check(arms: Sequence[Arm], blocks: Sequence[Words], seed: int) -> None:
             if data_key(cfg) != data_key(configs[0]):
                 data = f"{cfg.dataset.format}/{cfg.dataset.name}"
                 message = f"{arm.name} uses {data}, which is not the data of {arms[0].name}"
-                raise InputError.plain("--methods", message, "Compare methods on the same data")
-            with renamed({"train.mode": "--methods"}):
+                hint = "Compare methods on the same data"
+                raise InputError.plain("methods", message, hint)
+            with renamed({"train.mode": "methods"}):
                 seen = visible_task(methods.find(arm.name), task)
             if cfg.train.selection == "last":
                 message = "the rule 'last' computes no score to choose settings by"
-                raise InputError.plain("--selection", message, "Use target_val, for example")
+                hint = "Use target_val, for example"
+                raise InputError.plain("selection", message, hint)
             selection.check(cfg.train.selection, seen)
     shifts.forget()
     for arm in arms:
@@ -119,7 +123,8 @@ def space(cfg: CfgNode, open_set: bool, fixed: Collection[str] = ()) -> dict[str
 
     ``fixed`` are config keys that are not searched.
     """
-    method, values = methods.find(cfg.train.mode), flatten(cfg)
+    method = methods.find(cfg.train.mode)
+    values = flatten(cfg)
     own = {option.key: f"{cfg.train.mode}.{option.key}" for option in options(method)}
     unread = ignored(cfg) - set(own)
     found: dict[str, tuple[Any, ...]] = {}

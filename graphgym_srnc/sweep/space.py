@@ -51,11 +51,12 @@ def read(path: Path) -> list[Space]:
         text = content(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         message = f"{path} is not a readable text file ({error})"
-        raise InputError.plain("--grid", message) from error
+        raise InputError.plain("grid", message, code="grid") from error
 
     spaces: list[Space] = [[]]
     for number, line in enumerate(text.splitlines(), 1):
-        words, where = line.split(), f"{path}, line {number}"
+        words = line.split()
+        where = f"{path}, line {number}"
         if not words:
             spaces.append([])
         # GraphGym takes a line with a lone # anywhere for a comment.
@@ -65,25 +66,29 @@ def read(path: Path) -> list[Space]:
                 name = getattr(axis, kind)
                 if any(name == getattr(other, kind) for other in spaces[-1]):
                     message = f"{where}: the {kind} {name} occurs twice in a search space"
-                    raise InputError.plain("--grid", message, "Remove or rename one of them")
+                    raise InputError.plain(
+                        "grid", message, "Remove or rename one of them", code="grid"
+                    )
             spaces[-1].append(axis)
     spaces = [space for space in spaces if space]
     if not spaces:
         hint = "Write at least one line: key alias [value,value]"
-        raise InputError.plain("--grid", f"{path} contains no setting", hint)
+        raise InputError.plain("grid", f"{path} contains no setting", hint, code="grid")
     return spaces
 
 
 def _axis(line: str, where: str) -> Axis:
-    values, found = None, re.fullmatch(r"(\S+)\s+(\w+)\s+(\[.*\])", line.strip())
+    values = None
+    found = re.fullmatch(r"(\S+)\s+(\w+)\s+(\[.*\])", line.strip())
     with contextlib.suppress(ValueError):
         values = plain_yaml(found[3]) if found else None
     if not found or not values or any(isinstance(value, dict) for value in values):
         hint = "Write key alias [value,value]; an alias consists of letters, digits and _"
-        raise InputError.plain("--grid", f"{where}: {line.strip()!r} is not valid", hint)
+        message = f"{where}: {line.strip()!r} is not valid"
+        raise InputError.plain("grid", message, hint, code="grid")
     if found[1] == "seed":
-        hint = "Use --repeat to run several seeds"
-        raise InputError.plain("--grid", f"{where}: the key seed cannot be varied", hint)
+        message = f"{where}: the key seed cannot be varied"
+        raise InputError.plain("grid", message, code="grid_seed")
     return Axis(found[1], found[2], tuple(map(_frozen, values)))
 
 

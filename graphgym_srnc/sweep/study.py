@@ -40,8 +40,9 @@ JOURNAL = "tuned.log"  # Optuna's journal of the trials, in the folder of the st
 class Trial:
     """A setting of a method, and how its runs ended."""
 
+    arm: Arm
+    asked: optuna.Trial  # what proposed the setting
     number: int
-    setting: dict[str, Any]
     state: str = "done"  # or pruned, failed
     value: float | None = None  # mean score on validation over blocks and seeds
     first: float | None = None  # the same of the first seed
@@ -49,6 +50,16 @@ class Trial:
     seconds: float = 0.0
     why: str = ""  # it failed
     runs: list[str] = field(default_factory=list)  # its experiments, one for each block
+
+    @property
+    def setting(self) -> dict[str, Any]:
+        """Values by config key."""
+        return self.asked.params
+
+    def record(self) -> dict[str, Any]:
+        """All that a study keeps of it."""
+        facts = {"number": self.number, "setting": self.setting, **vars(self)}
+        return {key: value for key, value in facts.items() if key not in ("arm", "asked")}
 
 
 @dataclass
@@ -98,14 +109,15 @@ class Study:
                     write_text(self.folder / JOURNAL, "".join(lines))
         except Timeout as error:
             message = f"another process is running the study {self.folder}"
-            raise InputError.plain("out_dir", message, "Choose another --name") from error
+            raise InputError.plain("out_dir", message, code="foreign") from error
 
-    def _ask(self, arm: Arm, most: int) -> Iterator[_Asked]:
+    def _ask(self, arm: Arm, most: int) -> Iterator[Trial]:
         """Propose settings until a method has ``most`` different trials.
 
         A setting that has been tried is replaced by a random one that has not.
         """
-        study, tried = self._books[arm.name], self.results[arm.name]
+        study = self._books[arm.name]
+        tried = self.results[arm.name]
         space: dict[str, BaseDistribution] = {
             key: CategoricalDistribution(values) for key, values in arm.space.items()
         }
@@ -117,61 +129,66 @@ class Study:
                 study.tell(asked, state=TrialState.FAIL)
                 study.sampler = optuna.samplers.RandomSampler(seed=draw.getrandbits(32))
                 asked = study.ask(space)
-            tried.append(Trial(len(tried), asked.params))
-            yield _Asked(arm, asked, tried[-1])
+            tried.append(Trial(arm, asked, len(tried)))
+            yield tried[-1]
 
-    def _run(self, batch: Sequence[_Asked], executor: Executor, progress: GridProgress) -> None:
+    def _run(self, batch: Sequence[Trial], executor: Executor, progress: GridProgress) -> None:
         """Run trials: all of them with the first seed, and what is not pruned with the others."""
         first = self.seeds[:1] if self.prune else self.seeds
         rest = self.seeds[len(first) :]
         self._score(batch, first, executor, progress)
-        going = [one for one in batch if not one.trial.why]
-        for one in going:
-            one.trial.first = mean(one.trial.scores)
-            one.asked.report(one.trial.first, 0)
+        going = [trial for trial in batch if not trial.why]
+        for trial in going:
+            trial.first = mean(trial.scores)
+            trial.asked.report(trial.first, 0)
         if rest:
-            for one in going:
-                if one.asked.should_prune():
-                    one.trial.state = "pruned"
-            going = [one for one in going if one.trial.state == "done"]
+            for trial in going:
+                if trial.asked.should_prune():
+                    trial.state = "pruned"
+            going = [trial for trial in going if trial.state == "done"]
             progress.skip((len(batch) - len(going)) * len(self.blocks) * len(rest))
             self._score(going, rest, executor, progress)
-        for one in batch:
-            trial, study = one.trial, self._books[one.arm.name]
-            one.asked.set_user_attr("runs", trial.runs)
-            if trial.why:
-                trial.state = "failed"
-                study.tell(one.asked, state=TrialState.FAIL)
-            elif trial.state == "pruned":
-                study.tell(one.asked, state=TrialState.PRUNED)
-            else:
-                trial.value = mean(one.trial.scores)
-                study.tell(one.asked, trial.value)
+        for trial in batch:
+            self._tell(trial)
+
+    def _tell(self, trial: Trial) -> None:
+        """Tell Optuna how a trial ended."""
+        study = self._books[trial.arm.name]
+        trial.asked.set_user_attr("runs", trial.runs)
+        if trial.why:
+            trial.state = "failed"
+            study.tell(trial.asked, state=TrialState.FAIL)
+        elif trial.state == "pruned":
+            study.tell(trial.asked, state=TrialState.PRUNED)
+        else:
+            trial.value = mean(trial.scores)
+            study.tell(trial.asked, trial.value)
 
     def _score(
-        self, batch: Sequence[_Asked], seeds: range, executor: Executor, progress: GridProgress
+        self, batch: Sequence[Trial], seeds: range, executor: Executor, progress: GridProgress
     ) -> None:
         """Run trials with some seeds, and note the validation scores of their runs."""
         planned = []
-        for one in batch:
+        for trial in batch:
             try:
-                cells = self._cells(one, seeds)
+                cells = self._cells(trial, seeds)
             except InputError as error:  # values that do not go together
-                one.trial.why = str(error)
-                progress.say(f"{one.arm.name}: FAILED: {error}")
+                trial.why = str(error)
+                progress.say(f"{trial.arm.name}: FAILED: {error}")
                 continue
-            one.trial.runs = [cell.experiment.name for cell in cells]
-            planned += [(one, cell) for cell in cells]
+            trial.runs = [cell.experiment.name for cell in cells]
+            planned += [(trial, cell) for cell in cells]
         cells = [cell for _, cell in planned]
-        for text in [text for cell in cells for text in cell.experiment.warnings]:
-            progress.say(f"warning: {text}")
+        for cell in cells:
+            for text in cell.experiment.warnings:
+                progress.say(f"warning: {text}")
         missing = sum(len(cell.missing) for cell in cells)
         progress.skip(len(batch) * len(self.blocks) * len(seeds) - missing)
         failures = {
             (outcome.job.name, outcome.job.seed): outcome.message.strip().splitlines()[-1]
             for outcome in runs.execute(cells, executor, progress, overwrite=self.overwrite)
         }
-        for one, cell in planned:
+        for trial, cell in planned:
             for seed in seeds:
                 name = cell.experiment.name
                 # What --overwrite could not replace does not count.
@@ -179,20 +196,20 @@ class Study:
                 result = None if failure else cell.experiment.result(seed)
                 if result is None or result.get("score") is None:
                     why = failure or "it has no score on validation"
-                    one.trial.why = f"{name}/{seed}: {why}"
+                    trial.why = f"{name}/{seed}: {why}"
                 else:
-                    one.trial.scores.append(result["score"])
-                    one.trial.seconds += result["seconds"]
+                    trial.scores.append(result["score"])
+                    trial.seconds += result["seconds"]
 
-    def _cells(self, one: _Asked, seeds: range) -> list[runs.Cell]:
+    def _cells(self, trial: Trial, seeds: range) -> list[runs.Cell]:
         """The runs of a trial, one cell for each block."""
         cells = []
         for block in self.blocks:
-            cfg = one.arm.config(block, one.trial.setting)
+            cfg = trial.arm.config(block, trial.setting)
             # Named by its config, so that another study finds it again.
-            name = f"{one.arm.name}-{run.experiment(cfg, one.arm.name).digest[:16]}"
-            place = self.folder / RUNS, name, seeds
-            cells.append(runs.cell(cfg, *place, resume=True, overwrite=self.overwrite))
+            name = f"{trial.arm.name}-{run.experiment(cfg, trial.arm.name).digest[:16]}"
+            folder = self.folder / RUNS
+            cells.append(runs.cell(cfg, folder, name, seeds, True, self.overwrite))
         return cells
 
 
@@ -201,15 +218,6 @@ def _proposer(seed: int) -> optuna.samplers.TPESampler:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # of Optuna 4
         return optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
-
-
-@dataclass
-class _Asked:
-    """A trial that is not over."""
-
-    arm: Arm
-    asked: optuna.Trial
-    trial: Trial
 
 
 class _Journal(BaseJournalBackend):

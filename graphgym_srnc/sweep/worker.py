@@ -23,10 +23,17 @@ def execute(job: Job) -> str:
     experiment = run.experiment(cfg, job.name)
     # On a node of a cluster this folder is another one. The record names that of the plan.
     experiment.config["out_dir"] = job.cfg.out_dir
-    options = None, run.Extras(**job.extras), not job.overwrite, job.overwrite
     with untrusted.trusted(job.trust):
         try:
-            return line(run.run(cfg, job.seed, experiment, *options))
+            result = run.run(
+                cfg,
+                job.seed,
+                experiment,
+                extras=run.Extras(**job.extras),
+                resume=not job.overwrite,
+                overwrite=job.overwrite,
+            )
+            return line(result)
         finally:
             _release_memory()
 

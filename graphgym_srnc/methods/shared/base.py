@@ -64,6 +64,9 @@ class Method(Predictor):
         weighs_labels: whether the loss weighs training nodes by ``sample_weight`` of the source.
         in_batches: whether mini-batches are supported; False if losses need every node of a graph.
         encoder_defaults: encoder settings that the method was tuned with, if they differ.
+        title: printed name; default: the name of the class.
+        with_backbone: printed name that contains the backbone, in the place of ``{}``; default: the
+            title, and behind it a backbone other than GCN.
         search: values of options that a search tries; an empty list tries none.
         search_open: values of options that have an effect in open-set shift only.
     """
@@ -81,6 +84,8 @@ class Method(Predictor):
     weighs_labels: bool = False
     in_batches: bool = True
     encoder_defaults: Mapping[str, Any] = {}
+    title: str = ""
+    with_backbone: str = ""
     search: Mapping[str, Sequence[Any]] = {}
     search_open: Mapping[str, Sequence[Any]] = {}
 

@@ -1,0 +1,60 @@
+"""Printed names of methods and of their backbones."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from pathlib import Path
+
+from graphgym_srnc import methods
+from graphgym_srnc.core.text import clean
+
+LAYERS = {
+    "gcnconv": "GCN",
+    "sageconv": "SAGE",
+    "gatconv": "GAT",
+    "gatdrop": "GAT-drop",
+    "sgconv": "SGC",
+    "mlp": "MLP",
+    "dgi": "DGI",
+    "sign": "SIGN",
+}
+STANDARD = {"title": "GraphGym's own", "with_backbone": "{} (GraphGym)"}
+
+
+@functools.cache
+def _named(method: str) -> dict[str, str]:
+    """The attributes ``title`` and ``with_backbone`` of a method's class.
+
+    They are read from its file: its import needs torch, which takes seconds. A method of another
+    package has the name that it has in configs.
+    """
+    if method == "standard":
+        return STANDARD
+    if method not in methods.own_names():
+        return {"title": method}
+    found = {"title": method}
+    file = Path(methods.__file__).with_name(f"{method}.py")
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef) and node.name.lower() == method.replace("_", ""):
+            found["title"] = node.name
+            for line in node.body:
+                if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) in STANDARD:
+                    found[ast.unparse(line.targets[0])] = ast.literal_eval(line.value)
+    return found
+
+
+def title(method: str) -> str:
+    """A method without its backbone: ``SRNC+``, ``DANN``."""
+    return _named(method)["title"]
+
+
+def method_name(method: str, layer: str) -> str:
+    """A method with its backbone: ``SRNC+``, ``SRNC+ with SAGE``, ``PGL+GCN``, ``GCN-DANN``."""
+    backbone = LAYERS.get(layer, layer)
+    named = _named(method)
+    if "with_backbone" in named:
+        return clean(named["with_backbone"].format(backbone))
+    if layer == "gcnconv":
+        return clean(named["title"])
+    return clean(f"{named['title']} with {backbone}")
