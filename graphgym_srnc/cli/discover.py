@@ -6,8 +6,9 @@ import argparse
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, Callable, NamedTuple, Sequence
+from typing import Callable, NamedTuple, Sequence
 
+from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.cli import arguments
@@ -17,7 +18,7 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data.folder import check_place
 from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.data.names import Names, of_folder
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym import build, load_config, predictions
 from graphgym_srnc.io import config_files, records
 from graphgym_srnc.io.settings import flatten, is_volatile
@@ -29,17 +30,21 @@ Begin = Callable[[str, float], None]
 
 
 class Place(NamedTuple):
-    """The graph that is clustered; ``task`` is None for another graph than that of the run."""
+    """The graph that is clustered.
+
+    Args:
+        task: of the run; None if another graph is clustered.
+        graph: the graph.
+        folder: of the graph, if it is in one.
+        names: of nodes and feature columns.
+        parts: nodes with labels of the run, by part; empty if they are in another graph.
+    """
 
     task: ShiftTask | None
     graph: Data
     folder: Path | None
     names: Names
-
-    @property
-    def one_graph(self) -> bool:
-        """Whether the labelled nodes of the run are in this graph."""
-        return self.task is not None and self.task.source is self.task.target
+    parts: dict[str, Tensor]
 
 
 def main(args: argparse.Namespace) -> None:
@@ -53,20 +58,27 @@ def main(args: argparse.Namespace) -> None:
     if args.labels_out:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out")
     outs = arguments.outputs(args)
-    if args.name and not (outs or args.labels_out):
+    names = feedback.parse_names(args.name)
+    if names and not (outs or args.labels_out):
         hint = "Add --labels-out NEXT to train with the names, or --out FILE to see them on a page"
         raise InputError.plain("--name", "no output contains the names", hint)
+    if args.labels_out and not names:
+        raise InputError.plain("--labels-out", "no cluster has a name", "Name one: --name 1=NAME")
     with RunProgress(1, sys.stderr) as progress:
         progress.doing("reading the graph", 0.1)
         model = build.load_model(args.run)
         with environment.limited(model.result.get("threads", 1)):
-            lines = _discover(args, model, outs, progress.doing)
+            lines = _discover(args, model, outs, names, progress.doing)
     for line in lines:
         tell(line)
 
 
 def _discover(
-    args: argparse.Namespace, model: TrainedModel, outs: dict[str, str], begin: Begin
+    args: argparse.Namespace,
+    model: TrainedModel,
+    outs: dict[str, str],
+    cluster_names: dict[int, str],
+    begin: Begin,
 ) -> list[str]:
     """Discover, write the files and return the lines to print.
 
@@ -75,28 +87,24 @@ def _discover(
     """
     arguments.check_inputs(outs, [str(model.folder() or "")])
     place = _place(args, model)
+    graph = place.graph
     evidence = Evidence.of(model.method)
-    names = model.class_names[:-1] if evidence.open_set else model.class_names
-    classes = [feedback.in_words(name) for name in names]
+    classes = [feedback.in_words(name) for name in model.class_names]
+    classes = classes[: len(classes) - evidence.open_set]
+    label = analysis.known_labels(place.parts, graph.y, len(classes)) if place.parts else None
     wanted = analysis.number_wanted(args.new, args.clusters, len(classes))
     begin("predicting", 0.2)
-    found = analysis.analyse(
-        place.graph,
-        model.predict(place.graph).posterior,
-        place.names,
-        classes,
-        evidence,
-        _given(place, classes),
-        wanted,
-        lambda count: _names(args, count),
-        begin,
-    )
-    commands = _commands(args, model, place, found)
+    posterior = model.predict(graph).posterior
+    with renamed({"names": "--name"}):
+        found = analysis.analyse(
+            graph, posterior, place.names, classes, evidence, label, wanted, cluster_names, begin
+        )
+    commands = _commands(args, place, found)
     warnings = _warnings(model, place)
-    ends = _name_clusters(args, model, place, found, commands)
-    lines = [*found.lead, "", *table.to_text(found.rows, found.head, commands["merge"]).split("\n")]
-    lines += ["", table.on_number(found.fits, len(found.new))]
-    lines += [f"warning: {text}" for text in warnings]
+    ends = _labels(args, model, place, found) if args.labels_out else _next(found, commands)
+    text = table.to_text(found.new, found.head, commands["merge"])
+    lines = [*found.lead, "", *text.split("\n"), "", table.on_number(found.fits, len(found.new))]
+    lines += [f"warning: {warning}" for warning in warnings]
     begin("drawing the map", 0.95)
     files = _files(args, model, place, found, commands, warnings)
     begin("writing tables", 1.0)
@@ -111,54 +119,30 @@ def _place(args: argparse.Namespace, model: TrainedModel) -> Place:
         InputError: the graph cannot be read, or has no place for the new labels.
     """
     task = None if args.graph else build.task_of(model)
-    graph, folder = model.read(args.graph) if task is None else (task.target, model.folder())
-    names = of_folder(folder, graph.num_nodes, graph.num_features) if folder else Names()
-    place = Place(task, graph, folder, names)
-    if args.labels_out and not place.one_graph:
+    graph, folder = (task.target, model.folder()) if task else model.read(args.graph)
+    parts = {}
+    if task and task.source is task.target:
+        parts = {part: getattr(task, part) for part in PARTS}
+    if args.labels_out and not parts:
         message = "the labelled nodes of the run are not in this graph"
         hint = "Give a run with one graph, and leave out --graph"
         raise InputError.plain("--labels-out", message, hint)
     if args.labels_out and folder is not None:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out", [folder])
-    return place
+    names = of_folder(folder, graph.num_nodes, graph.num_features) if folder else Names()
+    return Place(task, graph, folder, names, parts)
 
 
-def _given(place: Place, classes: Sequence[str]) -> list[str]:
-    """The class of each labelled node of the graph; "" = none or no known class."""
-    given = [""] * place.graph.num_nodes
-    for part in PARTS if place.task is not None and place.one_graph else ():
-        nodes = getattr(place.task, part)
-        labels = analysis.labels_given(place.graph.y[nodes].tolist(), classes)
-        for node, label in zip(nodes.tolist(), labels):
-            given[node] = label
-    return given
-
-
-def _names(args: argparse.Namespace, count: int) -> dict[int, str]:
-    """The names of new clusters by number, of which there are ``count``.
-
-    Raises:
-        InputError: a name is wrong, or the graph with new classes would have none.
-    """
-    names = feedback.parse_names(args.name, count)
-    if args.labels_out and not names:
-        raise InputError.plain("--labels-out", "no cluster has a name", "Name one: --name 1=NAME")
-    return names
-
-
-def _commands(
-    args: argparse.Namespace, model: TrainedModel, place: Place, found: analysis.Analysis
-) -> dict[str, str]:
+def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) -> dict[str, str]:
     """Commands that write the page again, merge clusters, and name them; "" if impossible."""
     commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]]), "merge": "", "naming": ""}
-    if not place.one_graph:
-        return commands
     words = ["graphgym-srnc", "discover", args.run, "--new", str(len(found.new))]
-    commands["merge"] = shlex.join(words)
-    proposed = [row.cluster for row in found.new if not row.leftover]
-    for cluster in proposed:
-        words += ["--name", f"{cluster.number}={cluster.name or 'NAME'}"]
-    if proposed:
+    named = [row.cluster for row in found.new if not row.leftover]
+    if place.parts:
+        commands["merge"] = shlex.join(words)
+    if place.parts and named:
+        for cluster in named:
+            words += ["--name", f"{cluster.number}={cluster.name or 'NAME'}"]
         commands["naming"] = shlex.join([*words, "--labels-out", "NEXT"])
     return commands
 
@@ -186,45 +170,43 @@ def _files(
     """The content of each output file by its option."""
     files = {}
     if args.out:
-        data = Path(args.graph).name if place.task is None else place.task.name
+        data = place.task.name if place.task else Path(args.graph).name
         counts = model.result.get("labels", {})
         labels = {feedback.in_words(name): count["source"] for name, count in counts.items()}
         title = f"New classes in {data.removeprefix('file/')}"
         files["--out"] = page.render(title, found, commands, labels, warnings).encode()
     if args.csv:
-        files["--csv"] = table.to_csv(found.rows).encode()
+        files["--csv"] = table.to_csv(found.new).encode()
     if args.nodes:
-        discovery = found.discovery
-        columns = table.of_nodes(discovery, place.names, clusters.layout(discovery))
-        files["--nodes"] = predictions.encode(args.nodes, columns)
+        points = clusters.layout(found.discovery)
+        nodes = table.of_nodes(found.discovery, place.names, points)
+        files["--nodes"] = predictions.encode(args.nodes, nodes)
     return files
 
 
-def _name_clusters(
-    args: argparse.Namespace,
-    model: TrainedModel,
-    place: Place,
-    found: analysis.Analysis,
-    commands: dict[str, str],
+def _next(found: analysis.Analysis, commands: dict[str, str]) -> list[str]:
+    """The command that names clusters, if any, and which clusters it leaves out."""
+    left_out = table.left_out(found.new)
+    if not commands["naming"]:
+        return [left_out] if left_out else []
+    head = "next, after you name the clusters"
+    head += f" ({left_out}):" if left_out else ":"
+    return [head, f"  {commands['naming']}"]
+
+
+def _labels(
+    args: argparse.Namespace, model: TrainedModel, place: Place, found: analysis.Analysis
 ) -> list[str]:
-    """Write the graph with the named clusters as classes, if wanted, and return what is next."""
-    if not args.labels_out:
-        left_out = table.left_out(found.rows)
-        if not commands["naming"]:
-            return [left_out] if left_out else []
-        head = f"next, after you name the clusters ({left_out}):" if left_out else ""
-        return [head or "next, after you name the clusters:", f"  {commands['naming']}"]
-    task, graph = place.task, place.graph
-    parts = {part: getattr(task, part) for part in PARTS}
-    made = feedback.labels(found.discovery, parts, graph.y, args.nodes_per_class)
+    """Write the graph with the named clusters as classes, and return what is next."""
+    out = Path(args.labels_out)
+    discovery = found.discovery
+    made = feedback.labels(discovery, place.parts, place.graph.y, args.nodes_per_class)
     parent = {"run": args.run, "held_out": model.result.get("held_out")}
-    feedback.write(
-        Path(args.labels_out), graph, made, place.names, args.overwrite, place.folder, parts, parent
-    )
-    words = ["graphgym-srnc", "run", "--cfg", "own", "--name", Path(args.labels_out).name]
+    feedback.write(out, place.graph, made, place.names, args.overwrite, place.folder, parent)
+    words = ["graphgym-srnc", "run", "--cfg", "own", "--name", out.name]
     words += ["dataset.name", args.labels_out, *kept_settings(model)]
-    ends = [*feedback.counts(found.discovery, parts, made), f"wrote {args.labels_out}"]
-    if all(new.name for new in found.discovery.new):
+    ends = [*feedback.counts(discovery, made), f"wrote {args.labels_out}"]
+    if all(new.name for new in discovery.new):
         ends.append("next, if every class has labels now:")
         ends.append(f"  {shlex.join([*words, 'file.open_set', 'False'])}")
     ends.append("next, if classes are still unknown:")
@@ -238,13 +220,13 @@ def kept_settings(model: TrainedModel) -> list[str]:
     """
     if not model.config:
         return []
-    usual: dict[str, Any] = flatten(load_config(config_files.read("own")))
-    blocks = {"dataset.name", "dataset.format", "file", model.config["dataset"]["format"]}
-    kept = []
-    for key, value in {**flatten(model.config), "seed": model.result["seed"]}.items():
-        is_data = key in blocks or key.partition(".")[0] in blocks
-        if key != "seed" and (is_data or is_volatile(key)):
-            continue
-        if key in usual and usual[key] != value:
-            kept += [key, str(value)]
-    return kept
+    usual = flatten(load_config(config_files.read("own")))
+    of_data = {"dataset.name", "dataset.format", "file", model.config["dataset"]["format"]}
+    kept = {
+        key: value
+        for key, value in flatten(model.config).items()
+        if not is_volatile(key) and of_data.isdisjoint({key, key.partition(".")[0]})
+    }
+    kept["seed"] = model.result["seed"]
+    differ = [key for key in kept if key in usual and usual[key] != kept[key]]
+    return [word for key in differ for word in (key, str(kept[key]))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase
+from types import MappingProxyType
 from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 import numpy as np
@@ -10,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import prepare
+from graphgym_srnc.core.task import HIDDEN
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover import candidates, clusters, number, table
@@ -28,7 +31,7 @@ class Analysis(NamedTuple):
         names: of nodes and feature columns.
         fits: how well numbers of new clusters fit.
         evidence: what the model says of the unknown class.
-        given: class of each node by its label in the data, ``[V]``; "" = none.
+        label: known class of each node in the data, ``[V]``; -1 = none.
     """
 
     graph: Data
@@ -37,7 +40,7 @@ class Analysis(NamedTuple):
     names: Names
     fits: Mapping[int, Fit]
     evidence: Evidence
-    given: Sequence[str]
+    label: Tensor
 
     @property
     def new(self) -> list[table.Row]:
@@ -52,8 +55,10 @@ class Analysis(NamedTuple):
     @property
     def lead(self) -> list[str]:
         """What to know first: whether there are new classes at all, and how many nodes."""
-        told = [self.evidence.sentence, table.on_seeds(self.discovery)]
-        return [*filter(None, told if not self.discovery.seeds.predicted else told[::-1])]
+        told = [table.on_seeds(self.discovery)]
+        if self.evidence.sentence:
+            told.insert(int(self.discovery.seeds.predicted), self.evidence.sentence)
+        return told
 
 
 def number_wanted(num_new: int, num_clusters: int, num_known: int) -> int:
@@ -75,11 +80,11 @@ def analyse(
     graph: Data,
     posterior: Tensor,
     names: Names,
-    classes: Sequence[Any],
+    classes: Sequence[Any] | np.ndarray,
     evidence: Evidence = Evidence(),
-    given: Sequence[str] = (),
+    label: Tensor | None = None,
     num_new: int = 0,
-    cluster_names: Callable[[int], Mapping[int, str]] = lambda count: {},
+    cluster_names: Mapping[int, str] = MappingProxyType({}),
     begin: Callable[[str, float], None] = lambda what, share: None,
 ) -> Analysis:
     """Find, measure and describe new clusters.
@@ -90,38 +95,39 @@ def analyse(
         names: of nodes and feature columns.
         classes: names of the known classes.
         evidence: what the model says of the unknown class.
-        given: class of each node by its label in the data, "" = none (default: no labels).
+        label: known class of each node in the data, ``[V]``; -1 = none (default: no labels).
         num_new: number of new clusters; 0 = :func:`number.suggested`.
-        cluster_names: returns the names of new clusters, by how many there are.
+        cluster_names: names of new clusters by number.
         begin: called at each part with its name and the share of the time that is over after it.
 
     Raises:
-        InputError: the nodes cannot form so many clusters.
+        InputError: the nodes cannot form so many clusters, or none has such a number.
     """
     posterior = candidates.padded(posterior, evidence)
-    given = [*given] or [""] * len(posterior)
-    place = {str(name): k for k, name in enumerate(classes)}
-    label = torch.tensor([place.get(name, -1) for name in given])
+    if label is None:
+        label = torch.full((len(posterior),), HIDDEN)
     begin("computing node representations", 0.4)
     seeds = candidates.seeds(graph, posterior, label, evidence)
     if num_new:
-        clusters.check_number(num_new, seeds)
+        candidates.check_number(num_new, seeds)
     state = states(graph, posterior, seeds.predicted)
     begin("estimating the number of clusters", 0.7)
     fits = number.fits(graph, posterior, state, seeds)
-    found = clusters.find(
-        graph, posterior, num_new or number.suggested(fits), classes, state, seeds
-    )
+    wanted = num_new or number.suggested(fits)
+    found = clusters.find(graph, posterior, state, seeds, wanted, [*map(str, classes)])
+    found = found.named(cluster_names)
     begin("describing the clusters", 0.85)
     x = features(prepare(graph, "none").x)
-    parted = [
-        clusters.replace(new, parts=tuple(number.parts(state, x, new.nodes))) for new in found.new
-    ]
-    found = clusters.replace(found, new=parted).named(cluster_names(len(parted)))
-    rows = table.rows(found, x, names)
-    return Analysis(graph, found, rows, names, fits, evidence, given)
+    for place, new in enumerate(found.new):
+        parts = zip(ascii_lowercase, number.parts(state, x, new.nodes))
+        named = {f"{new.number}{letter}": nodes for letter, nodes in parts}
+        found.new[place] = clusters.replace(new, parts=named)
+    return Analysis(graph, found, table.rows(found, x, names), names, fits, evidence, label)
 
 
-def labels_given(y: Sequence[int] | np.ndarray, classes: Sequence[Any]) -> list[str]:
-    """Class names by numbers ``[V]``; "" for numbers that are no known class."""
-    return [str(classes[k]) if 0 <= k < len(classes) else "" for k in map(int, y)]
+def known_labels(parts: Mapping[str, Tensor], y: Tensor, num_known: int) -> Tensor:
+    """Class of each node of the ``parts`` if it is known, otherwise -1, by classes ``[V]``."""
+    label = torch.full_like(y, HIDDEN)
+    for nodes in parts.values():
+        label[nodes] = y[nodes]
+    return label.where(label < num_known, HIDDEN)

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.srnc_plus import SIGNIFICANT
 from graphgym_srnc.own.discover.representation import kmeans, topics
 
@@ -79,17 +80,23 @@ class Seeds(NamedTuple):
         return len(self.nodes) / max(len(self.doubt), 1)
 
 
+def check_number(num_new: int, seeds: Seeds) -> None:
+    """Refuse a number of new clusters that the seeds cannot form.
+
+    Raises:
+        InputError: there are fewer seeds than new clusters.
+    """
+    if not 1 <= num_new <= len(seeds.nodes):
+        what = "predicted as unknown" if seeds.predicted else "least like a known class"
+        raise InputError("--new", num_new, f"1 to {len(seeds.nodes)}, the number of nodes {what}")
+
+
 def padded(posterior: Tensor, evidence: Evidence) -> Tensor:
     """Posteriors ``[V, N + 1]``, with an unknown class of probability 0 if a model has none."""
     return posterior if evidence.open_set else F.pad(posterior, (0, 1))
 
 
-def seeds(
-    graph: Data,
-    posterior: Tensor,
-    label: Tensor | None = None,
-    evidence: Evidence = Evidence(),
-) -> Seeds:
+def seeds(graph: Data, posterior: Tensor, label: Tensor, evidence: Evidence = Evidence()) -> Seeds:
     """The nodes predicted as unknown, or else the candidates.
 
     Candidates are the share :data:`LEAST_SHARE` of the nodes without a label around which most
@@ -102,19 +109,18 @@ def seeds(
         label: class of each labelled node of a known class, ``[V]``; -1 = none.
         evidence: what the model says of the unknown class.
     """
-    num_known = posterior.size(1) - 1
-    unknown = (posterior.argmax(1) == num_known).nonzero().view(-1)
+    unknown = (posterior.argmax(1) == posterior.size(1) - 1).nonzero().view(-1)
     if len(unknown):
         return Seeds(unknown, posterior[:, -1])
     known = posterior[:, :-1] / posterior[:, :-1].sum(1, keepdim=True).clamp(min=1e-12)
     unsure = 1 - known.amax(1).double()
-    doubt, measure, free = unsure, DOUBT, torch.arange(len(known))
-    if label is not None and (label >= 0).any():
-        doubt, measure = missing_labels(topics(graph), known, label), MISSING
-        free = (label < 0).nonzero().view(-1)
+    free = (label < 0).nonzero().view(-1)
+    has_labels = len(free) < len(label)
+    doubt = missing_labels(topics(graph), known, label) if has_labels else unsure
     count = max(1, round(max(LEAST_SHARE, evidence.share) * len(free)))
     order = np.lexsort((-unsure[free].numpy(), -doubt[free].numpy()))
-    return Seeds(free[torch.from_numpy(order[:count])].sort().values, doubt, measure)
+    chosen = free[torch.from_numpy(order[:count])].sort().values
+    return Seeds(chosen, doubt, MISSING if has_labels else DOUBT)
 
 
 def missing_labels(topics: Tensor, known: Tensor, label: Tensor) -> Tensor:
@@ -138,7 +144,8 @@ def missing_labels(topics: Tensor, known: Tensor, label: Tensor) -> Tensor:
     count = label[is_labelled].bincount(minlength=known.size(1))
     expected = known.double() @ (count / known.double().sum(0).clamp(min=1e-12))
     number = min(MOST_GROUPS, max(2, len(label) // GROUP), len(label))
-    group = torch.from_numpy(kmeans(F.normalize(topics, dim=1).numpy(), number, 1).labels_).long()
-    found = group[is_labelled].bincount(minlength=number)
-    wanted = torch.zeros(number, dtype=torch.double).index_add_(0, group, expected)
-    return (1 - (1 + found) / (1 + wanted)).clamp(min=0)[group]
+    group = kmeans(F.normalize(topics, dim=1).numpy(), number, 1).labels_
+    found = np.bincount(group[is_labelled.numpy()], minlength=number)
+    wanted = np.bincount(group, expected.numpy(), number)
+    missing = 1 - (1 + found) / (1 + wanted)
+    return torch.from_numpy(missing.clip(min=0)[group])

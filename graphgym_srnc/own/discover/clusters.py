@@ -7,14 +7,15 @@ the cluster of their predicted class, so the sizes of clusters agree with the pr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Mapping, NamedTuple, Sequence
+from typing import Mapping, Sequence
 
 import numpy as np
+import pandas
 import scipy.sparse as sp
 import torch
-from scipy.stats import rankdata
+from sklearn.neighbors import KNeighborsRegressor
 from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
@@ -23,9 +24,8 @@ from graphgym_srnc.backbones import prepare
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.modularity import LEAST
-from graphgym_srnc.own.discover import candidates
 from graphgym_srnc.own.discover.candidates import Seeds
-from graphgym_srnc.own.discover.representation import kmeans, states
+from graphgym_srnc.own.discover.representation import by_group, kmeans
 from graphgym_srnc.plots import embedding
 
 ANCHORS = 1000  # nodes that t-SNE places, since its time is most of that of a page
@@ -53,9 +53,11 @@ class Cluster:
     silhouette: float  # mean simplified silhouette
     cohesion: float  # length of the mean of the nodes' topics of length 1: 1 = all are alike
     lift: float  # share of edge ends whose edges stay inside, in multiples of that by chance
-    nearest: tuple[tuple[int, float], ...]  # known classes by share of P(known), largest first
+    nearest: int  # the most probable known class
+    nearest_share: float  # its share of the probability of all known classes
     is_mixed: bool = False  # whether its nodes are less alike than those of every known class
-    parts: tuple[Tensor, ...] = ()  # its nodes by part, the largest part first; () = no parts
+    # Its nodes by part, such as 1a, the largest part first.
+    parts: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,84 +94,101 @@ class Discovery:
         Raises:
             InputError: there is no new cluster with such a number.
         """
-        if wrong := [number for number in names if number not in range(1, len(self.new) + 1)]:
-            allowed = f"numbers of new clusters, from 1 to {len(self.new)}"
-            raise InputError("names", wrong[0], allowed)
+        for number in names:
+            if number not in range(1, len(self.new) + 1):
+                allowed = f"numbers of new clusters, from 1 to {len(self.new)}"
+                raise InputError("names", number, allowed)
         new = [replace(cluster, name=names.get(cluster.number, "")) for cluster in self.new]
         return replace(self, new=new)
-
-
-class Measures(NamedTuple):
-    """Figures of all clusters by position, each ``[C]``, and of nodes, each ``[V]``."""
-
-    modularity: np.ndarray
-    conductance: np.ndarray
-    lift: np.ndarray
-    silhouette: Tensor  # of nodes
-    typical: Tensor  # of nodes
-    small: Tensor  # whether a node is in a small component
-    topics: Tensor  # of nodes, of length 1, [V, D]
-
-
-def check_number(num_new: int, seeds: Seeds) -> None:
-    """Refuse a number of new clusters that the seeds cannot form.
-
-    Raises:
-        InputError: there are fewer seeds than new clusters.
-    """
-    if not 1 <= num_new <= len(seeds.nodes):
-        what = "predicted as unknown" if seeds.predicted else "least like a known class"
-        raise InputError("--new", num_new, f"1 to {len(seeds.nodes)}, the number of nodes {what}")
 
 
 def find(
     graph: Data,
     posterior: Tensor,
+    state: Tensor,
+    seeds: Seeds,
     num_new: int,
-    classes: Sequence[Any] | np.ndarray = (),
-    state: Tensor | None = None,
-    seeds: Seeds | None = None,
+    classes: Sequence[str],
 ) -> Discovery:
     """Cluster a graph and measure the clusters.
 
     Args:
         graph: with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
         posterior: of the model, ``[V, N + 1]``, the unknown class last.
-        num_new: number of new clusters.
-        classes: names of the known classes (default: their numbers).
-        state: result of ``states``, if it is already computed.
-        seeds: the nodes that new clusters consist of, if they are already chosen.
-
-    Raises:
-        InputError: see :func:`check_number`.
+        state: representation of the nodes, ``[V, D]``.
+        seeds: the nodes that new clusters consist of.
+        num_new: number of new clusters, at most the number of seeds.
+        classes: names of the known classes.
     """
-    seeds = candidates.seeds(graph, posterior) if seeds is None else seeds
-    check_number(num_new, seeds)
-    state = states(graph, posterior, seeds.predicted) if state is None else state
-    num_known = posterior.size(1) - 1
+    num_known = len(classes)
     group = kmeans(F.normalize(state[seeds.nodes], dim=1).numpy(), num_new).labels_
     cluster, distance = assign(state, posterior, seeds, seeds.nodes, group)
-    total = num_known + num_new + 1
-    measures = _measures(graph, posterior, state, seeds, cluster, distance, total)
-    called = map(str, classes if len(classes) else range(num_known))
-    names = [*list(called)[:num_known], *[""] * (num_new + 1)]
-    every = [
-        _cluster(name, (cluster == k).nonzero().view(-1), k, posterior, seeds, measures)
-        for k, name in enumerate(names)
-    ]
+    adjacency = prepare(graph, "auto").adjacency("raw").matrix
+    own = torch.cat([posterior[:, :num_known], seeds.doubt[:, None]], 1)
+    sure = own.gather(1, cluster.clamp(max=num_known)[:, None])[:, 0]
+    typical = centrality(state, adjacency, sure, cluster)
+    is_small = component_sizes(graph.edge_index.numpy(), graph.num_nodes) <= SMALL
+
+    figures = _figures(posterior, state, seeds, cluster, distance, adjacency)
+    figures["small"] = by_group(is_small, cluster.numpy(), len(figures)).astype(int)
     # Seeds that are closer to a known class may leave a new cluster without nodes.
-    new = [k for k in range(num_known, num_known + num_new) if len(every[k].nodes)]
-    new.sort(key=lambda k: -every[k].newness)
-    place = torch.full((total,), num_known + len(new))
-    place[:num_known] = torch.arange(num_known)
-    place[new] = torch.arange(num_known, num_known + len(new))
-    known, rest = every[:num_known], every[-1]
-    ranked = [
-        replace(every[k], number=rank, is_mixed=_is_mixed(every[k], known))
-        for rank, k in enumerate(new, 1)
+    found = figures[num_known:-1]
+    new = found[found["size"] > 0].sort_values("newness", ascending=False, kind="stable").index
+    figures["number"] = pandas.Series(range(1, len(new) + 1), new)
+    figures["name"] = pandas.Series(classes, dtype=object)
+    figures = figures.loc[[*range(num_known), *new, len(figures) - 1]].drop(columns="size")
+    records = figures.fillna({"number": 0, "name": ""}).astype({"number": int}).to_dict("records")
+    place = pandas.Series(range(len(figures)), figures.index)
+    placed = place[cluster.numpy()].to_numpy()
+    order = np.lexsort((-typical.numpy(), is_small, placed))
+    nodes = np.split(order, np.bincount(placed, minlength=len(figures)).cumsum()[:-1])
+    every = [
+        Cluster(nodes=torch.from_numpy(inside), **record) for inside, record in zip(nodes, records)
     ]
-    placed = place[cluster]
-    return Discovery(state, posterior, seeds, placed, measures.typical, known, ranked, rest)
+    known, ranked = every[:num_known], every[num_known:-1]
+    placed = torch.from_numpy(placed)
+    return Discovery(state, posterior, seeds, placed, typical, known, ranked, every[-1])
+
+
+def _figures(
+    posterior: Tensor,
+    state: Tensor,
+    seeds: Seeds,
+    cluster: Tensor,
+    distance: Tensor,
+    adjacency: sp.csr_array,
+) -> pandas.DataFrame:
+    """Figures of clusters, a row each; see ``assign`` for ``cluster`` and ``distance``."""
+    group = cluster.numpy()
+    num_known = posterior.size(1) - 1
+    count = distance.size(1) + 1
+    size = np.bincount(group, minlength=count)
+
+    def mean(values: Tensor) -> np.ndarray:
+        return (by_group(values.numpy(), group, count).T / size.clip(min=1)).T
+
+    modularity, conductance, lift = separation(adjacency, group, count)
+    p_unknown = mean(seeds.doubt)
+    known = mean(posterior[:, :num_known])
+    topics = F.normalize(state[:, : -num_known - 1], dim=1)
+    columns = {
+        "size": size,
+        "newness": p_unknown * (1 - conductance / 2),
+        "p_unknown": p_unknown,
+        "modularity": modularity,
+        "conductance": conductance,
+        "silhouette": mean(silhouette(distance, cluster)),
+        "cohesion": np.linalg.norm(mean(topics), axis=1),
+        "lift": lift,
+        "nearest": known.argmax(1),
+        "nearest_share": known.max(1) / known.sum(1).clip(min=1e-12),
+    }
+    figures = pandas.DataFrame(columns)
+    # Nothing is below NaN, the minimum where no known class has enough nodes.
+    usual = figures[:num_known][size[:num_known] > SMALL]
+    is_loose = figures["cohesion"] < LOOSE * usual["cohesion"].min()
+    is_unlinked = figures["lift"] < usual["lift"].clip(upper=CHANCE).min()
+    return figures.assign(is_mixed=is_loose | is_unlinked)
 
 
 def assign(
@@ -252,99 +271,34 @@ def separation(
     return modularity, conductance, inside * volume / np.maximum(ends, LEAST) ** 2
 
 
-def _measures(
-    graph: Data,
-    posterior: Tensor,
-    state: Tensor,
-    seeds: Seeds,
-    cluster: Tensor,
-    distance: Tensor,
-    total: int,
-) -> Measures:
-    """Figures of ``total`` clusters and of all nodes; see ``find`` and ``assign``."""
-    adjacency = prepare(graph, "auto").adjacency("raw").matrix
-    sizes = component_sizes(graph.edge_index.numpy(), graph.num_nodes)
-    num_known = posterior.size(1) - 1
-    own = torch.cat([posterior[:, :num_known], seeds.doubt[:, None]], 1)
-    sure = own.gather(1, cluster.clamp(max=num_known)[:, None])[:, 0]
-    return Measures(
-        *separation(adjacency, cluster.numpy(), total),
-        silhouette(distance, cluster),
-        centrality(state, adjacency, sure, cluster, total),
-        torch.from_numpy(sizes <= SMALL),
-        F.normalize(state[:, : state.size(1) - num_known - 1], dim=1),
-    )
-
-
-def centrality(
-    state: Tensor, adjacency: sp.csr_array, sure: Tensor, cluster: Tensor, total: int
-) -> Tensor:
+def centrality(state: Tensor, adjacency: sp.csr_array, sure: Tensor, cluster: Tensor) -> Tensor:
     """How typical each node is of its cluster, ``[V]``: the mean of three ranks from 0 to 1.
 
     They are those of its similarity to the mean of the cluster, of its links inside the cluster,
     and of the probability ``sure`` ``[V]`` that it belongs there.
     """
+    group = cluster.numpy()
     unit = F.normalize(state, dim=1)
-    mean = F.normalize(centres(unit, cluster, total).nan_to_num(0.0, 0.0), dim=1)
-    similar = (unit * mean[cluster]).sum(1)
+    mean = F.normalize(centres(unit, cluster, int(group.max()) + 1).nan_to_num(0.0, 0.0), dim=1)
     every = adjacency.tocoo()
-    stays = cluster.numpy()[every.row] == cluster.numpy()[every.col]
-    links = np.bincount(every.row[stays], every.data[stays], len(cluster))
-    typical = np.zeros(len(cluster))
-    for nodes in (np.flatnonzero(cluster.numpy() == k) for k in range(total)):
-        for value in (similar.numpy(), links, sure.numpy()):
-            typical[nodes] += rankdata(value[nodes].round(6)) / max(len(nodes), 1) / 3
-    return torch.from_numpy(typical)
-
-
-def _cluster(
-    name: str, nodes: Tensor, k: int, posterior: Tensor, seeds: Seeds, measures: Measures
-) -> Cluster:
-    """The cluster of these ``nodes`` ``[n]`` at position ``k``, without its number."""
-    size = max(len(nodes), 1)
-    p_unknown = float(seeds.doubt[nodes].double().sum()) / size
-    known = posterior[nodes].double()[:, :-1].sum(0)
-    shares, order = known / known.sum().clamp(min=1e-12), (-known).argsort(stable=True)
-    # Nodes in small components come last.
-    rank = measures.typical[nodes] - 2 * measures.small[nodes]
-    return Cluster(
-        name,
-        number=0,
-        nodes=nodes[rank.argsort(descending=True, stable=True)],
-        small=int(measures.small[nodes].sum()),
-        newness=p_unknown * (1 - float(measures.conductance[k]) / 2),
-        p_unknown=p_unknown,
-        modularity=float(measures.modularity[k]),
-        conductance=float(measures.conductance[k]),
-        silhouette=float(measures.silhouette[nodes].sum()) / size,
-        cohesion=float(measures.topics[nodes].sum(0).norm()) / size,
-        lift=float(measures.lift[k]),
-        nearest=tuple((c, float(shares[c])) for c in order.tolist()),
-    )
-
-
-def _is_mixed(cluster: Cluster, known: Sequence[Cluster]) -> bool:
-    """Whether a new cluster's nodes are less alike than those of every known class.
-
-    That is by their topics, or by their links if these are nearly as random ones.
-    """
-    present = [other for other in known if len(other.nodes) > SMALL]
-    is_loose = all(cluster.cohesion < LOOSE * other.cohesion for other in present)
-    is_unlinked = all(cluster.lift < min(CHANCE, other.lift) for other in present)
-    return bool(present) and (is_loose or is_unlinked)
+    stays = group[every.row] == group[every.col]
+    figures = {
+        "similar": (unit * mean[cluster]).sum(1).numpy(),
+        "links": np.bincount(every.row[stays], every.data[stays], len(group)),
+        "sure": sure.numpy(),
+    }
+    ranks = pandas.DataFrame(figures).round(6).groupby(group).rank(pct=True)
+    return torch.from_numpy(ranks.mean(axis=1).to_numpy())
 
 
 @lru_cache(maxsize=1)
 def layout(discovery: Discovery) -> np.ndarray:
     """Position ``[V, 2]`` of each node: t-SNE of at most ``ANCHORS`` nodes; each of the others
     lies among the three of these nodes that are most similar to it."""
-    shown, state = embedding.sample(len(discovery.cluster), ANCHORS), discovery.state
-    points = np.empty((len(state), 2))
-    points[shown] = embedding.map_2d(state[shown].numpy(), "tsne")
-    others = np.setdiff1d(np.arange(len(state)), shown)
-    for part in np.array_split(others, len(others) // 4096 + 1):
-        nearest = torch.cdist(state[part], state[shown]).topk(min(3, len(shown)), largest=False)
-        weight = 1 / nearest.values.clamp(min=1e-6).numpy()
-        near = points[shown][nearest.indices.numpy()]
-        points[part] = (near * (weight / weight.sum(1, keepdims=True))[:, :, None]).sum(1)
+    state = discovery.state.numpy()
+    shown = embedding.sample(len(state), ANCHORS)
+    placed = embedding.map_2d(state[shown], "tsne")
+    near = KNeighborsRegressor(min(3, len(shown)), weights="distance").fit(state[shown], placed)
+    points = near.predict(state)
+    points[shown] = placed
     return points

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Mapping, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 import scipy.sparse as sp
 import torch
@@ -26,38 +25,59 @@ ON_NEXT = (
 )
 
 
+class Labels(NamedTuple):
+    """Labels of nodes for the next run.
+
+    Args:
+        label: class of each node; "" = none.
+        split: ``train``, ``val`` or ``test`` of each node; "" = none.
+        added: nodes that the names of clusters label.
+    """
+
+    label: list[str]
+    split: list[str]
+    added: set[int]
+
+
 def in_words(name: str) -> str:
     """A class name that is no number, since the next run reads numbers as original labels."""
     return f"class {name}" if name.lstrip("-").isdecimal() else name
 
 
-def parse_names(given: Sequence[str], num_new: int) -> dict[int, str]:
+def parse_names(given: Sequence[str]) -> dict[int, str]:
     """Names by number of the new cluster, from words such as ``3=graph theory``.
+
+    Raises:
+        InputError: a word has no number or repeats one, or see :func:`check_name`.
+    """
+    names: dict[int, str] = {}
+    for text in given:
+        number, _, name = (side.strip() for side in text.partition("="))
+        if not number.isdecimal() or int(number) in names:
+            raise InputError("--name", text, "CLUSTER=NAME with the number of a new cluster, once")
+        check_name(name, "--name", text)
+        names[int(number)] = name
+    return names
+
+
+def check_name(name: str, key: str, given: str) -> None:
+    """Refuse the name of a new cluster that cannot be a class of the next run.
 
     Two clusters may share a name, which makes them one class, and a cluster may have the name of a
     known class.
 
     Raises:
-        InputError: a word has no number of a cluster or repeats one, or the name is empty, a whole
-            number, ``unknown``, too long or not printable.
+        InputError: the name is empty, a whole number, ``unknown``, too long or not printable.
     """
-    names: dict[int, str] = {}
-    for text in given:
-        number, _, name = (side.strip() for side in text.partition("="))
-        if not number.isdecimal() or not 1 <= int(number) <= num_new or int(number) in names:
-            allowed = f"CLUSTER=NAME with a cluster from 1 to {num_new}, each once"
-            raise InputError("--name", text, allowed)
-        is_number = name.lstrip("+-").isdecimal()
-        if name in ("", UNKNOWN) or not name.isprintable() or len(name) > 100 or is_number:
-            allowed = f"a name of at most 100 characters that is neither a number nor {UNKNOWN}"
-            raise InputError("--name", text, allowed)
-        names[int(number)] = name
-    return names
+    is_number = name.lstrip("+-").isdecimal()
+    if name in ("", UNKNOWN) or not name.isprintable() or len(name) > 100 or is_number:
+        allowed = f"a name of at most 100 characters that is neither a number nor {UNKNOWN}"
+        raise InputError(key, given, allowed)
 
 
 def labels(
     discovery: Discovery, parts: Mapping[str, Tensor], y: Tensor, per_class: int = 20
-) -> tuple[list[str], list[str]]:
+) -> Labels:
     """The next run's labels: the existing ones, and certain nodes of named clusters.
 
     From the more typical half of the nodes without a label in each named cluster, ``per_class``
@@ -72,64 +92,59 @@ def labels(
         y: classes, ``[V]``, :math:`N` for those of no known class; read at these nodes alone.
         per_class: training nodes from each named cluster.
 
-    Returns:
-        The class, and ``train``, ``val`` or ``test``, of each node; "" = none.
-
     Raises:
         InputError: all nodes of a named cluster have labels.
     """
-    label, split = [""] * len(y), [""] * len(y)
+    made = Labels([""] * len(y), [""] * len(y), set())
     given = {node: part for part, nodes in parts.items() for node in nodes.tolist()}
-    validates = "val" in given.values()
+    named = [new for new in discovery.new if new.name]
+    unsure = {node for new in named for node in new.nodes.tolist()}
+    classes = dict(enumerate(discovery.classes))
     for node, part in given.items():
-        k, cluster = int(y[node]), discovery.every[discovery.cluster[node]]
-        is_known = k < len(discovery.known)
-        if is_known or not (cluster.number and cluster.name):
-            label[node], split[node] = discovery.classes[k] if is_known else UNKNOWN, part
-    for cluster in filter(lambda new: new.name, discovery.new):
+        name = classes.get(int(y[node]), UNKNOWN)
+        if name != UNKNOWN or node not in unsure:
+            made.label[node] = name
+            made.split[node] = part
+    wanted = per_class + per_class // 2
+    for cluster in named:
         certain = [node for node in cluster.nodes.tolist() if node not in given]
         if not certain:
             message = f"all nodes of cluster {cluster.number} ({cluster.name}) have labels"
             raise InputError.plain("--name", message, "Name another cluster")
+        validates = "val" in given.values() and len(certain) >= wanted
         # Labels of the centre alone would teach a model that the rest is of another class. Nodes in
         # small components come last, since many of their predictions are wrong.
-        wanted = per_class + per_class // 2
         apart = max(1, len(certain) // (2 * wanted))
         for rank, node in enumerate(certain[::apart][:wanted]):
-            held_out = validates and rank % 3 == 2 and len(certain) >= wanted
-            label[node], split[node] = cluster.name, "val" if held_out else "train"
-    return label, split
+            made.label[node] = cluster.name
+            made.split[node] = "val" if validates and rank % 3 == 2 else "train"
+            made.added.add(node)
+    return made
 
 
-def counts(
-    discovery: Discovery, parts: Mapping[str, Tensor], made: tuple[Sequence[str], Sequence[str]]
-) -> list[str]:
+def counts(discovery: Discovery, made: Labels) -> list[str]:
     """How many nodes of each named cluster got its name as their label, a line each."""
-    given, lines = {*torch.cat([*parts.values()]).tolist()}, []
+    lines = []
     for cluster in (new for new in discovery.new if new.name):
-        own = [made[1][node] for node in cluster.nodes.tolist() if node not in given]
-        labelled = f"{own.count('train')} training and {own.count('val')} validation nodes"
+        split = [made.split[node] for node in made.added.intersection(cluster.nodes.tolist())]
+        labelled = f"{split.count('train')} training and {split.count('val')} validation nodes"
         lines.append(f"cluster {cluster.number}: {labelled} got the label {cluster.name}")
-    every = [node for node, part in enumerate(made[1]) if part]
-    kept = len(given.intersection(every))
-    lines.append(f"labels: {kept:,} as before, {len(every) - kept:,} added for clusters")
-    return lines
+    kept = sum(map(bool, made.split)) - len(made.added)
+    return [*lines, f"labels: {kept:,} as before, {len(made.added):,} added for clusters"]
 
 
 def write(
     out: Path,
     graph: Data,
-    labels: tuple[Sequence[str], Sequence[str]],
+    made: Labels,
     names: Names = Names(),
     overwrite: bool = False,
     source: Path | None = None,
-    parts: Mapping[str, Tensor] = MappingProxyType({}),
     parent: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a graph folder with these labels, completely or not at all.
 
     It also contains the recipe of the features that ``source``, the folder of the graph, contains.
-    Labels of the ``parts`` are those of the run, which may be discovered ones of ``source``.
     ``parent`` is what the folder keeps of the run, see ``folder.parent``. If all labels train, the
     folder has no split, so that the next run holds out labels as this one did.
 
@@ -138,19 +153,25 @@ def write(
     """
     x = graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
     ids = names.ids or [f"node {node}" for node in range(graph.num_nodes)]
-    recipe = None
-    given = {node for nodes in parts.values() for node in nodes.tolist()}
-    new = {node for node, label in enumerate(labels[0]) if label and node not in given}
-    if source is not None:
-        new |= tables.discovered(source)
-        path, hint = source / folder.RECIPE, "Make the folder of the graph again"
-        with reading(path, "a readable recipe of features", "--labels-out", hint):
-            if path.exists():
-                recipe = json.loads(atomic.content(path))
-    edges, features, words = graph.edge_index.numpy(), sp.csr_matrix(x.numpy()), names.words or ()
-    label, split = labels
-    if {*split} <= {"", "train"}:
-        split = [""] * len(split)
-    made = folder.Graph(edges, features, words, ids, names.texts, label, split, recipe, new)
-    made = made._replace(parent=parent, urls=names.urls)
-    folder.write(made, out, overwrite, option="--labels-out")
+    found = folder.Graph(
+        edges=graph.edge_index.numpy(),
+        features=sp.csr_matrix(x.numpy()),
+        words=names.words or (),
+        ids=ids,
+        texts=names.texts,
+        labels=made.label,
+        split=made.split if {"val", "test"} & {*made.split} else [""] * len(ids),
+        recipe=_recipe(source) if source else None,
+        discovered=made.added | (tables.discovered(source) if source else set()),
+        parent=parent,
+        urls=names.urls,
+    )
+    folder.write(found, out, overwrite, option="--labels-out")
+
+
+def _recipe(source: Path) -> dict[str, Any] | None:
+    """The recipe of the features of a graph folder; None if it has none."""
+    path = source / folder.RECIPE
+    hint = "Make the folder of the graph again"
+    with reading(path, "a readable recipe of features", "--labels-out", hint):
+        return json.loads(atomic.content(path)) if path.exists() else None

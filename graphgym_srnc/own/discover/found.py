@@ -23,7 +23,7 @@ from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import atomic
 from graphgym_srnc.own.discover import feedback, page, table
-from graphgym_srnc.own.discover.analysis import Analysis, analyse, labels_given, number_wanted
+from graphgym_srnc.own.discover.analysis import Analysis, analyse, known_labels, number_wanted
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.shifts.given import unlabelled
@@ -43,34 +43,27 @@ class Found:
         """The clusters."""
         return self.analysis.discovery
 
-    @property
-    def rows(self) -> list[table.Row]:
-        """The clusters in words."""
-        return self.analysis.rows
-
-    @property
-    def names(self) -> Names:
-        """Names of nodes and feature columns."""
-        return self.analysis.names
-
     def __repr__(self) -> str:
-        new, known = text.counted(len(self.clusters.new), "new cluster"), len(self.clusters.known)
-        head = f"{new} beside {known} known classes, in {len(self.y):,} nodes"
+        new = text.counted(len(self.clusters.new), "new cluster")
+        known = f"{len(self.clusters.known)} known classes"
         lines = [
             f"  {row.title}: {row.size} nodes, newness {row.figures['newness']},"
             f" {', '.join(row.words[:5]) or 'no typical word'}"
             for row in self.analysis.new
         ]
+        head = f"{new} beside {known}, in {len(self.y):,} nodes"
         return "\n".join([head, *self.analysis.lead, *lines])
 
     def frame(self) -> pandas.DataFrame:
         """A row per new cluster: ``nodes``, ``newness``, ``words`` and ids of ``typical`` nodes."""
-        ids, new = self.names.ids or range(len(self.y)), self.analysis.new
-        typical = [[ids[shown.node] for shown in row.typical] for row in new]
-        cells = [(len(row.cluster.nodes), row.cluster.newness, row.words) for row in new]
-        frame = pandas.DataFrame(cells, columns=["nodes", "newness", "words"])
-        frame.index = pandas.RangeIndex(1, len(new) + 1, name="number")
-        return frame.assign(typical=typical)
+        ids = self.analysis.names.ids or range(len(self.y))
+        rows = []
+        for row in self.analysis.new:
+            cluster = row.cluster
+            typical = [ids[shown.node] for shown in row.typical]
+            rows.append((cluster.number, len(cluster.nodes), cluster.newness, row.words, typical))
+        columns = ["number", "nodes", "newness", "words", "typical"]
+        return pandas.DataFrame(rows, columns=columns).set_index("number")
 
     def nodes(self) -> pandas.DataFrame:
         """A row per node, by its id or number: ``class`` as predicted, ``cluster`` and others.
@@ -78,15 +71,16 @@ class Found:
         ``cluster`` is the number of a new cluster, or 0 for a known class. The columns are those of
         ``graphgym-srnc discover --nodes`` without positions.
         """
-        frame = pandas.DataFrame(table.of_nodes(self.clusters, self.names))
-        return frame.set_index("node" if self.names.ids is None else "id")
+        names = self.analysis.names
+        frame = table.of_nodes(self.clusters, names)
+        return frame.set_index("node" if names.ids is None else "id")
 
     def html(self, path: str | os.PathLike[str]) -> None:
         """Write a page that works offline, with a map of all nodes."""
         if not Path(path).absolute().parent.is_dir():
             hint = "Name a file in a folder that exists"
             raise InputError.plain("path", f"{str(path)!r} cannot be written", hint)
-        atomic.write_text(Path(path), page.render("New classes", self.analysis))
+        atomic.write_text(Path(path), page.render("New classes", self.analysis, {}, {}, []))
 
     def labelled(self, names: Mapping[int, str], nodes_per_class: int = 20) -> Data:
         """The graph with labels of typical nodes of some clusters too, for the next ``fit``.
@@ -107,12 +101,15 @@ class Found:
             raise InputError.plain("graph", message, "Discover in the graph of fit")
         if typed("nodes_per_class", nodes_per_class, int) < 1:
             raise InputError("nodes_per_class", nodes_per_class, "1 or more")
-        found, graph = self.clusters.named(names), copy.copy(self.graph)
+        found = self.clusters.named(names)
+        for number, name in names.items():
+            feedback.check_name(str(name).strip(), "names", f"{number}={name}")
         with renamed({"--name": "names"}):
-            feedback.parse_names([f"{k}={name}" for k, name in names.items()], len(found.new))
-            graph.y, split = feedback.labels(found, self.parts, self.y, nodes_per_class)
+            made = feedback.labels(found, self.parts, self.y, nodes_per_class)
+        graph = copy.copy(self.graph)
+        graph.y = made.label
         for part in self.parts:
-            graph[f"{part}_mask"] = torch.tensor([own == part for own in split])
+            graph[f"{part}_mask"] = torch.tensor([own == part for own in made.split])
         return graph
 
 
@@ -139,38 +136,41 @@ def discover(
         raise InputError.plain("model", f"it is a {type(model).__name__}", hint)
     num_clusters = typed("num_clusters", num_clusters, int)
     num_new = typed("num_new", num_new, int)
-    task = graph if isinstance(graph, ShiftTask) else None
-    given = graph.target if isinstance(graph, ShiftTask) else graph
-    posterior, checked = torch.from_numpy(model.predict_proba(given)), unlabelled(given)
-    parts, y = _labels(model, given, task)
-    words = [getattr(given, name, None) for name in ("ids", "feature_names")]
-    ids, columns = ([*map(str, own)] if own else None for own in words)
-    known = [*((task and task.class_names) or model.classes_)]
+    data = graph.target if isinstance(graph, ShiftTask) else graph
+    posterior = torch.from_numpy(model.predict_proba(data))
+    checked = unlabelled(data)
+    parts, y = _labels(model, graph)
+    ids, words = (
+        [*map(str, getattr(data, name, None) or ())] or None for name in ("ids", "feature_names")
+    )
     evidence = Evidence.of(model.method_)
-    known = known[: posterior.size(1) - evidence.open_set]
+    named = isinstance(graph, ShiftTask) and graph.class_names
+    known = [*(named or model.classes_)][: posterior.size(1) - evidence.open_set]
     with renamed({"--clusters": "num_clusters", "--new": "num_new"}):
         wanted = number_wanted(num_new, num_clusters, len(known))
         with limited_threads(model, checked):
             found = analyse(
                 checked,
                 posterior,
-                Names(ids, None, columns),
+                Names(ids, None, words),
                 known,
                 evidence,
-                labels_given(y.tolist(), known),
+                known_labels(parts, y, len(known)),
                 wanted,
             )
-    return Found(given, found, parts, y)
+    return Found(data, found, parts, y)
 
 
 def _labels(
-    model: Estimator, graph: Data, task: ShiftTask | None
+    model: Estimator, graph: ShiftTask | Data
 ) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
     """Labelled nodes of train, val and test in a graph, and their classes ``[V]``."""
-    parts, y = {}, torch.full((graph.num_nodes,), HIDDEN)
-    if task is not None and task.source is task.target:
-        return {part: getattr(task, part).cpu() for part in PARTS}, graph.y.cpu()
-    for part in PARTS if task is None and graph.y is not None else ():
+    if isinstance(graph, ShiftTask) and graph.source is graph.target:
+        return {part: getattr(graph, part).cpu() for part in PARTS}, graph.target.y.cpu()
+    data = graph.target if isinstance(graph, ShiftTask) else graph
+    parts: dict[str, torch.Tensor] = {}
+    y = torch.full((data.num_nodes,), HIDDEN)
+    for part in PARTS if graph is data and graph.y is not None else ():
         mask = np.asarray(getattr(graph, f"{part}_mask", False)) == 1
         if mask.any():
             _, label, nodes = truth(model, graph, None, mask)

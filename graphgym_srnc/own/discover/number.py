@@ -18,7 +18,7 @@ from graphgym_srnc.backbones import prepare
 from graphgym_srnc.core import progress
 from graphgym_srnc.own.discover.candidates import Seeds
 from graphgym_srnc.own.discover.clusters import assign, separation
-from graphgym_srnc.own.discover.representation import are_words, features, kmeans
+from graphgym_srnc.own.discover.representation import are_words, by_group, features, kmeans
 from graphgym_srnc.plots import embedding
 
 BEYOND, SAMPLE = 10, 2000  # maximum number of new clusters tried, and of nodes k-means learns from
@@ -64,13 +64,13 @@ def fits(graph: Data, posterior: Tensor, state: Tensor, seeds: Seeds) -> dict[in
     x = features(prepare(graph, "none").x)[drawn.numpy()]
     unit = F.normalize(state[drawn], dim=1).numpy()
     found = {}
-    for count in progress.steps(max(1, min(BEYOND, len(drawn) // 5))):
-        number = count + 1
+    for before in progress.steps(max(1, min(BEYOND, len(drawn) // 5))):
+        number = before + 1
         group = kmeans(unit, number, restarts=3).labels_
         cluster, _ = assign(state, posterior, seeds, drawn, group)
-        places = int(cluster.max()) + 1
-        modularity = float(separation(adjacency, cluster.numpy(), places)[0].sum())
-        found[number] = Fit(modularity, stability(unit, number), description(x, group))
+        modularity, *_ = separation(adjacency, cluster.numpy(), int(cluster.max()) + 1)
+        words = description(x, group)
+        found[number] = Fit(float(modularity.sum()), stability(unit, number), words)
     return found
 
 
@@ -81,18 +81,19 @@ def suggested(found: Mapping[int, Fit]) -> int:
     number up to about twice as large whose score is within ``EVEN``, too, is preferred if it makes
     the description of the words shorter.
     """
-    several = [number for number in sorted(found) if number > 1]
-    if not several:
-        return 1
-    best = max(several, key=lambda number: found[number].score)
-    if found[1].modularity >= found[best].modularity - FLAT * abs(found[best].modularity):
-        best = 1
-    even = [n for n in sorted(found) if found[n].score >= (1 - EVEN) * found[best].score]
-    chosen = first = next(number for number in even if best == 1 or number > 1)
-    for number in even:
-        if first < number <= 2 * first + 1 and found[number].words < found[chosen].words:
-            chosen = number
-    return chosen
+    several = [number for number in found if number > 1]
+    best = found[max(several, key=lambda number: found[number].score, default=1)].modularity
+    is_flat = found[1].modularity >= best - FLAT * abs(best)
+    near = even(found, 1 if is_flat else 2)
+    small = [number for number in near if number <= 2 * near[0] + 1]
+    return min(small, key=lambda number: found[number].words)
+
+
+def even(found: Mapping[int, Fit], least: int = 1) -> list[int]:
+    """Numbers from ``least`` on whose score is within ``EVEN`` of the highest one of these."""
+    score = {number: fit.score for number, fit in found.items() if number >= least}
+    highest = max(score.values())
+    return [number for number in score if score[number] >= (1 - EVEN) * highest]
 
 
 def stability(unit: np.ndarray, number: int) -> float:
@@ -102,7 +103,7 @@ def stability(unit: np.ndarray, number: int) -> float:
         Lange, Roth, Braun and Buhmann (Neural Computation 2004).
     """
     if number == 1 or len(unit) < 2 * number:
-        return 1.0 if number == 1 else 0.0
+        return float(number == 1)
     rng, agreed = np.random.default_rng(0), []
     for repeat in range(HALVES):
         halves = np.array_split(rng.permutation(len(unit)), 2)
@@ -130,16 +131,12 @@ def description(x: sp.csr_array | np.ndarray, group: np.ndarray) -> float:
     """
     if not are_words(x):
         return math.nan
-    present = sp.csr_array(x > 0).astype(np.float64)
-    total = np.asarray(present.sum(0)).ravel()
-    present, total = present[:, total > 0], total[total > 0]
-    prior = PRIOR * total / max(total.sum(), 1)
-    length = 0.0
-    for number in np.unique(group):
-        count = np.asarray(present[group == number].sum(0)).ravel()
-        length -= float((gammaln(count + prior) - gammaln(prior)).sum())
-        length -= float(gammaln(PRIOR) - gammaln(PRIOR + count.sum()))
-    return length
+    count = by_group((x > 0).astype(np.float64), group, group.max() + 1)
+    count = count[:, count.any(0)]
+    prior = PRIOR * count.sum(0) / max(count.sum(), 1)
+    words = gammaln(count + prior) - gammaln(prior)
+    sizes = gammaln(PRIOR) - gammaln(PRIOR + count.sum(1))
+    return -float(words.sum() + sizes.sum())
 
 
 def parts(state: Tensor, x: sp.csr_array | np.ndarray, nodes: Tensor) -> list[Tensor]:

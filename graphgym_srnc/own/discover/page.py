@@ -5,17 +5,19 @@ from __future__ import annotations
 import base64
 import colorsys
 import hashlib
+import itertools
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Mapping, NamedTuple, Sequence
 
 import numpy as np
+import pandas
 import scipy.sparse as sp
+from matplotlib.colors import to_hex
 
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data.describe import FEW
-from graphgym_srnc.own.discover import number, table
+from graphgym_srnc.own.discover import number, table, words
 from graphgym_srnc.own.discover.analysis import Analysis
 from graphgym_srnc.own.discover.clusters import Discovery, layout
 from graphgym_srnc.own.discover.representation import features
@@ -40,9 +42,9 @@ DIGEST = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).
 def render(
     title: str,
     found: Analysis,
-    commands: Mapping[str, str] = MappingProxyType({}),
-    labels: Mapping[str, int] = MappingProxyType({}),
-    warnings: Sequence[str] = (),
+    commands: Mapping[str, str],
+    labels: Mapping[str, int],
+    warnings: Sequence[str],
 ) -> str:
     """The page as HTML that needs no other file.
 
@@ -58,16 +60,14 @@ def render(
     return fill(
         Path(__file__).with_name("page.html"),
         title=plain(title),
-        lead=found.lead,
+        found=found,
         head=found.head,
         meaning=table.MEANINGS[found.head],
         rows=found.new,
         known=found.rows[: len(discovery.known)],
-        fits=found.fits,
         suggested=number.suggested(found.fits),
         on_number=table.on_number(found.fits, len(discovery.new)),
         on_small=table.ON_SMALL if any(row.cluster.small for row in found.new) else "",
-        nodes=len(discovery.cluster),
         map=map_data(found),
         script=SCRIPT,
         digest=DIGEST,
@@ -75,9 +75,8 @@ def render(
         labels=labels,
         few=FEW,
         warnings=warnings,
-        left_out=table.left_out(found.rows),
+        left_out=table.left_out(found.new),
         merges=table.merges(found.new, plain(commands.get("merge", ""))),
-        used=len(discovery.new),
     )
 
 
@@ -87,17 +86,16 @@ def map_data(found: Analysis) -> dict[str, Any]:
     shown = embedding.sample(len(discovery.cluster), MOST_NODES)
     places = _places(discovery, shown)
     doubt = discovery.seeds.doubt.numpy()
-    names = [_short_name(row) for row in found.new]
-    nodes = [table.shown_node(found.names, node) for node in shown.tolist()]
+    nodes = [words.shown_node(found.names, node) for node in shown.tolist()]
     return {
         "nodes": _packed(shown, "<u4"),
         "x": _packed(places[:, 0]),
         "y": _packed(places[:, 1]),
         "head": found.head,
-        "colourings": [made._asdict() for made in _colourings(found, names, shown)],
+        "colourings": [made._asdict() for made in _colourings(found, shown)],
         "p": _packed(doubt[shown] * SIDE),
         "typical": _packed(discovery.typical.numpy()[shown] * SIDE),
-        "marks": _marks(discovery, names, places, shown),
+        "marks": _marks(found, places, shown),
         "ids": [short(node.id, LONGEST_TEXT) for node in nodes],
         "titles": [short(node.title, LONGEST_TEXT) for node in nodes],
         "texts": [short(node.text, LONGEST_TEXT) for node in nodes],
@@ -131,75 +129,80 @@ class Colouring(NamedTuple):
     by: str
     of: str
     sizes: list[int]
-    names: list[str]
-    colours: list[str]
+    names: Sequence[str]
+    colours: Sequence[str]
     order: list[int]
-    pale: list[int]
+    pale: Sequence[int]
 
 
-def _colourings(found: Analysis, names: Sequence[str], shown: np.ndarray) -> list[Colouring]:
+def _colouring(
+    by: str,
+    group: np.ndarray,
+    shown: np.ndarray,
+    names: Sequence[str],
+    colours: Sequence[str],
+    pale: Sequence[int] = (),
+) -> Colouring:
+    """Nodes coloured by ``group`` ``[V]``."""
+    sizes = np.bincount(group, minlength=len(names)).tolist()
+    strong = [k for k in range(len(names)) if k not in pale]
+    return Colouring(by, _packed(group[shown]), sizes, names, colours, [*strong, *pale], pale)
+
+
+def _colourings(found: Analysis, shown: np.ndarray) -> list[Colouring]:
     """Nodes coloured by cluster, by predicted class, by P(unknown), and by part if there are any.
 
     Sizes of clusters of known classes, and of classes, are those of the predictions.
     """
     discovery = found.discovery
-    known, new = len(discovery.known), len(discovery.new)
+    known = len(discovery.known)
     classes = [plain(name) for name in discovery.classes]
-
-    def made(
-        by: str,
-        group: np.ndarray,
-        names: Sequence[str],
-        colours: Sequence[str],
-        pale: Sequence[int] = (),
-    ) -> Colouring:
-        sizes = np.bincount(group, minlength=len(names)).tolist()
-        order = [k for k in range(len(names)) if k not in pale] + [*pale]
-        packed = _packed(group[shown])
-        return Colouring(by, packed, sizes, [*names], [*colours], order, [*pale])
-
-    by_cluster = [f"known: {name}" for name in classes]
+    every = [f"known: {name}" for name in classes]
     if not discovery.seeds.predicted:
-        by_cluster = [f"{name}, no candidate" for name in classes]
-    by_cluster += [f"new {k}{': ' * bool(name)}{name}" for k, name in enumerate(names, 1)]
-    by_cluster.append("unknown, in no new cluster")
-    colours = [*_colours(known, *PALE), *_colours(new), GREY]
-    below = [*range(known + new, known + new + 1), *range(known)]
-    doubt = discovery.seeds.doubt.numpy()
-    fifth = np.minimum((doubt * len(RAMP)).astype(int), len(RAMP) - 1)
+        every = [f"{name}, no candidate" for name in classes]
+    every += [f"new {_new_name(row)}" for row in found.new]
+    colours = [*_hues(known, *PALE), *_colours(len(found.new)), GREY]
+    below = [len(every), *range(known)]
+    every.append("unknown, in no new cluster")
+    fifth = (discovery.seeds.doubt.numpy() * len(RAMP)).astype(int).clip(max=len(RAMP) - 1)
     fifths = [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)]
-    result = [
-        made("cluster", discovery.cluster.numpy(), by_cluster, colours, below),
-        made("class", discovery.label.numpy(), [*classes, "unknown"], [*_colours(known), GREY], ()),
-        made(found.head, fifth, fifths, RAMP),
+    by_class = [*_colours(known), GREY]
+    made = [
+        _colouring("cluster", discovery.cluster.numpy(), shown, every, colours, below),
+        _colouring("class", discovery.label.numpy(), shown, [*classes, "unknown"], by_class),
+        _colouring(found.head, fifth, shown, fifths, RAMP),
     ]
-    if any(row.parts for row in found.new):
-        called, group = ["in no part"], np.zeros(len(discovery.cluster), dtype=int)
-        for row in found.new:
-            for part, nodes in zip(row.parts, row.cluster.parts):
-                group[nodes.numpy()] = len(called)
-                words = short(", ".join(part.words[:2]), 30)
-                called.append(f"{row.cluster.number}{part.letter}: {words}")
-        result.append(made("part", group, called, [GREY, *_colours(len(called) - 1)], [0]))
-    return result
+    return [*made, _by_part(found, shown)] if any(row.parts for row in found.new) else made
 
 
-def _short_name(row: table.Row) -> str:
-    """The name of a new cluster, or its first words."""
-    return short(row.cluster.name or ", ".join(row.words[:2]), 30)
+def _by_part(found: Analysis, shown: np.ndarray) -> Colouring:
+    """Nodes coloured by the part of a new cluster that they are in."""
+    names = ["in no part"]
+    group = np.zeros(len(found.label), dtype=int)
+    for row in found.new:
+        for part in row.parts:
+            group[row.cluster.parts[part.name].numpy()] = len(names)
+            names.append(f"{part.name}: {short(', '.join(part.words[:2]), 30)}")
+    colours = [GREY, *_colours(len(names) - 1)]
+    return _colouring("part", group, shown, names, colours, [0])
 
 
-def _marks(
-    discovery: Discovery, names: Sequence[str], places: np.ndarray, shown: np.ndarray
-) -> list[list[Any]]:
+def _new_name(row: table.Row) -> str:
+    """The number of a new cluster, and its name or its first words."""
+    name = short(row.cluster.name or ", ".join(row.words[:2]), 30)
+    return f"{row.cluster.number}: {name}".removesuffix(": ")
+
+
+def _marks(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[list[Any]]:
     """Labels on the map: place, group, text, and whether the cluster is new.
 
     The largest new cluster is first, and those of known classes follow.
     """
-    drawn = discovery.cluster.numpy()[shown]
-    texts = [short(name, 30) for name in discovery.classes]
-    texts += [f"{k}{': ' * bool(name)}{name}" for k, name in enumerate(names, 1)]
-    known, sizes = len(discovery.known), np.bincount(drawn, minlength=len(texts))
+    drawn = found.discovery.cluster.numpy()[shown]
+    texts = [short(name, 30) for name in found.discovery.classes]
+    known = len(texts)
+    texts += [_new_name(row) for row in found.new]
+    sizes = np.bincount(drawn, minlength=len(texts))
     marks = []
     for place in sorted(range(len(texts)), key=lambda k: (k < known, -sizes[k])):
         if sizes[place]:
@@ -218,20 +221,19 @@ def _reasons(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
     """What the cards of nodes show: class probabilities, given labels, neighbours and words."""
     posterior = found.discovery.posterior.numpy()[shown]
     best = np.argsort(-posterior, axis=1, kind="stable")[:, :CHOICES]
-    place = {name: k for k, name in enumerate(found.discovery.classes, 1)}
-    given = np.array([place.get(found.given[node], 0) for node in shown.tolist()])
+    given = found.label.numpy()[shown] + 1  # 0 = no label
     starts, ends, degree = _neighbours(found, shown, given)
-    words, of_nodes = _words(found, shown)
+    names, of_nodes = _words(found, shown)
     return {
-        "best": _packed(best.ravel()),
-        "share": _packed(np.take_along_axis(posterior, best, 1).ravel() * SIDE),
+        "best": _packed(best),
+        "share": _packed(np.take_along_axis(posterior, best, 1) * SIDE),
         "choices": best.shape[1],
         "given": _packed(given),
         "starts": _packed(starts, "<u4"),
         "ends": _packed(ends, "<u4"),
         "degree": _packed(degree, "<u4"),
-        "words": words,
-        "wordsOf": _packed(of_nodes.ravel(), "<u4"),
+        "words": names,
+        "wordsOf": _packed(of_nodes, "<u4"),
     }
 
 
@@ -247,14 +249,17 @@ def _neighbours(
     degree = np.diff(adjacency.indptr)[shown]
     inside = sp.coo_array(adjacency[shown][:, shown])
     cluster = found.discovery.cluster.numpy()[shown]
-    is_far = cluster[inside.row] != cluster[inside.col]
-    order = np.lexsort((degree[inside.col], is_far, given[inside.col] == 0, inside.row))
-    row, column = inside.row[order], inside.col[order]
-    first = np.searchsorted(row, np.arange(len(shown)))
+    columns = {
+        "node": inside.row,
+        "has_none": given[inside.col] == 0,
+        "is_far": cluster[inside.row] != cluster[inside.col],
+        "degree": degree[inside.col],
+        "other": inside.col,
+    }
     most = NEIGHBOURS if len(shown) <= MANY_NODES else NEIGHBOURS // 2
-    kept = np.arange(len(row)) - first[row] < most
-    row, column = row[kept], column[kept]
-    return np.searchsorted(row, np.arange(len(shown) + 1)), column, degree
+    links = pandas.DataFrame(columns).sort_values([*columns]).groupby("node").head(most)
+    starts = links["node"].searchsorted(np.arange(len(shown) + 1))
+    return starts, links["other"].to_numpy(), degree
 
 
 def _words(found: Analysis, shown: np.ndarray) -> tuple[list[str], np.ndarray]:
@@ -264,39 +269,32 @@ def _words(found: Analysis, shown: np.ndarray) -> tuple[list[str], np.ndarray]:
         The words, and for each node ``[n, NODE_WORDS]`` their numbers from 1, the most typical
         first; 0 = none.
     """
-    discovery, of_nodes = found.discovery, np.zeros((len(shown), NODE_WORDS), dtype=int)
+    of_nodes = np.zeros((len(shown), NODE_WORDS), dtype=int)
     if found.names.words is None:
         return [], of_nodes
     x = features(prepare(found.graph, "none").x)
-    group = discovery.cluster.numpy()
-    z = table.contrast(x, group, len(discovery.every))
-    own = sp.coo_array(sp.csr_array(x[shown]))
+    group = found.discovery.cluster.numpy()
+    z = words.contrast(x, group, len(found.discovery.every))
+    own = sp.coo_array(sp.csr_array(x[shown]) > 0)
     value = z[group[shown][own.row], own.col]
-    kept = (value > table.LEAST_Z) & (own.data > 0)
-    row, column, value = own.row[kept], own.col[kept], value[kept]
-    order = np.lexsort((-value, row))
-    row, column = row[order], column[order]
-    place = np.arange(len(row)) - np.searchsorted(row, row)
-    first = place < NODE_WORDS
-    columns, at = np.unique(column[first], return_inverse=True)
-    of_nodes[row[first], place[first]] = at + 1
-    return [table.column_name(found.names, column) for column in columns], of_nodes
+    frame = pandas.DataFrame({"node": own.row, "z": -value, "word": own.col})
+    rows = frame[value > words.LEAST_Z].sort_values(["node", "z", "word"]).groupby("node")
+    kept = rows.head(NODE_WORDS)
+    number, columns = pandas.factorize(kept["word"], sort=True)
+    of_nodes[kept["node"], rows.cumcount()[kept.index]] = number + 1
+    return [words.column_name(found.names, column) for column in columns], of_nodes
 
 
-def _colours(count: int, lightness: Sequence[float] = (), saturation: float = 0.0) -> list[str]:
-    """Colours that can be told apart: those of ``PALETTE``, or hues of alternating lightness.
+def _colours(count: int) -> list[str]:
+    """Colours that can be told apart: those of ``PALETTE``, or hues of alternating lightness."""
+    return [*PALETTE[:count]] if count <= len(PALETTE) else _hues(count, *STRONG)
 
-    Hues are taken for more colours than ``PALETTE`` has, or if a ``lightness`` is given.
-    """
-    if not lightness:
-        if count <= len(PALETTE):
-            return [*PALETTE[:count]]
-        lightness, saturation = STRONG
-    found = []
-    for k in range(count):
-        parts = colorsys.hls_to_rgb(k / count, lightness[k % len(lightness)], saturation)
-        found.append("#" + "".join(f"{round(255 * part):02X}" for part in parts))
-    return found
+
+def _hues(count: int, lightness: Sequence[float], saturation: float) -> list[str]:
+    """Hues at equal distances, which take turns in ``lightness``."""
+    turns = itertools.islice(itertools.cycle(lightness), count)
+    made = (colorsys.hls_to_rgb(k / count, light, saturation) for k, light in enumerate(turns))
+    return [to_hex(colour).upper() for colour in made]
 
 
 def _packed(numbers: np.ndarray, kind: str = "<u2") -> str:

@@ -77,7 +77,15 @@ def features(x: Sparse | Tensor) -> sp.csr_array | np.ndarray:
 
 def are_words(x: sp.csr_array | np.ndarray) -> bool:
     """Whether no feature ``[V, F]`` is negative, so that they count occurrences of words."""
-    return bool(np.asarray(x.data if isinstance(x, sp.csr_array) else x).min(initial=0) >= 0)
+    return not (x < 0).sum()
+
+
+def by_group(x: sp.csr_array | np.ndarray, group: np.ndarray, count: int) -> np.ndarray:
+    """Sums of the rows ``[V, F]`` of each of ``count`` groups, ``[count, F]``."""
+    nodes = np.arange(len(group))
+    member = sp.csr_array((np.ones(len(group)), (group, nodes)), shape=(count, len(group)))
+    sums = member @ x
+    return sums.toarray() if sp.issparse(sums) else sums
 
 
 def _weighted(x: sp.csr_array | np.ndarray) -> sp.csr_array | np.ndarray:

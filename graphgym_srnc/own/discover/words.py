@@ -1,0 +1,145 @@
+"""Words of nodes and clusters: how a node is shown, and which features are typical of a group."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.stats import ttest_ind_from_stats
+
+from graphgym_srnc.core.text import plain, short
+from graphgym_srnc.data.names import Names
+from graphgym_srnc.own.discover.representation import are_words, by_group
+
+LONGEST = 160  # maximum length of a node's line
+# Weight of the whole graph's counts as a prior; the larger, the more often a word must occur.
+PRIOR = 0.1
+LEAST_Z = 2.0  # z of a typical word
+
+
+class Shown(NamedTuple):
+    """A node as it is shown: its number, id, title, and the rest of its text without both."""
+
+    node: int
+    id: str
+    title: str
+    text: str
+
+    @property
+    def line(self) -> str:
+        """All of it on one line; the id only if the title does not repeat it."""
+        head = self.title if not self.title or _same(self.title, self.id) else ""
+        head = head or ": ".join(filter(None, [self.id, self.title]))
+        return short(": ".join(filter(None, [head, self.text])), LONGEST)
+
+
+def shown_node(names: Names, node: int) -> Shown:
+    """A node with its id, its title and its text apart, none of which repeats another.
+
+    The title is the first line of a text of several lines, or the id where a text begins with it.
+    """
+    id = plain(names.ids[node]) if names.ids is not None else f"node {node}"
+    whole = names.texts[node].strip() if names.texts is not None else ""
+    first, _, rest = whole.partition("\n")
+    title = plain(first) if rest else ""
+    body = plain(rest or first)
+    start = title or id
+    while body and _same(body[: len(start)], start) and not body[len(start) :][:1].isalnum():
+        title = title or body[: len(start)]
+        body = body[len(start) :].lstrip(" :-–—,;")
+    return Shown(node, id, title, body)
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two names differ at most in case, and in underscores for spaces."""
+    return one.replace("_", " ").casefold() == other.replace("_", " ").casefold()
+
+
+def column_name(names: Names, column: int) -> str:
+    """The word that a feature column stands for."""
+    return plain(names.words[column])[:40] if names.words is not None else f"feature {column}"
+
+
+def typical_words(
+    x: sp.csr_array | np.ndarray, group: np.ndarray, count: int, names: Names, most: int
+) -> list[list[str]]:
+    """At most ``most`` words of each group, those with :math:`z` above 2, the largest first.
+
+    Args:
+        x: features, ``[V, F]``.
+        group: the group of each node, ``[V]``, from 0.
+        count: number of groups.
+        names: of feature columns.
+        most: maximum number of words per group.
+    """
+    found = []
+    for z in contrast(x, group, count):
+        best = np.argsort(-z, kind="stable")[:most]
+        found.append([column_name(names, column) for column in best[z[best] > LEAST_Z]])
+    return found
+
+
+def contrast(x: sp.csr_array | np.ndarray, group: np.ndarray, count: int) -> np.ndarray:
+    """How much more each group has of each feature than the other nodes, in standard errors.
+
+    Words count once per node (:func:`log_odds`); other features are compared by Welch's t.
+
+    Args:
+        x: features, ``[V, F]``.
+        group: the group of each node, ``[V]``, from 0.
+        count: number of groups.
+
+    Returns:
+        :math:`z`, ``[C, F]``; 0 for a group without nodes or with all of them.
+    """
+    inside = np.bincount(group, minlength=count)[:, None]
+    outside = len(group) - inside
+    if are_words(x):
+        counts = by_group(x > 0, group, count)
+        total = counts.sum(0)
+        z = log_odds(counts, total - counts, PRIOR * np.maximum(total, 1))
+    else:
+        sums = by_group(x.astype(np.float64), group, count)
+        squares = by_group(x.astype(np.float64) ** 2, group, count)
+        moments = [
+            *_moments(sums, squares, inside),
+            *_moments(sums.sum(0) - sums, squares.sum(0) - squares, outside),
+        ]
+        # Features that do not vary have no error.
+        z = np.nan_to_num(ttest_ind_from_stats(*moments, equal_var=False).statistic)
+    return np.where((inside > 0) & (outside > 0), z, 0.0)
+
+
+def _moments(
+    sums: np.ndarray, squares: np.ndarray, size: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means and standard deviations ``[C, F]``, and sizes ``[C, 1]`` of at least 1."""
+    size = np.maximum(size, 1)
+    mean = sums / size
+    return mean, np.sqrt(np.maximum(squares / size - mean**2, 0)), size
+
+
+def log_odds(counts: np.ndarray, others: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    r"""How much more a word is used in one group than in the rest, in standard errors.
+
+    .. math:: z_w = \frac{\delta_w}{\sqrt{1 / a_w + 1 / b_w}}, \quad
+              \delta_w = \ln \frac{a_w}{\sum_v a_v - a_w} - \ln \frac{b_w}{\sum_v b_v - b_w}, \quad
+              a = y + \alpha, \ b = y' + \alpha
+
+    Args:
+        counts: :math:`y`, how often each word occurs in the group, ``[..., F]``.
+        others: :math:`y'`, the same in the rest, ``[..., F]``.
+        prior: :math:`\alpha`, above 0, ``[F]``.
+
+    Returns:
+        :math:`z`, ``[..., F]``.
+
+    References:
+        Weighted log-odds with an informative Dirichlet prior (Monroe, Colaresi and Quinn, Political
+        Analysis 2008).
+    """
+    a = counts + prior
+    b = others + prior
+    odds, other_odds = (np.log(c / np.maximum(c.sum(-1, keepdims=True) - c, 1e-12)) for c in (a, b))
+    return (odds - other_odds) / np.sqrt(1 / a + 1 / b)
