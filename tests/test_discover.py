@@ -7,6 +7,7 @@ import json
 import re
 from html import unescape
 from pathlib import Path
+from typing import Sequence
 
 import networkx as nx
 import numpy as np
@@ -35,7 +36,7 @@ from graphgym_srnc.own.discover import (
 )
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.number import Fit
-from graphgym_srnc.own.discover.table import column_name, shown_node
+from graphgym_srnc.own.discover.words import column_name, log_odds, shown_node, typical_words
 
 NASTY = "<script>alert('x')</script> & \"quotes\""
 
@@ -63,6 +64,16 @@ def posterior_of(graph: Data, known: int = 3, sure: float = 0.9) -> torch.Tensor
     return p.scatter(1, predicted[:, None], sure)
 
 
+def find(
+    graph: Data, p: torch.Tensor, num_new: int, classes: Sequence[str] = ()
+) -> clusters.Discovery:
+    """Clusters of a graph without labels, by these posteriors."""
+    seeds = candidates.seeds(graph, p, torch.full((len(p),), -1))
+    state = representation.states(graph, p, seeds.predicted)
+    names = classes or [str(k) for k in range(p.size(1) - 1)]
+    return clusters.find(graph, p, state, seeds, num_new, names)
+
+
 @pytest.fixture(scope="module")
 def graph() -> Data:
     return planted()
@@ -70,7 +81,7 @@ def graph() -> Data:
 
 @pytest.fixture(scope="module")
 def found(graph) -> clusters.Discovery:
-    return clusters.find(graph, posterior_of(graph), 3, ["a", "b", "c"])
+    return find(graph, posterior_of(graph), 3, ["a", "b", "c"])
 
 
 def test_separation_is_that_of_networkx(graph):
@@ -151,7 +162,10 @@ def test_clusters_find_planted_classes(graph, found):
         assert found.cluster[cluster.nodes].unique().tolist() == [2 + cluster.number]
         assert len(graph.y[cluster.nodes[:10]].unique()) == 1 and graph.y[cluster.nodes[0]] >= 3
         assert unknown[cluster.nodes].all() and not cluster.is_mixed
-        assert sum(share for _, share in cluster.nearest) == pytest.approx(1)
+        p = found.posterior[cluster.nodes].sum(0)[:3]
+        assert cluster.nearest == p.argmax() and p.max() / p.sum() == pytest.approx(
+            cluster.nearest_share
+        )
         assert (found.typical[cluster.nodes].diff() <= 0).all()
     # Clusters of known classes are the predictions.
     for k, cluster in enumerate(found.known):
@@ -164,7 +178,7 @@ def test_clusters_find_planted_classes(graph, found):
     assert sorted(new, reverse=True) == new and max(known) < min(new)
     lone = found.new[0].nodes[0]
     links = graph.edge_index[:, (graph.edge_index != lone).all(0)]
-    again = clusters.find(Data(x=graph.x, edge_index=links), posterior_of(graph), 3)
+    again = find(Data(x=graph.x, edge_index=links), posterior_of(graph), 3)
     joined = again.every[again.cluster[lone]]
     assert joined.nodes[-1] == lone and joined.small == 1, "a node without links is last"
 
@@ -174,7 +188,7 @@ def test_a_typical_node_is_central_linked_and_sure():
     state = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
     links = sp.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
     group = torch.zeros(3, dtype=torch.long)
-    typical = clusters.centrality(state, links, torch.tensor([0.9, 0.8, 0.7]), group, 1)
+    typical = clusters.centrality(state, links, torch.tensor([0.9, 0.8, 0.7]), group)
     # The mean is nearest to the second node, which also has most links; the first is the surest.
     similar, linked, sure = [1, 3, 2], [1.5, 3, 1.5], [3, 2, 1]
     wanted = [(a + b + c) / 9 for a, b, c in zip(similar, linked, sure)]
@@ -184,7 +198,7 @@ def test_a_typical_node_is_central_linked_and_sure():
 def test_a_class_that_no_node_is_named(graph):
     p = posterior_of(graph)
     p = torch.cat([p[:, :3], torch.full((len(p), 1), 1e-9, dtype=torch.double), p[:, 3:]], 1)
-    found = clusters.find(graph, p / p.sum(1, keepdim=True), 2)
+    found = find(graph, p / p.sum(1, keepdim=True), 2)
     assert len(found.known[3].nodes) == 0 and found.known[3].p_unknown == 0 and len(found.new) == 2
 
 
@@ -198,7 +212,7 @@ def test_a_mixed_cluster_is_a_leftover(graph):
     p[scattered] = torch.tensor([0.1 / 3] * 3 + [0.9], dtype=torch.double)
     keep = torch.from_numpy(np.flatnonzero(graph.y.numpy() < 3))
     small = graph.subgraph(keep)
-    found = clusters.find(small, p[keep], 1)
+    found = find(small, p[keep], 1)
     (row,) = [row for row in table.rows(found, small.x.numpy(), Names()) if row.cluster.number]
     assert (
         row.cluster.is_mixed
@@ -207,7 +221,7 @@ def test_a_mixed_cluster_is_a_leftover(graph):
     assert table.left_out([row]).startswith("left out: 1, its nodes are less alike")
 
 
-def abstaining() -> tuple[Data, torch.Tensor, list[str]]:
+def abstaining() -> tuple[Data, torch.Tensor, torch.Tensor]:
     """A graph of six classes, a fifth of three of which is labelled; the model knows these alone.
 
     It is sure of every node, as a model is that has learned its own predictions.
@@ -215,8 +229,8 @@ def abstaining() -> tuple[Data, torch.Tensor, list[str]]:
     graph = planted(6, 100)
     own = graph.y % 3
     p = torch.full((600, 3), 0.05, dtype=torch.double).scatter(1, own[:, None], 0.9)
-    given = ["abc"[y] if y < 3 and i % 5 == 0 else "" for i, y in enumerate(graph.y.tolist())]
-    return graph, p, given
+    is_given = (graph.y < 3) & (torch.arange(600) % 5 == 0)
+    return graph, p, graph.y.where(is_given, -1)
 
 
 def test_candidates_where_no_node_is_unknown():
@@ -239,8 +253,8 @@ def test_candidates_where_no_node_is_unknown():
         assert found.head == "missing labels" and not found.discovery.seeds.predicted
         nodes = torch.cat([row.cluster.nodes for row in found.new])
         assert len(nodes) > 40 and (graph.y[nodes] >= 3).double().mean() > 0.95
-        assert "missing labels" in table.to_text(found.rows, found.head).splitlines()[0]
-        html = page.render("t", found)
+        assert "missing labels" in table.to_text(found.new, found.head).splitlines()[0]
+        html = page.render("t", found, {}, {}, [])
         assert html.index(told) < html.index("<h2>") and "a, no candidate" in html
     assert Evidence(True, 0.002).sentence == "" and "p = 0.5;" in Evidence(True, 0.5).sentence
     assert Evidence(True, -1).sentence == "", "not tested"
@@ -265,18 +279,19 @@ def test_missing_labels_by_hand():
 def test_candidates_without_labels_are_the_least_certain():
     graph, p, _ = abstaining()
     p[7:67] = torch.tensor([0.4, 0.35, 0.25], dtype=torch.double)
-    seeds = candidates.seeds(graph, candidates.padded(p, Evidence(False)))
+    none = torch.full((600,), -1)
+    seeds = candidates.seeds(graph, candidates.padded(p, Evidence(False)), none)
     assert seeds.measure == "doubt" and seeds.nodes.tolist() == [*range(7, 67)]
     assert float(seeds.doubt[8]) == pytest.approx(0.6) and seeds.share == 0.1
     more = candidates.seeds(
-        graph, candidates.padded(p, Evidence(False)), None, Evidence(True, 0.03, 0.2)
+        graph, candidates.padded(p, Evidence(False)), none, Evidence(True, 0.03, 0.2)
     )
     assert len(more.nodes) == 120 and {*seeds.nodes.tolist()} < {*more.nodes.tolist()}
 
 
 def test_what_cannot_be_clustered_is_refused(graph):
     with pytest.raises(InputError, match="--new: got 1000; allowed: 1 to 1"):
-        clusters.find(graph, posterior_of(graph), 1000)
+        analysis.analyse(graph, posterior_of(graph), Names(), range(3), num_new=1000)
     with pytest.raises(InputError, match="--clusters: got 3; allowed: 4 or more"):
         analysis.number_wanted(0, 3, 3)
     with pytest.raises(InputError, match="--new: it is given beside the number of all"):
@@ -336,16 +351,18 @@ def test_a_cluster_of_two_topics_has_two_parts(graph):
     p = posterior_of(graph)
     found = analysis.analyse(graph, p, Names(), "abc", num_new=2)
     mixed = max(found.new, key=lambda row: len(row.cluster.nodes))
-    assert [len(part) for part in mixed.cluster.parts] == [part.size for part in mixed.parts]
+    assert [len(part) for part in mixed.cluster.parts.values()] == [
+        part.size for part in mixed.parts
+    ]
     assert len(mixed.parts) == 2 and sum(part.size for part in mixed.parts) == len(
         mixed.cluster.nodes
     )
-    for part in mixed.cluster.parts:
+    for part in mixed.cluster.parts.values():
         classes = graph.y[part].bincount()
         assert classes.max() > 0.9 * len(part)
-    assert f"part {mixed.cluster.number}a, " in table.to_text(found.rows)
+    assert f"part {mixed.cluster.number}a, " in table.to_text(found.new)
     columns = table.of_nodes(found.discovery, Names())
-    assert columns["part"].count(f"{mixed.cluster.number}b") == mixed.parts[1].size
+    assert (columns["part"] == f"{mixed.cluster.number}b").sum() == mixed.parts[1].size
     single = analysis.analyse(graph, p, Names(), "abc", num_new=3)
     assert not any(row.parts for row in single.new)
 
@@ -353,20 +370,24 @@ def test_a_cluster_of_two_topics_has_two_parts(graph):
 def test_log_odds_by_hand():
     counts, others, prior = np.array([8.0, 1, 0]), np.array([2.0, 20, 5]), np.array([1.0, 2, 0.5])
     n, m, a0 = counts.sum(), others.sum(), prior.sum()
-    for z, y, other, a in zip(table.log_odds(counts, others, prior), counts, others, prior):
+    for z, y, other, a in zip(log_odds(counts, others, prior), counts, others, prior):
         delta = np.log((y + a) / (n + a0 - y - a)) - np.log((other + a) / (m + a0 - other - a))
         assert z == pytest.approx(delta / np.sqrt(1 / (y + a) + 1 / (other + a)))
 
 
 @pytest.mark.filterwarnings("error")
 def test_words_that_set_blocks_apart(graph):
-    y, words = graph.y.numpy(), graph.x.numpy()
-    dense = words - 0.5 + 0.1 * np.random.RandomState(0).randn(*words.shape)
-    for x in (words, sp.csr_array(words), dense):
-        columns = table.distinguishing(x, y, 6, 8)
+    def typical(x, group):
+        found = typical_words(x, group, 6, Names(), 8)
+        return [[int(word.removeprefix("feature ")) for word in own] for own in found]
+
+    y, counts = graph.y.numpy(), graph.x.numpy()
+    dense = counts - 0.5 + 0.1 * np.random.RandomState(0).randn(*counts.shape)
+    for x in (counts, sp.csr_array(counts), dense):
+        columns = typical(x, y)
         assert all({column // 10 for column in columns[k]} == {k} for k in range(6))
         assert x is dense or all(len(columns[k]) == 8 for k in range(6))
-    columns = table.distinguishing(dense, np.where(y == 1, 2, y), 6, 8)
+    columns = typical(dense, np.where(y == 1, 2, y))
     assert columns[1] == [] and columns[0], "a group without nodes has no words"
 
 
@@ -374,16 +395,17 @@ def analysed(graph: Data, found: clusters.Discovery, names: Names = Names()) -> 
     """An analysis of these clusters."""
     rows = table.rows(found, graph.x.numpy(), names)
     fits = {1: Fit(0.4, 1, 9), 3: Fit(0.5, 1, 9), 4: Fit(0.49, 1, 9)}
-    return analysis.Analysis(graph, found, rows, names, fits, Evidence(), [""] * graph.num_nodes)
+    label = torch.full((graph.num_nodes,), -1)
+    return analysis.Analysis(graph, found, rows, names, fits, Evidence(), label)
 
 
 def test_page_and_tables_are_whole_and_escaped(graph):
-    texts, words = [f"{NASTY} {i}" for i in range(300)], [f"={NASTY}{i}" for i in range(60)]
-    names = Names(None, texts, words, ["https://a.org/?q=1"] * 300)
-    found = clusters.find(graph, posterior_of(graph), 3, [f"={NASTY}"] * 3).named({1: NASTY})
+    texts = [f"{NASTY} {i}" for i in range(300)]
+    names = Names(None, texts, [f"={NASTY}{i}" for i in range(60)], ["https://a.org/?q=1"] * 300)
+    found = find(graph, posterior_of(graph), 3, [f"={NASTY}"] * 3).named({1: NASTY})
     found.new[1] = clusters.replace(found.new[1], small=6)
     whole = analysed(graph, found, names)
-    rows = whole.rows
+    rows = whole.new
     commands = {"again": NASTY, "naming": NASTY, "merge": NASTY}
     html = page.render(NASTY, whole, commands, {}, [NASTY])
     assert not re.search(r"<(link|iframe|script>alert)\b", html)
@@ -393,14 +415,14 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     assert all(line[key][0] == "'" for line in lines for key in ("words", "nearest_known_classes"))
     assert table.left_out(rows) == ""
     found.new[2] = clusters.replace(found.new[2], is_mixed=True)
-    assert table.left_out(analysed(graph, found).rows).startswith("left out: 3, its nodes are less")
+    assert table.left_out(analysed(graph, found).new).startswith("left out: 3, its nodes are less")
     found.new[2] = clusters.replace(found.new[2], is_mixed=False, small=len(found.new[2].nodes))
     assert "left out: 3, most of its nodes are in comp" in table.left_out(
-        analysed(graph, found).rows
+        analysed(graph, found).new
     )
     small = f"{6 / len(found.new[1].nodes):.0%}".replace("%", " %")
     assert f">{small}</td>" in html and table.to_text(rows).splitlines()[2].endswith(small)
-    assert table.ON_SMALL[1:] in html and "small" not in table.to_text(rows[:4])
+    assert table.ON_SMALL[1:] in html and "small" not in table.to_text(rows[:1])
     assert [row["in_small_components"] for row in lines] == ["0", "6", "0"]
     assert "cluster 1, <script>" in table.to_text(rows)
     assert "stability and words suggest 3 new clusters. 4 fits" in html and "--new 4:" in html
@@ -409,15 +431,14 @@ def test_page_and_tables_are_whole_and_escaped(graph):
 
 def test_clusters_with_the_same_words_may_be_one_class(graph):
     """A class that is split in two, and nothing else, gets a hint and the command that merges."""
-    found = clusters.find(graph, posterior_of(graph), 3)
+    found = find(graph, posterior_of(graph), 3)
     whole = found.new[[int(graph.y[c.nodes[0]]) for c in found.new].index(5)]
     half = clusters.replace(whole, number=4, nodes=whole.nodes[::2])
     cluster = found.cluster + (found.cluster == 6)
     cluster = cluster.index_fill(0, half.nodes, 6)
     halved = analysed(graph, clusters.replace(found, cluster=cluster, new=[*found.new, half]))
-    twins = {row.cluster.number: row.twins for row in halved.new}
-    assert twins[whole.number] == [4] and twins[4] == [whole.number]
-    assert [] in twins.values() and "perhaps one class" in table.to_text(halved.rows)
+    assert table.merges(halved.new, "") == {f"{whole.number} and 4": ""}
+    assert "perhaps one class" in table.to_text(halved.new)
     commands = {"again": "", "merge": "discover R"}
     html = page.render("t", halved, commands, {"0": 3}, ["few!"])
     merge = f"discover R --name {whole.number}=NAME --name 4=NAME --labels-out NEXT"
@@ -440,11 +461,14 @@ def test_names_of_nodes_and_columns():
     assert shown_node(Names(None, ["\x1b[31mred"]), 0).line == "node 0: ?[31mred"
 
 
-def test_bad_names():
+def test_bad_names(found):
     long = "1=" + "a" * 101
-    for word in ("9=a", "0=a", "x=a", "1", "1=", "1=7", "1=unknown", "1=a\x07b", long, "2=again"):
+    for word in ("x=a", "-1=a", "1", "1=", "1=7", "1=unknown", "1=a\x07b", long, "2=again"):
         with pytest.raises(InputError, match="--name"):
-            feedback.parse_names(["2=fine", word], 3)
+            feedback.parse_names(["2=fine", word])
+    for wrong in (0, 4, "1"):
+        with pytest.raises(InputError, match="names: got .*; allowed: numbers of new .* 1 to 3"):
+            found.named({wrong: "a"})
 
 
 def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
@@ -453,10 +477,10 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     train = torch.cat([order[y[order] == k][:5] for k in range(3)])
     rest = order[~torch.isin(order, train)]
     parts = {"train": train, "val": rest[:60], "test": rest[60:140]}
-    names = feedback.parse_names(["1=graph, theory", " 2 = biology"], 3)
+    names = feedback.parse_names(["1=graph, theory", " 2 = biology"])
     made = feedback.labels(found.named(names), parts, y, per_class=8)
-    label, split = map(np.array, made)
-    (told, *_) = feedback.counts(found.named(names), parts, made)
+    label, split = map(np.array, (made.label, made.split))
+    (told, *_) = feedback.counts(found.named(names), made)
     assert told == "cluster 1: 8 training and 4 validation nodes got the label graph, theory"
     assert (split[train] == "train").all()
     first = np.flatnonzero(label == "graph, theory")
@@ -472,16 +496,16 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     named = Names(None, [NASTY] * graph.num_nodes, None)
     # Without validation nodes all of them train, and the folder needs no split.
     alone = feedback.labels(found.named(names), {"train": train}, y, per_class=8)
-    assert {*alone[1]} == {"", "train"} and alone[0].count("graph, theory") == 12
-    feedback.write(tmp_path / "alone", graph, alone, parts={"train": train})
+    assert {*alone.split} == {"", "train"} and alone.label.count("graph, theory") == 12
+    feedback.write(tmp_path / "alone", graph, alone)
     assert not (tmp_path / "alone" / "split.csv").exists()
     task = shifts.find("file")(path=str(tmp_path / "alone"), labels_per_class=-1, num_test=0)
     assert task.val_may_teach and len(task.train) + len(task.val) == len(train) + 24
 
     parent = {"run": "results/one", "held_out": {"n": 40, "accuracy": 0.7}}
-    feedback.write(folder, graph, made, named, source=tmp_path, parts=parts, parent=parent)
+    feedback.write(folder, graph, made, named, source=tmp_path, parent=parent)
     assert graph_folder.parent(folder) == parent and graph_folder.parent(tmp_path) == {}
-    feedback.write(folder, graph, made, named, True, tmp_path, parts)  # replaces its own folder
+    feedback.write(folder, graph, made, named, True, tmp_path)  # replaces its own folder
     assert graph_folder.parent(folder) == {}
     assert (folder / "recipe.json").read_text() == '{"text": {"columns": ["title"]}}'
     assert not list(tmp_path.glob(".*"))
@@ -556,7 +580,7 @@ def test_a_run_that_abstains_still_has_candidates(tmp_path, monkeypatch, unchang
     monkeypatch.chdir(tmp_path)
     graph = planted(4, 60)
     label = ["ab"[y] if y < 2 and i % 20 == 0 else "" for i, y in enumerate(graph.y.tolist())]
-    feedback.write(tmp_path / "g", graph, (label, [""] * 240))
+    feedback.write(tmp_path / "g", graph, feedback.Labels(label, [""] * 240, set()))
     words = "run --cfg own --name few --no-figures --no-tensorboard dataset.name g gnn.dim_inner 16"
     keys = (
         " srnc_plus.rounds 1 srnc_plus.steps 60 srnc_plus.fit_steps 10 srnc_plus.cluster_steps 10"
@@ -582,10 +606,11 @@ def test_a_table_of_all_nodes(graph, found):
     assert list(columns) == heads.split()
     new = found.new[0]
     assert {columns["cluster"][node] for node in new.nodes.tolist()} == {1}
-    assert columns["cluster"].count(1) == len(new.nodes) == columns["cluster_name"].count("new art")
+    assert (columns["cluster"] == 1).sum() == len(new.nodes)
+    assert (columns["cluster_name"] == "new art").sum() == len(new.nodes)
     assert columns["newness"][int(new.nodes[0])] == new.newness
     assert columns["cluster_name"][int(found.known[1].nodes[0])] == "b"
-    assert columns["p_unknown"] == found.posterior[:, -1].tolist()
+    assert columns["p_unknown"].tolist() == found.posterior[:, -1].tolist()
 
 
 def test_bad_input_in_one_line(run, capsys, monkeypatch, unchanged_globals):
@@ -646,8 +671,9 @@ def test_discovery_from_python(graph, tmp_path):
 
 
 def test_class_names_may_be_an_array(graph):
-    found = clusters.find(graph, posterior_of(graph), 3, np.array([3, 4, 5, -1]))
-    assert found.classes == ["3", "4", "5"]
+    p = posterior_of(graph)
+    found = analysis.analyse(graph, p, Names(), np.array([3, 4, 5]), num_new=3)
+    assert found.discovery.classes == ["3", "4", "5"]
 
 
 def test_web_addresses_from_a_table_to_the_page(tmp_path, monkeypatch, capsys, unchanged_globals):

@@ -22,7 +22,8 @@ from graphgym_srnc.own.discover.analysis import Analysis
 from graphgym_srnc.own.discover.candidates import Evidence, Seeds
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery
 from graphgym_srnc.own.discover.number import Fit
-from graphgym_srnc.own.discover.table import Row, shown_node
+from graphgym_srnc.own.discover.table import Row
+from graphgym_srnc.own.discover.words import shown_node
 from tests import browser
 
 HOSTILE = "</script><script>document.title = 'run'</script><img src=x onerror=alert(1)> & 'quotes'"
@@ -42,14 +43,14 @@ def generated(count: int, new: int = 2) -> Discovery:
     places = rng.normal(size=(4 + new, 2))[group] * 20 + rng.normal(size=(count, 2)) * (4, 1)
     posterior = torch.full((count, 4), 0.1, dtype=torch.double)
     posterior.scatter_(1, group.clamp(max=3)[:, None], 0.7)
-    figures = 1.0, 1.0, 0.1, 0.2, 0.5, 0.8, 3.0, ((0, 0.6), (1, 0.3), (2, 0.1))
+    figures = 1.0, 1.0, 0.1, 0.2, 0.5, 0.8, 3.0, 0, 0.6
     names = [*CLASSES, *[""] * (new - 1), "new art", ""]
     every = []
     for k, name in enumerate(names):
         number = k - 2 if 3 <= k < 3 + new else 0
         nodes = (group == k).nonzero().view(-1)
         every.append(Cluster(name, number, nodes, 0, 0.9 - k / 10, *figures))
-    every[3] = replace(every[3], parts=(every[3].nodes[::2], every[3].nodes[1::2]))
+    every[3] = replace(every[3], parts={"1a": every[3].nodes[::2], "1b": every[3].nodes[1::2]})
     seeds = Seeds((group > 2).nonzero().view(-1), posterior[:, -1])
     typical = torch.linspace(0, 1, count)
     state = torch.from_numpy(places)
@@ -73,10 +74,10 @@ def analysed(found: Discovery, names: Names) -> Analysis:
     for cluster in found.every:
         words = ["vase", "bowl"] if cluster.number else ["lamp"]
         shown = [shown_node(names, node) for node in cluster.nodes[:3].tolist()]
-        rows.append(Row(cluster, "lamps 0.60", words, shown[:2], shown[2:], [], []))
-    given = [CLASSES[0] if node % 10 == 0 else "" for node in range(count)]
+        rows.append(Row(cluster, "lamps 0.60", words, shown[:2], shown[2:], []))
+    label = torch.where(torch.arange(count) % 10 == 0, 0, -1)
     fits = {1: Fit(0.1, 1, 9), 2: Fit(0.2, 1, 9)}
-    return Analysis(graph, found, rows, names, fits, Evidence(True, 0.001), given)
+    return Analysis(graph, found, rows, names, fits, Evidence(True, 0.001), label)
 
 
 def made(count: int) -> tuple[dict[str, Any], Discovery, Names]:
@@ -90,7 +91,7 @@ def made(count: int) -> tuple[dict[str, Any], Discovery, Names]:
 
 def written(found: Discovery, names: Names) -> str:
     """The page with this map."""
-    return page.render(HOSTILE, analysed(found, names), {"again": "a", "naming": "b"})
+    return page.render(HOSTILE, analysed(found, names), {"again": "a", "naming": "b"}, {}, [])
 
 
 def unpacked(text: str, kind: str = "<u2") -> np.ndarray:
@@ -152,13 +153,11 @@ def test_a_card_has_what_the_model_and_the_graph_say():
 
 def test_colours_of_many_classes_differ():
     """Pale ones too: by at least 15 of 441 in the space of red, green and blue."""
-    for colours in (page._colours(11), page._colours(16), page._colours(16, *page.PALE)):
+    for colours in (page._colours(11), page._colours(16), page._hues(16, *page.PALE)):
         points = [[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in colours]
         least = min(np.linalg.norm(np.subtract(*pair)) for pair in combinations(points, 2))
         assert least > 15, colours
-    pale = [
-        int(colour[k : k + 2], 16) for colour in page._colours(9, *page.PALE) for k in (1, 3, 5)
-    ]
+    pale = [int(colour[k : k + 2], 16) for colour in page._hues(9, *page.PALE) for k in (1, 3, 5)]
     assert min(pale) > 130
 
 

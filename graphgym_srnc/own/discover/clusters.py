@@ -288,7 +288,7 @@ def centrality(state: Tensor, adjacency: sp.csr_array, sure: Tensor, cluster: Te
         "sure": sure.numpy(),
     }
     ranks = pandas.DataFrame(figures).round(6).groupby(group).rank(pct=True)
-    return torch.from_numpy(ranks.mean(axis=1).to_numpy())
+    return torch.from_numpy((ranks / 3).sum(axis=1).to_numpy(copy=True))
 
 
 @lru_cache(maxsize=1)
