@@ -44,36 +44,35 @@ def write(
     if not 0 < labelled <= 1:
         raise InputError("--labelled", labelled, "above 0 and at most 1")
     rng = splits.generator(seed, "example")
-    # By Zipf's law each topic takes 45 % of its words from its own.
-    common, own = len(SHARED), len(OWN[0])
-    zipf = 1 / (np.arange(common) + 10.0)
-    word_shares = np.zeros((len(TOPICS), common + own * len(TOPICS)))  # [C, F]
-    word_shares[:, :common] = 0.55 * zipf / zipf.sum()
-    for number, row in enumerate(word_shares):
-        first = common + own * number
-        row[first : first + own] = 0.45 * (zipf[:own] / zipf[:own].sum())
     shares = block_model.class_shares(len(TOPICS), 3.0, rng)
     made = block_model.dcsbm(
-        num_nodes=num_nodes, shares=shares, topics=word_shares, rng=rng, avg_degree=6.0
+        num_nodes=num_nodes, shares=shares, topics=_word_shares(), rng=rng, avg_degree=6.0
     )
-    graph, words = clean(made, "example"), np.array(sum(OWN, SHARED))
-    topic, year = graph.y.numpy(), rng.randint(1990, 2025, num_nodes)
-    shown = (rng.random_sample(num_nodes) < labelled) & (topic < len(TOPICS) - UNLABELLED)
-    for number in range(len(TOPICS) - UNLABELLED):
-        shown[np.flatnonzero(topic == number)[:5]] = True  # a small graph keeps a few of each
-
+    graph = clean(made, "example")
+    topic = graph.y.numpy()
+    year = rng.randint(1990, 2025, num_nodes)
+    shown = rng.random_sample(num_nodes) < labelled
+    # A small graph keeps a few labels of each topic.
+    shown[pandas.Series(topic).groupby(topic).head(5).index] = True
     ids = np.array([f"doc-{number:06d}" for number in rng.permutation(num_nodes)])
-    titles = [
-        " ".join(rng.permutation(words[row.nonzero()[0]])).capitalize()
-        for row in graph.x.bool().numpy()
-    ]
+    words = np.array(sum(OWN, SHARED))
+    titles = [" ".join(rng.permutation(words[row])).capitalize() for row in graph.x.bool().numpy()]
     answers = np.array(TOPICS)[topic]
-    labels = np.where(shown, answers, "")
-    a, b = ids[graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]].numpy()]
+    labels = np.where(shown & (topic < len(TOPICS) - UNLABELLED), answers, "")
+    start, end = ids[graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]].numpy()]
+    tables = {
+        "nodes": {"id": ids, "title": titles, "year": year, "label": labels},
+        "edges": {"from": start, "to": end},
+        "answers": {"id": ids, "topic": answers},
+    }
     with whole(out, overwrite) as folder:
-        for name, columns in {
-            "nodes": {"id": ids, "title": titles, "year": year, "label": labels},
-            "edges": {"from": a, "to": b},
-            "answers": {"id": ids, "topic": answers},
-        }.items():
+        for name, columns in tables.items():
             pandas.DataFrame(columns).to_csv(folder / f"{name}.csv", index=False)
+
+
+def _word_shares() -> np.ndarray:
+    """How often each topic uses each word, ``[C, F]``, by Zipf's law: 45 % are its own words."""
+    zipf = 1 / (np.arange(len(SHARED)) + 10.0)
+    own = zipf[: len(OWN[0])]
+    common = np.tile(0.55 * zipf / zipf.sum(), (len(TOPICS), 1))
+    return np.hstack([common, np.kron(np.eye(len(TOPICS)), 0.45 * (own / own.sum()))])

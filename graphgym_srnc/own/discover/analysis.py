@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import prepare
 from graphgym_srnc.core.task import HIDDEN
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
@@ -117,7 +116,7 @@ def analyse(
     found = clusters.find(graph, posterior, state, seeds, wanted, [*map(str, classes)])
     found = found.named(cluster_names)
     begin("describing the clusters", 0.85)
-    x = features(prepare(graph, "none").x)
+    x = features(graph)
     for place, new in enumerate(found.new):
         parts = zip(ascii_lowercase, number.parts(state, x, new.nodes))
         named = {f"{new.number}{letter}": nodes for letter, nodes in parts}

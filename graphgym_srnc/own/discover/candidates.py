@@ -119,7 +119,7 @@ def seeds(graph: Data, posterior: Tensor, label: Tensor, evidence: Evidence = Ev
     doubt = missing_labels(topics(graph), known, label) if has_labels else unsure
     count = max(1, round(max(LEAST_SHARE, evidence.share) * len(free)))
     order = np.lexsort((-unsure[free].numpy(), -doubt[free].numpy()))
-    chosen = free[torch.from_numpy(order[:count])].sort().values
+    chosen = free[order[:count]].sort().values
     return Seeds(chosen, doubt, MISSING if has_labels else DOUBT)
 
 

@@ -20,12 +20,11 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import prepare
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.modularity import LEAST
 from graphgym_srnc.own.discover.candidates import Seeds
-from graphgym_srnc.own.discover.representation import by_group, kmeans
+from graphgym_srnc.own.discover.representation import by_group, kmeans, links
 from graphgym_srnc.plots import embedding
 
 ANCHORS = 1000  # nodes that t-SNE places, since its time is most of that of a page
@@ -123,7 +122,7 @@ def find(
     num_known = len(classes)
     group = kmeans(F.normalize(state[seeds.nodes], dim=1).numpy(), num_new).labels_
     cluster, distance = assign(state, posterior, seeds, seeds.nodes, group)
-    adjacency = prepare(graph, "auto").adjacency("raw").matrix
+    adjacency = links(graph)
     own = torch.cat([posterior[:, :num_known], seeds.doubt[:, None]], 1)
     sure = own.gather(1, cluster.clamp(max=num_known)[:, None])[:, 0]
     typical = centrality(state, adjacency, sure, cluster)
@@ -139,7 +138,7 @@ def find(
     figures = figures.loc[[*range(num_known), *new, len(figures) - 1]].drop(columns="size")
     records = figures.fillna({"number": 0, "name": ""}).astype({"number": int}).to_dict("records")
     place = pandas.Series(range(len(figures)), figures.index)
-    placed = place[cluster.numpy()].to_numpy()
+    placed = place[cluster.numpy()].to_numpy(copy=True)
     order = np.lexsort((-typical.numpy(), is_small, placed))
     nodes = np.split(order, np.bincount(placed, minlength=len(figures)).cumsum()[:-1])
     every = [
@@ -260,9 +259,9 @@ def separation(
         cluster: ``[V]``.
         num_clusters: :math:`C`.
     """
-    links = adjacency.tocoo()
-    pairs = cluster[links.row] * num_clusters + cluster[links.col]
-    between = np.bincount(pairs, links.data, num_clusters**2).reshape(num_clusters, num_clusters)
+    edges = adjacency.tocoo()
+    pairs = cluster[edges.row] * num_clusters + cluster[edges.col]
+    between = np.bincount(pairs, edges.data, num_clusters**2).reshape(num_clusters, num_clusters)
     inside, ends = between.diagonal(), between.sum(1)
     volume = max(ends.sum(), LEAST)
     smaller = np.minimum(ends, volume - ends)

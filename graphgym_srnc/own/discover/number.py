@@ -6,19 +6,23 @@ import math
 from typing import Mapping, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-import torch
 from scipy.special import gammaln
 from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import prepare
 from graphgym_srnc.core import progress
 from graphgym_srnc.own.discover.candidates import Seeds
 from graphgym_srnc.own.discover.clusters import assign, separation
-from graphgym_srnc.own.discover.representation import are_words, by_group, features, kmeans
+from graphgym_srnc.own.discover.representation import (
+    Matrix,
+    are_words,
+    by_group,
+    features,
+    kmeans,
+    links,
+)
 from graphgym_srnc.plots import embedding
 
 BEYOND, SAMPLE = 10, 2000  # maximum number of new clusters tried, and of nodes k-means learns from
@@ -59,10 +63,8 @@ def fits(graph: Data, posterior: Tensor, state: Tensor, seeds: Seeds) -> dict[in
         state: representation of the nodes, ``[V, D]``.
         seeds: the nodes that new clusters consist of.
     """
-    adjacency = prepare(graph, "auto").adjacency("raw").matrix
-    drawn = seeds.nodes[torch.from_numpy(embedding.sample(len(seeds.nodes), SAMPLE))]
-    x = features(prepare(graph, "none").x)[drawn.numpy()]
-    unit = F.normalize(state[drawn], dim=1).numpy()
+    adjacency = links(graph)
+    drawn, unit, x = _sample(seeds.nodes, state, features(graph))
     found = {}
     for before in progress.steps(max(1, min(BEYOND, len(drawn) // 5))):
         number = before + 1
@@ -112,7 +114,7 @@ def stability(unit: np.ndarray, number: int) -> float:
     return float(np.mean(agreed))
 
 
-def description(x: sp.csr_array | np.ndarray, group: np.ndarray) -> float:
+def description(x: Matrix, group: np.ndarray) -> float:
     r"""Minus the log-likelihood of the words of nodes, by a distribution for each group.
 
     .. math:: -\sum_k \ln \frac{\Gamma(a)}{\Gamma(a + n_k)} \prod_w
@@ -139,7 +141,13 @@ def description(x: sp.csr_array | np.ndarray, group: np.ndarray) -> float:
     return -float(words.sum() + sizes.sum())
 
 
-def parts(state: Tensor, x: sp.csr_array | np.ndarray, nodes: Tensor) -> list[Tensor]:
+def _sample(nodes: Tensor, state: Tensor, x: Matrix) -> tuple[Tensor, np.ndarray, Matrix]:
+    """At most ``SAMPLE`` nodes, their states of length 1 and their features."""
+    drawn = nodes[embedding.sample(len(nodes), SAMPLE)]
+    return drawn, F.normalize(state[drawn], dim=1).numpy(), x[drawn.numpy()]
+
+
+def parts(state: Tensor, x: Matrix, nodes: Tensor) -> list[Tensor]:
     """The nodes ``[n]`` of a cluster by part, the largest part first; empty if it has no parts.
 
     It has the largest number of parts, up to ``MOST_PARTS``, with a stability of ``STABLE`` whose
@@ -147,14 +155,13 @@ def parts(state: Tensor, x: sp.csr_array | np.ndarray, nodes: Tensor) -> list[Te
     """
     if len(nodes) < SMALLEST:
         return []
-    drawn = nodes[torch.from_numpy(embedding.sample(len(nodes), SAMPLE))]
-    unit, own = F.normalize(state[drawn], dim=1).numpy(), x[drawn.numpy()]
+    drawn, unit, own = _sample(nodes, state, x)
     whole = description(own, np.zeros(len(drawn), dtype=int))
     for number in range(MOST_PARTS, 1, -1):
         means = kmeans(unit, number)
         is_shorter = math.isnan(whole) or description(own, means.labels_) < whole
         if is_shorter and stability(unit, number) >= STABLE:
             group = means.predict(F.normalize(state[nodes], dim=1).numpy())
-            found = [nodes[torch.from_numpy(group == part)] for part in range(number)]
+            found = [nodes[group == part] for part in range(number)]
             return sorted(filter(len, found), key=len, reverse=True)
     return []

@@ -7,20 +7,19 @@ import colorsys
 import hashlib
 import itertools
 from pathlib import Path
-from typing import Any, Mapping, NamedTuple, Sequence
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 import pandas
 import scipy.sparse as sp
 from matplotlib.colors import to_hex
 
-from graphgym_srnc.backbones import prepare
 from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data.describe import FEW
 from graphgym_srnc.own.discover import number, table, words
 from graphgym_srnc.own.discover.analysis import Analysis
 from graphgym_srnc.own.discover.clusters import Discovery, layout
-from graphgym_srnc.own.discover.representation import features
+from graphgym_srnc.own.discover.representation import features, links
 from graphgym_srnc.plots import embedding
 from graphgym_srnc.plots.style import GREY, PALETTE
 from graphgym_srnc.report.html import fill
@@ -28,7 +27,7 @@ from graphgym_srnc.report.html import fill
 # Maximum number of nodes on the map and of letters of a node's text, for a page below 60 MB.
 MOST_NODES, LONGEST_TEXT = 200_000, 120
 SIDE = 2**16 - 1  # coordinates are whole numbers from 0 to this, by the longer side of the map
-RAMP = ("#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B")  # P(unknown) from 0 to 1 in fifths
+RAMP = ["#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B"]  # P(unknown) from 0 to 1 in fifths
 NEIGHBOURS, MANY_NODES = 12, 20_000  # neighbours kept of a node; half of them on larger maps
 CHOICES, NODE_WORDS = 3, 6  # most probable classes, and typical words, kept of a node
 STRONG, PALE = ((0.42, 0.62), 0.6), ((0.77, 0.87), 0.55)  # lightness of turns, and saturation
@@ -92,7 +91,7 @@ def map_data(found: Analysis) -> dict[str, Any]:
         "x": _packed(places[:, 0]),
         "y": _packed(places[:, 1]),
         "head": found.head,
-        "colourings": [made._asdict() for made in _colourings(found, shown)],
+        "colourings": _colourings(found, shown),
         "p": _packed(doubt[shown] * SIDE),
         "typical": _packed(discovery.typical.numpy()[shown] * SIDE),
         "marks": _marks(found, places, shown),
@@ -113,43 +112,34 @@ def _places(discovery: Discovery, shown: np.ndarray) -> np.ndarray:
     return (places + middle).astype(int) * (1, -1) + (0, SIDE)
 
 
-class Colouring(NamedTuple):
-    """A way to colour the nodes: groups with names, sizes and colours.
-
-    Args:
-        by: its name.
-        of: group of each shown node, packed.
-        sizes: number of all nodes in each group, also those that are not shown.
-        names: of the groups.
-        colours: of the groups.
-        order: the groups in the order of the legend.
-        pale: the groups that are drawn below the others.
-    """
-
-    by: str
-    of: str
-    sizes: list[int]
-    names: Sequence[str]
-    colours: Sequence[str]
-    order: list[int]
-    pale: Sequence[int]
-
-
 def _colouring(
     by: str,
     group: np.ndarray,
     shown: np.ndarray,
     names: Sequence[str],
     colours: Sequence[str],
-    pale: Sequence[int] = (),
-) -> Colouring:
-    """Nodes coloured by ``group`` ``[V]``."""
-    sizes = np.bincount(group, minlength=len(names)).tolist()
+    pale: list[int],
+) -> dict[str, Any]:
+    """A way to colour the nodes, by their ``group`` ``[V]``.
+
+    Returns:
+        Its name, the group of each shown node, number of all nodes in each group, also those that
+        are not shown, names and colours of the groups, their order in the legend, and those that
+        are drawn below the others.
+    """
     strong = [k for k in range(len(names)) if k not in pale]
-    return Colouring(by, _packed(group[shown]), sizes, names, colours, [*strong, *pale], pale)
+    return {
+        "by": by,
+        "of": _packed(group[shown]),
+        "sizes": np.bincount(group, minlength=len(names)).tolist(),
+        "names": names,
+        "colours": colours,
+        "order": [*strong, *pale],
+        "pale": pale,
+    }
 
 
-def _colourings(found: Analysis, shown: np.ndarray) -> list[Colouring]:
+def _colourings(found: Analysis, shown: np.ndarray) -> list[dict[str, Any]]:
     """Nodes coloured by cluster, by predicted class, by P(unknown), and by part if there are any.
 
     Sizes of clusters of known classes, and of classes, are those of the predictions.
@@ -161,21 +151,21 @@ def _colourings(found: Analysis, shown: np.ndarray) -> list[Colouring]:
     if not discovery.seeds.predicted:
         every = [f"{name}, no candidate" for name in classes]
     every += [f"new {_new_name(row)}" for row in found.new]
-    colours = [*_hues(known, *PALE), *_colours(len(found.new)), GREY]
     below = [len(every), *range(known)]
     every.append("unknown, in no new cluster")
+    colours = [*_hues(known, *PALE), *_colours(len(found.new)), GREY]
     fifth = (discovery.seeds.doubt.numpy() * len(RAMP)).astype(int).clip(max=len(RAMP) - 1)
     fifths = [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)]
     by_class = [*_colours(known), GREY]
     made = [
         _colouring("cluster", discovery.cluster.numpy(), shown, every, colours, below),
-        _colouring("class", discovery.label.numpy(), shown, [*classes, "unknown"], by_class),
-        _colouring(found.head, fifth, shown, fifths, RAMP),
+        _colouring("class", discovery.label.numpy(), shown, [*classes, "unknown"], by_class, []),
+        _colouring(found.head, fifth, shown, fifths, RAMP, []),
     ]
     return [*made, _by_part(found, shown)] if any(row.parts for row in found.new) else made
 
 
-def _by_part(found: Analysis, shown: np.ndarray) -> Colouring:
+def _by_part(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
     """Nodes coloured by the part of a new cluster that they are in."""
     names = ["in no part"]
     group = np.zeros(len(found.label), dtype=int)
@@ -245,7 +235,7 @@ def _neighbours(
     Those with a label come first, then those in the same cluster, and then those with few links.
     At most ``NEIGHBOURS`` of each are kept, and half of them on a large map.
     """
-    adjacency = prepare(found.graph, "auto").adjacency("raw").matrix
+    adjacency = links(found.graph)
     degree = np.diff(adjacency.indptr)[shown]
     inside = sp.coo_array(adjacency[shown][:, shown])
     cluster = found.discovery.cluster.numpy()[shown]
@@ -257,9 +247,9 @@ def _neighbours(
         "other": inside.col,
     }
     most = NEIGHBOURS if len(shown) <= MANY_NODES else NEIGHBOURS // 2
-    links = pandas.DataFrame(columns).sort_values([*columns]).groupby("node").head(most)
-    starts = links["node"].searchsorted(np.arange(len(shown) + 1))
-    return starts, links["other"].to_numpy(), degree
+    near = pandas.DataFrame(columns).sort_values([*columns]).groupby("node").head(most)
+    starts = near["node"].searchsorted(np.arange(len(shown) + 1))
+    return starts, near["other"].to_numpy(), degree
 
 
 def _words(found: Analysis, shown: np.ndarray) -> tuple[list[str], np.ndarray]:
@@ -272,7 +262,7 @@ def _words(found: Analysis, shown: np.ndarray) -> tuple[list[str], np.ndarray]:
     of_nodes = np.zeros((len(shown), NODE_WORDS), dtype=int)
     if found.names.words is None:
         return [], of_nodes
-    x = features(prepare(found.graph, "none").x)
+    x = features(found.graph)
     group = found.discovery.cluster.numpy()
     z = words.contrast(x, group, len(found.discovery.every))
     own = sp.coo_array(sp.csr_array(x[shown]) > 0)

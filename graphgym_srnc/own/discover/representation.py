@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +20,8 @@ from graphgym_srnc.core import progress
 
 TOPICS, STEPS, RESTART = 20, 10, 0.1  # width of topics(); steps, restart of its PageRank
 OVERSAMPLING, POWERS = 10, 6  # additional columns and power iterations of the randomised SVD
+
+Matrix: TypeAlias = sp.csr_array | np.ndarray
 
 
 def states(graph: Data, posterior: Tensor, with_posterior: bool = True) -> Tensor:
@@ -45,9 +48,8 @@ def topics(graph: Data, dim: int = TOPICS) -> Tensor:
     References:
         Halko, Martinsson and Tropp (SIAM Review 2011).
     """
-    prepared = prepare(graph, "auto")
-    x = _weighted(features(prepared.x)).astype(np.float32)
-    loops = prepared.adjacency("loops").matrix.astype(np.float32)
+    x = _weighted(features(graph, "auto")).astype(np.float32)
+    loops = prepare(graph, "auto").adjacency("loops").matrix.astype(np.float32)
     walk = sp.csr_array(sp.diags_array(1 / np.asarray(loops.sum(1)).ravel()) @ loops)
     back = walk.T.tocsr()
 
@@ -70,17 +72,23 @@ def topics(graph: Data, dim: int = TOPICS) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray((left * scale)[:, :dim]))
 
 
-def features(x: Sparse | Tensor) -> sp.csr_array | np.ndarray:
-    """Features ``[V, F]`` of a prepared graph as a matrix."""
+def features(graph: Data, prepared: str = "none") -> Matrix:
+    """Features ``[V, F]`` of a graph as a matrix."""
+    x = prepare(graph, prepared).x
     return x.matrix if isinstance(x, Sparse) else np.asarray(x[:].cpu())
 
 
-def are_words(x: sp.csr_array | np.ndarray) -> bool:
+def links(graph: Data) -> sp.csr_array:
+    """Weights of the edges of a graph, symmetric and without self-loops, ``[V, V]``."""
+    return prepare(graph, "auto").adjacency("raw").matrix
+
+
+def are_words(x: Matrix) -> bool:
     """Whether no feature ``[V, F]`` is negative, so that they count occurrences of words."""
     return not (x < 0).sum()
 
 
-def by_group(x: sp.csr_array | np.ndarray, group: np.ndarray, count: int) -> np.ndarray:
+def by_group(x: Matrix, group: np.ndarray, count: int) -> np.ndarray:
     """Sums of the rows ``[V, F]`` of each of ``count`` groups, ``[count, F]``."""
     nodes = np.arange(len(group))
     member = sp.csr_array((np.ones(len(group)), (group, nodes)), shape=(count, len(group)))
@@ -88,7 +96,7 @@ def by_group(x: sp.csr_array | np.ndarray, group: np.ndarray, count: int) -> np.
     return sums.toarray() if sp.issparse(sums) else sums
 
 
-def _weighted(x: sp.csr_array | np.ndarray) -> sp.csr_array | np.ndarray:
+def _weighted(x: Matrix) -> Matrix:
     """Features ``[V, F]``; words weighted by inverse document frequency, in rows of length 1."""
     matrix = x.astype(np.float64)
     if not are_words(matrix):

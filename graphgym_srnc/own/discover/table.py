@@ -6,7 +6,6 @@ from typing import Any, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import pandas
-import scipy.sparse as sp
 import torch
 
 from graphgym_srnc.core import text
@@ -16,6 +15,7 @@ from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover.candidates import DOUBT, MISSING, P_UNKNOWN
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery
 from graphgym_srnc.own.discover.number import Fit, even, suggested
+from graphgym_srnc.own.discover.representation import Matrix
 from graphgym_srnc.own.discover.words import Shown, shown_node, typical_words
 
 SHORT = 16  # nodes with shorter lines, such as ids, are shown on one line
@@ -102,7 +102,7 @@ class Row(NamedTuple):
         return {name: format(getattr(self.cluster, name), form) for name, form in FIGURES.items()}
 
 
-def rows(discovery: Discovery, x: sp.csr_array | np.ndarray, names: Names) -> list[Row]:
+def rows(discovery: Discovery, x: Matrix, names: Names) -> list[Row]:
     """All clusters in words: those of known classes, then the likeliest new class first.
 
     Args:
@@ -127,7 +127,7 @@ def rows(discovery: Discovery, x: sp.csr_array | np.ndarray, names: Names) -> li
     return result
 
 
-def _parts(cluster: Cluster, x: sp.csr_array | np.ndarray, names: Names) -> list[Part]:
+def _parts(cluster: Cluster, x: Matrix, names: Names) -> list[Part]:
     """The parts of a cluster, with the words that set each apart from the others."""
     if not cluster.parts:
         return []

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.stats import ttest_ind_from_stats
 
 from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data.names import Names
-from graphgym_srnc.own.discover.representation import are_words, by_group
+from graphgym_srnc.own.discover.representation import Matrix, are_words, by_group
 
 LONGEST = 160  # maximum length of a node's line
 # Weight of the whole graph's counts as a prior; the larger, the more often a word must occur.
@@ -62,7 +61,7 @@ def column_name(names: Names, column: int) -> str:
 
 
 def typical_words(
-    x: sp.csr_array | np.ndarray, group: np.ndarray, count: int, names: Names, most: int
+    x: Matrix, group: np.ndarray, count: int, names: Names, most: int
 ) -> list[list[str]]:
     """At most ``most`` words of each group, those with :math:`z` above 2, the largest first.
 
@@ -80,7 +79,7 @@ def typical_words(
     return found
 
 
-def contrast(x: sp.csr_array | np.ndarray, group: np.ndarray, count: int) -> np.ndarray:
+def contrast(x: Matrix, group: np.ndarray, count: int) -> np.ndarray:
     """How much more each group has of each feature than the other nodes, in standard errors.
 
     Words count once per node (:func:`log_odds`); other features are compared by Welch's t.
