@@ -47,10 +47,9 @@ NOT_ITERATED = (
 
 SAMPLE = 20_000  # unlabelled nodes that suffice for the temperature
 SIGNIFICANT, WEAK = 0.01, 0.1  # p-values below which the sign of an unknown class is clear, or weak
-UNKNOWN_SIGN = "sign of an unknown class"
 NO_UNKNOWN = (
-    "The labels show {} " + UNKNOWN_SIGN + " (p = {:.2g}; a clear sign: below 0.01), so no node is"
-    " predicted as unknown. If you know that there is one, set srnc_plus.abstain False"
+    "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
+    " is predicted as unknown. If you know that there is one, set srnc_plus.abstain False"
     " (Python: abstain=False), or label some of its nodes for validation."
 )
 

@@ -103,8 +103,7 @@ def analyse(
         InputError: the nodes cannot form so many clusters, or none has such a number.
     """
     posterior = candidates.padded(posterior, evidence)
-    if label is None:
-        label = torch.full((len(posterior),), HIDDEN)
+    label = torch.full((len(posterior),), HIDDEN) if label is None else label
     begin("computing node representations", 0.4)
     seeds = candidates.seeds(graph, posterior, label, evidence)
     if num_new:

@@ -197,31 +197,32 @@ def assign(
 
     Clusters are the known classes as predicted, the new ones of ``group``, and the rest: seeds that
     are closer to the centre of a known class. Such candidates return to their predicted class.
+
+    Args:
+        state: representation of the nodes, ``[V, D]``.
+        posterior: of the model, ``[V, N + 1]``, the unknown class last.
+        seeds: the nodes that new clusters consist of.
+        drawn: those of them that are in a ``group``, ``[n]``.
+        group: of the drawn seeds, ``[n]``.
     """
-    num_known, num_new = posterior.size(1) - 1, int(group.max()) + 1
-    cluster = posterior[:, :num_known].argmax(1)
-    known = torch.ones(len(cluster), dtype=torch.bool)
-    known[seeds.nodes] = False
-    centre = torch.cat(
-        [
-            centres(state[known], cluster[known], num_known),
-            centres(state[drawn], torch.from_numpy(group).long(), num_new),
-        ]
-    )
+    num_known = posterior.size(1) - 1
+    outside = num_known + int(group.max()) + 1
+    predicted = posterior[:, :num_known].argmax(1)
+    first = predicted.index_fill(0, seeds.nodes, outside)
+    first[drawn] = torch.from_numpy(group).long() + num_known
+    centre = centres(state, first, outside + 1)[:outside]
     distance = torch.cdist(state, centre).nan_to_num(torch.inf, torch.inf)
     nearest = distance[seeds.nodes].argmin(1)
-    is_new = nearest >= num_known
-    rest = torch.full_like(nearest, num_known + num_new)
-    if not seeds.predicted:
-        rest = cluster[seeds.nodes]
-    cluster[seeds.nodes] = torch.where(is_new, nearest, rest)
+    rest = torch.tensor(outside) if seeds.predicted else predicted[seeds.nodes]
+    cluster = predicted.clone()
+    cluster[seeds.nodes] = torch.where(nearest < num_known, rest, nearest)
     return cluster, distance
 
 
 def centres(state: Tensor, group: Tensor, count: int) -> Tensor:
     """Means of groups ``0 .. count - 1`` of states ``[V, D]``, ``[count, D]``; inf if empty."""
     sums = torch.zeros(count, state.size(1)).index_add_(0, group, state)
-    size = torch.bincount(group, minlength=count)[:count, None]
+    size = torch.bincount(group, minlength=count)[:, None]
     return torch.where(size > 0, sums / size.clamp(min=1), torch.inf)
 
 

@@ -139,7 +139,7 @@ def discover(
     data = graph.target if isinstance(graph, ShiftTask) else graph
     posterior = torch.from_numpy(model.predict_proba(data))
     checked = unlabelled(data)
-    parts, y = _labels(model, graph)
+    parts, y = _labels(model, graph, data)
     ids, words = (
         [*map(str, getattr(data, name, None) or ())] or None for name in ("ids", "feature_names")
     )
@@ -162,18 +162,17 @@ def discover(
 
 
 def _labels(
-    model: Estimator, graph: ShiftTask | Data
+    model: Estimator, graph: ShiftTask | Data, data: Data
 ) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
-    """Labelled nodes of train, val and test in a graph, and their classes ``[V]``."""
-    if isinstance(graph, ShiftTask) and graph.source is graph.target:
-        return {part: getattr(graph, part).cpu() for part in PARTS}, graph.target.y.cpu()
-    data = graph.target if isinstance(graph, ShiftTask) else graph
+    """Labelled nodes of train, val and test in the ``data`` of a graph, and classes ``[V]``."""
+    if isinstance(graph, ShiftTask) and graph.source is data:
+        return {part: getattr(graph, part).cpu() for part in PARTS}, data.y.cpu()
     parts: dict[str, torch.Tensor] = {}
     y = torch.full((data.num_nodes,), HIDDEN)
-    for part in PARTS if graph is data and graph.y is not None else ():
-        mask = np.asarray(getattr(graph, f"{part}_mask", False)) == 1
+    for part in PARTS if isinstance(graph, Data) and graph.y is not None else ():
+        mask = np.asarray(getattr(data, f"{part}_mask", False)) == 1
         if mask.any():
-            _, label, nodes = truth(model, graph, None, mask)
+            _, label, nodes = truth(model, data, None, mask)
             parts[part] = torch.from_numpy(nodes)
             y[parts[part]] = torch.from_numpy(label[nodes])
     return parts, y

@@ -211,25 +211,17 @@ def _reasons(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
     """What the cards of nodes show: class probabilities, given labels, neighbours and words."""
     posterior = found.discovery.posterior.numpy()[shown]
     best = np.argsort(-posterior, axis=1, kind="stable")[:, :CHOICES]
-    given = found.label.numpy()[shown] + 1  # 0 = no label
-    starts, ends, degree = _neighbours(found, shown, given)
-    names, of_nodes = _words(found, shown)
     return {
         "best": _packed(best),
         "share": _packed(np.take_along_axis(posterior, best, 1) * SIDE),
         "choices": best.shape[1],
-        "given": _packed(given),
-        "starts": _packed(starts, "<u4"),
-        "ends": _packed(ends, "<u4"),
-        "degree": _packed(degree, "<u4"),
-        "words": names,
-        "wordsOf": _packed(of_nodes, "<u4"),
+        "given": _packed(found.label.numpy()[shown] + 1),  # 0 = no label
+        **_neighbours(found, shown),
+        **_words(found, shown),
     }
 
 
-def _neighbours(
-    found: Analysis, shown: np.ndarray, given: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _neighbours(found: Analysis, shown: np.ndarray) -> dict[str, str]:
     """Shown neighbours of each shown node, as sparse rows, and degrees.
 
     Those with a label come first, then those in the same cluster, and then those with few links.
@@ -241,7 +233,7 @@ def _neighbours(
     cluster = found.discovery.cluster.numpy()[shown]
     columns = {
         "node": inside.row,
-        "has_none": given[inside.col] == 0,
+        "has_no_label": found.label.numpy()[shown][inside.col] < 0,
         "is_far": cluster[inside.row] != cluster[inside.col],
         "degree": degree[inside.col],
         "other": inside.col,
@@ -249,30 +241,36 @@ def _neighbours(
     most = NEIGHBOURS if len(shown) <= MANY_NODES else NEIGHBOURS // 2
     near = pandas.DataFrame(columns).sort_values([*columns]).groupby("node").head(most)
     starts = near["node"].searchsorted(np.arange(len(shown) + 1))
-    return starts, near["other"].to_numpy(), degree
+    return {
+        "starts": _packed(starts, "<u4"),
+        "ends": _packed(near["other"], "<u4"),
+        "degree": _packed(degree, "<u4"),
+    }
 
 
-def _words(found: Analysis, shown: np.ndarray) -> tuple[list[str], np.ndarray]:
+def _words(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
     """Words of the shown nodes that are typical of their cluster.
 
-    Returns:
-        The words, and for each node ``[n, NODE_WORDS]`` their numbers from 1, the most typical
-        first; 0 = none.
+    They are named once. Each node has the numbers of ``NODE_WORDS`` of them from 1, the most
+    typical first; 0 = none.
     """
     of_nodes = np.zeros((len(shown), NODE_WORDS), dtype=int)
-    if found.names.words is None:
-        return [], of_nodes
-    x = features(found.graph)
-    group = found.discovery.cluster.numpy()
-    z = words.contrast(x, group, len(found.discovery.every))
-    own = sp.coo_array(sp.csr_array(x[shown]) > 0)
-    value = z[group[shown][own.row], own.col]
-    frame = pandas.DataFrame({"node": own.row, "z": -value, "word": own.col})
-    rows = frame[value > words.LEAST_Z].sort_values(["node", "z", "word"]).groupby("node")
-    kept = rows.head(NODE_WORDS)
-    number, columns = pandas.factorize(kept["word"], sort=True)
-    of_nodes[kept["node"], rows.cumcount()[kept.index]] = number + 1
-    return [words.column_name(found.names, column) for column in columns], of_nodes
+    columns: Sequence[int] = []
+    if found.names.words is not None:
+        x = features(found.graph)
+        group = found.discovery.cluster.numpy()
+        z = words.contrast(x, group, len(found.discovery.every))
+        own = sp.coo_array(sp.csr_array(x[shown]) > 0)
+        value = z[group[shown][own.row], own.col]
+        frame = pandas.DataFrame({"node": own.row, "z": -value, "word": own.col})
+        rows = frame[value > words.LEAST_Z].sort_values(["node", "z", "word"]).groupby("node")
+        kept = rows.head(NODE_WORDS)
+        number, columns = pandas.factorize(kept["word"], sort=True)
+        of_nodes[kept["node"], rows.cumcount()[kept.index]] = number + 1
+    return {
+        "words": [words.column_name(found.names, column) for column in columns],
+        "wordsOf": _packed(of_nodes, "<u4"),
+    }
 
 
 def _colours(count: int) -> list[str]:

@@ -80,6 +80,11 @@ class Row(NamedTuple):
         return f"{len(self.cluster.nodes):,}"
 
     @property
+    def lines(self) -> list[str]:
+        """The nodes that are shown of it, a line each."""
+        return [node.line for node in (*self.typical, *self.others)]
+
+    @property
     def small(self) -> str:
         """Share of its nodes that are in small components."""
         return f"{100 * self.cluster.small / max(len(self.cluster.nodes), 1):.0f} %"
@@ -178,7 +183,7 @@ def _details(row: Row) -> list[str]:
     lines = [f"\ncluster {row.title}: {', '.join(row.words) or 'no typical word'}"]
     if row.leftover:
         lines.append(f"  leftover: {row.leftover}")
-    nodes = [node.line for node in (*row.typical, *row.others)]
+    nodes = row.lines
     if all(len(node) < SHORT for node in nodes):
         nodes = [", ".join(nodes)]
     lines += [f"  {node}" for node in nodes]
@@ -259,9 +264,8 @@ def to_csv(new: Sequence[Row]) -> str:
     for row in new:
         cluster = row.cluster
         figures = [getattr(cluster, name) for name in (*FIGURES, "small")]
-        words = " | ".join(row.words)
-        nodes = " | ".join(node.line for node in (*row.typical, *row.others))
-        texts = [row.nearest, words, nodes, cluster.name]
+        lists = [" | ".join(row.words), " | ".join(row.lines)]
+        texts = [row.nearest, *lists, cluster.name]
         lines.append([cluster.number, len(cluster.nodes), *figures, *texts])
     return text.to_csv(lines)
 
