@@ -457,6 +457,7 @@ def test_names_of_nodes_and_columns():
     assert shown_node(Names(["Tea"], ["tea, a drink"]), 0)[2:] == ("tea", "a drink")
     assert column_name(names, 2) == "z" and column_name(Names(), 2) == "feature 2"
     assert shown_node(Names(), 1).line == "node 1"
+    assert shown_node(Names([""], ["(a text"]), 0).line == "(a text"  # an empty id starts no text
     assert shown_node(Names(None, ["word " * 99]), 0).line.endswith(" word w…")
     assert shown_node(Names(None, ["\x1b[31mred"]), 0).line == "node 0: ?[31mred"
 

@@ -288,7 +288,7 @@ def centrality(state: Tensor, adjacency: sp.csr_array, sure: Tensor, cluster: Te
         "sure": sure.numpy(),
     }
     ranks = pandas.DataFrame(figures).round(6).groupby(group).rank(pct=True)
-    return torch.from_numpy((ranks / 3).sum(axis=1).to_numpy(copy=True))
+    return torch.tensor(sum(ranks[name] / 3 for name in figures).to_numpy())
 
 
 @lru_cache(maxsize=1)

@@ -28,9 +28,8 @@ class Shown(NamedTuple):
     @property
     def line(self) -> str:
         """All of it on one line; the id only if the title does not repeat it."""
-        head = self.title if not self.title or _same(self.title, self.id) else ""
-        head = head or ": ".join(filter(None, [self.id, self.title]))
-        return short(": ".join(filter(None, [head, self.text])), LONGEST)
+        heads = [self.title] if _same(self.title, self.id) else [self.id, self.title]
+        return short(": ".join(filter(None, [*heads, self.text])), LONGEST)
 
 
 def shown_node(names: Names, node: int) -> Shown:
@@ -44,7 +43,7 @@ def shown_node(names: Names, node: int) -> Shown:
     title = plain(first) if rest else ""
     body = plain(rest or first)
     start = title or id
-    while body and _same(body[: len(start)], start) and not body[len(start) :][:1].isalnum():
+    while start and _same(body[: len(start)], start) and not body[len(start) :][:1].isalnum():
         title = title or body[: len(start)]
         body = body[len(start) :].lstrip(" :-–—,;")
     return Shown(node, id, title, body)
