@@ -144,9 +144,16 @@ def find(
     every = [
         Cluster(nodes=torch.from_numpy(inside), **record) for inside, record in zip(nodes, records)
     ]
-    known, ranked = every[:num_known], every[num_known:-1]
-    placed = torch.from_numpy(placed)
-    return Discovery(state, posterior, seeds, placed, typical, known, ranked, every[-1])
+    return Discovery(
+        state,
+        posterior,
+        seeds,
+        cluster=torch.from_numpy(placed),
+        typical=typical,
+        known=every[:num_known],
+        new=every[num_known:-1],
+        rest=every[-1],
+    )
 
 
 def _figures(

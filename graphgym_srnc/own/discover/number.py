@@ -106,7 +106,8 @@ def stability(unit: np.ndarray, number: int) -> float:
     """
     if number == 1 or len(unit) < 2 * number:
         return float(number == 1)
-    rng, agreed = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    agreed = []
     for repeat in range(HALVES):
         halves = np.array_split(rng.permutation(len(unit)), 2)
         learned = [kmeans(unit[half], number, 3, repeat) for half in halves]

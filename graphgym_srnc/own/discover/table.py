@@ -231,7 +231,8 @@ def merges(rows: Sequence[Row], command: str) -> dict[str, str]:
 
 def _share_words(row: Row, other: Row) -> bool:
     """Whether two clusters share a third of their words, so that they may be one class."""
-    own, theirs = {*row.words}, {*other.words}
+    own = {*row.words}
+    theirs = {*other.words}
     return len(own & theirs) >= max(SHARED * min(len(own), len(theirs)), 1)
 
 
