@@ -41,6 +41,7 @@ class Graph(NamedTuple):
     split: Sequence[str] | None = None
     recipe: dict[str, Any] | None = None
     discovered: Collection[int] = ()  # nodes whose label ``discover`` gave
+    weights: np.ndarray | None = None  # of the edges [E], each of which is there once then
 
 
 def check_place(
@@ -121,8 +122,10 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
     if graph.texts is not None:
         nodes["text"] = [text[:TEXT] for text in graph.texts]
     links = pandas.DataFrame(graph.edges.T, columns=["from", "to"])
+    if graph.weights is not None:
+        links["weight"] = graph.weights
     links = links[links["from"] != links["to"]]
-    links = links[~pandas.DataFrame(np.sort(links)).duplicated().to_numpy()]
+    links = links[~pandas.DataFrame(np.sort(links[["from", "to"]])).duplicated().to_numpy()]
     tables = {"edges.csv": links, "nodes.csv": pandas.DataFrame(nodes)}
     for name, what, cells in (
         ("labels.csv", "label", graph.labels),

@@ -14,7 +14,7 @@ import re
 import zipfile
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Sequence
 
 import numpy as np
 import pandas
@@ -318,11 +318,26 @@ def _matrix_market(path: Path, content: bytes) -> pandas.DataFrame:
     if rows != columns:
         message = f"its matrix is {rows:,} x {columns:,}"
         raise InputError.plain(path.name, message, "Give a matrix of nodes by nodes")
-    found = scipy.sparse.coo_array(scipy.io.mmread(io.BytesIO(content)))
+    frame = entries(scipy.io.mmread(io.BytesIO(content)), range(1, rows + 1))
+    frame.attrs["rows"] = "rows from 1"
+    return frame
+
+
+def entries(matrix: Any, names: Sequence[Any]) -> pandas.DataFrame:
+    """Row, column and, unless all are 1, weight of the entries of a matrix other than 0.
+
+    Of a symmetric matrix each pair is there once.
+    """
+    import scipy.sparse
+
+    found = scipy.sparse.coo_array(matrix)
+    if not (found != found.T).nnz:
+        found = scipy.sparse.triu(found)
     found.eliminate_zeros()
-    frame = pandas.DataFrame({"row": found.row + 1, "column": found.col + 1}, dtype=object)
-    frame = frame.astype(str)
-    frame.attrs["is matrix"] = True
+    named = np.array([*map(str, names)], dtype=object)
+    frame = pandas.DataFrame({"row": named[found.row], "column": named[found.col]}, dtype=object)
+    if (found.data != 1).any():
+        frame["weight"] = found.data
     return frame
 
 

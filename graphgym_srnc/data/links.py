@@ -1,0 +1,122 @@
+"""Links in a sheet, a row each: of a list, an adjacency matrix, or nodes and their neighbours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Collection
+
+import pandas
+
+from graphgym_srnc.core.text import listed
+from graphgym_srnc.data import columns, header, read
+from graphgym_srnc.errors import InputError
+
+if TYPE_CHECKING:
+    from graphgym_srnc.data.frames import Options
+
+SMALL = 6  # number of rows below which a square of numbers may be a list of links
+ALL = "*"  # in place of the second end: all other columns
+
+
+def links(
+    sheet: pandas.DataFrame,
+    table: pandas.DataFrame,
+    file: str,
+    options: Options,
+    notes: list[str],
+) -> pandas.DataFrame:
+    """The links of a sheet, a row each, of two columns of ids or more."""
+    names = {*columns.unique(table), columns.usual(table, columns.IDS) or table.columns[0]}
+    ids = {cell for name in names for cell in columns.cells(table, name)}
+    if not options.ends:
+        matrix = _of_matrix(sheet, ids, len(table), file)
+        if matrix is not None:
+            notes.append(f"{file}: it is read as an adjacency matrix")
+            return matrix
+    frame = header.named(sheet, file, options, notes, ids)
+    _check_ends(frame, file, options)
+    if _is_of_neighbours(frame, sheet, file, options, ids):
+        notes.append(f"{file}: each line is read as a node and its neighbours")
+        name = options.ends[0] if options.ends else frame.columns[0]
+        melted = frame.melt([name], value_name="neighbour")
+        return melted.loc[melted["neighbour"] != "", [name, "neighbour"]]
+    short_lines = (frame != "").sum(axis=1) < 2
+    if read.is_bare(sheet) and short_lines.any():
+        line = short_lines.idxmax()
+        cell = ",".join(filter(None, frame.loc[line]))[:80]
+        hint = "Write the ids of two nodes on each line; if lines list neighbours, choose"
+        hint += f" {options.named('ends', (frame.columns[0], ALL))}"
+        raise InputError.plain(file, f"line {line:,} is {cell!r}", hint)
+    return frame
+
+
+def _of_matrix(
+    sheet: pandas.DataFrame, ids: Collection[str], nodes: int, file: str
+) -> pandas.DataFrame | None:
+    """The links of an adjacency matrix by names of its rows, or else by numbers of rows.
+
+    It is None if the sheet is no square of numbers, or a small one that may be links.
+    """
+    if header.is_of_r(sheet):
+        sheet = header.with_corner(sheet)
+    if abs(len(sheet) - sheet.shape[1]) > 1 or sheet.isna().any(axis=None):
+        return None
+    first = sheet.iloc[0] if read.is_bare(sheet) else pandas.Series([*sheet])
+    rows = sheet.iloc[1:] if read.is_bare(sheet) else sheet
+    if {*first[1:]} == {*rows.iloc[:, 0]} <= {*ids}:
+        values = rows.iloc[:, 1:].set_axis(rows.iloc[:, 0]).set_axis(first[1:], axis=1)
+    elif {*first} <= {*ids} and len(rows) == len({*first}):
+        values = rows.set_axis(first).set_axis(first, axis=1)
+    else:
+        values = sheet if len(sheet) == sheet.shape[1] else rows
+        values = values.set_axis(range(len(values))).set_axis(range(values.shape[1]), axis=1)
+    values = values.astype(str).replace("", "0").apply(pandas.to_numeric, errors="coerce")
+    is_square = values.shape[0] == values.shape[1] >= SMALL
+    if not is_square or values.isna().any(axis=None):
+        return None
+    frame = read.entries(values[values.index].to_numpy(), values.index)
+    if isinstance(values.index, pandas.RangeIndex):
+        if len(values) != nodes:
+            message = f"it is an adjacency matrix of {len(values):,} nodes, and there are {nodes:,}"
+            raise InputError.plain(file, message, "Give it one row and one column for each node")
+        frame.attrs["rows"] = "rows from 0"
+    return frame
+
+
+def _is_of_neighbours(
+    frame: pandas.DataFrame,
+    sheet: pandas.DataFrame,
+    file: str,
+    options: Options,
+    ids: Collection[str],
+) -> bool:
+    """Whether a line is a node and its neighbours: lines differ in length, and all cells are ids.
+
+    Raises:
+        InputError: the third cell of some lines may be a weight.
+    """
+    if options.ends or not {"1", "3"} <= {*frame} or not sheet.isna().any(axis=None):
+        return ALL in options.ends
+    written = {*frame.to_numpy().ravel()} - {""}
+    is_list = len(written & {*ids}) >= columns.MOST * len(written)
+    if is_list and frame.shape[1] == 3 and all(map(str.isdecimal, written)):
+        one = options.named("ends", ("1", "2"))
+        two = options.named("ends", ("1", ALL))
+        message = "its lines have two or three numbers, all of which are ids of nodes"
+        hint = f"Choose {one} if the third is no node, or {two} if lines list neighbours"
+        raise InputError.plain(file, message, hint)
+    return is_list
+
+
+def _check_ends(frame: pandas.DataFrame, file: str, options: Options) -> None:
+    """Refuse links of one column, and ends and weights that the options name wrongly."""
+    given = [*options.ends, *filter(None, [options.weight])]
+    absent = [name for name in given if name not in (ALL, *frame)]
+    if absent:
+        problem = f"it has no column {listed(absent)}"
+    elif len(options.ends) not in (0, 2):
+        problem = f"{options.named('ends')} must name two columns, not {len(options.ends)}"
+    elif frame.shape[1] < 2:
+        problem = "it has not two columns. Write the ids of two nodes on each line"
+    else:
+        return
+    raise InputError.plain(file, problem, f"Its columns are {columns.listing(frame)}")
