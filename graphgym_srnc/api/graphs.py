@@ -94,8 +94,8 @@ def from_frames(
         A ``Data`` with ``x`` ``[V, F]`` in float32 (float64 if different values would become
         equal), ``edge_index`` ``[2, E]``, ``ids``, ``feature_names``, ``recipe`` (of the features)
         and ``notes``. With weights, each edge is there in both directions, with ``edge_weight``
-        ``[E]`` in float32. If there are labels, also ``y`` ``[V]`` and ``train_mask`` ``[V]``, which
-        marks all labelled nodes, or those of the split.
+        ``[E]`` in float32. If there are labels, also ``y`` ``[V]`` and ``train_mask`` ``[V]``,
+        which marks all labelled nodes, or those of the split.
 
     Raises:
         InputError: a column is missing or not clear, a node id is not unique, an edge has an
@@ -130,7 +130,8 @@ def from_frames(
         spectral=spectral,
         like=recipe,
         skip_missing=skip_missing,
-    )._replace(**chosen)
+        **chosen,  # type: ignore[arg-type]
+    )
     x = None
     if embeddings is not None:
         x = arrays.checked(embeddings, len(nodes), "embeddings")
@@ -163,7 +164,7 @@ def _checked(name: str, frame: Any) -> pandas.DataFrame:
     return frame
 
 
-def _recipe(like: Data, chosen: Mapping[str, list[str]], spectral: int) -> Mapping[str, Any]:
+def _recipe(like: Data, chosen: Mapping[str, list[str]], spectral: int) -> dict[str, Any]:
     """The recipe of the features of an earlier graph; refuses another choice of features."""
     recipe = getattr(like, "recipe", None)
     if not recipe:

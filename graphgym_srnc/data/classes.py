@@ -65,7 +65,8 @@ def _parts_of_masks(found: Look, masks: list[str]) -> list[str]:
     if twice.any():
         message = f"the node {found.ids[int(twice.argmax())]} is in two of {listed(masks)}"
         raise InputError.plain("--split", message, "Put each node into one part")
-    return [*inside.dot([_part(name.lower().removesuffix("_mask")) for name in masks])]
+    parts = [_part(name.lower().removesuffix("_mask")) for name in masks]
+    return [*inside.dot(pandas.Series(parts, masks, dtype=object))]
 
 
 def find_label(found: Look) -> None:

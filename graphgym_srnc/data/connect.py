@@ -29,15 +29,13 @@ def find(found: Look, sheet: pandas.DataFrame) -> tuple[pandas.DataFrame, Readin
         several = readings.readings(found.table, pairs, found.options)
         _check_order(found, pairs, bool(several))
         with step():
-            reading = readings.choose(
-                several, found.table, pairs, found.options, found.files[1]
-            )
+            reading = readings.choose(several, found.table, pairs, found.options, found.files[1])
     return pairs, reading
 
 
 def _check_order(found: Look, pairs: pandas.DataFrame, is_clear: bool) -> None:
     """Refuse, with this error alone, a list of links that was given as the node table."""
-    named = found.options.chosen
+    named = found.options.chosen - {found.options.weight, *found.options.ends}
     has_named = bool(named) and named <= {*pairs} and not named & {*found.table}
     has_named &= not columns.usual(found.table, columns.IDS)
     swapped = [] if is_clear else readings.readings(pairs, found.table, Options())
@@ -50,7 +48,7 @@ def _check_order(found: Look, pairs: pandas.DataFrame, is_clear: bool) -> None:
 def connect(found: Look, pairs: pandas.DataFrame, reading: Reading) -> None:
     """Number the ends of links by the ids of the kept nodes, and read their weights."""
     file = found.files[1]
-    ids = pandas.Index(columns.cells(found.table, reading.id), dtype=object)
+    ids = pandas.Index(columns.cells(found.table, reading.id), dtype=object).unique()
     cells = [columns.cells(pairs, end) for end in reading.ends]
     ends = np.array([ids.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
     unread = [name for name in pairs if name not in (*reading.ends, found.options.weight)]
@@ -68,9 +66,9 @@ def connect(found: Look, pairs: pandas.DataFrame, reading: Reading) -> None:
         _tell_unknown(found, pairs, reading, strange, ids)
     kept = (ends >= 0).all(0) & (weights > 0)
     found.edges = ends[:, kept].astype(np.int64)
-    if not (found.edges[0] != found.edges[1]).any():
+    if not (found.edges[0] != found.edges[1]).any() and not found.problems.errors:
         raise InputError.plain(file, "no link joins two nodes", "Give at least one link")
-    if found.edges.min() == 1 and ids[0] == "0" and read.is_counter(ids.to_series()):
+    if found.edges.min(initial=2) == 1 and ids[0] == "0" and read.is_counter(ids.to_series()):
         wrong = "no link names the id 0. If its ids count from 1, they name wrong nodes: subtract 1"
         found.notes.append(f"{file}: {wrong}.")
     if found.options.weight:
@@ -118,7 +116,7 @@ def _check_zeros(found: Look, pairs: pandas.DataFrame, reading: Reading) -> None
     """
     for name, cells in pairs.items():
         values, wrong = features.parsed(cells)
-        share = (values == 0).mean()
+        share = (values.dropna() == 0).mean()
         if wrong or not 0 < share < 1 or read.is_counter(cells):
             continue
         told = f"{name} is 0 in {(values == 0).sum():,} of {len(pairs):,} rows"

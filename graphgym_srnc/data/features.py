@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from typing import Any, NamedTuple, Sequence
+from typing import Any, Collection, NamedTuple, Sequence
 
 import numpy as np
 import pandas
@@ -163,7 +163,7 @@ def as_written(cells: pandas.Series) -> list[str]:
     return ["" if missing else str(cell).strip() for cell, missing in zip(cells, cells.isna())]
 
 
-def number_columns(table: pandas.DataFrame, other: Sequence[str]) -> list[str]:
+def number_columns(table: pandas.DataFrame, other: Collection[str]) -> list[str]:
     """Names of the columns, except ``other`` ones, that hold numbers and perhaps empty cells.
 
     Columns that count the rows are left out, unless there is no other.

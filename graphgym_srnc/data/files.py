@@ -21,7 +21,8 @@ from graphgym_srnc.errors import InputError, did_you_mean, reading
 from graphgym_srnc.io.atomic import restore
 
 GRAPH = ("x", "edge_index", "y")
-READ = (*GRAPH, *MASKS)
+FIELDS = (*GRAPH, "edge_weight")
+READ = (*FIELDS, *MASKS)
 # Names in the .npz of the heterophily benchmark, of gnn-benchmark, of OGB and others.
 ALIASES = {"node_features": "x", "node_labels": "y", "labels": "y", "edges": "edge_index"}
 ALIASES |= {"valid_mask": "val_mask", **{f"{mask}s": mask for mask in MASKS}}
@@ -121,7 +122,7 @@ def load_unlabelled(path: str, root: str) -> tuple[Data, Path]:
     """Features and edges of a graph, not checked yet, and where it is, see ``load``."""
     source = locate(path, root, "path")
     fields, _ = load(source, labelled=False)
-    return Data(x=fields.get("x"), edge_index=fields.get("edge_index")), source
+    return Data(**{name: fields.get(name) for name in ("x", "edge_index", "edge_weight")}), source
 
 
 def num_nodes(source: Path) -> int | None:

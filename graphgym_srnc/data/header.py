@@ -11,7 +11,7 @@ from graphgym_srnc.data import columns, labels, read
 from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
-    from graphgym_srnc.data.frames import Options
+    from graphgym_srnc.data.look import Options
 
 SHOWN = 1000  # rows below the first one by which it is recognised as a header
 

@@ -11,7 +11,7 @@ from graphgym_srnc.data import columns, header, read
 from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
-    from graphgym_srnc.data.frames import Options
+    from graphgym_srnc.data.look import Options
 
 SMALL = 6  # number of rows below which a square of numbers may be a list of links
 ALL = "*"  # in place of the second end: all other columns
@@ -62,7 +62,7 @@ def _of_matrix(
         return None
     first = sheet.iloc[0] if read.is_bare(sheet) else pandas.Series([*sheet])
     rows = sheet.iloc[1:] if read.is_bare(sheet) else sheet
-    if {*first[1:]} == {*rows.iloc[:, 0]} <= {*ids}:
+    if len(rows) == len({*first[1:]}) and {*first[1:]} == {*rows.iloc[:, 0]} <= {*ids}:
         values = rows.iloc[:, 1:].set_axis(rows.iloc[:, 0]).set_axis(first[1:], axis=1)
     elif {*first} <= {*ids} and len(rows) == len({*first}):
         values = rows.set_axis(first).set_axis(first, axis=1)

@@ -313,8 +313,8 @@ def _matrix_market(path: Path, content: bytes) -> pandas.DataFrame:
     import scipy.io
     import scipy.sparse
 
-    rows, columns, entries, *_ = scipy.io.mminfo(io.BytesIO(content))
-    limits.check(path, 24 * entries)
+    rows, columns, count, *_ = scipy.io.mminfo(io.BytesIO(content))
+    limits.check(path, 24 * count)
     if rows != columns:
         message = f"its matrix is {rows:,} x {columns:,}"
         raise InputError.plain(path.name, message, "Give a matrix of nodes by nodes")
@@ -331,7 +331,7 @@ def entries(matrix: Any, names: Sequence[Any]) -> pandas.DataFrame:
     import scipy.sparse
 
     found = scipy.sparse.coo_array(matrix)
-    if not (found != found.T).nnz:
+    if not abs(found - found.T).nnz:
         found = scipy.sparse.triu(found)
     found.eliminate_zeros()
     named = np.array([*map(str, names)], dtype=object)

@@ -20,7 +20,7 @@ from graphgym_srnc.data.read import NAMELESS
 from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
-    from graphgym_srnc.data.frames import Options
+    from graphgym_srnc.data.look import Options
 
 Ends = tuple[str, str]
 STRONG = {"source", "src", "citing", "sender", "follower"}  # no times, coordinates or parts
@@ -119,8 +119,8 @@ def _unclear(best: list[Reading], options: Options, file: str) -> InputError:
         if any(one.ends != other.ends for other in best):
             way.append(options.named("ends", one.ends))
         ways.append((", " if options.in_python else " ").join(way))
-    if all("1" in one.ends for one in best):
-        ways.append(options.named("ends", ("1", ALL)))
+    if any("1" in one.ends for one in best):
+        ways.insert(0, options.named("ends", ("1", ALL)))
     hint = f"Choose one with {listed(ways, 4).replace(' and ', ' or ')}"
     return InputError.plain(file, "its links can be read in several ways", hint)
 
@@ -135,12 +135,11 @@ def _graph(table: pandas.DataFrame, links: pandas.DataFrame, one: Reading) -> by
 
 def named_ends(links: pandas.DataFrame, options: Options) -> Ends | None:
     """The ends of links by usual names, or the only two columns there are; None = not clear."""
-    names = [name for name in links if not NAMELESS.fullmatch(name)]
+    names = [*options.ends] or [name for name in links if not NAMELESS.fullmatch(name)]
     usual = [pair for pair in itertools.permutations(names, 2) if columns.are_ends(*pair)]
-    pairs = [options.ends] if options.ends else usual
-    if not pairs and len(names) == 2:
-        pairs = [names]
-    return (pairs[0][0], pairs[0][1]) if len(pairs) == 1 else None
+    if len(names) == 2:
+        return names[0], names[1]
+    return usual[0] if len(usual) == 1 else None
 
 
 def usual_id(table: pandas.DataFrame, options: Options) -> str:
@@ -149,14 +148,15 @@ def usual_id(table: pandas.DataFrame, options: Options) -> str:
         return options.id
     free = _candidates(table, options)
     index = [name for name in free if _rank(table, name) == 0]
-    return [*index, *filter(None, [columns.usual(table, IDS)]), *free, *table][0]
+    return [*index, *filter(None, [columns.usual(table, IDS)]), *free, *ROWS][0]
 
 
 def _candidates(table: pandas.DataFrame, options: Options) -> list[str]:
     """Columns that may be of ids; a text may be the ids too, such as names."""
     texts_too = {*options.text, *(options.like or {}).get("text", {}).get("columns", ())}
     used = {options.label, options.split, *options.columns} - texts_too - {""}
-    return [name for name in columns.unique(table) if name not in used]
+    names = dict.fromkeys([*columns.unique(table), *filter(None, [columns.usual(table, IDS)])])
+    return [name for name in names if name not in used]
 
 
 def _rank(table: pandas.DataFrame, name: str) -> float:

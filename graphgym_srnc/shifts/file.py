@@ -80,7 +80,7 @@ def build(
         raise InputError.plain("open_set", message, "Set open_set to True")
     masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed)
 
-    read = files.GRAPH if split == "auto" and "train_mask" not in data else files.READ
+    read = files.FIELDS if split == "auto" and "train_mask" not in data else files.READ
     is_given = split != "random" and "train_mask" in data
     if split == "given" and not is_given:
         raise InputError.plain("split", "the file has no train_mask", "Set split to random or auto")
