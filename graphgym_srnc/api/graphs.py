@@ -23,18 +23,13 @@ class FrameGraph(Data):
     """A ``Data`` made of tables, which says in words what it holds and from which columns."""
 
     def __repr__(self) -> str:
-        if type(self) is not FrameGraph:  # a batch of several graphs
-            return super().__repr__()
-        names, notes = getattr(self, "feature_names", []), getattr(self, "notes", [])
-        sizes = {"node": self.num_nodes, "edge": self.num_edges, "feature": self.num_features}
-        if self.edge_index is not None:  # as training counts them
-            pairs = undirected(self.edge_index.cpu().numpy(), self.num_nodes)[0]
-            sizes["edge"] = len(pairs) // 2
-        size = ", ".join(counted(number, noun) for noun, number in sizes.items())
-        lines = [f"Graph of {size}" + f": {listed(names)}" * bool(names), *notes]
-        tensors = [f"{name}={list(value.shape)}" for name, value in self if hasattr(value, "shape")]
-        others = [name for name, value in self if not hasattr(value, "shape")]
-        return "\n".join([*lines, f"Data({', '.join([*tensors, *others])})"])
+        text = super().__repr__()
+        if type(self) is not FrameGraph or self.edge_index is None:  # of a batch, or a part
+            return text
+        pairs = undirected(self.edge_index.cpu().numpy(), self.num_nodes)[0]  # as training counts
+        size = f"{counted(self.num_nodes, 'node')}, {counted(len(pairs) // 2, 'edge')}"
+        names = f"{counted(self.num_features, 'feature')}: {listed(self.get('feature_names', []))}"
+        return "\n".join([f"Graph of {size}, {names}", *self.get("notes", []), text])
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """A plain ``Data`` in a file, so that it can be read without this package."""
@@ -212,8 +207,6 @@ def from_networkx(
 
     if not hasattr(graph, "nodes"):
         raise InputError.plain("graph", f"it is a {type(graph).__name__}", "Give a networkx.Graph")
-    import networkx
-
     ids = [*graph]
     fields = [fields for _, fields in graph.nodes(data=True)]
     x, columns = _attributes(dict(graph.nodes(data=True)), _list(features))
@@ -223,10 +216,10 @@ def from_networkx(
     parts = [name for name in attributes if name == "split" or MASK.fullmatch(str(name))]
     read = {name: _column(fields, name) for name in parts}
     nodes = pandas.DataFrame({"id": range(len(ids)), LABEL: _column(fields, label)} | read)
-    edges = networkx.to_pandas_edgelist(graph, *ENDS).rename(columns=str)
     place = {id: number for number, id in enumerate(ids)}
-    for end in ENDS:
-        edges[end] = [place[id] for id in edges[end]]
+    edges = pandas.DataFrame([own for *_, own in graph.edges(data=True)]).rename(columns=str)
+    edges[ENDS[0]] = [place[a] for a, *_ in graph.edges]
+    edges[ENDS[1]] = [place[b] for _, b, *_ in graph.edges]
     made = _graph(nodes.astype(object), edges, Options("id", LABEL, ends=ENDS, weight=weight), x)
     made.ids = ids
     made.feature_names = columns
@@ -235,27 +228,25 @@ def from_networkx(
 
 def _attributes(fields: Mapping[Any, Any], names: list[str]) -> tuple[np.ndarray, list[str]]:
     """Numbers ``[V, F]`` of some attributes of all nodes, and names of their columns."""
+    from graphgym_srnc.data import embeddings
     from graphgym_srnc.data.features import values
 
     hint = "Name attributes of every node, as features=['age']"
     hint += ", or set one: networkx.set_node_attributes(graph, dict(graph.degree), 'degree')"
-    if not names:
-        raise InputError.plain("features", "no attribute is named", hint)
-    blocks = []
+    if not names or not fields:
+        raise InputError.plain("features", "no attribute is named, or the graph is empty", hint)
     columns = []
+    blocks = []
     for name in names:
         bare = [str(id) for id, own in fields.items() if name not in own]
         if bare:
             message = f"{counted(len(bare), 'node')} without the attribute {name!r}"
             raise InputError.plain("features", f"{message}: {listed(bare, 3)}", hint)
         rows = [values(own[name]) for own in fields.values()]
-        is_regular = len({len(row) for row in rows}) == 1
-        block = np.stack(rows) if is_regular else np.array("words")
-        if block.dtype.kind not in "biuf" or not np.isfinite(block).all():
-            message = f"the attribute {name!r} is not a finite number or vector of one length"
-            raise InputError.plain("features", message, hint)
-        blocks.append(block.astype(np.float64))
-        width = block.shape[1]
+        width = len(rows[0])
+        about = f"the attribute {name!r}, of vectors of one length,"
+        array = np.array(rows, dtype=None if all(len(row) == width for row in rows) else object)
+        blocks.append(embeddings.checked(array, len(fields), "features", about))
         columns += [name] if width == 1 else [f"{name} {number}" for number in range(width)]
     return np.concatenate(blocks, 1), columns
 

@@ -54,13 +54,11 @@ def _is_split(cells: Sequence[str]) -> bool:
 
 def _parts_of_masks(found: Look, masks: list[str]) -> list[str]:
     """The part of each node by masks of true and false."""
-    parsed = {name: features.parsed(found.table[name]) for name in masks}
-    values = pandas.DataFrame({name: numbers for name, (numbers, _) in parsed.items()})
-    wrong = any(words for _, words in parsed.values())
-    if wrong or not (values.isin([0, 1]) | values.isna()).all(axis=None):
+    cells = found.table[masks].apply(lambda cells: features.truth(features.present(texts(cells))))
+    if not cells.isin(["0", "1", ""]).all(axis=None):
         message = f"the masks {listed(masks)} have other values than true and false, or 1 and 0"
         raise InputError.plain("--split", message, "Write true or false for each node")
-    inside = values == 1
+    inside = cells == "1"
     twice = inside.sum(axis=1) > 1
     if twice.any():
         message = f"the node {found.ids[int(twice.argmax())]} is in two of {listed(masks)}"
