@@ -23,13 +23,13 @@ class FrameGraph(Data):
     """A ``Data`` made of tables, which says in words what it holds and from which columns."""
 
     def __repr__(self) -> str:
-        text = super().__repr__()
         if type(self) is not FrameGraph or self.edge_index is None:  # of a batch, or a part
-            return text
+            return super().__repr__()
         pairs = undirected(self.edge_index.cpu().numpy(), self.num_nodes)[0]  # as training counts
         size = f"{counted(self.num_nodes, 'node')}, {counted(len(pairs) // 2, 'edge')}"
         names = f"{counted(self.num_features, 'feature')}: {listed(self.get('feature_names', []))}"
-        return "\n".join([f"Graph of {size}, {names}", *self.get("notes", []), text])
+        tensors = Data(**{name: value for name, value in self if isinstance(value, torch.Tensor)})
+        return "\n".join([f"Graph of {size}, {names}", *self.get("notes", []), repr(tensors)])
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """A plain ``Data`` in a file, so that it can be read without this package."""
