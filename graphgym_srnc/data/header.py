@@ -43,8 +43,6 @@ def named(
             where = f"{sheet.index.name} {repeated.idxmax():,}"
             notes.append(f"{file}: {where} repeats the header and is left out")
         return read.headed(sheet[~repeated], file)
-    if "names" in sheet.attrs:  # in a comment above
-        return sheet.set_axis(sheet.attrs["names"], axis=1)
     what = "a node" if ids is None else "a link"
     line = f"the first line, {_begin(sheet)}, is read as {what}; columns are 1, 2, ..."
     notes.append(f"{file}: {line}")
@@ -110,8 +108,8 @@ def _is_header(
         return True
     if ids is not None and not counts and (len(sheet) == 1 or first.isin([*ids]).any()):
         return False
-    if options.header is not None or "names" in sheet.attrs:
-        return bool(options.header)
+    if options.header is not None:
+        return options.header
     if counts:
         ways = f"{options.named('header', True)} or {options.named('no_header', True)}"
         message = f"the first line, {_begin(sheet)}, may be names of columns or a row"

@@ -34,18 +34,18 @@ def links(
             return matrix
     frame = header.named(sheet, file, options, notes, ids)
     _check_ends(frame, file, options)
-    if _is_of_neighbours(frame, sheet, file, options, ids):
-        notes.append(f"{file}: each line is read as a node and its neighbours")
-        name = options.ends[0] if options.ends else frame.columns[0]
-        melted = frame.melt([name], value_name="neighbour")
-        return melted.loc[melted["neighbour"] != "", [name, "neighbour"]]
-    short_lines = (frame != "").sum(axis=1) < 2
-    if read.is_bare(sheet) and short_lines.any():
-        line = short_lines.idxmax()
-        cell = ",".join(filter(None, frame.loc[line]))[:80]
-        hint = "Write the ids of two nodes on each line; if lines list neighbours, choose"
-        hint += f" {options.named('ends', (frame.columns[0], ALL))}"
-        raise InputError.plain(file, f"line {line:,} is {cell!r}", hint)
+    if ALL in options.ends:
+        melted = frame.melt([options.ends[0]], value_name="neighbour")
+        return melted.loc[melted["neighbour"] != "", [options.ends[0], "neighbour"]]
+    if "1" in frame and sheet.isna().any(axis=None) and not options.ends:
+        lengths = sheet.notna().sum(axis=1)
+        line = (lengths != lengths.iloc[0]).idxmax()
+        message = (
+            f"line {line:,} is {','.join(filter(None, frame.loc[line]))[:80]!r}, and the first"
+        )
+        hint = f"Choose {options.named('ends', ('1', ALL))} if each line is a node and its"
+        hint += f" neighbours, or {options.named('ends', ('1', '2'))} if it is a link"
+        raise InputError.plain(file, f"{message} line has {lengths.iloc[0]} cells", hint)
     return frame
 
 
@@ -80,31 +80,6 @@ def _of_matrix(
             raise InputError.plain(file, message, "Give it one row and one column for each node")
         frame.attrs["rows"] = "rows from 0"
     return frame
-
-
-def _is_of_neighbours(
-    frame: pandas.DataFrame,
-    sheet: pandas.DataFrame,
-    file: str,
-    options: Options,
-    ids: Collection[str],
-) -> bool:
-    """Whether a line is a node and its neighbours: lines differ in length, and all cells are ids.
-
-    Raises:
-        InputError: the third cell of some lines may be a weight.
-    """
-    if options.ends or not {"1", "3"} <= {*frame} or not sheet.isna().any(axis=None):
-        return ALL in options.ends
-    written = {*frame.to_numpy().ravel()} - {""}
-    is_list = len(written & {*ids}) >= columns.MOST * len(written)
-    if is_list and frame.shape[1] == 3 and all(map(str.isdecimal, written)):
-        one = options.named("ends", ("1", "2"))
-        two = options.named("ends", ("1", ALL))
-        message = "its lines have two or three numbers, all of which are ids of nodes"
-        hint = f"Choose {one} if the third is no node, or {two} if lines list neighbours"
-        raise InputError.plain(file, message, hint)
-    return is_list
 
 
 def _check_ends(frame: pandas.DataFrame, file: str, options: Options) -> None:

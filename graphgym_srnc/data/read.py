@@ -182,7 +182,7 @@ def _cells(
         if mark not in top and (links or not is_csv):
             mark = " "
             lines = [" ".join(line.split()) if '"' not in line else line.strip() for line in lines]
-    names = _drop_comments(lines, mark, is_csv, notes, file)
+    _drop_comments(lines, mark, is_csv, notes, file)
     quotes = "Put cells with separators or line breaks in quotes, and close each quote"
     with reading(path, "a table", file, quotes):
         rows = _split(lines, mark, notes, file, links, is_ours)
@@ -191,8 +191,6 @@ def _cells(
     index = pandas.Index([*rows], name="line")
     found = pandas.DataFrame([*rows.values()], index=index, dtype=object)
     found.attrs["separator"] = mark
-    if names:
-        found.attrs["names"] = names
     return found
 
 
@@ -206,35 +204,24 @@ def _fit(content: str, separator: str) -> tuple[int, int]:
     return width if width > 1 else 0, content.count(separator)
 
 
-def _drop_comments(
-    lines: list[str], mark: str, is_csv: bool, notes: list[str], file: str
-) -> list[str]:
-    """Empty the lines that are comments, and return the last one above the rows if it fits them.
+def _drop_comments(lines: list[str], mark: str, is_csv: bool, notes: list[str], file: str) -> None:
+    """Empty the lines that are comments.
 
-    It may hold the names of columns. An id may begin with the mark of a comment: a line of as many
-    cells as the others, without a space after the mark. In a ``.csv``, comments stand above the
-    rows alone.
+    An id may begin with the mark of a comment: a line of as many cells as the others, without a
+    space after the mark. In a ``.csv``, comments stand above the rows alone.
     """
     plain = [line for line in lines if line and not COMMENT.match(line)]
     width = _fit("\n".join((plain or lines)[:20]), mark)[0]
-    dropped: dict[int, str] = {}
-    first = len(lines)
+    dropped = 0
     for number, line in enumerate(lines):
-        if number > first and is_csv:
-            break
         if not COMMENT.match(line):
-            first = min(first, number) if line else first
+            if line and is_csv:
+                break
         elif not re.match(COMMENT.pattern + r"[^\s#%/]", line) or _fit(line, mark)[0] != width:
-            dropped[number] = COMMENT.sub("", line, count=1).strip()
             lines[number] = ""
-    count = len([*filter(None, dropped.values())])
-    if count:
-        notes.append(f"{file}: {counted(count, 'line')} of comments left out")
-    above = [text for number, text in dropped.items() if text and number < first]
-    names = [cell.strip() for cell in above[-1].split(mark)] if above else []
-    is_numeric = pandas.to_numeric(pandas.Series(names, dtype=object), errors="coerce").notna()
-    is_fit = len(names) == len({*names}) == width and not is_numeric.all()
-    return names if is_fit else []
+            dropped += 1
+    if dropped:
+        notes.append(f"{file}: {counted(dropped, 'line')} of comments left out")
 
 
 def _split(

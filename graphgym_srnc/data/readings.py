@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from graphgym_srnc.data.look import Options
 
 Ends = tuple[str, str]
-STRONG = {"source", "src", "citing", "sender", "follower"}  # no times, coordinates or parts
 
 
 class Reading(NamedTuple):
@@ -79,8 +78,7 @@ def _pairs(links: pandas.DataFrame, share: dict[str, float]) -> list[Ends]:
         kept = [name for name in rest if name not in others]
         rest = kept if len(kept) > 1 else rest
     usual = [pair for pair in itertools.permutations(rest, 2) if columns.are_ends(*pair)]
-    is_weak = len(usual) == 1 and len(rest) > 3 and columns.plain(usual[0][0]) not in STRONG
-    return usual if usual and not is_weak else [*itertools.combinations(rest, 2)]
+    return usual or [*itertools.combinations(rest, 2)]
 
 
 def choose(
@@ -107,11 +105,13 @@ def choose(
     best = [one for one in found if one.rank == least]
     graphs = {_graph(table, links, one): one for one in reversed(best)} if best[1:] else {}
     if len(graphs) > 1:
-        raise _unclear([*graphs.values()][::-1], options, file)
+        raise _unclear([*graphs.values()][::-1], links, options, file)
     return best[0]
 
 
-def _unclear(best: list[Reading], options: Options, file: str) -> InputError:
+def _unclear(
+    best: list[Reading], links: pandas.DataFrame, options: Options, file: str
+) -> InputError:
     """The error that lists several readings, and the option that selects each."""
     ways = []
     for one in best:
@@ -119,7 +119,7 @@ def _unclear(best: list[Reading], options: Options, file: str) -> InputError:
         if any(one.ends != other.ends for other in best):
             way.append(options.named("ends", one.ends))
         ways.append((", " if options.in_python else " ").join(way))
-    if any("1" in one.ends for one in best):
+    if any("1" in one.ends for one in best) and links.shape[1] > 2:
         ways.insert(0, options.named("ends", ("1", ALL)))
     hint = f"Choose one with {listed(ways, 4).replace(' and ', ' or ')}"
     return InputError.plain(file, "its links can be read in several ways", hint)
