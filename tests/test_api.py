@@ -526,7 +526,7 @@ def test_frames_and_networkx_are_the_same_graph():
     of_rest = frame.assign(id=names).set_index(pandas.Index(range(9, 9 + len(names))))
     assert api.from_frames(of_rest, links).ids == names  # a frame whose first rows are dropped
     made = api.from_frames(frame.assign(title="a word"), links)
-    assert "Not used: title. Add it to numbers" in " ".join(made.notes)
+    assert "not read: title (text, numbers and categories read columns)" in " ".join(made.notes)
     for role in ("text", "categories"):
         wrong = refused(role, api.from_frames, frame, links, label="label", **{role: ["label"]})
         assert "label is the column of labels" in wrong.message

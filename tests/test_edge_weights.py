@@ -102,8 +102,8 @@ def test_a_weight_that_is_none_is_refused_with_its_row(weight, tmp_path, capsys)
     links = frame(RING).replace(2.5, -2.5)
     error = refused("edges", from_frames, NODES, links, weight="strength")
     assert "the weight in row 4 is '-2.5'" in str(error)
-    error = refused("edges", from_frames, NODES, links, weight="strenght")
-    assert "it has no column strenght. Its columns are from, to, strength" in str(error)
+    error = refused("weight", from_frames, NODES, links, weight="strenght")
+    assert "the table has no column 'strenght'. Did you mean strength?" in str(error)
 
 
 def test_weights_of_matrices(tmp_path):

@@ -94,9 +94,9 @@ def _weights(found: Look, pairs: pandas.DataFrame) -> np.ndarray:
         InputError: a weight is no number of 0 or more.
     """
     file = found.files[1]
-    column = pairs[found.options.weight]
+    column = features.column(pairs, found.options.weight, "--weight")
     values = features.parsed(column)[0].to_numpy()
-    wrong = ~(values >= 0)
+    wrong = ~((values >= 0) & (values < features.LARGEST))
     if wrong.any():
         place = int(wrong.argmax())
         where = f"{pairs.index.name or 'row'} {pairs.index[place]}"

@@ -70,7 +70,8 @@ def _read(family: str, member: str, name: str, source: Path) -> Data:
     if family not in SAFE and not untrusted.is_trusted():
         message = f"PyG's reader of {family} may run code that the files of {name!r} contain"
         raise InputError.plain("name", message, untrusted.HINT)
-    if is_ogb := family == "OGB":
+    is_ogb = family == "OGB"
+    if is_ogb:
         from ogb.nodeproppred import PygNodePropPredDataset as base  # slow to import
     else:
         base = getattr(torch_geometric.datasets, family)
@@ -90,7 +91,8 @@ def _read(family: str, member: str, name: str, source: Path) -> Data:
             warnings.simplefilter("ignore")
             with reading(source, f"a folder from which PyG's {base.__name__} reads {name}", "name"):
                 dataset = reader(**arguments, root=str(staging))
-                data, split = dataset[0], dataset.get_idx_split() if is_ogb else {}
+                data = dataset[0]
+                split = dataset.get_idx_split() if is_ogb else {}
             if len(dataset) != 1 or not hasattr(data, "edge_index") or data.y is None:
                 raise InputError.plain("name", f"{name!r} is not one graph with node classes")
             for part, nodes in split.items():
@@ -107,7 +109,8 @@ def _verify(file: Path, shown: Path) -> None:
     """Refuse a file of Planetoid, which a user knows as ``shown``, unless its SHA-256 is public."""
     lines = PLANETOID.read_text(encoding="utf-8").splitlines()
     expected = [digest for digest, name in map(str.split, lines) if name == file.name]
-    if (found := checksums.of_file(file)) not in expected:
+    found = checksums.of_file(file)
+    if found not in expected:
         message = f"its SHA-256 is {found}, and not the published {' or '.join(expected)}"
         raise InputError.plain(str(shown), message, f"Download the file again. {untrusted.HINT}")
 
@@ -125,7 +128,8 @@ def _staged_class(base: Any, name: str, staging: Path, source: Path) -> Any:
             try:
                 base.download(self)
             except (Exception, SystemExit) as error:
-                raw, files = shown(self.raw_dir), [Path(path).name for path in self.raw_paths]
+                raw = shown(self.raw_dir)
+                files = [Path(path).name for path in self.raw_paths]
                 hint = f"copy these files into {raw}: {', '.join(files)}"
                 if hasattr(self, "meta_info"):  # ogb's; its list of raw files is not complete
                     url = self.meta_info["url"]
@@ -141,12 +145,18 @@ def _staged_class(base: Any, name: str, staging: Path, source: Path) -> Any:
                 with reading(path, "a file of plain arrays", str(shown(path)), untrusted.HINT):
                     if str(path) in pickles:
                         _verify(path, shown(path))
-                    elif path.suffix == ".npz":  # some readers open arrays by allow_pickle
-                        untrusted.arrays(path.resolve())
-                    elif path.suffix == ".npy":
-                        untrusted.array(path.resolve(), mapped=True)
-                    elif not path.name.endswith(TEXT):
-                        path.unlink()  # for example a split_dict.pt, which ogb would unpickle
+                    else:
+                        _check_plain(path)
             base._process(self)
 
     return Staged
+
+
+def _check_plain(path: Path) -> None:
+    """Refuse arrays of Python objects, and remove what is neither an array nor text."""
+    if path.suffix == ".npz":  # some readers open arrays by allow_pickle
+        untrusted.arrays(path.resolve())
+    elif path.suffix == ".npy":
+        untrusted.array(path.resolve(), mapped=True)
+    elif not path.name.endswith(TEXT):
+        path.unlink()  # for example a split_dict.pt, which ogb would unpickle

@@ -64,10 +64,11 @@ def known_names(task: ShiftTask) -> list[str]:
     """One name per output, fit to be shown: known classes, then ``unknown`` in open-set shift."""
     names = list(map(clean, task.class_names[: task.num_known]))
     if not names:
-        label, true = task.target.y, getattr(task.target, "y_true", task.target.y)
+        label = task.target.y
+        true = task.target.get("y_true", label)
         first = [true[label == index][:1].tolist() for index in range(task.num_known)]
         names = [str(original[0] if original else index) for index, original in enumerate(first)]
-    return names + ["unknown"] * int(task.open_set)
+    return [*names, "unknown"] if task.open_set else names
 
 
 def unseen_names(task: ShiftTask, numbers: Sequence[int], before: str = "unseen ") -> list[str]:
@@ -140,8 +141,7 @@ def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -
         absent = [name for i, name in enumerate(names) if i not in present]
         if absent and len(nodes):
             warnings.append(f"no {part} node is of class {listed(absent)}")
-    few = few_labels(labels, task.source is task.target)
-    return warnings + [few] * bool(few)
+    return [*warnings, *filter(None, [few_labels(labels, task.source is task.target)])]
 
 
 def few_labels(labels: Mapping[str, Mapping[str, int]], one_graph: bool) -> str:
@@ -154,7 +154,8 @@ def few_labels(labels: Mapping[str, Mapping[str, int]], one_graph: bool) -> str:
         return ""
     texts = []
     for name, count in few.items():
-        more = f" of {count['target']} given" * (one_graph and count["target"] > count["source"])
+        is_part = one_graph and count["target"] > count["source"]
+        more = f" of {count['target']} given" if is_part else ""
         texts.append(f"{name} ({count['source']}{more})")
     return (
         f"Fewer than {FEW} training labels: {listed(texts)}. Predictions of "

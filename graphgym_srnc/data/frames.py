@@ -269,16 +269,9 @@ def _tell_columns(found: Look) -> None:
         for name in found.table
         if name not in found.used and not _is_index(found, name)
     ]
-    hint = ""
-    if unread and in_python:
-        them = "them" if len(unread) > 1 else "it"
-        if found.options.like is None:
-            hint = f" Add {them} to numbers, text or categories, or drop {them}."
-        found.chosen.append(f"Not used: {listed(unread)}.{hint}")
-    elif unread:
-        if found.options.like is None:
-            hint = f" ({listed([*map(found.named, KINDS)])} read columns)"
-        used.append(f"not read: {listed(unread)}{hint}")
+    if unread:
+        hint = f" ({listed([*map(found.named, KINDS)])} read columns)"
+        used.append(f"not read: {listed(unread)}{'' if found.options.like else hint}")
     found.chosen.append(f"columns: {'; '.join(used)}")
 
 

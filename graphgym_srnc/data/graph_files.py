@@ -17,7 +17,8 @@ from graphgym_srnc.data import read
 from graphgym_srnc.errors import InputError, reading
 
 # What files call nodes and links, and objects in them that hold their fields.
-NODES, LINKS = ("nodes", "vertices"), ("links", "edges", "relationships")
+NODES = ("nodes", "vertices")
+LINKS = ("links", "edges", "relationships")
 WRAPPERS = "attributes|data|properties|metadata"
 GEXF = "{http://www.gexf.net/1.2draft}"
 TYPES = ".graphml, .gexf, .gml, .json, .net, or .xlsx with the sheets nodes and edges"

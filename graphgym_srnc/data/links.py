@@ -83,9 +83,8 @@ def _of_matrix(
 
 
 def _check_ends(frame: pandas.DataFrame, file: str, options: Options) -> None:
-    """Refuse links of one column, and ends and weights that the options name wrongly."""
-    given = [*options.ends, *filter(None, [options.weight])]
-    absent = [name for name in given if name not in (ALL, *frame)]
+    """Refuse links of one column, and ends that the options name wrongly."""
+    absent = [name for name in options.ends if name not in (ALL, *frame)]
     if absent:
         problem = f"it has no column {listed(absent)}"
     elif len(options.ends) not in (0, 2):

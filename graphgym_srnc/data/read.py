@@ -335,8 +335,8 @@ def entries(matrix: Any, names: Sequence[Any]) -> pandas.DataFrame:
 
 def is_counter(cells: pandas.Series) -> bool:
     """Whether cells count the rows: 0, 1, 2, ... or 1, 2, 3, ..."""
-    written, size = [*map(str, cells)], len(cells)
-    return written in ([*map(str, range(size))], [*map(str, range(1, size + 1))]) and size > 0
+    numbers = [*map(str, range(len(cells) + 1))]
+    return len(cells) > 0 and [*map(str, cells)] in (numbers[:-1], numbers[1:])
 
 
 def cell(value: Any) -> str:

@@ -80,7 +80,8 @@ def _by_node(file: Path, num_nodes: int, what: str) -> list[str]:
     """The word of each node ``[V]`` by lines of a node number and a word, empty without a line."""
     rows = _rows(file, f"a node number and its {what}", "origin").iloc[:, :2].drop_duplicates()
     node, word = rows.columns
-    if (twice := rows[node].duplicated()).any():
+    twice = rows[node].duplicated()
+    if twice.any():
         first = rows[node][twice].iloc[0]
         both = " and ".join(map(repr, rows[word][rows[node] == first]))
         raise InputError.plain(file.name, f"node {first} has two {what}s: {both}", "Give it one")
