@@ -22,14 +22,14 @@ def find(found: Look, sheet: pandas.DataFrame) -> tuple[pandas.DataFrame, Readin
     reading = None
     step = found.problems.step
     with step():
-        pairs = links.links(sheet, found.table, found.files[1], found.options, found.notes)
+        pairs = links.links(found, sheet)
     if ALL in found.options.ends:  # two columns are left
         found.options = found.options._replace(ends=())
     if len(pairs):
         several = readings.readings(found.table, pairs, found.options)
         _check_order(found, pairs, bool(several))
         with step():
-            reading = readings.choose(several, found.table, pairs, found.options, found.files[1])
+            reading = readings.choose(found, pairs, several)
     return pairs, reading
 
 

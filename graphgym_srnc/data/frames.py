@@ -35,7 +35,7 @@ def look(
     limits.check_columns(nodes.shape[1], "nodes")
     step = found.problems.step
     with step():
-        table = header.named(nodes, found.files[0], found.options, found.notes)
+        table = header.named(found, nodes)
         found.rows = table.index
         found.table = _without_lists(found, table.reset_index(drop=True))
     if not len(found.rows):

@@ -11,17 +11,13 @@ from graphgym_srnc.data import columns, labels, read
 from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
-    from graphgym_srnc.data.look import Options
+    from graphgym_srnc.data.look import Look
 
 SHOWN = 1000  # rows below the first one by which it is recognised as a header
 
 
 def named(
-    sheet: pandas.DataFrame,
-    file: str,
-    options: Options,
-    notes: list[str],
-    ids: Collection[str] | None = None,
+    found: Look, sheet: pandas.DataFrame, ids: Collection[str] | None = None
 ) -> pandas.DataFrame:
     """A sheet with names of columns: its first line, or 1, 2, ... if that is a row.
 
@@ -29,6 +25,7 @@ def named(
     """
     if not read.is_bare(sheet):
         return sheet
+    file = found.files[ids is not None]
     if is_of_r(sheet) and (sheet.iloc[1:, -1] == "").all():  # lines end with a separator
         sheet = sheet.iloc[:, :-1]
     if is_of_r(sheet) and not _are_neighbours(sheet, ids):
@@ -36,16 +33,16 @@ def named(
     if ids is None:
         read.check_lengths(sheet, file)
     sheet = sheet.fillna("")
-    if _is_header(sheet, file, options, notes, ids):
+    if _is_header(found, sheet, ids):
         repeated = (sheet == sheet.iloc[0]).all(axis=1)
         repeated.iloc[0] = False
         if repeated.any():
             where = f"{sheet.index.name} {repeated.idxmax():,}"
-            notes.append(f"{file}: {where} repeats the header and is left out")
+            found.notes.append(f"{file}: {where} repeats the header and is left out")
         return read.headed(sheet[~repeated], file)
     what = "a node" if ids is None else "a link"
     line = f"the first line, {_begin(sheet)}, is read as {what}; columns are 1, 2, ..."
-    notes.append(f"{file}: {line}")
+    found.notes.append(f"{file}: {line}")
     return sheet.set_axis([str(place + 1) for place in sheet], axis=1)
 
 
@@ -76,18 +73,14 @@ def _begin(sheet: pandas.DataFrame) -> str:
     return short(",".join(sheet.iloc[0]).rstrip(","), 40)
 
 
-def _is_header(
-    sheet: pandas.DataFrame,
-    file: str,
-    options: Options,
-    notes: list[str],
-    ids: Collection[str] | None,
-) -> bool:
+def _is_header(found: Look, sheet: pandas.DataFrame, ids: Collection[str] | None) -> bool:
     """Whether the first line has the names of columns rather than cells of a row.
 
     Raises:
         InputError: it counts, as names that pandas gives do, and may be a row.
     """
+    options = found.options
+    file = found.files[ids is not None]
     first = sheet.iloc[0]
     below = sheet.iloc[1 : SHOWN + 1]
     below = below[(below != first).any(axis=1)]
@@ -101,10 +94,10 @@ def _is_header(
     if is_name or (first.iloc[0] == "" and (below.iloc[:, 0] != "").all()):
         if any(is_cell) and not is_usual and not counts:
             values = listed([*map(repr, first[is_cell])], 3)
-            notes.append(
-                f"{file}: the first line, {_begin(sheet)}, is read as names of columns, although"
-                f" {values} may be cells like those below"
+            line = (
+                f"the first line, {_begin(sheet)}, is read as names of columns, although {values}"
             )
+            found.notes.append(f"{file}: {line} may be cells like those below")
         return True
     if ids is not None and not counts and (len(sheet) == 1 or first.isin([*ids]).any()):
         return False

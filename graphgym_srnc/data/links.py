@@ -11,29 +11,26 @@ from graphgym_srnc.data import columns, header, read
 from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
-    from graphgym_srnc.data.look import Options
+    from graphgym_srnc.data.look import Look
 
 SMALL = 6  # number of rows below which a square of numbers may be a list of links
 ALL = "*"  # in place of the second end: all other columns
 
 
-def links(
-    sheet: pandas.DataFrame,
-    table: pandas.DataFrame,
-    file: str,
-    options: Options,
-    notes: list[str],
-) -> pandas.DataFrame:
+def links(found: Look, sheet: pandas.DataFrame) -> pandas.DataFrame:
     """The links of a sheet, a row each, of two columns of ids or more."""
+    table = found.table
+    file = found.files[1]
+    options = found.options
     names = {*columns.unique(table), columns.usual(table, columns.IDS) or table.columns[0]}
     ids = {cell for name in names for cell in columns.cells(table, name)}
     if not options.ends:
-        matrix = _of_matrix(sheet, ids, len(table), file)
+        matrix = _of_matrix(found, sheet, ids)
         if matrix is not None:
-            notes.append(f"{file}: it is read as an adjacency matrix")
+            found.notes.append(f"{file}: it is read as an adjacency matrix")
             return matrix
-    frame = header.named(sheet, file, options, notes, ids)
-    _check_ends(frame, file, options)
+    frame = header.named(found, sheet, ids)
+    _check_ends(found, frame)
     if ALL in options.ends:
         melted = frame.melt([options.ends[0]], value_name="neighbour")
         return melted.loc[melted["neighbour"] != "", [options.ends[0], "neighbour"]]
@@ -50,7 +47,7 @@ def links(
 
 
 def _of_matrix(
-    sheet: pandas.DataFrame, ids: Collection[str], nodes: int, file: str
+    found: Look, sheet: pandas.DataFrame, ids: Collection[str]
 ) -> pandas.DataFrame | None:
     """The links of an adjacency matrix by names of its rows, or else by numbers of rows.
 
@@ -75,15 +72,17 @@ def _of_matrix(
         return None
     frame = read.entries(values[values.index].to_numpy(), values.index)
     if isinstance(values.index, pandas.RangeIndex):
-        if len(values) != nodes:
-            message = f"it is an adjacency matrix of {len(values):,} nodes, and there are {nodes:,}"
-            raise InputError.plain(file, message, "Give it one row and one column for each node")
+        if len(values) != len(found.table):
+            message = f"it is an adjacency matrix of {len(values):,} nodes, and there are"
+            hint = "Give it one row and one column for each node"
+            raise InputError.plain(found.files[1], f"{message} {len(found.table):,}", hint)
         frame.attrs["rows"] = "rows from 0"
     return frame
 
 
-def _check_ends(frame: pandas.DataFrame, file: str, options: Options) -> None:
+def _check_ends(found: Look, frame: pandas.DataFrame) -> None:
     """Refuse links of one column, and ends that the options name wrongly."""
+    options = found.options
     absent = [name for name in options.ends if name not in (ALL, *frame)]
     if absent:
         problem = f"it has no column {listed(absent)}"
@@ -93,4 +92,4 @@ def _check_ends(frame: pandas.DataFrame, file: str, options: Options) -> None:
         problem = "it has not two columns. Write the ids of two nodes on each line"
     else:
         return
-    raise InputError.plain(file, problem, f"Its columns are {columns.listing(frame)}")
+    raise InputError.plain(found.files[1], problem, f"Its columns are {columns.listing(frame)}")

@@ -20,7 +20,7 @@ from graphgym_srnc.data.read import NAMELESS
 from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
-    from graphgym_srnc.data.look import Options
+    from graphgym_srnc.data.look import Look, Options
 
 Ends = tuple[str, str]
 
@@ -42,7 +42,7 @@ def readings(table: pandas.DataFrame, links: pandas.DataFrame, options: Options)
     for name in [options.id] if options.id is not None else _candidates(table, options):
         own = columns.distinct(table, name)
         share = {end: len(each & own) / max(len(each), 1) for end, each in cells.items()}
-        pairs = [options.ends] if options.ends else _pairs(links, share)
+        pairs = _usual_pairs([*options.ends]) if options.ends else _pairs(links, share)
         rank = _rank(table, name) + (len(pairs) > 1)
         found += [Reading(name, (a, b), min(share[a], share[b]), rank) for a, b in pairs]
     found += _by_rows(table, links, options, found)
@@ -77,42 +77,38 @@ def _pairs(links: pandas.DataFrame, share: dict[str, float]) -> list[Ends]:
     for others in (index, constant):
         kept = [name for name in rest if name not in others]
         rest = kept if len(kept) > 1 else rest
-    usual = [pair for pair in itertools.permutations(rest, 2) if columns.are_ends(*pair)]
-    return usual or [*itertools.combinations(rest, 2)]
+    return _usual_pairs(rest)
 
 
-def choose(
-    found: list[Reading],
-    table: pandas.DataFrame,
-    links: pandas.DataFrame,
-    options: Options,
-    file: str,
-) -> Reading:
+def choose(found: Look, links: pandas.DataFrame, several: list[Reading]) -> Reading:
     """The one of several readings, or one of usual names whose ids the caller has to check.
 
     Raises:
         InputError: several readings give different graphs, or there is none.
     """
-    if not found:
-        pair = named_ends(links, options)
+    if not several:
+        pair = named_ends(links, found.options)
         if pair is None:
             begin = [short(",".join(row), 40) for row in links.iloc[:3].astype(str).to_numpy()]
             hint = f"It begins with {listed([*map(repr, begin)])}. Name them with"
-            hint += f" {options.named('ends', ('A', 'B'))}"
-            raise InputError.plain(file, "no two columns hold ids of the node table", hint)
-        return Reading(usual_id(table, options), pair)
-    least = min(one.rank for one in found)
-    best = [one for one in found if one.rank == least]
-    graphs = {_graph(table, links, one): one for one in reversed(best)} if best[1:] else {}
+            hint += f" {found.named('ends', ('A', 'B'))}"
+            raise InputError.plain(
+                found.files[1], "no two columns hold ids of the node table", hint
+            )
+        return Reading(usual_id(found.table, found.options), pair)
+    least = min(one.rank for one in several)
+    best = [one for one in several if one.rank == least]
+    if len(best) == 1:
+        return best[0]
+    graphs = {_graph(found.table, links, one): one for one in reversed(best)}
     if len(graphs) > 1:
-        raise _unclear([*graphs.values()][::-1], links, options, file)
+        raise _unclear(found, links, [*graphs.values()][::-1])
     return best[0]
 
 
-def _unclear(
-    best: list[Reading], links: pandas.DataFrame, options: Options, file: str
-) -> InputError:
+def _unclear(found: Look, links: pandas.DataFrame, best: list[Reading]) -> InputError:
     """The error that lists several readings, and the option that selects each."""
+    options = found.options
     ways = []
     for one in best:
         way = [] if all(one.id == other.id for other in best) else [options.named("id", one.id)]
@@ -122,7 +118,7 @@ def _unclear(
     if any("1" in one.ends for one in best) and links.shape[1] > 2:
         ways.insert(0, options.named("ends", ("1", ALL)))
     hint = f"Choose one with {listed(ways, 4).replace(' and ', ' or ')}"
-    return InputError.plain(file, "its links can be read in several ways", hint)
+    return InputError.plain(found.files[1], "its links can be read in several ways", hint)
 
 
 def _graph(table: pandas.DataFrame, links: pandas.DataFrame, one: Reading) -> bytes:
@@ -136,10 +132,14 @@ def _graph(table: pandas.DataFrame, links: pandas.DataFrame, one: Reading) -> by
 def named_ends(links: pandas.DataFrame, options: Options) -> Ends | None:
     """The ends of links by usual names, or the only two columns there are; None = not clear."""
     names = [*options.ends] or [name for name in links if not NAMELESS.fullmatch(name)]
+    pairs = _usual_pairs(names)
+    return pairs[0] if len(pairs) == 1 else None
+
+
+def _usual_pairs(names: list[str]) -> list[Ends]:
+    """Pairs of names that are usual for ends, or else all pairs."""
     usual = [pair for pair in itertools.permutations(names, 2) if columns.are_ends(*pair)]
-    if len(names) == 2:
-        return names[0], names[1]
-    return usual[0] if len(usual) == 1 else None
+    return usual if usual and len(names) > 2 else [*itertools.combinations(names, 2)]
 
 
 def usual_id(table: pandas.DataFrame, options: Options) -> str:
