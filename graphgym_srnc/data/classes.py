@@ -39,7 +39,8 @@ def find_split(found: Look) -> None:
         raise InputError.plain("--split", message, f"Choose one with {ways}")
     for name in likely:
         found.uses["split"] = [name]
-        found.parts = [_part(cell.lower()) for cell in texts(table[name])]
+        cells = texts(features.column(table, name, "--split"))
+        found.parts = [_part(cell.lower()) for cell in cells]
 
 
 def _part(word: str) -> str:
@@ -75,8 +76,10 @@ def find_label(found: Look) -> None:
     """
     table = found.table
     named = found.options.label
-    if named == NONE or (named and (named not in table or named in found.uses["id"])):
+    if named == NONE or (named and named in found.uses["id"]):
         return
+    if named:
+        features.column(table, named, "--label")
     sizes = {name: _sizes(table, name) for name in table if name not in found.used - {named}}
     usual = [named] if named else _usual(found, sizes)
     fit = [name for name in usual if _repeats(sizes[name], 2) or len(sizes[name]) <= FEW]

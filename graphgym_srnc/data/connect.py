@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Mapping
+
 import numpy as np
 import pandas
 
@@ -142,7 +144,7 @@ def _tell_unknown(
     every = readings.readings(found.table, pairs, found.options._replace(id=None))
     others = [one.id for one in every if one.share == 1 and one.id != reading.id]
     others = [id for id in others if id in columns.ROWS or found.table[id].dtype.kind != "f"]
-    hint = _hint(found, {*unknown}, ids, others)
+    hint = _hint(found, unknown, ids, others)
     if 2 * count <= len(pairs) and not others:  # else the ids are of another kind
         hint += f", or leave out these links with {found.named('skip_missing', True)}"
     if found.options.like is not None:
@@ -151,19 +153,19 @@ def _tell_unknown(
     raise InputError.plain(found.files[1], message, hint)
 
 
-def _hint(found: Look, unknown: set[str], ids: pandas.Index, others: list[str]) -> str:
+def _hint(found: Look, unknown: Mapping[str, object], ids: pandas.Index, others: list[str]) -> str:
     """What to do about unknown ids, all of which are in the columns ``others``."""
     name = found.uses["id"][0]
     own = f"column {name}" if name else "index"
     about = f"The ids are taken from the {own}, which has {listed([*map(repr, ids)], 3)}."
-    if unknown == {""}:
+    if [*unknown] == [""]:
         return "Write an id there"
-    if name in unknown - {""}:
+    if name and name in unknown:
         first = f"The first line of {found.files[0]} is read as names of columns"
         return f"{first}, and {name} is an id. Write a line of names above it"
-    differ = names.alike([*filter(None, unknown)], ids)
-    if differ:
-        return f"{about}{differ} Write them alike in both tables"
+    near = names.alike([*filter(None, unknown)], ids)
+    if near:
+        return f"{about} {near}"
     if others:
         return f"The column {others[0]} holds such ids; name it with {found.named('id', others[0])}"
     options = f"{found.named('id')} and {found.named('ends')}"

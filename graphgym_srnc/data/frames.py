@@ -13,7 +13,7 @@ from graphgym_srnc.core.text import counted, listed, one_line
 from graphgym_srnc.data import classes, columns, connect, features, header, labels, limits, read
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
-from graphgym_srnc.data.look import KINDS, NONE, NOTHING, Look
+from graphgym_srnc.data.look import KINDS, NOTHING, Look
 from graphgym_srnc.data.readings import Reading, usual_id
 from graphgym_srnc.errors import InputError
 
@@ -42,7 +42,11 @@ def look(
         return found
     for kind, use in KINDS.items():
         found.uses[use] = [*getattr(found.options, kind)]
-    _check_names(found)
+    with step():
+        if found.options.id not in (None, "", *columns.ROWS):
+            features.column(found.table, str(found.options.id), "--id")
+    if found.problems.errors:
+        found.options = found.options._replace(id=None)
     pairs, reading = connect.find(found, sheet) if len(sheet) else (sheet, None)
     _find_id(found, reading)
     for each in (_check_uses, classes.find_split, classes.find_label, _one_row_for_each_id):
@@ -113,17 +117,6 @@ def _without_lists(found: Look, table: pandas.DataFrame) -> pandas.DataFrame:
     return table
 
 
-def _check_names(found: Look) -> None:
-    """Refuse columns that do not exist."""
-    given = {"id": found.options.id, "split": found.options.split, "label": found.options.label}
-    for option, name in given.items():
-        with found.problems.step():
-            if name and name not in columns.ROWS and (option, name) != ("label", NONE):
-                features.column(found.table, name, f"--{option}")
-    if any(error.key == "--id" for error in found.problems.errors):
-        found.options = found.options._replace(id=None)
-
-
 def _find_id(found: Look, reading: Reading | None) -> None:
     """The column of ids, by links or else by names; numbers of rows if there is no such column."""
     table = found.table
@@ -159,10 +152,9 @@ def _one_row_for_each_id(found: Look) -> None:
     table = found.table
     file = found.files[0]
     ids = pandas.Series(found.ids, dtype=object)
-    blank = (ids == "") | (ids.str.lower().isin(labels.EMPTY) & ids.duplicated(keep=False))
-    if blank.any():
-        where = found.places(ids.index[blank])
-        message = f"{counted(int(blank.sum()), 'node')} without an id: {where}"
+    blank = ids.index[(ids == "") | ids.str.lower().isin(labels.EMPTY) & ids.duplicated(keep=False)]
+    if len(blank):
+        message = f"{counted(len(blank), 'node')} without an id: {found.places(blank)}"
         raise InputError.plain(file, message, "Write an id there, or remove these rows")
     (id,) = found.uses["id"]
     compared = [name for name in table if name not in columns.ROWS and (name or id == "")]
@@ -173,8 +165,6 @@ def _one_row_for_each_id(found: Look) -> None:
     if len(named):
         where = found.places(ids.index[ids == named[0]])
         message = f"{counted(len(named), 'id')} used for several nodes: {named[0]!r} in {where}"
-        if len(named) > 1:
-            message += f"; also {listed([*map(repr, named[1:])], 4)}"
         hint = "Give each node its own id, or name another column of ids with"
         raise InputError.plain(file, message, f"{hint} {found.named('id')}")
     if repeated.any():
