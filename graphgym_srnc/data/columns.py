@@ -7,6 +7,7 @@ from typing import Iterable, Sequence
 
 import pandas
 
+from graphgym_srnc.core.text import listed
 from graphgym_srnc.data import labels, read
 from graphgym_srnc.data.features import texts
 
@@ -32,9 +33,7 @@ def usual(table: Iterable[str], names: Sequence[str]) -> str:
 
 def listing(table: pandas.DataFrame) -> str:
     """Names of all columns, as shown."""
-    names = [name or "(no name)" for name in table]
-    rest = ["..."] if len(names) > SHOWN else []
-    return ", ".join([*names[:SHOWN], *rest])
+    return listed([name or "(no name)" for name in table], SHOWN)
 
 
 def cells(table: pandas.DataFrame, name: str) -> list[str]:

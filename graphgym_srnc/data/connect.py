@@ -160,9 +160,6 @@ def _hint(found: Look, unknown: Mapping[str, object], ids: pandas.Index, others:
     about = f"The ids are taken from the {own}, which has {listed([*map(repr, ids)], 3)}."
     if [*unknown] == [""]:
         return "Write an id there"
-    if name and name in unknown:
-        first = f"The first line of {found.files[0]} is read as names of columns"
-        return f"{first}, and {name} is an id. Write a line of names above it"
     near = names.alike([*filter(None, unknown)], ids)
     if near:
         return f"{about} {near}"

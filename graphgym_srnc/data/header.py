@@ -28,7 +28,8 @@ def named(
     file = found.files[ids is not None]
     if is_of_r(sheet) and (sheet.iloc[1:, -1] == "").all():  # lines end with a separator
         sheet = sheet.iloc[:, :-1]
-    if is_of_r(sheet) and not _are_neighbours(sheet, ids):
+    counts = read.is_counter(sheet.iloc[1:, 0]) and not sheet.iloc[0].isin([*(ids or ())]).any()
+    if is_of_r(sheet) and (ids is None or counts):  # else each line may list neighbours
         return read.headed(with_corner(sheet), file)
     if ids is None:
         read.check_lengths(sheet, file)
@@ -58,15 +59,6 @@ def with_corner(sheet: pandas.DataFrame) -> pandas.DataFrame:
     sheet = sheet.copy()
     sheet.iloc[0] = sheet.iloc[0].shift(1, fill_value="")
     return sheet
-
-
-def _are_neighbours(sheet: pandas.DataFrame, ids: Collection[str] | None) -> bool:
-    """Whether a first line that lacks a cell, or the first column, has ids rather than names."""
-    first = sheet.iloc[1:, 0]
-    known = [*(ids or ())]
-    return sheet.iloc[0].isin(known).any() or (
-        first.isin(known).all() and not read.is_counter(first)
-    )
 
 
 def _begin(sheet: pandas.DataFrame) -> str:

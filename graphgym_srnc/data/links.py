@@ -57,15 +57,16 @@ def _of_matrix(
         sheet = header.with_corner(sheet)
     if abs(len(sheet) - sheet.shape[1]) > 1 or sheet.isna().any(axis=None):
         return None
-    first = sheet.iloc[0] if read.is_bare(sheet) else pandas.Series([*sheet])
+    first = [*(sheet.iloc[0] if read.is_bare(sheet) else sheet)]
     rows = sheet.iloc[1:] if read.is_bare(sheet) else sheet
-    if len(rows) == len({*first[1:]}) and {*first[1:]} == {*rows.iloc[:, 0]} <= {*ids}:
-        values = rows.iloc[:, 1:].set_axis(rows.iloc[:, 0]).set_axis(first[1:], axis=1)
-    elif {*first} <= {*ids} and len(rows) == len({*first}):
-        values = rows.set_axis(first).set_axis(first, axis=1)
+    beside = len(first) - len(rows)  # 1 if the first column holds names of rows
+    names = first[beside:]
+    side = [*rows.iloc[:, 0]] if beside == 1 else names
+    if beside in (0, 1) and {*names} == {*side} <= {*ids} and len({*names}) == len(rows):
+        values = rows.iloc[:, beside:].set_axis(side).set_axis(names, axis=1)
     else:
-        values = sheet if len(sheet) == sheet.shape[1] else rows
-        values = values.set_axis(range(len(values))).set_axis(range(values.shape[1]), axis=1)
+        values = sheet if len(sheet) == len(first) else rows
+        values = values.set_axis(range(len(values))).set_axis(range(len(first)), axis=1)
     values = values.astype(str).replace("", "0").apply(pandas.to_numeric, errors="coerce")
     is_square = values.shape[0] == values.shape[1] >= SMALL
     if not is_square or values.isna().any(axis=None):
