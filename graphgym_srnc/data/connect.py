@@ -74,7 +74,7 @@ def connect(found: Look, pairs: pandas.DataFrame, reading: Reading) -> None:
         wrong = "no link names the id 0. If its ids count from 1, they name wrong nodes: subtract 1"
         found.notes.append(f"{file}: {wrong}.")
     if found.options.weight:
-        found.edges, found.weights = edges.weighted(found.edges, weights[kept], len(ids))
+        found.edges, found.weights = edges.merged(found.edges, weights[kept], len(ids))
 
 
 def _tell_ends(found: Look, unread: list[str], reading: Reading) -> None:

@@ -37,7 +37,7 @@ def undirected(edge_index: np.ndarray, num_nodes: int) -> tuple[np.ndarray, dict
     return number, found
 
 
-def weighted(
+def merged(
     edge_index: np.ndarray, weight: np.ndarray, num_nodes: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Every edge once, without loops, and the sum of the weights of its copies in both directions.
