@@ -19,10 +19,22 @@ from torch_geometric.data import Data
 from graphgym_srnc import ERM, discover, shifts
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data.names import Names
+from graphgym_srnc.data import folder as graph_folder
+from graphgym_srnc.data.names import Names, of_folder
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.discover import clusters, feedback, page, table
-from graphgym_srnc.own.discover.table import column_name, node_name
+from graphgym_srnc.own.discover import (
+    analysis,
+    candidates,
+    clusters,
+    feedback,
+    number,
+    page,
+    representation,
+    table,
+)
+from graphgym_srnc.own.discover.candidates import Evidence
+from graphgym_srnc.own.discover.number import Fit
+from graphgym_srnc.own.discover.table import column_name, shown_node
 
 NASTY = "<script>alert('x')</script> & \"quotes\""
 
@@ -57,30 +69,41 @@ def graph() -> Data:
 
 @pytest.fixture(scope="module")
 def found(graph) -> clusters.Discovery:
-    return clusters.find(graph, posterior_of(graph), 6, ["a", "b", "c"])
+    return clusters.find(graph, posterior_of(graph), 3, ["a", "b", "c"])
 
 
 def test_separation_is_that_of_networkx(graph):
     cluster = np.random.RandomState(0).randint(0, 4, graph.num_nodes)
     adjacency = prepare(graph, "auto").adjacency("raw").matrix
-    modularity, conductance = clusters.separation(adjacency, cluster, 4)
+    modularity, conductance, lift = clusters.separation(adjacency, cluster, 4)
     network = nx.from_scipy_sparse_array(adjacency)
     groups = [set(np.flatnonzero(cluster == k).tolist()) for k in range(4)]
     assert modularity.sum() == pytest.approx(nx.community.modularity(network, groups))
     assert conductance == pytest.approx([nx.conductance(network, group) for group in groups])
+    edges = network.number_of_edges()
+    for group, value in zip(groups, lift):
+        ends = sum(network.degree(node) for node in group)
+        inside = 2 * network.subgraph(group).number_of_edges()
+        assert value == pytest.approx((inside / ends) / (ends / (2 * edges)))
 
 
 def test_simplified_silhouette():
     rng = np.random.RandomState(0)
     centre = torch.tensor([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0], [torch.inf, torch.inf]])
     x = torch.from_numpy(rng.randn(90, 2)).float() + centre[torch.arange(90) % 3]
-    own, fit = clusters.nearest(x, centre)
-    distance = np.linalg.norm(x.numpy()[:, None] - centre.numpy()[None, :3], axis=2)
-    order = np.sort(distance, 1)
-    assert own.tolist() == distance.argmin(1).tolist()
-    np.testing.assert_allclose(fit, (order[:, 1] - order[:, 0]) / order[:, 1], rtol=1e-4)
-    proper = silhouette_samples(x.numpy(), own.numpy())
-    assert np.corrcoef(fit, proper)[0, 1] > 0.95 and abs(float(fit.mean()) - proper.mean()) < 0.1
+    distance = torch.cdist(x, centre).nan_to_num(torch.inf, torch.inf)
+    own = torch.arange(90) % 3
+    own[:3] = torch.tensor([1, 2, 4])  # two nodes in far clusters, and one in none
+    fit = clusters.silhouette(distance, own)
+    by_hand = np.linalg.norm(x.numpy()[:, None] - centre.numpy()[None, :3], axis=2)
+    for node in (0, 1, *range(3, 90)):
+        a = by_hand[node, own[node]]
+        b = min(by_hand[node, k] for k in range(3) if k != own[node])
+        assert fit[node] == pytest.approx((b - a) / max(a, b), abs=1e-4)
+    assert fit[0] < 0 and fit[2] == 0
+    proper = silhouette_samples(x.numpy()[3:], own.numpy()[3:])
+    assert np.corrcoef(fit[3:], proper)[0, 1] > 0.95
+    assert abs(float(fit[3:].mean()) - proper.mean()) < 0.1
 
 
 def test_topics_are_principal_axes_of_smoothed_words(graph):
@@ -92,15 +115,15 @@ def test_topics_are_principal_axes_of_smoothed_words(graph):
     walk = dense + np.eye(len(dense))
     walk /= walk.sum(1, keepdims=True)
     smooth = x
-    for _ in range(clusters.STEPS):
+    for _ in range(representation.STEPS):
         smooth = 0.9 * walk @ smooth + 0.1 * x
     left, scale, _ = np.linalg.svd(smooth - smooth.mean(0), full_matrices=False)
     wanted = left[:, :5] * scale[:5]
-    got = clusters.topics(graph, 5).numpy()
+    got = representation.topics(graph, 5).numpy()
     np.testing.assert_allclose(got @ got.T, wanted @ wanted.T, atol=1e-3)
-    assert torch.equal(clusters.topics(graph, 5), clusters.topics(graph, 5))
+    assert torch.equal(representation.topics(graph, 5), representation.topics(graph, 5))
     narrow = Data(x=graph.x[:, :1], edge_index=graph.edge_index)
-    assert clusters.topics(narrow).shape == (graph.num_nodes, 1)
+    assert representation.topics(narrow).shape == (graph.num_nodes, 1)
 
 
 @pytest.mark.parametrize(
@@ -110,73 +133,220 @@ def test_odd_features(x):
     links = torch.randint(0, 40, (2, 60), generator=torch.Generator().manual_seed(0))
     graph = Data(x=x, edge_index=links)
     p = 0.1 + 0.6 * torch.eye(4, dtype=torch.double).repeat(10, 1)
-    found = clusters.find(graph, p, 5)
-    assert torch.isfinite(found.state).all() and found.new
-    count = clusters.suggested(clusters.modularities(graph, p, found.state))
-    assert len(clusters.find(graph, p).every) == count >= 4
-    assert table.rows(found, graph, Names())
+    found = analysis.analyse(graph, p, Names(), range(3))
+    assert torch.isfinite(found.discovery.state).all() and found.new
+    assert {*found.fits} == {1, 2} and len(found.new) <= number.suggested(found.fits)
+    assert all(
+        np.isnan(fit.words) == (not representation.are_words(x.numpy()))
+        for fit in found.fits.values()
+    )
 
 
 def test_clusters_find_planted_classes(graph, found):
     assert [cluster.number for cluster in found.new] == [1, 2, 3]
     assert found.classes == ["a", "b", "c"]
+    unknown = found.label == 3
     for cluster in found.new:
         assert found.cluster[cluster.nodes].unique().tolist() == [2 + cluster.number]
         assert len(graph.y[cluster.nodes[:10]].unique()) == 1 and graph.y[cluster.nodes[0]] >= 3
-        assert cluster.predicted_unknown > 0.8
+        assert unknown[cluster.nodes].all() and not cluster.is_mixed
         assert sum(share for _, share in cluster.nearest) == pytest.approx(1)
         assert (found.typical[cluster.nodes].diff() <= 0).all()
+    # Clusters of known classes are the predictions.
+    for k, cluster in enumerate(found.known):
+        assert sorted(cluster.nodes.tolist()) == (found.label == k).nonzero().view(-1).tolist()
+    assert sorted(found.rest.nodes.tolist()) == sorted(
+        {*unknown.nonzero().view(-1).tolist()}
+        - {node for new in found.new for node in new.nodes.tolist()}
+    )
     new, known = ([cluster.newness for cluster in part] for part in (found.new, found.known))
     assert sorted(new, reverse=True) == new and max(known) < min(new)
-    assert sum(len(cluster.nodes) for cluster in found.every) == graph.num_nodes
     lone = found.new[0].nodes[0]
     links = graph.edge_index[:, (graph.edge_index != lone).all(0)]
-    again = clusters.find(Data(x=graph.x, edge_index=links), posterior_of(graph), 6)
+    again = clusters.find(Data(x=graph.x, edge_index=links), posterior_of(graph), 3)
     joined = again.every[again.cluster[lone]]
     assert joined.nodes[-1] == lone and joined.small == 1, "a node without links is last"
+
+
+def test_a_typical_node_is_central_linked_and_sure():
+    """Ranks by hand, of three nodes in one cluster."""
+    state = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+    links = sp.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    group = torch.zeros(3, dtype=torch.long)
+    typical = clusters.centrality(state, links, torch.tensor([0.9, 0.8, 0.7]), group, 1)
+    # The mean is nearest to the second node, which also has most links; the first is the surest.
+    similar, linked, sure = [1, 3, 2], [1.5, 3, 1.5], [3, 2, 1]
+    wanted = [(a + b + c) / 9 for a, b, c in zip(similar, linked, sure)]
+    assert typical.tolist() == pytest.approx(wanted)
 
 
 def test_a_class_that_no_node_is_named(graph):
     p = posterior_of(graph)
     p = torch.cat([p[:, :3], torch.full((len(p), 1), 1e-9, dtype=torch.double), p[:, 3:]], 1)
-    found = clusters.find(graph, (p / p.sum(1, keepdim=True)).numpy(), 6)
+    found = clusters.find(graph, p / p.sum(1, keepdim=True), 2)
     assert len(found.known[3].nodes) == 0 and found.known[3].p_unknown == 0 and len(found.new) == 2
 
 
+def test_a_mixed_cluster_is_a_leftover(graph):
+    """A sixth of each class, chosen at random, is less alike than any class."""
+    p = posterior_of(graph)
+    rng = np.random.RandomState(1)
+    own = torch.from_numpy(graph.y.numpy().clip(max=2))
+    p = torch.full((300, 4), 0.1 / 3, dtype=torch.double).scatter(1, own[:, None], 0.9)
+    scattered = torch.from_numpy(rng.choice(300, 50, replace=False))
+    p[scattered] = torch.tensor([0.1 / 3] * 3 + [0.9], dtype=torch.double)
+    keep = torch.from_numpy(np.flatnonzero(graph.y.numpy() < 3))
+    small = graph.subgraph(keep)
+    found = clusters.find(small, p[keep], 1)
+    (row,) = [row for row in table.rows(found, small.x.numpy(), Names()) if row.cluster.number]
+    assert (
+        row.cluster.is_mixed
+        and row.leftover == "its nodes are less alike than those of each known class"
+    )
+    assert table.left_out([row]).startswith("left out: 1, its nodes are less alike")
+
+
+def abstaining() -> tuple[Data, torch.Tensor, list[str]]:
+    """A graph of six classes, a fifth of three of which is labelled; the model knows these alone.
+
+    It is sure of every node, as a model is that has learned its own predictions.
+    """
+    graph = planted(6, 100)
+    own = graph.y % 3
+    p = torch.full((600, 3), 0.05, dtype=torch.double).scatter(1, own[:, None], 0.9)
+    given = ["abc"[y] if y < 3 and i % 5 == 0 else "" for i, y in enumerate(graph.y.tolist())]
+    return graph, p, given
+
+
+def test_candidates_where_no_node_is_unknown():
+    graph, p, given = abstaining()
+    for evidence, told in (
+        (
+            Evidence(True, 0.028),
+            "The labels give no significant evidence that any of these is a new class (p = 0.028;",
+        ),
+        (
+            Evidence(open_set=False),
+            "The model was trained without an unknown class, so it does not",
+        ),
+    ):
+        posterior = torch.cat([p, torch.zeros(600, 1)], 1) if evidence.open_set else p
+        found = analysis.analyse(graph, posterior, Names(), "abc", evidence, given)
+        assert (
+            found.lead[0].startswith(told) and "The 54 nodes (9 % of all) around" in found.lead[1]
+        )
+        assert found.head == "missing labels" and not found.discovery.seeds.predicted
+        nodes = torch.cat([row.cluster.nodes for row in found.new])
+        assert len(nodes) > 40 and (graph.y[nodes] >= 3).double().mean() > 0.95
+        assert "missing labels" in table.to_text(found.rows, found.head).splitlines()[0]
+        html = page.render("t", found)
+        assert html.index(told) < html.index("<h2>") and "a, no candidate" in html
+    assert Evidence(True, 0.002).sentence == "" and "p = 0.5;" in Evidence(True, 0.5).sentence
+    assert Evidence(True, -1).sentence == "", "not tested"
+
+
+def test_missing_labels_by_hand():
+    """Two groups of 160 nodes, of which one has 39 labels and one has none."""
+    spot = (
+        torch.eye(2).repeat_interleave(160, 0)
+        + torch.randn(320, 2, generator=torch.Generator().manual_seed(0)) / 1e3
+    )
+    label = torch.full((320,), -1)
+    label[:39] = 0
+    known = torch.ones(320, 1)
+    expected = 39 / 2  # all nodes have the only class
+    found = candidates.missing_labels(spot, known, label)
+    # K-means splits each of the two spots again.
+    assert (found[:160] < 0.75).all() and (found[160:] > 0.8).all()
+    assert float(found[160:].mean()) <= 1 - 1 / (1 + expected)
+
+
+def test_candidates_without_labels_are_the_least_certain():
+    graph, p, _ = abstaining()
+    p[7:67] = torch.tensor([0.4, 0.35, 0.25], dtype=torch.double)
+    seeds = candidates.seeds(graph, candidates.padded(p, Evidence(False)))
+    assert seeds.measure == "doubt" and seeds.nodes.tolist() == [*range(7, 67)]
+    assert float(seeds.doubt[8]) == pytest.approx(0.6) and seeds.share == 0.1
+    more = candidates.seeds(
+        graph, candidates.padded(p, Evidence(False)), None, Evidence(True, 0.03, 0.2)
+    )
+    assert len(more.nodes) == 120 and {*seeds.nodes.tolist()} < {*more.nodes.tolist()}
+
+
 def test_what_cannot_be_clustered_is_refused(graph):
-    with pytest.raises(InputError, match="num_clusters"):
+    with pytest.raises(InputError, match="--new: got 1000; allowed: 1 to 1"):
         clusters.find(graph, posterior_of(graph), 1000)
-    with pytest.raises(InputError, match="nothing to discover. Only a weak sign"):
-        clusters.check(torch.eye(4)[:3], 4, "Only a weak sign")
-    with pytest.raises(InputError, match="predicts no node as unknown"):
-        clusters.find(graph, torch.tensor([[0.7, 0.1, 0.1, 0.1]]).expand(graph.num_nodes, 4), 6)
+    with pytest.raises(InputError, match="--clusters: got 3; allowed: 4 or more"):
+        analysis.number_wanted(0, 3, 3)
+    with pytest.raises(InputError, match="--new: it is given beside the number of all"):
+        analysis.number_wanted(1, 5, 3)
+    assert [analysis.number_wanted(*given, 3) for given in ((2, 0), (0, 5), (0, 0))] == [2, 2, 0]
 
 
 @pytest.mark.parametrize("classes", [6, 5, 4])
 def test_suggested_number_on_planted_blocks(classes):
     graph = planted(classes, 60)
     p = posterior_of(graph)
-    curve = clusters.modularities(graph, p, clusters.states(graph, p))
-    assert [*curve] == [*range(4, 14)] and clusters.suggested(curve) == classes
-    found = clusters.find(graph, p, classes)
-    total = sum(cluster.modularity for cluster in found.every)
-    assert curve[classes] == pytest.approx(total, abs=0.01)
-    new = f"{classes - 3} new cluster{'s' * (classes > 4)} ({classes} with the known classes)"
-    assert table.on_number(curve, 3, 5).startswith(f"The links suggest {new}.")
-    told = table.on_number({4: 0.5, 5: 0.598, 6: 0.6, 7: 0.597, 8: 0.55}, 3, 5)
-    assert told.startswith("The links fit 2 to 4 new clusters about equally well")
-    assert "default is 2 new clusters (5 with" in told and "such as --clusters 6:" in told
-    assert clusters.suggested({4: 0.5, 5: 0.598, 6: 0.6, 7: 0.55}) == 5
-    assert clusters.suggested({4: -0.2, 5: -0.1}) == 5
+    found = analysis.analyse(graph, p, Names(), range(3))
+    assert [*found.fits] == [*range(1, 11)] and len(found.new) == classes - 3
+    total = sum(cluster.modularity for cluster in found.discovery.every)
+    assert found.fits[classes - 3].modularity == pytest.approx(total, abs=0.01)
+    new = f"{classes - 3} new cluster{'s' * (classes > 4)}."
+    assert table.on_number(found.fits, 2).startswith(f"Links, stability and words suggest {new}")
 
 
-def test_the_next_number_splits_two_classes(graph, found):
-    coarse = clusters.find(graph, posterior_of(graph), 5)
-    told = table.on_split(coarse, found, table.rows(found, graph, Names()))
-    mixed = max(coarse.new, key=lambda cluster: len(cluster.nodes))
-    sizes = torch.bincount(found.cluster[mixed.nodes]).sort(descending=True).values
-    whole = f"With 6 clusters, cluster {mixed.number} ({len(mixed.nodes)} nodes) splits into"
-    assert told.startswith(f"{whole} {sizes[0]} and {sizes[1]} nodes: feature ") and sizes[1] > 30
+def test_the_rule_for_the_number():
+    def rule(*fits: tuple[float, float, float]) -> int:
+        return number.suggested({k: Fit(*fit) for k, fit in enumerate(fits, 1)})
+
+    assert rule((0.50, 1, 9), (0.60, 0.9, 9), (0.62, 0.5, 9)) == 2  # stability counts
+    assert rule((0.50, 1, 9), (0.501, 1, 8)) == 2  # words are shorter at nearly no cost
+    assert rule((0.50, 1, 9), (0.501, 1, 9)) == 1
+    assert rule((0.3, 1, 9), (0.5, 1, 8), (0.51, 1, 9), (0.49, 1, 7)) == 4
+    assert rule((0.3, 1, 9), (0.5, 1, 8), (0.51, 1, 9), (0.46, 1, 7)) == 2  # fits worse by 9 %
+    assert rule((0.3, 1, np.nan), (0.5, 1, np.nan), (0.51, 1, np.nan)) == 2
+    far = [(0.3, 1, 9.0), *[(0.5, 1, 9.0 - k) for k in range(1, 9)]]
+    assert rule(*far) == 5  # at most twice the smallest one and one more
+    assert rule((0.4, 1, 9)) == 1 and rule((-0.2, 1, 9), (-0.1, 1, 9)) == 2
+    told = table.on_number({1: Fit(0.3, 1, 9), 2: Fit(0.5, 1, 9), 3: Fit(0.49, 1, 9)}, 2)
+    assert "suggest 2 new clusters. 3 fits about equally well." in told and "--new 3:" in told
+
+
+def test_stability_and_description_by_hand():
+    rng = np.random.default_rng(0)
+    unit = np.concatenate([rng.normal(centre, 0.01, (40, 2)) for centre in ((1, 0), (0, 1))])
+    assert number.stability(unit, 2) == 1 and number.stability(unit, 5) < 0.7
+    assert number.stability(unit, 1) == 1 and number.stability(unit[:3], 2) == 0
+    words = np.kron(np.eye(2), np.ones((30, 20)))  # two groups without a common word
+    halves, parted = np.repeat([0, 1], 30), np.arange(60) % 2
+    whole = number.description(words, np.zeros(60, dtype=int))
+    assert number.description(words, halves) < whole < number.description(words, parted)
+    assert number.description(sp.csr_array(words), halves) == number.description(words, halves)
+    # One group has the likelihood of a Polya urn, word by word.
+    urn, total, seen = 0.0, 0, np.zeros(40)
+    for word in np.nonzero(words)[1]:
+        urn -= np.log((seen[word] + number.PRIOR / 40) / (total + number.PRIOR))
+        seen[word], total = seen[word] + 1, total + 1
+    assert whole == pytest.approx(urn)
+    assert np.isnan(number.description(words - 1, halves))
+
+
+def test_a_cluster_of_two_topics_has_two_parts(graph):
+    p = posterior_of(graph)
+    found = analysis.analyse(graph, p, Names(), "abc", num_new=2)
+    mixed = max(found.new, key=lambda row: len(row.cluster.nodes))
+    assert [len(part) for part in mixed.cluster.parts] == [part.size for part in mixed.parts]
+    assert len(mixed.parts) == 2 and sum(part.size for part in mixed.parts) == len(
+        mixed.cluster.nodes
+    )
+    for part in mixed.cluster.parts:
+        classes = graph.y[part].bincount()
+        assert classes.max() > 0.9 * len(part)
+    assert f"part {mixed.cluster.number}a, " in table.to_text(found.rows)
+    columns = table.of_nodes(found.discovery, Names())
+    assert columns["part"].count(f"{mixed.cluster.number}b") == mixed.parts[1].size
+    single = analysis.analyse(graph, p, Names(), "abc", num_new=3)
+    assert not any(row.parts for row in single.new)
 
 
 def test_log_odds_by_hand():
@@ -199,61 +369,74 @@ def test_words_that_set_blocks_apart(graph):
     assert columns[1] == [] and columns[0], "a group without nodes has no words"
 
 
+def analysed(graph: Data, found: clusters.Discovery, names: Names = Names()) -> analysis.Analysis:
+    """An analysis of these clusters."""
+    rows = table.rows(found, graph.x.numpy(), names)
+    fits = {1: Fit(0.4, 1, 9), 3: Fit(0.5, 1, 9), 4: Fit(0.49, 1, 9)}
+    return analysis.Analysis(graph, found, rows, names, fits, Evidence(), [""] * graph.num_nodes)
+
+
 def test_page_and_tables_are_whole_and_escaped(graph):
     texts, words = [f"{NASTY} {i}" for i in range(300)], [f"={NASTY}{i}" for i in range(60)]
-    names, p = Names(None, texts, words), posterior_of(graph)
-    found = clusters.find(graph, p, 6, [f"={NASTY}"] * 3).named({1: NASTY})
+    names = Names(None, texts, words, ["https://a.org/?q=1"] * 300)
+    found = clusters.find(graph, posterior_of(graph), 3, [f"={NASTY}"] * 3).named({1: NASTY})
     found.new[1] = clusters.replace(found.new[1], small=6)
-    rows = table.rows(found, graph, names)
+    whole = analysed(graph, found, names)
+    rows = whole.rows
     commands = {"again": NASTY, "naming": NASTY, "merge": NASTY}
-    html = page.render(NASTY, rows, found, names, {6: 0.5, 7: 0.501}, commands, {}, [NASTY], NASTY)
-    assert not re.search(r"<(link|iframe|a|script>alert)\b", html)
+    html = page.render(NASTY, whole, commands, {}, [NASTY])
+    assert not re.search(r"<(link|iframe|script>alert)\b", html)
     assert unescape(html).count(NASTY) > 10 and "default-src 'none'" in html
     lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
     assert [int(row["nodes"]) for row in lines] == [len(cluster.nodes) for cluster in found.new]
     assert all(line[key][0] == "'" for line in lines for key in ("words", "nearest_known_classes"))
     assert table.left_out(rows) == ""
-    found.new[2] = clusters.replace(found.new[2], predicted_unknown=0.4)
-    told = table.left_out(table.rows(found, graph, names))
-    assert told.startswith("left out: 3, since most of the nodes are predicted as a known class")
+    found.new[2] = clusters.replace(found.new[2], is_mixed=True)
+    assert table.left_out(analysed(graph, found).rows).startswith("left out: 3, its nodes are less")
+    found.new[2] = clusters.replace(found.new[2], is_mixed=False, small=len(found.new[2].nodes))
+    assert "left out: 3, most of its nodes are in comp" in table.left_out(
+        analysed(graph, found).rows
+    )
     small = f"{6 / len(found.new[1].nodes):.0%}".replace("%", " %")
     assert f">{small}</td>" in html and table.to_text(rows).splitlines()[2].endswith(small)
-    assert table.ON_SMALL[1:] in html and "small" not in table.to_text(rows[:-2])
+    assert table.ON_SMALL[1:] in html and "small" not in table.to_text(rows[:4])
     assert [row["in_small_components"] for row in lines] == ["0", "6", "0"]
     assert "cluster 1, <script>" in table.to_text(rows)
-    assert (
-        "the default is 3 new clusters (6 with the known classes)" in html
-        and "such as --clusters 7:" in html
-    )
+    assert "stability and words suggest 3 new clusters. 4 fits" in html and "--new 4:" in html
     assert html.index("<details>") < html.index("conductance")
 
 
 def test_clusters_with_the_same_words_may_be_one_class(graph):
     """A class that is split in two, and nothing else, gets a hint and the command that merges."""
-    split = graph.y.clone()
-    split[(graph.y == 5).nonzero()[::2]] = 6
-    found = clusters.find(graph, posterior_of(graph), 6)
+    found = clusters.find(graph, posterior_of(graph), 3)
     whole = found.new[[int(graph.y[c.nodes[0]]) for c in found.new].index(5)]
     half = clusters.replace(whole, number=4, nodes=whole.nodes[::2])
-    cluster = found.cluster.index_fill(0, half.nodes, 6)
-    halved = clusters.replace(found, cluster=cluster, new=[*found.new, half])
-    rows = table.rows(halved, graph, Names())
-    twins = {row.cluster.number: row.twins for row in rows if row.cluster.number}
+    cluster = found.cluster + (found.cluster == 6)
+    cluster = cluster.index_fill(0, half.nodes, 6)
+    halved = analysed(graph, clusters.replace(found, cluster=cluster, new=[*found.new, half]))
+    twins = {row.cluster.number: row.twins for row in halved.new}
     assert twins[whole.number] == [4] and twins[4] == [whole.number]
-    assert [] in twins.values() and "perhaps one class" in table.to_text(rows)
+    assert [] in twins.values() and "perhaps one class" in table.to_text(halved.rows)
     commands = {"again": "", "merge": "discover R"}
-    html = page.render("t", rows, halved, Names(), {6: 0.5}, commands, {"0": 3}, ["few!"])
+    html = page.render("t", halved, commands, {"0": 3}, ["few!"])
     merge = f"discover R --name {whole.number}=NAME --name 4=NAME --labels-out NEXT"
     assert merge in html and "few!</p>" in html and "too few</strong>" in html
 
 
 def test_names_of_nodes_and_columns():
-    names = Names(["a", "b 1"], ["one, and\nmore", "b 1: title"], ["x", "y", "z"])
-    assert node_name(names, 0) == "a: one, and more" and node_name(names, 1) == "b 1: title"
+    names = Names(["a", "b_1"], ["one, and more", "B 1\nB 1 b 1: the text"], ["x", "y", "z"])
+    assert shown_node(names, 0) == (0, "a", "", "one, and more")
+    assert shown_node(names, 0).line == "a: one, and more"
+    assert shown_node(names, 1) == (1, "b_1", "B 1", "the text")
+    assert shown_node(names, 1).line == "B 1: the text"
+    titled = shown_node(Names(["P7"], ["A title\nand a text"]), 0)
+    assert titled == (0, "P7", "A title", "and a text") and titled.line == "P7: A title: and a text"
+    assert shown_node(Names(["a"], ["apples"]), 0).line == "a: apples"  # no repetition of an id
+    assert shown_node(Names(["Tea"], ["tea, a drink"]), 0)[2:] == ("tea", "a drink")
     assert column_name(names, 2) == "z" and column_name(Names(), 2) == "feature 2"
-    assert node_name(Names(), 1) == "node 1"
-    assert node_name(Names(None, ["word " * 99]), 0).endswith(" word w…")
-    assert node_name(Names(None, ["\x1b[31mred"]), 0) == "node 0: ?[31mred"
+    assert shown_node(Names(), 1).line == "node 1"
+    assert shown_node(Names(None, ["word " * 99]), 0).line.endswith(" word w…")
+    assert shown_node(Names(None, ["\x1b[31mred"]), 0).line == "node 0: ?[31mred"
 
 
 def test_bad_names():
@@ -277,7 +460,7 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     assert (split[train] == "train").all()
     first = np.flatnonzero(label == "graph, theory")
     assert (split[first] == "train").sum() == 8 and (split[first] == "val").sum() == 4
-    assert all(int(found.label[node]) == 3 and int(found.cluster[node]) == 3 for node in first)
+    assert all(int(found.cluster[node]) == 3 for node in first)
     # Unknown nodes that the user knows of stay unknown, but for those inside a named cluster.
     unknown = np.flatnonzero(label == "unknown")
     assert len(unknown)
@@ -286,7 +469,11 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     folder = tmp_path / "next"
     (tmp_path / "recipe.json").write_text('{"text": {"columns": ["title"]}}')
     named = Names(None, [NASTY] * graph.num_nodes, None)
-    feedback.write(folder, graph, made, named, source=tmp_path)
+    parent = {"run": "results/one", "held_out": {"n": 40, "accuracy": 0.7}}
+    feedback.write(folder, graph, made, named, source=tmp_path, parts=parts, parent=parent)
+    assert graph_folder.parent(folder) == parent and graph_folder.parent(tmp_path) == {}
+    feedback.write(folder, graph, made, named, True, tmp_path, parts)  # replaces its own folder
+    assert graph_folder.parent(folder) == {}
     assert (folder / "recipe.json").read_text() == '{"text": {"columns": ["title"]}}'
     assert not list(tmp_path.glob(".*"))
     task = shifts.find("file")(path=str(folder))
@@ -319,11 +506,11 @@ def run(tmp_path_factory) -> Path:
 
 def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys):
     monkeypatch.chdir(run)
-    words = ["discover", "results/one", "--clusters", "5"]
+    words = ["discover", "results/one", "--new", "2"]
     assert main([*words, "--name", "1==cmd", "--nodes", "nodes.csv", "--out", "named.html"]) == 0
     told = capsys.readouterr().out
     assert "cluster 1, =cmd:" in told and "--name 1==cmd" in told and "--labels-out NEXT" in told
-    assert " with the known classes)" in told
+    assert "Links, stability and words suggest" in told
     nodes = list(csv.DictReader(open("nodes.csv")))
     assert {row["cluster_name"] for row in nodes if row["cluster"] == "1"} == {"'=cmd"}
     html = (run / "named.html").read_text()
@@ -332,9 +519,16 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     written = "--csv table.csv --labels-out labels --nodes-per-class 6 --name".split()
     assert main([*words, *written, "1=new things", "--name", "2=new things"]) == 0
     out, err = capsys.readouterr()
-    run_again = "graphgym-srnc run --cfg own --name labels dataset.name labels"
-    assert f"next, if every class has labels now:\n  {run_again} file.open_set False\n" in out
-    assert f"next, if classes are still unknown:\n  {run_again}\n" in out
+    run_again = "  graphgym-srnc run --cfg own --name labels dataset.name labels"
+    closed, still = (line for line in out.splitlines() if line.startswith(run_again))
+    assert closed == f"{still} file.open_set False"
+    kept = dict(zip(*[iter(still.removeprefix(run_again).split())] * 2))
+    assert kept["gnn.dim_inner"] == "16" and kept["train.max_episodes"] == "2"
+    assert not any(key.startswith(("synthetic", "file", "dataset", "out_dir")) for key in kept)
+    assert main([*still.split()[1:], "--no-figures", "--no-tensorboard"]) == 0  # as it is printed
+    assert graph_folder.parent(run / "labels") == {"run": "results/one", "held_out": None}
+    out_again = capsys.readouterr().out
+    assert "labels" in out_again
     assert all(text in out for text in ("P(unknown)", "wrote labels", "feature "))
     assert "Warning" not in err and len(list(csv.reader((run / "table.csv").open()))) == 3
     task = shifts.find("file")(path=str(run / "labels"))
@@ -349,7 +543,7 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
 def test_a_table_of_all_nodes(graph, found):
     named = Names([f"n{i}" for i in range(300)], ["text"] * 300, None)
     columns = table.of_nodes(found.named({1: "new art"}), named, clusters.layout(found))
-    heads = "node id text x y class p_unknown cluster cluster_name newness typical"
+    heads = "node id text x y class p_unknown cluster part cluster_name newness typical"
     assert list(columns) == heads.split()
     new = found.new[0]
     assert {columns["cluster"][node] for node in new.nodes.tolist()} == {1}
@@ -365,6 +559,8 @@ def test_bad_input_in_one_line(run, capsys, monkeypatch, unchanged_globals):
     for words, named in (
         ("nowhere", "RUN"),
         ("results/one --clusters 2", "--clusters"),
+        ("results/one --clusters 6 --new 2", "--new: it is given beside"),
+        ("results/one --new 9999", "--new"),
         ("results/one --labels-out new", "--labels-out"),
         ("results/one --nodes nodes.txt", "--nodes"),
         ("results/one --out nowhere/page.html", "--out"),
@@ -406,11 +602,40 @@ def test_discovery_from_python(graph, tmp_path):
         found.labelled(["travel"])
     with pytest.raises(InputError, match="^path: .* folder that exists"):
         found.html(tmp_path / "no" / "page.html")
-    closed = ERM(hidden=8, steps=2, open_set=False).fit(own)
-    with pytest.raises(InputError, match="nothing to discover. Fit with open_set=True"):
-        discover(closed, own)
+    closed = discover(ERM(hidden=8, steps=20, open_set=False).fit(own), own, num_new=1)
+    assert "trained without an unknown class" in repr(closed) and len(closed.frame()) == 1
+    (cluster,) = closed.clusters.new
+    assert not own.train_mask[cluster.nodes].any() and not closed.clusters.seeds.predicted
+    with pytest.raises(InputError, match="^num_new: it is given beside the number of all"):
+        discover(model, own, 5, 2)
 
 
 def test_class_names_may_be_an_array(graph):
-    found = clusters.find(graph, posterior_of(graph), 6, np.array([3, 4, 5, -1]))
+    found = clusters.find(graph, posterior_of(graph), 3, np.array([3, 4, 5, -1]))
     assert found.classes == ["3", "4", "5"]
+
+
+def test_web_addresses_from_a_table_to_the_page(tmp_path, monkeypatch, capsys, unchanged_globals):
+    monkeypatch.chdir(tmp_path)
+    nodes = ["id,label,link,title", "a,x,https://a.org/1,tea pot", "b,y,,tea cup"]
+    nodes += ["c,x,http://a.org/3?q=1,cup pot", "d,y,https://a.org/4,pot"]
+    Path("nodes.csv").write_text("\n".join(nodes) + "\n")
+    Path("links.csv").write_text("source,target\na,b\nb,c\nc,d\n")
+    words = "data make nodes.csv links.csv --text title --min-nodes 1 --out".split()
+    assert main([*words, "plain"]) == 0
+    told = capsys.readouterr().out
+    assert "link holds web addresses. With --url link pages link to them." in told
+    assert of_folder(tmp_path / "plain").urls is None
+    assert main([*words, "linked", "--url", "link"]) == 0
+    told = capsys.readouterr().out
+    assert "web addresses from link" in told and "holds web addresses" not in told
+    assert of_folder(tmp_path / "linked").urls == [
+        "https://a.org/1", "", "http://a.org/3?q=1", "https://a.org/4"
+    ]  # fmt: skip
+    assert "no column 'none'" in refusal(main([*words, "no", "--url", "none"]), capsys)
+    told = refusal(main([*words, "no", "--url", "title"]), capsys)
+    assert "row 0 of the column title is 'tea pot', not a web address" in told
+    # A folder may come from a stranger.
+    table_of_nodes = tmp_path / "linked" / "nodes.csv"
+    table_of_nodes.write_text(table_of_nodes.read_text().replace("https://a.org/4", "javascript:1"))
+    assert of_folder(tmp_path / "linked").urls[3] == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import json
 import re
@@ -13,33 +14,48 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover import page
+from graphgym_srnc.own.discover.analysis import Analysis
+from graphgym_srnc.own.discover.candidates import Evidence, Seeds
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery
-from graphgym_srnc.own.discover.table import Row
+from graphgym_srnc.own.discover.number import Fit
+from graphgym_srnc.own.discover.table import Row, shown_node
 from tests import browser
 
 HOSTILE = "</script><script>document.title = 'run'</script><img src=x onerror=alert(1)> & 'quotes'"
-WORDS = [["vase", "bowl", "cup"], ["art"]]
+REST = "unknown, in no new cluster"
 CLASSES = ["lamps", HOSTILE, "phones"]
 NEEDS_BROWSER = pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium on this machine")
 
 
 def generated(count: int, new: int = 2) -> Discovery:
-    """Three clusters of known classes and ``new`` others; states are places on the map."""
+    """Three clusters of known classes, ``new`` others, and ten nodes that are in none.
+
+    States are places on the map.
+    """
     rng = np.random.default_rng(0)
     group = torch.from_numpy(rng.integers(0, 3 + new, count))
-    places = rng.normal(size=(3 + new, 2))[group] * 20 + rng.normal(size=(count, 2)) * (4, 1)
+    group[-10:] = 3 + new
+    places = rng.normal(size=(4 + new, 2))[group] * 20 + rng.normal(size=(count, 2)) * (4, 1)
     posterior = torch.full((count, 4), 0.1, dtype=torch.double)
     posterior.scatter_(1, group.clamp(max=3)[:, None], 0.7)
-    figures = 1.0, 1.0, 0.1, 0.2, 0.5, ((0, 0.6), (1, 0.3), (2, 0.1))
-    every = [
-        Cluster(name, max(k - 2, 0), (group == k).nonzero().view(-1), 0, 0.9 - k / 10, *figures)
-        for k, name in enumerate([*CLASSES, *[""] * (new - 1), "new art"])
-    ]
+    figures = 1.0, 1.0, 0.1, 0.2, 0.5, 0.8, 3.0, ((0, 0.6), (1, 0.3), (2, 0.1))
+    names = [*CLASSES, *[""] * (new - 1), "new art", ""]
+    every = []
+    for k, name in enumerate(names):
+        number = k - 2 if 3 <= k < 3 + new else 0
+        nodes = (group == k).nonzero().view(-1)
+        every.append(Cluster(name, number, nodes, 0, 0.9 - k / 10, *figures))
+    every[3] = replace(every[3], parts=(every[3].nodes[::2], every[3].nodes[1::2]))
+    seeds = Seeds((group > 2).nonzero().view(-1), posterior[:, -1])
+    typical = torch.linspace(0, 1, count)
     state = torch.from_numpy(places)
-    return Discovery(state, posterior, group, torch.ones(count), every[:3], every[3:])
+    return Discovery(
+        state, posterior, seeds, group, typical, every[:3], every[3 : 3 + new], every[-1]
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -47,23 +63,38 @@ def places(monkeypatch):
     monkeypatch.setattr(page, "layout", lambda discovery: discovery.state.numpy())
 
 
+def analysed(found: Discovery, names: Names) -> Analysis:
+    """An analysis of such clusters: a ring of nodes, each tenth with a label, one word in half."""
+    count = len(found.cluster)
+    ring = torch.stack([torch.arange(count), torch.arange(1, count + 1) % count])
+    x = (found.cluster == 3).float()[:, None]
+    graph = Data(x=x, edge_index=torch.cat([ring, ring.flip(0)], 1))
+    rows = []
+    for cluster in found.every:
+        words = ["vase", "bowl"] if cluster.number else ["lamp"]
+        shown = [shown_node(names, node) for node in cluster.nodes[:3].tolist()]
+        rows.append(Row(cluster, "lamps 0.60", words, shown[:2], shown[2:], [], []))
+    given = [CLASSES[0] if node % 10 == 0 else "" for node in range(count)]
+    fits = {1: Fit(0.1, 1, 9), 2: Fit(0.2, 1, 9)}
+    return Analysis(graph, found, rows, names, fits, Evidence(True, 0.001), given)
+
+
 def made(count: int) -> tuple[dict[str, Any], Discovery, Names]:
     """The data of a map of so many nodes, and what it is made of."""
     found = generated(count)
-    texts = [f"a text of node {k}, {HOSTILE}" for k in range(count)]
-    names = Names([f"P{k}" for k in range(count)], texts, ["a word"])
-    return page.map_data(found, names, WORDS), found, names
+    texts = [f"Title {k}\na text of node {k}, {HOSTILE}" for k in range(count)]
+    urls = ["" if k % 2 else f"https://a.org/{k}" for k in range(count)]
+    names = Names([f"P{k}" for k in range(count)], texts, ["a word"], urls)
+    return page.map_data(analysed(found, names)), found, names
 
 
 def written(found: Discovery, names: Names) -> str:
     """The page with this map."""
-    rows = [Row(cluster, "lamps 0.60", ["vase", "bowl"], ["P1"], []) for cluster in found.every]
-    commands = {"again": "a", "naming": "b"}
-    return page.render(HOSTILE, rows, found, names, {4: 0.1, 5: 0.2}, commands)
+    return page.render(HOSTILE, analysed(found, names), {"again": "a", "naming": "b"})
 
 
-def unpacked(text: str) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(text), dtype="<u2").astype(int)
+def unpacked(text: str, kind: str = "<u2") -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), dtype=kind).astype(int)
 
 
 def test_every_node_has_its_place_and_its_groups():
@@ -79,17 +110,56 @@ def test_every_node_has_its_place_and_its_groups():
     by_cluster, by_class, by_chance = data["colourings"]
     assert unpacked(by_cluster["of"]).tolist() == found.cluster.tolist()
     assert unpacked(by_class["of"]).tolist() == found.label.tolist()
-    assert by_cluster["names"][3:] == ["new 1: vase, bowl", "new 2: new art"]
+    assert by_cluster["names"][3:] == ["new 1: vase, bowl", "new 2: new art", REST]
     assert by_class["names"][3] == "unknown"
-    known, new = by_cluster["colours"][:3], by_cluster["colours"][3:]
-    assert {*known} == {page.GREY} and len({*new} - {page.GREY}) == 2
+    # Sizes of known classes are those of the predictions, and all unknown nodes are in the rest.
+    assert by_cluster["sizes"][:3] == by_class["sizes"][:3]
+    assert sum(by_cluster["sizes"][3:]) == by_class["sizes"][3] and by_cluster["sizes"][5] == 10
+    assert by_cluster["order"] == [3, 4, 5, 0, 1, 2] and by_cluster["pale"] == [5, 0, 1, 2]
     chance = unpacked(data["p"]) / page.SIDE
     assert chance == pytest.approx(np.where(found.label == 3, 0.7, 0.1), abs=1e-4)
     assert unpacked(by_chance["of"]).tolist() == np.where(found.label == 3, 3, 0).tolist()
-    assert data["ids"][7] == "P7" and data["texts"][7].startswith("a text of node 7, </script>")
+    assert data["ids"][7] == "P7" and data["titles"][7] == "Title 7"
+    assert data["texts"][7].startswith("a text of node 7, </script>")
     sizes = found.cluster.bincount()
-    marks = sorted([(3, "1: vase, bowl"), (4, "2: new art")], key=lambda mark: -sizes[mark[0]])
-    assert [(group, text) for _, _, group, text in data["marks"]] == marks
+    marks = [(3, "1: vase, bowl", True), (4, "2: new art", True)]
+    marks.sort(key=lambda mark: -sizes[mark[0]])
+    shown = [tuple(mark[2:]) for mark in data["marks"]]
+    assert shown[:2] == marks and {text for _, text, new in shown[2:] if not new} >= {"lamps"}
+
+
+def test_a_card_has_what_the_model_and_the_graph_say():
+    data, found, _ = made(500)
+    best = unpacked(data["best"]).reshape(500, data["choices"])
+    assert best[:, 0].tolist() == found.label.tolist()
+    share = unpacked(data["share"]).reshape(best.shape) / page.SIDE
+    assert share[:, 0] == pytest.approx(np.full(500, 0.7), abs=1e-4)
+    assert unpacked(data["given"]).tolist() == [int(node % 10 == 0) for node in range(500)]
+    starts, ends = unpacked(data["starts"], "<u4"), unpacked(data["ends"], "<u4")
+    for node in (0, 1, 9, 250, 499):
+        near = ends[starts[node] : starts[node + 1]].tolist()
+        assert {*near} == {(node - 1) % 500, (node + 1) % 500}
+        assert [other % 10 == 0 for other in near] == sorted(
+            (other % 10 == 0 for other in near), reverse=True
+        ), "neighbours with a label come first"
+    assert unpacked(data["degree"], "<u4").tolist() == [2] * 500
+    words = unpacked(data["wordsOf"], "<u4").reshape(500, -1)
+    assert (
+        data["words"] == ["a word"] and words[:, 0].tolist() == (found.cluster == 3).int().tolist()
+    )
+    assert data["urls"][2] == "https://a.org/2" and data["urls"][3] == ""
+
+
+def test_colours_of_many_classes_differ():
+    """Pale ones too: by at least 15 of 441 in the space of red, green and blue."""
+    for colours in (page._colours(11), page._colours(16), page._colours(16, *page.PALE)):
+        points = [[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in colours]
+        least = min(np.linalg.norm(np.subtract(*pair)) for pair in combinations(points, 2))
+        assert least > 15, colours
+    pale = [
+        int(colour[k : k + 2], 16) for colour in page._colours(9, *page.PALE) for k in (1, 3, 5)
+    ]
+    assert min(pale) > 130
 
 
 def test_a_large_graph_is_sampled_and_a_map_may_be_one_place(monkeypatch):
@@ -105,9 +175,11 @@ def test_a_large_graph_is_sampled_and_a_map_may_be_one_place(monkeypatch):
     found = replace(generated(300), state=torch.zeros(300, 2))
     assert "A random sample" not in written(found, Names())
     monkeypatch.setattr(page, "MOST_NODES", 50)
-    data = page.map_data(found, Names(), WORDS)
+    data = page.map_data(analysed(found, Names()))
     shown = page.embedding.sample(300, 50).tolist()
-    assert {*unpacked(data["x"])} == {page.SIDE // 2} and data["texts"] is None
+    assert {*unpacked(data["x"])} == {page.SIDE // 2} and {*data["texts"]} == {""}
+    assert unpacked(data["nodes"], "<u4").tolist() == shown
+    assert unpacked(data["ends"], "<u4").max(initial=0) < 50
     assert max(shown) >= 50 and data["ids"] == [f"node {k}" for k in shown]
 
 
@@ -125,7 +197,9 @@ def test_a_page_runs_its_own_script_and_nothing_else():
     )
     inside = html.partition('id="map-data">')[2].partition("</script>")[0]
     assert json.loads(inside) == data and "<" not in inside
-    assert "<img src=x" not in html and "http" not in html.replace("http-equiv", "")
+    assert "<img src=x" not in html
+    addresses = re.findall(r"https?://[^\s\"]*", html)
+    assert addresses and all(address.startswith("https://a.org/") for address in addresses)
     assert not re.search(r"innerHTML|eval\(|import |fetch\(|url\(|Function\(", script)
 
 
@@ -220,15 +294,138 @@ def test_a_browser_shows_the_map(tmp_path):
         """,
         tmp_path,
     )
-    assert seen["drawn"] == "2000" and min(seen["colours"]) > 1000
+    assert seen["drawn"] == "2000" and min(seen["colours"][:5]) > 1000
     assert seen["legend"].startswith("new 1: vase, bowl (") and "|known: lamps (" in seen["legend"]
     assert HOSTILE in seen["legend"] and seen["title"] == HOSTILE  # as text
     assert seen["found"] == "1 found" and seen["hidden"]
-    assert seen["told"].startswith("P77\na text of node 77, </script>")
+    assert seen["told"].startswith("Title 77\na text of node 77, </script>")
     group = data["colourings"][0]["names"][found.cluster[77]]
     assert f"cluster: {group[:7]}" in seen["told"] and "newness" not in seen["told"]
     assert seen["changed"] == ["whole", "key", "wheel", "drag", "again", "pinch"] and seen["near"]
-    assert (seen["left"], seen["struck"]) == (0, 5) and "unknown (" in seen["classes"]
+    assert (seen["left"], seen["struck"]) == (0, 6) and "unknown (" in seen["classes"]
+
+
+@NEEDS_BROWSER
+@pytest.mark.slow
+def test_the_legend_is_right(tmp_path):
+    """Each group has the count of its nodes and the colour of their dots, as drawn."""
+    data, found, names = made(1200)
+    counts, drawn = browser.look(
+        written(found, names),
+        f"""{SCRIPT}
+        const hex = element => "#" + getComputedStyle(element).backgroundColor.match(/\\d+/g)
+          .slice(0, 3).map(v => Number(v).toString(16).padStart(2, "0")).join("");
+        const groups = () => legend().slice(0, -2);
+        const colours = groups().map(b => hex(b.querySelector("i"))), drawn = [];
+        const counts = groups().map(b => b.innerText);
+        for (const k of counts.keys()) {{
+          legend().at(-1).click();  // none
+          await pause();
+          groups()[k].click();
+          await pause();
+          drawn.push(colours.map(pixels));
+        }}
+        return [counts, drawn];
+        """,
+        tmp_path,
+    )
+    called = ["new 1: vase, bowl", "new 2: new art", REST, *(f"known: {name}" for name in CLASSES)]
+    predicted = found.label.bincount(minlength=4).tolist()
+    sizes = [len(found.new[0].nodes), len(found.new[1].nodes), 10, *predicted[:3]]
+    wanted = [f"{name} ({size:,})" for name, size in zip(called, sizes)]
+    assert [re.sub(r"\s+", " ", text) for text in counts] == [
+        re.sub(r"\s+", " ", w) for w in wanted
+    ]
+    # Alone on the map, a group has pixels of its own colour in the legend, and of no other one.
+    for k, row in enumerate(drawn):
+        assert row[k] > 100 and max(row[:k] + row[k + 1 :]) < 0.05 * row[k], (k, row)
+
+
+@NEEDS_BROWSER
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1400, 500])
+def test_the_map_is_readable(tmp_path, width):
+    """Labels lie inside, apart from each other and in a frame; groups differ in colour."""
+    found = generated(1500, new=6).named({number: f"a class {number}" for number in range(1, 7)})
+    seen = browser.look(
+        written(found, Names()),
+        f"""{SCRIPT}
+        await pause();
+        labels = [];
+        const frames = [];
+        const frame = CanvasRenderingContext2D.prototype.strokeRect;
+        CanvasRenderingContext2D.prototype.strokeRect = function (...box) {{
+          frames.push([this.strokeStyle, ...box]);
+          frame.call(this, ...box);
+        }};
+        at("whole").click();
+        await pause();
+        const box = canvas.getBoundingClientRect();
+        const buttons = legend().map(b => b.scrollWidth <= b.clientWidth + 1);
+        return {{labels, frames, size: [canvas.clientWidth, canvas.clientHeight], buttons,
+          inked: pixels(""), all: canvas.width * canvas.height,
+          fits: document.documentElement.scrollWidth <= innerWidth, box: box.width}};
+        """,
+        tmp_path,
+        width=width,
+    )
+    wide, high = seen["size"]
+    shown = {text for text, *_ in seen["labels"]}
+    assert {f"{number}: a class {number}" for number in range(1, 7)} <= shown
+    assert len(seen["frames"]) == 6 and {frame[0].upper() for frame in seen["frames"]} == {
+        *page._colours(6)
+    }
+    for text, x, y, length in seen["labels"]:
+        assert x - length / 2 >= 0 and x + length / 2 <= wide and 10 < y <= high, text
+    for (a, x, y, long), (b, x2, y2, long2) in combinations(seen["labels"], 2):
+        assert abs(x - x2) >= (long + long2) / 2 or abs(y - y2) >= 21, (a, b)
+    assert 0.01 < seen["inked"] / seen["all"] < 0.5, "neither empty nor a blot"
+    assert seen["fits"] and all(seen["buttons"]) and wide >= 0.85 * min(width, 1280)
+
+
+@NEEDS_BROWSER
+@pytest.mark.slow
+def test_cards_and_the_list_of_nodes(tmp_path):
+    data, found, names = made(300)
+    seen = browser.look(
+        written(found, names),
+        f"""{SCRIPT}
+        await pause();
+        const card = document.getElementById("card"), list = document.querySelector("#list tbody");
+        const wanted = card.hidden;
+        document.querySelector("[data-node]").click();
+        await pause();
+        const first = [card.innerText, card.querySelector("a") ? card.querySelector("a").href : ""];
+        card.querySelector("dd button").click();  // a neighbour
+        const second = card.querySelector("h3").innerText;
+        const cells = () => [...list.rows].map(row => [...row.cells].map(cell => cell.innerText));
+        document.getElementById("list-cluster").value = "all";
+        document.getElementById("list-cluster").dispatchEvent(new Event("change"));
+        document.querySelectorAll("#list th button")[4].click();
+        const typical = cells();
+        document.querySelectorAll("#list th button")[4].click();
+        const least = cells();
+        let saved = "";
+        URL.createObjectURL = blob => {{ saved = blob; return "#"; }};
+        URL.revokeObjectURL = () => {{}};
+        document.getElementById("list-csv").click();
+        return {{wanted, first, second, typical, least, csv: await saved.text(),
+          count: document.getElementById("list-count").innerText}};
+        """,
+        tmp_path,
+    )
+    node = found.new[0].nodes[0].item()
+    assert seen["wanted"] and f"Title {node}" in seen["first"][0]
+    assert (
+        "prediction\nunknown 0.70" in seen["first"][0]
+        and "labels of neighbours" in seen["first"][0]
+    )
+    assert seen["first"][1] == ("" if node % 2 else f"https://a.org/{node}")
+    assert seen["second"] in (f"Title {(node - 1) % 300}", f"Title {(node + 1) % 300}")
+    assert seen["typical"][0][0] == "Title 299" and seen["least"][0][0] == "Title 0"
+    lines = list(csv.DictReader(seen["csv"].removeprefix("\ufeff").splitlines()))
+    assert len(lines) == 300 and seen["count"] == "50 of 300 nodes"
+    assert [line["id"] for line in lines][:2] == ["P0", "P1"] and "cluster" in lines[0]
 
 
 @NEEDS_BROWSER
@@ -251,7 +448,7 @@ def test_a_browser_shows_labels_apart_and_a_straight_table(tmp_path):
         width=500,
     )
     largest = max(found.new, key=lambda cluster: len(cluster.nodes))
-    assert labels[0][0] == f"{largest.number}: {largest.name}" and 3 < len(labels) <= 12
+    assert labels[0][0] == f"{largest.number}: {largest.name}" and 3 < len(labels) <= 15
     for (_, x, y, wide), (_, x2, y2, wide2) in combinations(labels, 2):
         assert abs(x - x2) >= (wide + wide2) / 2 or abs(y - y2) >= 16, labels
 

@@ -205,3 +205,16 @@ def test_every_file_form(tmp_path, monkeypatch):
     given = build(path="tables")
     assert given.class_names == ("art", "bio", "law") and given.train.tolist() == list(range(20))
     assert len(given.test) == 20
+
+
+def test_the_methods_of_the_readme_are_those_of_the_guide():
+    """The guide has the same first two cells, and more rows and columns."""
+    guide = (ROOT / "docs" / "explanation" / "which-method.md").read_text(encoding="utf-8")
+
+    def rows(text: str) -> list[tuple[str, str]]:
+        head, _, lines = text.partition("| your data |")[2].partition("\n|---|")
+        cells = [line.split(" | ") for line in lines.split("\n\n")[0].splitlines()[1:]]
+        return [(line[0].strip("| "), line[1].strip("| ")) for line in cells]
+
+    short, long = rows(README), rows(guide)
+    assert len(short) >= 6 and {*short} <= {*long}

@@ -17,7 +17,7 @@ from graphgym_srnc.data import features, folder, frames, graph_files, look, read
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import content
 
-GIVEN = "label split ends weight spectral embeddings like skip_missing".split()
+GIVEN = "label split url ends weight spectral embeddings like skip_missing".split()
 
 
 def make(args: argparse.Namespace) -> None:

@@ -9,15 +9,18 @@ from collections import Counter
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Collection, Iterable, Iterator, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import scipy.sparse as sp
 
 from graphgym_srnc.core.text import counted, listed, one_line, tell_changed
 from graphgym_srnc.data import edges
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import atomic, checksums
+
+if TYPE_CHECKING:
+    import pandas
 
 TEXT = 2000  # longest text that a node keeps to be shown, in characters
 MOST = 0.8  # share of the labels from which one of three classes or more may mean "no label"
@@ -25,9 +28,10 @@ TELLING = 30  # number of links between labelled nodes from which their homophil
 LOW = " If you expected more, check that the links name the right ids."
 DENSE = 0.3  # share of features other than zero above which they are stored as a dense array
 RECIPE = "recipe.json"  # how the features were made, so that another table gets the same columns
+PARENT = "parent.json"  # the run that ``discover`` read, in a folder that it wrote
 # The files of a graph folder and of the example tables.
 OURS = {"nodes.csv", "edges.csv", "features.npy", "features.npz", "words.txt", "labels.csv"}
-OURS |= {"split.csv", "answers.csv", RECIPE}
+OURS |= {"split.csv", "answers.csv", RECIPE, PARENT}
 
 
 class Graph(NamedTuple):
@@ -43,6 +47,8 @@ class Graph(NamedTuple):
     recipe: dict[str, Any] | None = None
     discovered: Collection[int] = ()  # nodes whose label ``discover`` gave
     weights: np.ndarray | None = None  # of the edges [E], each of which is there once then
+    parent: Mapping[str, Any] | None = None  # see ``parent``
+    urls: Sequence[str] | None = None  # web address of each node, or ""
 
 
 def check_place(
@@ -117,11 +123,32 @@ def whole(out: Path, overwrite: bool = False, option: str = "--out") -> Iterator
 
 def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> None:
     """Write a graph folder, whole or not at all, see ``whole``."""
+    tables, features = _tables(graph), graph.features.astype(np.float32)
+    with whole(out, overwrite, option) as folder:
+        for name, table in tables.items():
+            table.to_csv(folder / name, index=False, lineterminator="\n")
+        if features.nnz > DENSE * math.prod(features.shape):
+            np.save(folder / "features.npy", features.toarray(), allow_pickle=False)
+        else:
+            sp.save_npz(folder / "features.npz", features)
+        if len(graph.words):
+            words = "".join(f"{one_line(word)}\n" for word in graph.words)
+            (folder / "words.txt").write_text(words, encoding="utf-8")
+        for name, content in ((RECIPE, graph.recipe), (PARENT, graph.parent)):
+            if content is not None:
+                text = json.dumps(dict(content), ensure_ascii=False)
+                (folder / name).write_text(text, encoding="utf-8")
+
+
+def _tables(graph: Graph) -> dict[str, pandas.DataFrame]:
+    """The tables of a graph folder by the names of their files."""
     import pandas  # slow, and reading a folder of arrays does without
 
     nodes = {"id": graph.ids}
     if graph.texts is not None:
         nodes["text"] = [text[:TEXT] for text in graph.texts]
+    if graph.urls is not None:
+        nodes["url"] = graph.urls
     links = pandas.DataFrame(graph.edges.T, columns=["from", "to"])
     if graph.weights is not None:
         links["weight"] = graph.weights
@@ -138,20 +165,23 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
     if graph.discovered:
         is_new = tables["labels.csv"]["node"].isin([*graph.discovered])
         tables["labels.csv"]["origin"] = is_new.map({True: "discovered", False: "given"})
-    features = graph.features.astype(np.float32)
-    with whole(out, overwrite, option) as folder:
-        for name, table in tables.items():
-            table.to_csv(folder / name, index=False, lineterminator="\n")
-        if features.nnz > DENSE * math.prod(features.shape):
-            np.save(folder / "features.npy", features.toarray(), allow_pickle=False)
-        else:
-            sp.save_npz(folder / "features.npz", features)
-        if len(graph.words):
-            words = "".join(f"{one_line(word)}\n" for word in graph.words)
-            (folder / "words.txt").write_text(words, encoding="utf-8")
-        if graph.recipe is not None:
-            recipe = json.dumps(graph.recipe, ensure_ascii=False)
-            (folder / RECIPE).write_text(recipe, encoding="utf-8")
+    return tables
+
+
+def parent(folder: Path) -> dict[str, Any]:
+    """The run from which ``discover`` wrote a graph folder; empty if it did not.
+
+    ``run`` is the path of the run as the user gave it, and ``held_out`` are the figures of its
+    record by that name, or None.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    path = folder / PARENT
+    if not path.is_file():
+        return {}
+    with reading(path, "what discover writes about a run", "dataset.name"):
+        return {**json.loads(atomic.content(path))}
 
 
 def _homophily(pairs: np.ndarray, labels: Sequence[str]) -> tuple[float, int]:

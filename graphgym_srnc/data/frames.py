@@ -10,7 +10,17 @@ import pandas
 import scipy.sparse as sp
 
 from graphgym_srnc.core.text import counted, listed, one_line
-from graphgym_srnc.data import classes, columns, connect, features, header, labels, limits, read
+from graphgym_srnc.data import (
+    classes,
+    columns,
+    connect,
+    features,
+    header,
+    labels,
+    limits,
+    names,
+    read,
+)
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.data.look import KINDS, NOTHING, Look
@@ -20,7 +30,7 @@ from graphgym_srnc.errors import InputError
 TOTALS = {"total", "totals", "sum", "all", "grand total"}  # ids of a last row of sums
 # Uses of columns, in words.
 USES = {"id": "ids", "label": "classes", "split": "split", "text": "text", "number": "numbers"}
-USES |= {"category": "categories"}
+USES |= {"category": "categories", "url": "web addresses"}
 
 
 def look(
@@ -49,7 +59,13 @@ def look(
         found.options = found.options._replace(id=None)
     pairs, reading = connect.find(found, sheet) if len(sheet) else (sheet, None)
     _find_id(found, reading)
-    for each in (_check_uses, classes.find_split, classes.find_label, _one_row_for_each_id):
+    for each in (
+        _check_uses,
+        _find_addresses,
+        classes.find_split,
+        classes.find_label,
+        _one_row_for_each_id,
+    ):
         with step():
             each(found)
     # Else no id may be right, or links to nodes without an id would look wrong.
@@ -72,13 +88,13 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     recipe = found.recipe
     table = found.table
     spectral = found.options.spectral
-    blocks, names = features.apply(recipe, table)
+    blocks, columns_of = features.apply(recipe, table)
     own = {"embedding": extra[table.index]} if extra is not None else {}
     if spectral:
         own["spectral"] = features.spectral(found.edges, len(table), spectral)
     for kind, array in own.items():
         blocks.append(sp.csr_matrix(array))
-        names += [f"{kind} {number}" for number in range(array.shape[1])]
+        columns_of += [f"{kind} {number}" for number in range(array.shape[1])]
     widths = [block.shape[1] for block in blocks]
     if widths != recipe.setdefault("widths", widths):
         message = f"this graph has {widths} features, the earlier one {recipe['widths']}"
@@ -89,13 +105,14 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     return Graph(
         found.edges,
         joined,
-        [*map(one_line, names)],
+        [*map(one_line, columns_of)],
         features.as_written(table[found.uses["id"][0]]),
         text,
         found.labels,
         found.parts,
         recipe,
         weights=found.weights,
+        urls=texts(table[found.options.url]) if found.options.url else None,
     )
 
 
@@ -141,6 +158,25 @@ def _check_uses(found: Look) -> None:
                 message = f"{name} is the column of {held[name]}"
                 raise InputError.plain(f"--{option}", message, hint)
         held.setdefault(options.label, "labels")
+
+
+def _find_addresses(found: Look) -> None:
+    """Refuse a column of web addresses in which a cell is neither empty nor one."""
+    name = found.options.url
+    if not name:
+        return
+    for row, cell in enumerate(texts(features.column(found.table, name, "--url"))):
+        if cell and not names.ADDRESS.fullmatch(cell):
+            message = f"row {row} of the column {name} is {cell[:60]!r}, not a web address"
+            raise InputError.plain("--url", message, "Write addresses that begin with https://")
+    if name not in found.used:
+        found.uses["url"] = [name]
+
+
+def _hold_addresses(cells: pandas.Series) -> bool:
+    """Whether all cells that are not empty are web addresses, and there are some."""
+    written = [*filter(None, texts(cells))]
+    return bool(written) and all(map(names.ADDRESS.fullmatch, written))
 
 
 def _one_row_for_each_id(found: Look) -> None:
@@ -254,11 +290,12 @@ def _tell_columns(found: Look) -> None:
         for use, words in USES.items()
         if found.uses.get(use)
     ]
-    unread = [
-        name or nameless
-        for name in found.table
-        if name not in found.used and not _is_index(found, name)
-    ]
+    free = [name for name in found.table if name not in found.used and not _is_index(found, name)]
+    unread = [name or nameless for name in free]
+    for name in free if not in_python else ():
+        if _hold_addresses(found.table[name]):
+            option = found.named("url", name)
+            found.notes.append(f"{name} holds web addresses. With {option} pages link to them.")
     if unread:
         hint = f" ({listed([*map(found.named, KINDS)])} read columns)"
         used.append(f"not read: {listed(unread)}{'' if found.options.like else hint}")

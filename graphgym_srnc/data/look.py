@@ -29,6 +29,7 @@ class Options(NamedTuple):
     text: Sequence[str] = ()
     numbers: Sequence[str] = ()
     categories: Sequence[str] = ()
+    url: str = ""  # web addresses of the nodes
     spectral: int = 0
     like: features.Recipe | None = None  # of an earlier graph
     skip_missing: bool = False

@@ -1,4 +1,4 @@
-"""What a graph may hold beside numbers: ids and texts of nodes, names of features."""
+"""What a graph may hold beside numbers: ids, texts and addresses of nodes, feature names."""
 
 from __future__ import annotations
 
@@ -10,24 +10,30 @@ from graphgym_srnc.core.text import short
 from graphgym_srnc.data import read
 from graphgym_srnc.errors import InputError
 
+# A web address that a page may link to; other schemes, such as javascript, could run code.
+ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
+
 
 class Names(NamedTuple):
-    """Names in the order of nodes and feature columns; None = there are none."""
+    """Names and web addresses in the order of nodes and feature columns; None = there are none."""
 
     ids: list[str] | None = None
     texts: list[str] | None = None
     words: list[str] | None = None
+    urls: list[str] | None = None
 
 
 def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None = None) -> Names:
     """Names in ``nodes.csv`` and ``words.txt``, whose numbers are checked; each may be absent."""
-    ids = texts = words = None
+    ids = texts = words = urls = None
     if (path / "nodes.csv").is_file():
         table = read.table(path / "nodes.csv")
         if not {"id", "text"} & {*table}:
             message = f"its first line is {','.join(table)[:80]!r}"
             raise InputError.plain("nodes.csv", message, "Name the columns id, text or both there")
-        ids, texts = ([*table[name]] if name in table else None for name in ("id", "text"))
+        ids, texts, urls = (
+            [*table[name]] if name in table else None for name in ("id", "text", "url")
+        )
         if len({*(ids or ())}) < len(ids or ()):
             hint = "Give each node its own id"
             raise InputError.plain("nodes.csv", "an id occurs several times", hint)
@@ -40,7 +46,9 @@ def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None
         if lines and wanted not in (None, len(lines)):
             message = f"it has {len(lines)} lines for {wanted} {what}s"
             raise InputError.plain(file, message, f"Write one line for each {what}")
-    return Names(ids, texts, words)
+    if urls is not None:
+        urls = [url if ADDRESS.fullmatch(url) else "" for url in urls]
+    return Names(ids, texts, words, urls)
 
 
 def alike(unknown: Collection[str], ids: Collection[str]) -> str:

@@ -39,7 +39,10 @@ PARTS = {
     "*/run.json": (r"config\.yaml", r"summary\.\w+", "agg", "mean", checksums.FILE),
     "tuned.json": (r"tuned(\.\w+)?", checksums.FILE),
     "../tuned.json": (r"\w+\.yaml",),
-    "edges.*": (r"(nodes|edges|features|labels|split|words|answers|recipe)\.\w+", checksums.FILE),
+    "edges.*": (
+        r"(nodes|edges|features|labels|split|words|answers|recipe|parent)\.\w+",
+        checksums.FILE,
+    ),
 }
 
 

@@ -1,38 +1,35 @@
-"""Clusters of a graph: those of known classes, and those that may be new classes.
+"""Clusters of a graph: nodes by predicted class, and new clusters of those that are unlike them.
 
-K-means splits the nodes that the model predicts as unknown. Then every node moves to the nearest
-centre, of a new cluster or of the nodes of a known class. So a new cluster may contain nodes that
-the model predicts as known; its share of unknown nodes shows how many.
+K-means splits the nodes that the model predicts as unknown, or if there are none, the least certain
+ones. Those of them that are closer to a known class are in no new cluster. All other nodes are in
+the cluster of their predicted class, so the sizes of clusters agree with the predictions.
 """
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Mapping, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import normalize
+from scipy.stats import rankdata
 from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Sparse, prepare
-from graphgym_srnc.core import progress
+from graphgym_srnc.backbones import prepare
 from graphgym_srnc.data.edges import SMALL, component_sizes
-from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.own.discover import candidates
+from graphgym_srnc.own.discover.candidates import Seeds
+from graphgym_srnc.own.discover.representation import kmeans, states
 from graphgym_srnc.plots import embedding
 
-TOPICS, STEPS, RESTART = 20, 10, 0.1  # width of topics(); steps, restart of its PageRank
 ANCHORS = 1000  # nodes that t-SNE places, since its time is most of that of a page
-OVERSAMPLING, POWERS = 10, 6  # additional columns and power iterations of the randomised SVD
-BEYOND, SAMPLE = 10, 2000  # maximum number of new clusters tried, and of nodes k-means learns from
-FLAT = 0.005  # relative difference of modularity below which fewer clusters are preferred
+CHANCE = 2.0  # links inside a cluster, in multiples of those by chance, below which it is mixed
+LOOSE = 0.9  # cohesion of a mixed cluster, in multiples of the lowest one of a known class
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,20 +37,24 @@ class Cluster:
     r"""A cluster and its figures.
 
     Its newness, how likely it is a class of its own, is :math:`\bar P_u (1 - \phi / 2)`: its mean
-    probability of the unknown class less up to half of it for edges that leave it.
+    probability of the unknown class less up to half of it for edges that leave it. Of candidates
+    :math:`P_u` is 1 less the probability of the most probable class.
     """
 
     name: str  # class that it belongs to, or the name that a user gave to a new cluster, or ""
-    number: int  # 1, 2, ... for new clusters, the likeliest new class first; 0 for a known class
+    number: int  # 1, 2, ... for new clusters, the likeliest new class first; 0 for the others
     nodes: Tensor  # the most typical first, and those in small components last, [n]
     small: int  # number of its nodes in small components
     newness: float
-    p_unknown: float  # mean probability of the unknown class
-    predicted_unknown: float  # share of its nodes that the model predicts as unknown
+    p_unknown: float  # mean probability of the unknown class, or mean doubt of candidates
     modularity: float  # contribution to the modularity of the clustering
     conductance: float  # see separation
     silhouette: float  # mean simplified silhouette
+    cohesion: float  # length of the mean of the nodes' topics of length 1: 1 = all are alike
+    lift: float  # share of edge ends whose edges stay inside, in multiples of that by chance
     nearest: tuple[tuple[int, float], ...]  # known classes by share of P(known), largest first
+    is_mixed: bool = False  # whether its nodes are less alike than those of every known class
+    parts: tuple[Tensor, ...] = ()  # its nodes by part, the largest part first; () = no parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +63,17 @@ class Discovery:
 
     state: Tensor  # the representation that was clustered, [V, D]
     posterior: Tensor  # of the model, [V, N + 1], the unknown class last
+    seeds: Seeds  # the nodes that new clusters consist of
     cluster: Tensor  # [V], positions in ``every``
-    typical: Tensor  # how typical each node is of its cluster, [V]: its simplified silhouette
-    known: list[Cluster]  # clusters of known classes
+    typical: Tensor  # how typical each node is of its cluster, [V], from 0 to 1
+    known: list[Cluster]  # nodes predicted as known classes
     new: list[Cluster]  # new clusters, the likeliest new class first
+    rest: Cluster  # nodes predicted as unknown that are closer to a known class
 
     @property
     def every(self) -> list[Cluster]:
-        """Clusters of known classes, then new ones."""
-        return [*self.known, *self.new]
+        """Clusters of known classes, then new ones, then the rest."""
+        return [*self.known, *self.new, self.rest]
 
     @property
     def label(self) -> Tensor:
@@ -95,131 +98,105 @@ class Discovery:
         return replace(self, new=new)
 
 
+class Measures(NamedTuple):
+    """Figures of all clusters by position, each ``[C]``, and of nodes, each ``[V]``."""
+
+    modularity: np.ndarray
+    conductance: np.ndarray
+    lift: np.ndarray
+    silhouette: Tensor  # of nodes
+    typical: Tensor  # of nodes
+    small: Tensor  # whether a node is in a small component
+    topics: Tensor  # of nodes, of length 1, [V, D]
+
+
+def check_number(num_new: int, seeds: Seeds) -> None:
+    """Refuse a number of new clusters that the seeds cannot form.
+
+    Raises:
+        InputError: there are fewer seeds than new clusters.
+    """
+    if not 1 <= num_new <= len(seeds.nodes):
+        what = "predicted as unknown" if seeds.predicted else "least like a known class"
+        raise InputError("--new", num_new, f"1 to {len(seeds.nodes)}, the number of nodes {what}")
+
+
 def find(
     graph: Data,
-    posterior: Tensor | np.ndarray,
-    num_clusters: int = 0,
+    posterior: Tensor,
+    num_new: int,
     classes: Sequence[Any] | np.ndarray = (),
     state: Tensor | None = None,
+    seeds: Seeds | None = None,
 ) -> Discovery:
     """Cluster a graph and measure the clusters.
 
     Args:
         graph: with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
         posterior: of the model, ``[V, N + 1]``, the unknown class last.
-        num_clusters: :math:`|C|`, known classes included; 0 = estimated by :func:`modularities`.
+        num_new: number of new clusters.
         classes: names of the known classes (default: their numbers).
-        state: result of :func:`states`, if it is already computed.
+        state: result of ``states``, if it is already computed.
+        seeds: the nodes that new clusters consist of, if they are already chosen.
 
     Raises:
-        InputError: see :func:`check`.
+        InputError: see :func:`check_number`.
     """
-    posterior = torch.as_tensor(posterior)
-    with renamed({"RUN": "posterior", "--clusters": "num_clusters"}):
-        check(posterior, num_clusters or posterior.size(1))
-    label, num_known = posterior.argmax(1), posterior.size(1) - 1
-    state = states(graph, posterior) if state is None else state
-    num_clusters = num_clusters or suggested(modularities(graph, posterior, state))
-    unknown = (label == num_known).nonzero().view(-1)
-    cluster, typical = _assign(state, label, num_known, unknown, num_clusters)
-    adjacency = prepare(graph, "auto").adjacency("raw").matrix
-    modularity, conductance = separation(adjacency, cluster.numpy(), num_clusters)
-    called = map(str, classes if len(classes) else range(num_known))
-    names = [*list(called)[:num_known], *[""] * (num_clusters - num_known)]
-    sizes = component_sizes(graph.edge_index.numpy(), graph.num_nodes)
-    small = torch.from_numpy(sizes <= SMALL)
-    rank = torch.where(small, typical - 2, typical)
-    every = []
-    for k, name in enumerate(names):
-        nodes = (cluster == k).nonzero().view(-1)
-        size, inside = max(len(nodes), 1), posterior[nodes].double()
-        p_unknown = float(inside[:, -1].sum()) / size
-        known = inside[:, :-1].sum(0)
-        shares, order = known / known.sum().clamp(min=1e-12), (-known).argsort(stable=True)
-        made = Cluster(
-            name,
-            number=0,
-            nodes=nodes[rank[nodes].argsort(descending=True, stable=True)],
-            small=int(small[nodes].sum()),
-            newness=p_unknown * (1 - float(conductance[k]) / 2),
-            p_unknown=p_unknown,
-            predicted_unknown=float((inside.argmax(1) == num_known).sum()) / size,
-            modularity=float(modularity[k]),
-            conductance=float(conductance[k]),
-            silhouette=float(typical[nodes].sum()) / size,
-            nearest=tuple((c, float(shares[c])) for c in order.tolist()),
-        )
-        every.append(made)
-
-    # The last step may leave a new cluster without nodes.
-    new = [k for k in range(num_known, num_clusters) if len(every[k].nodes)]
-    new.sort(key=lambda k: -every[k].newness)
-    place = torch.arange(num_clusters)
-    place[new] = torch.arange(num_known, num_known + len(new))
-    ranked = [replace(every[k], number=rank) for rank, k in enumerate(new, 1)]
-    return Discovery(state, posterior, place[cluster], typical, every[:num_known], ranked)
-
-
-def check(
-    posterior: Tensor, num_clusters: int, why: str = "That is right if every class has labels"
-) -> None:
-    """Refuse a posterior ``[V, N + 1]`` without unknown nodes, or an impossible number of clusters.
-
-    Raises:
-        InputError: the model predicts no node as unknown, or there are not more clusters than known
-            classes, or too many for the unknown nodes; ``why`` explains the first.
-    """
+    seeds = candidates.seeds(graph, posterior) if seeds is None else seeds
+    check_number(num_new, seeds)
+    state = states(graph, posterior, seeds.predicted) if state is None else state
     num_known = posterior.size(1) - 1
-    unknown = int((posterior.argmax(1) == num_known).sum())
-    if not unknown:
-        message = "this model predicts no node as unknown, so there is nothing to discover"
-        raise InputError.plain("RUN", message, why)
-    if not num_known < num_clusters <= num_known + unknown:
-        allowed = (
-            f"{num_known + 1} to {num_known + unknown}, since there are {num_known} "
-            f"known classes and {unknown} nodes are predicted as unknown"
-        )
-        raise InputError("--clusters", num_clusters, allowed)
+    group = kmeans(F.normalize(state[seeds.nodes], dim=1).numpy(), num_new).labels_
+    cluster, distance = assign(state, posterior, seeds, seeds.nodes, group)
+    total = num_known + num_new + 1
+    measures = _measures(graph, posterior, state, seeds, cluster, distance, total)
+    called = map(str, classes if len(classes) else range(num_known))
+    names = [*list(called)[:num_known], *[""] * (num_new + 1)]
+    every = [
+        _cluster(name, (cluster == k).nonzero().view(-1), k, posterior, seeds, measures)
+        for k, name in enumerate(names)
+    ]
+    # Seeds that are closer to a known class may leave a new cluster without nodes.
+    new = [k for k in range(num_known, num_known + num_new) if len(every[k].nodes)]
+    new.sort(key=lambda k: -every[k].newness)
+    place = torch.full((total,), num_known + len(new))
+    place[:num_known] = torch.arange(num_known)
+    place[new] = torch.arange(num_known, num_known + len(new))
+    known, rest = every[:num_known], every[-1]
+    ranked = [
+        replace(every[k], number=rank, is_mixed=_is_mixed(every[k], known))
+        for rank, k in enumerate(new, 1)
+    ]
+    placed = place[cluster]
+    return Discovery(state, posterior, seeds, placed, measures.typical, known, ranked, rest)
 
 
-def modularities(graph: Data, posterior: Tensor, state: Tensor) -> dict[int, float]:
-    """Newman's modularity of the clustered graph by number of clusters, known classes included.
-
-    K-means learns from at most ``SAMPLE`` of the unknown nodes. The arguments are those of
-    :func:`find`.
-    """
-    adjacency = prepare(graph, "auto").adjacency("raw").matrix
-    label, num_known = posterior.argmax(1), posterior.size(1) - 1
-    unknown = (label == num_known).nonzero().view(-1)
-    drawn = unknown[torch.from_numpy(embedding.sample(len(unknown), SAMPLE))]
-    result = {}
-    for number in progress.steps(max(1, min(BEYOND, len(drawn) // 5))):
-        count = num_known + number + 1
-        cluster, _ = _assign(state, label, num_known, drawn, count, restarts=3)
-        result[count] = float(separation(adjacency, cluster.numpy(), count)[0].sum())
-    return result
-
-
-def suggested(modularity: Mapping[int, float]) -> int:
-    """The smallest number of clusters whose modularity is within ``FLAT`` of the largest."""
-    best = max(modularity.values())
-    return min(count for count, value in modularity.items() if value >= best - FLAT * abs(best))
-
-
-def _assign(
-    state: Tensor, label: Tensor, num_known: int, drawn: Tensor, count: int, restarts: int = 10
+def assign(
+    state: Tensor, posterior: Tensor, seeds: Seeds, drawn: Tensor, group: np.ndarray
 ) -> tuple[Tensor, Tensor]:
-    """The nearest of ``count`` centres and the silhouette of each node; see :func:`nearest`.
+    """The cluster of each node, ``[V]``, and distances ``[V, C]`` to the centres of all clusters.
 
-    Centres of new clusters are those of k-means by the cosine of the ``drawn`` nodes.
+    Clusters are the known classes as predicted, the new ones of ``group``, and the rest: seeds that
+    are closer to the centre of a known class. Such candidates return to their predicted class.
     """
-    means = KMeans(count - num_known, n_init=restarts, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # points that coincide
-        group = means.fit_predict(F.normalize(state[drawn], dim=1).numpy())
-    known = centres(state, label, num_known + 1)[:num_known]
-    new = centres(state[drawn], torch.from_numpy(group).long(), count - num_known)
-    return nearest(state, torch.cat([known, new]))
+    num_known, num_new = posterior.size(1) - 1, int(group.max()) + 1
+    cluster = posterior[:, :num_known].argmax(1)
+    known = torch.ones(len(cluster), dtype=torch.bool)
+    known[seeds.nodes] = False
+    centre = torch.cat(
+        [
+            centres(state[known], cluster[known], num_known),
+            centres(state[drawn], torch.from_numpy(group).long(), num_new),
+        ]
+    )
+    distance = torch.cdist(state, centre).nan_to_num(torch.inf, torch.inf)
+    nearest = distance[seeds.nodes].argmin(1)
+    is_new = nearest >= num_known
+    rest = torch.full_like(nearest, num_known + num_new)
+    if not seeds.predicted:
+        rest = cluster[seeds.nodes]
+    cluster[seeds.nodes] = torch.where(is_new, nearest, rest)
+    return cluster, distance
 
 
 def centres(state: Tensor, group: Tensor, count: int) -> Tensor:
@@ -229,28 +206,34 @@ def centres(state: Tensor, group: Tensor, count: int) -> Tensor:
     return torch.where(size > 0, sums / size.clamp(min=1), torch.inf)
 
 
-def nearest(state: Tensor, centre: Tensor) -> tuple[Tensor, Tensor]:
-    r"""The nearest of two or more centres ``[C, D]``, and the simplified silhouette, both ``[V]``.
+def silhouette(distance: Tensor, cluster: Tensor) -> Tensor:
+    r"""The simplified silhouette of each node, ``[V]``, by distances ``[V, C]`` to centres.
 
-    That is :math:`(b - a) / \max(a, b)` with the distances :math:`a` to this centre and :math:`b`
-    to the next one. The silhouette proper uses mean distances to all nodes.
+    That is :math:`(b - a) / \max(a, b)` with the distances :math:`a` to the centre of its own
+    cluster and :math:`b` to the nearest other one. The silhouette proper uses mean distances to
+    all nodes. Nodes of no cluster with a centre have 0.
 
     References:
         Hruschka et al. (ICTAI 2004).
     """
-    distance = torch.cdist(state, centre).nan_to_num(torch.inf, torch.inf)
-    (a, b), (first, _) = (pair.unbind(1) for pair in distance.topk(2, dim=1, largest=False))
-    return first, torch.where(b.isinf(), 1.0, (b - a) / b.clamp(min=1e-12))
+    has_centre = cluster < distance.size(1)
+    own = cluster.clamp(max=distance.size(1) - 1)[:, None]
+    a = distance.gather(1, own)[:, 0]
+    b = distance.scatter(1, own, torch.inf).amin(1)
+    value = (b - a) / torch.maximum(a, b).clamp(min=1e-12)
+    value = torch.where(b.isinf(), 1.0, value)
+    return torch.where(has_centre & a.isfinite(), value, 0.0)
 
 
 def separation(
     adjacency: sp.csr_array, cluster: np.ndarray, num_clusters: int
-) -> tuple[np.ndarray, np.ndarray]:
-    r"""Modularity and conductance of each cluster, both ``[C]``.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    r"""Modularity, conductance and lift of each cluster, all ``[C]``.
 
     Modularity is :math:`e_c / m - (d_c / 2m)^2`, whose sum is Newman's. Conductance is
     :math:`\text{cut} / \min(d_c, 2m - d_c)`, the share of a cluster's edge ends whose edges leave
-    it; 1 for a cluster without edges.
+    it; 1 for a cluster without edges. Lift is :math:`2 m \, e_c / d_c^2`, with :math:`e_c` edge
+    ends inside: the share that stays inside, in multiples of that of random edges.
 
     Args:
         adjacency: symmetric, without self-loops, ``[V, V]``.
@@ -264,74 +247,90 @@ def separation(
     volume = max(ends.sum(), 1.0)
     smaller = np.minimum(ends, volume - ends)
     conductance = np.where(smaller > 0, (ends - inside) / np.maximum(smaller, 1), ends == 0)
-    return inside / volume - (ends / volume) ** 2, conductance
+    modularity = inside / volume - (ends / volume) ** 2
+    return modularity, conductance, inside * volume / np.maximum(ends, 1) ** 2
 
 
-# Representations of nodes.
+def _measures(
+    graph: Data,
+    posterior: Tensor,
+    state: Tensor,
+    seeds: Seeds,
+    cluster: Tensor,
+    distance: Tensor,
+    total: int,
+) -> Measures:
+    """Figures of ``total`` clusters and of all nodes; see ``find`` and ``assign``."""
+    adjacency = prepare(graph, "auto").adjacency("raw").matrix
+    sizes = component_sizes(graph.edge_index.numpy(), graph.num_nodes)
+    num_known = posterior.size(1) - 1
+    own = torch.cat([posterior[:, :num_known], seeds.doubt[:, None]], 1)
+    sure = own.gather(1, cluster.clamp(max=num_known)[:, None])[:, 0]
+    return Measures(
+        *separation(adjacency, cluster.numpy(), total),
+        silhouette(distance, cluster),
+        centrality(state, adjacency, sure, cluster, total),
+        torch.from_numpy(sizes <= SMALL),
+        F.normalize(state[:, : state.size(1) - num_known - 1], dim=1),
+    )
 
 
-def states(graph: Data, posterior: Tensor) -> Tensor:
-    r"""Topics of length 1 beside :math:`\sqrt P`, whose distances are Hellinger's, ``[V, D]``."""
-    return torch.cat([F.normalize(topics(graph), dim=1), posterior.float().sqrt()], 1)
+def centrality(
+    state: Tensor, adjacency: sp.csr_array, sure: Tensor, cluster: Tensor, total: int
+) -> Tensor:
+    """How typical each node is of its cluster, ``[V]``: the mean of three ranks from 0 to 1.
 
-
-def topics(graph: Data, dim: int = TOPICS) -> Tensor:
-    r"""The first principal axes of :math:`\sum_t \pi_t \hat A^t X`, ``[V, dim]``.
-
-    The sum is ten steps of personalised PageRank. Rows of :math:`X` have length 1; columns of words
-    are weighted by inverse document frequency. A randomised SVD multiplies narrow matrices only, so
-    neither a dense ``[V, F]`` nor a ``[V, V]`` matrix is computed.
-
-    Args:
-        graph: a graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
-        dim: number of axes; less on a graph with fewer nodes or features.
-
-    References:
-        Halko, Martinsson and Tropp (SIAM Review 2011).
+    They are those of its similarity to the mean of the cluster, of its links inside the cluster,
+    and of the probability ``sure`` ``[V]`` that it belongs there.
     """
-    prepared = prepare(graph, "auto")
-    x = _weighted(features(prepared.x)).astype(np.float32)
-    loops = prepared.adjacency("loops").matrix.astype(np.float32)
-    walk = sp.csr_array(sp.diags_array(1 / np.asarray(loops.sum(1)).ravel()) @ loops)
-    back = walk.T.tocsr()
-
-    def smooth(v: np.ndarray, step: sp.csr_array) -> np.ndarray:
-        out = v
-        for _ in range(STEPS):
-            out = (1 - RESTART) * (step @ out) + RESTART * v
-        return out
-
-    def forward(v: np.ndarray) -> np.ndarray:
-        smoothed = smooth(x @ v, walk)
-        return smoothed - smoothed.mean(0)
-
-    size = min(dim + OVERSAMPLING, *x.shape)
-    basis = np.random.RandomState(0).standard_normal((x.shape[1], size)).astype(np.float32)
-    for _ in progress.steps(POWERS):
-        image, _ = np.linalg.qr(forward(basis))
-        basis, _ = np.linalg.qr(x.T @ smooth(image - image.mean(0), back))
-    left, scale, _ = np.linalg.svd(forward(basis), full_matrices=False)
-    return torch.from_numpy(np.ascontiguousarray((left * scale)[:, :dim]))
+    unit = F.normalize(state, dim=1)
+    mean = F.normalize(centres(unit, cluster, total).nan_to_num(0.0, 0.0), dim=1)
+    similar = (unit * mean[cluster]).sum(1)
+    row, column = adjacency.nonzero()
+    stays = cluster.numpy()[row] == cluster.numpy()[column]
+    links = np.bincount(row[stays], minlength=len(cluster))
+    typical = np.zeros(len(cluster))
+    for nodes in (np.flatnonzero(cluster.numpy() == k) for k in range(total)):
+        for value in (similar.numpy(), links, sure.numpy()):
+            typical[nodes] += rankdata(value[nodes].round(6)) / max(len(nodes), 1) / 3
+    return torch.from_numpy(typical)
 
 
-def features(x: Sparse | Tensor) -> sp.csr_array | np.ndarray:
-    """Features ``[V, F]`` of a prepared graph as a matrix."""
-    return x.matrix if isinstance(x, Sparse) else np.asarray(x[:].cpu())
+def _cluster(
+    name: str, nodes: Tensor, k: int, posterior: Tensor, seeds: Seeds, measures: Measures
+) -> Cluster:
+    """The cluster of these ``nodes`` ``[n]`` at position ``k``, without its number."""
+    size = max(len(nodes), 1)
+    p_unknown = float(seeds.doubt[nodes].double().sum()) / size
+    known = posterior[nodes].double()[:, :-1].sum(0)
+    shares, order = known / known.sum().clamp(min=1e-12), (-known).argsort(stable=True)
+    # Nodes in small components come last.
+    rank = measures.typical[nodes] - 2 * measures.small[nodes]
+    return Cluster(
+        name,
+        number=0,
+        nodes=nodes[rank.argsort(descending=True, stable=True)],
+        small=int(measures.small[nodes].sum()),
+        newness=p_unknown * (1 - float(measures.conductance[k]) / 2),
+        p_unknown=p_unknown,
+        modularity=float(measures.modularity[k]),
+        conductance=float(measures.conductance[k]),
+        silhouette=float(measures.silhouette[nodes].sum()) / size,
+        cohesion=float(measures.topics[nodes].sum(0).norm()) / size,
+        lift=float(measures.lift[k]),
+        nearest=tuple((c, float(shares[c])) for c in order.tolist()),
+    )
 
 
-def are_words(x: sp.csr_array | np.ndarray) -> bool:
-    """Whether no feature ``[V, F]`` is negative, so that they count occurrences of words."""
-    return bool(np.asarray(x.data if isinstance(x, sp.csr_array) else x).min(initial=0) >= 0)
+def _is_mixed(cluster: Cluster, known: Sequence[Cluster]) -> bool:
+    """Whether a new cluster's nodes are less alike than those of every known class.
 
-
-def _weighted(x: sp.csr_array | np.ndarray) -> sp.csr_array | np.ndarray:
-    """Features ``[V, F]``; words weighted by inverse document frequency, in rows of length 1."""
-    matrix = x.astype(np.float64)
-    if not are_words(matrix):
-        return matrix
-    present = np.asarray((matrix > 0).sum(0)).ravel()
-    idf = np.log((1 + matrix.shape[0]) / (1 + present))
-    return normalize(sp.csr_array(matrix).multiply(idf).tocsr())
+    That is by their topics, or by their links if these are nearly as random ones.
+    """
+    present = [other for other in known if len(other.nodes) > SMALL]
+    is_loose = all(cluster.cohesion < LOOSE * other.cohesion for other in present)
+    is_unlinked = all(cluster.lift < min(CHANCE, other.lift) for other in present)
+    return bool(present) and (is_loose or is_unlinked)
 
 
 @lru_cache(maxsize=1)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Mapping, Sequence
 
 import scipy.sparse as sp
 import torch
@@ -59,11 +60,10 @@ def labels(
 ) -> tuple[list[str], list[str]]:
     """The next run's labels: the existing ones, and certain nodes of named clusters.
 
-    A certain node is one that the model predicts as unknown and that has no label. From the more
-    typical half of them in each named cluster, ``per_class`` training nodes and half as many
-    validation nodes are taken at equal distances. Validation and test nodes of no known class stay
-    ``unknown`` outside named clusters. Inside them they are left out, because their class is not
-    known.
+    From the more typical half of the nodes without a label in each named cluster, ``per_class``
+    training nodes and half as many validation nodes are taken at equal distances. Validation and
+    test nodes of no known class stay ``unknown`` outside named clusters. Inside them they are left
+    out, because their class is not known.
 
     Args:
         discovery: the clusters, some of whose new ones have names.
@@ -75,7 +75,7 @@ def labels(
         The class, and ``train``, ``val`` or ``test``, of each node; "" = none.
 
     Raises:
-        InputError: a named cluster has no certain node.
+        InputError: all nodes of a named cluster have labels.
     """
     label, split = [""] * len(y), [""] * len(y)
     given = {node: part for part, nodes in parts.items() for node in nodes.tolist()}
@@ -84,13 +84,10 @@ def labels(
         is_known = k < len(discovery.known)
         if is_known or not (cluster.number and cluster.name):
             label[node], split[node] = discovery.classes[k] if is_known else UNKNOWN, part
-    unknown = discovery.label == len(discovery.known)
     for cluster in filter(lambda new: new.name, discovery.new):
-        nodes = cluster.nodes[unknown[cluster.nodes]].tolist()
-        certain = [node for node in nodes if node not in given]
+        certain = [node for node in cluster.nodes.tolist() if node not in given]
         if not certain:
-            text = "has no node that the model predicts as unknown"
-            message = f"cluster {cluster.number} ({cluster.name}) {text}"
+            message = f"all nodes of cluster {cluster.number} ({cluster.name}) have labels"
             raise InputError.plain("--name", message, "Name another cluster")
         # Labels of the centre alone would teach a model that the rest is of another class. Nodes in
         # small components come last, since many of their predictions are wrong.
@@ -124,12 +121,14 @@ def write(
     names: Names = Names(),
     overwrite: bool = False,
     source: Path | None = None,
-    given: Collection[int] = (),
+    parts: Mapping[str, Tensor] = MappingProxyType({}),
+    parent: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a graph folder with these labels, completely or not at all.
 
     It also contains the recipe of the features that ``source``, the folder of the graph, contains.
-    Labels of ``given`` nodes are those of the run, which may be discovered ones of ``source``.
+    Labels of the ``parts`` are those of the run, which may be discovered ones of ``source``.
+    ``parent`` is what the folder keeps of the run, see ``folder.parent``.
 
     Raises:
         InputError: see :func:`graphgym_srnc.data.folder.check_place`; or it cannot be written.
@@ -137,6 +136,7 @@ def write(
     x = graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
     ids = names.ids or [f"node {node}" for node in range(graph.num_nodes)]
     recipe = None
+    given = {node for nodes in parts.values() for node in nodes.tolist()}
     new = {node for node, label in enumerate(labels[0]) if label and node not in given}
     if source is not None:
         new |= tables.discovered(source)
@@ -146,4 +146,5 @@ def write(
                 recipe = json.loads(atomic.content(path))
     edges, features, words = graph.edge_index.numpy(), sp.csr_matrix(x.numpy()), names.words or ()
     made = folder.Graph(edges, features, words, ids, names.texts, *labels, recipe, new)
+    made = made._replace(parent=parent, urls=names.urls)
     folder.write(made, out, overwrite, option="--labels-out")

@@ -22,7 +22,10 @@ from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import atomic
-from graphgym_srnc.own.discover import clusters, feedback, page, table
+from graphgym_srnc.own.discover import feedback, page, table
+from graphgym_srnc.own.discover.analysis import Analysis, analyse, labels_given, number_wanted
+from graphgym_srnc.own.discover.candidates import Evidence
+from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.shifts.given import unlabelled
 
 
@@ -31,12 +34,24 @@ class Found:
     """Clusters of a graph. New ones are numbered from 1, the likeliest new class."""
 
     graph: Data
-    clusters: clusters.Discovery
-    rows: list[table.Row]  # the clusters in words
-    names: Names
-    modularity: dict[int, float]  # by number of clusters, known classes included
+    analysis: Analysis
     parts: dict[str, torch.Tensor]  # labelled nodes of train, val and test
     y: torch.Tensor  # class numbers of these nodes, [V]
+
+    @property
+    def clusters(self) -> Discovery:
+        """The clusters."""
+        return self.analysis.discovery
+
+    @property
+    def rows(self) -> list[table.Row]:
+        """The clusters in words."""
+        return self.analysis.rows
+
+    @property
+    def names(self) -> Names:
+        """Names of nodes and feature columns."""
+        return self.analysis.names
 
     def __repr__(self) -> str:
         new, known = text.counted(len(self.clusters.new), "new cluster"), len(self.clusters.known)
@@ -44,14 +59,14 @@ class Found:
         lines = [
             f"  {row.title}: {row.size} nodes, newness {row.figures['newness']},"
             f" {', '.join(row.words[:5]) or 'no typical word'}"
-            for row in self.rows[known:]
+            for row in self.analysis.new
         ]
-        return "\n".join([head, *lines])
+        return "\n".join([head, *lines, *self.analysis.lead])
 
     def frame(self) -> pandas.DataFrame:
         """A row per new cluster: ``nodes``, ``newness``, ``words`` and ids of ``typical`` nodes."""
-        ids, new = self.names.ids or range(len(self.y)), self.rows[len(self.clusters.known) :]
-        typical = [[ids[node] for node in table.shown(row.cluster)] for row in new]
+        ids, new = self.names.ids or range(len(self.y)), self.analysis.new
+        typical = [[ids[shown.node] for shown in row.typical] for row in new]
         cells = [(len(row.cluster.nodes), row.cluster.newness, row.words) for row in new]
         frame = pandas.DataFrame(cells, columns=["nodes", "newness", "words"])
         frame.index = pandas.RangeIndex(1, len(new) + 1, name="number")
@@ -71,8 +86,7 @@ class Found:
         if not Path(path).absolute().parent.is_dir():
             hint = "Name a file in a folder that exists"
             raise InputError.plain("path", f"{str(path)!r} cannot be written", hint)
-        told = self.rows, self.clusters, self.names, self.modularity
-        atomic.write_text(Path(path), page.render("New classes", *told, commands={}))
+        atomic.write_text(Path(path), page.render("New classes", self.analysis))
 
     def labelled(self, names: Mapping[int, str], nodes_per_class: int = 20) -> Data:
         """The graph with labels of typical nodes of some clusters too, for the next ``fit``.
@@ -104,49 +118,64 @@ class Found:
         return graph
 
 
-def discover(model: Estimator, graph: ShiftTask | Data, num_clusters: int = 0) -> Found:
-    """Cluster the nodes that a fitted estimator predicts as unknown.
+def discover(
+    model: Estimator, graph: ShiftTask | Data, num_clusters: int = 0, num_new: int = 0
+) -> Found:
+    """Cluster the nodes that a fitted estimator predicts as unknown, or the least certain ones.
 
     Args:
-        model: a fitted estimator with an unknown class.
+        model: a fitted estimator.
         graph: a ``Data`` as for ``predict``, perhaps with ``ids`` and ``feature_names``; or a
             ``ShiftTask``, whose target is clustered.
-        num_clusters: number of clusters, known classes included; 0 = estimated by modularity.
+        num_clusters: number of clusters, known classes included.
+        num_new: number of new clusters; 0 = estimated by links, stability and words.
 
     Returns:
         Clusters with ``frame()``, ``nodes()``, ``html(path)`` and ``labelled(names)``.
 
     Raises:
-        InputError: the model predicts no node as unknown, or ``num_clusters`` is impossible.
+        InputError: both numbers are given, or the nodes cannot form so many clusters.
     """
     if not isinstance(model, Estimator):
         hint = "Give a fitted estimator and then the graph; of OnNodes give its model_"
         raise InputError.plain("model", f"it is a {type(model).__name__}", hint)
     num_clusters = typed("num_clusters", num_clusters, int)
+    num_new = typed("num_new", num_new, int)
     task = graph if isinstance(graph, ShiftTask) else None
     given = graph.target if isinstance(graph, ShiftTask) else graph
     posterior, checked = torch.from_numpy(model.predict_proba(given)), unlabelled(given)
-    if model.method_.task.unknown is None:
-        message = "this model predicts no node as unknown, so there is nothing to discover"
-        raise InputError.plain("model", message, "Fit with open_set=True")
-    with renamed({"RUN": "model", "--clusters": "num_clusters"}):
-        clusters.check(posterior, num_clusters or posterior.size(1))
-    parts, y = {}, torch.full((len(posterior),), HIDDEN)
+    parts, y = _labels(model, given, task)
+    words = [getattr(given, name, None) for name in ("ids", "feature_names")]
+    ids, columns = ([*map(str, own)] if own else None for own in words)
+    known = [*((task and task.class_names) or model.classes_)]
+    evidence = Evidence.of(model.method_)
+    known = known[: posterior.size(1) - evidence.open_set]
+    with renamed({"--clusters": "num_clusters", "--new": "num_new"}):
+        wanted = number_wanted(num_new, num_clusters, len(known))
+        with limited_threads(model, checked):
+            found = analyse(
+                checked,
+                posterior,
+                Names(ids, None, columns),
+                known,
+                evidence,
+                labels_given(y.tolist(), known),
+                wanted,
+            )
+    return Found(given, found, parts, y)
+
+
+def _labels(
+    model: Estimator, graph: Data, task: ShiftTask | None
+) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """Labelled nodes of train, val and test in a graph, and their classes ``[V]``."""
+    parts, y = {}, torch.full((graph.num_nodes,), HIDDEN)
     if task is not None and task.source is task.target:
-        parts, y = {part: getattr(task, part).cpu() for part in PARTS}, given.y.cpu()
-    for part in PARTS if task is None and given.y is not None else ():
-        mask = np.asarray(getattr(given, f"{part}_mask", False)) == 1
+        return {part: getattr(task, part).cpu() for part in PARTS}, graph.y.cpu()
+    for part in PARTS if task is None and graph.y is not None else ():
+        mask = np.asarray(getattr(graph, f"{part}_mask", False)) == 1
         if mask.any():
-            _, label, nodes = truth(model, given, None, mask)
+            _, label, nodes = truth(model, graph, None, mask)
             parts[part] = torch.from_numpy(nodes)
             y[parts[part]] = torch.from_numpy(label[nodes])
-    names = [getattr(given, name, None) for name in ("ids", "feature_names")]
-    ids, words = ([*map(str, own)] if own else None for own in names)
-    known, called = (task and task.class_names) or model.classes_, Names(ids, None, words)
-    with limited_threads(model, checked):
-        state = clusters.states(checked, posterior)
-        modularity = clusters.modularities(checked, posterior, state)
-        count = num_clusters or clusters.suggested(modularity)
-        found = clusters.find(checked, posterior, count, known, state)
-        rows = table.rows(found, checked, called)
-    return Found(given, found, rows, called, modularity, parts, y)
+    return parts, y

@@ -1,16 +1,19 @@
 // The map of a page of `discover`. Names and texts are shown as text, never as HTML.
+// nodes.js follows it in one script, with the cards and the list of nodes.
 "use strict";
 (() => {
 const at = name => document.getElementById("map-" + name);
 const data = JSON.parse(at("data").textContent);
 const canvas = at("canvas"), pen = canvas.getContext("2d"), tip = at("tip"), legend = at("legend");
-const SIDE = 65535, CLOSEST = 1000, ROUND = 20000, REACH = 24, STRIDE = 1000003, LINE = 20;
+const SIDE = 65535, CLOSEST = 1000, ROUND = 20000, REACH = 24, STRIDE = 1000003, LINE = 25;
 
-const numbers = text => new Uint16Array(Uint8Array.from(atob(text), c => c.charCodeAt(0)).buffer);
+const bytes = text => Uint8Array.from(atob(text), c => c.charCodeAt(0)).buffer;
+const numbers = text => new Uint16Array(bytes(text)), large = text => new Uint32Array(bytes(text));
 const x = numbers(data.x), y = numbers(data.y), p = numbers(data.p), count = x.length;
 for (const colouring of data.colourings) colouring.of = numbers(colouring.of);
 const cluster = data.colourings[0];
-const words = data.ids.map((id, i) => (id + " " + (data.texts ? data.texts[i] : "")).toLowerCase());
+const words = data.ids.map((id, i) => [id, data.titles[i], data.texts[i]].join(" ").toLowerCase());
+const name = i => data.titles[i] || data.ids[i];
 const dotSize = count > 20000 ? 1 : count > 4000 ? 1.6 : 2.4;
 
 // `hits` are the nodes that were found, in order; null = nothing is searched.
@@ -36,6 +39,7 @@ function draw() {
   const ratio = window.devicePixelRatio || 1, style = getComputedStyle(canvas);
   [width, height] = [canvas.clientWidth, canvas.clientHeight];
   const ink = style.getPropertyValue("--ink"), paper = style.getPropertyValue("--paper");
+  const soft = style.getPropertyValue("--soft");
   canvas.width = width * ratio;
   canvas.height = height * ratio;
   pen.scale(ratio, ratio);
@@ -43,13 +47,17 @@ function draw() {
 
   const size = Math.min(7, dotSize * zoom ** 0.4);
   const shown = seen.subarray(0, numSeen), found = shown.filter(i => hits && hits.has(i));
-  pen.globalAlpha = hits ? 0.2 : 0.85;
-  dots(shown, size);
+  // Pale groups are below the others, and fainter on a dark page.
+  const isPale = i => colouring.pale.includes(colouring.of[i]);
+  pen.globalAlpha = hits ? 0.2 : dark.matches ? 0.35 : 0.9;
+  dots(shown.filter(isPale), size);
+  pen.globalAlpha = hits ? 0.2 : 0.9;
+  dots(shown.filter(i => !isPale(i)), size);
   pen.globalAlpha = 1;
   pen.strokeStyle = ink;
   dots(found, size + 1.5, true);
 
-  if (colouring === cluster) labels(ink, paper);
+  if (colouring === cluster || colouring === data.colourings[1]) labels(ink, soft, paper);
   if (told >= 0) {
     pen.strokeStyle = ink;
     pen.lineWidth = 2;
@@ -61,33 +69,35 @@ function draw() {
   canvas.dataset.drawn = count;
 }
 
-// Names of new clusters, the largest first. A label that would cover another one moves up or down,
-// and is left out if that does not help.
-function labels(ink, paper) {
-  pen.font = "600 13px system-ui, sans-serif";
+// Names of new clusters in frames of their colour, the largest first, then those of known classes
+// without a frame. A label that would cover another one moves up or down, and is left out if that
+// does not help.
+function labels(ink, soft, paper) {
   pen.textAlign = "center";
-  pen.lineWidth = 4;
   pen.lineJoin = "round";
-  pen.strokeStyle = paper;
   const placed = [];
-  for (const [mapX, mapY, group, text] of data.marks) {
-    const [middle, edge] = toScreen(mapX, mapY), top = Math.max(LINE, edge - 8);
-    const half = pen.measureText(text).width / 2 + 10;
-    if (hidden.has(group) || middle < 0 || middle > width || edge < 0 || edge > height) continue;
-    const left = Math.max(half, Math.min(width - half, middle));
+  for (const [mapX, mapY, group, text, isNew] of data.marks) {
+    pen.font = isNew ? "600 13px system-ui, sans-serif" : "12px system-ui, sans-serif";
+    const [middle, edge] = toScreen(mapX, mapY), top = Math.max(LINE, edge - 12);
+    const half = pen.measureText(text).width / 2 + 8;
+    if (colouring === cluster && hidden.has(group) || middle < 0 || middle > width || edge < 0 || edge > height) continue;
+    const left = Math.max(half + 2, Math.min(width - half - 2, middle));
     const free = [0, -LINE, LINE, -2 * LINE, 2 * LINE].map(down => top + down).find(y =>
-      placed.every(other => Math.abs(left - other.left) >= half + other.half || Math.abs(y - other.y) >= LINE));
+      y > 16 && y < height - 8 && placed.every(other =>
+        Math.abs(left - other.left) >= half + other.half + 4 || Math.abs(y - other.y) >= LINE));
     if (free === undefined) continue;
     placed.push({left, half, y: free});
-    pen.strokeText(text, left, free);
-    pen.fillStyle = ink;
+    pen.globalAlpha = isNew ? 0.92 : 0.6;
+    pen.fillStyle = paper;
+    pen.fillRect(left - half, free - 15, 2 * half, 21);
+    pen.globalAlpha = 1;
+    if (isNew) {
+      pen.lineWidth = 2;
+      pen.strokeStyle = visible(data.colourings[0].colours[group]);
+      pen.strokeRect(left - half, free - 15, 2 * half, 21);
+    }
+    pen.fillStyle = isNew ? ink : soft;
     pen.fillText(text, left, free);
-    // The colour tells whose label it is where it covers other groups.
-    pen.fillStyle = visible(data.colourings[0].colours[group]);
-    pen.beginPath();
-    pen.arc(left - half + 3, free - 4, 5, 0, 7);
-    pen.stroke();
-    pen.fill();
   }
 }
 
@@ -157,11 +167,10 @@ function tell(node) {
   tip.replaceChildren();
   const line = (tag, text) => tip.appendChild(document.createElement(tag)).textContent = text;
   if (node >= 0) {
-    const id = data.ids[node], text = data.texts ? data.texts[node] : "";
-    if (!text.startsWith(id)) line("b", id);
-    if (text) line("div", text);
+    line("b", name(node));
+    if (data.texts[node]) line("div", data.texts[node]);
     const facts = data.colourings.slice(0, 2).map(one => [one.by, one.names[one.of[node]]]);
-    facts.push(["P(unknown)", (p[node] / SIDE).toFixed(2)]);
+    facts.push([data.head, (p[node] / SIDE).toFixed(2)]);
     for (const [name, value] of facts) line("div", name + ": " + value);
   }
   redraw();
@@ -188,16 +197,14 @@ function find() {
 
 function showNext() {
   if (!hits || !hits.size) return;
-  const node = [...hits][nextHit++ % hits.size];
+  goTo([...hits][nextHit++ % hits.size]);
+}
+
+function goTo(node) {
   [middleX, middleY, zoom] = [x[node], y[node], Math.max(zoom, 6)];
   tell(node);
   redraw();
 }
-
-const shared = group => {  // whether other groups have its colour, as known classes do
-  const all = colouring.colours;
-  return all.indexOf(all[group]) !== all.lastIndexOf(all[group]);
-};
 
 function list() {
   const sizes = colouring.sizes;
@@ -210,9 +217,7 @@ function list() {
     return made;
   };
   legend.replaceChildren();
-  // New classes come before the known ones.
-  const order = [...colouring.names.keys()].sort((a, b) => shared(a) - shared(b));
-  order.forEach(group => {
+  colouring.order.forEach(group => {
     const name = colouring.names[group];
     if (!sizes[group]) return;
     const text = name + " (" + sizes[group].toLocaleString("en") + ")";
@@ -228,22 +233,25 @@ function list() {
   button("none", null, () => { hidden = new Set(colouring.names.keys()); list(); });
 }
 
+let show = node => {};  // shows the card of a node, see nodes.js
+
 const KEYS = {
   ArrowLeft: () => move(60, 0), ArrowRight: () => move(-60, 0),
   ArrowUp: () => move(0, 60), ArrowDown: () => move(0, -60),
   "+": () => move(0, 0, 1.5), "=": () => move(0, 0, 1.5), "-": () => move(0, 0, 1 / 1.5),
-  0: () => move(0, 0, 1e-9), n: showNext, Escape: () => tell(-1),
+  0: () => move(0, 0, 1e-9), n: showNext, Escape: () => tell(-1), Enter: () => show(told),
 };
 canvas.addEventListener("keydown", event => {
   if (!KEYS[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
   KEYS[event.key]();
-  if (event.key === "n" || event.key === "Escape") return;
+  if (["n", "Escape", "Enter"].includes(event.key)) return;
   look();
   tell(nearest(width / 2, height / 2, 1e9));
 });
 
 const fingers = new Map();
+let pressed = null;  // where a pointer went down, to tell a click from a move
 const spread = () => {
   const [a, b = a] = [...fingers.values()];
   return {x: (a.x + b.x) / 2, y: (a.y + b.y) / 2, far: Math.hypot(a.x - b.x, a.y - b.y) || 1};
@@ -252,6 +260,7 @@ const point = event => ({x: event.offsetX, y: event.offsetY});
 canvas.addEventListener("pointerdown", event => {
   canvas.setPointerCapture(event.pointerId);
   fingers.set(event.pointerId, point(event));
+  pressed = point(event);
   tell(nearest(event.offsetX, event.offsetY, REACH));
 });
 canvas.addEventListener("pointermove", event => {
@@ -264,6 +273,10 @@ canvas.addEventListener("pointermove", event => {
 for (const end of ["pointerup", "pointercancel"]) {
   canvas.addEventListener(end, event => fingers.delete(event.pointerId));
 }
+canvas.addEventListener("pointerup", event => {
+  const still = pressed && Math.hypot(event.offsetX - pressed.x, event.offsetY - pressed.y) < 5;
+  if (still && told >= 0) show(told);
+});
 canvas.addEventListener("pointerleave", event => { if (event.pointerType === "mouse") tell(-1); });
 canvas.addEventListener("wheel", event => {
   // At its ends the map lets the page scroll.
@@ -287,4 +300,3 @@ dark.addEventListener("change", () => { list(); redraw(); });
 new ResizeObserver(redraw).observe(canvas);
 at("tools").hidden = at("box").hidden = false;
 list();
-})();

@@ -1,0 +1,144 @@
+"""Which nodes new clusters consist of: those predicted as unknown, or else candidates."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch_geometric.data import Data
+
+from graphgym_srnc.own.discover.representation import kmeans, topics
+
+LEAST_SHARE = 0.1  # of the nodes without a label that are candidates if none is predicted unknown
+GROUP, MOST_GROUPS = 80, 200  # nodes of a group in which labels are counted, and number of groups
+P_UNKNOWN, MISSING, DOUBT = "P(unknown)", "missing labels", "doubt"
+SIGNIFICANT = 0.01  # p-value below which the labels say that there is an unknown class
+
+
+class Evidence(NamedTuple):
+    """What a model says of the unknown class as a whole.
+
+    Args:
+        open_set: whether the model has an unknown class.
+        p_value: p-value of the hypothesis that there is no unknown node; -1 = not tested.
+        share: estimated share of unknown nodes, from the same test.
+    """
+
+    open_set: bool = True
+    p_value: float = -1.0
+    share: float = 0.0
+
+    @classmethod
+    def of(cls, method: Any) -> Evidence:
+        """The evidence that a trained method keeps; SRNC+ alone tests for an unknown class."""
+        plan = getattr(method, "plan", None)
+        open_set = method.task.unknown is not None
+        return cls(open_set) if plan is None else cls(open_set, plan.p_value, plan.least_share)
+
+    @property
+    def sentence(self) -> str:
+        """What it says of new clusters; empty if it supports them or says nothing."""
+        if not self.open_set:
+            return (
+                "The model was trained without an unknown class, so it does not say whether any of"
+                " these is a new class."
+            )
+        if self.p_value <= SIGNIFICANT:
+            return ""
+        return (
+            "The labels give no significant evidence that any of these is a new class"
+            f" (p = {self.p_value:.2g}; significant: below {SIGNIFICANT:g})."
+        )
+
+
+class Seeds(NamedTuple):
+    """The nodes that new clusters consist of.
+
+    Args:
+        nodes: their numbers, ``[n]``.
+        doubt: how unlike the known classes each node is, ``[V]``, from 0 to 1, by the ``measure``.
+        measure: ``P(unknown)``; or of candidates ``missing labels``, see :func:`missing_labels`, or
+            without labels ``doubt``: 1 less the probability of the most probable known class.
+    """
+
+    nodes: Tensor
+    doubt: Tensor
+    measure: str = P_UNKNOWN
+
+    @property
+    def predicted(self) -> bool:
+        """Whether the model predicts them as unknown; otherwise they are candidates."""
+        return self.measure == P_UNKNOWN
+
+    @property
+    def share(self) -> float:
+        """Their share of all nodes."""
+        return len(self.nodes) / max(len(self.doubt), 1)
+
+
+def padded(posterior: Tensor, evidence: Evidence) -> Tensor:
+    """Posteriors ``[V, N + 1]``, with an unknown class of probability 0 if a model has none."""
+    return posterior if evidence.open_set else F.pad(posterior, (0, 1))
+
+
+def seeds(
+    graph: Data,
+    posterior: Tensor,
+    label: Tensor | None = None,
+    evidence: Evidence = Evidence(),
+) -> Seeds:
+    """The nodes predicted as unknown, or else the candidates.
+
+    Candidates are the share :data:`LEAST_SHARE` of the nodes without a label around which most
+    labels are missing, or more if the labels suggest a larger share of unknown nodes. Confidence
+    orders nodes that are equal in this, and all nodes of a graph without labels.
+
+    Args:
+        graph: with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
+        posterior: of the model, ``[V, N + 1]``, the unknown class last.
+        label: class of each labelled node of a known class, ``[V]``; -1 = none.
+        evidence: what the model says of the unknown class.
+    """
+    num_known = posterior.size(1) - 1
+    unknown = (posterior.argmax(1) == num_known).nonzero().view(-1)
+    if len(unknown):
+        return Seeds(unknown, posterior[:, -1])
+    known = posterior[:, :-1] / posterior[:, :-1].sum(1, keepdim=True).clamp(min=1e-12)
+    unsure = 1 - known.amax(1).double()
+    doubt, measure, free = unsure, DOUBT, torch.arange(len(known))
+    if label is not None and (label >= 0).any():
+        doubt, measure = missing_labels(topics(graph), known, label), MISSING
+        free = (label < 0).nonzero().view(-1)
+    count = max(1, round(max(LEAST_SHARE, evidence.share) * len(free)))
+    order = np.lexsort((-unsure[free].numpy(), -doubt[free].numpy()))
+    return Seeds(free[torch.from_numpy(order[:count])].sort().values, doubt, measure)
+
+
+def missing_labels(topics: Tensor, known: Tensor, label: Tensor) -> Tensor:
+    r"""Share of the expected labels that are missing around each node, ``[V]``, from 0 to 1.
+
+    K-means forms groups :math:`g` of about :data:`GROUP` nodes with similar topics. Labels are
+    drawn from known classes, so groups of a new class have few of them.
+
+    .. math:: 1 - \min\left(1, \frac{1 + |D_g|}{1 + \sum_{j \in g} e_j}\right), \quad
+        e_j = \sum_k P_{jk} \frac{|D_k|}{\sum_l P_{lk}}
+
+    where :math:`D` are the labelled nodes and :math:`e_j` the expected number of labels of a node.
+    The labels of each class are assumed to be drawn at random from its nodes.
+
+    Args:
+        topics: ``[V, D]``.
+        known: probabilities :math:`P` of the known classes, ``[V, N]``.
+        label: class of each labelled node, ``[V]``; -1 = none.
+    """
+    is_labelled = label >= 0
+    count = label[is_labelled].bincount(minlength=known.size(1))
+    expected = known.double() @ (count / known.double().sum(0).clamp(min=1e-12))
+    number = min(MOST_GROUPS, max(2, len(label) // GROUP), len(label))
+    group = torch.from_numpy(kmeans(F.normalize(topics, dim=1).numpy(), number, 1).labels_).long()
+    found = group[is_labelled].bincount(minlength=number)
+    wanted = torch.zeros(number, dtype=torch.double).index_add_(0, group, expected)
+    return (1 - (1 + found) / (1 + wanted)).clamp(min=0)[group]

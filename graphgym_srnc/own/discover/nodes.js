@@ -1,0 +1,160 @@
+
+// The card of a node, and the list of nodes, which continue the script of the map.
+const LEAST_SHARE = 0.005, PAGE = 50;
+const best = numbers(data.best), share = numbers(data.share), given = numbers(data.given);
+const starts = large(data.starts), ends = large(data.ends), degree = large(data.degree);
+const wordsOf = large(data.wordsOf), typical = numbers(data.typical);
+const perNode = count ? wordsOf.length / count : 0;
+const shownAt = new Map([...large(data.nodes)].map((node, i) => [node, i]));
+const classes = data.colourings[1].names, card = document.getElementById("card");
+const made = (tag, text, parent) => {
+  const one = document.createElement(tag);
+  if (text !== undefined) one.textContent = text;
+  if (parent) parent.append(one);
+  return one;
+};
+const address = node => data.urls && data.urls[node];
+
+function titled(node, parent, tag) {
+  const title = made(tag, undefined, parent);
+  if (!address(node)) return title.append(name(node));
+  const link = made("a", name(node), title);
+  link.href = address(node);
+  link.rel = "noreferrer";
+  link.target = "_blank";
+}
+
+show = node => {
+  if (node < 0) return;
+  card.replaceChildren();
+  card.hidden = false;
+  titled(node, card, "h3");
+  const same = data.ids[node].replaceAll("_", " ").toLowerCase() === name(node).replaceAll("_", " ").toLowerCase();
+  if (!same) made("p", data.ids[node], card).className = "soft";
+  if (data.texts[node]) made("p", data.texts[node], card);
+  const facts = made("dl", undefined, card);
+  const fact = (name, ...value) => {
+    made("dt", name, facts);
+    made("dd", undefined, facts).append(...value);
+  };
+  const guesses = [];
+  for (let k = node * data.choices; k < (node + 1) * data.choices; k++) {
+    const part = share[k] / SIDE;
+    if (part >= LEAST_SHARE || !guesses.length) guesses.push(classes[best[k]] + " " + part.toFixed(2));
+  }
+  fact("prediction", guesses.join(", "));
+  if (given[node]) fact("label in the data", classes[given[node] - 1]);
+  fact("cluster", cluster.names[cluster.of[node]]);
+  fact(data.head, (p[node] / SIDE).toFixed(2));
+  const own = wordsOf.subarray(node * perNode, (node + 1) * perNode).filter(word => word);
+  if (data.words.length) fact("words typical of its cluster", [...own].map(word => data.words[word - 1]).join(", ") || "none");
+  near(node, fact);
+  const place = made("button", "show on the map", card);
+  place.type = "button";
+  place.addEventListener("click", () => { goTo(node); canvas.scrollIntoView({block: "center"}); });
+};
+
+// Neighbours of a node, and how their labels are distributed.
+function near(node, fact) {
+  const all = [...ends.subarray(starts[node], starts[node + 1])], labelled = new Map();
+  for (const other of all.filter(other => given[other])) {
+    const label = classes[given[other] - 1];
+    labelled.set(label, (labelled.get(label) || 0) + 1);
+  }
+  const counts = [...labelled].sort((a, b) => b[1] - a[1]).map(([label, many]) => many + " " + label);
+  fact("labels of neighbours", counts.join(", ") || "none has a label");
+  const list = document.createElement("span");
+  for (const other of all) {
+    const one = made("button", name(other) + (given[other] ? " (" + classes[given[other] - 1] + ")" : ""), list);
+    one.type = "button";
+    one.addEventListener("click", () => show(other));
+  }
+  if (degree[node] > all.length) list.append(" and " + (degree[node] - all.length).toLocaleString("en") + " more");
+  fact("neighbours", list);
+}
+
+// The list: filtered by the search and by a cluster, sorted by a column.
+const COLUMNS = [
+  ["node", name], ["cluster", i => cluster.names[cluster.of[i]]],
+  ["class", i => classes[data.colourings[1].of[i]]], [data.head, i => p[i] / SIDE],
+  ["typical", i => typical[i] / SIDE],
+];
+const rows = document.querySelector("#list tbody"), heads = document.querySelector("#list thead tr");
+const choose = document.getElementById("list-cluster"), text = document.getElementById("list-find");
+let sorted = 3, down = true, most = PAGE, listed = [];
+
+function fillList() {
+  const wanted = choose.value, searched = text.value.trim().toLowerCase();
+  const isNew = group => !cluster.pale.includes(group);
+  listed = [...Array(count).keys()].filter(i => words[i].includes(searched)
+    && (wanted === "all" || (wanted === "new" ? isNew(cluster.of[i]) : cluster.of[i] === Number(wanted))));
+  const value = COLUMNS[sorted][1], sign = down ? -1 : 1;
+  const keys = new Map(listed.map(i => [i, value(i)]));
+  listed.sort((a, b) => {
+    const [one, other] = [keys.get(a), keys.get(b)];
+    return sign * (typeof one === "number" ? one - other : one.localeCompare(other)) || a - b;
+  });
+  rows.replaceChildren();
+  for (const i of listed.slice(0, most)) {
+    const line = made("tr", undefined, rows);
+    const first = made("td", undefined, line), opens = made("button", name(i), first);
+    opens.type = "button";
+    opens.addEventListener("click", () => { show(i); card.scrollIntoView({block: "nearest"}); });
+    first.className = "text";
+    COLUMNS.slice(1).forEach(([, get], k) => {
+      const cell = get(i), one = made("td", typeof cell === "number" ? cell.toFixed(2) : cell, line);
+      if (typeof cell !== "number") one.className = "text";
+      one.dataset.head = COLUMNS[k + 1][0];
+    });
+  }
+  document.getElementById("list-count").textContent =
+    Math.min(most, listed.length).toLocaleString("en") + " of " + listed.length.toLocaleString("en") + " nodes";
+  document.getElementById("list-more").hidden = most >= listed.length;
+  [...heads.children].forEach((head, k) =>
+    head.setAttribute("aria-sort", k !== sorted ? "none" : down ? "descending" : "ascending"));
+}
+
+// Cells that a spreadsheet would execute get an apostrophe, as in tables of the commands.
+function csv() {
+  const cell = value => {
+    const guarded = typeof value === "number" ? value.toFixed(4) : value.replace(/^(?=[\s"]*[=+@-])/, "'");
+    return /[",\n]/.test(guarded) ? '"' + guarded.replaceAll('"', '""') + '"' : guarded;
+  };
+  const columns = [["id", i => data.ids[i]], ...COLUMNS, ["text", i => data.texts[i]]];
+  return [columns.map(([name]) => name), ...listed.map(i => columns.map(([, get]) => get(i)))]
+    .map(line => line.map(cell).join(",")).join("\n") + "\n";
+}
+
+COLUMNS.forEach(([title], k) => {
+  const head = made("th", undefined, heads), sorts = made("button", title, head);
+  head.scope = "col";
+  sorts.type = "button";
+  sorts.addEventListener("click", () => {
+    down = k === sorted ? !down : k > 2;
+    sorted = k;
+    fillList();
+  });
+});
+for (const [value, title] of [["new", "all new clusters"], ["all", "all nodes"]]) {
+  made("option", title, choose).value = value;
+}
+for (const group of cluster.order.filter(group => cluster.sizes[group])) {
+  made("option", cluster.names[group], choose).value = group;
+}
+choose.addEventListener("change", () => { most = PAGE; fillList(); });
+text.addEventListener("input", () => { most = PAGE; fillList(); });
+document.getElementById("list-more").addEventListener("click", () => { most += 4 * PAGE; fillList(); });
+document.getElementById("list-csv").addEventListener("click", () => {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob(["\ufeff" + csv()], {type: "text/csv"}));
+  link.download = "nodes.csv";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+});
+for (const link of document.querySelectorAll("[data-node]")) {
+  const at = shownAt.get(Number(link.dataset.node));
+  if (at !== undefined) link.addEventListener("click", () => { show(at); card.scrollIntoView({block: "nearest"}); });
+}
+document.getElementById("nodes").hidden = false;
+fillList();
+})();

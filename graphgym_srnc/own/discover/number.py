@@ -1,0 +1,163 @@
+"""How many new clusters there are: modularity, stability and words of each number."""
+
+from __future__ import annotations
+
+import math
+from typing import Mapping, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from scipy.special import gammaln
+from sklearn.metrics import adjusted_rand_score
+from torch import Tensor
+from torch.nn import functional as F
+from torch_geometric.data import Data
+
+from graphgym_srnc.backbones import prepare
+from graphgym_srnc.core import progress
+from graphgym_srnc.own.discover.candidates import Seeds
+from graphgym_srnc.own.discover.clusters import assign, separation
+from graphgym_srnc.own.discover.representation import are_words, features, kmeans
+from graphgym_srnc.plots import embedding
+
+BEYOND, SAMPLE = 10, 2000  # maximum number of new clusters tried, and of nodes k-means learns from
+HALVES = 5  # pairs of halves of the nodes that are clustered apart
+FLAT = 0.005  # relative difference of modularity below which one cluster is preferred
+EVEN = 0.05  # relative difference below which numbers fit about equally well, and words decide
+PRIOR = 200.0  # size of the Dirichlet prior of the words of a cluster, in occurrences
+MOST_PARTS, STABLE, SMALLEST = 4, 0.8, 30  # of the parts of a cluster, see parts()
+
+
+class Fit(NamedTuple):
+    """How well a number of new clusters fits.
+
+    Args:
+        modularity: Newman's modularity of all nodes, by known class and new cluster.
+        stability: mean adjusted Rand index of two clusterings, each learned from one half of the
+            nodes; 1 for one cluster.
+        words: length of a description of the nodes' words by those of their clusters, in nats; nan
+            if the features are not words.
+    """
+
+    modularity: float
+    stability: float
+    words: float
+
+    @property
+    def score(self) -> float:
+        """Modularity times stability."""
+        return max(self.modularity, 0.0) * self.stability
+
+
+def fits(graph: Data, posterior: Tensor, state: Tensor, seeds: Seeds) -> dict[int, Fit]:
+    """The fit of 1, 2, ... new clusters, of which k-means learns from at most ``SAMPLE`` nodes.
+
+    Args:
+        graph: with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
+        posterior: of the model, ``[V, N + 1]``, the unknown class last.
+        state: representation of the nodes, ``[V, D]``.
+        seeds: the nodes that new clusters consist of.
+    """
+    adjacency = prepare(graph, "auto").adjacency("raw").matrix
+    drawn = seeds.nodes[torch.from_numpy(embedding.sample(len(seeds.nodes), SAMPLE))]
+    x = features(prepare(graph, "none").x)[drawn.numpy()]
+    unit = F.normalize(state[drawn], dim=1).numpy()
+    found = {}
+    for count in progress.steps(max(1, min(BEYOND, len(drawn) // 5))):
+        number = count + 1
+        group = kmeans(unit, number, restarts=3).labels_
+        cluster, _ = assign(state, posterior, seeds, drawn, group)
+        places = int(cluster.max()) + 1
+        modularity = float(separation(adjacency, cluster.numpy(), places)[0].sum())
+        found[number] = Fit(modularity, stability(unit, number), description(x, group))
+    return found
+
+
+def suggested(found: Mapping[int, Fit]) -> int:
+    """The smallest number whose score is within ``EVEN`` of the highest, or one, or more by words.
+
+    One cluster is preferred if its modularity is within ``FLAT`` of that of the best number. A
+    number up to about twice as large whose score is within ``EVEN``, too, is preferred if it makes
+    the description of the words shorter.
+    """
+    several = [number for number in sorted(found) if number > 1]
+    if not several:
+        return 1
+    best = max(several, key=lambda number: found[number].score)
+    if found[1].modularity >= found[best].modularity - FLAT * abs(found[best].modularity):
+        best = 1
+    even = [n for n in sorted(found) if found[n].score >= (1 - EVEN) * found[best].score]
+    chosen = first = next(number for number in even if best == 1 or number > 1)
+    for number in even:
+        if first < number <= 2 * first + 1 and found[number].words < found[chosen].words:
+            chosen = number
+    return chosen
+
+
+def stability(unit: np.ndarray, number: int) -> float:
+    """Mean adjusted Rand index of clusterings ``[n, D]`` learned from halves of the nodes.
+
+    References:
+        Lange, Roth, Braun and Buhmann (Neural Computation 2004).
+    """
+    if number == 1 or len(unit) < 2 * number:
+        return 1.0 if number == 1 else 0.0
+    rng, agreed = np.random.default_rng(0), []
+    for repeat in range(HALVES):
+        halves = np.array_split(rng.permutation(len(unit)), 2)
+        learned = [kmeans(unit[half], number, 3, repeat) for half in halves]
+        agreed.append(adjusted_rand_score(*(means.predict(unit) for means in learned)))
+    return float(np.mean(agreed))
+
+
+def description(x: sp.csr_array | np.ndarray, group: np.ndarray) -> float:
+    r"""Minus the log-likelihood of the words of nodes, by a distribution for each group.
+
+    .. math:: -\sum_k \ln \frac{\Gamma(a)}{\Gamma(a + n_k)} \prod_w
+        \frac{\Gamma(a_w + n_{kw})}{\Gamma(a_w)}
+
+    Group :math:`k` has :math:`n_{kw}` nodes with the word :math:`w`, and :math:`n_k` occurrences of
+    words. The prior :math:`a_w` is the share of the word, times :data:`PRIOR`. Splitting a group
+    whose words are alike makes the description longer.
+
+    Args:
+        x: features ``[n, F]``; nan is returned if they are not words.
+        group: the group of each node, ``[n]``.
+
+    References:
+        The Dirichlet compound multinomial of Madsen, Kauchak and Elkan (ICML 2005).
+    """
+    if not are_words(x):
+        return math.nan
+    present = sp.csr_array(x > 0).astype(np.float64)
+    total = np.asarray(present.sum(0)).ravel()
+    present, total = present[:, total > 0], total[total > 0]
+    prior = PRIOR * total / max(total.sum(), 1)
+    length = 0.0
+    for number in np.unique(group):
+        count = np.asarray(present[group == number].sum(0)).ravel()
+        length -= float((gammaln(count + prior) - gammaln(prior)).sum())
+        length -= float(gammaln(PRIOR) - gammaln(PRIOR + count.sum()))
+    return length
+
+
+def parts(state: Tensor, x: sp.csr_array | np.ndarray, nodes: Tensor) -> list[Tensor]:
+    """The nodes ``[n]`` of a cluster by part, the largest part first; empty if it has no parts.
+
+    It has the largest number of parts, up to ``MOST_PARTS``, with a stability of ``STABLE`` whose
+    words make the description shorter. ``x`` ``[V, F]`` are the features of all nodes.
+    """
+    if len(nodes) < SMALLEST:
+        return []
+    drawn = nodes[torch.from_numpy(embedding.sample(len(nodes), SAMPLE))]
+    unit, own = F.normalize(state[drawn], dim=1).numpy(), x[drawn.numpy()]
+    whole = description(own, np.zeros(len(drawn), dtype=int))
+    for number in range(MOST_PARTS, 1, -1):
+        means = kmeans(unit, number)
+        is_shorter = math.isnan(whole) or description(own, means.labels_) < whole
+        if is_shorter and stability(unit, number) >= STABLE:
+            group = means.predict(F.normalize(state[nodes], dim=1).numpy())
+            found = [nodes[torch.from_numpy(group == part)] for part in range(number)]
+            return sorted(filter(len, found), key=len, reverse=True)
+    return []

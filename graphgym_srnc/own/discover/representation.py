@@ -1,0 +1,97 @@
+"""Representations of nodes: topics of their neighbourhoods, and class probabilities."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import normalize
+from torch import Tensor
+from torch.nn import functional as F
+from torch_geometric.data import Data
+
+from graphgym_srnc.backbones import Sparse, prepare
+from graphgym_srnc.core import progress
+
+TOPICS, STEPS, RESTART = 20, 10, 0.1  # width of topics(); steps, restart of its PageRank
+OVERSAMPLING, POWERS = 10, 6  # additional columns and power iterations of the randomised SVD
+
+
+def states(graph: Data, posterior: Tensor, with_posterior: bool = True) -> Tensor:
+    r"""Topics of length 1 beside :math:`\sqrt P`, whose distances are Hellinger's, ``[V, D]``.
+
+    Without the posterior its columns are 0: a model that predicts no node as unknown gives those of
+    a new class to a known one.
+    """
+    beside = posterior.float().sqrt() * with_posterior
+    return torch.cat([F.normalize(topics(graph), dim=1), beside], 1)
+
+
+def topics(graph: Data, dim: int = TOPICS) -> Tensor:
+    r"""The first principal axes of :math:`\sum_t \pi_t \hat A^t X`, ``[V, dim]``.
+
+    The sum is ten steps of personalised PageRank. Rows of :math:`X` have length 1; columns of words
+    are weighted by inverse document frequency. A randomised SVD multiplies narrow matrices only, so
+    neither a dense ``[V, F]`` nor a ``[V, V]`` matrix is computed.
+
+    Args:
+        graph: a graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
+        dim: number of axes; less on a graph with fewer nodes or features.
+
+    References:
+        Halko, Martinsson and Tropp (SIAM Review 2011).
+    """
+    prepared = prepare(graph, "auto")
+    x = _weighted(features(prepared.x)).astype(np.float32)
+    loops = prepared.adjacency("loops").matrix.astype(np.float32)
+    walk = sp.csr_array(sp.diags_array(1 / np.asarray(loops.sum(1)).ravel()) @ loops)
+    back = walk.T.tocsr()
+
+    def smooth(v: np.ndarray, step: sp.csr_array) -> np.ndarray:
+        out = v
+        for _ in range(STEPS):
+            out = (1 - RESTART) * (step @ out) + RESTART * v
+        return out
+
+    def forward(v: np.ndarray) -> np.ndarray:
+        smoothed = smooth(x @ v, walk)
+        return smoothed - smoothed.mean(0)
+
+    size = min(dim + OVERSAMPLING, *x.shape)
+    basis = np.random.RandomState(0).standard_normal((x.shape[1], size)).astype(np.float32)
+    for _ in progress.steps(POWERS):
+        image, _ = np.linalg.qr(forward(basis))
+        basis, _ = np.linalg.qr(x.T @ smooth(image - image.mean(0), back))
+    left, scale, _ = np.linalg.svd(forward(basis), full_matrices=False)
+    return torch.from_numpy(np.ascontiguousarray((left * scale)[:, :dim]))
+
+
+def features(x: Sparse | Tensor) -> sp.csr_array | np.ndarray:
+    """Features ``[V, F]`` of a prepared graph as a matrix."""
+    return x.matrix if isinstance(x, Sparse) else np.asarray(x[:].cpu())
+
+
+def are_words(x: sp.csr_array | np.ndarray) -> bool:
+    """Whether no feature ``[V, F]`` is negative, so that they count occurrences of words."""
+    return bool(np.asarray(x.data if isinstance(x, sp.csr_array) else x).min(initial=0) >= 0)
+
+
+def _weighted(x: sp.csr_array | np.ndarray) -> sp.csr_array | np.ndarray:
+    """Features ``[V, F]``; words weighted by inverse document frequency, in rows of length 1."""
+    matrix = x.astype(np.float64)
+    if not are_words(matrix):
+        return matrix
+    present = np.asarray((matrix > 0).sum(0)).ravel()
+    idf = np.log((1 + matrix.shape[0]) / (1 + present))
+    return normalize(sp.csr_array(matrix).multiply(idf).tocsr())
+
+
+def kmeans(unit: np.ndarray, number: int, restarts: int = 10, seed: int = 0) -> KMeans:
+    """K-means of vectors of length 1, ``[n, D]``, which is spherical up to the centres' lengths."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # points that coincide
+        return KMeans(number, n_init=restarts, random_state=seed).fit(unit)
