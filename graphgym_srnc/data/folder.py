@@ -42,7 +42,7 @@ class Graph(NamedTuple):
     split: Sequence[str] | None = None
     recipe: dict[str, Any] | None = None
     discovered: Collection[int] = ()  # nodes whose label ``discover`` gave
-    weights: np.ndarray | None = None  # of the edges [E], each of which is there once then
+    weights: np.ndarray | None = None  # of the edges [E]; equal for both directions of one
 
 
 def check_place(
