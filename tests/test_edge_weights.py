@@ -123,6 +123,22 @@ def test_weights_of_matrices(tmp_path):
         assert any("--weight weight reads weights" in line for line in told), name
 
 
+def test_the_rows_of_a_matrix_are_the_nodes_whatever_their_ids(tmp_path):
+    nodes = NODES.rename(columns={"id": "name"})
+    entries = pandas.DataFrame(matrix(RING))
+    nodes.to_csv(tmp_path / "n.csv", index=False)
+    entries.to_csv(tmp_path / "m.csv", index=False, header=False)
+    for options in ({}, {"id": "name"}):
+        inputs = tmp_path / "n.csv", tmp_path / "m.csv"
+        made, _ = make_graph(*inputs, numbers=["size"], weight="weight", **options)
+        assert made.ids == IDS
+        found = sp.coo_array((made.weights, made.edges), shape=(8, 8)).toarray()
+        np.testing.assert_allclose(found + found.T, matrix(RING))
+    made = from_frames(nodes.set_index("name"), entries, weight="weight")
+    assert made.ids == IDS
+    np.testing.assert_allclose(dense(made), matrix(RING))
+
+
 def test_weights_of_networkx():
     net = networkx.Graph()
     net.add_nodes_from((id, {"x": k, "label": "ab"[k % 2]}) for k, id in enumerate(IDS))

@@ -88,8 +88,7 @@ def _read(family: str, member: str, name: str, source: Path) -> Data:
             warnings.simplefilter("ignore")
             with reading(source, f"a folder from which PyG's {base.__name__} reads {name}", "name"):
                 dataset = reader(**arguments, root=str(staging))
-                data = dataset[0]
-                split = dataset.get_idx_split() if is_ogb else {}
+                data, split = dataset[0], dataset.get_idx_split() if is_ogb else {}
             if len(dataset) != 1 or not hasattr(data, "edge_index") or data.y is None:
                 raise InputError.plain("name", f"{name!r} is not one graph with node classes")
             for part, nodes in split.items():

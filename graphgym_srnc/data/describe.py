@@ -20,6 +20,7 @@ PARTS = {
     "pool": "nodes to predict",
 }
 
+WEIGHT_FIELD = "; weights of edges are read from edge_weight alone"
 FEW = 5  # number of training labels below which a class gives a warning
 
 
@@ -113,7 +114,7 @@ def _notes(task: ShiftTask) -> list[str]:
         "one_way": "edges had one direction and are read in both",
     }
     counts, unread = task.info.get("cleaned", {}), task.info.get("unread", "")
-    notes = [f"not read: {unread}" + "; edge weights are not used" * ("edge" in unread)]
+    notes = [f"not read: {unread}" + WEIGHT_FIELD * ("edge" in unread)]
     about_target = "labels of the target are used for test scores alone"
     if not len(task.test):
         about_target = "the target has no labels, so there are no test scores"

@@ -37,6 +37,14 @@ def undirected(edge_index: np.ndarray, num_nodes: int) -> tuple[np.ndarray, dict
     return number, found
 
 
+def component_sizes(edge_index: np.ndarray, num_nodes: int) -> np.ndarray:
+    """Number of nodes in the connected component of each node, ``[V]``."""
+    present = np.ones(len(edge_index[0]), dtype=bool)
+    links = sp.coo_array((present, tuple(edge_index)), shape=(num_nodes, num_nodes))
+    _, component = connected_components(links, directed=False)
+    return np.bincount(component)[component]
+
+
 def merged(
     edge_index: np.ndarray, weight: np.ndarray, num_nodes: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -48,14 +56,6 @@ def merged(
     pairs = tuple(np.sort(edge_index, axis=0))
     found = sp.triu(sp.coo_array((weight, pairs), shape=(num_nodes, num_nodes)).tocsr(), 1).tocoo()
     return np.stack([found.row, found.col]).astype(np.int64), found.data.astype(np.float32)
-
-
-def component_sizes(edge_index: np.ndarray, num_nodes: int) -> np.ndarray:
-    """Number of nodes in the connected component of each node, ``[V]``."""
-    present = np.ones(len(edge_index[0]), dtype=bool)
-    links = sp.coo_array((present, tuple(edge_index)), shape=(num_nodes, num_nodes))
-    _, component = connected_components(links, directed=False)
-    return np.bincount(component)[component]
 
 
 def _distinct(number: np.ndarray) -> np.ndarray:

@@ -46,7 +46,7 @@ class Graph(NamedTuple):
     split: Sequence[str] | None = None
     recipe: dict[str, Any] | None = None
     discovered: Collection[int] = ()  # nodes whose label ``discover`` gave
-    weights: np.ndarray | None = None  # of the edges [E], each of which is there once then
+    weights: np.ndarray | None = None  # of the edges [E]; equal for both directions of one
     parent: Mapping[str, Any] | None = None  # see ``parent``
     urls: Sequence[str] | None = None  # web address of each node, or ""
 

@@ -143,6 +143,8 @@ def _find_id(found: Look, reading: Reading | None) -> None:
         table.insert(0, id, columns.cells(table, id))
         if options.id is None:
             id = columns.usual(columns.unique(table), (*columns.IDS, "name")) or id
+        elif options.id in table:
+            id = options.id
     found.uses["id"] = [id]
 
 

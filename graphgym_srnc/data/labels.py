@@ -42,11 +42,10 @@ def cleaned(
     whole = whole_numbers(written)
     labels = ["" if cell.lower() in MISSING else cell for cell in whole]
     notes = changes(column, written, whole, "whole numbers")
-    shown = ["" if cell == "-1" else label for cell, label in zip(whole, labels)]
     for place in itertools.compress(range(len(held)), held):
         if whole[place].lower() in NOT_LABELLED:
             labels[place] = UNKNOWN
-            shown[place] = whole[place]
+    shown = [cell if label == UNKNOWN else label for cell, label in zip(whole, labels)]
     notes += changes(column, whole, shown, "no label")
     if UNKNOWN in labels:
         nodes = f"{counted(labels.count(UNKNOWN), 'node')} of the validation or test set"

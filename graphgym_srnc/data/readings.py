@@ -59,12 +59,14 @@ def _by_rows(
     counts = [one for one in others if options.in_python and not one.id]  # not written anywhere
     counts = [one for one in counts if [*table[""]] == [*range(len(table))]]
     is_clear = any(one.share == 1 and one not in counts for one in others)
-    rows = {links.attrs["rows"]} if "rows" in links.attrs else {*ROWS}
+    is_matrix = "rows" in links.attrs
+    rows = [links.attrs["rows"]] if is_matrix else [*ROWS]
     pair = named_ends(links, options)
-    if pair is None or options.id is not None or (is_clear and "rows" not in links.attrs):
+    is_chosen = options.id is not None
+    if pair is None or (is_clear and (is_chosen or not is_matrix)) or (is_chosen and not is_matrix):
         return []
     numbers = columns.distinct(links, pair[0]) | columns.distinct(links, pair[1])
-    fit = [name for name in sorted(rows) if numbers <= columns.distinct(table, name)]
+    fit = [name for name in rows if numbers <= columns.distinct(table, name)]
     return [Reading(name, pair, 1, 2) for name in fit]
 
 
