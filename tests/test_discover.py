@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from html import unescape
 from pathlib import Path
@@ -469,6 +470,14 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     folder = tmp_path / "next"
     (tmp_path / "recipe.json").write_text('{"text": {"columns": ["title"]}}')
     named = Names(None, [NASTY] * graph.num_nodes, None)
+    # Without validation nodes all of them train, and the folder needs no split.
+    alone = feedback.labels(found.named(names), {"train": train}, y, per_class=8)
+    assert {*alone[1]} == {"", "train"} and alone[0].count("graph, theory") == 12
+    feedback.write(tmp_path / "alone", graph, alone, parts={"train": train})
+    assert not (tmp_path / "alone" / "split.csv").exists()
+    task = shifts.find("file")(path=str(tmp_path / "alone"), labels_per_class=-1, num_test=0)
+    assert task.val_may_teach and len(task.train) + len(task.val) == len(train) + 24
+
     parent = {"run": "results/one", "held_out": {"n": 40, "accuracy": 0.7}}
     feedback.write(folder, graph, made, named, source=tmp_path, parts=parts, parent=parent)
     assert graph_folder.parent(folder) == parent and graph_folder.parent(tmp_path) == {}
@@ -526,7 +535,9 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     assert kept["gnn.dim_inner"] == "16" and kept["train.max_episodes"] == "2"
     assert not any(key.startswith(("synthetic", "file", "dataset", "out_dir")) for key in kept)
     assert main([*still.split()[1:], "--no-figures", "--no-tensorboard"]) == 0  # as it is printed
-    assert graph_folder.parent(run / "labels") == {"run": "results/one", "held_out": None}
+    parent = graph_folder.parent(run / "labels")
+    record = json.loads((run / "results" / "one" / "0" / "result.json").read_text())
+    assert parent == {"run": "results/one", "held_out": record["held_out"]}
     out_again = capsys.readouterr().out
     assert "labels" in out_again
     assert all(text in out for text in ("P(unknown)", "wrote labels", "feature "))

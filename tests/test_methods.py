@@ -36,7 +36,7 @@ EASY |= {"homophily": 0.95, "signal": 0.6, "class_imbalance": 1.0}
 
 @cache
 def toy(mode: str = "open_set", seed: int = 0, nodes: int = 160, **changes) -> ShiftTask:
-    fields = {"num_classes": 3, "num_unseen": 1, "num_features": 30}
+    fields = {"num_classes": 3, "num_unseen": 1, "num_features": 30, "homophily": 0.8}
     fields |= {"labels_per_class": 8, "num_val": 30, "num_test": 60}
     return synthetic.build(mode=mode, split_seed=seed, num_nodes=nodes, **fields | changes)
 

@@ -80,8 +80,8 @@ def test_its_own_target_gives_the_stored_scores(out, capsys):
     saved = build.load_model(out / "one" / "0")
     task, table = build.task_of(saved), rows(out / "own.csv")
     assert [int(row["node"]) for row in table] == list(range(200))
-    names = ["node", "class", "given_label", "split", "probability", "p_known"]
-    assert list(table[0])[:6] == names
+    names = ["node", "class", "given_label", "split", "probability", "p_given_label", "p_known"]
+    assert list(table[0])[:7] == names
     assert "wrote" in told
     label = np.array([saved.class_names.index(row["class"]) for row in table])
     found = f1_score(task.target.y[task.test], label[task.test], average="micro")
@@ -122,6 +122,7 @@ def test_labels_that_the_model_disagrees_with(out, capsys):
     classes, sizes = ["b", "unknown", "c", "unknown", "b"], [1, 9, 9, 5, 6]
     given = {"node": [*range(5)], "class": classes, "given_label": ["a"] * 5}
     given |= {"probability": [0.9, 0.9, 0.3, 0.9, 0.4], "component_size": sizes}
+    given |= {"p_given_label": [0.1, 0.1, 0.2, 0.1, 0.1]}
     assert [*predictions.disagreements(pandas.DataFrame(given))["node"]] == [4, 2, 1, 0, 3]
 
 
@@ -130,9 +131,9 @@ def test_folds_find_wrong_labels_that_the_model_has_learned(tmp_path, capsys, mo
     graph = make_graph()
     graph.y[:30:6] = (graph.y[:30:6] + 1) % 3
     torch.save(Data(x=graph.x, edge_index=graph.edge_index, y=graph.y), "g.pt")
-    words = "train.mode erm erm.steps 60 gnn.layer_type mlp file.open_set False".split()
+    words = "train.mode erm erm.steps 60 gnn.layer_type mlp file.open_set False file.num_val 9"
     fixed = ["--no-figures", "--no-tensorboard", "--name", "r"]
-    assert here("run", "--cfg", "own", *fixed, "dataset.name", "g.pt", *words) == 0
+    assert here("run", "--cfg", "own", *fixed, "dataset.name", "g.pt", *words.split()) == 0
     wrong = {*range(0, 30, 6)}
     for folds, found in (0, False), (3, True):
         files = ["--out", f"{folds}.csv", "--disagreements", f"d{folds}.csv"]
@@ -148,15 +149,17 @@ def test_validation_labels_that_a_model_learned_are_training_labels(
     tmp_path, capsys, monkeypatch, method, learns
 ):
     monkeypatch.chdir(tmp_path)
-    torch.save(make_graph(num_nodes=120), "own.pt")
+    graph = make_graph(num_nodes=140)
+    graph.y[120:] = -1
+    torch.save(graph, "own.pt")
     few = ["srnc_plus.rounds", "1", "srnc_plus.steps", "5"] if learns else ["erm.steps", "5"]
     words = ["--cfg", "own", "dataset.name", "own.pt", "train.mode", method, "gnn.dim_inner", "8"]
     assert not main(["run", "--name", "a", *words, *few])
     assert ("held-out labels" in capsys.readouterr().out) == learns
     assert not main(["predict", "results/a", "--out", "all.csv"])
     counts = Counter(row["split"] for row in rows("all.csv"))
-    assert ("val" in counts) != learns and counts["test"] == 10
-    assert counts["train"] == (110 if learns else 60)
+    assert ("val" in counts) != learns and "test" not in counts
+    assert counts["train"] == (120 if learns else 60)
 
     capsys.readouterr()
     assert not main(["data", "show", *words])

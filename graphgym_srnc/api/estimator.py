@@ -32,7 +32,7 @@ from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.prediction import ROLES
 from graphgym_srnc.shifts.given import from_data, unlabelled
 from graphgym_srnc.shifts.given import labels as labels_of
-from graphgym_srnc.train import trainer
+from graphgym_srnc.train import held_out, trainer
 from graphgym_srnc.train.diagnostics import Verdict, judge
 from graphgym_srnc.train.model import TrainedModel, original_labels
 
@@ -66,7 +66,10 @@ class Estimator(BaseEstimator):
     Attributes:
         classes_: label of each column of ``predict_proba``; the unknown class is last.
         scores_: scores on ``val`` and ``test`` nodes; empty if there are no such nodes. Training
-            nodes of known classes that ``fit`` holds out count as ``val``.
+            nodes of known classes that ``fit`` holds out count as ``val``. ``held_out`` is, for
+            SRNC+ on one graph, the ``accuracy`` on ``labels`` that its models had not learned, with
+            ``low`` and ``high`` of its 95 % interval, and ``as_known``, the share that is also not
+            predicted as unknown.
         record_: history of all episodes, and the selected episode.
         warnings_: problems of the fit, the sentences of ``verdict_`` included.
         verdict_: diagnostics of the predictions: ``figures``, ``sentences`` on figures beyond their
@@ -156,6 +159,8 @@ class Estimator(BaseEstimator):
         with alone(shared["random_state"], task.device), threads, renamed(in_python):
             record = trainer.fit(method, task, seed=None, callbacks=callbacks, **rules)
             record.verdict = judge(method, task, record.first)
+            if method.out_of_fold is not None:
+                record.held_out = held_out.judge(method, task, with_linear=False)
         recipes = [_recipe(graph) for graph in (source, target) if graph is not None]
         told = [f"target x: {OTHER_RECIPE}"] * ("" not in recipes and len({*recipes}) > 1)
         record.warnings = [*task.warnings, *told, *record.warnings]
@@ -300,6 +305,9 @@ class Estimator(BaseEstimator):
         self.n_features_in_ = model.method.task.num_features
         if record is not None:
             self.record_, self.scores_ = record, {"val": record.val, "test": record.test}
+            if record.held_out:
+                figures = record.held_out.items()
+                self.scores_["held_out"] = {k: v for k, v in figures if k != "alone"}
             self.verdict_, told = Verdict(record.verdict), record.verdict.get("sentences", {})
             self.warnings_ = list(dict.fromkeys([*record.warnings, *told.values()]))
 

@@ -4,31 +4,46 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Callable
+from pathlib import Path
+from typing import Callable, Sequence
+
+import pandas
+from torch_geometric.data import Data
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import RunProgress
-from graphgym_srnc.core.text import tell
+from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.core.text import clean, short, tell
 from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, folds, predictions
 from graphgym_srnc.io import records
-from graphgym_srnc.train.model import TrainedModel
+from graphgym_srnc.report import why
+from graphgym_srnc.train.explain import explain
+from graphgym_srnc.train.model import Prediction, TrainedModel
+
+Begin = Callable[[str, float], None]
+"""Called at each part of a command with its name and the share of the time that is over then."""
 
 
 def main(args: argparse.Namespace) -> None:
-    """Predict, write the table and print a summary.
+    """Predict, write the table and print a summary, or explain some predictions.
 
     Raises:
         InputError: the run, the graph or the file is not what it must be; nothing was written.
     """
     if args.folds < 0 or args.folds == 1:
         raise InputError("--folds", args.folds, "2 or more, or 0 for none")
+    if not args.out and not args.why:
+        raise InputError.plain("--out", "it is missing", "Give --out FILE, or --why ID")
     for option in ("disagreements", "folds"):
         if args.graph and getattr(args, option):
             message = "the labels of --graph are not read, so no prediction disagrees with them"
             raise InputError.plain(f"--{option}", message, "Leave out one of the two")
+        if not args.out and getattr(args, option):
+            message = "it compares predictions with labels"
+            raise InputError.plain(f"--{option}", message, "Give --out FILE, too")
     with RunProgress(1, sys.stderr) as progress:
         outs = arguments.outputs(args)
         progress.doing("reading the graph", 0.1 if args.folds else 0.5)
@@ -40,43 +55,120 @@ def main(args: argparse.Namespace) -> None:
 
 
 def _predict(
-    args: argparse.Namespace,
-    model: TrainedModel,
-    outs: dict[str, str],
-    begin: Callable[[str, float], None],
+    args: argparse.Namespace, model: TrainedModel, outs: dict[str, str], begin: Begin
 ) -> list[str]:
-    """Predict, write the tables and return the lines to print; see ``discover`` for ``begin``."""
-    folder, given, split = None, None, None
+    """Predict, write the tables and return the lines to print."""
+    task = None
+    folder: Path | None
     if args.graph:
         graph, folder = model.read(args.graph)
     else:
         arguments.check_inputs(outs, [str(model.folder() or "")])
-        task, folder = build.task_of(model), model.folder()
-        graph, given = task.target, predictions.given_labels(model, task)
+        task = build.task_of(model)
+        graph = task.target
+        folder = model.folder()
+    found = names.of_folder(folder, graph.num_nodes) if folder else names.Names()
+    lines = []
+    if args.why:
+        begin("leaving out parts of the graph", 0.9)
+        if folder:
+            found = names.of_folder(folder, graph.num_nodes, graph.num_features)
+        lines += _explain(args.why, model, graph, found, task)
+    if args.out:
+        lines += _tables(args, model, graph, task, found, outs, begin)
+    return lines
+
+
+def _explain(
+    wanted: Sequence[str],
+    model: TrainedModel,
+    graph: Data,
+    found: names.Names,
+    task: ShiftTask | None,
+) -> list[str]:
+    """Why each of some nodes is predicted as it is."""
+    nodes = [_find_node(given, found.ids, graph.num_nodes) for given in wanted]
+    given = predictions.given_labels(model, task) if task is not None else None
+    classes = [clean(name) for name in model.class_names]
+    lines = []
+    for node in nodes:
+        lines += [*why.lines(classes, explain(model, graph, node), node, found, given), ""]
+    return lines
+
+
+def _find_node(given: str, ids: Sequence[str] | None, num_nodes: int) -> int:
+    """Number of the node with an id, or with this number if the graph has no ids."""
+    if ids is not None and given in ids:
+        return list(ids).index(given)
+    if ids is None and given.isdecimal() and int(given) < num_nodes:
+        return int(given)
+    message = f"no node has the id {short(given)!r}"
+    hint = "Give an id as in the column id of --out"
+    if ids is None:
+        message = f"the graph has no node {short(given)!r}"
+        hint = f"Give a number from 0 to {num_nodes - 1}"
+    raise InputError.plain("--why", message, hint)
+
+
+def _tables(
+    args: argparse.Namespace,
+    model: TrainedModel,
+    graph: Data,
+    task: ShiftTask | None,
+    found: names.Names,
+    outs: dict[str, str],
+    begin: Begin,
+) -> list[str]:
+    """Write the predictions, and the lines that sum them up."""
+    given = split = None
+    if task is not None:
+        given = predictions.given_labels(model, task)
         split = predictions.split(task)
         if args.disagreements and not any(given):
             raise InputError.plain("--disagreements", "no node of the graph has a label")
-    found = names.of_folder(folder, graph.num_nodes) if folder else names.Names()
     begin("predicting", 0.2 if args.folds else 0.8)
     prediction = model.predict(graph)
-    known = found.ids, given, split
-    frame = own = predictions.table(model, graph, prediction, *known, args.probabilities)
-    if args.folds:
-        prediction = folds.out_of_fold(model, task, prediction, args.folds, begin)
-        own = predictions.table(model, graph, prediction, *known, args.probabilities)
+    frame = predictions.table(model, graph, prediction, found.ids, given, split, args.probabilities)
+    compared = None
+    if task is not None and any(given or ()):
+        compared = _without_learned_labels(args, model, task, prediction, begin)
     begin("writing the table", 1.0)
     lines = predictions.summary(model, frame)
     warnings = records.warnings_of(model.result).values()
-    for note in [*warnings, *predictions.notes(model, graph, frame)]:
-        lines.append(f"note: {note}")
-    if any(given or ()):
-        other = predictions.disagreements(own)
-        lines += predictions.on_disagreements(own, other, bool(args.folds))
-        if len(other) and not args.disagreements:
-            lines.append("--disagreements FILE lists all of them.")
+    lines += [f"note: {note}" for note in [*warnings, *predictions.notes(model, graph, frame)]]
     files = {"--out": predictions.encode(args.out, frame)}
-    if args.disagreements:
-        if found.texts:
-            other = other.assign(text=[found.texts[node] for node in other["node"]])
-        files["--disagreements"] = predictions.encode(args.disagreements, other)
+    if task is not None and any(given or ()):
+        own = frame
+        if compared is not None:
+            own = predictions.table(
+                model, graph, compared, found.ids, given, split, args.probabilities
+            )
+        other = predictions.disagreements(own)
+        lines += predictions.on_disagreements(own, other, compared is not None)
+        if args.disagreements:
+            files["--disagreements"] = _disagreeing(args.disagreements, other, found)
+        elif len(other):
+            lines.append("--disagreements FILE lists all of them.")
     return lines + [arguments.write(option, outs[option], data) for option, data in files.items()]
+
+
+def _without_learned_labels(
+    args: argparse.Namespace,
+    model: TrainedModel,
+    task: ShiftTask,
+    prediction: Prediction,
+    begin: Begin,
+) -> Prediction | None:
+    """Predictions of labelled nodes by models that did not learn them; None if there are none."""
+    if args.folds:
+        return folds.out_of_fold(model, task, prediction, args.folds, begin)
+    if model.method.out_of_fold is not None:
+        return predictions.held_out(prediction, model.method.out_of_fold)
+    return None
+
+
+def _disagreeing(file: str, other: pandas.DataFrame, found: names.Names) -> bytes:
+    """Content of the file of nodes on which the model disagrees, with their texts."""
+    if found.texts:
+        other = other.assign(text=[found.texts[node] for node in other["node"]])
+    return predictions.encode(file, other)

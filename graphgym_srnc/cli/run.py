@@ -6,6 +6,7 @@ import argparse
 import json
 import shlex
 import sys
+from typing import Any, Mapping, Sequence
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import parallel, text
@@ -15,9 +16,10 @@ from graphgym_srnc.gym import load_config, run
 from graphgym_srnc.gym.config import CfgNode, data_root
 from graphgym_srnc.gym.prepare import check_data, choose_batches
 from graphgym_srnc.io import store
+from graphgym_srnc.io.records import Result
 from graphgym_srnc.io.store import Experiment
 from graphgym_srnc.plots import events
-from graphgym_srnc.report import render, summary
+from graphgym_srnc.report import held_out, render, summary
 
 
 @parallel.processes()
@@ -34,67 +36,67 @@ def main(args: argparse.Namespace) -> None:
     batches = choose_batches(cfg, [*args.settings, *args.overrides[::2]])
     seeds = store.seeds(cfg.seed, args.repeat)
     cfg.out_dir = args.out_dir or cfg.out_dir
-    experiment = run.experiment(
-        cfg, args.name or arguments.default_name(args.cfg, args.overrides, cfg.dataset.format)
-    )
-    data = cfg.dataset.format == "file" and cfg.file.path or cfg.dataset.name
-    shift = cfg.get(cfg.dataset.format, {})
-    graphs = f"{shift['source']} to {shift['target']}" if "target" in shift else data
-
-    def plan() -> bytes:
-        if cfg.dataset.format == "file":
-            key = "file.path" if cfg.file.path else "dataset.name"
-            files.locate(data, data_root(cfg.dataset.dir), key)
-        missing = experiment.plan(seeds, args.resume, args.overwrite)
-        if missing:
-            check_data(cfg, experiment, missing, {})
-        return json.dumps(missing).encode()
-
-    missing = json.loads(parallel.from_first(plan))
+    name = args.name or arguments.default_name(args.cfg, args.overrides, cfg.dataset.format)
+    experiment = run.experiment(cfg, name)
+    missing = json.loads(parallel.from_first(lambda: _plan(args, cfg, experiment, seeds)))
     if parallel.rank():
         for seed in missing:
             run.run(cfg, seed, experiment, resume=args.resume)
         return
+
     arguments.remark([cfg])
     if batches:
         text.tell(f"note: {batches}", sys.stderr)
     for warning in experiment.warnings:
         text.tell(f"warning: {warning}")
-    done = len(seeds) - len(missing)
-    print(
-        f"{experiment.path}: {text.method_name(cfg.train.mode, cfg.gnn.layer_type)} on "
-        f"{text.clean(f'{cfg.dataset.format}/{graphs}'.rstrip('/'))}, {text.seeds(seeds)}"
-        + (f", {done} of them finished" if done else ""),
-        flush=True,
-    )
+    print(_headline(cfg, experiment, seeds, missing), flush=True)
     left = list(missing)
     try:
         _run_all(args, cfg, experiment, left)
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt("finished runs are kept; --resume runs the others") from error
     finally:
-        if results := experiment.aggregate(cfg.round):
-            if not args.no_tensorboard:
-                events.write_aggregate(experiment.path, results)
-            summary.write(experiment.path, [summary.summarise(experiment.name, results)])
+        results = experiment.aggregate(cfg.round)
+        if results:
+            _write_summary(args, experiment, results)
         # With --overwrite, seeds that are left still have the results of an earlier command.
         shown = {seed: result for seed, result in results.items() if seed not in left}
         if shown and (not left or left != missing):
-            rows = [summary.summarise(experiment.name, shown)]
-            render.show([summary.grid(rows)], summary.notes(rows), sys.stdout)
-
-    # Commands for the next steps.
-    place, folder = (shlex.quote(str(path)) for path in (experiment.path, experiment.out_dir))
+            _show(experiment, shown)
     print("next:")
-    if any(result["test"] for result in results.values()):
-        print(f"  graphgym-srnc report {folder}  # all tables and figures as one page")
-    if cfg.train.save_model and cfg.train.mode != "iid":
-        out = arguments.unused("predictions.csv")
-        print(f"  graphgym-srnc predict {place} --out {out}  # class of each node")
-        found = [result.get("verdict") or {} for result in results.values()]
-        if any(verdict.get("figures", {}).get("unknown_share") for verdict in found):
-            out = arguments.unused("discovery.html")
-            print(f"  graphgym-srnc discover {place} --out {out}  # the unknown nodes")
+    for command in _next_commands(args, cfg, experiment, results):
+        print(f"  {command}")
+
+
+def _data(cfg: CfgNode) -> str:
+    """Name of the data set or path of the user's own graph."""
+    return cfg.file.path if cfg.dataset.format == "file" and cfg.file.path else cfg.dataset.name
+
+
+def _plan(
+    args: argparse.Namespace, cfg: CfgNode, experiment: Experiment, seeds: Sequence[int]
+) -> bytes:
+    """The seeds to run, after a check of the data."""
+    if cfg.dataset.format == "file":
+        key = "file.path" if cfg.file.path else "dataset.name"
+        files.locate(_data(cfg), data_root(cfg.dataset.dir), key)
+    missing = experiment.plan(seeds, args.resume, args.overwrite)
+    if missing:
+        check_data(cfg, experiment, missing, {})
+    return json.dumps(missing).encode()
+
+
+def _headline(
+    cfg: CfgNode, experiment: Experiment, seeds: Sequence[int], missing: Sequence[int]
+) -> str:
+    """What is run and where results go."""
+    shift = cfg.get(cfg.dataset.format, {})
+    graphs = f"{shift['source']} to {shift['target']}" if "target" in shift else _data(cfg)
+    data = text.clean(f"{cfg.dataset.format}/{graphs}".rstrip("/"))
+    method = text.method_name(cfg.train.mode, cfg.gnn.layer_type)
+    done = len(seeds) - len(missing)
+    finished = f", {done} of them finished" if done else ""
+    return f"{experiment.path}: {method} on {data}, {text.seeds(seeds)}{finished}"
 
 
 def _run_all(
@@ -109,3 +111,69 @@ def _run_all(
             result = run.run(cfg, seed, experiment, progress, extras, args.resume, args.overwrite)
             left.remove(seed)
             progress.finish(summary.line(result))
+
+
+def _write_summary(
+    args: argparse.Namespace, experiment: Experiment, results: Mapping[int, Result]
+) -> None:
+    """Write the scores of all finished runs together."""
+    if not args.no_tensorboard:
+        events.write_aggregate(experiment.path, results)
+    summary.write(experiment.path, [summary.summarise(experiment.name, results)])
+
+
+def _show(experiment: Experiment, results: Mapping[int, Result]) -> None:
+    """Print the scores of finished runs, and warnings."""
+    rows = [summary.summarise(experiment.name, results)]
+    tested = any(result["test"] for result in results.values())
+    first = results[min(results)]
+    own = held_out.lines(first)
+    for line in own:
+        text.tell(line)
+    # Without test scores the table would be empty.
+    grids = [summary.grid(rows)] if tested or not own else []
+    render.show(grids, summary.notes(rows), sys.stdout)
+    for line in held_out.warnings(first):
+        text.tell(line)
+
+
+def _next_commands(
+    args: argparse.Namespace, cfg: CfgNode, experiment: Experiment, results: Mapping[int, Result]
+) -> list[str]:
+    """Commands that show or use the results, with comments."""
+    place, folder = (shlex.quote(str(path)) for path in (experiment.path, experiment.out_dir))
+    commands = []
+    if any(result["test"] for result in results.values()):
+        commands.append(f"graphgym-srnc report {folder}  # all tables and figures as one page")
+    if not cfg.train.save_model or cfg.train.mode == "iid":
+        return commands
+    out = arguments.unused("predictions.csv")
+    commands.append(f"graphgym-srnc predict {place} --out {out}  # class of each node")
+    if cfg.dataset.format == "file" and cfg.file.open_set or _finds_unknown(results):
+        out = arguments.unused("discovery.html")
+        commands.append(f"graphgym-srnc discover {place} --out {out}  # candidates for new classes")
+    other = held_out.alternative(results[min(results)]) if results else {}
+    if other:
+        commands.append(_command_with(args, experiment, other))
+    return commands
+
+
+def _finds_unknown(results: Mapping[int, Result]) -> bool:
+    """Whether a run predicts a node as unknown."""
+    verdicts = [result.get("verdict") or {} for result in results.values()]
+    return any(verdict.get("figures", {}).get("unknown_share") for verdict in verdicts)
+
+
+def _command_with(
+    args: argparse.Namespace, experiment: Experiment, settings: Mapping[str, Any]
+) -> str:
+    """The command of this run with some other settings, under another name."""
+    given = dict(zip(args.overrides[::2], args.overrides[1::2])) | dict(settings)
+    name = "-".join([experiment.name, *map(str, settings.values())])
+    words = ["graphgym-srnc", "run"]
+    if args.cfg:
+        words += ["--cfg", args.cfg]
+    words += ["--name", name]
+    for key, value in given.items():
+        words += [key, str(value)]
+    return f"{shlex.join(words)}  # may suit this graph better"

@@ -55,10 +55,12 @@ def visible_task(method: Method | type[Method], task: ShiftTask) -> ShiftTask:
     """The task that a method is trained on.
 
     For an oracle it is the one where every class is visible. A method that holds out labels itself
-    learns the validation nodes that were drawn at random, unless one of them is unknown.
+    learns the validation nodes that were drawn at random, unless one of them is unknown or all
+    other nodes have labels, so that no node would be left to predict.
     """
     if not method.oracle:
-        learns_all = method.cross_fits and task.val_may_teach and not task.validates_unknown
+        may_teach = task.val_may_teach and not task.validates_unknown
+        learns_all = method.cross_fits and may_teach and len(task.pool) > len(task.val)
         return task.without_validation() if learns_all else task
     if task.oracle is None:
         message = f"{method.key()} needs the labels of all classes, and {task.name} has no oracle"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Mapping, Sequence
 
 import pandas
+import torch
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones.features import feature_warnings
@@ -12,6 +13,7 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import aligned, clean, counted, listed, short, to_csv
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.data.labels import PARTS
+from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel
 
 LEAST = 10  # minimum number of labelled nodes for measuring their accuracy
@@ -49,6 +51,11 @@ def table(
     if given is not None:
         columns |= {"given_label": given, "split": parts}
     columns["probability"] = posterior.gather(1, label[:, None])[:, 0].tolist()
+    if given is not None:
+        place = {name: k for k, name in enumerate(model.class_names)}
+        number = torch.tensor([place.get(name, -1) for name in given])
+        of_label = posterior.gather(1, number.clamp(min=0)[:, None])[:, 0]
+        columns["p_given_label"] = of_label.where(number >= 0, torch.nan).tolist()
     if model.method.task.unknown is not None:
         columns["p_known"] = (1 - posterior[:, -1]).tolist()
     if prediction.cluster is not None:
@@ -60,14 +67,28 @@ def table(
 
 
 def disagreements(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """The rows of a ``table`` whose class is not the given label, the most probable first.
+    """The rows of a ``table`` whose class is not the given label, the least probable labels first.
 
     Nodes predicted as unknown follow after the others, and nodes in small components are last.
+
+    References:
+        Northcutt, Jiang and Chuang, "Confident Learning", JAIR 2021: ranking by self-confidence.
     """
     other = frame[(frame["given_label"] != "") & (frame["given_label"] != frame["class"])]
-    other = other.sort_values("probability", ascending=False, kind="stable")
+    other = other.sort_values("p_given_label", kind="stable")
     order = 2 * (other["component_size"] <= SMALL) + (other["class"] == UNKNOWN)
     return other.loc[order.sort_values(kind="stable").index]
+
+
+def held_out(prediction: Prediction, out_of_fold: OutOfFold) -> Prediction:
+    """A prediction, with those of models that did not learn the label for held-out nodes."""
+    posterior = prediction.posterior.clone()
+    known = out_of_fold.log_p.size(1)
+    posterior[out_of_fold.nodes] = 0.0
+    posterior[out_of_fold.nodes, :known] = out_of_fold.log_p.exp().to(posterior)
+    label = prediction.label.clone()
+    label[out_of_fold.nodes] = out_of_fold.log_p.argmax(1)
+    return prediction._replace(label=label, posterior=posterior)
 
 
 def on_disagreements(
@@ -92,6 +113,8 @@ def on_disagreements(
     if "train" in set(labelled) and not out_of_fold:
         text += " The model has learned the training labels, so wrong ones among them may be"
         text += " missing here. --folds 3 finds more of them."
+    if out_of_fold and "" in set(frame.loc[frame["split"] != "", "given_label"]):
+        text += " --folds 5 compares the other labels, too."
     if other.empty:
         return [text]
     id = "id" if "id" in other else "node"

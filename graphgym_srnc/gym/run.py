@@ -30,11 +30,12 @@ from graphgym_srnc.io.store import Experiment
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.plots.tensorboard import TensorBoard
 from graphgym_srnc.shifts.cross_graph import own_file
+from graphgym_srnc.train import held_out
 from graphgym_srnc.train.diagnostics import judge
 from graphgym_srnc.train.model import FILE, UNKNOWN, TrainedModel, original_labels
 from graphgym_srnc.train.trainer import Episode
 
-RECORDED = "fingerprint selection score stopped warnings verdict val test".split()
+RECORDED = "fingerprint selection score stopped warnings verdict held_out val test".split()
 
 
 class Extras(NamedTuple):
@@ -219,6 +220,8 @@ def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Record
     model, record = fit(cfg, shown, [recorder], recorder)
     seen = visible_task(model, shown)
     record.verdict = judge(model, seen, record.first)
+    if cfg.dataset.format == "file" and seen.one_graph:
+        record.held_out = held_out.judge(model, seen)
     if parallel.rank():
         return {}
     watch.doing("drawing figures" if recorder.extras.figures else "writing files", 1.0)

@@ -66,4 +66,6 @@ def _passes_options(method: Any) -> bool:
 
 
 METHODS: Registry[type[Method]] = Registry(__name__, _check, ["shared"])
-names, own_names, find = METHODS.names, METHODS.own_names, METHODS.find
+names = METHODS.names
+own_names = METHODS.own_names
+find = METHODS.find

@@ -56,7 +56,8 @@ class ADAlign(HopMethod):
 
     def begin(self) -> None:
         super().begin()
-        width, acts = self.classifier.hidden_dim, (nn.LeakyReLU(0.2), nn.LeakyReLU(0.2), nn.Tanh())
+        width = self.classifier.hidden_dim
+        acts = (nn.LeakyReLU(0.2), nn.LeakyReLU(0.2), nn.Tanh())
         layers = ((nn.Linear(width, width), nn.BatchNorm1d(width), act) for act in acts)
         self.frequencies = nn.Sequential(*itertools.chain(*layers))
 

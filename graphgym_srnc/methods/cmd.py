@@ -25,7 +25,8 @@ class CMD(Aligned):
         Learning", ICLR 2017.
     """
 
-    term, bounded = "cmd", True
+    term = "cmd"
+    bounded = True
     search = {"weight": (0.01, 0.1, 1.0, 5.0)}
 
     def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:

@@ -53,7 +53,8 @@ class DOC(Supervised):
         self.register_buffer("limits", torch.full((task.num_known,), 0.5))
 
     def losses(self) -> dict[str, Tensor]:
-        logits, labels = self.classifier(self.on_source), self.labels
+        logits = self.classifier(self.on_source)
+        labels = self.labels
         return {"source": one_against_rest(gather(logits), gather(labels), self.balanced)}
 
     @torch.no_grad()

@@ -14,7 +14,8 @@ from graphgym_srnc.core.options import Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared.supervised import Supervised
 
-PROXY_DIM, BOUNDARY = 128, 0.1
+PROXY_DIM = 128
+BOUNDARY = 0.1
 """Dimension of hidden states, and share of the nodes of a class that count as least confident."""
 
 
@@ -54,7 +55,8 @@ class G2Pxy(Supervised):
         self, *, inter_weight: Weight = 0.01, external_weight: Weight = 0.01, **base
     ) -> None:
         super().__init__(**base)
-        self.inter_weight, self.external_weight = inter_weight, external_weight
+        self.inter_weight = inter_weight
+        self.external_weight = external_weight
 
     def new_classifier(self, num_outputs: int) -> Encoder:
         """The encoder of hidden states; the classes are the head's."""
@@ -81,7 +83,8 @@ class G2Pxy(Supervised):
             return {"source": F.cross_entropy(logits, self.labels)}
 
         z = self.classifier(self.on_graph)
-        (first, second), outer = self.drawn_parents(self.pairs), self.drawn_parents(self.outer)
+        first, second = self.drawn_parents(self.pairs)
+        outer = self.drawn_parents(self.outer)
         logits = self.head(z[task.train])
         centres = scatter(z[task.train], self.labels, dim_size=task.num_known, reduce="mean")
         centre = centres[self.predicted[outer]]
@@ -102,7 +105,8 @@ class G2Pxy(Supervised):
 
     def drawn_parents(self, parents: Tensor) -> Tensor:
         """Some of the pairs ``[2, n]`` or nodes ``[n]``, at most as many as labelled nodes."""
-        count, most = parents.size(-1), len(self.task.train)
+        count = parents.size(-1)
+        most = len(self.task.train)
         if count <= most:
             return parents
         return parents[..., torch.randint(count, (most,), device=parents.device)]

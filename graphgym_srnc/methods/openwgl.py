@@ -12,7 +12,9 @@ from graphgym_srnc.core.options import Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared.supervised import Supervised
 
-LATENT, SAMPLES, MAX_EDGES = 16, 100, 20_000
+LATENT = 16
+SAMPLES = 100
+MAX_EDGES = 20_000
 """Dimension of :math:`z`, samples at test time, and maximum number of edges drawn per step."""
 
 LOG_SIGMA = -1.0  # initially; larger deviations would hide the signal for a few hundred steps
@@ -56,7 +58,8 @@ class OpenWGL(Supervised):
         **base,
     ) -> None:
         super().__init__(**base)
-        self.kl_weight, self.edge_weight = kl_weight, edge_weight
+        self.kl_weight = kl_weight
+        self.edge_weight = edge_weight
         self.uncertainty_weight = uncertainty_weight
 
     def new_classifier(self, num_outputs: int) -> Encoder:
@@ -71,7 +74,8 @@ class OpenWGL(Supervised):
         self.edges, self.on_target = self.target.edges, self.classifier.view(self.target)
 
     def losses(self) -> dict[str, Tensor]:
-        task, edges = self.task, self.edges
+        task = self.task
+        edges = self.edges
         of_target = self.sample(self.on_target)
         z = of_target[2]
         if self.source is self.target:

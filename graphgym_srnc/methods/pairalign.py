@@ -43,7 +43,8 @@ class PairAlign(Scored):
 
     def __init__(self, *, edge_ridge: Positive = 3.0, label_ridge: Positive = 0.01, **base) -> None:
         super().__init__(**base)
-        self.edge_ridge, self.label_ridge = edge_ridge, label_ridge
+        self.edge_ridge = edge_ridge
+        self.label_ridge = label_ridge
 
     def begin(self) -> None:
         self.class_weight = torch.ones(self.task.num_known, device=self.task.device)
@@ -59,22 +60,27 @@ class PairAlign(Scored):
     @torch.no_grad()
     def reweight(self) -> dict[str, float]:
         """Weight the source's edges and labels by the predictions on both graphs."""
-        task, train = self.task, self.task.train.cpu().numpy()
+        task = self.task
+        train = self.task.train.cpu().numpy()
         logits = (self.logits(graph, task.role_of(graph)) for graph in (task.source, task.target))
         p, q = (h.softmax(1).double().cpu().numpy() for h in logits)
         label = p.argmax(1)
         label[train] = self.labels.cpu().numpy()
         truth = np.eye(task.num_known)[label]
 
-        confusion, shares = p[train].T @ truth[train] / len(train), truth[train].mean(0)
+        confusion = p[train].T @ truth[train] / len(train)
+        shares = truth[train].mean(0)
         on_target = q[task.pool.cpu().numpy()].mean(0)
         beta = shift_weights(confusion, on_target, shares, self.label_ridge)
         self.class_weight = torch.from_numpy(beta).float().to(task.device)
 
-        predicted, true = pairs(self.source, p), pairs(self.source, truth)
-        other, weight = pairs(self.target, q), np.ones(len(true), dtype=np.float32)
+        predicted = pairs(self.source, p)
+        true = pairs(self.source, truth)
+        other = pairs(self.target, q)
+        weight = np.ones(len(true), dtype=np.float32)
         if len(true) and len(other):
-            shares, confusion = true.mean(0), predicted.T @ true / len(true)
+            shares = true.mean(0)
+            confusion = predicted.T @ true / len(true)
             ratio = shift_weights(confusion, other.mean(0), shares, self.edge_ridge)
             square = task.num_known, task.num_known
             gamma = conditional_ratio(ratio.reshape(square), shares.reshape(square), FLOOR)

@@ -55,8 +55,10 @@ class PGL(Method):
         **base,
     ) -> None:
         super().__init__(**base)
-        self.enlarging, self.confident = enlarging, confident
-        self.steps, self.members = steps, members
+        self.enlarging = enlarging
+        self.confident = confident
+        self.steps = steps
+        self.members = members
         self.episodes = round(1 / enlarging)
         self.register_buffer("number", torch.tensor(0))
 
@@ -74,7 +76,8 @@ class PGL(Method):
         return self._train(empty, empty, empty)
 
     def episode(self) -> dict[str, float]:
-        pool, num_known = self.task.pool, self.task.num_known
+        pool = self.task.pool
+        num_known = self.task.num_known
         p = self.predict(self.task.target)[pool].softmax(1)[:, :num_known]
         confidence, prediction = p.max(1)
         self.number.add_(1)
@@ -88,7 +91,8 @@ class PGL(Method):
     @torch.no_grad()
     def logits(self, graph: Data, role: str = "target") -> Tensor:
         """Logits ``[V, N(+1)]``; of several members the logarithm of their mean posterior."""
-        networks, prepared = [self.classifier, *self.others], self.prepared(graph)
+        networks = [self.classifier, *self.others]
+        prepared = self.prepared(graph)
         made = [all_logits(member, prepared, self.batch_size) for member in networks]
         # The extra logit is untrained before there are pseudo-unknown nodes.
         made = [z[:, : self.task.num_known] if self.number == 0 else z for z in made]
@@ -111,7 +115,8 @@ class PGL(Method):
         width = None if pseudo else task.num_known
         labelled = [Term("source", self.source, task.train, self.labels, num_classes=width)]
         networks: list[Any] = [self.classifier, *self.others]
-        figures, sizes = [], (self.batch_size, self.fanout)
+        figures = []
+        sizes = (self.batch_size, self.fanout)
         for network in networks:
             losses = [cross_entropies(network, terms, *sizes) for terms in (labelled, pseudo)]
             optimizer = self.make_optimizer(p for p in network.parameters() if p.requires_grad)

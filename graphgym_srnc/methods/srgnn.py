@@ -38,7 +38,8 @@ class SRGNN(Aligned):
         Data", NeurIPS 2021.
     """
 
-    term, bounded = "cmd", True
+    term = "cmd"
+    bounded = True
     search = {"weight": (0.1, 0.5, 1.0)}
 
     def begin(self) -> None:
@@ -55,7 +56,9 @@ class SRGNN(Aligned):
     @torch.no_grad()
     def node_weights(self) -> Tensor:
         r""":math:`\beta`, ``[|D^s|]``, with a mean of one over each class."""
-        train, pool, width = self.task.train, self.task.pool, self.source.num_features
+        train = self.task.train
+        pool = self.task.pool
+        width = self.source.num_features
         projection = torch.eye(width, device=train.device)
         if width > KERNEL_DIM:
             projection = torch.randn(width, KERNEL_DIM, device=train.device) / KERNEL_DIM**0.5
@@ -63,7 +66,8 @@ class SRGNN(Aligned):
         def features(graph: Graph, nodes: Tensor) -> Tensor:
             return graph.propagated("gcn", 2)[nodes] @ projection
 
-        z, count = features(self.source, train), len(train)
+        z = features(self.source, train)
+        count = len(train)
         kept = torch.arange(count, device=train.device)
         if count > KERNEL_NODES:
             kept = torch.randperm(count, device=train.device)[:KERNEL_NODES].sort().values
@@ -76,5 +80,6 @@ class SRGNN(Aligned):
             nearest = [torch.cdist(rows, z[kept]).argmin(1) for rows in z.split(1024)]
             beta = beta[torch.cat(nearest)]
 
-        size, total = self.labels.bincount(), scatter(beta, self.labels)
+        size = self.labels.bincount()
+        total = scatter(beta, self.labels)
         return beta * (size / total.clamp(min=1e-12))[self.labels]

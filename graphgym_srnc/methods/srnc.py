@@ -17,7 +17,8 @@ from graphgym_srnc.losses.alignment import evidence_lower_bound
 from graphgym_srnc.methods.shared.cluster_gnn import USED_SHARE, ClusterGNN, ClusterMethod, Clusters
 from graphgym_srnc.methods.shared.training import Term, fit_terms, hidden_and_group
 
-PRETRAIN_STEPS, SOURCE_STEPS = 150, 60
+PRETRAIN_STEPS = 150
+SOURCE_STEPS = 60
 """Gradient steps of the cluster GNN in episode 0 on modularity, or on the source labels."""
 
 
@@ -63,7 +64,8 @@ class SRNC(ClusterMethod):
         Clustering", arXiv:2203.15802, 2022.
     """
 
-    calibrated, explicit_unknown = False, True
+    calibrated = False
+    explicit_unknown = True
     search = {"cluster_steps": (5, 20, 50), "source_batch": (32, 80)}
     search_open = {"num_clusters": (7, 16)}
     clusters: Any  # a ClusterGNN, or None in the ablation without it
@@ -90,11 +92,18 @@ class SRNC(ClusterMethod):
         **base: Any,
     ) -> None:
         super().__init__(**base)
-        self.num_clusters, self.pretrain_steps = num_clusters, pretrain_steps
-        self.cluster_steps, self.source_batch, self.steps = cluster_steps, source_batch, steps
-        self.alpha, self.source_regularizer = alpha, source_regularizer
-        self.pseudo_labels, self.unknown_share = pseudo_labels, unknown_share
-        self.cluster_init, self.cluster_lr, self.collapse = cluster_init, cluster_lr, collapse
+        self.num_clusters = num_clusters
+        self.pretrain_steps = pretrain_steps
+        self.cluster_steps = cluster_steps
+        self.source_batch = source_batch
+        self.steps = steps
+        self.alpha = alpha
+        self.source_regularizer = source_regularizer
+        self.pseudo_labels = pseudo_labels
+        self.unknown_share = unknown_share
+        self.cluster_init = cluster_init
+        self.cluster_lr = cluster_lr
+        self.collapse = collapse
         self.episodes = rounds
         self.register_buffer("knows_unknown", torch.tensor(False))
 
@@ -105,7 +114,8 @@ class SRNC(ClusterMethod):
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
-        self.classifier, self.clusters = self.new_classifier(task.num_outputs), None
+        self.classifier = self.new_classifier(task.num_outputs)
+        self.clusters = None
         if self.pseudo_labels == "cluster":
             sizes = task.num_features, self.size, task.num_outputs, self.batch_size
             self.clusters = Clusters(self.cluster_spec, *sizes)
@@ -136,7 +146,8 @@ class SRNC(ClusterMethod):
         self.clusters = None
         if self.pseudo_labels != "cluster":
             return figures
-        self.clusters, init = self.new_cluster_gnn(), self.cluster_init
+        self.clusters = self.new_cluster_gnn()
+        init = self.cluster_init
         if init == "source" or init == "auto" and not task.open_set:
             labels = task.train, self.labels
             self.clusters.pretrain_on_source(*labels, SOURCE_STEPS, self.make_optimizer)
@@ -146,7 +157,8 @@ class SRNC(ClusterMethod):
 
     def episode(self) -> dict[str, float]:
         """One iteration of the outer while loop of Algorithm 1 (lines 3 to 15)."""
-        task, figures = self.task, dict[str, float]()
+        task = self.task
+        figures = dict[str, float]()
         if self.clusters:
             # Eq. 7: map clusters to classes on the labelled source nodes.
             log_q = self.log_q[self.clusters.source][task.train]
@@ -158,7 +170,8 @@ class SRNC(ClusterMethod):
             self.check_clusters(figures)
 
         # Lines 10 and 11: as many target nodes as source labels, with labels drawn from Q.
-        q, pool = self.pseudo_posterior(), task.pool
+        q = self.pseudo_posterior()
+        pool = task.pool
         nodes = pool[torch.randperm(len(pool), device=pool.device)[: len(task.train)]]
         labels = torch.multinomial(q[nodes], 1).view(-1)
         # Lines 12 and 13: the classifier on labels and pseudo-labels (Eq. 9).
@@ -187,7 +200,8 @@ class SRNC(ClusterMethod):
         """Warn of clusters that do not match the classes, by :meth:`ClusterGNN.figures`."""
         # Classes with few labels may be even rarer in the target, so they do not count.
         common = self.labels.bincount() >= 2 * USED_SHARE * len(self.labels)
-        classes, used = int(common.sum()) + int(self.task.open_set), figures["used_clusters"]
+        classes = int(common.sum()) + int(self.task.open_set)
+        used = figures["used_clusters"]
         if used < classes:
             text = f"The cluster GNN collapsed: it uses {used} clusters for {classes} classes."
             self.warnings.append(text)
@@ -259,7 +273,8 @@ class SRNC(ClusterMethod):
     def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
         views = super().views()
         if self.clusters:
-            encoder, features = self.clusters.encoder, self.cluster_spec.features
+            encoder = self.clusters.encoder
+            features = self.cluster_spec.features
             views["cluster_gnn"] = partial(hidden_and_group, encoder, features)
         return views
 

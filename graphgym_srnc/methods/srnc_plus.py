@@ -24,7 +24,7 @@ from graphgym_srnc.methods.shared.first_scores import FirstScores
 from graphgym_srnc.methods.shared.label_density import RESOLUTIONS
 from graphgym_srnc.methods.shared.prediction import threshold_by_share
 from graphgym_srnc.methods.shared.training import Term, random_draws_apart
-from graphgym_srnc.methods.shared.validation import Validation, not_worse
+from graphgym_srnc.methods.shared.validation import OutOfFold, Validation, not_worse
 
 LARGE_LOG_ODDS = 50.0  # used instead of infinity
 COLLAPSE, CLUSTER_LR = 0.1, 0.003  # weight of the collapse term, and learning rate for modularity
@@ -172,7 +172,7 @@ class SRNCPlus(ClusterMethod):
         arXiv:2203.15802, 2022.
     """
 
-    checkpointed = (*ClusterMethod.checkpointed, "held_out_labels")
+    checkpointed = (*ClusterMethod.checkpointed, "held_out_labels", "out_of_fold")
     explicit_unknown = True
     cross_fits = True
     encoder_defaults = {"hidden": 64}
@@ -228,7 +228,8 @@ class SRNCPlus(ClusterMethod):
     @property
     def validation(self) -> Validation:
         """Validation nodes on the target; none if they are on another graph."""
-        here, task = self.task.validation is self.task.target, self.task
+        here = self.task.validation is self.task.target
+        task = self.task
         count = len(self.held_out_labels) if here else 0
         return Validation(task.val[:count], self.held_out_labels[:count], task.num_known)
 
@@ -260,7 +261,9 @@ class SRNCPlus(ClusterMethod):
         self.plan = Plan(finds_unknown=task.open_set, smooths=not task.open_set)
         self.held_out_labels = torch.zeros(0, dtype=torch.long)
         super().build(task)
-        known, features, batch = task.num_known, task.num_features, self.batch_size
+        known = task.num_known
+        features = task.num_features
+        batch = self.batch_size
         chosen = specs(self.encoder, features) if task.one_graph else [self.encoder]
         self.evidence = Evidence(chosen, features, task.num_outputs, (batch, self.fanout))
         if task.open_set:
@@ -268,6 +271,11 @@ class SRNCPlus(ClusterMethod):
             self.first = FirstScores(self.cluster_spec, *sizes, weight=self.missing)
         if not task.one_graph:
             self.features_only = FeaturesOnly(self.encoder, features, known, batch)
+
+    def load(self, state: dict[str, Any]) -> None:
+        super().load(state)
+        if self.out_of_fold is not None:
+            self.out_of_fold = OutOfFold(*self.out_of_fold)
 
     # ---- before the first iteration ----
 
@@ -318,11 +326,11 @@ class SRNCPlus(ClusterMethod):
     def plan_from(self, held_out: HeldOut) -> dict[str, float]:
         """Decide from held-out labels whether to smooth, to iterate and to look for new classes."""
         plain = held_out.correct(held_out.log_p)
-        smoothed = held_out.correct(
-            [self.smoothed(log_p, self.task.target) for log_p in held_out.log_p]
-        )
+        log_p = [self.smoothed(log_p, self.task.target) for log_p in held_out.log_p]
+        smoothed = held_out.correct(log_p)
         smooths = not_worse(smoothed, plain)
         correct = smoothed if smooths else plain
+        self.out_of_fold = held_out.out_of_fold(log_p if smooths else held_out.log_p)
         accuracy = float(correct.mean())
         error = float(correct.std(correction=0)) / len(correct) ** 0.5
         self.change(smooths=smooths, accuracy=accuracy, expected=accuracy)
@@ -354,7 +362,8 @@ class SRNCPlus(ClusterMethod):
             flat = log_p / held_out.weight.sum()
             self.first.count_labels(posteriors, flat, fold.train, fold.labels)
             scores.append(self.first(flat, self.target, posteriors))
-        found = held_out.unknown_evidence(scores, self.task.pool)
+        ranks = held_out.ranks(scores, self.task.pool)
+        found = held_out.unknown_evidence(ranks, self.task.pool)
         self.change(p_value=found.p_value)
         figures = {"no_unknown_p_value": found.p_value, "least_unknown_share": found.least_share}
         if self.abstain and found.p_value > SIGNIFICANT:
@@ -366,6 +375,7 @@ class SRNCPlus(ClusterMethod):
         self.change(
             unknown_share=found.rank, least_share=found.least_share, expected=found.accuracy
         )
+        self.count_kept(ranks, held_out.correct(held_out.log_p))
         return figures | {"expected_accuracy": found.accuracy, "expected_error": found.error}
 
     def test_homophily(self) -> dict[str, float]:
@@ -419,7 +429,8 @@ class SRNCPlus(ClusterMethod):
         log_q, figures = self.train_cluster_gnn(scores)
 
         # Lines 10 and 11: pseudo-labels of the mixture of both models.
-        log_q, log_p = log_q[:, :num_classes], scores.log_softmax(1)
+        log_q = log_q[:, :num_classes]
+        log_p = scores.log_softmax(1)
         weight = self.validation.best_weight(log_q, log_p)
         mixture = weight * log_q + (1 - weight) * log_p
         pseudo = self.pseudo_labels("classifier_target", self.target, mixture)
@@ -467,7 +478,14 @@ class SRNCPlus(ClusterMethod):
         found = unknown_evidence(ranks, torch.ones_like(ranks), correct)
         if found.least_share > self.plan.least_share + 2 / len(ranks) ** 0.5:
             self.change(unknown_share=found.rank, least_share=found.least_share)
+            self.count_kept(ranks, correct)
         return {"recounted_share": found.rank}
+
+    def count_kept(self, ranks: Tensor, correct: Tensor) -> None:
+        """Count correctly predicted held-out nodes, ``[m]``, above the unknown-class threshold."""
+        assert self.out_of_fold is not None
+        kept = (correct * (ranks >= self.plan.unknown_share)).sum() / correct.sum().clamp(min=1)
+        self.out_of_fold = self.out_of_fold._replace(kept=kept.cpu())
 
     def pseudo_labels(self, name: str, graph: Graph, scores: Tensor) -> Term:
         """Cross-entropy on the most confident pseudo-labels, by scores ``[V, N(+1)]``."""
@@ -572,6 +590,12 @@ class SRNCPlus(ClusterMethod):
     def logits(self, graph: Data, role: str = "target") -> Tensor:
         return self.evidence.log_posterior(self.prepared(graph), self.num_classes)
 
+    @torch.no_grad()
+    def votes(self, graph: Data) -> dict[str, tuple[float, Tensor]]:
+        posteriors = self.evidence.log_posteriors(self.prepared(graph), self.num_classes).exp()
+        used = [(weight, network.spec.kind) for weight, network in self.evidence.used]
+        return {kind: (weight, p) for (weight, kind), p in zip(used, posteriors)}
+
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors ``[V, N(+1)]``."""
         if self.kind.open_set and not self.plan.iteration:
@@ -603,7 +627,8 @@ def confident_nodes(scores: Tensor, pool: Tensor, share: float) -> Tensor:
         share: share of the nodes of each predicted class to choose.
     """
     best = scores[pool].topk(2, 1)
-    margin, label = best.values[:, 0] - best.values[:, 1], best.indices[:, 0]
+    margin = best.values[:, 0] - best.values[:, 1]
+    label = best.indices[:, 0]
     chosen = []
     for members in ((label == k).nonzero().ravel() for k in range(scores.size(1))):
         order = margin[members].argsort(descending=True)

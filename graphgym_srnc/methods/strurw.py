@@ -57,7 +57,8 @@ class StruRW(Scored):
         graphs = self.task.source, self.task.target
         on_source, on_target = (self.logits(graph).argmax(1) for graph in graphs)
         on_source[self.task.train] = self.labels
-        label, num_known = on_source.cpu().numpy(), self.task.num_known
+        label = on_source.cpu().numpy()
+        num_known = self.task.num_known
         source_links = link_shares(self.source, label, num_known)
         target_links = link_shares(self.target, on_target.cpu().numpy(), num_known)
 

@@ -48,7 +48,8 @@ class UAGA(Supervised):
         Backpropagation", ECCV 2018.
     """
 
-    calibrated, explicit_unknown = False, True
+    calibrated = False
+    explicit_unknown = True
     in_batches = False
 
     def __init__(
@@ -61,7 +62,8 @@ class UAGA(Supervised):
         **base,
     ) -> None:
         super().__init__(steps=steps, rounds=rounds, **base)
-        self.pretrain_steps, self.target_weight = pretrain_steps, target_weight
+        self.pretrain_steps = pretrain_steps
+        self.target_weight = target_weight
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
@@ -69,7 +71,8 @@ class UAGA(Supervised):
 
     def begin(self) -> None:
         self.on_target = self.target_view()
-        first, second = nn.Linear(self.classifier.hidden_dim, 128), nn.Linear(128, 128)
+        first = nn.Linear(self.classifier.hidden_dim, 128)
+        second = nn.Linear(128, 128)
         self.domain = nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), nn.Linear(128, 1))
 
     def start(self, task: ShiftTask) -> dict[str, float]:
@@ -98,7 +101,8 @@ class UAGA(Supervised):
         on_target, target = self.classifier.embed(self.on_target)
         pseudo = F.cross_entropy(on_target, self.pseudo, ignore_index=HIDDEN, reduction="sum")
         strength = torch.where(self.pseudo == self.task.num_known, -1.0, 1.0)[:, None]
-        source, target = reverse_gradient(source, 1.0), reverse_gradient(target, strength)
+        source = reverse_gradient(source, 1.0)
+        target = reverse_gradient(target, strength)
         domains = [self.domain(h).view(-1) for h in (source, target)]
         return {
             "source": F.cross_entropy(logits, self.labels),
@@ -118,7 +122,8 @@ class UAGA(Supervised):
             likeliest = logits.softmax(1)[:, -1].topk(count).indices
             centres.append(target[likeliest].mean(0))
 
-        cluster, predicted = k_means(target, torch.stack(centres)), logits.argmax(1)
+        cluster = k_means(target, torch.stack(centres))
+        predicted = logits.argmax(1)
         label = predicted.masked_fill(cluster != predicted, HIDDEN)
         if self.task.open_set:
             label[likeliest[label[likeliest] == HIDDEN]] = self.task.num_known
@@ -132,7 +137,8 @@ def k_means(points: Tensor, centres: Tensor) -> Tensor:
         # A cluster without points keeps its centre.
         index = cluster[:, None].expand_as(points)
         centres = centres.scatter_reduce(0, index, points, "mean", include_self=False)
-        before, cluster = cluster, torch.cdist(points, centres).argmin(1)
+        before = cluster
+        cluster = torch.cdist(points, centres).argmin(1)
         if torch.equal(before, cluster):
             break
     return cluster

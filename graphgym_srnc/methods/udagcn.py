@@ -54,7 +54,8 @@ class UDAGCN(Scored):
 
     def __init__(self, *, strength: Weight = 0.05, entropy_weight: Weight = 0.01, **base) -> None:
         super().__init__(**base)
-        self.strength, self.entropy_weight = strength, entropy_weight
+        self.strength = strength
+        self.entropy_weight = entropy_weight
 
     def new_classifier(self, num_outputs: int) -> Encoder:
         """The encoder of both views; the classes are the head's."""
@@ -108,11 +109,14 @@ def ppmi(adjacency: sp.csr_array, walks: int = 40, length: int = 10) -> sp.csr_a
     The length of a walk is uniform in 1 to :math:`L`, which is ``length``.
     There are ``walks`` walks from each node, the same at each call.
     """
-    rng, num_nodes = np.random.default_rng(0), adjacency.shape[0]
-    first, degree = adjacency.indptr.astype(np.int64), np.diff(adjacency.indptr)
+    rng = np.random.default_rng(0)
+    num_nodes = adjacency.shape[0]
+    first = adjacency.indptr.astype(np.int64)
+    degree = np.diff(adjacency.indptr)
     start = np.repeat(np.flatnonzero(degree), walks)
     left = rng.integers(1, length + 1, len(start))
-    here, met = start, []
+    here = start
+    met = []
     while len(start):
         drawn = first[here] + (rng.random(len(here)) * degree[here]).astype(np.int64)
         here = adjacency.indices[drawn].astype(np.int64)

@@ -11,7 +11,7 @@ from graphgym_srnc.core.task import HIDDEN, ShiftTask, check_number
 from graphgym_srnc.data import files, tables
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.shifts import given, splits
-from graphgym_srnc.shifts.splits import CountOrRest, Nodes, Sizes
+from graphgym_srnc.shifts.splits import CountOrRest, Nodes, SizeOrRest, Sizes
 
 
 def build(
@@ -26,7 +26,7 @@ def build(
     labels_per_class: CountOrRest = 20,
     split: Annotated[str, OneOf("auto", "given", "random")] = "auto",
     num_val: Count = 500,
-    num_test: CountOrRest = 1000,
+    num_test: SizeOrRest = 1000,
 ) -> ShiftTask:
     """Build a task from a graph in files, which are never modified.
 
@@ -49,7 +49,7 @@ def build(
         split: ``given`` uses the masks in the file, ``random`` draws a split, ``auto`` uses the
             masks if the file has any. Missing validation and test masks are drawn at random.
         num_val: number of validation nodes of a random split; reduced on a small graph.
-        num_test: number of test nodes of a random split, as ``num_val``; -1 = all others.
+        num_test: number of test nodes of a random split, as ``num_val``; 0 = none, -1 = all others.
 
     Raises:
         InputError: a file is missing, has an unknown format or invalid content, or the graph and
@@ -79,6 +79,9 @@ def build(
         message = "masked classes (unseen, num_unseen) need an unknown class"
         raise InputError.plain("open_set", message, "Set open_set to True")
     masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed)
+    if masked and not num_test and "test_mask" not in data:
+        message = "classes are masked (unseen, num_unseen) in order to test, without a test node"
+        raise InputError.plain("num_test", message, "Set num_test to 100, for example")
 
     read = files.FIELDS if split == "auto" and "train_mask" not in data else files.READ
     is_given = split != "random" and "train_mask" in data
@@ -105,6 +108,7 @@ def build(
             open_set=open_set,
             class_names=names,
             val_may_teach=not is_given,
+            scored=num_test != 0 or "test_mask" in data,
         )
 
 

@@ -48,6 +48,7 @@ class _CountOrRest(Range):
 
 
 CountOrRest = Annotated[int, _CountOrRest(1)]
+SizeOrRest = Annotated[int, _CountOrRest(0)]
 Split = Annotated[str, OneOf("auto", "public", "random")]
 
 
@@ -284,6 +285,7 @@ def masked_task(
     info: Mapping[str, Any],
     oracle_train: Tensor | None = None,
     val_may_teach: bool = False,
+    scored: bool = True,
 ) -> ShiftTask:
     """A task on one graph whose classes ``unseen`` are relabelled as unknown, with its oracle.
 
@@ -296,7 +298,7 @@ def masked_task(
         masking = {"unseen": [c for c in classes if c not in known], "cleaned": dict(data.cleaned)}
         names = tuple(class_names[c] for c in known) if class_names else ()
         fields |= {"class_names": names, "info": {**masking, **info}}
-        fields["val_may_teach"] = val_may_teach
+        fields |= {"val_may_teach": val_may_teach, "scored": scored}
         return one_graph_task(name, relabelled(data, known), nodes, len(known), **fields)
 
     oracle = None

@@ -27,7 +27,7 @@ def build(
     num_unseen: Natural = 2,
     unseen: list[int] = [],  # noqa: B006
     avg_degree: Positive = 5.0,
-    homophily: Share = 0.8,
+    homophily: Share = 0.9,
     degree_exponent: Weight = 2.8,
     class_imbalance: Annotated[float, Range(1)] = 3.0,
     num_features: Annotated[int, Range(2)] = 500,
@@ -37,7 +37,7 @@ def build(
     num_val: Count = 300,
     num_test: CountOrRest = 1000,
 ) -> ShiftTask:
-    """Build a task from synthetic graphs. With the defaults it is about as difficult as Cora.
+    """Build a task from synthetic graphs.
 
     ``open_set`` masks classes of one graph, as the shift ``open_set`` does. ``close_set`` generates
     two graphs with the same classes, which differ by ``shift``. ``num_val`` labelled source nodes
@@ -52,7 +52,7 @@ def build(
         num_unseen: number of classes to mask, drawn with ``split_seed``.
         unseen: ids of the classes to mask; overrides ``num_unseen``.
         avg_degree: mean node degree.
-        homophily: share of edges within classes. Configs use 0.9, see ``default.yaml``.
+        homophily: share of edges within classes.
         degree_exponent: exponent of the power law of degrees, above 2; 0 = equal expected degrees.
         class_imbalance: size of the largest class divided by that of the smallest.
         num_features: number of binary word features.

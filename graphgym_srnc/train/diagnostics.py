@@ -25,7 +25,8 @@ LOCALITY = {  # maxima, below 1 for random labels
     "label": (1.3, "labelled nodes of the same class"),
     "class": (2.0, "labelled nodes of {name}"),
 }
-MAX_UNKNOWN, MAX_RATIO = 0.9, 3.0
+MAX_UNKNOWN = 0.9
+MAX_RATIO = 3.0
 """Maximum share of target nodes predicted as unknown, and the maximum ratio to or of the share of
 unknown validation nodes."""
 
@@ -225,7 +226,8 @@ def locality_sentence(figures: dict[str, float], kind: str, names: Sequence[str]
     value = figures.get(f"{kind}_locality", 0)
     if value <= bound:
         return ""
-    edges, expected = figures[f"{kind}_edges"], figures[f"{kind}_edges_expected"]
+    edges = figures[f"{kind}_edges"]
+    expected = figures[f"{kind}_edges_expected"]
     name = dict(enumerate(names)).get(int(figures.get("largest_class", -1)), "one class")
     closed = "" if "unknown_share" in figures else "; then set open_set=True (file.open_set True)"
     return (
@@ -240,7 +242,8 @@ def locality_sentence(figures: dict[str, float], kind: str, names: Sequence[str]
 
 def unknown_sentence(figures: dict[str, float]) -> str:
     """A warning if too few or too many nodes are predicted as unknown, else empty."""
-    share, expected = figures.get("unknown_share"), figures.get("val_unknown_share", 0.0)
+    share = figures.get("unknown_share")
+    expected = figures.get("val_unknown_share", 0.0)
     if share is None:
         return ""
     if share == 0 and not expected:
@@ -248,11 +251,13 @@ def unknown_sentence(figures: dict[str, float]) -> str:
             "No target node is predicted as unknown. That is right if every class has labels."
             " Otherwise the unknown-class threshold is wrong; check the nodes near it."
         )
-    where, tested = "target", figures.get("test_unknown_share", share)
+    where = "target"
+    tested = figures.get("test_unknown_share", share)
     if share == 0 or share > MAX_UNKNOWN:
         bounds = f" (expected: above 0 and at most {_percent(MAX_UNKNOWN)})"
     elif expected and not 1 / MAX_RATIO <= tested / expected <= MAX_RATIO:
-        share, where = tested, "test"
+        share = tested
+        where = "test"
         bounds = (
             f", but {100 * expected:.1f} % of the validation nodes are unknown"
             f" (expected: within a factor of {MAX_RATIO:g})"
@@ -290,7 +295,8 @@ def homophily(task: ShiftTask) -> tuple[float, int]:
         labelled = label >= 0
         for pairs in graph.edge_index.split(2**20, 1):
             a, b = label[pairs[:, labelled[pairs].all(0) & (pairs[0] < pairs[1])]]
-            same, edges = same + int((a == b).sum()), edges + len(a)
+            same = same + int((a == b).sum())
+            edges = edges + len(a)
     return same / max(edges, 1), edges
 
 
@@ -316,8 +322,11 @@ def label_locality(task: ShiftTask, predicted: Tensor) -> dict[str, float]:
         ``label_edges``, ``label_edges_expected``), and for the largest bound of a single class,
         ``largest_class``.
     """
-    graph, size, given = task.source, task.num_known + 1, task.train
-    label, labelled = predicted.clone(), torch.zeros_like(predicted, dtype=torch.bool)
+    graph = task.source
+    size = task.num_known + 1
+    given = task.train
+    label = predicted.clone()
+    labelled = torch.zeros_like(predicted, dtype=torch.bool)
     label[given], labelled[given] = graph.y[given], True
     inside, both = torch.zeros(2, size, dtype=torch.double, device=label.device)
     degree = torch.zeros_like(label, dtype=torch.double)

@@ -98,7 +98,9 @@ def classification_scores(
         Shen et al. (AAAI 2025), UAGA.
     """
     counts = confusion_matrix(prediction, label, num_known + int(open_set)).double()
-    hit, true, predicted = counts.diagonal(), counts.sum(1), counts.sum(0)
+    hit = counts.diagonal()
+    true = counts.sum(1)
+    predicted = counts.sum(0)
     recall = hit / true.clamp(min=1)
     f1 = 2 * hit / (true + predicted).clamp(min=1)
     scores = {
@@ -109,7 +111,8 @@ def classification_scores(
     if not open_set:
         return scores
 
-    known, unknown_recall = true[:num_known], recall[num_known]
+    known = true[:num_known]
+    unknown_recall = recall[num_known]
     if true[num_known] > 0:
         scores["unknown_recall"] = float(unknown_recall)
         scores["unknown_precision"] = float(hit[num_known] / predicted[num_known].clamp(min=1))
@@ -143,19 +146,23 @@ def detection_scores(confidence: Tensor, unknown: Tensor, right: Tensor) -> dict
     References:
         Dhamija et al. (NeurIPS 2018) for the OSCR.
     """
-    score, is_unknown = confidence.double().cpu().numpy(), unknown.cpu().numpy()
+    score = confidence.double().cpu().numpy()
+    is_unknown = unknown.cpu().numpy()
     if is_unknown.all() or not is_unknown.any():
         return {}
     # scikit-learn's formulas, to the last bit, without its import of a second.
     false, true = _counts(-score, is_unknown)
     bends = (np.diff(false[1:], 2) != 0) | (np.diff(true[1:], 2) != 0)
     corner = np.r_[True, True, bends, True][: len(true)]
-    x, y = false[corner] / false[-1], true[corner] / true[-1]
-    recall, precision = true[1:] / true[-1], true[1:] / (true[1:] + false[1:])
+    x = false[corner] / false[-1]
+    y = true[corner] / true[-1]
+    recall = true[1:] / true[-1]
+    precision = true[1:] / (true[1:] + false[1:])
     accepted_unknown, accepted_known = _counts(score, ~is_unknown)
     # Pairs of a known and an unknown node with the known one correct and more confident. Ties count
     # half, which corresponds to the trapezoidal rule.
-    correct, of_unknown = score[~is_unknown & right.cpu().numpy()], np.sort(score[is_unknown])
+    correct = score[~is_unknown & right.cpu().numpy()]
+    of_unknown = np.sort(score[is_unknown])
     below, up_to = (np.searchsorted(of_unknown, correct, side) for side in ("left", "right"))
     oscr = float((below + up_to).sum() / (2 * (~is_unknown).sum() * len(of_unknown)))
     fpr = accepted_unknown / accepted_unknown[-1]

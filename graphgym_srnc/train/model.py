@@ -22,12 +22,14 @@ from graphgym_srnc.data.names import check_features, of_folder, remedy
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records, tensors
 from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.shifts.cross_graph import own_file
 from graphgym_srnc.shifts.given import unlabelled
 
 FILE = "model.safetensors"  # in the folder of a run
 FORMAT = 2  # of model files; no other one is read
 UNKNOWN = "unknown"  # name of the unknown class
+HELD_OUT = "out_of_fold."  # before the names of tensors that are not weights
 
 Result = dict[str, Any]
 
@@ -81,8 +83,10 @@ class TrainedModel:
         facts: dict[str, Any],
     ) -> TrainedModel:
         """The model of a trained method, without the modules used only by the losses."""
-        encoder, state = replace(method.encoder, base=None), method.state_dict()
+        encoder = replace(method.encoder, base=None)
+        state = method.state_dict()
         predictor = _rebuilt(type(method), encoder, options, method.task.sizes, state)
+        predictor.out_of_fold = method.out_of_fold
         return cls(predictor, options, classes, facts)
 
     @property
@@ -135,7 +139,8 @@ class TrainedModel:
             InputError: they are invalid, or the features differ from training.
         """
         given = getattr(graph, "feature_names", None)
-        graph, expected = unlabelled(graph, exact=self.exact), self.method.task.num_features
+        graph = unlabelled(graph, exact=self.exact)
+        expected = self.method.task.num_features
         like: str | Path = "TRAINED_GRAPH"
         with contextlib.suppress(InputError):
             like = self.folder() or like
@@ -155,8 +160,10 @@ class TrainedModel:
         Raises:
             InputError: see :meth:`checked`.
         """
-        graph, method = self.checked(graph), self.method
-        scores, views = method.predict(graph), method.views()
+        graph = self.checked(graph)
+        method = self.method
+        scores = method.predict(graph)
+        views = method.views()
         hidden, group = views.get("cluster_gnn", views["classifier"])(graph)
         return Prediction(
             method.decide(scores),
@@ -186,7 +193,8 @@ class TrainedModel:
             "facts": self.facts,
         }
         try:
-            tensors.write(Path(path), about, self.method.state_dict())
+            state = {**self.method.state_dict(), **_held_out_tensors(self.method)}
+            tensors.write(Path(path), about, state)
         except OSError as error:
             message = f"{path} cannot be written ({error.strerror})"
             raise InputError.plain("path", message) from error
@@ -207,7 +215,8 @@ def load(
         InputError: there is no model, it is damaged or of another kind or run, or needs
             ``encoder``.
     """
-    path, result = Path(path), Result()
+    path = Path(path)
+    result = Result()
     if path.name == FILE and (path.parent / "result.json").is_file():
         path = path.parent
     if path.is_dir():
@@ -221,9 +230,12 @@ def load(
         if about["format"] != FORMAT:
             found = f"{about['format']!r}, written by version {about['version']}"
             raise ValueError(f"its format is {found}; this version reads format {FORMAT}")
-        kind, options, sizes = methods.find(about["method"]), about["options"], about["sizes"]
+        kind = methods.find(about["method"])
+        options = about["options"]
+        sizes = about["sizes"]
         check_types(kind, options)
-        classes, facts = about["classes"], about["facts"]
+        classes = about["classes"]
+        facts = about["facts"]
         if not about["registered"]:
             spec = EncoderSpec(**about["encoder"])
         elif encoder is None or not result:
@@ -234,6 +246,7 @@ def load(
         else:
             spec = encoder(result)
         method = _rebuilt(kind, spec, options, Sizes(**sizes), state)
+        method.out_of_fold = _read_out_of_fold(state, method.task.num_known)
         if len(classes) != method.task.num_outputs:
             raise ValueError(f"{len(classes)} classes instead of {method.task.num_outputs}")
         record = _checked_record(facts, classes)
@@ -260,14 +273,16 @@ def refused(path: str | os.PathLike) -> Iterator[None]:
 
 def original_labels(task: ShiftTask) -> list[int]:
     """Original class number of each known class, and -1 for the unknown class."""
-    y, y_true = task.source.y[task.train], getattr(task.source, "y_true", task.source.y)
+    y = task.source.y[task.train]
+    y_true = getattr(task.source, "y_true", task.source.y)
     known = [int(y_true[task.train][y == label][0]) for label in range(task.num_known)]
     return known + [HIDDEN] * task.open_set
 
 
 def _checked_record(facts: Mapping[str, Any], classes: Sequence[int | str]) -> Result:
     """The record of a training without a run, after a check of what is shown from a file."""
-    words, recipes = facts.get("feature_names"), facts.get("recipes", [])
+    words = facts.get("feature_names")
+    recipes = facts.get("recipes", [])
     for name in (*classes, *(words or ()), *recipes):
         if type(name) not in (int, str):
             raise ValueError(f"the name {name!r:.50} is not text")
@@ -276,6 +291,36 @@ def _checked_record(facts: Mapping[str, Any], classes: Sequence[int | str]) -> R
     record = {key: value for key, value in (facts.get("record") or {}).items() if key != "config"}
     records.warnings_of(record)
     return record
+
+
+def _held_out_tensors(method: Method) -> dict[str, Tensor]:
+    """The tensors of the predictions of held-out labels, by name in a file."""
+    found = method.out_of_fold
+    if found is None:
+        return {}
+    fields = {name: value for name, value in found._asdict().items() if name != "alone"}
+    fields |= {f"alone.{name}": right for name, right in found.alone.items()}
+    return {HELD_OUT + name: value for name, value in fields.items()}
+
+
+def _read_out_of_fold(state: Mapping[str, Tensor], num_known: int) -> OutOfFold | None:
+    """The inverse of :func:`_held_out_tensors`; a ValueError if a tensor is not as it must be."""
+    fields = {name[len(HELD_OUT) :]: state[name] for name in state if name.startswith(HELD_OUT)}
+    if not fields:
+        return None
+    alone = {name[6:]: fields.pop(name) for name in sorted(fields) if name.startswith("alone.")}
+    found = OutOfFold(**fields, alone=alone)
+    size = [len(found.nodes)]
+    whole = found.nodes, found.labels, found.fold
+    right = [value.dtype == torch.long and [*value.shape] == size for value in whole]
+    right += [value.dtype == torch.float and [*value.shape] == size for value in alone.values()]
+    right.append(found.kept.dim() == 0 and bool(found.kept.isfinite()))
+    right.append([*found.log_p.shape] == [*size, num_known] and found.log_p.dtype == torch.float)
+    if not all(right) or found.log_p.isnan().any():
+        raise ValueError("its predictions of held-out labels are damaged")
+    if size[0] and not (0 <= found.labels.min() and found.labels.max() < num_known):
+        raise ValueError("a held-out label is not of a known class")
+    return found
 
 
 def _rebuilt(
@@ -291,7 +336,8 @@ def _rebuilt(
     # other packages may not support them.
     with torch.device("meta") if encoder.make is None else torch.random.fork_rng(devices=[]):
         method.build(sizes)
-    expected, weights = method.state_dict(), dict(method.named_parameters())
+    expected = method.state_dict()
+    weights = dict(method.named_parameters())
     for name, blank in expected.items():
         weight = state.get(name, torch.empty(()))
         shape = [found if size == 0 else size for found, size in zip(weight.shape, blank.shape)]

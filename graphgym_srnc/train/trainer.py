@@ -66,6 +66,7 @@ class RunRecord:
         stopped: reason for the end of training.
         warnings: warnings of the method.
         verdict: result of :func:`graphgym_srnc.train.diagnostics.judge`, which the caller sets.
+        held_out: result of :func:`graphgym_srnc.train.held_out.judge`, which the caller sets.
     """
 
     task: str
@@ -77,6 +78,7 @@ class RunRecord:
     stopped: str = ""
     warnings: list[str] = field(default_factory=list)
     verdict: dict[str, Any] = field(default_factory=dict)
+    held_out: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # Predicted and most probable known class [2, V] of the target nodes in episode 0, which are
@@ -241,12 +243,14 @@ class Training:
         self.method.restore(self.blind, state["method"])
         self.record = RunRecord.of(json.loads(state["record"]))
         self.record.first = state["first"]
-        self.best_score, self.best_state = state["best_score"], state["best_state"]
+        self.best_score = state["best_score"]
+        self.best_state = state["best_state"]
         set_random_state(state["random"], self.task.device)
 
     def train_on_source_alone(self, max_episodes: int) -> None:
         """Find the unknown class on the source, see :mod:`graphgym_srnc.train.source_first`."""
-        begin, method = time.perf_counter(), self.method
+        begin = time.perf_counter()
+        method = self.method
         alone = source_first.source_alone(self.task)
         fit(method, alone, seed=None, max_episodes=max_episodes, selection="last")
         self.add_found_class(method.decide(method.predict(alone.source)))
@@ -262,7 +266,9 @@ class Training:
 
     def episode(self, number: int) -> Episode:
         """Train one episode, evaluate the method, and keep its weights if they are the best."""
-        method, record, begin = self.method, self.record, time.perf_counter()
+        method = self.method
+        record = self.record
+        begin = time.perf_counter()
         try:
             losses = method.episode() if number else method.start(self.blind)
             check_finite(losses)
@@ -282,7 +288,8 @@ class Training:
         episode = Episode(number, losses | figures, val, test, seconds, train)
         record.history.append(episode)
         if record.selection == "last" or score > self.best_score or not self.best_state:
-            self.best_score, record.best = score, number
+            self.best_score = score
+            record.best = number
             record.score = float(score) if math.isfinite(score) else None
             self.best_state = copy.deepcopy(method.state_dict())
         return episode
@@ -296,7 +303,9 @@ class Training:
             val: scores on validation nodes.
             classes, first: predicted classes ``[V]`` of the target, now and in episode 0.
         """
-        method, task, blind = self.method, self.task, self.blind
+        method = self.method
+        task = self.task
+        blind = self.blind
         match self.record.selection:
             case "last":
                 return math.inf, {}
@@ -341,7 +350,9 @@ def evaluate(
 
 def predict_sets(method: Method, task: ShiftTask) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Scores ``[n, K]`` of training, validation, test and all target nodes of a blind task."""
-    source, validation, target = task.source, task.validation, task.target
+    source = task.source
+    validation = task.validation
+    target = task.target
     whole = {id(graph): predict(method, task, graph) for graph in task.graphs().values()}
     on_source, on_val, on_target = (whole[id(graph)] for graph in (source, validation, target))
     return on_source[task.train], on_val[task.val], on_target[task.test], on_target
@@ -354,8 +365,10 @@ def predict(method: Method, task: ShiftTask, graph: Data) -> Tensor:
         InputError: the method returns scores of another shape.
         FloatingPointError: a score is NaN.
     """
-    scores, shape = method.predict(graph, task.role_of(graph)), [graph.num_nodes, task.num_known]
-    found, more = [*getattr(scores, "shape", [])], [shape[0], shape[1] + task.open_set]
+    scores = method.predict(graph, task.role_of(graph))
+    shape = [graph.num_nodes, task.num_known]
+    found = [*getattr(scores, "shape", [])]
+    more = [shape[0], shape[1] + task.open_set]
     if not isinstance(scores, Tensor) or found not in (shape, more):
         message = f"it must return a tensor [V, C] = {shape}" + f" or {more}" * task.open_set
         message += f", got {type(scores).__name__} {found}"

@@ -50,9 +50,11 @@ class Aligned(Scored):
         logits, source = self.source_states()
         terms = {"source": self.source_loss(logits)}
         if self.weight:
-            source, target = gather(source), gather(self.target_states())
+            source = gather(source)
+            target = gather(self.target_states())
             if self.bounded and (self.encoder.act != "tanh" or len(self.classifier.layers) == 1):
-                source, target = source.tanh(), target.tanh()
+                source = source.tanh()
+                target = target.tanh()
             terms[self.term] = self.strength * self.discrepancy(source, target)
         return terms
 

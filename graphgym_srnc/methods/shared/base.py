@@ -102,8 +102,11 @@ class Method(Predictor):
         **prediction: Any,
     ) -> None:
         super().__init__(**prediction)
-        self.encoder, self.make_optimizer = encoder, make_optimizer
-        self.source_first, self.batch_size, self.fanout = source_first, batch_size, fanout
+        self.encoder = encoder
+        self.make_optimizer = make_optimizer
+        self.source_first = source_first
+        self.batch_size = batch_size
+        self.fanout = fanout
         allowed = "0, since the losses read every node of a graph"
         self.require("batch_size", batch_size, self.in_batches or not batch_size, allowed)
         self.warnings: list[str] = []
@@ -135,7 +138,8 @@ class Method(Predictor):
 
     def setup(self, task: ShiftTask) -> None:
         """Prepare what every ``start`` needs: both graphs, the labels and a pretrained encoder."""
-        self.task, self.labels = task, task.source.y[task.train]
+        self.task = task
+        self.labels = task.source.y[task.train]
         self.source, self.target = self.prepared(task.source), self.prepared(task.target)
         self.to(task.device)
         self.encoder = backbones.pretrained(self.encoder, self.target)

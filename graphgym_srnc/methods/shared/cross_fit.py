@@ -17,6 +17,7 @@ from graphgym_srnc.losses.prior import (
 )
 from graphgym_srnc.methods.shared.evidence import Evidence
 from graphgym_srnc.methods.shared.features_only import folds
+from graphgym_srnc.methods.shared.validation import OutOfFold
 
 FOLDS = 5  # number of parts of the labels that are held out in turn
 MAX_HELD_OUT = 1500  # held-out labels that suffice: the standard error of a share is 1.3 points
@@ -75,15 +76,17 @@ class HeldOut:
     Attributes:
         weight: weights of the mixture with the largest likelihood, ``[M]``.
         labels: classes of all held-out nodes, ``[m]``, in the order of the folds.
+        parts: log posteriors of the held-out nodes by each classifier, ``[M, m, N]``.
         log_p: log posteriors of all nodes by each fold, ``[V, N]``.
     """
 
     def __init__(self, folds: Sequence[Fold], graph: Graph, num_known: int) -> None:
-        self.folds, self.num_known = folds, num_known
+        self.folds = folds
+        self.num_known = num_known
         self.labels = torch.cat([fold.held_out_labels for fold in folds])
         parts = [fold.evidence.log_posteriors(graph, num_known) for fold in folds]
-        held_out = [part[:, fold.held_out] for part, fold in zip(parts, folds)]
-        self.weight = log_linear_weights(torch.cat(held_out, 1), self.labels)
+        self.parts = torch.cat([part[:, fold.held_out] for part, fold in zip(parts, folds)], 1)
+        self.weight = log_linear_weights(self.parts, self.labels)
         for fold in folds:
             fold.evidence.weight.copy_(self.weight)
         self.log_p = [fold.evidence.log_posterior(graph, num_known) for fold in folds]
@@ -95,6 +98,20 @@ class HeldOut:
     def correct(self, log_p: Sequence[Tensor]) -> Tensor:
         """1 where log posteriors ``[V, N]`` of each fold predict a held-out label, else 0."""
         return (self.held_out(log_p).argmax(1) == self.labels).float()
+
+    def out_of_fold(self, log_p: Sequence[Tensor]) -> OutOfFold:
+        """Predictions of the held-out nodes, from log posteriors ``[V, N]`` of each fold."""
+        sizes = torch.tensor([len(fold.held_out) for fold in self.folds])
+        kinds = [spec.kind for spec in self.folds[0].evidence.specs]
+        right = (self.parts.argmax(2) == self.labels).float()
+        return OutOfFold(
+            torch.cat([fold.held_out for fold in self.folds]),
+            self.labels,
+            torch.arange(len(sizes)).repeat_interleave(sizes).to(self.labels.device),
+            self.held_out(log_p).log_softmax(1),
+            torch.tensor(1.0),
+            dict(zip(kinds, right)),
+        )
 
     def ranks(self, scores: Sequence[Tensor], pool: Tensor) -> Tensor:
         """Share of the pool with a lower score than each held-out node, ``[m]``."""
@@ -121,13 +138,6 @@ class HeldOut:
         ratio = black_box_weights(confusion / len(self.labels), shares)
         return ratio.clamp(min=1e-12)[self.labels]  # their sum is a divisor
 
-    def unknown_evidence(self, scores: Sequence[Tensor], pool: Tensor) -> UnknownEvidence:
-        """What the ranks of held-out nodes in the pool say of an unknown class.
-
-        Args:
-            scores: confidence of all nodes that they are of a known class, ``[V]``, by each fold.
-            pool: unlabelled nodes.
-        """
-        return unknown_evidence(
-            self.ranks(scores, pool), self.class_ratios(pool), self.correct(self.log_p)
-        )
+    def unknown_evidence(self, ranks: Tensor, pool: Tensor) -> UnknownEvidence:
+        """What the :meth:`ranks` ``[m]`` of held-out nodes in a pool say of an unknown class."""
+        return unknown_evidence(ranks, self.class_ratios(pool), self.correct(self.log_p))

@@ -12,6 +12,7 @@ from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph
 from graphgym_srnc.backbones.sign import HopFeatures
 from graphgym_srnc.methods.shared.training import MakeOptimizer, Term, all_logits, fit_terms
 
+LOCAL_BATCH = 1024  # nodes per step of a classifier that reads no neighbours
 NEGLIGIBLE = 0.05  # share of the weight below which a classifier is left out
 
 
@@ -35,7 +36,9 @@ class Evidence(nn.Module):
         self, specs: Sequence[EncoderSpec], in_dim: int, out_dim: int, sizes: tuple[int, int]
     ) -> None:
         super().__init__()
-        self.specs, self.dims, self.sizes = list(specs), (in_dim, out_dim), sizes
+        self.specs = list(specs)
+        self.dims = (in_dim, out_dim)
+        self.sizes = sizes
         self.networks = nn.ModuleList(backbones.build(spec, in_dim, out_dim) for spec in specs)
         self.register_buffer("weight", torch.full((len(specs),), 1 / len(specs)))
 
@@ -75,8 +78,17 @@ class Evidence(nn.Module):
         used = self.used
         for _, network in used:
             optimizer = make_optimizer(network.parameters())
+            batch_size, fanout = self.sizes
+            if network.local:
+                batch_size = batch_size or LOCAL_BATCH
             losses = fit_terms(
-                network, optimizer, terms, steps, *self.sizes, until_converged=until_converged
+                network,
+                optimizer,
+                terms,
+                steps,
+                batch_size,
+                fanout,
+                until_converged=until_converged,
             )
             for name, loss in losses.items():
                 figures[name] = figures.get(name, 0.0) + loss / len(used)

@@ -71,7 +71,8 @@ class FeaturesOnly(nn.Module):
         if reliability < MIN_RELIABILITY:
             label = torch.full_like(source.data.y, -1).index_copy(0, train, labels)
             return label_assortativity(source.data.edge_index, source.degree, label), reliability
-        p, adjacency = self.log_posterior(target).exp(), target.adjacency("raw")
+        p = self.log_posterior(target).exp()
+        adjacency = target.adjacency("raw")
         return assortativity(p, adjacency, target.degree, reliability), reliability
 
 

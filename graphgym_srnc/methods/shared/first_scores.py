@@ -35,7 +35,8 @@ class FirstScores(nn.Module):
 
     def __init__(self, spec: EncoderSpec, num_known: int, *sizes: Any, weight: float) -> None:
         super().__init__()
-        self.features, self.weight = spec.features, weight
+        self.features = spec.features
+        self.weight = weight
         self.register_buffer("frequency", torch.ones(num_known))
         self.register_buffer("communities", torch.tensor(False))
         self.density = LabelDensity(spec, *sizes)
@@ -83,7 +84,8 @@ class FirstScores(nn.Module):
 
 def propagated(score: Tensor, graph: Graph) -> Tensor:
     """Scores ``[V, 1]`` averaged repeatedly over neighbours, with restart 0.1."""
-    adjacency, result = graph.adjacency("gcn"), score
+    adjacency = graph.adjacency("gcn")
+    result = score
     weight = adjacency @ torch.ones_like(score)
     for _ in range(PROPAGATION):
         result = 0.9 * (adjacency @ result) / weight + 0.1 * score

@@ -16,6 +16,7 @@ from graphgym_srnc.core.options import OneOf, Steps, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.prior import black_box_weights, em_prior, known_share
 from graphgym_srnc.methods.shared.training import all_logits
+from graphgym_srnc.methods.shared.validation import OutOfFold
 
 ROLES = ("source", "target")
 KNOWN_RECALL = 0.95  # of the validation nodes, if none of them is of an unknown class
@@ -47,6 +48,8 @@ class Predictor(nn.Module):
         task: the blind task; a loaded model has its :class:`Sizes` instead.
         calibrated: whether validation nodes set the threshold; otherwise it is 0.
         cross_fits: whether the method holds out labels itself if there are no validation nodes.
+        out_of_fold: predictions of labelled nodes by classifiers that did not learn them, of a
+            method that holds out labels itself.
         explicit_unknown: whether the last of ``N + 1`` scores is that of the unknown class.
     """
 
@@ -61,6 +64,7 @@ class Predictor(nn.Module):
     prior_weight: Tensor
     calibrated: bool = True
     cross_fits: bool = False
+    out_of_fold: OutOfFold | None = None
     explicit_unknown: bool = False
 
     def __init__(
@@ -87,6 +91,7 @@ class Predictor(nn.Module):
         A trained model is loaded into them, so what predictions use must be a weight or a buffer.
         """
         self.task = cast(ShiftTask, task)
+        self.out_of_fold = None
         self.scaling = nn.ModuleDict({role: Scaling() for role in ROLES})
         if isinstance(task, ShiftTask):
             for role, graph in zip(ROLES, (task.source, task.target)):
@@ -130,6 +135,10 @@ class Predictor(nn.Module):
         return found
 
     # ---- scores ----
+
+    def votes(self, graph: Data) -> dict[str, tuple[float, Tensor]]:
+        """Weight and posterior ``[V, K]`` of each classifier of a mixture by name, if it is one."""
+        return {}
 
     def prepared(self, graph: Data) -> Graph:
         """A graph with features scaled as the encoder reads them."""

@@ -33,7 +33,8 @@ class Supervised(Method):
 
     def __init__(self, *, steps: Count = 100, rounds: Natural = 1, **base: Any) -> None:
         super().__init__(**base)
-        self.steps, self.episodes = steps, rounds
+        self.steps = steps
+        self.episodes = rounds
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
@@ -46,7 +47,9 @@ class Supervised(Method):
 
     def initialise(self) -> None:
         super().initialise()
-        self.steps_done, self.batch, self.target_batches = 0, slice(None), None
+        self.steps_done = 0
+        self.batch = slice(None)
+        self.target_batches = None
         self.set_source(self.source)
         self.begin()
         self.to(self.task.device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Mapping, NamedTuple
 
 from torch import Tensor
 
@@ -10,6 +10,30 @@ WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 """Weights of one posterior relative to another that are tried."""
 
 EQUAL = 0.5  # weight without held-out nodes
+
+
+class OutOfFold(NamedTuple):
+    """Predictions of labelled nodes by classifiers that did not learn their labels.
+
+    Args:
+        nodes, labels: ids and classes of the held-out nodes, ``[m]``.
+        fold: number of the part of the labels that a node was held out with, ``[m]``.
+        log_p: log posteriors over the known classes, ``[m, N]``.
+        kept: share of the correctly predicted nodes that are not predicted as unknown, ``[]``.
+        alone: by name of a classifier, 1 where it alone predicts the class, else 0, ``[m]``.
+    """
+
+    nodes: Tensor
+    labels: Tensor
+    fold: Tensor
+    log_p: Tensor
+    kept: Tensor
+    alone: Mapping[str, Tensor]
+
+    @property
+    def correct(self) -> Tensor:
+        """1 where the most probable known class is the label, else 0, ``[m]``."""
+        return (self.log_p.argmax(1) == self.labels).float()
 
 
 class Validation(NamedTuple):

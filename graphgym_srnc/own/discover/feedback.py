@@ -61,9 +61,10 @@ def labels(
     """The next run's labels: the existing ones, and certain nodes of named clusters.
 
     From the more typical half of the nodes without a label in each named cluster, ``per_class``
-    training nodes and half as many validation nodes are taken at equal distances. Validation and
-    test nodes of no known class stay ``unknown`` outside named clusters. Inside them they are left
-    out, because their class is not known.
+    training nodes and half as many validation nodes are taken at equal distances. All of them train
+    if the run has no validation nodes, since some of new classes alone would mislead the next one.
+    Validation and test nodes of no known class stay ``unknown`` outside named clusters. Inside them
+    they are left out, because their class is not known.
 
     Args:
         discovery: the clusters, some of whose new ones have names.
@@ -79,6 +80,7 @@ def labels(
     """
     label, split = [""] * len(y), [""] * len(y)
     given = {node: part for part, nodes in parts.items() for node in nodes.tolist()}
+    validates = "val" in given.values()
     for node, part in given.items():
         k, cluster = int(y[node]), discovery.every[discovery.cluster[node]]
         is_known = k < len(discovery.known)
@@ -94,7 +96,7 @@ def labels(
         wanted = per_class + per_class // 2
         apart = max(1, len(certain) // (2 * wanted))
         for rank, node in enumerate(certain[::apart][:wanted]):
-            held_out = rank % 3 == 2 and len(certain) >= wanted
+            held_out = validates and rank % 3 == 2 and len(certain) >= wanted
             label[node], split[node] = cluster.name, "val" if held_out else "train"
     return label, split
 
@@ -128,7 +130,8 @@ def write(
 
     It also contains the recipe of the features that ``source``, the folder of the graph, contains.
     Labels of the ``parts`` are those of the run, which may be discovered ones of ``source``.
-    ``parent`` is what the folder keeps of the run, see ``folder.parent``.
+    ``parent`` is what the folder keeps of the run, see ``folder.parent``. If all labels train, the
+    folder has no split, so that the next run holds out labels as this one did.
 
     Raises:
         InputError: see :func:`graphgym_srnc.data.folder.check_place`; or it cannot be written.
@@ -145,6 +148,9 @@ def write(
             if path.exists():
                 recipe = json.loads(atomic.content(path))
     edges, features, words = graph.edge_index.numpy(), sp.csr_matrix(x.numpy()), names.words or ()
-    made = folder.Graph(edges, features, words, ids, names.texts, *labels, recipe, new)
+    label, split = labels
+    if {*split} <= {"", "train"}:
+        split = [""] * len(split)
+    made = folder.Graph(edges, features, words, ids, names.texts, label, split, recipe, new)
     made = made._replace(parent=parent, urls=names.urls)
     folder.write(made, out, overwrite, option="--labels-out")

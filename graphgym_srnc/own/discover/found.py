@@ -61,7 +61,7 @@ class Found:
             f" {', '.join(row.words[:5]) or 'no typical word'}"
             for row in self.analysis.new
         ]
-        return "\n".join([head, *lines, *self.analysis.lead])
+        return "\n".join([head, *self.analysis.lead, *lines])
 
     def frame(self) -> pandas.DataFrame:
         """A row per new cluster: ``nodes``, ``newness``, ``words`` and ids of ``typical`` nodes."""
@@ -94,7 +94,7 @@ class Found:
         Args:
             names: class by number of the cluster, such as ``{1: "rust"}``; may be a known class.
             nodes_per_class: training nodes from each named cluster, 1 or more; half as many
-                validate, or train if the graph has no ``val_mask``.
+                validate, or train if the graph has no validation nodes.
 
         Raises:
             InputError: a number or a name is not allowed, or the graph has no training nodes.
@@ -111,8 +111,6 @@ class Found:
         with renamed({"--name": "names"}):
             feedback.parse_names([f"{k}={name}" for k, name in names.items()], len(found.new))
             graph.y, split = feedback.labels(found, self.parts, self.y, nodes_per_class)
-        if "val" not in self.parts:  # fit then holds out nodes of all classes, old and new
-            split = ["train" if own == "val" else own for own in split]
         for part in self.parts:
             graph[f"{part}_mask"] = torch.tensor([own == part for own in split])
         return graph

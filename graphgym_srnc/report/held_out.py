@@ -1,0 +1,87 @@
+"""How good a run on your own graph is on held-out labels, in words, beside simpler models."""
+
+from __future__ import annotations
+
+from typing import Any, Collection, Mapping
+
+from graphgym_srnc.core.text import LAYERS, aligned, counted, method_name
+from graphgym_srnc.io.records import Result
+
+SIGNIFICANT = 0.05  # p-value below which a simpler model is called better
+LINEAR = "linear"
+NAMES = {
+    LINEAR: "logistic regression on features",
+    "mlp": "MLP on features",
+    "sign": "MLP on features of 0 to 2 hops",
+}
+
+
+def lines(result: Result) -> list[str]:
+    """Accuracy on held-out labels of a run, and of simpler models on the same labels."""
+    found: Mapping[str, Any] = result.get("held_out") or {}
+    if not found:
+        return []
+    rows = [
+        [
+            f"  {method_name(result['method'], result['backbone'])}",
+            f"{100 * found['accuracy']:.1f} %",
+            f"(95 % interval: {100 * found['low']:.1f} to {100 * found['high']:.1f})",
+        ]
+    ]
+    for kind, one in found["alone"].items():
+        rows.append([f"  {name_of(kind)}", f"{100 * one['accuracy']:.1f} %", ""])
+    head = f"right on {counted(found['labels'], 'label')} that the models had not learned:"
+    text = [head, *aligned(rows).splitlines()]
+    if found["as_known"] < found["accuracy"]:
+        share = 100 * found["as_known"]
+        text.append(
+            f"{share:.1f} % of these labels are right and not predicted as unknown, about as it"
+            " will be for other nodes of the known classes."
+        )
+    return text
+
+
+def name_of(kind: str) -> str:
+    """A simpler model in words."""
+    return NAMES.get(kind, f"{LAYERS.get(kind, kind)} alone")
+
+
+def on_classes(result: Result, names: Collection[str]) -> tuple[int, int]:
+    """Number of held-out labels of some classes, and how many of them a run has right."""
+    counts = (result.get("held_out") or {}).get("classes", {})
+    own = [count for name, count in counts.items() if name in names]
+    return sum(count["labels"] for count in own), sum(count["right"] for count in own)
+
+
+def better(result: Result) -> str:
+    """The simpler model that is significantly better than the run; "" if none is."""
+    found: Mapping[str, Any] = result.get("held_out") or {}
+    leads = {
+        kind: one["accuracy"]
+        for kind, one in found.get("alone", {}).items()
+        if one["accuracy"] > found["accuracy"] and one["p_value"] < SIGNIFICANT
+    }
+    return max(leads, key=leads.__getitem__, default="")
+
+
+def warnings(result: Result) -> list[str]:
+    """A warning if a simpler model is significantly better than the run."""
+    kind = better(result)
+    if not kind:
+        return []
+    one = result["held_out"]["alone"][kind]
+    return [
+        f"warning: {name_of(kind)} is significantly better on these labels (McNemar test,"
+        f" p = {one['p_value']:.2g})."
+    ]
+
+
+def alternative(result: Result) -> dict[str, str]:
+    """Settings of a model that may suit the graph of a run better; empty if none is known."""
+    kind = better(result)
+    if kind:
+        return {"train.mode": "erm", "gnn.layer_type": "mlp" if kind == LINEAR else kind}
+    sentences = (result.get("verdict") or {}).get("sentences", {})
+    if "homophily" in sentences and result["method"] != "srnc_plus":
+        return {"train.mode": "srnc_plus"}
+    return {}

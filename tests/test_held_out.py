@@ -1,0 +1,187 @@
+"""Labels that a run on your own graph holds out: its accuracy, simpler models, and wrong labels."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from conftest import make_graph, refusal, rows
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import PredefinedSplit, cross_val_predict
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.proportion import proportion_confint
+
+from graphgym_srnc import SRNCPlus
+from graphgym_srnc.cli.main import main
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym import build
+from graphgym_srnc.methods.shared.validation import OutOfFold
+from graphgym_srnc.report import held_out as words
+from graphgym_srnc.train import held_out, model
+from graphgym_srnc.train.explain import explain
+
+pytestmark = pytest.mark.usefixtures("unchanged_globals")
+FEW = "srnc_plus.rounds 1 srnc_plus.steps 60 srnc_plus.fit_steps 5 srnc_plus.cluster_steps 5"
+WRONG = [*range(0, 30, 6)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run of SRNC+ on a graph with two thirds of its labels, of which five are wrong."""
+    folder = tmp_path_factory.mktemp("held_out")
+    graph = make_graph(num_nodes=120)
+    graph.y[WRONG] = (graph.y[WRONG] + 1) % 3
+    graph.y[80:] = -1
+    torch.save(graph, folder / "g.pt")
+    command = ["run", "--cfg", "own", "--out-dir", str(folder), "--name", "r", "--no-figures"]
+    assert main([*command, "dataset.name", str(folder / "g.pt"), *FEW.split()]) == 0
+    return folder
+
+
+def test_the_exact_test_is_that_of_statsmodels():
+    rng = np.random.default_rng(0)
+    for size in (1, 8, 60):
+        first, second = torch.from_numpy(rng.integers(0, 2, (2, size))).float()
+        table = np.zeros((2, 2))
+        np.add.at(table, (first.long().numpy(), second.long().numpy()), 1)
+        expected = float(mcnemar(table, exact=True).pvalue)
+        assert held_out.mcnemar(first, second) == pytest.approx(min(expected, 1.0))
+
+
+def test_the_record_has_accuracy_interval_and_simpler_models(folder):
+    result = json.loads((folder / "r/0/result.json").read_text())
+    found = result["held_out"]
+    method = build.load_model(folder / "r").method
+    held = method.out_of_fold
+    correct = held.log_p.argmax(1) == held.labels
+    low, high = proportion_confint(int(correct.sum()), len(correct), method="wilson")
+    assert found["labels"] == found["of"] == 80
+    assert found["accuracy"] == pytest.approx(float(correct.float().mean()))
+    assert (found["low"], found["high"]) == pytest.approx((low, high))
+    assert found["as_known"] <= found["accuracy"]
+    assert words.on_classes(result, {"0", "1", "2"}) == (80, int(correct.sum()))
+    first = held.labels == 0
+    assert words.on_classes(result, {"0"}) == (int(first.sum()), int(correct[first].sum()))
+    assert [*found["alone"]] == ["gcnconv", "sign", "mlp", "linear"]
+    assert result["test"] == {} and not set(held.nodes.tolist()) - set(range(80))
+    for kind, right in held.alone.items():
+        assert found["alone"][kind]["accuracy"] == pytest.approx(float(right.mean()))
+
+
+def test_the_linear_control_is_cross_validated_logistic_regression(folder):
+    loaded = build.load_model(folder / "r")
+    task = build.task_of(loaded)
+    graph = loaded.method.prepared(task.source)
+    held = loaded.method.out_of_fold
+    right = held_out.linear_control(graph, task, held)
+    settings = {"C": held_out.INVERSE_PENALTY, "class_weight": "balanced", "max_iter": 200}
+    x, y = graph.x[held.nodes].numpy(), held.labels.numpy()
+    folds = PredefinedSplit(held.fold.numpy())
+    expected = cross_val_predict(LogisticRegression(**settings), x, y, cv=folds)
+    assert right.tolist() == (expected == y).tolist()
+
+
+def test_validation_nodes_judge_other_methods(folder, capsys):
+    command = ["run", "--cfg", "own", "--out-dir", str(folder), "--name", "erm", "--no-figures"]
+    settings = ["train.mode", "erm", "erm.steps", "30", "gnn.layer_type", "mlp"]
+    assert main([*command, "dataset.name", str(folder / "g.pt"), *settings]) == 0
+    told = capsys.readouterr().out
+    found = json.loads((folder / "erm/0/result.json").read_text())
+    assert found["held_out"]["labels"] == 40
+    assert found["held_out"]["as_known"] == pytest.approx(found["val"]["known_accuracy"])
+    assert [*found["held_out"]["alone"]] == ["linear"]
+    assert "right on 40 labels" in told and "logistic regression on features" in told
+
+
+def test_wrong_labels_come_first_without_more_training(folder, capsys):
+    files = ["--out", folder / "p.csv", "--disagreements", folder / "d.csv"]
+    assert main(["predict", str(folder / "r"), *map(str, files)]) == 0
+    first = [int(row["node"]) for row in rows(folder / "d.csv")][: len(WRONG)]
+    assert set(first) == set(WRONG)
+    assert "Models that were not trained on the label" in capsys.readouterr().out
+
+
+def test_damaged_predictions_of_held_out_labels_are_refused(folder, tmp_path):
+    held = build.load_model(folder / "r").method.out_of_fold
+    good = {model.HELD_OUT + name: value for name, value in held._asdict().items()}
+    alone = good.pop(model.HELD_OUT + "alone")
+    good |= {f"{model.HELD_OUT}alone.{name}": value for name, value in alone.items()}
+    read = model._read_out_of_fold(good, 3)
+    assert isinstance(read, OutOfFold) and read.log_p.equal(held.log_p)
+    for name, value in (
+        ("nodes", held.nodes[:-1]),
+        ("labels", held.labels + 3),
+        ("log_p", held.log_p * torch.nan),
+        ("kept", held.kept[None]),
+        ("alone.mlp", held.labels),
+    ):
+        with pytest.raises(ValueError, match="held-out label"):
+            model._read_out_of_fold({**good, model.HELD_OUT + name: value}, 3)
+
+
+def test_a_better_simple_model_gives_a_warning_and_its_command(folder, capsys, monkeypatch):
+    result = json.loads((folder / "r/0/result.json").read_text())
+    assert words.warnings(result) == [] and words.alternative(result) == {}
+    result["held_out"]["alone"]["linear"] = {"accuracy": 1.0, "p_value": 0.01}
+    result["held_out"]["accuracy"] = 0.5
+    assert words.alternative(result) == {"train.mode": "erm", "gnn.layer_type": "mlp"}
+    assert "logistic regression on features" in words.warnings(result)[0]
+    result["held_out"]["alone"]["linear"]["p_value"] = 0.2
+    assert words.warnings(result) == []
+
+
+def test_an_explanation_leaves_out_one_part_at_a_time(folder):
+    loaded = build.load_model(folder / "r")
+    graph = build.task_of(loaded).target
+    node = 4
+    found = explain(loaded, graph, node)
+    whole = loaded.predict(graph)
+    assert found.label == int(whole.label[node])
+    assert found.posterior.equal(whole.posterior[node])
+    changed = graph.clone()
+    source, target = graph.edge_index
+    changed.edge_index = graph.edge_index[:, (source != node) & (target != node)]
+    alone = loaded.predict(changed).posterior[node, found.label]
+    assert found.without_links.probability == pytest.approx(float(alone))
+    effect = found.words[0]
+    changed = graph.clone()
+    changed.x = graph.x.clone()
+    changed.x[node, effect.part] = 0
+    less = loaded.predict(changed).posterior[node, found.label]
+    assert effect.probability == pytest.approx(float(less))
+    assert set(found.neighbours) == set(target[source == node].tolist())
+    assert [one.probability for one in found.links] == sorted(o.probability for o in found.links)
+    assert set(found.votes) <= {"gcnconv", "sign", "mlp"}
+
+
+def test_why_names_the_node_its_links_and_its_label(folder, capsys):
+    assert main(["predict", str(folder / "r"), "--why", "4", "6"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("4: predicted ") and "\n6: predicted " in told
+    assert "Its given label is 1." in told and "without the link to" in told
+    for given, message in (("x", "no node 'x'"), ("120", "no node '120'")):
+        assert main(["predict", str(folder / "r"), "--why", given]) == 2
+        assert message in capsys.readouterr().err
+    assert main(["predict", str(folder / "r")]) == 2
+    assert "Give --out FILE, or --why ID" in refusal(2, capsys)
+
+
+def test_masked_classes_need_test_nodes(folder):
+    command = ["run", "--cfg", "own", "--out-dir", str(folder), "--name", "masked"]
+    settings = ["dataset.name", str(folder / "g.pt"), "file.num_unseen", "1"]
+    cfg = build.load_config("own", settings[0:2] + settings[2:])
+    with pytest.raises(InputError, match="without a test node"):
+        build.build_task(cfg)
+    assert main([*command, *settings]) == 2
+
+
+def test_an_estimator_says_how_good_it_is_on_held_out_labels():
+    graph = make_graph(num_nodes=120)
+    graph.train_mask = torch.arange(120) < 60
+    graph.y[60:] = -1
+    fitted = SRNCPlus(rounds=1, steps=30, fit_steps=5, cluster_steps=5).fit(graph)
+    found = fitted.scores_["held_out"]
+    assert found["labels"] == found["of"] == 60
+    assert found["low"] <= found["accuracy"] <= found["high"] and found["as_known"] <= 1
