@@ -168,9 +168,8 @@ def table(
             settings without validation scores.
     """
     _check_options(paper, split, test, alpha)
-    if split == AUTO:
-        split = scored_split(found.runs)
-    published = TABLES[paper] if paper else None
+    split = scored_split(found.runs, split)
+    published = TABLES.get(paper or "")
     metrics = _metrics(metrics, found.runs, split, published)
     selector = next((metric for metric in metrics if metric not in COSTS), "micro_f1")
     arranged = arrange(found.runs, by, columns, select, selector, published)
@@ -197,8 +196,7 @@ def table(
         cells[[*settings]] = settings.reindex(cells.index)
         frames.append(cells.reset_index().assign(metric=metric, split=split)[list(CELL)])
     frame = pandas.concat(frames, ignore_index=True)
-    if against is not None:
-        _check_pairs(frame, against)
+    _check_pairs(frame, against)
     return Table(
         metrics=metrics,
         selector=selector,
@@ -233,8 +231,10 @@ def _check_options(paper: str | None, split: str, test: str, alpha: float) -> No
         raise InputError("alpha", alpha, "more than 0, less than 1", code="alpha")
 
 
-def scored_split(runs: DataFrame) -> str:
-    """``val`` if all runs are on own graphs and none has a test score, else ``test``."""
+def scored_split(runs: DataFrame, split: str = AUTO) -> str:
+    """A split, if one is given, else ``val`` for runs on own graphs without test scores."""
+    if split != AUTO:
+        return split
     is_tested = "test_micro_f1" in runs and runs["test_micro_f1"].notna().any()
     is_own = runs["dataset.format"].eq("file").all()
     return "val" if is_own and not is_tested else "test"
@@ -279,9 +279,9 @@ def _row_of(
     raise InputError.plain("against", message, f"Choose one of {choice}", code="against")
 
 
-def _check_pairs(cells: DataFrame, against: str) -> None:
-    """Refuse a row that has pairs with no other row."""
-    if cells["p"].isna().all():
+def _check_pairs(cells: DataFrame, against: str | None) -> None:
+    """Refuse a row to compare with, if there is one, that has pairs with no other row."""
+    if against is not None and cells["p"].isna().all():
         message = f"{against} shares fewer than 2 splits with every other row"
         hint = "Choose another row; only runs with the same split and seed form a pair"
         raise InputError.plain("against", message, hint, code="against")

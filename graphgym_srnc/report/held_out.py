@@ -68,8 +68,8 @@ def after_naming(result: Result, parent: Mapping[str, Any]) -> list[str]:
     share = right / total
     text = (
         f"On the classes that {parent.get('run', 'the earlier run')} knew:"
-        f" {100 * before['accuracy']:.1f} % of {counted(before['labels'], 'label')} right before you"
-        f" named clusters, {100 * share:.1f} % of {total:,} now."
+        f" {100 * before['accuracy']:.1f} % of {counted(before['labels'], 'label')} right before"
+        f" you named clusters, {100 * share:.1f} % of {total:,} now."
     )
     if share >= before["low"]:
         return [text]

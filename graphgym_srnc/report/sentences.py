@@ -39,8 +39,8 @@ KNOWN_ONLY = (
     " labelled class of your own graph is hidden, so that both are scored."
 )
 ON_VAL = (
-    "Scores on val are those of validation nodes, or of labels that SRNC+ held out in turn. The best"
-    " of several settings is too optimistic on them; keep labels for a test to compare methods."
+    "Scores on val are those of validation nodes, or of labels that SRNC+ held out in turn. The"
+    " best of several settings is too optimistic on them; keep labels for a test to compare."
 )
 BELOW_CHANCE = (
     "unknown AUROC is below chance (50 %). The ranking of nodes by P(unknown) is wrong, so no"
