@@ -157,7 +157,7 @@ def test_modularity_is_networkx(name):
     adjacency = graph.adjacency("raw")
     assert modularity(cluster, adjacency, graph.degree) == pytest.approx(wanted, abs=1e-5)
     assert abs(wanted - nx.community.modularity(network, found, weight=None)) > 0.01
-    parts, conductance = separation(adjacency.matrix, cluster.numpy(), len(found))
+    parts, conductance, _ = separation(adjacency.matrix, cluster.numpy(), len(found))
     assert parts.sum() == pytest.approx(wanted, abs=1e-5)
     for k, nodes in enumerate(found):
         exact = nx.conductance(network, nodes, weight="weight")
