@@ -193,7 +193,8 @@ def unchanged_globals():
     """A command run in this process leaves torch and GraphGym as they were."""
     from torch_geometric.graphgym.config import cfg
 
-    threads, config = torch.get_num_threads(), cfg.clone()
+    threads = torch.get_num_threads()
+    config = cfg.clone()
     yield
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(False)

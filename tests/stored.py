@@ -15,7 +15,8 @@ from graphgym_srnc.sweep.jobs import Outcome, attempt
 
 
 def chunk(kind: bytes, content: bytes) -> bytes:
-    size, checksum = len(content), zlib.crc32(kind + content)
+    size = len(content)
+    checksum = zlib.crc32(kind + content)
     return size.to_bytes(4, "big") + kind + content + checksum.to_bytes(4, "big")
 
 
@@ -125,7 +126,11 @@ class Page(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.raw, self.open, self.tags, self.tables, self.words = text, [], [], [], []
+        self.raw = text
+        self.open = []
+        self.tags = []
+        self.tables = []
+        self.words = []
         self.feed(text)
         self.close()
         assert not self.open

@@ -71,19 +71,24 @@ def tiny(name: str, **changes) -> api.Estimator:
 
 def masked(num_classes: int = 4, known: int = 3, val: bool = True, **changes) -> Data:
     """A graph whose last classes have no training node."""
-    graph, node = make_graph(num_classes=num_classes), torch.arange(90)
+    graph = make_graph(num_classes=num_classes)
+    node = torch.arange(90)
     graph.train_mask = (node < 36) & (graph.y < known)
     if val:
-        graph.val_mask, graph.test_mask = (node >= 36) & (node < 60), node >= 60
+        graph.val_mask = (node >= 36) & (node < 60)
+        graph.test_mask = node >= 60
     return graph.update(changes)
 
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory) -> dict[str, tuple[api.Estimator, ShiftTask, Path]]:
     """Each method on a task of the kind that it is made for, and its file."""
-    folder, made = tmp_path_factory.mktemp("models"), {}
+    folder = tmp_path_factory.mktemp("models")
+    made = {}
     for name in FITTED:
-        model, task, path = tiny(name), task_of(name), folder / f"{name}.pt"
+        model = tiny(name)
+        task = task_of(name)
+        path = folder / f"{name}.pt"
         model.fit(task).save(path)
         made[name] = model, task, path
     return made
@@ -95,7 +100,8 @@ def test_numbers_are_those_of_the_trainer(fitted, name):
     cls = model._method
     recipe = {"features": "auto", **cls.encoder_defaults, "hidden": 8}
     own = {o.key: TINY[o.key] for o in options(cls) if o.key in TINY}
-    method, shown = cls(encoder=EncoderSpec(**recipe), **own), visible_task(cls, task)
+    method = cls(encoder=EncoderSpec(**recipe), **own)
+    shown = visible_task(cls, task)
     record = trainer.fit(method, shown, seed=0)
     assert [(e.number, e.losses, e.val, e.test) for e in model.record_.history] == [
         (e.number, e.losses, e.val, e.test) for e in record.history
@@ -171,7 +177,8 @@ def test_all_that_was_fitted_comes_back(fitted):
 def test_parameters(name):
     cls = getattr(graphgym_srnc, name)
     method = cls._method
-    given, told = cls().get_params(), inspect.signature(cls).parameters
+    given = cls().get_params()
+    told = inspect.signature(cls).parameters
     assert list(told) == [
         *(o.key for o in options(method)),
         *inspect.signature(parameters.shared).parameters,
@@ -327,11 +334,13 @@ def test_masks_are_the_split():
 
 @pytest.mark.parametrize("name", ["SRNC", "ERM"])
 def test_labels_outside_the_masks_say_nothing(name):
-    graph, noisy = masked(), masked()
+    graph = masked()
+    noisy = masked()
     for data in (graph, noisy):
         del data.test_mask
     noisy.y[60:] = torch.randint(5, (30,), generator=torch.Generator().manual_seed(1))
-    one, other = tiny(name).fit(graph), tiny(name).fit(noisy)
+    one = tiny(name).fit(graph)
+    other = tiny(name).fit(noisy)
     assert "a label of these: 4. If" in str(other.warnings_)
     assert "a label of these" not in str(one.warnings_)
     assert one.record_.fingerprint == other.record_.fingerprint and not one.scores_["test"]
@@ -357,11 +366,13 @@ def test_what_auto_selects_by(name, graph, open_set, selection):
 
 @pytest.mark.parametrize("name", ["ERM", "PGL"])
 def test_a_cut_without_unknown_validation_nodes(name):
-    graph, seen = masked(val=False), []
+    graph = masked(val=False)
+    seen = []
     with pytest.warns(RuntimeWarning, match="95 % of the held-out nodes"):
         model = tiny(name, steps=60, callbacks=[lambda *parts: seen.append(parts[2])]).fit(graph)
     task = seen[0]
-    held, train = task.val, task.train
+    held = task.val
+    train = task.train
     labelled = set(graph.train_mask.nonzero().view(-1).tolist())
     assert set(held.tolist()) | set(train.tolist()) == labelled
     assert len(held) == 6  # of 9 a class
@@ -385,8 +396,10 @@ def test_warnings_count_the_labels_that_are_given(count, open_set):
 
 
 def test_two_graphs():
-    source, target = make_graph(), make_graph(seed=1)
-    labels, target.y = target.y, None
+    source = make_graph()
+    target = make_graph(seed=1)
+    labels = target.y
+    target.y = None
     model = tiny("DANN").fit(source, target)
     assert model.classes_.tolist() == [0, 1, 2] and model.record_.selection == "target_modularity"
     assert model.scores_ == {"val": {}, "test": {}}
@@ -420,7 +433,8 @@ def test_bad_parameters():
 
 
 def test_other_bad_input():
-    task, model = make_task(), tiny("SRNC").fit(make_task())
+    task = make_task()
+    model = tiny("SRNC").fit(make_task())
     refused("target", tiny("SRNC").fit, task, OTHER)
     refused("target: y", tiny("SRNC").fit, OTHER, make_graph().update({"y": ["a"] * 90}))
     refused("graph", model.predict, task)
@@ -479,7 +493,8 @@ def test_verbose_tells_how_far_it_is_and_changes_nothing(capsys):
 
 def test_grid_search_over_nodes():
     graph = make_graph(num_classes=3)
-    nodes, labels = np.arange(graph.num_nodes), np.array(["a", "b", "c"])[graph.y.numpy()]
+    nodes = np.arange(graph.num_nodes)
+    labels = np.array(["a", "b", "c"])[graph.y.numpy()]
     search = GridSearchCV(api.OnNodes(tiny("ERM"), graph), {"model__hidden": [4, 8]}, cv=2)
     search.fit(nodes, labels)
     best = search.best_estimator_
@@ -499,7 +514,8 @@ def test_grid_search_over_nodes():
 
 def test_frames_and_networkx_are_the_same_graph():
     graph = make_graph(num_classes=3)
-    names, words = [f"n{i}" for i in range(graph.num_nodes)], ["a", "b", "c"]
+    names = [f"n{i}" for i in range(graph.num_nodes)]
+    words = ["a", "b", "c"]
     labels = [words[c] if i % 2 else "" for i, c in enumerate(graph.y.tolist())]
     columns = {f"x{i}": column for i, column in enumerate(graph.x.T.tolist())}
     frame = pandas.DataFrame(columns | {"label": [label or None for label in labels]}, index=names)
@@ -512,7 +528,8 @@ def test_frames_and_networkx_are_the_same_graph():
     net.add_edges_from((names[a], names[b]) for a, b in ends)
 
     given = Data(x=graph.x, edge_index=torch.tensor(ends).T)
-    given.y, given.train_mask = labels, torch.tensor([bool(label) for label in labels])
+    given.y = labels
+    given.train_mask = torch.tensor([bool(label) for label in labels])
     expected = tiny("ERM").fit(given).predict_proba(given)
     made = api.from_networkx(net)
     assert made.ids == names and made.feature_names == [f"x {i}" for i in range(12)]
@@ -536,7 +553,8 @@ def test_frames_and_networkx_are_the_same_graph():
     made = api.from_frames(of_rest[["doc_id", *columns, "label"]], links)
     assert made.ids == names
     assert api.from_frames(of_rest, links).ids == names  # where it is not the first one
-    model, other = tiny("ERM").fit(made), api.from_frames(frame.assign(x0=frame.x0 + 1), links)
+    model = tiny("ERM").fit(made)
+    other = api.from_frames(frame.assign(x0=frame.x0 + 1), links)
     with pytest.warns(RuntimeWarning, match="with like=") as told:
         assert len(model.predict(made)) == len(model.predict(other)) and len(told) == 1
     with pytest.warns(RuntimeWarning, match="target x: .* with like="):
@@ -566,14 +584,16 @@ def test_frames_and_networkx_are_the_same_graph():
 def test_score_is_the_accuracy_on_labelled_nodes():
     graph = masked(num_classes=3, known=2)
     model = tiny("PGL").fit(graph)
-    rest, own = ~graph.train_mask, graph.clone()
+    rest = ~graph.train_mask
+    own = graph.clone()
     del own.test_mask
     assert model.score(own) == model.score(own, nodes=rest) != model.score(own, nodes=~rest)
     refused("nodes", model.score, graph, nodes=["n1"])
     own.y = None
     assert "the graph has no y" in refused("y", model.score, own).message
     graph.y[:3] = -1
-    found, y = model.predict(graph), graph.y.numpy()
+    found = model.predict(graph)
+    y = graph.y.numpy()
     right = found == np.where(y < 2, y, -1)  # the third class is the unknown class
     assert model.score(graph, nodes=range(50)) == pytest.approx(right[3:50].mean())
     assert model.score(graph, y) == pytest.approx(right[graph.test_mask & (graph.y >= 0)].mean())
@@ -657,7 +677,8 @@ def test_log_probabilities_and_fitted_predictions():
     np.testing.assert_array_equal(again, fitted.predict(task.target))
     graph = make_graph()
     graph.train_mask = torch.arange(90) < 40
-    model, other = tiny("ERM", open_set=False), make_graph(seed=3)
+    model = tiny("ERM", open_set=False)
+    other = make_graph(seed=3)
     np.testing.assert_array_equal(model.fit_predict(graph), model.predict(graph))
     np.testing.assert_array_equal(model.fit_predict(graph, other), model.predict(other))
     nodes = np.arange(30)

@@ -34,7 +34,8 @@ def make(density: float = 1.0, num_nodes: int = 90) -> Data:
     return data
 
 
-DENSE, SPARSE = make(), make(0.1)
+DENSE = make()
+SPARSE = make(0.1)
 
 
 def encoder(kind: str, seed: int = 0, **changes) -> backbones.Encoder:
@@ -55,7 +56,8 @@ def logits(model: backbones.Encoder, data: Data, nodes: torch.Tensor | None = No
 
 def pyg_layer(layer: nn.Module, kind: str, last: bool) -> nn.Module:
     """PyG's layer with the weights of ours."""
-    (inside, outside), weight = layer.weight.shape, layer.weight.T
+    inside, outside = layer.weight.shape
+    weight = layer.weight.T
     state = {"lin.weight": weight, "bias": layer.bias}
     if kind == "gcnconv":
         twin = GCNConv(inside, outside)
@@ -64,7 +66,8 @@ def pyg_layer(layer: nn.Module, kind: str, last: bool) -> nn.Module:
         state = {"lin_l.weight": weight, "lin_l.bias": layer.bias}
         state["lin_r.weight"] = layer.root_weight.T
     elif kind == "mlp":
-        twin, state = nn.Linear(inside, outside), {"weight": weight, "bias": layer.bias}
+        twin = nn.Linear(inside, outside)
+        state = {"weight": weight, "bias": layer.bias}
     else:
         twin = GATConv(inside, outside // layer.heads, heads=layer.heads, concat=not last)
         state |= {"att_dst": layer.target[None], "att_src": layer.neighbour[None]}
@@ -83,7 +86,8 @@ def test_encoder_is_pygs_stack(kind, layers, act, skip, data):
     h = data.x
     for i, layer in enumerate(model.layers):
         last = i == layers - 1
-        twin, edges = pyg_layer(layer, kind, last), () if kind == "mlp" else (data.edge_index,)
+        twin = pyg_layer(layer, kind, last)
+        edges = () if kind == "mlp" else (data.edge_index,)
         out = twin(h, *edges)
         if skip and i > 0:
             out = out + h @ model.skips[i - 1].weight.T
@@ -101,7 +105,8 @@ def test_sgc_is_pygs(data, layers=2):
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "dgi"])
 def test_view_of_some_nodes_is_rows_of_the_whole(kind):
-    model, data = encoder(kind, layers=3, skip=True), make(0.1, 300)
+    model = encoder(kind, layers=3, skip=True)
+    data = make(0.1, 300)
     assert isinstance(Graph(data, "none").x, Sparse)
     whole = logits(model, data)
     order = torch.randperm(300, generator=torch.Generator().manual_seed(1))
@@ -114,8 +119,10 @@ def test_sparse_product_and_gradient():
         (30, 20), density=0.2, random_state=np.random.default_rng(0), dtype=np.float32
     )
     h = torch.randn(20, 5, requires_grad=True, generator=torch.Generator().manual_seed(0))
-    scale, dense = torch.arange(150.0).reshape(30, 5), torch.from_numpy(matrix.toarray())
-    ours, theirs = Sparse(matrix) @ h, dense @ h
+    scale = torch.arange(150.0).reshape(30, 5)
+    dense = torch.from_numpy(matrix.toarray())
+    ours = Sparse(matrix) @ h
+    theirs = dense @ h
     assert torch.allclose(ours, theirs, atol=1e-5)
     assert torch.allclose(
         *(torch.autograd.grad((out * scale).sum(), h)[0] for out in (ours, theirs)), atol=1e-3
@@ -125,7 +132,8 @@ def test_sparse_product_and_gradient():
 
 
 def test_operators():
-    graph, n = Graph(DENSE), 90
+    graph = Graph(DENSE)
+    n = 90
     index, weight = gcn_norm(DENSE.edge_index, num_nodes=n)
     twin = nx.Graph(DENSE.edge_index.T.tolist())
     a = nx.to_numpy_array(twin, nodelist=range(n))
@@ -168,13 +176,15 @@ def test_dropout():
 @pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
 def test_gatdrop_drops_features_and_attention_weights(data):
     model = encoder("gatdrop", layers=1, dropout=0.4)
-    layer, graph = model.layers[0], Graph(data, "none")
+    layer = model.layers[0]
+    graph = Graph(data, "none")
     torch.manual_seed(5)
     ours = model.train()(model.view(graph))
 
     # The same draws on dense matrices, by the equation.
     torch.manual_seed(5)
-    x, loops = data.x.clone(), torch.from_numpy(graph.adjacency("loops").matrix.toarray()) > 0
+    x = data.x.clone()
+    loops = torch.from_numpy(graph.adjacency("loops").matrix.toarray()) > 0
     place = x != 0 if data is SPARSE else torch.ones_like(x, dtype=torch.bool)
     x[place] = dropout(x[place], 0.4)
     z = (x @ layer.weight).view(len(x), 2, 3)
@@ -184,7 +194,8 @@ def test_gatdrop_drops_features_and_attention_weights(data):
         0.2,
     )
     attention = score.masked_fill(~loops[..., None], -torch.inf).softmax(1)
-    weights, place = torch.zeros_like(attention), loops[:, None].expand(-1, 2, -1)
+    weights = torch.zeros_like(attention)
+    place = loops[:, None].expand(-1, 2, -1)
     # A node stands among the edges once a head.
     weights.transpose(1, 2)[place] = dropout(attention.transpose(1, 2)[place], 0.4)
     theirs = torch.einsum("vuh,uhk->vhk", weights, z).mean(1) + layer.bias

@@ -47,7 +47,8 @@ def a_model(place: Path) -> tuple[Path, Callable[[], Any]]:
 @pytest.mark.parametrize("make", [a_record, a_model])
 def test_a_changed_bit_is_refused_or_changes_nothing(tmp_path, make):
     path, read = make(tmp_path)
-    whole, before = path.read_bytes(), read()
+    whole = path.read_bytes()
+    before = read()
     assert before is not None
     draw = random.Random(0)
     places = [*range(8), *(draw.randrange(len(whole)) for _ in range(FLIPS))]
@@ -143,7 +144,8 @@ def test_what_a_stopped_process_leaves_is_unfinished(whole, capsys):
 
 def test_an_edited_config_is_told(gym, tmp_path, capsys):
     (tmp_path / "tuned").mkdir()
-    path, text = tmp_path / "tuned" / "erm.yaml", "train:\n  mode: erm\n  patience: 5\n"
+    path = tmp_path / "tuned" / "erm.yaml"
+    text = "train:\n  mode: erm\n  patience: 5\n"
     path.write_text(text)
     checksums.write(tmp_path, ["tuned/erm.yaml"])
     gym.load_config(path)

@@ -44,7 +44,8 @@ class Kept:
     """A checkpoint in memory: every state it was shown, and the one to go on from, as files."""
 
     def __init__(self, start: bytes | None = None) -> None:
-        self.start, self.states = start, []
+        self.start = start
+        self.states = []
 
     def read(self) -> dict[str, Any] | None:
         if self.start is None:
@@ -109,7 +110,8 @@ def test_cut_off_after_any_episode(monkeypatch, number, name, kind, options):
     def new() -> Method:
         return make(name, kind, hidden=4, **some(methods.find(name), TINY) | options)
 
-    whole, kept = new(), Kept()
+    whole = new()
+    kept = Kept()
     record, noted = go(whole, task, kept)
     assert len(kept.states) == len(record.history) - 1 >= 1
     # Nothing of what a run learns before its first episode is learnt again.
@@ -117,7 +119,8 @@ def test_cut_off_after_any_episode(monkeypatch, number, name, kind, options):
     monkeypatch.setattr(methods.find(name), "start", None)
     for number, state in enumerate(kept.states):
         torch.manual_seed(100 + number)
-        method, again = new(), Kept(state)
+        method = new()
+        again = Kept(state)
         resumed, later = go(method, task, again)
         assert bare(resumed) == bare(record) and len(again.states) == len(kept.states) - number - 1
         for one, other in zip(later, noted[number + 1 :], strict=True):
@@ -192,7 +195,8 @@ def test_files_of_other_runs_are_not_used(experiment, monkeypatch, change):
 
 def test_writing_takes_a_share_of_the_time(experiment, monkeypatch):
     """By a clock that an episode moves by one second and a write by half of one."""
-    now, writes = [0.0], []
+    now = [0.0]
+    writes = []
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     kept = recorder(experiment, share=0.25)
 
@@ -233,7 +237,8 @@ def test_a_grid_tries_a_run_again_from_its_checkpoint(tmp_path, monkeypatch):
     cfg = load_config(None, [*WORDS[2:], "srnc.rounds", "2", "srnc.steps", "2"])
     whole, cut = (Job(str(tmp_path), name, 0, cfg, {"tensorboard": False}) for name in ("a", "b"))
     execute(whole)
-    srnc, calls = methods.find("srnc"), []
+    srnc = methods.find("srnc")
+    calls = []
     episode = srnc.episode
 
     def second_fails(*args: Any) -> Any:

@@ -119,7 +119,8 @@ def test_a_run_leaves_the_whole_record(tmp_path, capsys):
 
 def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys, monkeypatch):
     assert erm(tmp_path, "--repeat", "2") == 0
-    before, first = stamps(tmp_path), scores(tmp_path)
+    before = stamps(tmp_path)
+    first = scores(tmp_path)
     capsys.readouterr()
     error = refusal(erm(tmp_path, "--repeat", "3"), capsys)
     assert "--resume" in error and "default" in error
@@ -169,7 +170,8 @@ def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, words, k
 
 
 def test_two_commands_at_one_name(tmp_path, capsys, monkeypatch):
-    plan, others = store.Experiment.plan, []
+    plan = store.Experiment.plan
+    others = []
 
     def overtaken(self, *args):
         missing = plan(self, *args)
@@ -187,7 +189,9 @@ def test_two_commands_at_one_name(tmp_path, capsys, monkeypatch):
 
 
 def test_runs_of_other_data_are_not_pooled(tmp_path, capsys):
-    graph, edges, out = make_graph(), tmp_path / "mine" / "edges.csv", tmp_path / "out"
+    graph = make_graph()
+    edges = tmp_path / "mine" / "edges.csv"
+    out = tmp_path / "out"
     edges.parent.mkdir()
     header = {"header": "from,to", "comments": ""}
     np.savetxt(edges, graph.edge_index.T.numpy(), fmt="%d", delimiter=",", **header)
@@ -196,7 +200,8 @@ def test_runs_of_other_data_are_not_pooled(tmp_path, capsys):
     keys = "--name one dataset.format file file.num_val 20 file.num_test 20 file.num_unseen 1"
     words = [*keys.split(), "dataset.name", str(edges.parent)]
     assert erm(out, *words) == 0
-    lines, before = edges.read_text().splitlines(keepends=True), stamps(out)
+    lines = edges.read_text().splitlines(keepends=True)
+    before = stamps(out)
     edges.write_text("".join(lines[: len(lines) // 2]))
     capsys.readouterr()
     error = refusal(erm(out, *words, "--resume", "--repeat", "3"), capsys)

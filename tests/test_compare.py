@@ -83,7 +83,8 @@ def test_mean_and_deviation_are_those_of_graphgym(tmp_path):
     from torch_geometric.graphgym.utils.agg_runs import agg_batch, agg_runs
 
     for lr, layer in itertools.product((0.1, 0.2), ("gcnconv", "gatconv")):
-        name, scores = f"toy-lr={lr}-l={layer}", RNG.uniform(0.4, 0.9, 3).tolist()
+        name = f"toy-lr={lr}-l={layer}"
+        scores = RNG.uniform(0.4, 0.9, 3).tolist()
         keep(tmp_path, name, scores, val=scores[::-1], backbone=layer, optim__lr=lr)
         results = records.read_results(tmp_path / name)
         store.Experiment(tmp_path, name, results[0]["config"]).aggregate()
@@ -107,7 +108,8 @@ def test_numbers_of_a_cell_and_its_line_of_csv(several):
     order = sorted(("erm", "pgl", "srnc"), key=lambda row: -np.mean(SCORES[row]))
     assert found.rows == ["GCN (IID)", *(ROWS[row] for row in order)]  # the best first
     assert found.columns == ["CiteSeer", "Cora"] and found.against == "GCN"
-    one, scores = cell(found, "SRNC"), SCORES["srnc"]
+    one = cell(found, "SRNC")
+    scores = SCORES["srnc"]
     numbers = np.mean(scores), np.std(scores), np.median(scores)
     assert (one.mean, one.std, one.median) == pytest.approx(numbers)
     assert (one.low, one.high) == statistics.interval(scores)
@@ -491,7 +493,8 @@ def test_bad_input_is_one_line_that_says_what_there_is(several, capsys, words, t
 def test_configs_stand_beside_their_row_of_the_paper(table, name, words, row, column):
     from graphgym_srnc.gym import load_config
 
-    cfg, published = load_config(f"paper/{name}", words.split()), paper.TABLES[table]
+    cfg = load_config(f"paper/{name}", words.split())
+    published = paper.TABLES[table]
     flat = flatten(cfg).items()
     facts = {key: tuple(value) if isinstance(value, list) else value for key, value in flat}
     facts |= {"method": cfg.train.mode, "backbone": cfg.gnn.layer_type}
@@ -603,7 +606,8 @@ def test_no_name_becomes_a_link_or_html(tmp_path):
 def test_several_scores_are_one_table_that_explains_itself(several):
     metrics = ["micro_f1", "unknown_fpr95"]
     found = of(several, metrics=metrics, columns=["task"], against="erm")
-    latex, markdown = render.to_latex(found), render.to_markdown(found)
+    latex = render.to_latex(found)
+    markdown = render.to_markdown(found)
     assert latex.count(r"\begin{tabular}") == 3 == markdown.count("###")  # and tests of ranks
     groups = r" & \multicolumn{4}{c}{Micro-F1} & \multicolumn{4}{c}{unknown FPR95} \\"
     assert groups + "\n\\cmidrule(lr){2-5}\\cmidrule(lr){6-9}\nmethod & CiteSeer" in latex
@@ -620,7 +624,8 @@ def test_several_scores_are_one_table_that_explains_itself(several):
 
 
 def test_files_and_notes_of_the_command(tmp_path, several, capsys):
-    found, out = of(several), tmp_path / "out"
+    found = of(several)
+    out = tmp_path / "out"
     out.mkdir()
     for suffix, form in render.SUFFIXES.items():
         assert main(["compare", str(several), "--out", str(out / f"t{suffix}")]) == 0
@@ -657,7 +662,8 @@ def test_scores_without_an_unknown_test_node_say_so(tmp_path):
     compared = compare.table(collect([home, control]))
     assert compared.metrics == ("micro_f1", "unknown_share")
     assert re.search(r"\nGCN +100\.0 +10\.1\n", render.text(compared))
-    (best, first), notes = sentences.findings(compared), sentences.remarks(compared)
+    best, first = sentences.findings(compared)
+    notes = sentences.remarks(compared)
     assert best.endswith(": GCN 100.0 and PGL+GCN 90.0.") and "--repeat 6" in notes[0]
     assert not compared.cells["best"].any() and first.endswith("No row is marked as the best.")
     assert first in notes and "known classes only" in first and "file.num_unseen 1" in first

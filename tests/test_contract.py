@@ -115,7 +115,9 @@ def started(monkeypatch) -> list[ShiftTask]:
 
 @pytest.mark.parametrize("name, toy, kind", CASES)
 def test_contract(toys, started, name, toy, kind):
-    task, method, kept = toys[toy], small(name, kind), []
+    task = toys[toy]
+    method = small(name, kind)
+    kept = []
     if method.oracle and task.oracle is None:
         pytest.skip(f"{toy} has no oracle")
     task = task.oracle if method.oracle else task

@@ -100,10 +100,12 @@ def test_the_store_keeps_what_is_finished(tmp_path, act):
     lasts = itertools.cycle((False, True))
     for number, lasting in zip(range(1, len(seen) + 1, 7), lasts):  # all of them take minutes
         root = prepared(f"{number}-{lasting}")
-        before, elsewhere = finished(root), contents(root / "elsewhere")
+        before = finished(root)
+        elsewhere = contents(root / "elsewhere")
         with failing(number, next(errors), lasting), contextlib.suppress(OSError, InputError):
             act(root)
-        place, left = (number, seen[number - 1], lasting), finished(root)
+        place = (number, seen[number - 1], lasting)
+        left = finished(root)
         if act is write_runs:
             assert before.items() <= left.items() <= whole.items(), place
         for seed in left:

@@ -71,7 +71,8 @@ def changed(saved: Model, path: Path, about: dict[str, Any], **state: torch.Tens
     ids=str,
 )
 def test_a_model_file_with_impossible_values_is_refused(saved, tmp_path, about):
-    path, begin = changed(saved, tmp_path / "model.pt", about), time.monotonic()
+    path = changed(saved, tmp_path / "model.pt", about)
+    begin = time.monotonic()
     with pytest.raises(InputError, match="cannot be read as a trained model"):
         load(path)
     assert time.monotonic() - begin < 10
@@ -220,7 +221,8 @@ def test_more_columns_and_classes_than_can_be_handled(monkeypatch):
 
 
 def test_a_source_without_labels_is_named():
-    source, target = make_graph(), make_graph(seed=1)
+    source = make_graph()
+    target = make_graph(seed=1)
     source.y = None
     for labels in (target.y, None):
         target.y = labels
@@ -256,7 +258,8 @@ def test_a_pipe_that_takes_the_place_of_a_file_is_refused_at_once(tmp_path):
     for path in (tmp_path / "pipe", tmp_path, Path(os.devnull)):
         with pytest.raises(OSError):
             atomic.content(path)
-    link, file = tmp_path / "link", tmp_path / "file"
+    link = tmp_path / "link"
+    file = tmp_path / "file"
     file.write_bytes(b"0.5")
     link.symlink_to(file)
     assert atomic.content(link) == b"0.5"

@@ -140,7 +140,8 @@ def job(name: str, folder: Path, seed: int = 0) -> Job:
 
 def toy(job: Job) -> str:
     """Does what the name of a job says, and tells in which process."""
-    kind, mark = job.name, Path(job.extras["mark"])
+    kind = job.name
+    mark = Path(job.extras["mark"])
     again = mark.exists()
     mark.touch()
     if kind == "fails":
@@ -272,7 +273,9 @@ def stored(root: Path) -> dict:
 
 @pytest.mark.slow
 def test_killed_at_any_moment_and_resumed_all_runs_are_there_once(tmp_path):
-    root, generator, counts = tmp_path / "grid", random.Random(0), []
+    root = tmp_path / "grid"
+    generator = random.Random(0)
+    counts = []
     for _ in range(6):
         process = start(tmp_path, root, 12, 5)
         first = process.stdout.readline()

@@ -95,7 +95,8 @@ def tree(folder: Path) -> set[str]:
 
 
 def test_a_grid_stores_every_run_and_tells_of_failures(shared):
-    found, out = results(shared), (shared / "out").read_text()
+    found = results(shared)
+    out = (shared / "out").read_text()
     assert set(found) == CELLS and all(list(seeds) == [0, 1] for seeds in found.values())
     assert "6 settings, 12 runs; 12 to run" in out and "12 of 12 runs, 2 failed" in out
     error = "graphgym_srnc.errors.InputError: train.selection"
@@ -123,7 +124,8 @@ def test_graphgym_and_our_table_agree_on_each_cell(filled):
 
     from graphgym_srnc.report.summary import summarise
 
-    home, ours = filled / "results" / "g", {}
+    home = filled / "results" / "g"
+    ours = {}
     for name, seeds in results(filled).items():
         ours[tuple(name_to_dict(name).values())] = summarise(name, seeds)
     agg_batch(str(home))
@@ -142,7 +144,8 @@ def test_graphgym_and_our_table_agree_on_each_cell(filled):
 
 
 def test_resume_runs_again_what_is_torn_and_what_is_new(filled, inline, capsys):
-    before, old = stamps(filled, "result.json"), all_numbers(filled)
+    before = stamps(filled, "result.json")
+    old = all_numbers(filled)
     home = filled / "results" / "g"
     again = [f"erm-m={run}" for run in ("erm-d=8-s=target_val/1", "srnc-d=8-s=target_val/1")]
     torn = home / again[0] / "result.json"
@@ -162,7 +165,8 @@ def test_resume_runs_again_what_is_torn_and_what_is_new(filled, inline, capsys):
 
 
 def test_another_base_is_refused_unless_overwritten(filled, inline, capsys):
-    before, old = stamps(filled, "result.json"), all_numbers(filled)
+    before = stamps(filled, "result.json")
+    old = all_numbers(filled)
     for more, told in (["optim.base_lr", "0.5"], "optim.base_lr: 0.01 before"), ([], "--resume"):
         assert told in refusal(main(words(filled, *more)), capsys)
     assert stamps(filled, "result.json") == before and inline == []

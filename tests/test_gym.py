@@ -181,7 +181,8 @@ def test_optimizers_are_graphgyms(gym):
     method = gym.build_method(gym.load_config("testing/erm", ["optim.optimizer", "sgd"]))
     optimizer = method.make_optimizer(torch.nn.Linear(1, 1).parameters())
     assert isinstance(optimizer, torch.optim.SGD)
-    cfg, weights = gym.load_config("testing/erm"), []
+    cfg = gym.load_config("testing/erm")
+    weights = []
     for make in (gym.build_method(cfg).make_optimizer, partial(create_optimizer, cfg=cfg.optim)):
         weight = torch.nn.Parameter(torch.ones(3))
         optimizer = make([weight])
@@ -291,7 +292,8 @@ def test_downloads_are_kept_where_the_folder_takes_them(monkeypatch, tmp_path):
     downloads = []
 
     class Small(InMemoryDataset):
-        raw_file_names, processed_file_names = ("edges.npy",), "data.pt"
+        raw_file_names = ("edges.npy",)
+        processed_file_names = "data.pt"
 
         def __init__(self, root: str) -> None:
             super().__init__(root)

@@ -48,10 +48,8 @@ def test_the_page_is_that_of_the_code():
 
 
 def test_the_treatment_is_that_of_a_config(gym):
-    default, counts = (
-        flatten(gym.load_config("testing/erm")),
-        dict.fromkeys(("works", "refused", "unused"), 0),
-    )
+    default = flatten(gym.load_config("testing/erm"))
+    counts = dict.fromkeys(("works", "refused", "unused"), 0)
     for key in STOCK:
         kind, text = keys.treatment(key)
         counts[kind] += 1

@@ -107,7 +107,8 @@ def few_steps(monkeypatch):
 @pytest.mark.parametrize("name, mode", zip(methods.names(), itertools.cycle(MODES)))
 def test_a_seed_decides_every_bit_and_hidden_labels_none(few_steps, name, mode):
     """Validation labels are read by ``srnc_plus``, and by the selection of an episode."""
-    task, runs = toy(mode), []
+    task = toy(mode)
+    runs = []
     seen = ("val",) if name == "srnc_plus" else ()
     for labels in (task, noisy(task, *seen)):
         torch.rand(1 + len(runs))
@@ -119,7 +120,8 @@ def test_a_seed_decides_every_bit_and_hidden_labels_none(few_steps, name, mode):
 
 @pytest.mark.parametrize("name", ["erm", "srnc_plus"])
 def test_hidden_labels_select_no_episode(few_steps, name):
-    task, found = toy(), []
+    task = toy()
+    found = []
     for labels in (task, noisy(task, "val")):
         method = make(name)
         record = fit(method, labels)
@@ -180,7 +182,8 @@ def test_best_threshold_is_brute_force(ties):
 def test_threshold_between_neighbouring_floats():
     above = torch.tensor(1.0)
     below = torch.nextafter(above, torch.tensor(0.0))
-    confidence, label = torch.stack([above, below]), torch.tensor([0, 2])
+    confidence = torch.stack([above, below])
+    label = torch.tensor([0, 2])
     found = best_threshold(confidence, torch.tensor([0, 0]), label, unknown=2)
     assert below < torch.tensor(found) <= above
 
@@ -192,7 +195,8 @@ def test_pgl_members_are_averaged(smoothing=2):
     task = toy()
     method = started("pgl", task, members=3, steps=5, smoothing=smoothing)
     for columns in (2, 3):
-        members, graph = (method.classifier, *method.others), prepare(task.target, "row")
+        members = (method.classifier, *method.others)
+        graph = prepare(task.target, "row")
         alone = [m.eval()(m.view(graph)).detach()[:, :columns].softmax(1) for m in members]
         assert not torch.allclose(alone[0], alone[1], atol=1e-3)
         assert torch.allclose(method.logits(task.target).exp(), sum(alone) / 3, atol=1e-6)
@@ -212,7 +216,8 @@ def test_pgl_takes_the_surest_and_the_least_sure():
     for _ in range(2):
         p = method.predict(task.target).softmax(1)[:, :2]
         method.episode()
-        (nodes, labels, unknown), confidence = method.given, p.max(1).values
+        nodes, labels, unknown = method.given
+        confidence = p.max(1).values
         assert torch.isin(nodes, task.pool).all() and torch.isin(unknown, task.pool).all()
         assert not torch.isin(nodes, unknown).any()
         assert (labels == p[nodes].argmax(1)).all()

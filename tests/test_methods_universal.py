@@ -25,7 +25,8 @@ def universal(nodes: int = 300, seed: int = 0) -> ShiftTask:
     fields |= {"signal": 0.6, "class_imbalance": 1.0, "shift": 0.1}
     task = synthetic.build(mode="close_set", num_nodes=nodes, split_seed=seed, **fields)
     source = task.source.subgraph(task.source.y < 3)
-    train, every = torch.arange(source.num_nodes), torch.arange(nodes)
+    train = torch.arange(source.num_nodes)
+    every = torch.arange(nodes)
     sets = {"train": train, "val": train, "test": every, "pool": every}
     graphs = {"source": source, "target": task.target, "val_graph": source}
     return ShiftTask("universal", **graphs, **sets, num_known=3, open_set=True)

@@ -33,7 +33,8 @@ train.max_episodes 1 srnc.pretrain_steps 10 srnc.steps 5""".split()
 
 def trained(gym, tmp_path: Path, *words: str):
     """The method of a run, its task, and the model that the run left, read back."""
-    cfg, methods_of = gym.load_config(None, [*SMALL, "out_dir", str(tmp_path), *words]), []
+    cfg = gym.load_config(None, [*SMALL, "out_dir", str(tmp_path), *words])
+    methods_of = []
 
     def fit(*args):
         methods_of.append(build.fit(*args))
@@ -56,7 +57,8 @@ def new_graph(task) -> Data:
 def check_bits(method, task, loaded) -> None:
     wide = (task.oracle if method.oracle else task).num_outputs
     for graph in (task.target, new_graph(task)):
-        scores, found = method.eval().predict(graph), loaded.predict(graph)
+        scores = method.eval().predict(graph)
+        found = loaded.predict(graph)
         assert torch.equal(found.label, method.decide(scores))
         assert torch.equal(found.posterior, method.posterior(scores))
         assert torch.equal(found.confidence, method.confidence(scores))
@@ -116,7 +118,8 @@ def test_the_file_alone_gives_an_estimator(gym, tmp_path, mode):
     words = ["optim.base_lr", "0.02", "gnn.layer_type", "gatconv", "seed", "3"]
     method, task, loaded = trained(gym, tmp_path, "train.mode", mode, *words)
     path = shutil.copy(tmp_path / "one" / "3" / "model.safetensors", tmp_path / "moved.pt")
-    estimator, graph = graphgym_srnc.load(path), new_graph(task)
+    estimator = graphgym_srnc.load(path)
+    graph = new_graph(task)
     assert estimator.backbone == "gatconv" and (estimator.hidden, estimator.heads) == (8, 2)
     assert (estimator.lr, estimator.random_state, estimator.max_episodes) == (0.02, 3, 1)
     probabilities = loaded.predict(graph).posterior.numpy()

@@ -58,7 +58,8 @@ def test_predictions_do_not_depend_on_other_components(tmp_path, case):
     again = graphgym_srnc.load(tmp_path / "model.pt")
     # Features of another mean, in parts that differ from each other.
     graph = Data(x=OTHER.x + 0.3 * PART[:, None], edge_index=OTHER.edge_index)
-    whole, part = apart(graph, PART), component(graph, PART)
+    whole = apart(graph, PART)
+    part = component(graph, PART)
     roles = ("target",) if task.source is task.target else ("source", "target")
     for role in roles:
         in_whole = outputs(model, whole, role)

@@ -37,7 +37,8 @@ class Base:
     """
 
     def __init__(self, *, steps: Count = 3, rate: Share = 0.5, other: object = None) -> None:
-        self.steps, self.rate = steps, rate
+        self.steps = steps
+        self.rate = rate
 
 
 class Silent(Base):

@@ -33,7 +33,8 @@ IDS = [
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """A folder with an experiment of one open-set run on a graph folder with difficult ids."""
-    home, nodes = tmp_path_factory.mktemp("home"), range(len(IDS))
+    home = tmp_path_factory.mktemp("home")
+    nodes = range(len(IDS))
     (home / "g").mkdir()
     for name, lines in {
         "nodes": [["id", "text"], *([id, f"text {id}"] for id in IDS)],

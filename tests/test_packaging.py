@@ -168,14 +168,16 @@ def test_metadata(wheel):
 
 
 def test_installed_package_finds_its_configs(wheel, tmp_path):
-    site, elsewhere = tmp_path / "site", tmp_path / "elsewhere"
+    site = tmp_path / "site"
+    elsewhere = tmp_path / "elsewhere"
     wheel.extractall(site)
     elsewhere.mkdir()
     code = (
         "from graphgym_srnc.gym import *; cfg = load_config('paper/open_set/cora-srnc');"
         "print(config_root()); print(cfg.dataset.name, len(config_names()))"
     )
-    words, env = [sys.executable, "-W", "ignore", "-c", code], {"PYTHONPATH": str(site)}
+    words = [sys.executable, "-W", "ignore", "-c", code]
+    env = {"PYTHONPATH": str(site)}
     done = ended(words, cwd=elsewhere, env=os.environ | env)
     assert done.returncode == 0, done.stderr
     root, line = done.stdout.splitlines()[-2:]

@@ -62,7 +62,9 @@ def test_two_processes_are_one(tmp_path):
     multiprocessing.spawn(child, (str(tmp_path), NAMES), nprocs=2)
     first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2))
     for name in NAMES:
-        one, two, alone = first[name], second[name], train(name)
+        one = first[name]
+        two = second[name]
+        alone = train(name)
         assert one["losses"] == two["losses"] and one["test"] == two["test"], name
         assert torch.equal(one["random"], two["random"]), name
         for key, value in one["weights"].items():
@@ -98,7 +100,8 @@ def history(folder: Path) -> list[dict]:
 
 @pytest.mark.slow
 def test_a_killed_process_is_told_of_and_the_run_goes_on(tmp_path):
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    whole = tmp_path / "whole"
+    cut = tmp_path / "cut"
     run = torchrun(whole)
     out, err = run.communicate(timeout=300)
     assert run.returncode == 0 and out.count("test Micro-F1") == 1, err

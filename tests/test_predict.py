@@ -78,7 +78,8 @@ def test_its_own_target_gives_the_stored_scores(out, capsys):
     assert here("predict", out / "one", "--out", out / "own.csv", "--probabilities") == 0
     told = capsys.readouterr().out
     saved = build.load_model(out / "one" / "0")
-    task, table = build.task_of(saved), rows(out / "own.csv")
+    task = build.task_of(saved)
+    table = rows(out / "own.csv")
     assert [int(row["node"]) for row in table] == list(range(200))
     names = ["node", "class", "given_label", "split", "probability", "p_given_label", "p_known"]
     assert list(table[0])[:7] == names
@@ -95,10 +96,8 @@ def test_its_own_target_gives_the_stored_scores(out, capsys):
     for k, name in enumerate(saved.class_names):
         line = next(line.split() for line in told.splitlines() if line.startswith(f"{name} "))
         assert int(line[1]) == (label == k).sum()
-    small, lines = (
-        [row["class"] for row in table if int(row["component_size"]) <= 5],
-        told.split("\n"),
-    )
+    small = [row["class"] for row in table if int(row["component_size"]) <= 5]
+    lines = told.split("\n")
     assert small and lines[0].endswith("in components of at most 5 nodes")
     assert lines[1].split()[-1] == str(small.count(lines[1].split()[0]))
     assert next(line for line in lines if line.startswith("all ")).split()[-1] == str(len(small))
@@ -107,7 +106,9 @@ def test_its_own_target_gives_the_stored_scores(out, capsys):
 def test_labels_that_the_model_disagrees_with(out, capsys):
     words = ["--out", out / "labels.csv", "--disagreements", out / "other.csv"]
     assert here("predict", out / "one", *words) == 0
-    told, table, other = capsys.readouterr().out, rows(out / "labels.csv"), rows(out / "other.csv")
+    told = capsys.readouterr().out
+    table = rows(out / "labels.csv")
+    other = rows(out / "other.csv")
     wrong = [row for row in table if row["given_label"] not in ("", row["class"])]
     assert sorted(other, key=lambda row: int(row["node"])) == wrong and wrong
     labelled = sum(row["given_label"] != "" for row in table)
@@ -119,7 +120,8 @@ def test_labels_that_the_model_disagrees_with(out, capsys):
     first = other[0]
     shown = (first["node"], first["given_label"], first["class"])
     assert re.search(r"more of them. The surest ones are:\n.*\n  " + r" +".join(shown) + " ", told)
-    classes, sizes = ["b", "unknown", "c", "unknown", "b"], [1, 9, 9, 5, 6]
+    classes = ["b", "unknown", "c", "unknown", "b"]
+    sizes = [1, 9, 9, 5, 6]
     given = {"node": [*range(5)], "class": classes, "given_label": ["a"] * 5}
     given |= {"probability": [0.9, 0.9, 0.3, 0.9, 0.4], "component_size": sizes}
     given |= {"p_given_label": [0.1, 0.1, 0.2, 0.1, 0.1]}
@@ -316,7 +318,8 @@ def test_another_graph_is_scaled_as_that_of_training(dense):
         train_mask=torch.arange(90) < 60,
     )
     model = ERM(hidden=8, steps=20, open_set=False).fit(trained)
-    first, second = model.predict_proba(sparse), model.predict_proba(filled)
+    first = model.predict_proba(sparse)
+    second = model.predict_proba(filled)
     np.testing.assert_allclose(first, second, atol=1e-4)
     stored = [backbones.prepare(graph, "auto").x for graph in (sparse, filled)]
     assert [isinstance(x, backbones.Sparse) for x in stored] == [True, False]

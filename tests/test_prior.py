@@ -41,7 +41,8 @@ def bayes(x: np.ndarray, prior: list[float]) -> torch.Tensor:
 
 
 def test_em_finds_the_prior_of_the_largest_likelihood():
-    before, after = [0.6, 0.3, 0.1], [0.1, 0.3, 0.6]
+    before = [0.6, 0.3, 0.1]
+    after = [0.1, 0.3, 0.6]
     _, x = drawn(after, 4000, seed=0)
     p = bayes(x, before).numpy()
 
@@ -68,7 +69,8 @@ def test_known_share_is_the_best_bin():
     mixture = np.concatenate([generator.beta(8, 2, 350), generator.beta(2, 6, 150)])
 
     def bound(cut: float) -> tuple[float, float]:
-        p, u = (known >= cut).mean(), (mixture >= cut).mean()
+        p = (known >= cut).mean()
+        u = (mixture >= cut).mean()
         slack = sum(math.sqrt(math.log(40) / 2 / n) for n in (300, 500))
         return (u / p + 1.01 / p * slack, u / p) if p else (math.inf, math.inf)
 
@@ -93,7 +95,8 @@ def test_estimated_priors_weigh_the_classes(correction):
     """Of label shift alone, each estimate makes predictions better; the labels are never read."""
     method = make("erm", correction=correction)
     method.build(toy("close_set"))
-    before, after = [0.6, 0.3, 0.1], [0.05, 0.25, 0.7]
+    before = [0.6, 0.3, 0.1]
+    after = [0.05, 0.25, 0.7]
     source_label, at_source = drawn(before, 3000, seed=2)
     label, at_target = drawn(after, 3000, seed=3)
     if correction == "em":
@@ -120,7 +123,8 @@ def test_what_cannot_be_estimated_is_refused():
 
 
 def test_cut_by_share_reads_no_unknown_label():
-    task, methods = toy("open_set", nodes=400, num_val=90), []
+    task = toy("open_set", nodes=400, num_val=90)
+    methods = []
     known = task.val[task.target.y[task.val] < task.num_known]
     for val in (task.val, known):
         methods.append(make("erm", cut="share"))
@@ -130,7 +134,8 @@ def test_cut_by_share_reads_no_unknown_label():
 
 def test_posterior_correlation_is_that_of_covariances():
     label, x = drawn([0.5, 0.3, 0.2], 500, seed=3)
-    p, known = bayes(x, [0.5, 0.3, 0.2]), torch.from_numpy(label)
+    p = bayes(x, [0.5, 0.3, 0.2])
+    known = torch.from_numpy(label)
     one_hot = np.eye(3)[label]
     both = np.cov(p.numpy().T, one_hot.T)
     shared = np.trace(both[:3, 3:])

@@ -61,7 +61,8 @@ def graphs(draw: st.DrawFn, classes: int, width: int, kind: str) -> Data:
 @st.composite
 def tasks(draw: st.DrawFn, open_set: bool) -> ShiftTask:
     """A task of one graph with an unseen class, or of two graphs; a class has 1 to 3 labels."""
-    classes, kind = draw(st.integers(2, 4)) + open_set, draw(st.sampled_from(FEATURES))
+    classes = draw(st.integers(2, 4)) + open_set
+    kind = draw(st.sampled_from(FEATURES))
     width = 1 if kind == "one" else draw(st.sampled_from([2, 7, 40]))
     source = draw(graphs(classes, width, kind))
     target = None if open_set else draw(graphs(classes, width, kind))
@@ -71,7 +72,8 @@ def tasks(draw: st.DrawFn, open_set: bool) -> ShiftTask:
     place = source if target is None else target
     free = ~source.train_mask if target is None else torch.ones(len(target.y), dtype=torch.bool)
     odd = torch.arange(len(place.y)) % 2 == 1
-    place.val_mask, place.test_mask = free & odd, free & ~odd
+    place.val_mask = free & odd
+    place.test_mask = free & ~odd
     return from_data(source, target, open_set=open_set)[0]
 
 
@@ -84,7 +86,8 @@ def check(method: Method, task: ShiftTask, order: torch.Tensor) -> None:
     graph = task.target
     scores = method.predict(graph)
     assert len(scores) == graph.num_nodes and bool(torch.isfinite(scores).all())
-    posterior, decided = method.posterior(scores), method.decide(scores)
+    posterior = method.posterior(scores)
+    decided = method.decide(scores)
     torch.testing.assert_close(
         posterior.sum(1), torch.ones(len(scores), dtype=posterior.dtype), rtol=0, atol=1e-6
     )

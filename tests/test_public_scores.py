@@ -23,9 +23,11 @@ CASES += [("ERM", {"correction": "em", "smoothing": 2}), ("DOC", {"smoothing": 2
 
 def words(num_classes: int, known: int, seed: int = 0) -> Data:
     """A graph with labels in words, whose last classes have no training node."""
-    graph, node = make_graph(num_classes=num_classes, seed=seed), torch.arange(90)
+    graph = make_graph(num_classes=num_classes, seed=seed)
+    node = torch.arange(90)
     graph.train_mask = (node < 36) & (graph.y < known)
-    graph.val_mask, graph.test_mask = (node >= 36) & (node < 60), node >= 60
+    graph.val_mask = (node >= 36) & (node < 60)
+    graph.test_mask = node >= 60
     graph["y"] = np.array(["art", "bio", "law", "med"])[graph.y]
     return graph
 
@@ -44,7 +46,8 @@ def again(model: api.Estimator, graph: Data, nodes: np.ndarray) -> dict[str, flo
     }
     if "unknown" not in model.classes_:
         return found
-    is_unknown, unknown = true == "unknown", {"labels": ["unknown"], "average": "macro"}
+    is_unknown = true == "unknown"
+    unknown = {"labels": ["unknown"], "average": "macro"}
     unknown["zero_division"] = 0
     right = predicted[~is_unknown] == true[~is_unknown]
     every["labels"] = [label for label in present if label != "unknown"]
@@ -78,7 +81,8 @@ def test_every_score_can_be_computed_again(tmp_path, name, options):
     model = tiny(name, open_set=not closed, **options).fit(graph)
     model.save(tmp_path / "model.pt")
     for part in ("val", "test"):
-        nodes, stored = np.flatnonzero(graph[f"{part}_mask"]), model.scores_[part]
+        nodes = np.flatnonzero(graph[f"{part}_mask"])
+        stored = model.scores_[part]
         for one in (model, load(tmp_path / "model.pt")):
             found = again(one, graph, nodes)
             assert {*found} == {*stored}
@@ -92,7 +96,8 @@ def test_every_score_can_be_computed_again(tmp_path, name, options):
 
 def bare(labelled: int = 60) -> Data:
     """A graph of which a third of the nodes has no label."""
-    graph, node = make_graph(), torch.arange(90)
+    graph = make_graph()
+    node = torch.arange(90)
     graph.y[labelled:] = -1
     graph.train_mask = node < labelled
     return graph

@@ -275,7 +275,8 @@ def test_an_archive_that_leads_elsewhere_is_refused(packed, tmp_path, name):
     with tarfile.open(fileobj=buffer, mode="a") as archive:
         member = tarfile.TarInfo(name)
         if name == "0/link":
-            member.type, member.linkname = tarfile.SYMTYPE, "/etc/hostname"
+            member.type = tarfile.SYMTYPE
+            member.linkname = "/etc/hostname"
         archive.addfile(member)
     with pytest.raises(tarfile.TarError):
         on_ray.unpack(packed[0], buffer.getvalue())

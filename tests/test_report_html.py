@@ -151,12 +151,14 @@ def test_text_of_strangers_stays_text(tmp_path, undrawn):
     name = "<img src=x onerror=alert(3)>{{8*8}}\"'"
     record = {"stopped": EVIL, "info": {EVIL: EVIL}, "platform": EVIL, "selection": EVIL}
     for method in ("erm", EVIL):
-        scores, task = [0.5, 0.6, 0.7], f"open_set/{EVIL}"
+        scores = [0.5, 0.6, 0.7]
+        task = f"open_set/{EVIL}"
         keep(tmp_path, "x", scores, method, task, warnings=(EVIL,), record=record)
         (tmp_path / "x").rename(tmp_path / (name + method[:3]))
     fail(tmp_path, name + "erm", 5, f"{EVIL}\n")
     text = rendered([tmp_path])
-    found, shown = Page(text), EVIL.replace("\u202e", "?")
+    found = Page(text)
+    shown = EVIL.replace("\u202e", "?")
     assert not found.all("script")
     assert all(tag["src"].startswith("data:") for tag in found.all("img"))
     assert not [key for _, attributes in found.tags for key in attributes if key.startswith("on")]

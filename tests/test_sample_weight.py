@@ -56,7 +56,8 @@ def test_a_method_follows_the_weights_of_its_labels(name):
 
 
 def test_weight_0_is_no_label():
-    graph, every = make_graph(), torch.arange(90)
+    graph = make_graph()
+    every = torch.arange(90)
     graph.train_mask = every < 40
     weight = np.where(every < 30, 1.0, 0.0)
     fewer = graph.clone()
@@ -68,10 +69,12 @@ def test_weight_0_is_no_label():
 
 @pytest.mark.parametrize("given", ["balanced", {0: 3.0, 2: 0.5}])
 def test_class_weights_are_scikit_learns(given):
-    graph, every = make_graph(), torch.arange(90)
+    graph = make_graph()
+    every = torch.arange(90)
     graph.train_mask = (every < 60) & ((every % 3 == 0) | (every < 20))
     train = graph.train_mask.numpy()
-    weight, own = np.ones(90), 0.5 + COUNTS.numpy()
+    weight = np.ones(90)
+    own = 0.5 + COUNTS.numpy()
     weight[train] = compute_sample_weight(given, graph.y.numpy()[train])
     options = {"open_set": False, "steps": 30, "batch_size": 16}
     one = tiny("ERM", class_weight=given, **options).fit(graph, sample_weight=own)
@@ -87,7 +90,8 @@ def test_class_weights_are_scikit_learns(given):
 
 
 def test_wrong_weights_are_refused():
-    task, model = make_task(), tiny("ERM")
+    task = make_task()
+    model = tiny("ERM")
     for weight, words in (
         (np.ones(89), "shape"),
         (np.full(90, -1.0), "negative"),

@@ -80,8 +80,10 @@ def test_a_drawn_operator_is_right_on_average(kind, weighted):
         upper = torch.rand(25, 25, generator=torch.Generator().manual_seed(1))
         row, column = graph.adjacency("raw").entries
         graph = graph.reweighted((upper + upper.T).numpy()[row, column])
-    exact, nodes = dense(graph.adjacency(kind)), torch.tensor([4, 0, 17, 24])
-    near, draws = neighbourhoods(graph), []
+    exact = dense(graph.adjacency(kind))
+    nodes = torch.tensor([4, 0, 17, 24])
+    near = neighbourhoods(graph)
+    draws = []
     for _ in range(100):
         block, needed = near.block(kind, nodes, 3)
         drawn = torch.zeros(len(nodes), 25)
@@ -95,7 +97,8 @@ def test_a_drawn_operator_is_right_on_average(kind, weighted):
 
 @pytest.mark.parametrize("kind", EDGED)
 def test_a_view_with_all_neighbours_is_the_exact_one(kind, layers=3, data=SPARSE):
-    graph, nodes = Graph(data, "none"), torch.tensor([80, 3, 3, 0])
+    graph = Graph(data, "none")
+    nodes = torch.tensor([80, 3, 3, 0])
     model = encoder(kind, layers=layers, skip=True)
     with torch.no_grad():
         for exact, drawn in zip(
@@ -107,7 +110,8 @@ def test_a_view_with_all_neighbours_is_the_exact_one(kind, layers=3, data=SPARSE
 @pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_inference_by_layers_is_exact(kind, data, monkeypatch):
-    graph, model = Graph(data, "none"), encoder(kind, layers=3, skip=kind != "dgi").train()
+    graph = Graph(data, "none")
+    model = encoder(kind, layers=3, skip=kind != "dgi").train()
     for chunk in (sampling.CHUNK, 64):
         monkeypatch.setattr(sampling, "CHUNK", chunk)
         found = infer(model, graph)
@@ -157,7 +161,8 @@ def test_the_cluster_gnn_estimates_its_own_loss(kind):
 def test_one_batch_of_everything_is_full_batch(name, kind="gcnconv"):
     # Without dropout, draws of nodes and draws of neighbours nothing is left to chance.
     closed = {"two_graphs": True, "open_set": False, "oracle": False}
-    task, scores = make_task(**closed if name != "iid" else {}), []
+    task = make_task(**closed if name != "iid" else {})
+    scores = []
     for options in ({}, {"batch_size": 1000, "fanout": 0}):
         method = make(name, kind, **options)
         method.encoder = encoder(kind).spec.__class__(kind=kind, hidden=8, dropout=0.0)

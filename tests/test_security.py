@@ -201,7 +201,8 @@ def test_a_forged_record_is_read(tmp_path):
 
 def test_overwrite_replaces_whole_folders_of_runs(tmp_path):
     run(experiment(tmp_path), 0, [0.5])
-    within, beside = tmp_path / "toy" / "0" / "notes.txt", tmp_path / "toy" / "notes.txt"
+    within = tmp_path / "toy" / "0" / "notes.txt"
+    beside = tmp_path / "toy" / "notes.txt"
     for notes in (within, beside):
         notes.write_text("mine")
     again = experiment(tmp_path)

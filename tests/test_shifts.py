@@ -52,7 +52,8 @@ def saved(folder: Path, data: Data) -> str:
 
 
 def test_every_masked_set_once_before_any_twice(classes=6, masked=3):
-    labels, sets = [10 * c for c in range(classes)], list(combinations(range(classes), masked))
+    labels = [10 * c for c in range(classes)]
+    sets = list(combinations(range(classes), masked))
     expected = sorted([10 * c for c in chosen] for chosen in sets)
     turns = [
         [splits.choose_unseen(labels, masked, [], turn * len(sets) + i) for i in range(len(sets))]
@@ -67,7 +68,8 @@ def test_every_masked_set_once_before_any_twice(classes=6, masked=3):
 
 def test_synthetic_open_set_counts():
     task = synthetic(num_unseen=2, **SMALL)
-    true, unseen = task.source.y_true, task.info["unseen"]
+    true = task.source.y_true
+    unseen = task.info["unseen"]
     assert task.source is task.target and task.num_known == 3 and len(unseen) == 2
     assert task.source.y[task.train].bincount().tolist() == [5, 5, 5]
     assert (len(task.val), len(task.test), len(task.pool)) == (50, 100, 400 - 15)
@@ -189,7 +191,8 @@ def loads_six_classes(monkeypatch):
 def test_all_nodes_of_masked_classes_are_tested_but_unscored_ones():
     options = {"labelled": "public", "unseen_nodes": "all", "unscored": [2]}
     task = open_set(name="Cora", unseen=[0, 2, 5], **options)
-    data, y = six_classes(), np.arange(60) % 6
+    data = six_classes()
+    y = np.arange(60) % 6
     known = ~np.isin(y, [0, 2, 5])
     assert task.train.tolist() == np.flatnonzero(data.train_mask.numpy() & known).tolist()
     assert task.val.tolist() == np.flatnonzero(data.val_mask.numpy() & known).tolist()
@@ -205,7 +208,8 @@ def test_balanced_validation_and_test():
     options = {"name": "Cora", "unseen": [1, 3, 4], "unscored": [4], "labels_per_class": 2}
     options |= {"unseen_nodes": "balanced", "num_val": 8, "num_test": 16}
     task = open_set(**options)
-    y, unknown = task.target.y_true, task.target.y == 3
+    y = task.target.y_true
+    unknown = task.target.y == 3
     for nodes, size in ((task.val, 8), (task.test, 16)):
         assert len(nodes) == size and unknown[nodes].sum() == size // 2
         assert not (y[nodes] == 4).any()
@@ -239,7 +243,8 @@ def test_file_with_its_own_split(tmp_path):
 
 
 def test_file_kinds_agree(tmp_path):
-    data, options = toy(), {"labels_per_class": 1, "num_unseen": 1, "split_seed": 2}
+    data = toy()
+    options = {"labels_per_class": 1, "num_unseen": 1, "split_seed": 2}
     fields = {"x": data.x, "edge_index": data.edge_index, "y": data.y}
     task = own_file(path=saved(tmp_path, data), **options)
     assert task.num_known == 2 and len(task.train) == 2 and task.oracle.num_known == 3
@@ -307,10 +312,12 @@ def test_pagerank_is_the_solution_of_its_equation(restart=0.05):
     edges = np.random.RandomState(0).randint(60, size=(2, 240))
     edges = np.unique(np.concatenate([edges, edges[::-1]], 1), axis=1)
     kept = (edges != 7).all(0) & (edges[0] != edges[1])  # node 7 is isolated
-    adjacency, seeds = np.zeros((60, 60)), torch.tensor([3, 0, 7])
+    adjacency = np.zeros((60, 60))
+    seeds = torch.tensor([3, 0, 7])
     adjacency[tuple(edges[:, kept])] = 1
     walk = adjacency / np.maximum(adjacency.sum(1, keepdims=True), 1)
-    left, right = (np.eye(60) - (1 - restart) * walk).T, np.eye(60)[:, seeds]
+    left = (np.eye(60) - (1 - restart) * walk).T
+    right = np.eye(60)[:, seeds]
     wanted = restart * np.linalg.solve(left, right).T
     found = personalised_pagerank(torch.from_numpy(edges[:, kept]), 60, seeds, restart)
     assert found.shape == (3, 60) and np.allclose(found, wanted, atol=1e-7)

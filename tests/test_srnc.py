@@ -29,7 +29,8 @@ def few_steps(monkeypatch):
 def cluster_gnn(task: ShiftTask, clusters: int) -> ClusterGNN:
     torch.manual_seed(0)
     fields = {"resolution": 1.0, "collapse": 1.0, "modularity_weight": 1.0, "lr": 0.01}
-    graph, spec = Graph(task.target, "l2"), EncoderSpec(hidden=32, act="selu", skip=True)
+    graph = Graph(task.target, "l2")
+    spec = EncoderSpec(hidden=32, act="selu", skip=True)
     return ClusterGNN(spec, clusters, task.num_outputs, graph, graph, **fields)
 
 
@@ -78,7 +79,8 @@ def test_without_clusters_the_least_sure_are_unknown(given, share):
     """By default as many as of each of the two known classes."""
     task = toy()
     method = started("srnc", task, pseudo_labels="classifier", unknown_share=given)
-    q, p = method.pseudo_posterior()[task.pool], method.class_posterior(task.target)[task.pool]
+    q = method.pseudo_posterior()[task.pool]
+    p = method.class_posterior(task.target)[task.pool]
     unknown = q.argmax(1) == 2
     assert float(unknown.float().mean()) == pytest.approx(share, abs=0.03)
     assert (q[~unknown].argmax(1) == p[~unknown].argmax(1)).all()
@@ -103,7 +105,8 @@ def test_source_posteriors(mode):
 
 
 def test_validation_does_not_move_the_threshold():
-    task, method = toy(), started("srnc", toy(), steps=20)
+    task = toy()
+    method = started("srnc", toy(), steps=20)
     method.episode()
     scores = method.predict(task.target)
     label = scores[task.val, :2].argmax(1)

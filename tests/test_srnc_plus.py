@@ -84,7 +84,8 @@ def test_log_odds_are_propagated_as_written(few=4):
 
 def test_labels_are_missing_where_a_class_has_none():
     task = own()
-    method, target = started(task), task.target
+    method = started(task)
+    target = task.target
     p = method.known_logits(target).double().softmax(1).numpy()
     label = task.source.y[task.train].numpy()
     expected = p @ (np.bincount(label) / p.sum(0))
@@ -117,7 +118,8 @@ def test_cluster_gnn_learns_labels_and_pseudo_labels_by_its_classes(graphs, batc
     method.batch_size = batch_size
     cluster = method.new_cluster_gnn(method.predict(task.target).argmax(1))
     cluster.encoder.spec = dataclasses.replace(cluster.encoder.spec, dropout=0.0)
-    learned, named = torch.tensor([3, 7, 1]), torch.tensor([0, task.num_known, 1])
+    learned = torch.tensor([3, 7, 1])
+    named = torch.tensor([0, task.num_known, 1])
     labels = task.source.y[task.train]
     parts = [
         Term("source", cluster.source, task.train, labels),
@@ -148,7 +150,8 @@ def test_cluster_gnn_learns_labels_and_pseudo_labels_by_its_classes(graphs, batc
 def test_rows_that_are_filled_up_have_the_same_log_posteriors_and_gradients(count=3):
     logits = 5 * torch.randn(40, count, requires_grad=True)
     weight = torch.randn(40, count)
-    found, wanted = log_softmax(logits), torch.log_softmax(logits.double(), 1)
+    found = log_softmax(logits)
+    wanted = torch.log_softmax(logits.double(), 1)
     assert torch.allclose(found.double(), wanted, atol=1e-5)
     (gradient,) = torch.autograd.grad(found, logits, weight, retain_graph=True)
     (exact,) = torch.autograd.grad(wanted, logits, weight.double())
@@ -160,7 +163,8 @@ def unnamed(nodes: int = 600, seed: int = 0) -> ShiftTask:
     settings = {"num_classes": 4, "avg_degree": 10.0, "homophily": 0.9, "signal": 0.6, "shift": 0.1}
     task = synthetic.build(num_nodes=nodes, split_seed=seed, **PAIR | settings)
     order = torch.randperm(nodes, generator=torch.Generator().manual_seed(seed))
-    held_out, rest = order[: nodes // 5], order[nodes // 5 : nodes * 3 // 5]
+    held_out = order[: nodes // 5]
+    rest = order[nodes // 5 : nodes * 3 // 5]
     every = torch.arange(nodes)
     graphs = {"source": task.source, "target": task.target, "val_graph": task.source}
     sets = {"train": rest[task.source.y[rest] < 3].sort().values, "val": held_out}
@@ -169,10 +173,13 @@ def unnamed(nodes: int = 600, seed: int = 0) -> ShiftTask:
 
 
 def test_the_unknown_class_is_found_on_the_source_first():
-    task, method = unnamed(), make(**LONG)
+    task = unnamed()
+    method = make(**LONG)
     record = trainer.fit(method, task, selection="last")
     assert len(record.history) == 3  # both stages start with a classifier; two iterations
-    seen, source, every = method.task, task.source.y, torch.arange(600)
+    seen = method.task
+    source = task.source.y
+    every = torch.arange(600)
     assert (seen.num_known, seen.open_set, seen.unknown) == (4, False, 3)
     assert torch.equal(seen.source.y[task.train], source[task.train])
     assert torch.equal(seen.train, every[~torch.isin(every, task.val)])
@@ -193,7 +200,8 @@ def test_the_unknown_class_is_found_on_the_source_first():
 
 @pytest.mark.parametrize("name", ["erm", "pgl"])
 def test_every_method_can_find_the_unknown_class_on_the_source_first(name):
-    task, scores = unnamed(), {}
+    task = unnamed()
+    scores = {}
     for first in (False, True):
         method = methods.find(name)(encoder=SPEC, source_first=first)
         scores[first] = trainer.fit(method, task, selection="last").test
@@ -218,7 +226,8 @@ def test_pseudo_labels_have_the_largest_margins_of_each_class():
 
     pool = task.pool.tolist()
     ordered = np.sort(scores.numpy(), 1)
-    margin, label = ordered[:, -1] - ordered[:, -2], scores.numpy().argmax(1)
+    margin = ordered[:, -1] - ordered[:, -2]
+    label = scores.numpy().argmax(1)
     for k in range(task.num_known + 1):
         members = sorted((i for i in pool if label[i] == k), key=lambda i: -margin[i])
         size = int(np.ceil(0.5 * len(members)))
@@ -226,8 +235,10 @@ def test_pseudo_labels_have_the_largest_margins_of_each_class():
 
 
 def test_held_out_nodes_choose_the_weight_and_the_smoothing_by_accuracy():
-    right, wrong = torch.eye(3).repeat(4, 1), torch.eye(3).repeat(4, 1).roll(1, 1)
-    nodes, labels = torch.arange(12), torch.arange(12) % 3
+    right = torch.eye(3).repeat(4, 1)
+    wrong = torch.eye(3).repeat(4, 1).roll(1, 1)
+    nodes = torch.arange(12)
+    labels = torch.arange(12) % 3
     some = Validation(nodes, labels, 3)
     assert not some.unknown and Validation(nodes, labels, 2).unknown
     assert some.best_weight(right, 3 * wrong) == 0.9  # each weight above 0.75 is right
@@ -305,7 +316,8 @@ def test_labels_judge_if_no_node_validates(monkeypatch):
     task = without_validation(one_graph(1))
     known = task.target.y < task.num_known
     assert not len(task.val) and set(task.train.tolist()) <= set(known.nonzero().ravel().tolist())
-    learned, judged = [], []
+    learned = []
+    judged = []
     original = HeldOut.__init__
 
     def watched(self, folds, *rest):

@@ -140,7 +140,8 @@ def test_a_damaged_record_is_told_and_run_again(tmp_path, damage, problem):
 
 
 def test_what_has_come_since_the_plan_stays(tmp_path):
-    first, second = experiment(tmp_path), experiment(tmp_path)
+    first = experiment(tmp_path)
+    second = experiment(tmp_path)
     other = experiment(tmp_path, train={"mode": "srnc", "patience": 0})
     for exp in (first, second, other):
         assert exp.plan([0, 1]) == [0, 1]

@@ -242,7 +242,8 @@ def test_equal_budgets_and_a_choice_on_validation(tmp_path, inline, capsys):
 
     # Trials are in no comparison, unless their study is given.
     keep(tmp_path, "own", [0.5])
-    every, study = collect([tmp_path]), collect([tmp_path / "s"])
+    every = collect([tmp_path])
+    study = collect([tmp_path / "s"])
     assert {*every.runs["experiment"]} == {"own"} and len(study.runs) == len(ARMS) * 3 * 2
     assert every.notes == ["left out the trials of tune in s. To see them, give that folder"]
     assert "these runs include trials" in study.notes[0]
@@ -284,7 +285,8 @@ def test_again_nothing_runs_and_more_trials_continue(finished, inline, capsys):
 
 
 def test_test_scores_have_no_say(finished, inline):
-    chosen, stored = record(finished), stored_runs(finished)
+    chosen = record(finished)
+    stored = stored_runs(finished)
     for number, file in enumerate(stored):
         result = json.loads(file.read_text())
         for part in (result, *result["history"]):
@@ -350,7 +352,8 @@ def test_a_failing_trial_is_lost_and_told(tmp_path, inline, capsys, monkeypatch)
 
 @pytest.mark.slow
 def test_it_goes_on_after_ctrl_c(tmp_path, shared, inline, monkeypatch, capsys):
-    execute, left = worker.execute, [8]
+    execute = worker.execute
+    left = [8]
 
     def stop(job):
         left[0] -= 1
@@ -363,5 +366,6 @@ def test_it_goes_on_after_ctrl_c(tmp_path, shared, inline, monkeypatch, capsys):
     assert "repeat the command to continue" in capsys.readouterr().err
     assert not (tmp_path / "s" / "tuned.json").exists()
     assert main(words(tmp_path, trials=8)) == 0
-    here, there = record(tmp_path)["methods"], record(shared)["methods"]
+    here = record(tmp_path)["methods"]
+    there = record(shared)["methods"]
     assert without_seconds(here) == without_seconds(there)

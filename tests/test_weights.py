@@ -77,7 +77,8 @@ MEAN = A / A.sum(1, keepdim=True)
 
 @pytest.mark.parametrize("kind", ["gcnconv", "sageconv", "sgconv"])
 def test_an_encoder_with_weights_is_pygs_or_dense(kind):
-    model, data = encoder(kind, act="relu"), WEIGHTED
+    model = encoder(kind, act="relu")
+    data = WEIGHTED
     if kind == "sgconv":
         twin = SGConv(40, 3, K=2)
         twin.load_state_dict(
@@ -123,7 +124,8 @@ def test_attention_ignores_weights_and_says_so(kind, reads):
 def test_smoothing_is_pygs_appnp():
     method = make("erm", smoothing=10)
     method.start(from_data(planted(), open_set=False)[0].blind())
-    p, data = torch.rand(90, 3).softmax(1), WEIGHTED
+    p = torch.rand(90, 3).softmax(1)
+    data = WEIGHTED
     wanted = APPNP(K=10, alpha=0.1)(p, data.edge_index, data.edge_weight)
     wanted = torch.nn.functional.normalize(wanted, p=1, dim=1)
     assert torch.allclose(method.smooth(p, data), wanted, atol=1e-5)
@@ -201,7 +203,8 @@ def test_the_cluster_gnn_estimates_its_weighted_loss():
     cluster.encoder.eval()
     with torch.no_grad():
         q = cluster.encoder(cluster.encoder.view(graph)).softmax(1)
-        total, degree = A.sum(), A.sum(1)
+        total = A.sum()
+        degree = A.sum(1)
         wanted = -2 * ((q * (A @ q)).sum() / total - 1.2 * ((degree @ q / total) ** 2).sum())
         assert torch.allclose(cluster.target_loss(q.log()), wanted, atol=1e-5)
         draw = cluster.on_target()
@@ -212,7 +215,8 @@ def test_the_cluster_gnn_estimates_its_weighted_loss():
 
 
 def graph_with(weight: object, pairs: list[list[int]]) -> Data:
-    x, y = torch.eye(5), torch.arange(5)
+    x = torch.eye(5)
+    y = torch.arange(5)
     return Data(x=x, y=y, edge_index=torch.tensor(pairs), edge_weight=weight)
 
 
@@ -258,13 +262,15 @@ def test_weights_of_1_are_none():
     assert tasks[0].fingerprint() == tasks[1].fingerprint() != tasks[2].fingerprint()
     assert "edge_weight" not in tasks[0].blind().target
     # Without this rule the digits would agree up to rounding.
-    model, near = encoder("gcnconv"), DENSE.clone()
+    model = encoder("gcnconv")
+    near = DENSE.clone()
     near.edge_weight = torch.ones(near.num_edges)
     assert torch.allclose(logits(model, near), logits(model, DENSE), atol=1e-6)
 
 
 def test_a_task_carries_weights(tmp_path):
-    data, given = clean(planted()), planted()
+    data = clean(planted())
+    given = planted()
     half = data.subgraph(data.y < 2)
     inside = (data.y[data.edge_index] < 2).all(0)
     assert torch.equal(half.edge_weight, data.edge_weight[inside])
@@ -332,7 +338,8 @@ def test_weights_tell_classes_that_links_do_not(name):
 
 
 def test_folds_of_nodes_share_weights():
-    graph, nodes = planted(), np.arange(60)
+    graph = planted()
+    nodes = np.arange(60)
     plain = graph.clone()
     del plain.edge_weight
     fitted = [
@@ -346,7 +353,8 @@ def test_folds_of_nodes_share_weights():
 @pytest.mark.parametrize("name", ["strurw", "pairalign", "udagcn", "a2gnn", "uaga"])
 def test_methods_of_two_graphs_read_weights(name):
     task = replace(toy("close_set"), val_graph=None, oracle=None)
-    source, target = with_weights(task.source), with_weights(task.target, seed=1)
+    source = with_weights(task.source)
+    target = with_weights(task.target, seed=1)
     weighted = replace(task, source=source, target=target)
     losses = [make(name).start(given.blind()) for given in (task, weighted)]
     assert all(np.isfinite([*losses[1].values()])) and losses[0] != losses[1]
@@ -357,7 +365,8 @@ def test_labelled_edges_count_by_their_weight():
     graph = task.source
     a, b = graph.edge_index
     known = torch.isin(graph.edge_index, torch.cat([task.train, task.val])).all(0)
-    same, weight = graph.y[a] == graph.y[b], graph.edge_weight
+    same = graph.y[a] == graph.y[b]
+    weight = graph.edge_weight
     share = float(weight[known & same].sum() / weight[known].sum())
     assert diagnostics.homophily(task) == (pytest.approx(share, abs=1e-5), int(known.sum()) // 2)
     found = graph.y.index_fill(0, torch.arange(100, 110), 3)
