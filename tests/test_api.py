@@ -26,6 +26,7 @@ from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
+from tasks import ESTIMATORS, OTHER_GRAPH, QUICK, task_for, tiny_estimator
 from torch_geometric.data import Data
 
 import graphgym_srnc
@@ -42,31 +43,12 @@ from graphgym_srnc.shifts.given import unlabelled
 from graphgym_srnc.train import trainer
 
 ROOT = Path(__file__).parents[1]
-TINY = {"steps": 4, "rounds": 2, "enlarging": 0.5, "pretrain_steps": 4}
-TINY |= {"cluster_source_steps": 4, "cluster_steps": 2, "num_clusters": 5}
-"""Options that make a method quick, where it has them."""
-NAMES = sorted(api.estimator(name).__name__ for name in methods.own_names())
-PLUGINS = {*api.estimators()} - {*NAMES}
+PLUGINS = {*api.estimators()} - {*ESTIMATORS}
 FITTED = ["CMD", "DANN", "DOC", "ERM", "IID", "OpenWGL", "PGL", "SRNC", "SRNCPlus"]
 """Estimators of each kind; tests/test_contract.py has all methods."""
-TWO_GRAPHS = {"A2GNN", "ADAlign", "CORAL", "DANN", "GRADE", "MMD", "StruRW", "UAGA", "UDAGCN"}
-CLOSE_SET = {"A2GNN", "CMD", "CORAL", "GRADE", "PairAlign", "SRGNN"}
-OTHER = make_graph(seed=7)
 PAGE = (ROOT / "docs/how-to/python.md").read_text(encoding="utf-8")
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-
-
-def task_of(name: str) -> ShiftTask:
-    """A task of the kind that a method is made for."""
-    closed = name in CLOSE_SET
-    return make_task(3 if closed else 2, open_set=not closed, two_graphs=name in TWO_GRAPHS)
-
-
-def tiny(name: str, **changes) -> api.Estimator:
-    cls = getattr(graphgym_srnc, name)
-    small = {"hidden": 8, **TINY}
-    return cls(**{key: small[key] for key in small if key in cls().get_params()} | changes)
 
 
 def masked(num_classes: int = 4, known: int = 3, val: bool = True, **changes) -> Data:
@@ -86,8 +68,8 @@ def fitted(tmp_path_factory) -> dict[str, tuple[api.Estimator, ShiftTask, Path]]
     folder = tmp_path_factory.mktemp("models")
     made = {}
     for name in FITTED:
-        model = tiny(name)
-        task = task_of(name)
+        model = tiny_estimator(name)
+        task = task_for(name)
         path = folder / f"{name}.pt"
         model.fit(task).save(path)
         made[name] = model, task, path
@@ -99,7 +81,7 @@ def test_numbers_are_those_of_the_trainer(fitted, name):
     model, task, _ = fitted[name]
     cls = model._method
     recipe = {"features": "auto", **cls.encoder_defaults, "hidden": 8}
-    own = {o.key: TINY[o.key] for o in options(cls) if o.key in TINY}
+    own = {o.key: QUICK[o.key] for o in options(cls) if o.key in QUICK}
     method = cls(encoder=EncoderSpec(**recipe), **own)
     shown = visible_task(cls, task)
     record = trainer.fit(method, shown, seed=0)
@@ -110,7 +92,7 @@ def test_numbers_are_those_of_the_trainer(fitted, name):
     assert (model.scores_["val"], model.scores_["test"]) == (record.val, record.test)
     number = np.array([*range(shown.num_known), -1])
     assert model.classes_.tolist() == number[: shown.num_outputs].tolist()
-    for graph in (shown.target, OTHER):
+    for graph in (shown.target, OTHER_GRAPH):
         assert np.array_equal(model.predict(graph), number[method.decide(method.predict(graph))])
     assert model.score(task) == pytest.approx(model.scores_["test"]["micro_f1"])
 
@@ -120,11 +102,13 @@ def test_predictions_leave_the_model_as_it_was(fitted, name):
     method = fitted[name][0].method_
     before = copy.deepcopy(method.state_dict()), str(vars(method))
     modes = [module.training for module in method.modules()]
-    p = fitted[name][0].predict_proba(OTHER)
+    p = fitted[name][0].predict_proba(OTHER_GRAPH)
     assert p.shape == (90, len(fitted[name][0].classes_)) and (p >= 0).all()
     assert np.allclose(p.sum(1), 1)
-    assert np.array_equal(fitted[name][0].classes_[p.argmax(1)], fitted[name][0].predict(OTHER))
-    assert fitted[name][0].transform(OTHER).shape == (90, 8)
+    assert np.array_equal(
+        fitted[name][0].classes_[p.argmax(1)], fitted[name][0].predict(OTHER_GRAPH)
+    )
+    assert fitted[name][0].transform(OTHER_GRAPH).shape == (90, 8)
     after = method.state_dict()
     assert before[0].keys() == after.keys()
     assert all(torch.equal(before[0][key], after[key]) for key in after)
@@ -170,10 +154,12 @@ def test_all_that_was_fitted_comes_back(fitted):
         assert again.n_features_in_ == model.n_features_in_
         assert again.classes_.dtype == model.classes_.dtype
         assert again.classes_.tolist() == model.classes_.tolist()
-    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(OTHER), model.predict(OTHER))
+    assert np.array_equal(
+        pickle.loads(pickle.dumps(model)).predict(OTHER_GRAPH), model.predict(OTHER_GRAPH)
+    )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ESTIMATORS)
 def test_parameters(name):
     cls = getattr(graphgym_srnc, name)
     method = cls._method
@@ -200,7 +186,7 @@ def test_parameters(name):
         changed.set_params(width=8)
     for use in ("predict", "predict_proba"):
         with pytest.raises(NotFittedError):
-            getattr(copy, use)(OTHER)
+            getattr(copy, use)(OTHER_GRAPH)
     with pytest.raises(NotFittedError):
         copy.save("never.pt")
 
@@ -226,7 +212,7 @@ def test_a_method_of_ones_own_needs_no_other_line(tmp_path, monkeypatch):
     model.save(tmp_path / "model.pt")
     again = graphgym_srnc.load(tmp_path / "model.pt")
     assert again.weight == 0.1
-    assert np.array_equal(again.predict_proba(OTHER), model.predict_proba(OTHER))
+    assert np.array_equal(again.predict_proba(OTHER_GRAPH), model.predict_proba(OTHER_GRAPH))
     assert "weight: nothing yet." in graphgym_srnc.OwnMethod.__doc__
 
 
@@ -252,12 +238,12 @@ def test_public_names_are_the_same_everywhere():
     names = [name for name in dir(graphgym_srnc) if name not in PLUGINS]
     stub = runpy.run_path(str(ROOT / "docs/stubs.py"))
     assert stub["FILE"].read_text("utf-8") == stub["stub"](), "run python docs/stubs.py"
-    assert {*NAMES, *graphgym_srnc.PLACES, *graphgym_srnc.MODULES} == {*names}
+    assert {*ESTIMATORS, *graphgym_srnc.PLACES, *graphgym_srnc.MODULES} == {*names}
     code = "from graphgym_srnc import *; print(*(name for name in dir() if name[0] != '_'))"
     told = subprocess.check_output([sys.executable, "-c", code], text=True).split()
     assert [name for name in told if name not in PLUGINS] == names
     documented = " ".join(runpy.run_path(str(ROOT / "docs/site.py"))["PUBLIC"].values())
-    assert {*names} <= {*NAMES, *re.split(r"[ .]", documented)}
+    assert {*names} <= {*ESTIMATORS, *re.split(r"[ .]", documented)}
     page = (ROOT / "docs/reference/api.md").read_text("utf-8")
     rows = re.findall(r"^\| `(\w+)`", page, re.M)
     assert rows == names, f"docs/reference/api.md: rows of {sorted({*rows} ^ {*names})}, or order"
@@ -287,8 +273,8 @@ def test_help_of_an_estimator():
 
 def test_two_threads_do_not_disturb_each_other():
     jobs = [("SRNC", 0), ("SRNC", 1), ("OpenWGL", 0)]
-    alone = [tiny(name, random_state=seed).fit(make_task()) for name, seed in jobs]
-    together = [tiny(name, random_state=seed) for name, seed in jobs]
+    alone = [tiny_estimator(name, random_state=seed).fit(make_task()) for name, seed in jobs]
+    together = [tiny_estimator(name, random_state=seed) for name, seed in jobs]
     threads = [threading.Thread(target=model.fit, args=(make_task(),)) for model in together]
     for thread in threads:
         thread.start()
@@ -296,7 +282,7 @@ def test_two_threads_do_not_disturb_each_other():
         thread.join()
     for one, other in zip(alone, together):
         assert [e.losses for e in one.record_.history] == [e.losses for e in other.record_.history]
-        assert np.array_equal(one.predict_proba(OTHER), other.predict_proba(OTHER))
+        assert np.array_equal(one.predict_proba(OTHER_GRAPH), other.predict_proba(OTHER_GRAPH))
     assert alone[0].record_.history[0].losses != alone[1].record_.history[0].losses
 
 
@@ -310,9 +296,9 @@ def test_nothing_global_is_read_or_changed(tmp_path):
         random.seed(seed), np.random.seed(seed), torch.manual_seed(seed)
         before = state()
         with torch.no_grad():
-            runs.append(tiny("OpenWGL").fit(make_task()))
+            runs.append(tiny_estimator("OpenWGL").fit(make_task()))
         runs[-1].save(tmp_path / "model.pt")
-        graphgym_srnc.load(tmp_path / "model.pt").predict_proba(OTHER)
+        graphgym_srnc.load(tmp_path / "model.pt").predict_proba(OTHER_GRAPH)
         after = state()
         assert before[0] == after[0] and np.array_equal(before[1][1], after[1][1])
         assert before[1][2] == after[1][2]
@@ -323,7 +309,7 @@ def test_nothing_global_is_read_or_changed(tmp_path):
 
 def test_masks_are_the_split():
     graph = masked()
-    model = tiny("ERM").fit(graph)
+    model = tiny_estimator("ERM").fit(graph)
     hit = model.predict(graph) == np.where(graph.y < 3, graph.y, -1)
     assert model.scores_["val"]["micro_f1"] == pytest.approx(hit[graph.val_mask].mean())
     assert model.scores_["test"]["micro_f1"] == pytest.approx(hit[graph.test_mask].mean())
@@ -339,8 +325,8 @@ def test_labels_outside_the_masks_say_nothing(name):
     for data in (graph, noisy):
         del data.test_mask
     noisy.y[60:] = torch.randint(5, (30,), generator=torch.Generator().manual_seed(1))
-    one = tiny(name).fit(graph)
-    other = tiny(name).fit(noisy)
+    one = tiny_estimator(name).fit(graph)
+    other = tiny_estimator(name).fit(noisy)
     assert "a label of these: 4. If" in str(other.warnings_)
     assert "a label of these" not in str(one.warnings_)
     assert one.record_.fingerprint == other.record_.fingerprint and not one.scores_["test"]
@@ -359,7 +345,7 @@ def test_labels_outside_the_masks_say_nothing(name):
     ],
 )
 def test_what_auto_selects_by(name, graph, open_set, selection):
-    model = tiny(name, open_set=open_set).fit(masked(**graph))
+    model = tiny_estimator(name, open_set=open_set).fit(masked(**graph))
     assert model.record_.selection == selection
     assert ("No held-out node" in str(model.warnings_)) == (name == "ERM" and selection == "last")
 
@@ -369,7 +355,9 @@ def test_a_cut_without_unknown_validation_nodes(name):
     graph = masked(val=False)
     seen = []
     with pytest.warns(RuntimeWarning, match="95 % of the held-out nodes"):
-        model = tiny(name, steps=60, callbacks=[lambda *parts: seen.append(parts[2])]).fit(graph)
+        model = tiny_estimator(
+            name, steps=60, callbacks=[lambda *parts: seen.append(parts[2])]
+        ).fit(graph)
     task = seen[0]
     held = task.val
     train = task.train
@@ -382,7 +370,7 @@ def test_a_cut_without_unknown_validation_nodes(name):
     sure = model.method_.confidence(model.method_.predict(task.target))
     assert torch.equal(sure < model.method_.threshold, torch.tensor(model.predict(graph) < 0))
     # nothing is held out for SRNC
-    assert tiny("SRNC").fit(graph).record_.fingerprint != model.record_.fingerprint
+    assert tiny_estimator("SRNC").fit(graph).record_.fingerprint != model.record_.fingerprint
 
 
 @pytest.mark.parametrize("count, open_set", [(4, None), (4, True), (5, True)])
@@ -390,7 +378,7 @@ def test_warnings_count_the_labels_that_are_given(count, open_set):
     graph = masked(val=False)
     graph.train_mask[(graph.y == 2).nonzero()[count:]] = False
     graph.y = torch.where(graph.train_mask, 3 * graph.y, -1)
-    model = tiny("ERM", open_set=open_set).fit(graph)
+    model = tiny_estimator("ERM", open_set=open_set).fit(graph)
     assert ("labels: 6 (4). P" in str(model.verdict_["sentences"])) == (count == 4)
     assert ("set open_set=True" in str(model.warnings_)) == (open_set is None)
 
@@ -400,12 +388,12 @@ def test_two_graphs():
     target = make_graph(seed=1)
     labels = target.y
     target.y = None
-    model = tiny("DANN").fit(source, target)
+    model = tiny_estimator("DANN").fit(source, target)
     assert model.classes_.tolist() == [0, 1, 2] and model.record_.selection == "target_modularity"
     assert model.scores_ == {"val": {}, "test": {}}
     source.val_mask = torch.arange(90) < 30
     seen = []
-    model = tiny("ERM", steps=40, callbacks=[lambda *parts: seen.append(parts[2])])
+    model = tiny_estimator("ERM", steps=40, callbacks=[lambda *parts: seen.append(parts[2])])
     model.fit(source, target)
     assert seen[0].train.tolist() == list(range(30, 90)) and seen[0].validation is seen[0].source
     hit = model.predict(source, "source")[:30] == source.y[:30].numpy()
@@ -413,12 +401,12 @@ def test_two_graphs():
     assert model.scores_["val"]["micro_f1"] == pytest.approx(hit.mean())
     target.y = labels.where(torch.arange(90) >= 60, torch.tensor(-1))
     target.val_mask = torch.arange(90) >= 60
-    model = tiny("SRNC").fit(source, target)
+    model = tiny_estimator("SRNC").fit(source, target)
     hit = model.predict(target)[60:] == labels[60:].numpy()
     assert model.scores_["val"]["micro_f1"] == pytest.approx(hit.mean())
     private = target.clone()
     private.y[60:70] = 9
-    assert tiny("SRNC").fit(source, private).classes_.tolist() == [0, 1, 2, -1]
+    assert tiny_estimator("SRNC").fit(source, private).classes_.tolist() == [0, 1, 2, -1]
 
 
 BAD = {"hidden": 8.0, "dropout": 1.0, "lr": float("nan"), "backbone": "gnn", "open_set": "yes"}
@@ -429,24 +417,26 @@ def test_bad_parameters():
     cases = [(key, {key: value}) for key, value in BAD.items()]
     cases += [("hidden", {"backbone": "gat", "heads": 3}), ("open_set", {"open_set": False})]
     for key, changes in cases:
-        assert refused(key, tiny("SRNC", **changes).fit, make_task()).key == key
+        assert refused(key, tiny_estimator("SRNC", **changes).fit, make_task()).key == key
 
 
 def test_other_bad_input():
     task = make_task()
-    model = tiny("SRNC").fit(make_task())
-    refused("target", tiny("SRNC").fit, task, OTHER)
-    refused("target: y", tiny("SRNC").fit, OTHER, make_graph().update({"y": ["a"] * 90}))
+    model = tiny_estimator("SRNC").fit(make_task())
+    refused("target", tiny_estimator("SRNC").fit, task, OTHER_GRAPH)
+    refused(
+        "target: y", tiny_estimator("SRNC").fit, OTHER_GRAPH, make_graph().update({"y": ["a"] * 90})
+    )
     refused("graph", model.predict, task)
-    refused("graph: edge_index", model.predict, Data(x=OTHER.x))
-    refused("IID", tiny("IID").fit, masked())
+    refused("graph: edge_index", model.predict, Data(x=OTHER_GRAPH.x))
+    refused("IID", tiny_estimator("IID").fit, masked())
     refused("path", graphgym_srnc.load, "absent.pt")
     refused("path", model.save, Path(__file__).parent)
     refused("path", model.save, Path(__file__).parent / "absent/model.pt")
-    refused("selection", tiny("SRNC", selection="target_val").fit, masked(val=False))
+    refused("selection", tiny_estimator("SRNC", selection="target_val").fit, masked(val=False))
     few = masked(val=False)
     few.train_mask = torch.arange(90) < 3
-    refused("val_mask", tiny("ERM").fit, few)
+    refused("val_mask", tiny_estimator("ERM").fit, few)
 
 
 def test_the_doctest():
@@ -476,16 +466,16 @@ def test_the_examples_of_callbacks(library, tmp_path, monkeypatch):
     space = {
         "ERM": graphgym_srnc.ERM,
         "task": make_task(),
-        "SRNCPlus": lambda **given: tiny("SRNCPlus", **given),
+        "SRNCPlus": lambda **given: tiny_estimator("SRNCPlus", **given),
     }
     exec(code, space)
     assert library != "mlflow" or (tmp_path / "model.safetensors").is_file()
 
 
 def test_verbose_tells_how_far_it_is_and_changes_nothing(capsys):
-    quiet = tiny("SRNC", verbose=0).fit(make_task())
+    quiet = tiny_estimator("SRNC", verbose=0).fit(make_task())
     assert capsys.readouterr() == ("", "")
-    loud = tiny("SRNC", verbose=2).fit(make_task())
+    loud = tiny_estimator("SRNC", verbose=2).fit(make_task())
     told = capsys.readouterr()
     assert told.out == "" and "SRNC: episode 2 of 2, Micro-F1" in told.err.splitlines()[-1]
     assert [e.losses for e in quiet.record_.history] == [e.losses for e in loud.record_.history]
@@ -495,21 +485,23 @@ def test_grid_search_over_nodes():
     graph = make_graph(num_classes=3)
     nodes = np.arange(graph.num_nodes)
     labels = np.array(["a", "b", "c"])[graph.y.numpy()]
-    search = GridSearchCV(api.OnNodes(tiny("ERM"), graph), {"model__hidden": [4, 8]}, cv=2)
+    search = GridSearchCV(
+        api.OnNodes(tiny_estimator("ERM"), graph), {"model__hidden": [4, 8]}, cv=2
+    )
     search.fit(nodes, labels)
     best = search.best_estimator_
     assert best.graph is graph and best.model_.hidden == search.best_params_["model__hidden"]
     assert best.predict(nodes[:5]).tolist() == best.model_.predict(graph)[:5].tolist()
     assert best.predict_proba(nodes[:, None]).shape == (len(nodes), 3)
     # the labels of other folds are not seen
-    half = api.OnNodes(tiny("ERM"), graph).fit(nodes[::4], labels[::4])
+    half = api.OnNodes(tiny_estimator("ERM"), graph).fit(nodes[::4], labels[::4])
     blind = make_graph(num_classes=3)
     blind.y = torch.full_like(blind.y, -1)
-    other = api.OnNodes(tiny("ERM"), blind).fit(nodes[::4], labels[::4])
+    other = api.OnNodes(tiny_estimator("ERM"), blind).fit(nodes[::4], labels[::4])
     assert not half.model_.warnings_  # of unlabelled nodes
     assert np.array_equal(half.predict_proba(nodes), other.predict_proba(nodes))
     with pytest.raises(ValueError, match="use OnNodes with GridSearchCV"):
-        tiny("ERM").fit(graph.x.numpy(), labels)
+        tiny_estimator("ERM").fit(graph.x.numpy(), labels)
 
 
 def test_frames_and_networkx_are_the_same_graph():
@@ -530,10 +522,10 @@ def test_frames_and_networkx_are_the_same_graph():
     given = Data(x=graph.x, edge_index=torch.tensor(ends).T)
     given.y = labels
     given.train_mask = torch.tensor([bool(label) for label in labels])
-    expected = tiny("ERM").fit(given).predict_proba(given)
+    expected = tiny_estimator("ERM").fit(given).predict_proba(given)
     made = api.from_networkx(net)
     assert made.ids == names and made.feature_names == [f"x {i}" for i in range(12)]
-    assert np.array_equal(tiny("ERM").fit(made).predict_proba(made), expected)
+    assert np.array_equal(tiny_estimator("ERM").fit(made).predict_proba(made), expected)
     made = api.from_frames(frame, links)
     assert made.ids == names and made.feature_names == [*columns] and made.y == labels
     x = (graph.x - graph.x.mean(0)) / graph.x.std(0, correction=0)
@@ -553,12 +545,12 @@ def test_frames_and_networkx_are_the_same_graph():
     made = api.from_frames(of_rest[["doc_id", *columns, "label"]], links)
     assert made.ids == names
     assert api.from_frames(of_rest, links).ids == names  # where it is not the first one
-    model = tiny("ERM").fit(made)
+    model = tiny_estimator("ERM").fit(made)
     other = api.from_frames(frame.assign(x0=frame.x0 + 1), links)
     with pytest.warns(RuntimeWarning, match="with like=") as told:
         assert len(model.predict(made)) == len(model.predict(other)) and len(told) == 1
     with pytest.warns(RuntimeWarning, match="target x: .* with like="):
-        assert tiny("ERM").fit(made, other).warnings_
+        assert tiny_estimator("ERM").fit(made, other).warnings_
 
     refused("edges", api.from_frames, frame[1:], links)
     refused("numbers", api.from_frames, frame, links, numbers=["label"])
@@ -574,7 +566,9 @@ def test_frames_and_networkx_are_the_same_graph():
         api.from_networkx(net, features=own.split()) for own in ("age size", "size age")
     )
     assert "2 features: age and size" in str(one)
-    assert "feature 0 is" in str(refused("graph: x", tiny("ERM").fit(one).predict, swapped))
+    assert "feature 0 is" in str(
+        refused("graph: x", tiny_estimator("ERM").fit(one).predict, swapped)
+    )
     net.nodes["n0"]["x"] = "word"
     assert "attribute 'x'" in str(refused("features", api.from_networkx, net))
     del net.nodes["n0"]["x"]
@@ -583,7 +577,7 @@ def test_frames_and_networkx_are_the_same_graph():
 
 def test_score_is_the_accuracy_on_labelled_nodes():
     graph = masked(num_classes=3, known=2)
-    model = tiny("PGL").fit(graph)
+    model = tiny_estimator("PGL").fit(graph)
     rest = ~graph.train_mask
     own = graph.clone()
     del own.test_mask
@@ -648,10 +642,10 @@ def test_a_callback_that_returns_true_stops_training():
         return episode.number == 1
 
     kept = {"callbacks": [second, lambda *_: object()], "rounds": 4}
-    fitted = tiny("ERM", **kept).fit(make_task())
+    fitted = tiny_estimator("ERM", **kept).fit(make_task())
     assert numbers == [0, 1] and len(fitted.record_.history) == 2
     assert fitted.record_.stopped == "a callback returned True"
-    whole = tiny("ERM", rounds=4).fit(make_task())
+    whole = tiny_estimator("ERM", rounds=4).fit(make_task())
     assert len(whole.record_.history) == 5 and "callback" not in whole.record_.stopped
     for one, other in zip(fitted.record_.history, whole.record_.history):
         assert one.losses == other.losses
@@ -659,30 +653,30 @@ def test_a_callback_that_returns_true_stops_training():
 
 def test_steps_are_shown_while_a_model_trains(capsys, monkeypatch):
     monkeypatch.setattr(progress, "EVERY", -1.0)  # seconds between two lines
-    tiny("ERM", steps=3, rounds=1, verbose=2).fit(make_task())
+    tiny_estimator("ERM", steps=3, rounds=1, verbose=2).fit(make_task())
     told = capsys.readouterr()
     lines = told.err.splitlines()
     assert told.out == "" and sum("step 3 of 3" in line for line in lines) == 2
     assert sum(line.startswith("ERM: episode") for line in lines) == 2
-    tiny("ERM", steps=3, rounds=1, verbose=1).fit(make_task())
+    tiny_estimator("ERM", steps=3, rounds=1, verbose=1).fit(make_task())
     assert "step" not in capsys.readouterr().err
 
 
 def test_log_probabilities_and_fitted_predictions():
     task = make_task()
-    fitted = tiny("ERM").fit(task)
+    fitted = tiny_estimator("ERM").fit(task)
     p = fitted.predict_proba(task.target)
     np.testing.assert_array_equal(fitted.predict_log_proba(task.target), np.log(p))
-    again = tiny("ERM").fit_predict(task)
+    again = tiny_estimator("ERM").fit_predict(task)
     np.testing.assert_array_equal(again, fitted.predict(task.target))
     graph = make_graph()
     graph.train_mask = torch.arange(90) < 40
-    model = tiny("ERM", open_set=False)
+    model = tiny_estimator("ERM", open_set=False)
     other = make_graph(seed=3)
     np.testing.assert_array_equal(model.fit_predict(graph), model.predict(graph))
     np.testing.assert_array_equal(model.fit_predict(graph, other), model.predict(other))
     nodes = np.arange(30)
-    on_nodes = api.OnNodes(tiny("ERM"), graph).fit(nodes, graph.y[:30])
+    on_nodes = api.OnNodes(tiny_estimator("ERM"), graph).fit(nodes, graph.y[:30])
     np.testing.assert_array_equal(
         on_nodes.predict_log_proba(nodes), np.log(on_nodes.predict_proba(nodes))
     )
@@ -691,7 +685,7 @@ def test_log_probabilities_and_fitted_predictions():
 def test_embeddings_are_frames_if_asked_for():
     graph = make_graph()
     graph.train_mask = torch.arange(90) < 40
-    model = tiny("ERM", open_set=False, hidden=8).fit(graph)
+    model = tiny_estimator("ERM", open_set=False, hidden=8).fit(graph)
     plain = model.transform(graph)
     assert isinstance(plain, np.ndarray) and model.set_output() is model
     frame = model.set_output(transform="pandas").transform(graph)
@@ -702,5 +696,5 @@ def test_embeddings_are_frames_if_asked_for():
     assert clone(model).fit(graph).transform(graph).equals(model.transform(graph))
     refused("transform", model.set_output, transform="list")
     with sklearn.config_context(transform_output="pandas"):
-        fresh = tiny("ERM", open_set=False, hidden=8).fit(graph)
+        fresh = tiny_estimator("ERM", open_set=False, hidden=8).fit(graph)
         assert isinstance(fresh.transform(graph), pandas.DataFrame)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import make_task
-from test_store import experiment, record, run
+from stored import finish_run, new_experiment, run_record
 
 from graphgym_srnc import ERM
 from graphgym_srnc.cli.main import main
@@ -24,7 +24,7 @@ FLIPS = 100
 
 
 def a_record(place: Path) -> tuple[Path, Callable[[], Any]]:
-    run(experiment(place), 0, [0.5, 0.7])
+    finish_run(new_experiment(place), 0, [0.5, 0.7])
     path = place / "toy" / "0"
     return path / "result.json", lambda: records.read_result(path)
 
@@ -83,12 +83,12 @@ def lines(capsys: pytest.CaptureFixture, place: Path, status: int) -> list[str]:
 def whole(tmp_path: Path) -> Path:
     """Two experiments of three runs."""
     for name in ("a", "b"):
-        exp = experiment(tmp_path, name)
+        exp = new_experiment(tmp_path, name)
         for seed in (0, 1, 2):
             picture = exp.begin(seed) / "figures" / "a.png"
             picture.parent.mkdir()
             picture.write_bytes(b"a picture")
-            exp.finish(seed, record([0.5, 0.7] + [0.6] * seed))
+            exp.finish(seed, run_record([0.5, 0.7] + [0.6] * seed))
         exp.aggregate()
     return tmp_path
 
@@ -134,7 +134,7 @@ def test_what_a_stopped_process_leaves_is_unfinished(whole, capsys):
     (whole / "b" / "0" / "result.json").unlink()
     (whole / "b" / "SHA256SUMS").unlink()
     shutil.rmtree(whole / "b" / "1")
-    (experiment(whole, "b").begin(1) / "error.txt").write_text("why")
+    (new_experiment(whole, "b").begin(1) / "error.txt").write_text("why")
     *found, last = lines(capsys, whole, 0)
     for text in ("/a has no", "/b/0 has no", "/b has no"):
         assert f"unfinished: {text}" in "".join(found)

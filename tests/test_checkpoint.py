@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
 from typing import Any, Callable
@@ -10,7 +9,7 @@ from typing import Any, Callable
 import pytest
 import torch
 from conftest import make_task
-from test_methods import make, some
+from tasks import QUICK, known_options, tiny_method, without_seconds
 from torch import Tensor
 
 from graphgym_srnc import methods
@@ -23,8 +22,6 @@ from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 
-TINY = {"steps": 2, "rounds": 2, "enlarging": 0.5, "pretrain_steps": 2}
-TINY |= {"cluster_source_steps": 2, "cluster_steps": 2, "num_clusters": 8}
 IN_BATCHES = {"batch_size": 6, "fanout": 3}
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     *((name, "gcnconv", {}) for name in methods.names()),
@@ -56,14 +53,6 @@ class Kept:
     def write(self, state: Callable[[], dict[str, Any]]) -> None:
         values: dict[str, Tensor] = {}
         self.states.append(tensors.dump({"state": tensors.split(state(), values)}, values))
-
-
-def bare(record: trainer.RunRecord) -> dict[str, Any]:
-    """A record without seconds."""
-    fields = dataclasses.asdict(record)
-    for episode in fields["history"]:
-        del episode["seconds"]
-    return fields
 
 
 def bits(method: Method) -> dict[str, Tensor]:
@@ -108,7 +97,9 @@ def test_cut_off_after_any_episode(monkeypatch, number, name, kind, options):
     )
 
     def new() -> Method:
-        return make(name, kind, hidden=4, **some(methods.find(name), TINY) | options)
+        return tiny_method(
+            name, kind, hidden=4, **known_options(methods.find(name), QUICK) | options
+        )
 
     whole = new()
     kept = Kept()
@@ -122,7 +113,10 @@ def test_cut_off_after_any_episode(monkeypatch, number, name, kind, options):
         method = new()
         again = Kept(state)
         resumed, later = go(method, task, again)
-        assert bare(resumed) == bare(record) and len(again.states) == len(kept.states) - number - 1
+        assert (
+            without_seconds(resumed) == without_seconds(record)
+            and len(again.states) == len(kept.states) - number - 1
+        )
         for one, other in zip(later, noted[number + 1 :], strict=True):
             check_equal(one, other)
         check_equal(bits(method), bits(whole))

@@ -7,14 +7,13 @@ import io
 import json
 import re
 import signal
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from conftest import begun, make_graph, refusal, stamps
+from conftest import ERM_WORDS, NO_PICTURES, begun, make_graph, program_words, refusal, stamps
 
 from graphgym_srnc import methods
 from graphgym_srnc.cli import arguments
@@ -26,21 +25,11 @@ from graphgym_srnc.io import records, store
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 
-TINY = (
-    "synthetic.num_nodes 300 synthetic.num_val 60 synthetic.num_test 100 gnn.dim_inner 8 "
-    "train.max_episodes 1"
-).split()
 NAMED = ["run", "--name", "default"]
-ERM = ["train.mode", "erm", "erm.steps", "5", *TINY]
-QUIET = ["--no-figures", "--no-tensorboard"]
-
-
-def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "graphgym_srnc", *words]
 
 
 def erm(out: Path, *words: str) -> int:
-    return main([*NAMED, "--out-dir", str(out), *QUIET, *words, *ERM])
+    return main([*NAMED, "--out-dir", str(out), *NO_PICTURES, *words, *ERM_WORDS])
 
 
 def scores(out: Path, name: str = "default") -> dict[int, dict]:
@@ -95,7 +84,7 @@ def test_bad_input_of_each_command_is_one_sentence(name, tmp_path, monkeypatch, 
 
 
 def test_a_run_leaves_the_whole_record(tmp_path, capsys):
-    words = [*NAMED, "--repeat", "2", "--out-dir", str(tmp_path), *ERM]
+    words = [*NAMED, "--repeat", "2", "--out-dir", str(tmp_path), *ERM_WORDS]
     assert main(words) == 0
     out = capsys.readouterr().out
     home = tmp_path / "default"
@@ -163,7 +152,7 @@ def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys, monkeypatch)
 )
 def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, words, key):
     out = str(tmp_path / "deep" / "results")
-    assert main([*NAMED, "--out-dir", out, *ERM, *words.split()]) == 2
+    assert main([*NAMED, "--out-dir", out, *ERM_WORDS, *words.split()]) == 2
     out, err = capsys.readouterr()
     assert err.count("\n") == 1 and err.startswith("error: ") and key in err
     assert not list(tmp_path.iterdir()) and (not out or key == "num_unseen")
@@ -313,7 +302,9 @@ def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
 def test_ctrl_c_keeps_finished_runs(tmp_path, number, status):
     # A shell's background job would hand its ignored signal down.
     process = begun(
-        command(*NAMED, "--repeat", "500", "--out-dir", str(tmp_path), *QUIET, *ERM),
+        program_words(
+            *NAMED, "--repeat", "500", "--out-dir", str(tmp_path), *NO_PICTURES, *ERM_WORDS
+        ),
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:

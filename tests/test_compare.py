@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import scipy.stats
 from conftest import refusal
-from stored import both, fail, keep
+from stored import store_failure, store_runs, three_scores
 
 import graphgym_srnc
 from graphgym_srnc import methods
@@ -72,7 +72,7 @@ def several(tmp_path_factory) -> Path:
     for task, shift in (("open_set/Cora", 0.0), ("open_set/CiteSeer", 0.05)):
         for method, scores in SCORES.items():
             shifted = [score - shift for score in scores]
-            keep(root / "deep" / method, task[9:], shifted, method, task)
+            store_runs(root / "deep" / method, task[9:], shifted, method, task)
     return root
 
 
@@ -85,7 +85,7 @@ def test_mean_and_deviation_are_those_of_graphgym(tmp_path):
     for lr, layer in itertools.product((0.1, 0.2), ("gcnconv", "gatconv")):
         name = f"toy-lr={lr}-l={layer}"
         scores = RNG.uniform(0.4, 0.9, 3).tolist()
-        keep(tmp_path, name, scores, val=scores[::-1], backbone=layer, optim__lr=lr)
+        store_runs(tmp_path, name, scores, val=scores[::-1], backbone=layer, optim__lr=lr)
         results = records.read_results(tmp_path / name)
         store.Experiment(tmp_path, name, results[0]["config"]).aggregate()
         events.write_aggregate(tmp_path / name, results)  # GraphGym does not mind it
@@ -175,10 +175,10 @@ def test_marks_and_ranks_against_scipy(several):
 
 def test_pairs_are_common_splits_only(tmp_path):
     scores = [0.7, 0.71, 0.73, 0.74, 0.69, 0.7, 0.72]
-    keep(tmp_path, "a", scores)
-    keep(tmp_path, "b", [score + 0.05 for score in scores], "pgl", seeds=range(3, 10))
-    keep(tmp_path, "c", scores, "doc", split="another")
-    keep(tmp_path, "d", [0.9], "cmd")
+    store_runs(tmp_path, "a", scores)
+    store_runs(tmp_path, "b", [score + 0.05 for score in scores], "pgl", seeds=range(3, 10))
+    store_runs(tmp_path, "c", scores, "doc", split="another")
+    store_runs(tmp_path, "d", [0.9], "cmd")
     found = of(tmp_path, against="erm")
     pairs = {row: cell(found, row).pairs for row in ("PGL+GCN", "DOC", "GCN-CMD")}
     assert pairs == {"PGL+GCN": 4, "DOC": 0, "GCN-CMD": 1}
@@ -213,8 +213,8 @@ def test_runs_that_mask_the_same_classes_count_once(tmp_path):
     for seed, unseen in enumerate(masked):
         record = {"info": {"unseen": unseen}}
         for method, scores in (("erm", ours), ("pgl", theirs)):
-            keep(tmp_path, method, [scores[seed]], method, seeds=[seed], record=record)
-            keep(tmp_path / "same", method, [scores[seed]], method, seeds=[seed])
+            store_runs(tmp_path, method, [scores[seed]], method, seeds=[seed], record=record)
+            store_runs(tmp_path / "same", method, [scores[seed]], method, seeds=[seed])
     found = of(tmp_path / "erm", tmp_path / "pgl", against="pgl", intervals=True)
     sets = [[seed for seed in range(7) if masked[seed] == [k]] for k in range(3)]
     gaps = [np.mean([ours[seed] - theirs[seed] for seed in seeds]) for seeds in sets]
@@ -234,11 +234,11 @@ def test_runs_that_mask_the_same_classes_count_once(tmp_path):
 
 
 def test_runs_without_a_result_are_told_below_the_means(tmp_path, capsys):
-    keep(tmp_path, "a", [0.5, 0.6, 0.7])
-    keep(tmp_path, "b", [0.6, 0.7, 0.8], "pgl")
+    store_runs(tmp_path, "a", [0.5, 0.6, 0.7])
+    store_runs(tmp_path, "b", [0.6, 0.7, 0.8], "pgl")
     for name, seed, file in (("b", 4, "error.txt"), ("b", 8, "error.txt"), ("b", 9, "run.json")):
-        fail(tmp_path, name, seed, "why" if file == "error.txt" else None)
-    fail(tmp_path, "c", 0, "why")
+        store_failure(tmp_path, name, seed, "why" if file == "error.txt" else None)
+    store_failure(tmp_path, "c", 0, "why")
     found = of(tmp_path)
     told = (
         "PGL+GCN: 2 of 6 runs failed (seeds 4, 8); its mean is over the others.",
@@ -256,7 +256,7 @@ def test_runs_without_a_result_are_told_below_the_means(tmp_path, capsys):
     ]
     assert main(["compare", str(tmp_path)]) == 0
     assert "skipped 3 failed run(s)\nnote: skipped 1 unfinished" in capsys.readouterr().err
-    keep(tmp_path, "again", [0.9], "pgl", seeds=[4])  # which runs the failed seed
+    store_runs(tmp_path, "again", [0.9], "pgl", seeds=[4])  # which runs the failed seed
     assert "1 of 6 runs failed (seed 8)" in remarks(of(tmp_path))
 
 
@@ -267,7 +267,7 @@ def test_a_row_that_finds_no_unknown_class_does_not_compete(tmp_path):
         ("doc", 0.6, 0.4, 0.6),
     ):
         test = {"micro_f1": score, "unknown_recall": recall, "hs": recall, "unknown_auroc": auroc}
-        keep(tmp_path, method, [score] * 6, method, record={"test": test})
+        store_runs(tmp_path, method, [score] * 6, method, record={"test": test})
     found = of(tmp_path)
     assert found.metrics == ("micro_f1", "hs") and found.rows == ["GCN", "PGL+GCN", "DOC"]
     assert [cell(found, row).best for row in found.rows] == [0, 1, 0]
@@ -278,26 +278,26 @@ def test_a_row_that_finds_no_unknown_class_does_not_compete(tmp_path):
     assert "HS: harmonic mean of known accuracy and unknown recall." in told
     other = of(tmp_path, metrics=["unknown_auroc"], against="erm")
     assert "neither ranked" not in remarks(other) and other.against == "GCN"
-    keep(tmp_path, "old", [0.9], record={"test": {"micro_f1": 0.9, "unknown_recall": 0.1}})
+    store_runs(tmp_path, "old", [0.9], record={"test": {"micro_f1": 0.9, "unknown_recall": 0.1}})
     assert of(tmp_path / "old").metrics == ("micro_f1", "unknown_recall")
 
 
 def test_what_cannot_be_averaged_is_not_averaged(tmp_path, several):
     head = ["method", "CiteSeer", "Cora", "mean", "rank"]
     assert tables.means(of(several), "micro_f1").head == head
-    keep(tmp_path, "one", [0.5], task="synthetic/open_set")
+    store_runs(tmp_path, "one", [0.5], task="synthetic/open_set")
     alone = of(tmp_path)
     (grid,) = tables.grids(alone)
     assert grid.title == "Micro-F1 on test, %" and remarks(alone) == "One run per cell."
-    keep(tmp_path, "other", [0.5, 0.6])
-    keep(tmp_path, "z", [0.5], task="synthetic/small")
+    store_runs(tmp_path, "other", [0.5, 0.6])
+    store_runs(tmp_path, "z", [0.5], task="synthetic/small")
     mixed = of(tmp_path)  # the columns of one kind of shift stand together
     assert mixed.columns == ["synthetic/open_set", "synthetic/small", "Cora"]
     assert "No mean over the columns, neither of scores nor of ranks" in remarks(mixed)
     for method, unseen in itertools.product(("erm", "pgl"), ([], [3])):
-        record = {"info": {"unseen": unseen}, "test": both(0.5) | {"own": 3.25}}
+        record = {"info": {"unseen": unseen}, "test": three_scores(0.5) | {"own": 3.25}}
         words = {"task": "file/mine", "record": record, "file__num_unseen": len(unseen)}
-        keep(tmp_path / "own", f"{method}-{len(unseen)}", [0.5, 0.6], method, **words)
+        store_runs(tmp_path / "own", f"{method}-{len(unseen)}", [0.5, 0.6], method, **words)
     hidden = of(tmp_path / "own", metrics=["own"])
     assert hidden.columns == tables.means(hidden, "own").head[1:] and not hidden.mean_ranks("own")
     assert render.text(hidden).count(" 3.25 ± 0* ") == 2  # equal means have equal marks
@@ -307,10 +307,10 @@ def test_what_cannot_be_averaged_is_not_averaged(tmp_path, several):
 
 
 def test_the_test_score_is_that_of_the_setting_chosen_on_validation(tmp_path):
-    keep(tmp_path, "a", [0.9, 0.9], val=[0.5, 0.6], gnn__dim_inner=16)
-    keep(tmp_path, "b", [0.6, 0.7], val=[0.7, 0.7], gnn__dim_inner=64)
-    keep(tmp_path, "c", [0.8, 0.8], val=[0.6, 0.6], gnn__dim_inner=128)
-    keep(tmp_path, "lucky", [0.9], val=[0.99], gnn__dim_inner=256)
+    store_runs(tmp_path, "a", [0.9, 0.9], val=[0.5, 0.6], gnn__dim_inner=16)
+    store_runs(tmp_path, "b", [0.6, 0.7], val=[0.7, 0.7], gnn__dim_inner=64)
+    store_runs(tmp_path, "c", [0.8, 0.8], val=[0.6, 0.6], gnn__dim_inner=128)
+    store_runs(tmp_path, "lucky", [0.9], val=[0.99], gnn__dim_inner=256)
     found = of(tmp_path, metrics=["micro_f1", "macro_recall"])
     assert chosen(found) == {("GCN", "Cora"): (4, 1, 0.7, "dim_inner 64")}
     assert "--by method backbone gnn.dim_inner (each" in remarks(found)
@@ -319,7 +319,7 @@ def test_the_test_score_is_that_of_the_setting_chosen_on_validation(tmp_path):
     assert re.search(told, render.text(found))
     for result in (tmp_path / "c").glob("*/result.json"):  # other test scores choose the same
         record = json.loads(result.read_text())
-        records.write_record(result.parent, record | {"test": both(0.01)})
+        records.write_record(result.parent, record | {"test": three_scores(0.01)})
     assert chosen(of(tmp_path)) == chosen(found)
     less = chosen(of(tmp_path, metrics=["unknown_fpr95"]))
     assert less["GCN", "Cora"][3] == "dim_inner 64"
@@ -329,7 +329,7 @@ def test_each_cell_has_its_own_setting_and_pooling_is_told(tmp_path):
     for task, (low, high) in {"open_set/Cora": (0.5, 0.6), "open_set/PubMed": (0.8, 0.7)}.items():
         for steps, val in ((10, low), (20, high)):
             own = {"task": task, "erm__steps": steps, "optim__lr": steps / 100}
-            keep(tmp_path, f"{task[9:]}-{steps}", [0.5, 0.6], val=[val, val], **own)
+            store_runs(tmp_path, f"{task[9:]}-{steps}", [0.5, 0.6], val=[val, val], **own)
     settings = {column: setting for (_, column), (*_, setting) in chosen(of(tmp_path)).items()}
     assert {column: setting.partition(", ")[0] for column, setting in settings.items()} == {
         "Cora": "steps 20",
@@ -349,21 +349,21 @@ def test_each_cell_has_its_own_setting_and_pooling_is_told(tmp_path):
 def test_data_are_never_selected_over(tmp_path):
     for unseen, score in ((1, 0.9), (3, 0.6)):
         data = {"open_set__num_unseen": unseen, "open_set__split_seed": unseen}
-        keep(tmp_path, f"u{unseen}", [score, score], split=str(unseen), **data)
+        store_runs(tmp_path, f"u{unseen}", [score, score], split=str(unseen), **data)
     found = of(tmp_path)
     assert found.columns == ["Cora, num_unseen 1", "Cora, num_unseen 3"] and not chosen(found)
     one = of(tmp_path, columns=["task"])
     assert cell(one, "GCN").runs == 4 and "open_set.num_unseen" in remarks(one)
     by_data = of(tmp_path, by=["open_set.num_unseen"])
     assert by_data.rows == ["num_unseen 1", "num_unseen 3"] and by_data.columns == ["Cora"]
-    keep(tmp_path, "oracle", [1.0, 1.0], "iid", open_set__num_unseen=1)
+    store_runs(tmp_path, "oracle", [1.0, 1.0], "iid", open_set__num_unseen=1)
     by_data = of(tmp_path, by=["open_set.num_unseen"])  # the oracle is never the best setting
     assert cell(by_data, "num_unseen 1").mean < 1 and "Left out: 2 runs" in remarks(by_data)
-    keep(tmp_path, "other", [0.5], task="open_set/PubMed", open_set__num_unseen=1)
+    store_runs(tmp_path, "other", [0.5], task="open_set/PubMed", open_set__num_unseen=1)
     assert {*of(tmp_path).columns} == {*found.columns, "PubMed"}
     for unseen in (1, 3):  # a key that only repeats another one is in no header
         data = {"open_set__num_unseen": unseen, "open_set__num_val": unseen}
-        keep(tmp_path / "both", f"u{unseen}", [0.5], **data)
+        store_runs(tmp_path / "both", f"u{unseen}", [0.5], **data)
     both = of(tmp_path / "both")
     assert both.columns == found.columns and "also differ in open_set.num_val" in remarks(both)
 
@@ -371,13 +371,13 @@ def test_data_are_never_selected_over(tmp_path):
 def test_a_column_is_a_task_whatever_keys_its_shift_ignores(tmp_path):
     task = {"task": "cross_graph/acmv9-dblpv7"}
     for name in ("citation", "synthetic"):
-        keep(tmp_path, name, [0.5, 0.6], dataset__name=name, **task)
+        store_runs(tmp_path, name, [0.5, 0.6], dataset__name=name, **task)
     other = {"task": "open_set/Cora", "cross_graph": {"val_share": 0.3}}
-    keep(tmp_path, "other", [0.5], **other)
-    keep(tmp_path, "another", [0.5], "pgl", **other | {"cross_graph": {"val_share": 0.4}})
+    store_runs(tmp_path, "other", [0.5], **other)
+    store_runs(tmp_path, "another", [0.5], "pgl", **other | {"cross_graph": {"val_share": 0.4}})
     found = of(tmp_path)
     assert found.columns == ["Cora", "acmv9-dblpv7"] and "dataset.name" not in remarks(found)
-    keep(tmp_path, "third", [0.5], task="open_set/PubMed")
+    store_runs(tmp_path, "third", [0.5], task="open_set/PubMed")
     pooled = of(tmp_path, columns=["method"], select=[])
     assert "differ in dataset.format, dataset.name" in remarks(pooled)
     by_name = of(tmp_path, columns=["dataset.name"])
@@ -388,20 +388,24 @@ def test_one_row_for_each_config(tmp_path):
     for config, correction in (("erm", "none"), ("erm_corrected", "em")):
         for target in "ab":
             name = f"default-cfg={config}-t={target}"
-            keep(tmp_path, name, [0.5, 0.6], task=f"x/{target}", erm__correction=correction)
-    keep(tmp_path, "citation-srnc-plus-target=a", [0.7], task="x/a", dataset__name="citation")
+            store_runs(tmp_path, name, [0.5, 0.6], task=f"x/{target}", erm__correction=correction)
+    store_runs(tmp_path, "citation-srnc-plus-target=a", [0.7], task="x/a", dataset__name="citation")
     found = of(tmp_path, by=["config"], columns=["task"], against="erm", select=[])
     assert found.rows == ["srnc-plus", "erm", "erm-corrected"] and not chosen(found)
-    keep(tmp_path, "default-cfg=erm-m=srnc", [0.4], "srnc", task="x/a")  # no run of the method erm
+    store_runs(
+        tmp_path, "default-cfg=erm-m=srnc", [0.4], "srnc", task="x/a"
+    )  # no run of the method erm
     assert "erm with srnc" in of(tmp_path, by=["config"], columns=["task"]).rows
     with pytest.raises(InputError, match="Use config"):
         of(tmp_path, by=["cfg"])
 
 
 def test_labels_say_what_tells_rows_apart(tmp_path):
-    keep(tmp_path, "a", [0.5], backbone="gatconv", erm__confidence="energy", erm__widths=[8, 4])
-    keep(tmp_path, "b", [0.5], task="file/Cora")
-    keep(tmp_path, "c", [0.5], "doc", task="synthetic/open_set", doc__flag=True)
+    store_runs(
+        tmp_path, "a", [0.5], backbone="gatconv", erm__confidence="energy", erm__widths=[8, 4]
+    )
+    store_runs(tmp_path, "b", [0.5], task="file/Cora")
+    store_runs(tmp_path, "c", [0.5], "doc", task="synthetic/open_set", doc__flag=True)
     found = of(tmp_path)
     assert found.rows == ["DOC", "GAT", "GCN"]  # ties by name
     assert found.columns == ["open_set/Cora", "file/Cora", "synthetic/open_set"]
@@ -417,7 +421,7 @@ def test_labels_say_what_tells_rows_apart(tmp_path):
 
 def test_settings_without_validation_scores_are_not_chosen_from(tmp_path):
     for name, width in (("a", 16), ("b", 64)):
-        keep(tmp_path, name, [0.5, 0.6], record={"val": {}}, gnn__dim_inner=width)
+        store_runs(tmp_path, name, [0.5, 0.6], record={"val": {}}, gnn__dim_inner=width)
     with pytest.raises(InputError, match="gnn.dim_inner") as error:
         of(tmp_path)
     assert (error.value.key, error.value.code) == ("select", "no_choice")
@@ -434,8 +438,8 @@ def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, several):
     one = several / "deep" / "erm" / "Cora"
     assert [len(collect(f).runs) for f in ([one], [one, one], [one / "3"])] == [10, 10, 1]
 
-    home = keep(tmp_path, "a", [0.5, 0.6, 0.7, 0.8])
-    keep(tmp_path / "copy", "of a", [0.5])
+    home = store_runs(tmp_path, "a", [0.5, 0.6, 0.7, 0.8])
+    store_runs(tmp_path / "copy", "of a", [0.5])
     (home / "1" / "result.json").write_text("garbage")
     record = json.loads((home / "2" / "result.json").read_text())
     records.write_record(home / "2", record | {"test": 7})
@@ -530,11 +534,11 @@ def test_each_row_of_the_paper_says_why_numbers_may_differ():
 def test_the_papers_numbers_beside_ours(tmp_path):
     for unseen in (1, 3):
         data = {"open_set__num_unseen": unseen}
-        keep(tmp_path, f"pgl-{unseen}", [0.7, 0.8], "pgl", backbone="sageconv", **data)
-    keep(tmp_path, "erm", [0.6, 0.7], **data)
-    keep(tmp_path, "pgl-ppr", [0.75, 0.8], "pgl", pgl__smoothing=10, **data)
-    keep(tmp_path, "plus", [0.8], "srnc_plus", **data)
-    keep(tmp_path, "other", [0.8], "srnc", srnc__source_regularizer=False, **data)
+        store_runs(tmp_path, f"pgl-{unseen}", [0.7, 0.8], "pgl", backbone="sageconv", **data)
+    store_runs(tmp_path, "erm", [0.6, 0.7], **data)
+    store_runs(tmp_path, "pgl-ppr", [0.75, 0.8], "pgl", pgl__smoothing=10, **data)
+    store_runs(tmp_path, "plus", [0.8], "srnc_plus", **data)
+    store_runs(tmp_path, "other", [0.8], "srnc", srnc__source_regularizer=False, **data)
     found = of(tmp_path, paper="open_set")
     assert found.metrics == ("micro_f1", "macro_recall")
     other = "SRNC, not the paper's settings"
@@ -560,8 +564,8 @@ def test_the_papers_numbers_beside_ours(tmp_path):
 
 def test_names_are_escaped_everywhere(tmp_path, capsys):
     evil = "=1+1|<b>_%&\\{}~^$#\x1b[31m\nend"
-    keep(tmp_path, "a", [0.5, 0.6], evil, warnings=("x",))
-    keep(tmp_path, "b", [0.7, 0.6], "-2+3")
+    store_runs(tmp_path, "a", [0.5, 0.6], evil, warnings=("x",))
+    store_runs(tmp_path, "b", [0.7, 0.6], "-2+3")
     found = of(tmp_path, against="-2+3")
     seen = "=1+1|<b>_%&\\{}~^$#?[31m end"
     assert found.rows == ["-2+3", seen] and "\x1b" not in render.text(found)
@@ -597,7 +601,7 @@ def test_no_name_becomes_a_link_or_html(tmp_path):
         escaped = escape_markdown(name)
         assert not re.search(special, escaped), escaped
         assert unescape(re.sub(r"\\(.)", r"\1", escaped)) == name  # the name is what is shown
-        keep(tmp_path, str(LINKS.index(name)), [0.5, 0.6], method=name, task="x")
+        store_runs(tmp_path, str(LINKS.index(name)), [0.5, 0.6], method=name, task="x")
     made = render.to_markdown(of(tmp_path))
     assert all(escape_markdown(name) in made for name in LINKS)
     assert not re.search(special.replace("|]", "]"), made), made
@@ -635,7 +639,7 @@ def test_files_and_notes_of_the_command(tmp_path, several, capsys):
     assert main(["compare", str(several), "--figure", str(out / "ranks.png")]) == 0
     for column in ("Cora", "CiteSeer"):
         assert (out / f"ranks-{column}.png").read_bytes().startswith(b"\x89PNG")
-    home = keep(tmp_path, "a", [0.5, 0.6], "-2+3")
+    home = store_runs(tmp_path, "a", [0.5, 0.6], "-2+3")
     (home / "1" / "result.json").write_text("garbage")
     capsys.readouterr()
     assert main(["compare", str(tmp_path / "a"), "--out", str(out / "a.csv")]) == 0
@@ -652,13 +656,13 @@ def test_files_and_notes_of_the_command(tmp_path, several, capsys):
 def test_scores_without_an_unknown_test_node_say_so(tmp_path):
     known = {"test": {"micro_f1": 1.0, "known_accuracy": 1.0}}
     known["verdict"] = {"figures": {"test_unknown_share": 0.1012}}
-    home = keep(tmp_path, "mine", [1.0], task="file/mine", record=known)
+    home = store_runs(tmp_path, "mine", [1.0], task="file/mine", record=known)
     row = summary.summarise("mine", records.read_results(home))
     _, note, share = summary.notes([row, row | {"name": "too"}])
     assert note.startswith("mine and too: no test node")
     assert "10.1 % of the labelled test nodes" in share
     other = known | {"test": {"micro_f1": 0.9, "known_accuracy": 1.0}}
-    control = keep(tmp_path, "pgl", [0.9], "pgl", task="file/mine", record=other)
+    control = store_runs(tmp_path, "pgl", [0.9], "pgl", task="file/mine", record=other)
     compared = compare.table(collect([home, control]))
     assert compared.metrics == ("micro_f1", "unknown_share")
     assert re.search(r"\nGCN +100\.0 +10\.1\n", render.text(compared))
@@ -669,14 +673,14 @@ def test_scores_without_an_unknown_test_node_say_so(tmp_path):
     assert first in notes and "known classes only" in first and "file.num_unseen 1" in first
     assert "known classes only" in note and "file.open_set False" in note
     assert "known classes only" not in summary.to_csv([row])
-    closed = keep(tmp_path, "closed", [1.0], task="file/mine")
+    closed = store_runs(tmp_path, "closed", [1.0], task="file/mine")
     assert len(summary.notes([summary.summarise("closed", records.read_results(closed))])) == 1
 
 
 def test_tables_are_written_and_shown(tmp_path, capsys):
     told = {"warnings": ["fell to 1"], "verdict": {"sentences": {"balance": "Bad."}}}
     settings = {"backbone": "sageconv", "record": told | {"hidden_classes": ["a", "b"]}}
-    home = keep(tmp_path, "one", [0.5, 0.7], "srnc_plus", **settings)
+    home = store_runs(tmp_path, "one", [0.5, 0.7], "srnc_plus", **settings)
     records.write_record(home / "1", records.read_results(home)[1] | {"warnings": ["fell to 2"]})
     rows = [summary.summarise("one|two", records.read_results(home))]
     summary.write(tmp_path, rows)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import make_graph, refused
-from test_methods import make, some
+from tasks import known_options, tiny_method
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -152,7 +152,7 @@ def test_contract(toys, started, name, toy, kind):
 
 def small(name: str, kind: str) -> Method:
     """A method that is quick."""
-    return make(name, kind, hidden=4, **some(methods.find(name), TINY))
+    return tiny_method(name, kind, hidden=4, **known_options(methods.find(name), TINY))
 
 
 def check_blind(blind: ShiftTask, full: ShiftTask) -> None:

@@ -69,6 +69,22 @@ def test_every_figure_is_saved_as_png_and_pdf(tmp_path):
     assert dict(matplotlib.rcParams) == before
 
 
+def test_settings_of_figures_do_not_change_them(monkeypatch):
+    def figures() -> list[bytes]:
+        return [style.encode(figure) for figure in each_figure().values()]
+
+    before = figures()
+    for key, value in (
+        ("text.usetex", True),
+        ("lines.linewidth", 40.0),
+        ("figure.facecolor", "black"),
+        ("savefig.transparent", True),
+        ("axes.titlecolor", "red"),
+    ):
+        monkeypatch.setitem(matplotlib.rcParams, key, value)
+    assert figures() == before
+
+
 def test_equal_figures_are_equal_files(tmp_path):
     def saved(name: str) -> bytes:
         figure = charts.critical_difference_figure(ranks(3), 1.5)

@@ -3,7 +3,6 @@ at once."""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import itertools
 import os
@@ -16,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import begun, environment
+from conftest import begun, environment, is_alive
 from stored import experiments
 
 from graphgym_srnc.errors import InputError
@@ -161,12 +160,6 @@ def toy(job: Job) -> str:
     return f"{os.getpid()}"
 
 
-def alive(pid: int) -> bool:
-    with contextlib.suppress(OSError, IndexError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
-
-
 def test_workers_stay_warm_and_each_job_ends_once(tmp_path):
     jobs = [job("short", tmp_path, seed) for seed in range(30)]
     outcomes = list(local.run(jobs, toy, Limits(), workers=2))
@@ -174,7 +167,7 @@ def test_workers_stay_warm_and_each_job_ends_once(tmp_path):
     assert {(outcome.state, outcome.attempts) for outcome in outcomes} == {("done", 1)}
     workers = Counter(outcome.message for outcome in outcomes)
     assert len(workers) <= 2
-    assert not any(alive(int(pid)) for pid in workers)
+    assert not any(is_alive(int(pid)) for pid in workers)
     assert list(local.run([], toy, Limits())) == []
 
 
@@ -304,10 +297,10 @@ def test_workers_end_in_the_middle_of_a_run_when_their_parent_is_killed(tmp_path
     while process.poll() is None and len(noted(tmp_path / "grid", "pids")) < 2:
         time.sleep(0.02)
     workers = set(map(int, noted(tmp_path / "grid", "pids")))
-    assert len(workers) == 2 and all(map(alive, workers))
+    assert len(workers) == 2 and all(map(is_alive, workers))
     process.kill()
     deadline = time.monotonic() + 5
-    while any(map(alive, workers)) and time.monotonic() < deadline:
+    while any(map(is_alive, workers)) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not any(map(alive, workers)) and not list((tmp_path / "tmp").iterdir())
+    assert not any(map(is_alive, workers)) and not list((tmp_path / "tmp").iterdir())
     process.communicate()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import make_graph, refusal, stamps
-from stored import experiments, run_here
+from stored import experiments, run_in_this_process
 
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.gym import config_root, load_config
@@ -51,7 +51,7 @@ def words(folder: Path, *more: str, text: str | None = GRID) -> list[str]:
 
 @pytest.fixture
 def inline(monkeypatch) -> list[str]:
-    return run_here(monkeypatch)
+    return run_in_this_process(monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def shared(tmp_path_factory) -> Path:
     """A finished grid, two of whose runs failed."""
     folder = tmp_path_factory.mktemp("shared")
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as out:
-        run_here(patch)
+        run_in_this_process(patch)
         assert main(words(folder)) == 1
     (folder / "out").write_text(out.getvalue())
     return folder

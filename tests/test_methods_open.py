@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import expit, softmax
-from test_methods import started, toy
+from tasks import started_method, synthetic_task
 from torch.distributions import Normal
 
 from graphgym_srnc.losses.openness import doc_thresholds
@@ -38,8 +38,8 @@ def test_one_against_rest_is_brute_force(rng):
 
 
 def test_doc_confidence(smoothing=2):
-    task = toy()
-    method = started("doc", task, episodes=1, smoothing=smoothing)
+    task = synthetic_task()
+    method = started_method("doc", task, episodes=1, smoothing=smoothing)
     scores = method.predict(task.target)
     p = method.logits(task.target).sigmoid()
     # Restart 0.1 over the symmetric operator, each classifier's yes over its yes and no.

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 from scipy.special import softmax
-from test_methods import started, toy
+from tasks import started_method, synthetic_task
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
@@ -46,7 +46,7 @@ def weights(*modules: torch.nn.Module) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("name", ["cmd", "coral", "dann", "grade", "mmd", "srgnn"])
 def test_alignment_terms_are_losses_of_hidden_states(name):
-    method = started(name, toy("close_set"), steps=5, weight=0.7).eval()
+    method = started_method(name, synthetic_task("close_set"), steps=5, weight=0.7).eval()
     views = method.on_source, method.on_target
     (f, h), (g, k) = (method.classifier.embed(view) for view in views)
     states = [torch.cat(pair, 1) for pair in ((h, f), (k, g))] if name == "grade" else [h, k]
@@ -65,15 +65,20 @@ def test_alignment_terms_are_losses_of_hidden_states(name):
 
 @pytest.mark.parametrize("score", sorted(scores.SCORES)[:3])
 def test_every_score_is_a_confidence_of_the_same_classifier(score):
-    task = toy()
-    plain = started("erm", toy())
-    method = started("erm", task, confidence=score)
+    task = synthetic_task()
+    plain = started_method("erm", synthetic_task())
+    method = started_method("erm", task, confidence=score)
     found = method.predict(task.target)
     assert torch.equal(found[:, :2], plain.predict(task.target)) and found.shape == (160, 3)
     confidence = method.confidence(found)
     assert torch.isfinite(found).all() and confidence.std() > 0
     assert torch.equal(method.decide(found) == 2, confidence < method.threshold)
-    assert started("erm", toy("close_set"), confidence=score).predict(task.target).size(1) == 3
+    assert (
+        started_method("erm", synthetic_task("close_set"), confidence=score)
+        .predict(task.target)
+        .size(1)
+        == 3
+    )
 
 
 # ---- SRGNN ----
@@ -94,7 +99,7 @@ def test_nodes_like_the_target_weigh_more():
         graphs.append(Data(x=x, y=y, edge_index=edges.nonzero().T))
     every = torch.arange(120)
     task = ShiftTask("planted", *graphs, every[:90], every[:20], every[20:], every, 3, False)
-    beta = started("srgnn", task).beta
+    beta = started_method("srgnn", task).beta
     label = y[:90]
     assert float(beta.min()) >= 0.2 - 1e-5
     for c in range(3):
@@ -108,7 +113,7 @@ def test_nodes_like_the_target_weigh_more():
 
 
 def test_edges_weigh_the_ratio_of_link_shares(strength=0.6):
-    method = started("strurw", toy("close_set"), steps=20, strength=strength)
+    method = started_method("strurw", synthetic_task("close_set"), steps=20, strength=strength)
     seen = []
     task = method.task
     plain = method.source.reweighted
@@ -131,7 +136,9 @@ def test_edges_weigh_the_ratio_of_link_shares(strength=0.6):
 
 @pytest.mark.parametrize("kind", ["gcnconv", "mlp"])
 def test_strurw_warns_where_no_layer_reads_weights(kind):
-    assert bool(started("strurw", toy("close_set"), kind=kind).warnings) == (kind == "mlp")
+    assert bool(started_method("strurw", synthetic_task("close_set"), kind=kind).warnings) == (
+        kind == "mlp"
+    )
 
 
 # ---- A2GNN ----
@@ -140,7 +147,7 @@ def test_strurw_warns_where_no_layer_reads_weights(kind):
 def test_each_graph_has_its_own_hops():
     """The authors' form: linear, hops, bias, relu, and a class layer that propagates once."""
     options = {"kind": "mlp", "weight": 3.0, "source_hops": 1, "target_hops": 3}
-    method = started("a2gnn", toy("close_set"), **options)
+    method = started_method("a2gnn", synthetic_task("close_set"), **options)
     task = method.task
     net = method.classifier
     with torch.no_grad():
@@ -180,7 +187,7 @@ def chances(a: np.ndarray, length: int) -> np.ndarray:
 
 
 def test_ppmi_is_that_of_the_expected_visits():
-    a = dense(toy(nodes=30).source)
+    a = dense(synthetic_task(nodes=30).source)
     a = a[a.sum(1) > 0][:, a.sum(1) > 0]
     share = chances(a, 3)
     expected = np.log(share * len(a) / (3 * share.sum(0)) + 1e-9)
@@ -190,7 +197,7 @@ def test_ppmi_is_that_of_the_expected_visits():
 
 
 def test_udagcn_mixes_two_graphs():
-    method = started("udagcn", toy("close_set"))
+    method = started_method("udagcn", synthetic_task("close_set"))
     task = method.task
     far = ppmi(Graph(task.target).adjacency("raw").matrix).toarray()
     x = backbones.dense(method.prepared(task.target).x).double().numpy()
@@ -210,7 +217,7 @@ def test_udagcn_mixes_two_graphs():
 
 
 def test_pairalign_weighs_edges_and_labels():
-    method = started("pairalign", toy("close_set"), steps=30, edge_ridge=0.001)
+    method = started_method("pairalign", synthetic_task("close_set"), steps=30, edge_ridge=0.001)
     task = method.task
     known = 3
     assert method.class_weight.tolist() == [1, 1, 1]
@@ -252,8 +259,8 @@ def test_pairalign_weighs_edges_and_labels():
 
 
 def test_gnnsafe_is_propagated_energy():
-    task = toy()
-    method = started("erm", task, episodes=1, steps=20, confidence="gnnsafe")
+    task = synthetic_task()
+    method = started_method("erm", task, episodes=1, steps=20, confidence="gnnsafe")
     found = method.confidence(method.predict(task.target))
     z = method.logits(task.target)
     e = np.log(np.exp(z.double().numpy()).sum(1))
@@ -265,8 +272,8 @@ def test_gnnsafe_is_propagated_energy():
 
 
 def test_grasp_adds_edges_on_the_graph_of_its_training_nodes_alone():
-    task = toy()
-    method = started("erm", task, episodes=1, steps=20, confidence="grasp")
+    task = synthetic_task()
+    method = started_method("erm", task, episodes=1, steps=20, confidence="grasp")
     z = method.logits(task.target)
     raw = Graph(task.target).adjacency("raw")
     sure = openness.max_softmax(z)
@@ -283,7 +290,7 @@ def test_grasp_adds_edges_on_the_graph_of_its_training_nodes_alone():
 def test_odin_follows_the_gradient(monkeypatch, temperature=3.0):
     monkeypatch.setattr(scores, "TEMPERATURE", temperature)
     monkeypatch.setattr(scores, "PERTURBATION", 0.5)
-    data = toy(nodes=30).source
+    data = synthetic_task(nodes=30).source
     torch.manual_seed(0)
     model = backbones.build(EncoderSpec(hidden=8, act="tanh", features="none"), 30, 3).eval()
     for weight in model.parameters():
@@ -324,8 +331,8 @@ def test_odin_follows_the_gradient(monkeypatch, temperature=3.0):
 
 
 def test_smoothing_is_personalised_pagerank(steps=4):
-    task = toy()
-    method = started("erm", task, episodes=1, smoothing=steps)
+    task = synthetic_task()
+    method = started_method("erm", task, episodes=1, smoothing=steps)
     p = method.logits(task.target).softmax(1)
     operator = gcn_operator(dense(task.target))
     wanted = p.double().numpy()

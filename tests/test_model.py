@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import make_graph, make_task
-from test_trust import Trap
 from torch_geometric.data import Data
+from written import Trap
 
 import graphgym_srnc
 from graphgym_srnc import methods

@@ -11,7 +11,7 @@ import torch
 from scipy.optimize import minimize
 from scipy.special import softmax
 from scipy.stats import chisquare, kstest, norm
-from test_methods import make, toy
+from tasks import synthetic_task, tiny_method
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.prior import (
@@ -81,8 +81,8 @@ def test_known_share_is_the_best_bin():
 
 
 def test_division_by_the_mean(smoothing=2):
-    method = make("erm", smoothing=smoothing, correction="mean", correction_power=0.5)
-    task = toy("close_set")
+    method = tiny_method("erm", smoothing=smoothing, correction="mean", correction_power=0.5)
+    task = synthetic_task("close_set")
     trainer.fit(method, task)
     p = method.uncorrected(task.target).softmax(1).double().numpy()
     expected = p / p.mean(0) ** 0.5
@@ -93,8 +93,8 @@ def test_division_by_the_mean(smoothing=2):
 @pytest.mark.parametrize("correction", ["em", "bbse"])
 def test_estimated_priors_weigh_the_classes(correction):
     """Of label shift alone, each estimate makes predictions better; the labels are never read."""
-    method = make("erm", correction=correction)
-    method.build(toy("close_set"))
+    method = tiny_method("erm", correction=correction)
+    method.build(synthetic_task("close_set"))
     before = [0.6, 0.3, 0.1]
     after = [0.05, 0.25, 0.7]
     source_label, at_source = drawn(before, 3000, seed=2)
@@ -113,21 +113,21 @@ def test_estimated_priors_weigh_the_classes(correction):
 
 
 def test_what_cannot_be_estimated_is_refused():
-    task = toy("open_set")
+    task = synthetic_task("open_set")
     blank = replace(task, val=task.val[:0], scored=False)
     for option, value in (("correction", "bbse"), ("cut", "share")):
         with pytest.raises(InputError, match=f"erm.{option}"):
-            trainer.fit(make("erm", **{option: value}), blank, selection="last")
+            trainer.fit(tiny_method("erm", **{option: value}), blank, selection="last")
     with pytest.raises(InputError, match="doc.correction"):
-        make("doc", correction="mean")
+        tiny_method("doc", correction="mean")
 
 
 def test_cut_by_share_reads_no_unknown_label():
-    task = toy("open_set", nodes=400, num_val=90)
+    task = synthetic_task("open_set", nodes=400, num_val=90)
     methods = []
     known = task.val[task.target.y[task.val] < task.num_known]
     for val in (task.val, known):
-        methods.append(make("erm", cut="share"))
+        methods.append(tiny_method("erm", cut="share"))
         trainer.fit(methods[-1], replace(task, val=val), selection="last")
     assert methods[0].threshold == methods[1].threshold
 

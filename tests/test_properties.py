@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_methods import make, some
+from tasks import known_options, tiny_method
 from torch_geometric.data import Data
 
 from graphgym_srnc import methods
@@ -125,7 +125,7 @@ def test_a_method_on_any_graph(name, open_set, monkeypatch):
         task=tasks(open_set), kind=st.sampled_from(sorted(set(BACKBONES) - {"dgi"})), data=st.data()
     )
     def on(task: ShiftTask, kind: str, data: st.DataObject) -> None:
-        method = make(name, kind, hidden=4, **some(methods.find(name), QUICK))
+        method = tiny_method(name, kind, hidden=4, **known_options(methods.find(name), QUICK))
         if method.oracle:
             object.__setattr__(task, "oracle", task)
         rng = torch.Generator().manual_seed(data.draw(st.integers(0, 99)))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import make_graph
 from sklearn import metrics
-from test_api import CLOSE_SET, NAMES, tiny
+from tasks import CLOSE_SET, ESTIMATORS, tiny_estimator
 from torch_geometric.data import Data
 
 from graphgym_srnc import ERM, SRNCPlus, api, load
@@ -16,7 +16,7 @@ from graphgym_srnc.methods.shared.scores import SCORES
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-CASES = [(name, {}) for name in NAMES if name != "IID"]
+CASES = [(name, {}) for name in ESTIMATORS if name != "IID"]
 CASES += [("ERM", {"confidence": score}) for score in SCORES]
 CASES += [("ERM", {"correction": "em", "smoothing": 2}), ("DOC", {"smoothing": 2})]
 
@@ -78,7 +78,7 @@ def again(model: api.Estimator, graph: Data, nodes: np.ndarray) -> dict[str, flo
 def test_every_score_can_be_computed_again(tmp_path, name, options):
     closed = name in CLOSE_SET
     graph = words(3 if closed else 4, 3)
-    model = tiny(name, open_set=not closed, **options).fit(graph)
+    model = tiny_estimator(name, open_set=not closed, **options).fit(graph)
     model.save(tmp_path / "model.pt")
     for part in ("val", "test"):
         nodes = np.flatnonzero(graph[f"{part}_mask"])

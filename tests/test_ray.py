@@ -15,9 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import make_graph
-from test_grid import alive
-from test_store import record
+from conftest import is_alive, make_graph
+from stored import run_record
 from yacs.config import CfgNode
 
 from graphgym_srnc import __version__
@@ -53,7 +52,7 @@ def toy(job: Job) -> str:
     time.sleep(do)
     place = store.Experiment(job.out_dir, job.name, job.cfg)
     place.begin(job.seed)
-    place.finish(job.seed, record([0.5 + job.seed / 100]))
+    place.finish(job.seed, run_record([0.5 + job.seed / 100]))
     return f"toy {job.seed}"
 
 
@@ -172,7 +171,7 @@ def test_closing_ends_what_runs(connected, tmp_path):
     wait_for(lambda: {1, 2} <= {seed for seed, *_ in marks(tmp_path)})
     workers = [process for seed, _, process in marks(tmp_path) if seed]
     outcomes.close()
-    wait_for(lambda: not any(map(alive, workers)))
+    wait_for(lambda: not any(map(is_alive, workers)))
     assert stored(tmp_path) == {0}
 
 

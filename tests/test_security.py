@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch_geometric.data.download
-from test_store import experiment, run
+from stored import finish_run, new_experiment
 
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import datasets, files, networks
@@ -191,7 +191,7 @@ def test_yaml_is_text():
 
 
 def test_a_forged_record_is_read(tmp_path):
-    run(experiment(tmp_path), 0, [0.5, 0.7])
+    finish_run(new_experiment(tmp_path), 0, [0.5, 0.7])
     place = tmp_path / "toy" / "0"
     record = records.read_result(place)
     record["test"]["micro_f1"] = 0.9
@@ -200,14 +200,14 @@ def test_a_forged_record_is_read(tmp_path):
 
 
 def test_overwrite_replaces_whole_folders_of_runs(tmp_path):
-    run(experiment(tmp_path), 0, [0.5])
+    finish_run(new_experiment(tmp_path), 0, [0.5])
     within = tmp_path / "toy" / "0" / "notes.txt"
     beside = tmp_path / "toy" / "notes.txt"
     for notes in (within, beside):
         notes.write_text("mine")
-    again = experiment(tmp_path)
+    again = new_experiment(tmp_path)
     again.plan([0], overwrite=True)
-    run(again, 0, [0.7])
+    finish_run(again, 0, [0.7])
     assert not within.exists() and beside.exists()
 
 

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from test_methods_universal import universal
+from tasks import universal_task
 from torch_geometric.data import Data
 
 import graphgym_srnc
@@ -113,7 +113,7 @@ def test_labels_are_missing_where_a_class_has_none():
 
 @pytest.mark.parametrize("graphs, batch_size", [("one", 1000), ("two", 0)])
 def test_cluster_gnn_learns_labels_and_pseudo_labels_by_its_classes(graphs, batch_size):
-    task = own() if graphs == "one" else universal()
+    task = own() if graphs == "one" else universal_task()
     method = started(task, fanout=0, missing=0.0)
     method.batch_size = batch_size
     cluster = method.new_cluster_gnn(method.predict(task.target).argmax(1))
@@ -355,7 +355,7 @@ def test_the_estimator_uses_every_label(num_labelled=40):
 
 
 def test_two_graphs_have_the_gnn_alone():
-    for task in (universal(), pair(0.9)):
+    for task in (universal_task(), pair(0.9)):
         method = started(task, rounds=1, steps=3)
         (encoder,) = method.evidence.encoders
         assert encoder is method.classifier and encoder.spec.kind == "gcnconv"

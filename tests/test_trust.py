@@ -17,6 +17,7 @@ import torch_geometric.datasets
 import written
 from conftest import refusal
 from torch_geometric.data import InMemoryDataset
+from written import Trap
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
@@ -38,16 +39,6 @@ gnn: {{dim_inner: 4}}
 """
 SIZES = {"labels_per_class": 5, "num_val": 20, "num_test": 20, "num_unseen": 1}
 QUIET = ("--no-figures", "--no-tensorboard")
-
-
-class Trap:
-    """Pickled, it makes an empty file when it is read."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> tuple:
-        return Path.touch, (self.mark,)
 
 
 class Trapped(Trap):

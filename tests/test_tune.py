@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("optuna")
 
 from conftest import refusal
-from stored import keep, run_here
+from stored import run_in_this_process, store_runs
 
 from graphgym_srnc import methods
 from graphgym_srnc.cli.main import main
@@ -64,14 +64,14 @@ def result(folder: Path, run: str, seed: int = 100) -> records.Result:
 
 @pytest.fixture
 def inline(monkeypatch) -> list[str]:
-    return run_here(monkeypatch)
+    return run_in_this_process(monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory) -> Path:
     """A finished study of eight trials a method."""
     with pytest.MonkeyPatch.context() as patch:
-        run_here(patch)
+        run_in_this_process(patch)
         assert main(words(folder := tmp_path_factory.mktemp("shared"), trials=8)) == 0
     return folder
 
@@ -241,7 +241,7 @@ def test_equal_budgets_and_a_choice_on_validation(tmp_path, inline, capsys):
     assert "1 experiment, 12 runs: 0 damaged, 0 failed, 0 unfinished" in capsys.readouterr().out
 
     # Trials are in no comparison, unless their study is given.
-    keep(tmp_path, "own", [0.5])
+    store_runs(tmp_path, "own", [0.5])
     every = collect([tmp_path])
     study = collect([tmp_path / "s"])
     assert {*every.runs["experiment"]} == {"own"} and len(study.runs) == len(ARMS) * 3 * 2
