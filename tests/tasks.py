@@ -23,7 +23,7 @@ from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import trainer
 
 QUICK = {"steps": 3, "rounds": 2, "enlarging": 0.5, "pretrain_steps": 3, "fit_steps": 3}
-QUICK |= {"cluster_source_steps": 3, "cluster_steps": 2, "num_clusters": 8}
+QUICK |= {"cluster_source_steps": 3, "cluster_steps": 2, "num_clusters": 6}
 """Options that make a method quick, where it has them."""
 
 MODES = ("open_set", "close_set")
@@ -68,6 +68,19 @@ def task_for(name: str) -> ShiftTask:
     """A task of the kind that a method is made for."""
     closed = name in CLOSE_SET
     return make_task(3 if closed else 2, open_set=not closed, two_graphs=name in TWO_GRAPHS)
+
+
+def masked_graph(
+    num_classes: int = 4, known: int = 3, val: bool = True, seed: int = 0, **changes
+) -> Data:
+    """A graph whose last classes have no training node."""
+    graph = make_graph(num_classes=num_classes, seed=seed)
+    node = torch.arange(90)
+    graph.train_mask = (node < 36) & (graph.y < known)
+    if val:
+        graph.val_mask = (node >= 36) & (node < 60)
+        graph.test_mask = node >= 60
+    return graph.update(changes)
 
 
 OTHER_GRAPH = make_graph(seed=7)

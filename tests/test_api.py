@@ -6,7 +6,6 @@ import copy
 import doctest
 import inspect
 import pickle
-import pydoc
 import random
 import re
 import runpy
@@ -26,7 +25,7 @@ from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
-from tasks import ESTIMATORS, OTHER_GRAPH, QUICK, task_for, tiny_estimator
+from tasks import ESTIMATORS, OTHER_GRAPH, QUICK, masked_graph, task_for, tiny_estimator
 from torch_geometric.data import Data
 
 import graphgym_srnc
@@ -49,17 +48,6 @@ FITTED = ["CMD", "DANN", "DOC", "ERM", "IID", "OpenWGL", "PGL", "SRNC", "SRNCPlu
 PAGE = (ROOT / "docs/how-to/python.md").read_text(encoding="utf-8")
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-
-
-def masked(num_classes: int = 4, known: int = 3, val: bool = True, **changes) -> Data:
-    """A graph whose last classes have no training node."""
-    graph = make_graph(num_classes=num_classes)
-    node = torch.arange(90)
-    graph.train_mask = (node < 36) & (graph.y < known)
-    if val:
-        graph.val_mask = (node >= 36) & (node < 60)
-        graph.test_mask = node >= 60
-    return graph.update(changes)
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +139,8 @@ def test_all_that_was_fitted_comes_back(fitted):
         again = graphgym_srnc.load(path)
         assert type(again) is type(model) and again.get_params() == model.get_params()
         assert (again.record_, again.scores_) == (model.record_, model.scores_)
-        assert again.n_features_in_ == model.n_features_in_
+        assert again.n_features_in_ == model.n_features_in_ == 12
+        assert model.warnings_ == [*model.verdict_["sentences"].values()]
         assert again.classes_.dtype == model.classes_.dtype
         assert again.classes_.tolist() == model.classes_.tolist()
     assert np.array_equal(
@@ -261,16 +250,6 @@ def test_help_has_no_markup(name):
         assert not re.findall(r":\w+:`|\.\. math|\\[a-z]{2}", inspect.getdoc(part) or "")
 
 
-def test_help_of_an_estimator():
-    told = pydoc.render_doc(graphgym_srnc.SRNCPlus, renderer=pydoc.plaintext)
-    assert re.search(r"SRNCPlus\([\s|]*\*,\s", told)
-    assert "0x" not in told and "Annotated" not in told
-    assert "hidden: int = 64" in told and "L_Φ = w L_{Φ,T}\n" in told
-    doc = graphgym_srnc.SRNCPlus.__doc__
-    assert doc.index("\n\nArgs:") == doc.index("\n") < doc.index("When to use:")
-    assert (ROOT / "graphgym_srnc/py.typed").is_file()
-
-
 def test_two_threads_do_not_disturb_each_other():
     jobs = [("SRNC", 0), ("SRNC", 1), ("OpenWGL", 0)]
     alone = [tiny_estimator(name, random_state=seed).fit(make_task()) for name, seed in jobs]
@@ -307,21 +286,10 @@ def test_nothing_global_is_read_or_changed(tmp_path):
     assert one == other
 
 
-def test_masks_are_the_split():
-    graph = masked()
-    model = tiny_estimator("ERM").fit(graph)
-    hit = model.predict(graph) == np.where(graph.y < 3, graph.y, -1)
-    assert model.scores_["val"]["micro_f1"] == pytest.approx(hit[graph.val_mask].mean())
-    assert model.scores_["test"]["micro_f1"] == pytest.approx(hit[graph.test_mask].mean())
-    assert model.record_.selection == "target_val"
-    assert model.warnings_ == [*model.verdict_["sentences"].values()]
-    assert model.n_features_in_ == 12
-
-
 @pytest.mark.parametrize("name", ["SRNC", "ERM"])
 def test_labels_outside_the_masks_say_nothing(name):
-    graph = masked()
-    noisy = masked()
+    graph = masked_graph()
+    noisy = masked_graph()
     for data in (graph, noisy):
         del data.test_mask
     noisy.y[60:] = torch.randint(5, (30,), generator=torch.Generator().manual_seed(1))
@@ -345,14 +313,14 @@ def test_labels_outside_the_masks_say_nothing(name):
     ],
 )
 def test_what_auto_selects_by(name, graph, open_set, selection):
-    model = tiny_estimator(name, open_set=open_set).fit(masked(**graph))
+    model = tiny_estimator(name, open_set=open_set).fit(masked_graph(**graph))
     assert model.record_.selection == selection
     assert ("No held-out node" in str(model.warnings_)) == (name == "ERM" and selection == "last")
 
 
 @pytest.mark.parametrize("name", ["ERM", "PGL"])
 def test_a_cut_without_unknown_validation_nodes(name):
-    graph = masked(val=False)
+    graph = masked_graph(val=False)
     seen = []
     with pytest.warns(RuntimeWarning, match="95 % of the held-out nodes"):
         model = tiny_estimator(
@@ -375,7 +343,7 @@ def test_a_cut_without_unknown_validation_nodes(name):
 
 @pytest.mark.parametrize("count, open_set", [(4, None), (4, True), (5, True)])
 def test_warnings_count_the_labels_that_are_given(count, open_set):
-    graph = masked(val=False)
+    graph = masked_graph(val=False)
     graph.train_mask[(graph.y == 2).nonzero()[count:]] = False
     graph.y = torch.where(graph.train_mask, 3 * graph.y, -1)
     model = tiny_estimator("ERM", open_set=open_set).fit(graph)
@@ -429,12 +397,14 @@ def test_other_bad_input():
     )
     refused("graph", model.predict, task)
     refused("graph: edge_index", model.predict, Data(x=OTHER_GRAPH.x))
-    refused("IID", tiny_estimator("IID").fit, masked())
+    refused("IID", tiny_estimator("IID").fit, masked_graph())
     refused("path", graphgym_srnc.load, "absent.pt")
     refused("path", model.save, Path(__file__).parent)
     refused("path", model.save, Path(__file__).parent / "absent/model.pt")
-    refused("selection", tiny_estimator("SRNC", selection="target_val").fit, masked(val=False))
-    few = masked(val=False)
+    refused(
+        "selection", tiny_estimator("SRNC", selection="target_val").fit, masked_graph(val=False)
+    )
+    few = masked_graph(val=False)
     few.train_mask = torch.arange(90) < 3
     refused("val_mask", tiny_estimator("ERM").fit, few)
 
@@ -470,15 +440,6 @@ def test_the_examples_of_callbacks(library, tmp_path, monkeypatch):
     }
     exec(code, space)
     assert library != "mlflow" or (tmp_path / "model.safetensors").is_file()
-
-
-def test_verbose_tells_how_far_it_is_and_changes_nothing(capsys):
-    quiet = tiny_estimator("SRNC", verbose=0).fit(make_task())
-    assert capsys.readouterr() == ("", "")
-    loud = tiny_estimator("SRNC", verbose=2).fit(make_task())
-    told = capsys.readouterr()
-    assert told.out == "" and "SRNC: episode 2 of 2, Micro-F1" in told.err.splitlines()[-1]
-    assert [e.losses for e in quiet.record_.history] == [e.losses for e in loud.record_.history]
 
 
 def test_grid_search_over_nodes():
@@ -576,7 +537,7 @@ def test_frames_and_networkx_are_the_same_graph():
 
 
 def test_score_is_the_accuracy_on_labelled_nodes():
-    graph = masked(num_classes=3, known=2)
+    graph = masked_graph(num_classes=3, known=2)
     model = tiny_estimator("PGL").fit(graph)
     rest = ~graph.train_mask
     own = graph.clone()
@@ -623,8 +584,8 @@ def test_plots_on_given_axes(fitted):
     shares = np.linspace(0, 1, task.target.num_nodes)
     coloured = plot.embedding(model, task.target, shares, ax=Figure().subplots())
     assert len(coloured.figure.axes) == 2 and coloured.get_xlabel() == "PCA 1"
-    drawn = plot.confusion(model, masked(), ax=Figure().subplots())
-    assert sum(int(text.get_text()) for text in drawn.texts) == int(masked().test_mask.sum())
+    drawn = plot.confusion(model, masked_graph(), ax=Figure().subplots())
+    assert sum(int(text.get_text()) for text in drawn.texts) == int(masked_graph().test_mask.sum())
     refused("task", plot.shift, task.target)
     for name in ("confusion", "episodes", "embedding"):
         with pytest.raises(NotFittedError):
@@ -651,15 +612,21 @@ def test_a_callback_that_returns_true_stops_training():
         assert one.losses == other.losses
 
 
-def test_steps_are_shown_while_a_model_trains(capsys, monkeypatch):
+def test_verbose_shows_episodes_and_steps_and_changes_nothing(capsys, monkeypatch):
     monkeypatch.setattr(progress, "EVERY", -1.0)  # seconds between two lines
-    tiny_estimator("ERM", steps=3, rounds=1, verbose=2).fit(make_task())
-    told = capsys.readouterr()
-    lines = told.err.splitlines()
-    assert told.out == "" and sum("step 3 of 3" in line for line in lines) == 2
-    assert sum(line.startswith("ERM: episode") for line in lines) == 2
-    tiny_estimator("ERM", steps=3, rounds=1, verbose=1).fit(make_task())
-    assert "step" not in capsys.readouterr().err
+    losses = []
+    shown = []
+    for verbose in (0, 1, 2):
+        model = tiny_estimator("ERM", steps=3, rounds=1, verbose=verbose).fit(make_task())
+        told = capsys.readouterr()
+        assert told.out == ""
+        shown.append(told.err.splitlines())
+        losses.append([episode.losses for episode in model.record_.history])
+    assert shown[0] == [] and losses[0] == losses[1] == losses[2]
+    episodes = [[line for line in lines if line.startswith("ERM: episode")] for lines in shown]
+    steps = [sum("step 3 of 3" in line for line in lines) for lines in shown]
+    assert len(episodes[2]) == 2 and "episode 1 of 1, Micro-F1" in episodes[2][-1]
+    assert steps == [0, 0, 2]
 
 
 def test_log_probabilities_and_fitted_predictions():

@@ -9,7 +9,7 @@ from typing import Any, Callable
 import pytest
 import torch
 from conftest import make_task
-from tasks import QUICK, known_options, tiny_method, without_seconds
+from tasks import tiny_method, without_seconds
 from torch import Tensor
 
 from graphgym_srnc import methods
@@ -97,9 +97,7 @@ def test_cut_off_after_any_episode(monkeypatch, number, name, kind, options):
     )
 
     def new() -> Method:
-        return tiny_method(
-            name, kind, hidden=4, **known_options(methods.find(name), QUICK) | options
-        )
+        return tiny_method(name, kind, hidden=4, **options)
 
     whole = new()
     kept = Kept()

@@ -11,7 +11,7 @@ import pytest
 import torch
 from conftest import make_task
 from pretend import Pretend, There, device, pretended
-from tasks import QUICK, known_options, tiny_method, without_seconds
+from tasks import known_options, tiny_method, without_seconds
 
 from graphgym_srnc import methods
 from graphgym_srnc.backbones import BACKBONES, dgi
@@ -79,9 +79,8 @@ def watched(monkeypatch) -> Callable[[Pretend], None]:
 
 
 def new(name: str, kind: str, options: dict[str, Any]) -> Method:
-    return tiny_method(
-        name, kind, hidden=4, **known_options(methods.find(name), QUICK | {"rounds": 1}) | options
-    )
+    few = known_options(methods.find(name), {"rounds": 1})
+    return tiny_method(name, kind, hidden=4, **few | options)
 
 
 def whole_run(

@@ -53,6 +53,13 @@ def changed(saved: Model, path: Path, about: dict[str, Any], **state: torch.Tens
         {"options": {"correction_power": "1"}},
         {"options": {"confidence": 5}},
         {"options": {"unheard": 1}},
+        {"options": {"steps": 0}},
+        {"encoder": {"features": "l3"}},
+        {"encoder": {"act": "gelu"}},
+        {"sizes": {"num_known": "3"}},
+        {"classes": "abcd"},
+        {"facts": []},
+        {"format": 9},
         {"encoder": {"layers": 10**9}},
         {"encoder": {"layers": "2"}},
         {"encoder": {"hidden": 10**12}},
@@ -76,6 +83,20 @@ def test_a_model_file_with_impossible_values_is_refused(saved, tmp_path, about):
     with pytest.raises(InputError, match="cannot be read as a trained model"):
         load(path)
     assert time.monotonic() - begin < 10
+
+
+@pytest.mark.parametrize("change", ["double", "short", "absent"])
+def test_a_model_file_with_other_weights_is_refused(saved, tmp_path, change):
+    name = "classifier.layers.0.weight"
+    about, state = saved
+    weight = state[name]
+    changed = {"double": weight.double(), "short": weight[:1]}.get(change)
+    state = {key: value for key, value in state.items() if key != name}
+    if changed is not None:
+        state[name] = changed
+    tensors.write(tmp_path / "model.pt", about, state)
+    with pytest.raises(InputError, match=f"{name} is not torch.float32"):
+        load(tmp_path / "model.pt")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -125,15 +125,6 @@ def test_a_grid_tells_each_refused_key_once(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "near"),
-    [("gcn", "gcnconv"), ("GraphSAGE", "sageconv"), ("gin", "ginconv"), ("GATv2", "gatconv")],
-)
-def test_names_of_layers_that_are_near(gym, name, near):
-    with pytest.raises(InputError, match=f"Did you mean {near}"):
-        gym.load_config("testing/erm", ["gnn.layer_type", name])
-
-
 def test_a_name_that_the_shift_does_not_read_is_said_to_be_unused(tmp_path, capsys):
     words = ["run", "--cfg", "testing/erm", "--out-dir", str(tmp_path), "--name", "a", "erm.steps"]
     words += ["2", "dataset.name", "Cora", "view_emb", "True", "--no-figures", "--no-tensorboard"]

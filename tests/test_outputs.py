@@ -14,6 +14,7 @@ import pytest
 from conftest import ERM_WORDS, SMALL_TASK, contents, ended, make_task, program_words, refusal, rows
 from stored import finish_run, new_experiment
 
+from graphgym_srnc import ERM
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.text import guarded
 from graphgym_srnc.errors import InputError
@@ -180,8 +181,7 @@ def test_no_output_replaces_results_or_other_files(home, monkeypatch, capsys, wo
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_saved_model_replaces_no_results(home):
-
-    model = ERM_WORDS(hidden=4, steps=1, rounds=0).fit(make_task())
+    model = ERM(hidden=4, steps=1, rounds=0).fit(make_task())
     run = home / "results" / "e" / "0"
     before = contents(home)
     for name in ("model.safetensors", "result.json"):

@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tasks import known_options, tiny_method
+from tasks import tiny_method
 from torch_geometric.data import Data
 
 from graphgym_srnc import methods
@@ -24,8 +24,6 @@ from graphgym_srnc.train import trainer
 EXAMPLES = max(2, int(os.environ.get("GRAPHGYM_SRNC_FUZZ") or 0) // 200)
 """Tasks a method and kind of shift."""
 
-QUICK = {"steps": 2, "rounds": 1, "pretrain_steps": 2}
-QUICK |= {"cluster_source_steps": 2, "cluster_steps": 1, "num_clusters": 6}
 FEATURES = ("random", "one", "constant", "bare rows", "words")
 
 
@@ -125,7 +123,7 @@ def test_a_method_on_any_graph(name, open_set, monkeypatch):
         task=tasks(open_set), kind=st.sampled_from(sorted(set(BACKBONES) - {"dgi"})), data=st.data()
     )
     def on(task: ShiftTask, kind: str, data: st.DataObject) -> None:
-        method = tiny_method(name, kind, hidden=4, **known_options(methods.find(name), QUICK))
+        method = tiny_method(name, kind, hidden=4)
         if method.oracle:
             object.__setattr__(task, "oracle", task)
         rng = torch.Generator().manual_seed(data.draw(st.integers(0, 99)))

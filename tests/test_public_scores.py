@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import make_graph
 from sklearn import metrics
-from tasks import CLOSE_SET, ESTIMATORS, tiny_estimator
+from tasks import CLOSE_SET, ESTIMATORS, masked_graph, tiny_estimator
 from torch_geometric.data import Data
 
 from graphgym_srnc import ERM, SRNCPlus, api, load
@@ -21,13 +21,9 @@ CASES += [("ERM", {"confidence": score}) for score in SCORES]
 CASES += [("ERM", {"correction": "em", "smoothing": 2}), ("DOC", {"smoothing": 2})]
 
 
-def words(num_classes: int, known: int, seed: int = 0) -> Data:
+def words(num_classes: int, known: int) -> Data:
     """A graph with labels in words, whose last classes have no training node."""
-    graph = make_graph(num_classes=num_classes, seed=seed)
-    node = torch.arange(90)
-    graph.train_mask = (node < 36) & (graph.y < known)
-    graph.val_mask = (node >= 36) & (node < 60)
-    graph.test_mask = node >= 60
+    graph = masked_graph(num_classes, known)
     graph["y"] = np.array(["art", "bio", "law", "med"])[graph.y]
     return graph
 

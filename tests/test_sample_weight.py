@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import make_graph, make_task, refused
 from sklearn.utils.class_weight import compute_sample_weight
-from tasks import CLOSE_SET, TWO_GRAPHS, tiny_estimator
+from tasks import task_for, tiny_estimator
 from torch.nn import functional as F
 
 from graphgym_srnc import api
@@ -27,18 +27,13 @@ def test_whole_weights_are_repeated_nodes():
     assert torch.equal(cross_entropy(logits, labels, None), F.cross_entropy(logits, labels))
 
 
-def task_of(name: str):
-    closed = name in CLOSE_SET or name in TWO_GRAPHS
-    return make_task(open_set=not closed, two_graphs=closed)
-
-
 @pytest.mark.parametrize("name", WEIGHING)
 def test_a_method_follows_the_weights_of_its_labels(name):
     """With all weight on one class more nodes are predicted as this class.
 
     Later episodes of some methods learn pseudo-labels, too.
     """
-    task = task_of(name)
+    task = task_for(name)
     task = task.oracle if name == "IID" else task
     settings = {"dropout": 0.0, "lr": 0.05, "random_state": 0, "max_episodes": 0}
     numbers = {"steps": 40, "pretrain_steps": 40}
@@ -49,7 +44,7 @@ def test_a_method_follows_the_weights_of_its_labels(name):
     shares = []
     for weight in (None, only, torch.ones(90)):
         model = tiny_estimator(name, **settings)
-        given = task_of(name) if name == "IID" else task
+        given = task_for(name) if name == "IID" else task
         model.fit(given, sample_weight=weight)
         p = model.predict_proba(task.target)
         shares.append(p[:, 1] / (p[:, 0] + p[:, 1]))

@@ -22,7 +22,6 @@ from graphgym_srnc import methods
 from graphgym_srnc.backbones import Batches, Graph, dense, infer, sampling
 from graphgym_srnc.backbones.sampling import draw_neighbours, neighbourhoods
 from graphgym_srnc.losses.modularity import modularity_loss, sampled_modularity_loss
-from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.train import trainer
 
 IN_BATCHES = [name for name in methods.names() if methods.find(name).in_batches]
@@ -131,22 +130,6 @@ def test_sampled_modularity_has_no_bias():
     assert float((mean - exact).detach().abs()) < 1e-5
     gradients = [torch.autograd.grad(loss, logits, retain_graph=True)[0] for loss in (mean, exact)]
     assert torch.allclose(*gradients, atol=1e-6) and float(gradients[1].abs().max()) > 1e-3
-
-
-@pytest.mark.parametrize("kind", ["gcnconv"])
-def test_the_cluster_gnn_estimates_its_own_loss(kind):
-    graph = Graph(DENSE_GRAPH, "none")
-    options = {"resolution": 1.2, "collapse": 0.0, "modularity_weight": 2.0, "lr": 0.01}
-    cluster = ClusterGNN(
-        biased_encoder(kind).spec, 4, 3, graph, graph, batch_size=64, fanout=0, **options
-    )
-    cluster.encoder.eval()
-    with torch.no_grad():
-        exact = cluster.target_loss(cluster.encoder(cluster.encoder.view(graph)).log_softmax(1))
-        draw = cluster.on_target()
-        assert within_errors(
-            torch.stack([draw()[0]["cluster_target"] for _ in range(100)]), exact, 4.0
-        )
 
 
 # ---- methods ----

@@ -8,12 +8,9 @@ import math
 import networkx as nx
 import pytest
 import torch
-from conftest import make_graph, make_task, refused
+from conftest import make_task, refused
 from torch import Tensor
-from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import prepare
-from graphgym_srnc.losses.modularity import modularity
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 
@@ -173,24 +170,6 @@ def partition(edges: torch.Tensor, label: torch.Tensor) -> float:
     graph.add_nodes_from(range(len(label)))
     classes = [{v for v in range(len(label)) if label[v] == c} for c in label.unique().tolist()]
     return nx.community.modularity(graph, classes)
-
-
-def test_modularity_is_networkx(classes=3):
-    graph = make_graph()
-    loops = torch.arange(0, 90, 4).repeat(2, 1)
-    again = graph.edge_index[:, 5:40]
-    # Edges in one direction, some twice, some in both, and a node without any.
-    up = graph.edge_index[0] < graph.edge_index[1]
-    graph.edge_index = torch.cat([graph.edge_index[:, up], again, loops], 1)
-    graph.edge_index = graph.edge_index[:, (graph.edge_index != 7).all(0)]
-    random = torch.randint(classes, (90,), generator=torch.Generator().manual_seed(0))
-    for label in (graph.y % classes, random * 2):
-        ready = prepare(graph)
-        found = modularity(label, ready.adjacency("raw"), ready.degree)
-        assert found == pytest.approx(partition(graph.edge_index, label), abs=1e-6)
-    empty = Data(x=graph.x, edge_index=graph.edge_index[:, :0], y=graph.y)
-    ready = prepare(empty)
-    assert modularity(empty.y, ready.adjacency("raw"), ready.degree) == 0
 
 
 class Labellings(Scripted):

@@ -193,17 +193,19 @@ def test_edges_are_drawn_by_their_weight():
     assert float(times.sum()) == float(times[row, column].sum())
 
 
-def test_the_cluster_gnn_estimates_its_weighted_loss():
-    graph = Graph(WEIGHTED, "none")
+@pytest.mark.parametrize("data", [WEIGHTED, DENSE_GRAPH], ids=["weighted", "plain"])
+def test_the_cluster_gnn_estimates_its_loss(data):
+    graph = Graph(data, "none")
+    a = (A > 0).float() if data is DENSE_GRAPH else A
     options = {"resolution": 1.2, "collapse": 0.0, "modularity_weight": 2.0, "lr": 0.01}
     spec = biased_encoder("gcnconv").spec
     cluster = ClusterGNN(spec, 4, 3, graph, graph, batch_size=64, fanout=0, **options)
     cluster.encoder.eval()
     with torch.no_grad():
         q = cluster.encoder(cluster.encoder.view(graph)).softmax(1)
-        total = A.sum()
-        degree = A.sum(1)
-        wanted = -2 * ((q * (A @ q)).sum() / total - 1.2 * ((degree @ q / total) ** 2).sum())
+        total = a.sum()
+        degree = a.sum(1)
+        wanted = -2 * ((q * (a @ q)).sum() / total - 1.2 * ((degree @ q / total) ** 2).sum())
         assert torch.allclose(cluster.target_loss(q.log()), wanted, atol=1e-5)
         draw = cluster.on_target()
         assert within_errors(
