@@ -497,10 +497,10 @@ def test_frames_and_networkx_are_the_same_graph():
     of_rest = frame.assign(id=names).set_index(pandas.Index(range(9, 9 + len(names))))
     assert api.from_frames(of_rest, links).ids == names  # a frame whose first rows are dropped
     made = api.from_frames(frame.assign(title="a word"), links)
-    assert "The column title is not used. Add it to numbers" in " ".join(made.notes)
+    assert "not read: title (text, numbers and categories read columns)" in " ".join(made.notes)
     for role in ("text", "categories"):
         wrong = refused(role, api.from_frames, frame, links, label="label", **{role: ["label"]})
-        assert "the column label holds the labels" in wrong.message
+        assert "label is the column of labels" in wrong.message
     assert refused("categories", api.from_frames, frame, links, like=made, categories=["label"])
     of_rest = of_rest.rename(columns={"id": "doc_id"})
     made = api.from_frames(of_rest[["doc_id", *columns, "label"]], links)

@@ -278,6 +278,7 @@ READ: dict[str, Callable[[Net], Files]] = {
 # Of which some graphs allow another reading.
 PERHAPS = {"neighbours": "--ends 1 '[*]'", "neighbours of networkx": "--ends 1 '[*]'"}
 PERHAPS |= {"no header": "--header or --no-header"}  # of 0 and 1
+PERHAPS |= {"all pairs with a value": "no link with --weight value"}
 
 
 @pytest.mark.parametrize("name", READ)

@@ -200,9 +200,9 @@ id,t\n1,a\n2,b\n                | 1,3\n1,2\n | not in the node table: '3'. The i
 id,t\n1,a\n2\n                  | 1,2\n      | line 3 has 1 cell,
 id,t\n1,a\n\n"2\n",b\n3\n       | 1,2\n      | line 6 has 1 cell,
 id,t\n1,a\n2,b\n                | 1,2\n\n1\n   | line 3 is '1'
-id,t\na,a\nb,b\n                | f,t\nA,B\n | which has 'a' and 'b'. The ids of the links
-id,t\n1,a\n2,b\n                | 01,02\n    | in leading zeros.
-id,t\na,a\nb,b\n                | f,t\na:x,b:x\n | by ':x' at the end.
+id,t\na,a\nb,b\n                | f,t\nA,B\n | which has 'a' and 'b'. 'A' may be the node 'a'
+id,t\n1,a\n2,b\n                | 01,02\n    | '01' may be the node '1'.
+id,t\na,a\nb,b\n                | f,t\na:x,b:x\n | 'a:x' may be the node 'a'.
 id,id\n1,a\n                    | 1,1\n      | its own name
                                 | 1,2\n      | the file is empty
 id,t\n1,a\n2,b\n                | from,to\n  | no rows

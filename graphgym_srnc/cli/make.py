@@ -13,11 +13,11 @@ import pandas
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core.text import plain, tell
-from graphgym_srnc.data import features, folder, frames, graph_files, read
+from graphgym_srnc.data import features, folder, frames, graph_files, look, read
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import content
 
-GIVEN = "label split url ends spectral embeddings like skip_missing".split()
+GIVEN = "label split url ends weight spectral embeddings like skip_missing".split()
 
 
 def make(args: argparse.Namespace) -> None:
@@ -45,7 +45,7 @@ def make(args: argparse.Namespace) -> None:
     arguments.check_least(args, max_words=1, min_nodes=1)
     given = {name: value for name in GIVEN if (value := getattr(args, name))}
     given |= {"id": args.id, "header": args.header}
-    for name in frames.COLUMNS:
+    for name in look.KINDS:
         given[name] = [one.strip() for names in getattr(args, name) for one in names.split(",")]
     given["words"] = features.TextOptions(args.max_words, args.min_nodes, "--min-nodes 1")
     graph, notes = make_graph(*inputs, **given)
@@ -73,12 +73,12 @@ def make_graph(
         links: the list of links; None = ``nodes`` holds both.
         embeddings: a file of features ``[V, D]``, see ``embeddings.read``.
         like: the folder of an earlier graph, whose features are made again.
-        given: other fields of :class:`frames.Options`.
+        given: other fields of :class:`look.Options`.
     """
     if like:
         with reading(Path(like), "a folder with a recipe of data make", "--like"):
             given["like"] = {**json.loads(content(Path(like, folder.RECIPE)))}
-    found = frames.Look((nodes.name, (links or nodes).name), frames.Options(**given))
+    found = look.Look((nodes.name, (links or nodes).name), look.Options(**given))
     table = pairs = pandas.DataFrame()
     with found.problems.step():
         if links is None:

@@ -11,7 +11,7 @@ from typing import Any, Mapping, Sequence
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import parallel, text
 from graphgym_srnc.core.progress import RunProgress
-from graphgym_srnc.data import files
+from graphgym_srnc.data import files, folder
 from graphgym_srnc.gym import load_config, run
 from graphgym_srnc.gym.config import CfgNode, data_root
 from graphgym_srnc.gym.prepare import check_data, choose_batches
@@ -63,7 +63,7 @@ def main(args: argparse.Namespace) -> None:
         # With --overwrite, seeds that are left still have the results of an earlier command.
         shown = {seed: result for seed, result in results.items() if seed not in left}
         if shown and (not left or left != missing):
-            _show(experiment, shown)
+            _show(cfg, experiment, shown)
     print("next:")
     for command in _next_commands(args, cfg, experiment, results):
         print(f"  {command}")
@@ -123,12 +123,16 @@ def _write_summary(
     summary.write(experiment.path, [summary.summarise(experiment.name, results)])
 
 
-def _show(experiment: Experiment, results: Mapping[int, Result]) -> None:
+def _show(cfg: CfgNode, experiment: Experiment, results: Mapping[int, Result]) -> None:
     """Print the scores of finished runs, and warnings."""
     rows = [summary.summarise(experiment.name, results)]
     tested = any(result["test"] for result in results.values())
     first = results[min(results)]
     own = held_out.lines(first)
+    if own:
+        key = "file.path" if cfg.file.path else "dataset.name"
+        source = files.locate(_data(cfg), data_root(cfg.dataset.dir), key)
+        own += held_out.after_naming(first, folder.parent(source))
     for line in own:
         text.tell(line)
     # Without test scores the table would be empty.
@@ -142,10 +146,10 @@ def _next_commands(
     args: argparse.Namespace, cfg: CfgNode, experiment: Experiment, results: Mapping[int, Result]
 ) -> list[str]:
     """Commands that show or use the results, with comments."""
-    place, folder = (shlex.quote(str(path)) for path in (experiment.path, experiment.out_dir))
+    place, out_dir = (shlex.quote(str(path)) for path in (experiment.path, experiment.out_dir))
     commands = []
     if any(result["test"] for result in results.values()):
-        commands.append(f"graphgym-srnc report {folder}  # all tables and figures as one page")
+        commands.append(f"graphgym-srnc report {out_dir}  # all tables and figures as one page")
     if not cfg.train.save_model or cfg.train.mode == "iid":
         return commands
     out = arguments.unused("predictions.csv")

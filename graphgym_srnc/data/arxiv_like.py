@@ -22,7 +22,8 @@ Rng = np.random.RandomState
 # Papers of each class, by arXiv's name and in the order of the labels, and of each year. Some early
 # years are surely wrong, and are kept as they are.
 PAPERS = pandas.read_csv(Path(__file__).with_name("ogbn_arxiv_papers.csv"), index_col=0)
-CLASS_NAMES, YEARS = tuple(PAPERS.index), PAPERS.columns.to_numpy(dtype=np.int64)
+CLASS_NAMES = tuple(PAPERS.index)
+YEARS = PAPERS.columns.to_numpy(dtype=np.int64)
 COUNTS = PAPERS.to_numpy(dtype=np.int64)  # [N, len(YEARS)]
 
 # Groups of classes: theory; systems; learning and perception; people and information.
@@ -49,7 +50,9 @@ BORROWED = 0.25  # share of the papers about a topic of another class in the sam
 CITATIONS = 7.2  # mean citations of a paper, before repeated ones merge and those to nowhere drop
 LAG = 2.5  # mean number of years between a paper and what it cites
 # Shares of the citations to a paper's topic, to its class and to its field; others go anywhere.
-IN_TOPIC, IN_CLASS, IN_FIELD = 0.8, 0.095, 0.04
+IN_TOPIC = 0.8
+IN_CLASS = 0.095
+IN_FIELD = 0.04
 
 
 class Topics(NamedTuple):
@@ -70,7 +73,8 @@ def years_and_labels(share: float, known_until: int, rng: Rng) -> tuple[Array, A
     )
     year = YEARS[year]
     order = rng.permutation(len(year))
-    year, label = year[order], label[order]
+    year = year[order]
+    label = label[order]
     early = (year <= known_until).nonzero()[0]
     surely = np.zeros(len(year), dtype=bool)
     surely[early[_rank(label[early]) < 2]] = True
@@ -86,7 +90,8 @@ def arxiv_like(years: Array, labels: Array, rng: Rng) -> Data:
 
     Edges ``[2, E]`` lead from a paper to those that it cites.
     """
-    field, time = FIELD_OF_CLASS[labels], years + rng.random_sample(len(years))
+    field = FIELD_OF_CLASS[labels]
+    time = years + rng.random_sample(len(years))
     topics = _topics(labels, rng)
     home = _own_topic(years, labels, topics, rng)
     subject = _borrow(home, years, labels, field, rng)
@@ -122,12 +127,14 @@ def _topics(labels: Array, rng: Rng) -> Topics:
 
 def _own_topic(years: Array, labels: Array, topics: Topics, rng: Rng) -> Array:
     """A topic of its class for each paper, by popularity, which a topic gains from its birth."""
-    first, point = years.min(), rng.random_sample(len(years))
+    first = years.min()
+    point = rng.random_sample(len(years))
     age = np.arange(first, years.max() + 1)[:, None] - topics.birth + 1.0
     weight = topics.popularity * np.clip(age / GROWTH, 0, 1)
     topic = np.empty(len(years), dtype=np.int64)
     for c in np.unique(labels):
-        of_class, papers = (topics.label == c).nonzero()[0], (labels == c).nonzero()[0]
+        of_class = (topics.label == c).nonzero()[0]
+        papers = (labels == c).nonzero()[0]
         line = weight[:, of_class].cumsum(1)
         row = line[years[papers] - first]
         topic[papers] = of_class[(point[papers, None] * row[:, -1:] >= row).sum(1)]
@@ -136,7 +143,8 @@ def _own_topic(years: Array, labels: Array, topics: Topics, rng: Rng) -> Array:
 
 def _borrow(home: Array, years: Array, labels: Array, field: Array, rng: Rng) -> Array:
     """What each paper is about: its topic, or one of another class of its field and year."""
-    subject, group = home.copy(), field * 10_000 + years
+    subject = home.copy()
+    group = field * 10_000 + years
     line = np.argsort(group, kind="stable")
     open_papers = (rng.random_sample(len(home)) < BORROWED).nonzero()[0]
     for _ in range(8):  # a paper that meets its own class so often stays with its own topic
@@ -156,8 +164,10 @@ def _features(subject: Array, years: Array, topics: Topics, rng: Rng) -> Array:
         return vectors.astype(np.float32)
 
     count = len(topics.label)
-    of_field, of_class = directions(len(FIELDS)), directions(len(CLASS_NAMES))
-    of_topic, way = directions(count), directions(count)
+    of_field = directions(len(FIELDS))
+    of_class = directions(len(CLASS_NAMES))
+    of_topic = directions(count)
+    way = directions(count)
     kin = np.where(topics.birth, KINSHIP, 1).astype(np.float32)[:, None]
     middle = of_field[FIELD_OF_CLASS[topics.label]] + kin * of_class[topics.label] + of_topic
     x = np.empty((len(subject), FEATURES), dtype=np.float32)
@@ -203,7 +213,8 @@ def _earlier(
 
     It is one of the year that begins with ``since``, or of any time if that year has none.
     """
-    span, origin = 10_000.0, time.min() - 1
+    span = 10_000.0
+    origin = time.min() - 1
     line = np.lexsort((time, group))
     mass = np.concatenate([[0.0], fame[line].cumsum()])
     position = group[line] * span + (time[line] - origin)
@@ -211,7 +222,8 @@ def _earlier(
     def index(moment: Array) -> Array:
         return np.searchsorted(position, wanted * span + np.maximum(moment - origin, 0))
 
-    low, high = index(since), index(np.minimum(since + 1, until))
+    low = index(since)
+    high = index(np.minimum(since + 1, until))
     always = index(np.full_like(since, origin)), index(until)
     low, high = np.where(low < high, (low, high), always)
     drawn = np.searchsorted(mass, mass[low] + point * (mass[high] - mass[low]), "right") - 1

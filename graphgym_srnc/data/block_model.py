@@ -110,7 +110,8 @@ def _edges(theta: Array, label: Array, count: int, homophily: float, rng: Rng) -
             start[: len(every)] = every
         inside = rng.random_sample(missing) < homophily
         rng.random_sample(missing)  # equal seeds give the graphs of published results
-        low, high = first[start], last[start]
+        low = first[start]
+        high = last[start]
         point = rng.random_sample(missing)
         # Outside its class an end falls on the rest of the line, with the class's own stretch cut
         # out.

@@ -128,7 +128,8 @@ def resolve(name: str) -> tuple[str, str]:
     near = did_you_mean(name, [*short, *known_names(), *table])
     hint = "Use a name of graphgym-srnc data list, or Class/Member of torch_geometric.datasets"
     if Path(name).exists():
-        near, hint = "", "If it is your own graph, set dataset.format to file"
+        near = ""
+        hint = "If it is your own graph, set dataset.format to file"
     raise InputError.plain("name", f"there is no data set {name!r}", f"{near} {hint}".strip())
 
 

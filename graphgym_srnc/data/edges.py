@@ -65,6 +65,19 @@ def component_sizes(edge_index: np.ndarray, num_nodes: int) -> np.ndarray:
     return np.bincount(component)[component]
 
 
+def merged(
+    edge_index: np.ndarray, weight: np.ndarray, num_nodes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Every edge once, without loops, and the sum of the weights of its copies in both directions.
+
+    Returns:
+        Edges ``[2, E]`` whose first node is the smaller one, and float32 weights ``[E]``.
+    """
+    pairs = tuple(np.sort(edge_index, axis=0))
+    found = sp.triu(sp.coo_array((weight, pairs), shape=(num_nodes, num_nodes)).tocsr(), 1).tocoo()
+    return np.stack([found.row, found.col]).astype(np.int64), found.data.astype(np.float32)
+
+
 def _distinct(number: np.ndarray) -> np.ndarray:
     if (number[1:] < number[:-1]).any():
         number.sort()

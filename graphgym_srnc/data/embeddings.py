@@ -52,11 +52,11 @@ def _one_of(value: Any) -> Any:
     """The features of a mapping of arrays, or the value itself."""
     if not hasattr(value, "keys"):
         return value
-    named = {name: value[name] for name in value.keys()}
-    found = [named[name] for name in NAMES if name in named] or [*named.values()]
-    if len(found) > 1 and not {*NAMES} & {*named}:
-        raise ValueError(f"it holds several arrays: {', '.join(map(str, named))}")
-    return found[0]
+    names = [*value.keys()]
+    usual = [name for name in NAMES if name in names] or names
+    if len(usual) > 1 and usual == names:
+        raise ValueError(f"it holds several arrays: {', '.join(map(str, names))}")
+    return value[usual[0]]
 
 
 def _of_npz(file: Path) -> Any:
@@ -69,23 +69,15 @@ def _of_npz(file: Path) -> Any:
 def _of_table(file: Path, ids: Sequence[str]) -> np.ndarray:
     import pandas
 
-    from graphgym_srnc.data.features import texts
-    from graphgym_srnc.data.read import is_list
+    from graphgym_srnc.data.features import texts, values
 
     frame = pandas.read_parquet(io.BytesIO(atomic.content(file)))
     if not isinstance(frame.index, pandas.RangeIndex):
         frame = frame.reset_index()
-    for name in [name for name in frame if not is_list(frame[name])]:
+    for name in frame:
         own = pandas.Index(texts(frame[name]))
         if own.is_unique and {*own} >= {*ids}:
             frame = frame.drop(columns=name).iloc[own.get_indexer(pandas.Index(ids))]
             break
-    return np.concatenate(
-        [
-            np.stack([*frame[name]]).astype(float).reshape(len(frame), -1)
-            if is_list(frame[name])
-            else frame[[name]].to_numpy(dtype=float)
-            for name in frame
-        ],
-        axis=1,
-    )
+    rows = frame.to_numpy(dtype=object)
+    return np.array([np.concatenate([*map(values, row)]) for row in rows], dtype=float)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from typing import Any, NamedTuple, Sequence
+from typing import Any, Collection, NamedTuple, Sequence
 
 import numpy as np
 import pandas
@@ -43,19 +43,23 @@ def learn(
     categories: Sequence[str] = (),
 ) -> Recipe:
     """The recipe for some columns of a table, by which ``apply`` makes features."""
-    recipe, problems = Recipe(), Collected()
+    recipe = Recipe()
+    problems = Collected()
     with problems.step():
         if text:
             recipe["text"] = {"columns": [*text]} | _vocabulary(documents(table, text), options)
     with problems.step():
         if numbers:
             values = _numbers(table, numbers)
-            mean, std = values.mean().fillna(0), values.std(ddof=0).fillna(0).replace(0, 1)
+            std = values.std(ddof=0).fillna(0).replace(0, 1)
+            mean = values.mean().fillna(0)
             recipe["numbers"] = {"columns": [*numbers], "mean": [*mean], "std": [*std]}
     with problems.step():
         if categories:
-            counts = {name: Counter(filter(None, _categories(table, name))) for name in categories}
-            most = {name: count.most_common(options.max_words) for name, count in counts.items()}
+            cells = {name: filter(None, _categories(table, name)) for name in categories}
+            most = {
+                name: Counter(own).most_common(options.max_words) for name, own in cells.items()
+            }
             recipe["categories"] = {"columns": {name: sorted(dict(most[name])) for name in most}}
     problems.check()
     return recipe
@@ -68,44 +72,43 @@ def apply(recipe: Recipe, table: pandas.DataFrame) -> tuple[list[sp.csr_matrix],
     deviation; an empty cell is the mean. A category has a column for each of its values. Values
     that the recipe does not know are left out.
     """
-    blocks, names = [], []
-    if text := recipe.get("text"):
-        blocks.append(_bag_of_words(documents(table, text["columns"]), text))
-        names += text["words"]
-    if numbers := recipe.get("numbers"):
-        blocks.append(sp.csr_matrix(_standardised(table, numbers).fillna(0)))
-        names += numbers["columns"]
+    blocks = []
+    names = []
+    if "text" in recipe:
+        cells = documents(table, recipe["text"]["columns"])
+        blocks.append(_bag_of_words(cells, recipe["text"]))
+        names += recipe["text"]["words"]
+    if "numbers" in recipe:
+        blocks.append(sp.csr_matrix(_standardised(table, recipe["numbers"]).fillna(0)))
+        names += recipe["numbers"]["columns"]
     for name, values in recipe.get("categories", NO_CATEGORIES)["columns"].items():
-        cells = pandas.Index(_categories(table, name), dtype=object)
-        column = pandas.Index(values, dtype=object).get_indexer(cells)
-        row = np.flatnonzero(column >= 0)
-        ones, shape = np.ones(len(row)), (len(table), len(values))
-        blocks.append(sp.csr_matrix((ones, (row, column[row])), shape=shape))
+        cells = pandas.Categorical(_categories(table, name), values)
+        blocks.append(sp.csr_matrix(pandas.get_dummies(cells, dtype=float)))
         names += [f"{name}={value}" for value in values]
     return blocks, names
 
 
 def drift(recipe: Recipe, table: pandas.DataFrame) -> list[str]:
     """How cells differ from those of a recipe."""
-    found, nodes, like = [], len(table), "the earlier graph"
-    if text := recipe.get("text"):
-        cells = documents(table, text["columns"])
-        bare = np.diff(_bag_of_words(cells, text).indptr) == 0
-        count = int((bare & np.array([cell != "" for cell in cells])).sum())
-        columns = listed(text["columns"])
-        found.append((count, f"{columns}: {count} of {nodes} texts have no word of {like}"))
-    if numbers := recipe.get("numbers"):
-        for name, column in _standardised(table, numbers).items():
+    found = {}
+    if "text" in recipe:
+        columns = recipe["text"]["columns"]
+        cells = [cell for cell in documents(table, columns) if cell]
+        bare = np.diff(_bag_of_words(cells, recipe["text"]).indptr) == 0 if cells else np.zeros(0)
+        of = f"of {len(table)} texts have no word of the earlier graph"
+        found[f"{listed(columns)}: {bare.sum()} {of}"] = bare.sum()
+    if "numbers" in recipe:
+        for name, column in _standardised(table, recipe["numbers"]).items():
             count = int((column.abs() > FAR).sum())
-            what = f"{name}: {counted(count, 'number')} of {column.count()} lie more than {FAR}"
-            found.append((count, f"{what} standard deviations from the mean of {like}"))
+            of = f"of {column.count()} lie more than {FAR} standard deviations from the mean"
+            found[f"{name}: {counted(count, 'number')} {of} of the earlier graph"] = count
     for name, values in recipe.get("categories", NO_CATEGORIES)["columns"].items():
-        cells = [*filter(None, _categories(table, name))]
-        new = Counter(cell for cell in cells if cell not in {*values})
-        what = f"{name}: {new.total()} of {counted(len(cells), 'cell')} are no category of {like}"
+        cells = [cell for cell in _categories(table, name) if cell]
+        new = Counter(cells) - Counter(dict.fromkeys(values, len(cells)))
+        of = f"of {counted(len(cells), 'cell')} are no category of the earlier graph"
         shown = listed([repr(short(cell)) for cell, _ in new.most_common(3)])
-        found.append((new.total(), f"{what}: {shown}"))
-    return [sentence for count, sentence in found if count]
+        found[f"{name}: {new.total()} {of}: {shown}"] = new.total()
+    return [sentence for sentence, count in found.items() if count]
 
 
 def joined(blocks: Sequence[sp.csr_matrix], recipe: Recipe) -> sp.csr_matrix:
@@ -163,7 +166,7 @@ def as_written(cells: pandas.Series) -> list[str]:
     return ["" if missing else str(cell).strip() for cell, missing in zip(cells, cells.isna())]
 
 
-def number_columns(table: pandas.DataFrame, other: Sequence[str]) -> list[str]:
+def number_columns(table: pandas.DataFrame, other: Collection[str]) -> list[str]:
     """Names of the columns, except ``other`` ones, that hold numbers and perhaps empty cells.
 
     Columns that count the rows are left out, unless there is no other.
@@ -225,7 +228,8 @@ def _vocabulary(cells: Sequence[str], options: TextOptions) -> Recipe:
         hint = "Choose a column of text"
         if options.min_nodes > 1:
             message = f"no word occurs in {options.min_nodes} nodes"
-            hint += f", or keep rarer words with {options.rarer}" * bool(options.rarer)
+        if options.min_nodes > 1 and options.rarer:
+            hint += f", or keep rarer words with {options.rarer}"
         raise InputError.plain("--text", message, hint) from error
     words = vectoriser.get_feature_names_out().tolist()
     return {"words": words, "idf": vectoriser.idf_.tolist()}
@@ -244,19 +248,20 @@ def _standardised(table: pandas.DataFrame, numbers: Recipe) -> pandas.DataFrame:
 
 def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFrame:
     """Columns of numbers ``[V, F]`` with NaN for an empty cell."""
-    problems, found = Collected(), {}
+    found = {}
+    problems = Collected()
     for name in columns:
         with problems.step():
             found[name], wrong = parsed(column(table, name, "--numbers"))
-            if wrong:
-                cells = counted(len(wrong), "cell")
-                message = f"{name}: {cells} cannot be used as a number, for example {wrong[0]!r}"
-                hint = "Leave a cell without a number empty"
-                if not any(re.search(r"\d", cell) for cell in wrong):
-                    hint += ", or name a column of words in --categories"
-                if re.fullmatch(r"[+-]?[\d.]+(,\d+)+[\d.]*", wrong[0]):
-                    hint = "Write numbers without a comma, such as 1.5 or 1500"
-                raise InputError.plain("--numbers", message, hint)
+            if not wrong:
+                continue
+            cells = f"{name}: {counted(len(wrong), 'cell')} cannot be used as a number"
+            hint = "Leave a cell without a number empty"
+            if not any(re.search(r"\d", cell) for cell in wrong):
+                hint += ", or name a column of words in --categories"
+            if re.fullmatch(r"[+-]?[\d.]+(,\d+)+[\d.]*", wrong[0]):
+                hint = "Write numbers without a comma, such as 1.5 or 1500"
+            raise InputError.plain("--numbers", f"{cells}, for example {wrong[0]!r}", hint)
     problems.check()
     return pandas.DataFrame(found)
 

@@ -99,7 +99,11 @@ def _usual(given: Mapping[str, Any], source: Path) -> Fields:
         if f"{matrix}_data" in fields:
             data, indices, indptr, shape = (fields.pop(f"{matrix}_{part}") for part in CSR)
             found = untrusted.sparse_matrix(sp.csr_matrix((data, indices, indptr), tuple(shape)))
-            fields[name] = np.stack(found.nonzero()) if name == "edge_index" else found
+            fields[name] = found
+    if sp.issparse(fields.get("edge_index")):
+        links = fields["edge_index"].tocoo()
+        fields["edge_index"] = np.stack([links.row, links.col])
+        fields["edge_weight"] = links.data
     if sp.issparse(fields.get("x")):
         untrusted.check_dense([fields["x"]], source)
     if "edges" in given and given["edges"].shape[1:] == (2,):
@@ -111,10 +115,13 @@ def _usual(given: Mapping[str, Any], source: Path) -> Fields:
 
 def with_edges(given: Mapping[str, Any]) -> Fields:
     """The fields of a graph whose edges may be a sparse adjacency matrix ``adj_t``."""
-    fields, matrix = {**given}, given.get("adj_t")
+    fields = {**given}
+    matrix = given.get("adj_t")
     is_sparse = is_torch_sparse_tensor(matrix) or isinstance(matrix, SparseTensor)
     if fields.get("edge_index") is None and is_sparse:
-        fields["edge_index"] = to_edge_index(fields.pop("adj_t"))[0]
+        fields["edge_index"], weight = to_edge_index(fields.pop("adj_t"))
+        if weight.dim() == 1:
+            fields["edge_weight"] = weight
     return fields
 
 
@@ -128,8 +135,8 @@ def load_unlabelled(path: str, root: str) -> tuple[Data, Path]:
 def num_nodes(source: Path) -> int | None:
     """The number of nodes of a graph folder, from the header of its features; None = not told."""
     with contextlib.suppress(Exception):  # whoever reads the graph tells what is wrong with it
-        if (file := source / "features.npy").exists():
-            return len(untrusted.array(file, mapped=True))
+        if (source / "features.npy").exists():
+            return len(untrusted.array(source / "features.npy", mapped=True))
         shape: Any = untrusted.arrays(source / "features.npz", ["shape"])["shape"]
         return int(shape[0])
     return None
@@ -142,7 +149,8 @@ def unread(fields: Mapping[str, Any], read: Sequence[str] = READ) -> str:
 
 def as_data(fields: Fields, key: str) -> Data:
     """A clean graph of features, edges, labels and masks alone; errors name ``key``."""
-    if missing := [field for field in GRAPH if fields.get(field) is None]:
+    missing = [field for field in GRAPH if fields.get(field) is None]
+    if missing:
         found = listed([*map(plain, fields)]) or "nothing"
         message = f"the graph has no {' and no '.join(missing)}; it has {found}"
         raise InputError.plain(key, message, "Save x, edge_index and y")
@@ -164,8 +172,9 @@ def tensors(
             elif isinstance(own, np.ndarray) and not own.flags.writeable:
                 own = own.copy()  # torch warns of such arrays
             if isinstance(own, (list, np.ndarray)) and np.asarray(own).dtype.kind in "US":
-                hint = "Number the classes from 0, and use -1 where there is no label"
-                hint *= field == "y"
+                hint = ""
+                if field == "y":
+                    hint = "Number the classes from 0, and use -1 where there is no label"
                 raise InputError.plain(f"{key}: {field}", "its values are words", hint)
             value = torch.as_tensor(own)
             if value.requires_grad or value.is_inference():
@@ -198,10 +207,12 @@ def _load_pt(source: Path) -> Fields:
 
 def _only(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:
     """The one file of a folder that has a name with one of some suffixes."""
-    found = [file for suffix in suffixes if (file := folder / f"{stem}{suffix}").exists()]
+    files = [folder / f"{stem}{suffix}" for suffix in suffixes]
+    found = [file for file in files if file.exists()]
     if len(found) != 1:
         message = f"the folder {folder.name} has {len(found) or 'no'} files named {stem}"
         hint = f"Give one file {stem} of type {', '.join(suffixes)}"
-        hint += ", or label nodes of your table and run data make again" * (stem == "labels")
+        if stem == "labels":
+            hint += ", or label nodes of your table and run data make again"
         raise InputError.plain("path", message, hint)
     return found[0]

@@ -7,6 +7,7 @@ import json
 import math
 from collections import Counter
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
@@ -45,6 +46,7 @@ class Graph(NamedTuple):
     split: Sequence[str] | None = None
     recipe: dict[str, Any] | None = None
     discovered: Collection[int] = ()  # nodes whose label ``discover`` gave
+    weights: np.ndarray | None = None  # of the edges [E]; equal for both directions of one
     parent: Mapping[str, Any] | None = None  # see ``parent``
     urls: Sequence[str] | None = None  # web address of each node, or ""
 
@@ -63,15 +65,15 @@ def check_place(
     if not out.exists():
         return
     read = [path for path in inputs if path.resolve().is_relative_to(out.resolve())]
+    hint = "Choose another folder"
     if not overwrite:
-        problem, hint = "exists", ", or add --overwrite to replace it"
-    elif read:
-        problem, hint = f"contains {read[0]}, which this command reads", ""
-    else:
-        problem = _foreign(out)
-        hint = "; --overwrite replaces only folders that data make wrote"
+        raise InputError.plain(option, f"{out} exists", f"{hint}, or add --overwrite to replace it")
+    if read:
+        raise InputError.plain(option, f"{out} contains {read[0]}, which this command reads", hint)
+    problem = _foreign(out)
     if problem:
-        raise InputError.plain(option, f"{out} {problem}", f"Choose another folder{hint}")
+        hint += "; --overwrite replaces only folders that data make wrote"
+        raise InputError.plain(option, f"{out} {problem}", hint)
 
 
 def changed(folder: Path) -> list[str]:
@@ -148,8 +150,10 @@ def _tables(graph: Graph) -> dict[str, pandas.DataFrame]:
     if graph.urls is not None:
         nodes["url"] = graph.urls
     links = pandas.DataFrame(graph.edges.T, columns=["from", "to"])
+    if graph.weights is not None:
+        links["weight"] = graph.weights
     links = links[links["from"] != links["to"]]
-    links = links[~pandas.DataFrame(np.sort(links)).duplicated().to_numpy()]
+    links = links[~pandas.DataFrame(np.sort(links[["from", "to"]])).duplicated().to_numpy()]
     tables = {"edges.csv": links, "nodes.csv": pandas.DataFrame(nodes)}
     for name, what, cells in (
         ("labels.csv", "label", graph.labels),
@@ -180,37 +184,39 @@ def parent(folder: Path) -> dict[str, Any]:
         return {**json.loads(atomic.content(path))}
 
 
-def _homophily(pairs: np.ndarray, labels: Sequence[str], nodes: int) -> tuple[float, int]:
+def _homophily(pairs: np.ndarray, labels: Sequence[str]) -> tuple[float, int]:
     """Share of the links between labelled nodes that join one class, and their number."""
-    classes = {name: number for number, name in enumerate(dict.fromkeys(filter(None, labels)))}
-    label = np.array([classes.get(name, -1) for name in labels] or [-1] * nodes)
-    row, column = label[pairs // max(nodes, 1)], label[pairs % max(nodes, 1)]
-    both = (row >= 0) & (column >= 0)
-    return float((row == column)[both].mean()) if both.any() else 0.0, int(both.sum()) // 2
+    ends = np.array([*labels], dtype=object)[pairs]
+    ends = ends[:, (ends != "").all(0)]
+    return float((ends[0] == ends[1]).mean()) if ends.size else 0.0, ends.shape[1] // 2
 
 
 def summary(graph: Graph) -> list[str]:
     """The figures of a graph, a line each."""
-    nodes, sizes = len(graph.ids), Counter(filter(None, graph.labels or ()))
-    pairs, cleaned = edges.undirected(graph.edges, nodes)
-    loops, links = cleaned["self_loops"], len(pairs) // 2
-    linked = np.zeros(nodes, dtype=bool)
-    linked[pairs // max(nodes, 1)] = True
+    nodes = len(graph.ids)
+    labels = graph.labels or [""] * nodes
+    sizes = Counter(filter(None, labels))
+    numbers, cleaned = edges.undirected(graph.edges, nodes)
+    pairs = np.stack(np.divmod(numbers, max(nodes, 1)))
+    links = len(numbers) // 2
     lines = [f"{nodes:,} nodes, {links:,} links, {graph.features.shape[1]:,} features"]
-    if repeated := graph.edges.shape[1] - links - loops:
+    repeated = graph.edges.shape[1] - links - cleaned["self_loops"]
+    if repeated:
         lines.append(f"{counted(repeated, 'link')} merged: equal to another one or its reverse")
-    if loops:
-        lines.append(f"{counted(loops, 'link')} from a node to itself left out")
+    if cleaned["self_loops"]:
+        lines.append(f"{counted(cleaned['self_loops'], 'link')} from a node to itself left out")
     if sizes:
-        shown = ", ".join(f"{name} {count:,}" for name, count in sizes.most_common(12))
-        shown += ", ..." * (len(sizes) > 12)
+        shown = listed([f"{name} {count:,}" for name, count in sizes.most_common()], 12)
         lines.append(f"{sizes.total():,} labelled nodes of {len(sizes)} classes: {shown}")
-    if parts := Counter(filter(None, graph.split or ())):
+    parts = Counter(filter(None, graph.split or ()))
+    if parts:
         lines.append("split: " + ", ".join(f"{part} {count:,}" for part, count in parts.items()))
 
-    same, both = _homophily(pairs, graph.labels or (), nodes)
-    single, bare = int((~linked).sum()), int((np.diff(graph.features.indptr) == 0).sum())
-    most, count = sizes.most_common(1)[0] if sizes else ("", 0)
+    same, both = _homophily(pairs, labels)
+    single = nodes - len(np.unique(pairs))
+    bare = int((np.diff(graph.features.indptr) == 0).sum())
+    most, count = max(sizes.items(), key=itemgetter(1), default=("", 0))
+    share = count / max(sizes.total(), 1)
     rare = [name for name, count in sizes.items() if count < 5]
     notes = {
         f"{counted(single, 'node')} without a link": single,
@@ -218,9 +224,9 @@ def summary(graph: Graph) -> list[str]:
         "0 labelled nodes; training needs two classes": graph.labels is not None and not sizes,
         "one class has labels; training needs two": len(sizes) == 1,
         f"classes with fewer than 5 labels: {listed(rare, 5)}": rare,
-        f"{100 * count / max(sizes.total(), 1):.0f} % of the labels are {most!r}. If this means 'no"
-        " label', empty these cells.": len(sizes) > 2 and count > MOST * sizes.total(),
+        f"{100 * share:.0f} % of the labels are {most!r}. If this means 'no label', empty these"
+        " cells.": len(sizes) > 2 and share > MOST,
         f"{100 * same:.1f} % of the {counted(both, 'link')} between labelled nodes join nodes of"
-        " the same class." + LOW * (same < 0.5): both >= TELLING,
+        f" the same class.{LOW if same < 0.5 else ''}": both >= TELLING,
     }
     return lines + [text for text, holds in notes.items() if holds]

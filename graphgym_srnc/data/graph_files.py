@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+from collections import Counter
 from pathlib import Path
-from typing import Any, Callable, Iterable
+from typing import Any, Callable, Mapping, Sequence
 from xml.etree import ElementTree
 
 import pandas
@@ -15,11 +17,13 @@ from graphgym_srnc.data import read
 from graphgym_srnc.errors import InputError, reading
 
 # What files call nodes and links, and objects in them that hold their fields.
-NODES, LINKS = ("nodes", "vertices"), ("links", "edges", "relationships")
-WRAPPERS = ("attributes", "data", "properties", "metadata")
+NODES = ("nodes", "vertices")
+LINKS = ("links", "edges", "relationships")
+WRAPPERS = "attributes|data|properties|metadata"
+GEXF = "{http://www.gexf.net/1.2draft}"
 TYPES = ".graphml, .gexf, .gml, .json, .net, or .xlsx with the sheets nodes and edges"
 Record = dict[str, Any]
-Records = tuple[Iterable[Record], Iterable[Record]]  # of nodes and of links
+Records = tuple[list[Record], list[Record]]  # of nodes and of links
 
 
 def graph(path: Path, notes: list[str]) -> tuple[pandas.DataFrame, pandas.DataFrame]:
@@ -29,9 +33,10 @@ def graph(path: Path, notes: list[str]) -> tuple[pandas.DataFrame, pandas.DataFr
     if what == "xlsx":
         sheets = read.workbook(content, notes, path.name)
         named = {name.strip().lower(): sheet for name, sheet in sheets.items()}
-        both = [[named[name] for name in names if name in named] for names in (NODES, LINKS)]
-        if all(both):
-            return both[0][0], both[1][0]
+        of_nodes = _either(named, NODES)
+        of_links = _either(named, LINKS)
+        if of_nodes is not None and of_links is not None:
+            return of_nodes, of_links
     if what not in READERS:
         hint = f"Give a second file with the links, or one file of type {TYPES}"
         raise InputError.plain(path.name, "the file holds no links", hint)
@@ -49,41 +54,33 @@ def links(path: Path, notes: list[str]) -> pandas.DataFrame:
 
 
 def _xml(path: Path, notes: list[str]) -> Records:
-    # networkx reads no defaults, and refuses mixed directions and some namespaces and types.
-    root = ElementTree.fromstring(read.binary(path))
+    """GraphML and GEXF, whose links may mix directions, which networkx refuses."""
+    import networkx
+
+    content = read.binary(path)
+    root = ElementTree.fromstring(content)
+    is_gexf = root.tag.endswith("gexf")
+    tags = Counter(element.tag.rpartition("}")[2] for element in root.iter())
     for element in root.iter():
-        element.tag = element.tag.rpartition("}")[2]  # without its namespace
-    repeated: set[str] = set()
-
-    def records(what: str) -> list[Record]:
-        keys = [key for key in root.iter("key") if key.get("for", what) in (what, "all")]
-        keys += root.findall(f".//attributes[@class='{what}']/attribute")
-        names = {key.get("id"): key.get("attr.name", key.get("title")) for key in keys}
-        defaults = {
-            names[key.get("id")]: text.text for key in keys for text in key.findall("default")
-        }
-        rows = list[Record]()
-        for element in root.iter(what):
-            row: Record = {**element.attrib}
-            if what == "node" and "label" in row:  # what GEXF calls it is its name
-                row["name"] = row.pop("label")
-            own: Record = {}
-            for cell in (*element.findall("data"), *element.findall("attvalues/attvalue")):
-                id = cell.get("key") or cell.get("for") or cell.get("id")
-                name = names.get(id) or id or cell.tag
-                repeated.update({name} & own.keys())
-                own[name] = cell.get("value", "".join(cell.itertext()))
-            rows.append({**row, "data": defaults | own})
-        return rows
-
-    both = records("node"), records("edge")
-    counts = {kind: len([*root.iter(kind)]) for kind in ("graph", "hyperedge", "port", "spell")}
-    graphs = counts.pop("graph")
-    notes += [f"{path.name}: its {graphs} graphs are read as one"] * (graphs > 1)
-    unread = [counted(count, kind) for kind, count in counts.items() if count]
-    unread += [f"all but the last of several values of {name}" for name in sorted(repeated)]
-    notes += [f"{path.name}: not read: {listed(unread)}"] * bool(unread)
-    return both
+        if is_gexf:  # networkx knows the names of a few versions alone
+            element.tag = GEXF + element.tag.rpartition("}")[2]
+        if element.tag.endswith("edge"):
+            element.attrib.pop("type", None)
+            element.attrib.pop("directed", None)
+    reader = networkx.read_gexf if is_gexf else networkx.read_graphml
+    found = reader(io.BytesIO(ElementTree.tostring(root)))
+    if len(found) != tags["node"]:
+        hint = "Declare the ends of each link as nodes, each with its own id"
+        raise InputError.plain(path.name, f"its links name {len(found):,} nodes", hint)
+    nodes, links = _networkx(found)
+    for row in nodes if is_gexf else ():
+        row["name"] = row.pop("label", "")  # what GEXF calls it is no class
+    if tags["graph"] > 1:
+        notes.append(f"{path.name}: its {tags['graph']} graphs are read as one")
+    unread = [counted(tags[tag], tag) for tag in ("port", "spell") if tags[tag]]
+    if unread:
+        notes.append(f"{path.name}: not read: {listed(unread)}")
+    return nodes, links
 
 
 def _gml(path: Path, notes: list[str]) -> Records:
@@ -109,9 +106,14 @@ def _pajek(path: Path, notes: list[str]) -> Records:
 
 
 def _networkx(found: Any) -> Records:
+    of_nodes = found.graph.get("node_default", {})
+    of_links = found.graph.get("edge_default", {})
     return (
-        [{**fields, "id": node} for node, fields in found.nodes(data=True)],
-        [{**fields, "source": a, "target": b} for a, b, fields in found.edges(data=True)],
+        [{**of_nodes, **fields, "id": node} for node, fields in found.nodes(data=True)],
+        [
+            {**of_links, **fields, "source": a, "target": b}
+            for a, b, fields in found.edges(data=True)
+        ],
     )
 
 
@@ -123,42 +125,36 @@ def _json(path: Path, notes: list[str]) -> Records:
         document = json.loads(content, **plain)
     except json.JSONDecodeError:
         document = [json.loads(line, **plain) for line in content.splitlines() if line.strip()]
-    return _of_json(document, path.name)
+    found = _of_json(document)
+    if found is None:
+        holds = sorted(document)[:8] if isinstance(document, dict) else "a list"
+        hint = "Give an object with nodes and links, or a node table and a list of links"
+        raise InputError.plain(path.name, f"it holds {holds}", hint)
+    return found
 
 
-def _of_json(document: Any, file: str) -> Records:
+def _of_json(document: Any) -> Records | None:
     """Nodes and links of an object, or of a list of both, as of Cytoscape and Neo4j."""
     if isinstance(document, list):
-        return _of_list(document)
-    outer = document if isinstance(document, dict) else {}
-    inner = [outer[name] for name in ("elements", "graph", "graphs") if name in outer]
-    for fields in (outer, *inner):
-        if isinstance(fields, list):
-            return _of_json(fields[0] if "graphs" in outer and len(fields) == 1 else fields, file)
-        found = fields if isinstance(fields, dict) else {}
-        both = [[found[name] for name in names if name in found] for names in (NODES, LINKS)]
-        if all(both):
-            return _with_ids(both[0][0]), both[1][0]
-    hint = "Give an object with nodes and links, or a node table and a list of links"
-    raise InputError.plain(file, f"it holds {sorted(outer)[:8] or 'a list'}", hint)
+        is_link = [bool({"source", "start"} & {*row, *row.get("data", ())}) for row in document]
+        links = [row for row, link in zip(document, is_link) if link]
+        return [row for row, link in zip(document, is_link) if not link], links
+    if not isinstance(document, dict):
+        return None
+    nodes = _either(document, NODES)
+    links = _either(document, LINKS)
+    if nodes is not None and links is not None:
+        if isinstance(nodes, dict):  # JSON Graph Format has them by id
+            nodes = [{**fields, "id": id} for id, fields in nodes.items()]
+        return nodes, links
+    inner = _either(document, ("elements", "graph", "graphs"))
+    several = "graphs" in document and isinstance(inner, list) and len(inner) == 1
+    return _of_json(inner[0] if several else inner)
 
 
-def _with_ids(nodes: Any) -> Any:
-    """Nodes as a list; JSON Graph Format has them by id."""
-    if not isinstance(nodes, dict):
-        return nodes
-    return [{**fields, "id": id} for id, fields in nodes.items()]
-
-
-def _of_list(rows: list[Any]) -> Records:
-    """Nodes and links by their ends: ``source`` of Cytoscape, ``start`` and ``end`` of Neo4j."""
-    fields = [row.get("data", row) if isinstance(row, dict) else {} for row in rows]
-    is_link = [bool({"source", "start"} & own.keys()) for own in fields]
-    links = [own for own, link in zip(rows, is_link) if link]
-    for row in links:
-        for end in (end for end in ("start", "end") if isinstance(row.get(end), dict)):
-            row[end] = row[end].get("id")
-    return [own for own, link in zip(rows, is_link) if not link], links
+def _either(named: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """What has the first of some names; None = nothing has."""
+    return next((named[name] for name in names if name in named), None)
 
 
 READERS: dict[str, Callable[[Path, list[str]], Records]] = {
@@ -170,21 +166,16 @@ READERS: dict[str, Callable[[Path, list[str]], Records]] = {
 
 
 def _of_records(records: Any, path: Path, what: str) -> pandas.DataFrame:
-    """A frame of a list of objects; what is absent is an empty cell."""
+    """A frame of text cells; a field of an object in another one is ``outer.inner``, or its name.
+
+    What is absent is an empty cell.
+    """
     is_list = isinstance(records, list) and all(isinstance(row, dict) for row in records)
-    flat = [_flat(row) for row in records] if is_list else []
-    if not any(flat):
+    found = pandas.json_normalize(records) if is_list else pandas.DataFrame()
+    if found.empty:
         hint = "Give at least one; JSON must have them in a list of objects"
         raise InputError.plain(path.name, f"it contains no {what}", hint)
-    names = dict.fromkeys(name for row in flat for name in row)
-    cells = {name: [read.cell(row.get(name)) for row in flat] for name in names}
-    return pandas.DataFrame(cells, index=range(len(flat)), dtype=object)
-
-
-def _flat(row: Record) -> Record:
-    """The fields of an object; those of an object in it are ``outer.inner``, or ``inner`` alone."""
-    found = {name: value for name, value in row.items() if not isinstance(value, dict)}
-    for outer in [name for name in row if name not in found]:
-        for name, value in _flat(row[outer]).items():
-            found[name if outer in WRAPPERS and name not in found else f"{outer}.{name}"] = value
-    return found
+    names = {name: re.sub(rf"^({WRAPPERS})\.|\.id$", "", name) for name in map(str, found)}
+    found.columns = pandas.Index(names)
+    found = found.rename(columns={old: new for old, new in names.items() if new not in names})
+    return found.astype(object).map(read.cell)

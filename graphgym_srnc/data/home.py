@@ -35,6 +35,14 @@ def files_below(folder: Path) -> Iterator[Path]:
         yield from filter(Path.is_file, paths)
 
 
+def link(folder: Path, staging: Path) -> None:
+    """Links to the raw files of a folder in another one."""
+    for file in files_below(folder):
+        link = staging / file.relative_to(folder)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(file.resolve())
+
+
 def keep(staging: Path, folder: Path) -> None:
     """Copy downloads, each whole or not at all; a folder that is read-only stays as it is.
 

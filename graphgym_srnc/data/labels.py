@@ -42,15 +42,16 @@ def cleaned(
     whole = whole_numbers(written)
     labels = ["" if cell.lower() in MISSING else cell for cell in whole]
     notes = changes(column, written, whole, "whole numbers")
-    shown = ["" if cell == "-1" else label for cell, label in zip(whole, labels)]
     for place in itertools.compress(range(len(held)), held):
         if whole[place].lower() in NOT_LABELLED:
-            labels[place], shown[place] = UNKNOWN, whole[place]
+            labels[place] = UNKNOWN
+    shown = [cell if label == UNKNOWN else label for cell, label in zip(whole, labels)]
     notes += changes(column, whole, shown, "no label")
-    if count := labels.count(UNKNOWN):
-        nodes = f"{counted(count, 'node')} of the validation or test set"
+    if UNKNOWN in labels:
+        nodes = f"{counted(labels.count(UNKNOWN), 'node')} of the validation or test set"
         notes.append(f"{column}: {nodes} without a class count as the unknown class")
-    if alike := similar(Counter(filter(None, labels))):
+    alike = similar(Counter(filter(None, labels)))
+    if alike:
         groups = "; ".join(listed([*map(repr, group)]) for group in alike)
         same = "If they are the same class, give them the same name in the table."
         notes.append(f"{SIMILAR} {groups}. {same}")
@@ -59,10 +60,9 @@ def cleaned(
 
 def whole_numbers(cells: Sequence[str]) -> list[str]:
     """Cells without the ``.0`` of whole numbers, unless one of the cells is another text."""
-    if any(cell.endswith("0") and "." in cell for cell in cells) and all(
-        cell.lower() in MISSING or re.fullmatch(r"[+-]?\d+(\.0*)?", cell) for cell in cells if cell
-    ):
-        return [cell.partition(".")[0] if cell.lower() not in MISSING else cell for cell in cells]
+    known = {cell for cell in cells if cell and cell.lower() not in MISSING}
+    if all(re.fullmatch(r"[+-]?\d+(\.0*)?", cell) for cell in known):
+        return [cell.partition(".")[0] if cell in known else cell for cell in cells]
     return [*cells]
 
 
@@ -80,8 +80,9 @@ def changes(column: str, before: Sequence[str], after: Sequence[str], kind: str)
     if not changed:
         return []
     (old, new), _ = changed.most_common(1)[0]
-    example = f"{short(old)!r}" + f" as {new}" * bool(new) + ", and similar" * (len(changed) > 1)
-    return [f"{column}: {counted(changed.total(), 'cell')} read as {kind}: {example}"]
+    example = f"{short(old)!r} as {new}" if new else repr(short(old))
+    rest = ", and similar" if len(changed) > 1 else ""
+    return [f"{column}: {counted(changed.total(), 'cell')} read as {kind}: {example}{rest}"]
 
 
 def similar(sizes: Mapping[str, int]) -> list[list[str]]:
@@ -100,7 +101,8 @@ def similar(sizes: Mapping[str, int]) -> list[list[str]]:
     for name in (name for name in sorted({*sizes} - told) if sizes[name] < 5):
         usual = [other for other in sizes if sizes[other] >= 10 * sizes[name]]
         near = difflib.get_close_matches(name, usual, 1, max(0.85, (len(name) - 1) / len(name)))
-        found += [[*near, name]] * bool(near and not re.search(r"\d", name))
+        if near and not re.search(r"\d", name):
+            found.append([*near, name])
     return found
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from operator import methodcaller
 from pathlib import Path
-from typing import Any, Collection, NamedTuple, Sequence
+from typing import Any, Collection, NamedTuple
 
 from graphgym_srnc.core.text import short
 from graphgym_srnc.data import read
@@ -52,20 +51,18 @@ def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None
     return Names(ids, texts, words, urls)
 
 
-def alike(unknown: Sequence[str], ids: Collection[str]) -> str:
-    """A sentence on how most ``unknown`` ids differ from those of a table; "" if no form fits."""
-    forms = {
-        "in upper and lower case": methodcaller("lower"),
-        "in leading zeros": methodcaller("lstrip", "0"),
-    }
-    ends = {re.sub(r".*(?=[^\w-])", "", id, flags=re.DOTALL) for id in unknown[:3]}
-    for end in ends - {*unknown}:
-        forms[f"by {short(end)!r} at the end"] = methodcaller("removesuffix", end)
-    for form, without in forms.items():
-        given = {*map(without, ids)}
-        if sum(without(id) in given for id in unknown) > len(unknown) / 2:
-            return f" The ids of the links differ only {form}."
-    return ""
+def alike(unknown: Collection[str], ids: Collection[str]) -> str:
+    """An id of a table that most ``unknown`` ones resemble, as a sentence; "" if there is none."""
+    forms = {_bare(id): id for id in ids}
+    near = [(id, forms[_bare(id)]) for id in unknown if _bare(id) in forms]
+    if 2 * len(near) <= len(unknown):
+        return ""
+    return f"{near[0][0]!r} may be the node {near[0][1]!r}. Write ids alike in both tables"
+
+
+def _bare(id: str) -> str:
+    """An id without case, leading zeros, and what follows a mark, such as a version."""
+    return re.sub(r"(?<=\w)[^\w-].*", "", id.lower(), flags=re.DOTALL).lstrip("0")
 
 
 def remedy(like: object = "TRAINED_GRAPH") -> str:

@@ -43,8 +43,8 @@ class Family:
             raise InputError(key, name, ", ".join(self.nodes))
         member = f"{name.lower()}.mat"
         place = home.folder_of(self.name, root)
-        if (file := place / member).is_file():
-            return read(self, file)
+        if (place / member).is_file():
+            return read(self, place / member)
         with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
             file = Path(folder) / member
             try:
@@ -85,7 +85,9 @@ def read(family: Family, file: Path) -> Data:
 
     Words of ``CITATION`` are made binary, and a paper with two labels has the first one.
     """
-    key, count, classes = f"{family.name}/{file.name}", family.nodes[file.stem], family.classes
+    key = f"{family.name}/{file.name}"
+    count = family.nodes[file.stem]
+    classes = family.classes
     one_hot = family is CITATION
     shapes = (count, count), (count, family.words), (count, classes) if one_hot else (1, count)
     with reading(file, "a readable MATLAB file", key):
@@ -97,13 +99,15 @@ def read(family: Family, file: Path) -> Data:
             is_now = "missing" if value is None else f"{value.dtype} of shape {value.shape}"
             hint = f"Give a matrix of numbers of shape {shape}"
             raise InputError.plain(f"{key}: {name}", f"the matrix is {is_now}", hint)
-    links, x, y = found[0], *map(untrusted.dense, found[1:])
+    links = found[0]
+    x, y = map(untrusted.dense, found[1:])
     if one_hot:
-        x, y = x > 0, y > 0
-        y = np.where(y.any(1), y.argmax(1), -1)[None]
+        x = x > 0
+        y = np.where((y > 0).any(1), (y > 0).argmax(1), -1)[None]
     if not np.isin(y, range(-1, classes)).all():
-        message, hint = f"the labels are from {y.min()} to {y.max()}", f"from 0 to {classes - 1}"
-        raise InputError.plain(f"{key}: {family.matrices[2]}", message, f"Use whole numbers {hint}")
+        message = f"the labels are from {y.min()} to {y.max()}"
+        hint = f"Use whole numbers from 0 to {classes - 1}"
+        raise InputError.plain(f"{key}: {family.matrices[2]}", message, hint)
     data = Data(
         x=torch.from_numpy(x.astype(np.float32)),
         edge_index=torch.from_numpy(np.stack(sp.coo_matrix(links).nonzero())),

@@ -12,9 +12,10 @@ import io
 import json
 import re
 import zipfile
+from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Sequence
 
 import numpy as np
 import pandas
@@ -134,8 +135,10 @@ def headed(rows: pandas.DataFrame, file: str) -> pandas.DataFrame:
     check_lengths(rows, file)
     if len(rows) < 2:
         raise InputError.plain(file, "it has a header and no rows", "Add rows below the header")
-    names = [name or f"column {place + 1}" * (place > 0) for place, name in enumerate(rows.iloc[0])]
-    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+    names = [*rows.iloc[0]]
+    names = [name or (f"column {place + 1}" if place else "") for place, name in enumerate(names)]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
         message = f"two columns have the same name in its first line: {listed(twice, 3)}"
         raise InputError.plain(file, message, "Give each column its own name")
     return rows.iloc[1:].set_axis(names, axis=1)
@@ -144,14 +147,12 @@ def headed(rows: pandas.DataFrame, file: str) -> pandas.DataFrame:
 def check_lengths(rows: pandas.DataFrame, file: str) -> None:
     """Refuse lines that have more or fewer cells than the first one."""
     lengths = rows.notna().sum(axis=1)
-    if len(wrong := lengths[lengths != lengths.iloc[0]]):
-        message = (
-            f"line {wrong.index[0]:,} has {counted(int(wrong.iloc[0]), 'cell')}, and the first"
-        )
-        message += f" line has {lengths.iloc[0]}"
-        message += f"; {len(wrong):,} lines differ" * (len(wrong) > 1)
+    wrong = lengths[lengths != lengths.iloc[0]]
+    if len(wrong):
+        cells = counted(int(wrong.iloc[0]), "cell")
+        message = f"line {wrong.index[0]:,} has {cells}, and the first line has {lengths.iloc[0]}"
         hint = "Put cells with separators or line breaks in quotes, and close each quote"
-        raise InputError.plain(file, message, hint)
+        raise InputError.plain(file, f"{message}; {counted(len(wrong), 'line')} differ", hint)
 
 
 def _cells(
@@ -171,104 +172,95 @@ def _cells(
     hint = re.match(r'"?sep=(.)"?[,;\t ]*$', lines[0], re.IGNORECASE)
     if hint:  # by which Excel finds the separator
         lines[0] = ""
-    plain = [line for line in lines if line and not COMMENT.match(line)]
-    top = "\n".join((plain or lines)[:20])
-    mark = max(SEPARATORS, key=partial(_fit, top))
-    if hint or path.name.lower().endswith((".tsv", ".tsv.gz")):
-        mark = hint[1] if hint else "\t"
-    elif mark not in top and (links or not is_csv):
-        mark = " "
-        lines = [" ".join(line.split()) if '"' not in line else line.strip() for line in lines]
-    names = _drop_comments(lines, mark, is_csv, notes, file)
+        mark = hint[1]
+    elif path.name.lower().endswith((".tsv", ".tsv.gz")):
+        mark = "\t"
+    else:
+        plain = [line for line in lines if line and not COMMENT.match(line)]
+        top = "\n".join((plain or lines)[:20])
+        mark = max(SEPARATORS, key=partial(_fit, top))
+        if mark not in top and (links or not is_csv):
+            mark = " "
+            lines = [" ".join(line.split()) if '"' not in line else line.strip() for line in lines]
+    _drop_comments(lines, mark, is_csv, notes, file)
     quotes = "Put cells with separators or line breaks in quotes, and close each quote"
     with reading(path, "a table", file, quotes):
-        numbers, rows = _split(lines, mark, notes, file, None if is_ours else links)
+        rows = _split(lines, mark, notes, file, links, is_ours)
     if not rows:
         raise InputError.plain(file, "the file is empty", "Write a line for each row")
-    found = pandas.DataFrame(rows, index=pandas.Index(numbers, name="line"), dtype=object)
-    found.attrs = {"separator": mark} | ({"names": names} if names else {})
+    index = pandas.Index([*rows], name="line")
+    found = pandas.DataFrame([*rows.values()], index=index, dtype=object)
+    found.attrs["separator"] = mark
     return found
 
 
 def _fit(content: str, separator: str) -> tuple[int, int]:
     """Into how many cells a mark splits each of some lines (0 = they differ), and how often."""
     try:
-        counts = [len(row) for row in csv.reader(content.split("\n"), delimiter=separator)]
+        widths = {len(row) for row in csv.reader(content.split("\n"), delimiter=separator)}
     except csv.Error:
-        counts = []
-    is_regular = len(set(counts)) == 1 and counts[0] > 1
-    return counts[0] if is_regular else 0, content.count(separator)
+        widths = set()
+    width = max(widths) if len(widths) == 1 else 0
+    return width if width > 1 else 0, content.count(separator)
 
 
-def _drop_comments(
-    lines: list[str], mark: str, is_csv: bool, notes: list[str], file: str
-) -> list[str]:
-    """Empty the lines that are comments, and return the last one above the rows if it fits them.
+def _drop_comments(lines: list[str], mark: str, is_csv: bool, notes: list[str], file: str) -> None:
+    """Empty the lines that are comments.
 
-    It may hold the names of columns. In a ``.csv``, comments stand above the rows alone, or else an
-    id may begin with the mark.
+    An id may begin with the mark of a comment: a line of as many cells as the others, without a
+    space after the mark. In a ``.csv``, comments stand above the rows alone.
     """
-    width = partial(_fit, separator=mark)
-    marked = [number for number, line in enumerate(lines) if COMMENT.match(line)]
-    plain = [line for number, line in enumerate(lines) if line and number not in {*marked}]
-    widths = {width(line)[0] for line in (plain or lines)[:20]}
-    ids = {number for number in marked if re.match(COMMENT.pattern + r"[^\s#%/]", lines[number])}
-    ids = {number for number in ids if {width(lines[number])[0]} == widths}
-    others = {*marked} - ids
-    first = next((place for place, line in enumerate(lines) if line and place not in others), 0)
+    plain = [line for line in lines if line and not COMMENT.match(line)]
+    width = _fit("\n".join((plain or lines)[:20]), mark)[0]
     dropped = 0
-    names: list[str] = []
-    for number in others:
-        bare = COMMENT.sub("", lines[number], count=1).strip()
-        is_last = number < first and not any(lines[number + 1 : first])
-        is_numeric = not np.isnan(pandas.to_numeric([*bare.split(mark)], errors="coerce")).any()
-        if is_last and {width(bare)[0]} == widths != {0} and not is_numeric:
-            names = [*map(str.strip, bare.split(mark))]
-        if number < first or not is_csv:
+    for number, line in enumerate(lines):
+        if not COMMENT.match(line):
+            if line and is_csv:
+                break
+        elif not re.match(COMMENT.pattern + r"[^\s#%/]", line) or _fit(line, mark)[0] != width:
             lines[number] = ""
-            dropped += bool(bare)
+            dropped += 1
     if dropped:
         notes.append(f"{file}: {counted(dropped, 'line')} of comments left out")
-    return names if len({*names}) == len(names) else []
 
 
 def _split(
-    lines: list[str], mark: str, notes: list[str], file: str, links: bool | None
-) -> tuple[list[int], list[list[str]]]:
-    """Numbers and cells of all lines but empty ones.
+    lines: list[str], mark: str, notes: list[str], file: str, links: bool, is_ours: bool
+) -> dict[int, list[str]]:
+    """Cells of all lines but empty ones, by their number.
 
     Quotes are plain marks if they do not close in their line and all lines have equally many cells
     without them, which is usual between tabs, and in links, whose cells are never of two lines.
-    ``links`` is None for a file of this program, whose quotes are right.
 
     Raises:
         InputError: the lines between two quotes may be rows or one cell.
     """
-
-    def rows(**options: Any) -> tuple[list[int], list[list[str]]]:
-        reader = csv.reader(lines_of, delimiter=mark, skipinitialspace=mark == " ", **options)
-        found = [(reader.line_num, [*map(str.strip, row)]) for row in reader]
-        kept = [(number, row) for number, row in found if any(row)]
-        return [number for number, _ in kept], [row for _, row in kept]
-
-    lines_of = [f"{line}\n" for line in lines]
     quoted = None
     with contextlib.suppress(csv.Error):
-        quoted = rows(strict=True)
-        if not any("\n" in cell for row in quoted[1] for cell in row):
+        quoted = _rows(lines, mark, strict=True)
+        if is_ours or not any("\n" in cell for row in quoted.values() for cell in row):
             return quoted
-    plain = rows(quoting=csv.QUOTE_NONE)
-    is_regular = len({*map(len, plain[1])}) == 1
-    if quoted is None and not (is_regular and mark in "\t "):
-        return rows(strict=True)  # which says what is wrong
-    if quoted is not None and (links is None or not is_regular):
-        return quoted
-    line = next(number for number, row in zip(*plain) if sum(c.count('"') for c in row) % 2)
-    if quoted is None or mark in "\t " or links:
-        notes.append(f"{file}: line {line:,}: quotes do not close in their line; read as they are")
-        return plain
-    message = f"line {line:,}: a cell in quotes goes on over lines that may be rows"
-    raise InputError.plain(file, message, "Close this quote in its line, or remove it")
+    plain = _rows(lines, mark, quoting=csv.QUOTE_NONE)
+    is_usual = mark in "\t " or (links and quoted is not None)
+    if len({*map(len, plain.values())}) > 1 or (quoted is None and not is_usual):
+        return _rows(lines, mark, strict=True)  # which may say what is wrong
+    line = next(number for number, row in plain.items() if ",".join(row).count('"') % 2)
+    if not is_usual:
+        message = f"line {line:,}: a cell in quotes goes on over lines that may be rows"
+        raise InputError.plain(file, message, "Close this quote in its line, or remove it")
+    notes.append(f"{file}: line {line:,}: quotes do not close in their line; read as they are")
+    return plain
+
+
+def _rows(lines: list[str], mark: str, **options: Any) -> dict[int, list[str]]:
+    text = (f"{line}\n" for line in lines)
+    reader = csv.reader(text, delimiter=mark, skipinitialspace=mark == " ", **options)
+    found = {}
+    for row in reader:
+        cells = [cell.strip() for cell in row]
+        if any(cells):
+            found[reader.line_num] = cells
+    return found
 
 
 def workbook(content: bytes, notes: list[str], file: str) -> dict[str, pandas.DataFrame]:
@@ -313,23 +305,38 @@ def _matrix_market(path: Path, content: bytes) -> pandas.DataFrame:
     import scipy.io
     import scipy.sparse
 
-    rows, columns, entries, *_ = scipy.io.mminfo(io.BytesIO(content))
-    limits.check(path, 24 * entries)
+    rows, columns, count, *_ = scipy.io.mminfo(io.BytesIO(content))
+    limits.check(path, 24 * count)
     if rows != columns:
         message = f"its matrix is {rows:,} x {columns:,}"
         raise InputError.plain(path.name, message, "Give a matrix of nodes by nodes")
-    found = scipy.sparse.coo_array(scipy.io.mmread(io.BytesIO(content)))
+    frame = entries(scipy.io.mmread(io.BytesIO(content)), range(1, rows + 1))
+    frame.attrs["rows"] = "rows from 1"
+    return frame
+
+
+def entries(matrix: Any, names: Sequence[Any]) -> pandas.DataFrame:
+    """Row, column and, unless all are 1, weight of the entries of a matrix other than 0.
+
+    Of a symmetric matrix each pair is there once.
+    """
+    import scipy.sparse
+
+    found = scipy.sparse.coo_array(matrix)
+    if not abs(found - found.T).nnz:
+        found = scipy.sparse.triu(found)
     found.eliminate_zeros()
-    frame = pandas.DataFrame({"row": found.row + 1, "column": found.col + 1}, dtype=object)
-    frame = frame.astype(str)
-    frame.attrs["is matrix"] = True
+    named = np.array([*map(str, names)], dtype=object)
+    frame = pandas.DataFrame({"row": named[found.row], "column": named[found.col]}, dtype=object)
+    if (found.data != 1).any():
+        frame["weight"] = found.data
     return frame
 
 
 def is_counter(cells: pandas.Series) -> bool:
     """Whether cells count the rows: 0, 1, 2, ... or 1, 2, 3, ..."""
-    written, size = [*map(str, cells)], len(cells)
-    return written in ([*map(str, range(size))], [*map(str, range(1, size + 1))]) and size > 0
+    numbers = [*map(str, range(len(cells) + 1))]
+    return len(cells) > 0 and [*map(str, cells)] in (numbers[:-1], numbers[1:])
 
 
 def cell(value: Any) -> str:

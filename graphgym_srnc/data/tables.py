@@ -38,7 +38,7 @@ def read(
     masks = {f"{part}_mask": torch.tensor([own == part for own in parts]) for part in found}
     held = [part in label_words.PARTS[1:] for part in parts]
     y, classes = (None, ()) if labels is None else _labels(labels, len(x), held)
-    return {"x": x, "y": y, "edge_index": _edges(edges, len(x)), **masks}, classes
+    return {"x": x, "y": y, **_edges(edges, len(x)), **masks}, classes
 
 
 def discovered(folder: Path) -> set[int]:
@@ -63,19 +63,25 @@ def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, t
     return pandas.Index(classes, dtype=object).get_indexer(words), tuple(classes)
 
 
-def _edges(file: Path, num_nodes: int) -> np.ndarray:
-    """Pairs of node numbers ``[2, E]``."""
+def _edges(file: Path, num_nodes: int) -> dict[str, np.ndarray]:
+    """Pairs of node numbers ``[2, E]``, and the weights of a third column of a table."""
     if file.suffix == ".npy":
-        return _array(file)
-    rows = _rows(file, "two node numbers")
-    return np.stack([_numbers(rows[column], num_nodes, file.name) for column in rows])
+        return {"edge_index": _array(file)}
+    rows = _rows(file, "two node numbers", "weight")
+    ends = [_numbers(rows[column], num_nodes, file.name) for column in [*rows][:2]]
+    found = {"edge_index": np.stack(ends)}
+    if "weight" in rows:
+        weights = pandas.to_numeric(rows["weight"], errors="coerce")
+        found["edge_weight"] = weights.to_numpy(dtype=np.float32)
+    return found
 
 
 def _by_node(file: Path, num_nodes: int, what: str) -> list[str]:
     """The word of each node ``[V]`` by lines of a node number and a word, empty without a line."""
-    rows = _rows(file, f"a node number and its {what}").drop_duplicates()
+    rows = _rows(file, f"a node number and its {what}", "origin").iloc[:, :2].drop_duplicates()
     node, word = rows.columns
-    if (twice := rows[node].duplicated()).any():
+    twice = rows[node].duplicated()
+    if twice.any():
         first = rows[node][twice].iloc[0]
         both = " and ".join(map(repr, rows[word][rows[node] == first]))
         raise InputError.plain(file.name, f"node {first} has two {what}s: {both}", "Give it one")
@@ -83,12 +89,15 @@ def _by_node(file: Path, num_nodes: int, what: str) -> list[str]:
     return [*words.reindex(range(num_nodes), fill_value="")]
 
 
-def _rows(file: Path, what: str) -> pandas.DataFrame:
-    """A table of two columns, the first of which has no number as its name."""
+def _rows(file: Path, what: str, also: str) -> pandas.DataFrame:
+    """A table of two columns and perhaps ``also``, the first of which has no number as its name."""
     rows = text_tables.table(file)
-    if [*rows][2:] == ["origin"]:  # of labels, see ``discovered``
-        rows = rows.iloc[:, :2]
-    if rows.shape[1] != 2 or not rows.columns[0] or rows.columns[0].isdecimal():
+    if (
+        rows.shape[1] < 2
+        or [*rows][2:] not in ([], [also])
+        or not rows.columns[0]
+        or rows.columns[0].isdecimal()
+    ):
         message = f"its first line is {','.join(rows)[:80]!r}"
         raise InputError.plain(file.name, message, f"Write a header, and {what} on each line below")
     return rows

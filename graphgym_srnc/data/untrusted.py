@@ -65,8 +65,9 @@ def load(file: Path) -> Any:
             if zipfile.is_zipfile(source):
                 with zipfile.ZipFile(source) as archive:  # torch checks neither sizes nor checksums
                     limits.check(file, sum(member.file_size for member in archive.infolist()))
-                    if (member := archive.testzip()) is not None:
-                        raise ValueError(f"the checksum of {member} is wrong")
+                    damaged = archive.testzip()
+                    if damaged is not None:
+                        raise ValueError(f"the checksum of {damaged} is wrong")
             source.seek(0)
             with tensors_only(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # torch tells that sparse CSR tensors are new

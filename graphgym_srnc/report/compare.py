@@ -48,6 +48,9 @@ setting.
 """
 
 # Keys of a block. Tests, intervals and ranks count units, see ``arrange.Arranged``.
+AUTO = "auto"
+"""The split that :func:`scored_split` chooses."""
+
 BLOCK = ["column", "unit", "split", "seed"]
 
 
@@ -126,7 +129,7 @@ class Table:
 def table(
     found: Collection,
     metrics: Sequence[str] = (),
-    split: str = "test",
+    split: str = AUTO,
     by: Sequence[str] = (),
     columns: Sequence[str] = (),
     select: Sequence[str] = (ALL,),
@@ -146,7 +149,8 @@ def table(
         found: result of :func:`graphgym_srnc.report.frame.collect`.
         metrics: scores on that split, or ``COSTS``; default: those of the paper's table, or
             :func:`default_metrics`.
-        split: ``test``, ``val`` or ``train``.
+        split: ``test``, ``val`` or ``train``; ``auto`` is ``test``, or ``val`` if all runs are on
+            your own graphs and none has a test score.
         by: keys of the rows; default: method and backbone.
         columns: keys of the columns; default: the task, and keys of the data that vary within one.
         select: keys over which the best setting of each cell is chosen, by the mean validation
@@ -164,7 +168,8 @@ def table(
             settings without validation scores.
     """
     _check_options(paper, split, test, alpha)
-    published = TABLES[paper] if paper else None
+    split = scored_split(found.runs, split)
+    published = TABLES.get(paper or "")
     metrics = _metrics(metrics, found.runs, split, published)
     selector = next((metric for metric in metrics if metric not in COSTS), "micro_f1")
     arranged = arrange(found.runs, by, columns, select, selector, published)
@@ -191,8 +196,7 @@ def table(
         cells[[*settings]] = settings.reindex(cells.index)
         frames.append(cells.reset_index().assign(metric=metric, split=split)[list(CELL)])
     frame = pandas.concat(frames, ignore_index=True)
-    if against is not None:
-        _check_pairs(frame, against)
+    _check_pairs(frame, against)
     return Table(
         metrics=metrics,
         selector=selector,
@@ -219,12 +223,21 @@ def _check_options(paper: str | None, split: str, test: str, alpha: float) -> No
     """Refuse options that name no table, split or test, and a level that is none."""
     if paper and paper not in TABLES:
         raise InputError("paper", paper, ", ".join(TABLES), code="paper")
-    if split not in stats.SPLITS:
-        raise InputError("split", split, ", ".join(stats.SPLITS), code="split")
+    if split not in (AUTO, *stats.SPLITS):
+        raise InputError("split", split, ", ".join((AUTO, *stats.SPLITS)), code="split")
     if test not in statistics.TESTS:
         raise InputError("test", test, ", ".join(statistics.TESTS), code="test")
     if not 0 < alpha < 1:
         raise InputError("alpha", alpha, "more than 0, less than 1", code="alpha")
+
+
+def scored_split(runs: DataFrame, split: str = AUTO) -> str:
+    """A split, if one is given, else ``val`` for runs on own graphs without test scores."""
+    if split != AUTO:
+        return split
+    is_tested = "test_micro_f1" in runs and runs["test_micro_f1"].notna().any()
+    is_own = runs["dataset.format"].eq("file").all()
+    return "val" if is_own and not is_tested else "test"
 
 
 def _metrics(
@@ -266,9 +279,9 @@ def _row_of(
     raise InputError.plain("against", message, f"Choose one of {choice}", code="against")
 
 
-def _check_pairs(cells: DataFrame, against: str) -> None:
-    """Refuse a row that has pairs with no other row."""
-    if cells["p"].isna().all():
+def _check_pairs(cells: DataFrame, against: str | None) -> None:
+    """Refuse a row to compare with, if there is one, that has pairs with no other row."""
+    if against is not None and cells["p"].isna().all():
         message = f"{against} shares fewer than 2 splits with every other row"
         hint = "Choose another row; only runs with the same split and seed form a pair"
         raise InputError.plain("against", message, hint, code="against")

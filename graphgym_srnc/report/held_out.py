@@ -54,6 +54,32 @@ def on_classes(result: Result, names: Collection[str]) -> tuple[int, int]:
     return sum(count["labels"] for count in own), sum(count["right"] for count in own)
 
 
+def after_naming(result: Result, parent: Mapping[str, Any]) -> list[str]:
+    """Accuracy on the known classes of an earlier run, whose clusters were named, and now.
+
+    Args:
+        result: a run on a graph with labels from ``discover``.
+        parent: what the folder of the graph says of the earlier run; may be empty.
+    """
+    before = parent.get("held_out") or {}
+    total, right = on_classes(result, before.get("classes", {}))
+    if not total or not before.get("labels"):
+        return []
+    share = right / total
+    text = (
+        f"On the classes that {parent.get('run', 'the earlier run')} knew:"
+        f" {100 * before['accuracy']:.1f} % of {counted(before['labels'], 'label')} right before"
+        f" you named clusters, {100 * share:.1f} % of {total:,} now."
+    )
+    if share >= before["low"]:
+        return [text]
+    return [
+        text,
+        "warning: The known classes are predicted worse than before. Some of the named clusters"
+        " may contain nodes of known classes. Check them, or name fewer.",
+    ]
+
+
 def better(result: Result) -> str:
     """The simpler model that is significantly better than the run; "" if none is."""
     found: Mapping[str, Any] = result.get("held_out") or {}

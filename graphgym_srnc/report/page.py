@@ -60,7 +60,8 @@ def render(
     Raises:
         InputError: no test score, an unknown metric, row or table, or no pairs with the row.
     """
-    metrics = metrics or [metric for metric in DEFAULT if f"test_{metric}" in found.runs]
+    split = compare.scored_split(found.runs)
+    metrics = metrics or [metric for metric in DEFAULT if f"{split}_{metric}" in found.runs]
     if not metrics:
         raise InputError.plain("folders", "no run has a test score", code="no_test_score")
     row = against

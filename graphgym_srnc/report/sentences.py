@@ -35,8 +35,12 @@ from graphgym_srnc.report.tables import (
 
 KNOWN_ONLY = (
     "no test node is of an unknown class, so the scores measure known classes only. A node"
-    " predicted as unknown counts as an error. With file.num_unseen 1, a labelled class of your own"
-    " graph is hidden, so that both are scored."
+    " predicted as unknown counts as an error. With file.num_unseen 1 and file.num_test 100, a"
+    " labelled class of your own graph is hidden, so that both are scored."
+)
+ON_VAL = (
+    "Scores on val are those of validation nodes, or of labels that SRNC+ held out in turn. The"
+    " best of several settings is too optimistic on them; keep labels for a test to compare."
 )
 BELOW_CHANCE = (
     "unknown AUROC is below chance (50 %). The ranking of nodes by P(unknown) is wrong, so no"
@@ -121,6 +125,8 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
         warnings: whether to add the warnings of the runs, and :func:`on_known`.
     """
     out = legend(table, best, tied) + on_differences(table)
+    if table.split == "val" and (table.runs["dataset.format"] == "file").any():
+        out.append(ON_VAL)
     if warnings:
         out += on_known(table)
     out += on_chance(table) + _on_missing_numbers(table) + _on_settings(table) + _on_paper(table)

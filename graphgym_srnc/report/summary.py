@@ -21,6 +21,9 @@ from graphgym_srnc.report.tables import ABSENT, METRICS, Grid, boxes, figure, na
 SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]  # scores of a summary
 SHOWN = (*SCORES[:5], "unknown_auroc")  # scores of a printed summary, beside a user's own
 
+NO_TEST_LABELS = "no test node has a label, so there are no test scores"
+NOT_TESTED = "no labels were kept for a test; file.num_test 100 keeps 100 of them"
+
 Row = dict[str, Any]
 
 
@@ -62,7 +65,8 @@ def summarise(name: str, results: Mapping[int, records.Result]) -> Row:
     if mean_std(ranked)[0] < 0.5:
         row["notes"].append(BELOW_CHANCE)
     if not any(tests):
-        row["notes"] = ["no test node has a label, so there are no test scores"]
+        held_out = any(result.get("held_out") for result in every)
+        row["notes"] = [NOT_TESTED if held_out else NO_TEST_LABELS]
     for metric in dict.fromkeys((*SCORES, *own_scores(every))):
         values = [test[metric] for test in tests if metric in test]
         if values:
@@ -95,8 +99,11 @@ def line(result: records.Result) -> str:
     scored = [metric for metric in shown.split() if metric in test]
     scored += own_scores([result])
     scores = [f"{clean(name(metric))} {figure(metric, test[metric])}" for metric in scored]
-    text += f"test {', '.join(scores)}" if scores else "no test node has a label"
-    text += f", {result['seconds']:.1f} s"
+    if scores:
+        text += f"test {', '.join(scores)}, "
+    elif not result.get("held_out"):
+        text += "no test node has a label, "
+    text += f"{result['seconds']:.1f} s"
     classes = list(map(plain, result.get("hidden_classes", ())))
     if classes:
         noun = "hidden classes" if len(classes) > 1 else "hidden class"

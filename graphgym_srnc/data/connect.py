@@ -1,0 +1,169 @@
+"""Links between nodes: ids of ends to numbers of nodes, and weights."""
+
+from __future__ import annotations
+
+from typing import Mapping
+
+import numpy as np
+import pandas
+
+from graphgym_srnc.core.text import counted, listed
+from graphgym_srnc.data import columns, edges, features, links, names, read, readings
+from graphgym_srnc.data.links import ALL
+from graphgym_srnc.data.look import Look, Options
+from graphgym_srnc.data.read import NAMELESS
+from graphgym_srnc.data.readings import Reading
+from graphgym_srnc.errors import InputError
+
+WEIGHTS = ("weight", "weights", "w", "value", "strength")  # usual names, in lower case
+
+
+def find(found: Look, sheet: pandas.DataFrame) -> tuple[pandas.DataFrame, Reading | None]:
+    """A row for each link, and which of its columns hold ids of which column of nodes."""
+    pairs = pandas.DataFrame()
+    reading = None
+    step = found.problems.step
+    with step():
+        pairs = links.links(found, sheet)
+    if ALL in found.options.ends:  # two columns are left
+        found.options = found.options._replace(ends=())
+    if len(pairs):
+        several = readings.readings(found.table, pairs, found.options)
+        _check_order(found, pairs, bool(several))
+        with step():
+            reading = readings.choose(found, pairs, several)
+    return pairs, reading
+
+
+def _check_order(found: Look, pairs: pandas.DataFrame, is_clear: bool) -> None:
+    """Refuse, with this error alone, a list of links that was given as the node table."""
+    named = found.options.chosen - {found.options.weight, *found.options.ends}
+    has_named = bool(named) and named <= {*pairs} and not named & {*found.table}
+    has_named &= not columns.usual(found.table, columns.IDS)
+    swapped = [] if is_clear else readings.readings(pairs, found.table, Options())
+    if has_named or any(one.id not in columns.ROWS for one in swapped):
+        found.problems.errors.clear()
+        message = f"it looks like the list of links, and {found.files[1]} like the node table"
+        raise InputError.plain(found.files[0], message, "Give the node table first")
+
+
+def connect(found: Look, pairs: pandas.DataFrame, reading: Reading) -> None:
+    """Number the ends of links by the ids of the kept nodes, and read their weights."""
+    file = found.files[1]
+    ids = pandas.Index(columns.cells(found.table, reading.id), dtype=object).unique()
+    cells = [columns.cells(pairs, end) for end in reading.ends]
+    ends = np.array([ids.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
+    unread = [name for name in pairs if name not in (*reading.ends, found.options.weight)]
+    _tell_ends(found, [name for name in unread if not NAMELESS.fullmatch(name)], reading)
+    if reading.id in columns.ROWS:
+        numbers = f"{reading.id.replace('rows', 'row numbers')} of {found.files[0]}"
+        found.notes.append(f"{file}: the ends {listed(reading.ends)} are {numbers}")
+    if found.options.weight:
+        weights = _weights(found, pairs)
+    else:
+        weights = np.ones(len(pairs))
+        _check_zeros(found, pairs[unread], reading)
+    strange = (ends < 0) & (weights > 0)
+    if strange.any():
+        _tell_unknown(found, pairs, reading, strange, ids)
+    kept = (ends >= 0).all(0) & (weights > 0)
+    found.edges = ends[:, kept].astype(np.int64)
+    if not (found.edges[0] != found.edges[1]).any() and not found.problems.errors:
+        raise InputError.plain(file, "no link joins two nodes", "Give at least one link")
+    if found.edges.min(initial=2) == 1 and ids[0] == "0" and read.is_counter(ids.to_series()):
+        wrong = "no link names the id 0. If its ids count from 1, they name wrong nodes: subtract 1"
+        found.notes.append(f"{file}: {wrong}.")
+    if found.options.weight:
+        found.edges, found.weights = edges.merged(found.edges, weights[kept], len(ids))
+
+
+def _tell_ends(found: Look, unread: list[str], reading: Reading) -> None:
+    line = f"{found.files[1]}: links join the columns {listed(reading.ends)}"
+    if found.options.weight:
+        line += f", with weights from {found.options.weight}"
+    if unread:
+        line += f"; not read: {listed(unread)}"
+    weight = columns.usual(unread, WEIGHTS)
+    if weight and not found.options.weight:
+        line += f" ({found.named('weight', weight)} reads weights)"
+    found.chosen.append(line)
+
+
+def _weights(found: Look, pairs: pandas.DataFrame) -> np.ndarray:
+    """The weight of each row of links; 0 = it is no link.
+
+    Raises:
+        InputError: a weight is no number of 0 or more.
+    """
+    file = found.files[1]
+    column = features.column(pairs, found.options.weight, "--weight")
+    values = features.parsed(column)[0].to_numpy()
+    wrong = ~((values >= 0) & (values < features.LARGEST))
+    if wrong.any():
+        place = int(wrong.argmax())
+        where = f"{pairs.index.name or 'row'} {pairs.index[place]}"
+        message = f"the weight in {where} is {str(column.iloc[place])!r}"
+        raise InputError.plain(file, message, "Give each link a number of 0 or more")
+    zeros = int((values == 0).sum())
+    if zeros:
+        found.notes.append(f"{file}: {counted(zeros, 'link')} of weight 0 left out")
+    return values
+
+
+def _check_zeros(found: Look, pairs: pandas.DataFrame, reading: Reading) -> None:
+    """Tell that a column is 0 in some rows, which may mean that they are no links.
+
+    Raises:
+        InputError: it is 0 in half of the rows or more, unless the ends are chosen.
+    """
+    for name, cells in pairs.items():
+        values, wrong = features.parsed(cells)
+        share = (values.dropna() == 0).mean()
+        if wrong or not 0 < share < 1 or read.is_counter(cells):
+            continue
+        told = f"{name} is 0 in {(values == 0).sum():,} of {len(pairs):,} rows"
+        without = f"leave out those that mean no link with {found.named('weight', name)}"
+        if share >= 0.5 and not found.options.ends:
+            keep = found.named("ends", reading.ends)
+            hint = f"{without.capitalize()}, or keep all with {keep}"
+            raise InputError.plain(found.files[1], told, hint)
+        found.notes.append(f"{found.files[1]}: {told}; {without}")
+
+
+def _tell_unknown(
+    found: Look, pairs: pandas.DataFrame, reading: Reading, strange: np.ndarray, ids: pandas.Index
+) -> None:
+    """Refuse links with ends that are no ids, or tell that they are left out."""
+    cells = [columns.cells(pairs, name) for name in reading.ends]
+    unknown = dict.fromkeys(cells[end][link] for link, end in np.argwhere(strange.T).tolist())
+    named = listed([repr(id) if id else "an empty cell" for id in unknown], 3)
+    count = int(strange.any(0).sum())
+    if found.options.skip_missing:
+        found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
+        return
+    every = readings.readings(found.table, pairs, found.options._replace(id=None))
+    others = [one.id for one in every if one.share == 1 and one.id != reading.id]
+    others = [id for id in others if id in columns.ROWS or found.table[id].dtype.kind != "f"]
+    hint = _hint(found, unknown, ids, others)
+    if 2 * count <= len(pairs) and not others:  # else the ids are of another kind
+        hint += f", or leave out these links with {found.named('skip_missing', True)}"
+    if found.options.like is not None:
+        hint += ". Add the earlier nodes that new ones link to"
+    message = f"{count:,} of {len(pairs):,} links name ids that are not in the node table: {named}"
+    raise InputError.plain(found.files[1], message, hint)
+
+
+def _hint(found: Look, unknown: Mapping[str, object], ids: pandas.Index, others: list[str]) -> str:
+    """What to do about unknown ids, all of which are in the columns ``others``."""
+    name = found.uses["id"][0]
+    own = f"column {name}" if name else "index"
+    about = f"The ids are taken from the {own}, which has {listed([*map(repr, ids)], 3)}."
+    if [*unknown] == [""]:
+        return "Write an id there"
+    near = names.alike([*filter(None, unknown)], ids)
+    if near:
+        return f"{about} {near}"
+    if others:
+        return f"The column {others[0]} holds such ids; name it with {found.named('id', others[0])}"
+    options = f"{found.named('id')} and {found.named('ends')}"
+    return f"{about} Fix the ids, or name the columns of ids with {options}"

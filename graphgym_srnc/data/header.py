@@ -1,0 +1,112 @@
+"""The first line of a table: names of columns, or a row. Its cells decide."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Collection
+
+import pandas
+
+from graphgym_srnc.core.text import listed, short
+from graphgym_srnc.data import columns, labels, read
+from graphgym_srnc.errors import InputError
+
+if TYPE_CHECKING:
+    from graphgym_srnc.data.look import Look
+
+SHOWN = 1000  # rows below the first one by which it is recognised as a header
+
+
+def named(
+    found: Look, sheet: pandas.DataFrame, ids: Collection[str] | None = None
+) -> pandas.DataFrame:
+    """A sheet with names of columns: its first line, or 1, 2, ... if that is a row.
+
+    ``ids`` of nodes are given for a list of links, whose lines may differ in length.
+    """
+    if not read.is_bare(sheet):
+        return sheet
+    file = found.files[ids is not None]
+    if is_of_r(sheet) and (sheet.iloc[1:, -1] == "").all():  # lines end with a separator
+        sheet = sheet.iloc[:, :-1]
+    counts = read.is_counter(sheet.iloc[1:, 0]) and not sheet.iloc[0].isin([*(ids or ())]).any()
+    if is_of_r(sheet) and (ids is None or counts):  # else each line may list neighbours
+        return read.headed(with_corner(sheet), file)
+    if ids is None:
+        read.check_lengths(sheet, file)
+    sheet = sheet.fillna("")
+    if _is_header(found, sheet, ids):
+        repeated = (sheet == sheet.iloc[0]).all(axis=1)
+        repeated.iloc[0] = False
+        if repeated.any():
+            where = f"{sheet.index.name} {repeated.idxmax():,}"
+            found.notes.append(f"{file}: {where} repeats the header and is left out")
+        return read.headed(sheet[~repeated], file)
+    what = "a node" if ids is None else "a link"
+    line = f"the first line, {_begin(sheet)}, is read as {what}; columns are 1, 2, ..."
+    found.notes.append(f"{file}: {line}")
+    return sheet.set_axis([str(place + 1) for place in sheet], axis=1)
+
+
+def is_of_r(sheet: pandas.DataFrame) -> bool:
+    """Whether only the first line lacks a cell: R writes no name above the names of rows."""
+    lacks = sheet.isna().sum(axis=1)
+    is_short = len(sheet) > 1 and lacks.iloc[0] == 1 and not lacks.iloc[1:].any()
+    return is_short and (sheet.iloc[1:, 0].is_unique or bool((sheet.iloc[1:, -1] == "").all()))
+
+
+def with_corner(sheet: pandas.DataFrame) -> pandas.DataFrame:
+    """A sheet of R with an empty cell above the names of rows."""
+    sheet = sheet.copy()
+    sheet.iloc[0] = sheet.iloc[0].shift(1, fill_value="")
+    return sheet
+
+
+def _begin(sheet: pandas.DataFrame) -> str:
+    return short(",".join(sheet.iloc[0]).rstrip(","), 40)
+
+
+def _is_header(found: Look, sheet: pandas.DataFrame, ids: Collection[str] | None) -> bool:
+    """Whether the first line has the names of columns rather than cells of a row.
+
+    Raises:
+        InputError: it counts, as names that pandas gives do, and may be a row.
+    """
+    options = found.options
+    file = found.files[ids is not None]
+    first = sheet.iloc[0]
+    below = sheet.iloc[1 : SHOWN + 1]
+    below = below[(below != first).any(axis=1)]
+    looks = [_looks_like_a_name(first[place], below[place]) for place in sheet]
+    is_usual = first.str.lower().isin(columns.USUAL).any()
+    is_name = is_usual or first.isin(options.chosen).any() or True in looks
+    is_cell = [look is False for look in looks]
+    filled = [*first[first != ""]]
+    counts = any(is_cell) and len(filled) > 1 and filled == [*map(str, range(len(filled)))]
+    counts = counts and sheet.attrs.get("separator") != " "  # pandas writes no spaces
+    if is_name or (first.iloc[0] == "" and (below.iloc[:, 0] != "").all()):
+        if any(is_cell) and not is_usual and not counts:
+            values = listed([*map(repr, first[is_cell])], 3)
+            line = (
+                f"the first line, {_begin(sheet)}, is read as names of columns, although {values}"
+            )
+            found.notes.append(f"{file}: {line} may be cells like those below")
+        return True
+    if ids is not None and not counts and (len(sheet) == 1 or first.isin([*ids]).any()):
+        return False
+    if options.header is not None:
+        return options.header
+    if counts:
+        ways = f"{options.named('header', True)} or {options.named('no_header', True)}"
+        message = f"the first line, {_begin(sheet)}, may be names of columns or a row"
+        raise InputError.plain(file, message, f"Say which with {ways}")
+    return not any(is_cell)
+
+
+def _looks_like_a_name(cell: str, below: pandas.Series) -> bool | None:
+    """Whether a cell can only be a name, or is like the cells below; None = it does not tell."""
+    known = below[~below.str.lower().isin({"", *labels.EMPTY})]
+    if cell.lower() in {"", *labels.EMPTY} or not len(known):
+        return None
+    if pandas.to_numeric(known, errors="coerce").notna().all():
+        return bool(pandas.isna(pandas.to_numeric(cell, errors="coerce")))
+    return False if known.nunique() <= len(known) / 2 and (known == cell).any() else None

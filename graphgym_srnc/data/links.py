@@ -1,0 +1,96 @@
+"""Links in a sheet, a row each: of a list, an adjacency matrix, or nodes and their neighbours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Collection
+
+import pandas
+
+from graphgym_srnc.core.text import listed
+from graphgym_srnc.data import columns, header, read
+from graphgym_srnc.errors import InputError
+
+if TYPE_CHECKING:
+    from graphgym_srnc.data.look import Look
+
+SMALL = 6  # number of rows below which a square of numbers may be a list of links
+ALL = "*"  # in place of the second end: all other columns
+
+
+def links(found: Look, sheet: pandas.DataFrame) -> pandas.DataFrame:
+    """The links of a sheet, a row each, of two columns of ids or more."""
+    table = found.table
+    file = found.files[1]
+    options = found.options
+    names = {*columns.unique(table), columns.usual(table, columns.IDS) or table.columns[0]}
+    ids = {cell for name in names for cell in columns.cells(table, name)}
+    if not options.ends:
+        matrix = _of_matrix(found, sheet, ids)
+        if matrix is not None:
+            found.notes.append(f"{file}: it is read as an adjacency matrix")
+            return matrix
+    frame = header.named(found, sheet, ids)
+    _check_ends(found, frame)
+    if ALL in options.ends:
+        melted = frame.melt([options.ends[0]], value_name="neighbour")
+        return melted.loc[melted["neighbour"] != "", [options.ends[0], "neighbour"]]
+    if "1" in frame and sheet.isna().any(axis=None) and not options.ends:
+        lengths = sheet.notna().sum(axis=1)
+        line = (lengths != lengths.iloc[0]).idxmax()
+        message = (
+            f"line {line:,} is {','.join(filter(None, frame.loc[line]))[:80]!r}, and the first"
+        )
+        hint = f"Choose {options.named('ends', ('1', ALL))} if each line is a node and its"
+        hint += f" neighbours, or {options.named('ends', ('1', '2'))} if it is a link"
+        raise InputError.plain(file, f"{message} line has {lengths.iloc[0]} cells", hint)
+    return frame
+
+
+def _of_matrix(
+    found: Look, sheet: pandas.DataFrame, ids: Collection[str]
+) -> pandas.DataFrame | None:
+    """The links of an adjacency matrix by names of its rows, or else by numbers of rows.
+
+    It is None if the sheet is no square of numbers, or a small one that may be links.
+    """
+    if header.is_of_r(sheet):
+        sheet = header.with_corner(sheet)
+    if abs(len(sheet) - sheet.shape[1]) > 1 or sheet.isna().any(axis=None):
+        return None
+    first = [*(sheet.iloc[0] if read.is_bare(sheet) else sheet)]
+    rows = sheet.iloc[1:] if read.is_bare(sheet) else sheet
+    beside = len(first) - len(rows)  # 1 if the first column holds names of rows
+    names = first[beside:]
+    side = [*rows.iloc[:, 0]] if beside == 1 else names
+    if beside in (0, 1) and {*names} == {*side} <= {*ids} and len({*names}) == len(rows):
+        values = rows.iloc[:, beside:].set_axis(side).set_axis(names, axis=1)
+    else:
+        values = sheet if len(sheet) == len(first) else rows
+        values = values.set_axis(range(len(values))).set_axis(range(len(first)), axis=1)
+    values = values.astype(str).replace("", "0").apply(pandas.to_numeric, errors="coerce")
+    is_square = values.shape[0] == values.shape[1] >= SMALL
+    if not is_square or values.isna().any(axis=None):
+        return None
+    frame = read.entries(values[values.index].to_numpy(), values.index)
+    if isinstance(values.index, pandas.RangeIndex):
+        if len(values) != len(found.table):
+            message = f"it is an adjacency matrix of {len(values):,} nodes, and there are"
+            hint = "Give it one row and one column for each node"
+            raise InputError.plain(found.files[1], f"{message} {len(found.table):,}", hint)
+        frame.attrs["rows"] = "rows from 0"
+    return frame
+
+
+def _check_ends(found: Look, frame: pandas.DataFrame) -> None:
+    """Refuse links of one column, and ends that the options name wrongly."""
+    options = found.options
+    absent = [name for name in options.ends if name not in (ALL, *frame)]
+    if absent:
+        problem = f"it has no column {listed(absent)}"
+    elif len(options.ends) not in (0, 2):
+        problem = f"{options.named('ends')} must name two columns, not {len(options.ends)}"
+    elif frame.shape[1] < 2:
+        problem = "it has not two columns. Write the ids of two nodes on each line"
+    else:
+        return
+    raise InputError.plain(found.files[1], problem, f"Its columns are {columns.listing(frame)}")

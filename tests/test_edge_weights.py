@@ -1,0 +1,201 @@
+"""Weights of links from tables, frames, matrices and networkx graphs, and rows of sums."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import networkx
+import numpy as np
+import pandas
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from conftest import refusal, refused
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphgym_srnc import ShiftWarning, from_frames, from_networkx
+from graphgym_srnc.cli.main import main
+from graphgym_srnc.cli.make import make_graph
+from graphgym_srnc.data import files, folder
+
+IDS = [f"p{number}" for number in range(8)]
+NODES = pandas.DataFrame({"id": IDS, "size": [1.5 * k for k in range(8)], "label": [*"ab"] * 4})
+Links = list[tuple[int, int, float]]
+RING: Links = [(k, (k + 1) % 8, k / 2 + 0.5) for k in range(8)]
+
+
+def matrix(links: Links) -> np.ndarray:
+    """The sum of the weights of each pair of nodes in both directions."""
+    found = np.zeros((8, 8))
+    for a, b, weight in links:
+        if a != b:
+            found[a, b] += weight
+            found[b, a] += weight
+    return found
+
+
+def dense(graph: Any) -> np.ndarray:
+    """The weights of a ``Data`` or of the fields of a folder."""
+    fields = graph if isinstance(graph, dict) else graph.to_dict()
+    found = np.zeros((8, 8))
+    for (a, b), weight in zip(np.asarray(fields["edge_index"]).T, fields["edge_weight"]):
+        found[a, b] += float(weight)
+    return found
+
+
+def frame(links: Links) -> pandas.DataFrame:
+    rows = [(IDS[a], IDS[b], weight) for a, b, weight in links]
+    return pandas.DataFrame(rows, columns=["from", "to", "strength"])
+
+
+def tables(path: Path, links: Any) -> list[Path]:
+    NODES.to_csv(path / "n.csv", index=False)
+    if isinstance(links, pandas.DataFrame):
+        links.to_csv(path / "l.csv", index=False)
+    else:
+        (path / "l.csv").write_text(links)
+    return [path / "n.csv", path / "l.csv"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 7), st.integers(0, 7), st.sampled_from([0.0, 0.25, 1.0, 3.0])),
+        max_size=12,
+    )
+)
+def test_weights_of_repeated_links_are_added_in_both_directions(more):
+    links = [*RING, *more]
+    made = from_frames(NODES, frame(links), weight="strength")
+    np.testing.assert_array_equal(dense(made), matrix(links))
+    assert made.edge_weight.dtype.is_floating_point and (made.edge_weight > 0).all()
+    pairs = {*map(tuple, made.edge_index.T.tolist())}
+    assert len(pairs) == made.num_edges and {(b, a) for a, b in pairs} == pairs
+
+
+def test_weights_are_stored_in_the_folder_and_read_back(tmp_path, capsys):
+    links = [*RING, (1, 0, 2.0), (3, 3, 9.0), (0, 4, 0.0)]
+    words = ["data", "make", *map(str, tables(tmp_path, frame(links))), "--numbers", "size"]
+    assert main([*words, "--weight", "strength", "--out", str(tmp_path / "g")]) == 0
+    told = capsys.readouterr().out
+    assert "links join the columns from and to, with weights from strength" in told
+    assert "1 link of weight 0 left out" in told and "8 nodes, 8 links" in told
+    assert (tmp_path / "g/edges.csv").read_text().startswith("from,to,weight\n")
+    fields, _ = files.load(tmp_path / "g")
+    assert fields["edge_weight"].dtype == np.float32
+    found = dense(fields)
+    np.testing.assert_array_equal(found + found.T, matrix(links))
+    assert main([*words, "--out", str(tmp_path / "plain")]) == 0
+    assert "not read: strength (--weight strength reads weights)" in capsys.readouterr().out
+    assert "edge_weight" not in files.load(tmp_path / "plain")[0]
+
+
+@pytest.mark.parametrize("weight", ["-1", "nan", "", "much"])
+def test_a_weight_that_is_none_is_refused_with_its_row(weight, tmp_path, capsys):
+    lines = "from,to,weight\n" + "".join(f"p{a},p{b},1.5\n" for a, b, _ in RING[1:])
+    paths = tables(tmp_path, f"{lines}p0,p1,{weight}\n")
+    words = ["data", "make", *map(str, paths), "--numbers", "size", "--weight", "weight"]
+    told = refusal(main([*words, "--out", str(tmp_path / "g")]), capsys)
+    assert f"l.csv: the weight in line 9 is '{weight}'" in told
+    links = frame(RING).replace(2.5, -2.5)
+    error = refused("edges", from_frames, NODES, links, weight="strength")
+    assert "the weight in row 4 is '-2.5'" in str(error)
+    error = refused("weight", from_frames, NODES, links, weight="strenght")
+    assert "the table has no column 'strenght'. Did you mean strength?" in str(error)
+
+
+def test_weights_of_matrices(tmp_path):
+    nodes = pandas.DataFrame({"id": range(1, 9), "size": NODES["size"], "label": NODES["label"]})
+    expected = matrix(RING)
+    scipy.io.mmwrite(tmp_path / "m.mtx", sp.coo_array(expected))
+    pandas.DataFrame(expected).to_csv(tmp_path / "m.csv", index=False, header=False)
+    pandas.DataFrame(expected, range(1, 9), range(1, 9)).to_csv(tmp_path / "named.csv")
+    nodes.to_csv(tmp_path / "n.csv", index=False)
+    for name in ("m.mtx", "m.csv", "named.csv"):
+        inputs = tmp_path / "n.csv", tmp_path / name
+        made, _ = make_graph(*inputs, numbers=["size"], weight="weight")
+        found = sp.coo_array((made.weights, made.edges), shape=(8, 8)).toarray()
+        np.testing.assert_allclose(found + found.T, expected)
+        made, told = make_graph(*inputs, numbers=["size"])
+        assert made.weights is None and made.edges.shape[1] == 8
+        assert any("--weight weight reads weights" in line for line in told), name
+
+
+def test_the_rows_of_a_matrix_are_the_nodes_whatever_their_ids(tmp_path):
+    nodes = NODES.rename(columns={"id": "name"})
+    entries = pandas.DataFrame(matrix(RING))
+    nodes.to_csv(tmp_path / "n.csv", index=False)
+    entries.to_csv(tmp_path / "m.csv", index=False, header=False)
+    for options in ({}, {"id": "name"}):
+        inputs = tmp_path / "n.csv", tmp_path / "m.csv"
+        made, _ = make_graph(*inputs, numbers=["size"], weight="weight", **options)
+        assert made.ids == IDS
+        found = sp.coo_array((made.weights, made.edges), shape=(8, 8)).toarray()
+        np.testing.assert_allclose(found + found.T, matrix(RING))
+    made = from_frames(nodes.set_index("name"), entries, weight="weight")
+    assert made.ids == IDS
+    np.testing.assert_allclose(dense(made), matrix(RING))
+
+
+def test_weights_of_networkx():
+    net = networkx.Graph()
+    net.add_nodes_from((id, {"x": k, "label": "ab"[k % 2]}) for k, id in enumerate(IDS))
+    net.add_weighted_edges_from((IDS[a], IDS[b], weight) for a, b, weight in RING)
+    np.testing.assert_array_equal(dense(from_networkx(net, weight="weight")), matrix(RING))
+    with pytest.warns(ShiftWarning, match=r"not read: weight \(weight='weight' reads weights\)"):
+        assert "edge_weight" not in from_networkx(net)
+    del net.edges["p0", "p1"]["weight"]
+    assert "the weight in row 0 is 'nan'" in str(
+        refused("edges", from_networkx, net, weight="weight")
+    )
+
+
+# Rows that are no nodes, and links that count rows.
+
+
+def test_a_last_row_of_sums_is_refused(tmp_path):
+    total = pandas.DataFrame({"id": ["Total"], "size": [NODES["size"].sum()], "label": [None]})
+    nodes = pandas.concat([NODES, total], ignore_index=True)
+    error = refused("nodes", from_frames, nodes, frame(RING), ends=("from", "to"), numbers="size")
+    assert "Total in row 8 (counted from 0) has no link, and its size is the sum" in str(error)
+    nodes.loc[8, "size"] = 1.0
+    made = from_frames(nodes, frame(RING), ends=("from", "to"), numbers="size")
+    assert made.num_nodes == 9
+
+
+def test_numbers_of_rows_from_0_or_from_1_are_two_readings(tmp_path):
+    ends = pandas.DataFrame({"a": range(1, 7), "b": [*range(2, 7), 1]})
+    nodes = NODES.drop(columns="id")
+    nodes.to_csv(tmp_path / "n.csv", index=False)
+    ends.to_csv(tmp_path / "l.csv", index=False)
+    inputs = tmp_path / "n.csv", tmp_path / "l.csv"
+    told = "Choose one with --id 'rows from 0' or --id 'rows from 1'"
+    assert told in str(refused("l.csv", make_graph, *inputs, numbers=["size"]))
+    for first, id in enumerate(("rows from 0", "rows from 1")):
+        made, _ = make_graph(*inputs, numbers=["size"], id=id)
+        assert made.edges.min() == 1 - first and made.ids[0] == str(first)
+        made = from_frames(nodes, ends, id=id)
+        assert made.edge_index.min() == 1 - first
+    told = "Choose one with rename_axis('id') or id='rows from 1'"
+    assert told in str(refused("edges", from_frames, nodes, ends))
+    clear = ends.replace(1, 0)
+    assert from_frames(nodes, clear).edge_index.min() == 0
+
+
+def test_ids_that_are_texts_too_are_told_as_both(tmp_path):
+    nodes = NODES.assign(id=[f"graph theory {number}" for number in range(8)])
+    links = pandas.DataFrame({"a": nodes["id"][:-1].array, "b": nodes["id"][1:].array})
+    made = from_frames(nodes, links, text="id", numbers="size")
+    assert (
+        made.notes[-1]
+        == "columns: ids from id; classes from label; text from id; numbers from size"
+    )
+
+
+def test_a_folder_with_weights_has_one_row_per_edge(tmp_path):
+    made, _ = make_graph(*tables(tmp_path, frame(RING)), numbers=["size"], weight="strength")
+    folder.write(made, tmp_path / "g", False)
+    table = pandas.read_csv(tmp_path / "g/edges.csv")
+    assert len(table) == 8 and sorted(table["weight"]) == sorted(w for *_, w in RING)
