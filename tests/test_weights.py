@@ -157,11 +157,15 @@ def test_modularity_is_networkx(name):
     adjacency = graph.adjacency("raw")
     assert modularity(cluster, adjacency, graph.degree) == pytest.approx(wanted, abs=1e-5)
     assert abs(wanted - nx.community.modularity(network, found, weight=None)) > 0.01
-    parts, conductance = separation(adjacency.matrix, cluster.numpy(), len(found))
+    parts, conductance, lift = separation(adjacency.matrix, cluster.numpy(), len(found))
     assert parts.sum() == pytest.approx(wanted, abs=1e-5)
     for k, nodes in enumerate(found):
         exact = nx.conductance(network, nodes, weight="weight")
         assert conductance[k] == pytest.approx(exact, abs=1e-5)
+        inside = 2 * network.subgraph(nodes).size(weight="weight")
+        ends = sum(value for _, value in network.degree(nodes, weight="weight"))
+        exact = 2 * network.size(weight="weight") * inside / ends**2
+        assert lift[k] == pytest.approx(exact, abs=1e-4)
     # A tenth of a millionth of each weight is the same clustering.
     tiny = Graph(Data(x=graph.x, edge_index=pairs, edge_weight=weight * 1e-7), "none")
     found = modularity(cluster, tiny.adjacency("raw"), tiny.degree)
