@@ -37,7 +37,7 @@ train_infomax = dgi.train_infomax
 SHAPES = {"open": {}, "close": {"open_set": False, "two_graphs": True}}
 
 
-class Kept:
+class MemoryCheckpoint:
     """A checkpoint in memory: every state it was shown, and the one to go on from, as files."""
 
     def __init__(self, start: bytes | None = None) -> None:
@@ -65,8 +65,8 @@ def check_equal(first: dict[str, Tensor], second: dict[str, Tensor]) -> None:
         assert value.dtype == second[name].dtype and torch.equal(value, second[name]), name
 
 
-def go(
-    method: Method, task: ShiftTask, checkpoint: Kept | None, **options: Any
+def train_and_note(
+    method: Method, task: ShiftTask, checkpoint: MemoryCheckpoint | None, **options: Any
 ) -> tuple[trainer.RunRecord, list[dict[str, Tensor]]]:
     """Train with weights and prediction noted after each episode."""
     noted = []
@@ -82,7 +82,7 @@ def go(
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch) -> None:
+def few_steps(monkeypatch) -> None:
     """Cluster GNNs begin with three steps."""
     monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
 
@@ -100,8 +100,8 @@ def test_cut_off_after_any_episode(monkeypatch, number, name, kind, options):
         return tiny_method(name, kind, hidden=4, **options)
 
     whole = new()
-    kept = Kept()
-    record, noted = go(whole, task, kept)
+    kept = MemoryCheckpoint()
+    record, noted = train_and_note(whole, task, kept)
     assert len(kept.states) == len(record.history) - 1 >= 1
     # Nothing of what a run learns before its first episode is learnt again.
     monkeypatch.setattr(dgi, "train_infomax", None)
@@ -109,8 +109,8 @@ def test_cut_off_after_any_episode(monkeypatch, number, name, kind, options):
     for number, state in enumerate(kept.states):
         torch.manual_seed(100 + number)
         method = new()
-        again = Kept(state)
-        resumed, later = go(method, task, again)
+        again = MemoryCheckpoint(state)
+        resumed, later = train_and_note(method, task, again)
         assert (
             without_seconds(resumed) == without_seconds(record)
             and len(again.states) == len(kept.states) - number - 1

@@ -44,18 +44,18 @@ VARIANTS = {
     "own_split": {"small": {"name": "Cora"}},
 }
 
-TOYS = {
+TASKS = {
     f"{shift}-{variant}": (shift, changes)
     for shift in shifts.names()
     for variant, changes in VARIANTS.get(shift, {"small": {}}).items()
 }
-"""Each toy task: its shift, and the options that it has beside the small ones."""
+"""Each task: its shift, and the options that it has beside the small ones."""
 
 KINDS = [*backbones.BACKBONES]
-CASES = [("erm", toy, kind) for toy, kind in zip(TOYS, itertools.cycle(KINDS))]
+CASES = [("erm", task, kind) for task, kind in zip(TASKS, itertools.cycle(KINDS))]
 for name in [name for name in methods.names() if name != "erm"]:
-    toy, kind = (crc32(word.encode()) for word in (name, name[::-1]))
-    CASES.append((name, [*TOYS][toy % len(TOYS)], KINDS[kind % len(KINDS)]))
+    task, kind = (crc32(word.encode()) for word in (name, name[::-1]))
+    CASES.append((name, [*TASKS][task % len(TASKS)], KINDS[kind % len(KINDS)]))
 CASES.append(("srnc_plus", "synthetic-open", "dgi"))
 
 
@@ -67,7 +67,7 @@ def small_options(shift: str) -> dict:
 
 
 @pytest.fixture(scope="module")
-def toys(tmp_path_factory) -> dict[str, ShiftTask]:
+def tasks(tmp_path_factory) -> dict[str, ShiftTask]:
     """Each task, made once."""
     folder = tmp_path_factory.mktemp("graphs")
     for seed, name in enumerate("ab"):
@@ -90,8 +90,8 @@ def toys(tmp_path_factory) -> dict[str, ShiftTask]:
         patch.setattr(OCNNC, "load", lambda name, *args: clean(make_graph(seed=len(name))))
         patch.setattr("graphgym_srnc.shifts.ocnnc.KNOWN", 2)
         return {
-            toy: shifts.find(shift)(root=str(folder), **small_options(shift) | changes)
-            for toy, (shift, changes) in TOYS.items()
+            name: shifts.find(shift)(root=str(folder), **small_options(shift) | changes)
+            for name, (shift, changes) in TASKS.items()
         }
 
 
@@ -112,13 +112,13 @@ def started(monkeypatch) -> list[ShiftTask]:
     return shown
 
 
-@pytest.mark.parametrize("name, toy, kind", CASES)
-def test_contract(toys, started, name, toy, kind):
-    task = toys[toy]
+@pytest.mark.parametrize("name, task_name, kind", CASES)
+def test_contract(tasks, started, name, task_name, kind):
+    task = tasks[task_name]
     method = small(name, kind)
     kept = []
     if method.oracle and task.oracle is None:
-        pytest.skip(f"{toy} has no oracle")
+        pytest.skip(f"{task_name} has no oracle")
     task = task.oracle if method.oracle else task
     before = [graph.clone() for graph in task.graphs().values()]
 

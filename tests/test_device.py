@@ -36,7 +36,7 @@ train_infomax = dgi.train_infomax
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch):
+def few_steps(monkeypatch):
     """Infomax learns for two steps, and cluster GNNs begin with three."""
     monkeypatch.setattr(dgi, "train_infomax", partial(train_infomax, steps=2))
     monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)

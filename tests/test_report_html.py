@@ -43,7 +43,7 @@ def rendered(folders: list[Path], *words, **options) -> str:
 
 
 @pytest.fixture
-def undrawn(monkeypatch):
+def without_figures(monkeypatch):
     """Pages of tests that are not about figures have none but those of runs."""
     for kind in ("_curves", "_ranks"):
         monkeypatch.setattr(pages, kind, lambda *words: iter(()))
@@ -149,7 +149,7 @@ def test_numbers_are_those_of_compare(page, results):
     assert every["cora-erm-10"][3][0] == f"{swept.mean():.1f} ± {swept.std():.1f}"
 
 
-def test_text_of_strangers_stays_text(tmp_path, undrawn):
+def test_text_of_strangers_stays_text(tmp_path, without_figures):
     name = "<img src=x onerror=alert(3)>{{8*8}}\"'"
     record = {"stopped": EVIL, "info": {EVIL: EVIL}, "platform": EVIL, "selection": EVIL}
     for method in ("erm", EVIL):
@@ -169,7 +169,7 @@ def test_text_of_strangers_stays_text(tmp_path, undrawn):
     assert "{{8*8}}" in found.text and "\u202e" not in text
 
 
-def test_only_pictures_of_runs_are_taken(tmp_path, undrawn):
+def test_only_pictures_of_runs_are_taken(tmp_path, without_figures):
     run = store_runs(tmp_path / "results", "one", [0.5]) / "0" / "figures"
     file = run / "classifier-selected.png"
     for content in (

@@ -32,7 +32,7 @@ SMALL = {"num_nodes": 400, "num_classes": 5, "num_features": 60}
 SMALL |= {"labels_per_class": 5, "num_val": 50, "num_test": 100}
 
 
-def toy(**changes) -> Data:
+def ring_graph(**changes) -> Data:
     """Twelve nodes of three classes in a ring, the last two without a label."""
     nodes = torch.arange(12)
     fields = {
@@ -228,13 +228,13 @@ def test_file_with_its_own_split(tmp_path):
         f"{part}_mask": torch.isin(torch.arange(12), torch.tensor(nodes))
         for part, nodes in (("train", [0, 1]), ("val", [2, 3]), ("test", [4, 5, 6]))
     }
-    task = own_file(name="mine", path=saved(tmp_path, toy(**masks)))
+    task = own_file(name="mine", path=saved(tmp_path, ring_graph(**masks)))
     assert task.name == "file/graph" and task.num_known == 2 and task.info["unseen"] == [2]
     assert task.train.tolist() == [0, 1] and task.val.tolist() == [2, 3]
     assert task.test.tolist() == [4, 5, 6] and task.pool.tolist() == list(range(2, 12))
     assert task.target.y.tolist() == [0, 1, 2] * 3 + [0, -1, -1]
     del masks["val_mask"], masks["test_mask"]
-    path = Path(saved(tmp_path, toy(**masks)))
+    path = Path(saved(tmp_path, ring_graph(**masks)))
     before = path.read_bytes(), sorted(tmp_path.iterdir())
     task = own_file(path=str(path), num_val=3, num_test=4)
     assert (len(task.val), len(task.test)) == (3, 4)
@@ -243,7 +243,7 @@ def test_file_with_its_own_split(tmp_path):
 
 
 def test_file_kinds_agree(tmp_path):
-    data = toy()
+    data = ring_graph()
     options = {"labels_per_class": 1, "num_unseen": 1, "split_seed": 2}
     fields = {"x": data.x, "edge_index": data.edge_index, "y": data.y}
     task = own_file(path=saved(tmp_path, data), **options)
@@ -274,7 +274,7 @@ def test_file_kinds_agree(tmp_path):
 
 def test_describe_counts_and_warns(tmp_path, capsys):
     edges = torch.tensor([[0, 1, 2, 2, 0], [1, 2, 3, 2, 1]])
-    path = saved(tmp_path, toy(edge_index=edges))
+    path = saved(tmp_path, ring_graph(edge_index=edges))
     summary = describe(own_file(path=path, labels_per_class=1, unseen=[2]))
     wanted = {"nodes": 12, "edges": 3, "isolated": 8, "labelled": 10, "classes": 3}
     assert summary["graphs"]["graph"] | wanted == summary["graphs"]["graph"]
