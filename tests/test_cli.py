@@ -10,9 +10,9 @@ import signal
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
+import written
 from conftest import ERM_WORDS, NO_PICTURES, begun, make_graph, program_words, refusal, stamps
 
 from graphgym_srnc import methods
@@ -178,14 +178,8 @@ def test_two_commands_at_one_name(tmp_path, capsys, monkeypatch):
 
 
 def test_runs_of_other_data_are_not_pooled(tmp_path, capsys):
-    graph = make_graph()
-    edges = tmp_path / "mine" / "edges.csv"
+    edges = written.graph_folder(tmp_path / "mine", make_graph()) / "edges.csv"
     out = tmp_path / "out"
-    edges.parent.mkdir()
-    header = {"header": "from,to", "comments": ""}
-    np.savetxt(edges, graph.edge_index.T.numpy(), fmt="%d", delimiter=",", **header)
-    np.save(edges.with_name("features.npy"), graph.x.numpy())
-    np.save(edges.with_name("labels.npy"), graph.y.numpy())
     keys = "--name one dataset.format file file.num_val 20 file.num_test 20 file.num_unseen 1"
     words = [*keys.split(), "dataset.name", str(edges.parent)]
     assert erm(out, *words) == 0
@@ -203,10 +197,7 @@ def test_runs_of_other_data_are_not_pooled(tmp_path, capsys):
 def test_a_large_graph_has_batches_unless_somebody_says_how_many(tmp_path, gym, monkeypatch):
     from graphgym_srnc.gym import prepare
 
-    graph = make_graph()
-    np.save(tmp_path / "features.npy", graph.x.numpy())
-    for name, rows in (("edges", graph.edge_index.T), ("labels", graph.y[:, None])):
-        np.savetxt(tmp_path / f"{name}.csv", rows.numpy(), fmt="%d", delimiter=",")
+    written.graph_folder(tmp_path, make_graph())
     monkeypatch.setattr(prepare, "LARGE", 90)
     for given, batch, fanout, told in (
         ("", 512, 5, "sets erm.batch_size to 512 and erm.fanout to 5. "),

@@ -242,15 +242,11 @@ def saved(file: Path, fields: dict[str, np.ndarray]) -> str:
 
 
 def test_own_files(tmp_path):
-    tasks = []
-    for kind in (".pt", ".npz", ""):
-        source = saved(tmp_path / f"a{kind}", graph())
-        target = tmp_path / f"b{kind}"
-        tasks.append(cross_graph(source=source, target=saved(target, graph(50, seed=1))))
-    assert equal(tasks[0], tasks[1]) and tasks[0].name == "cross_graph/a-b"
-    assert tasks[2].num_known == 3 and len(tasks[2].test) == 50
-    relative = {"source": "a.pt", "target": "b.npz", "root": str(tmp_path)}
-    assert equal(tasks[0], cross_graph(**relative))
+    source = saved(tmp_path / "a.pt", graph())
+    target = saved(tmp_path / "b.npz", graph(50, seed=1))
+    task = cross_graph(source=source, target=target)
+    assert task.name == "cross_graph/a-b" and task.num_known == 3 and len(task.test) == 50
+    assert equal(task, cross_graph(source="a.pt", target="b.npz", root=str(tmp_path)))
 
 
 def test_words_for_labels_are_matched(tmp_path):

@@ -200,7 +200,7 @@ def test_the_unknown_class_is_found_on_the_source_first():
 
 @pytest.mark.parametrize("name", ["erm", "pgl"])
 def test_every_method_can_find_the_unknown_class_on_the_source_first(name):
-    task = task_with_unnamed_class()
+    task = task_with_unnamed_class(300)
     scores = {}
     for first in (False, True):
         method = methods.find(name)(encoder=SPEC, source_first=first)

@@ -34,6 +34,15 @@ def graph(num_nodes: int, num_classes: int, num_features: int = 40, seed: int = 
     return Data(x=made.x, edge_index=made.edge_index, y=made.y_true, num_nodes=num_nodes)
 
 
+def graph_folder(folder: Path, data: Data) -> Path:
+    """Write edges, labels and features as a graph folder without names; returns ``folder``."""
+    folder.mkdir(exist_ok=True)
+    np.save(folder / "features.npy", data.x.numpy())
+    for name, rows in (("edges", data.edge_index.T), ("labels", data.y[:, None])):
+        np.savetxt(folder / f"{name}.csv", rows.numpy(), fmt="%d", delimiter=",")
+    return folder
+
+
 def planetoid(folder: Path, name: str, num_classes: int, num_nodes: int = 820) -> None:
     """``ind.<name>.*``: 20 labelled nodes a class, then 500 for validation, the last 100 test."""
     raw = folder / "planetoid" / name / "raw"
