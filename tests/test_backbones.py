@@ -196,7 +196,7 @@ def test_scaled_features_are_renewed_after_a_change_in_place(density, features):
 def test_sparse_scaling_is_the_dense_formula(features):
     negative = torch.rand(90, 40, generator=torch.Generator().manual_seed(5)) < 0.5
     x = sparse_graph(0.1).x * torch.where(negative, -1.0, 3.0)
-    x[4], x[5] = 0, 0
+    x[4:6] = 0
     x[5, 7] = -2.0
     graph = Graph(Data(x=x, edge_index=DENSE_GRAPH.edge_index), features)
     assert isinstance(graph.x, Sparse)

@@ -102,7 +102,8 @@ def test_shift_weights_are_scipys_minimum(ridge=3.0):
     target = shares(1, 6)
     source = confusion.sum(0)
     # Of one class there is nothing in the target, so that a bound is active.
-    target[2], confusion[2] = 0, [0, 0, 1, 0, 0, 0]
+    target[2] = 0
+    confusion[2] = [0, 0, 1, 0, 0, 0]
 
     def cost(w: np.ndarray) -> float:
         return float(((confusion @ w - target) ** 2).sum() + ridge * ((w - 1) ** 2).sum())
@@ -217,7 +218,8 @@ def random_graph(nodes: int, seed: int = 0) -> np.ndarray:
     """A symmetric adjacency in which node 3 has no neighbour."""
     a = (np.random.RandomState(seed).rand(nodes, nodes) < 0.2).astype(float)
     a = np.triu(a, 1) + np.triu(a, 1).T
-    a[3], a[:, 3] = 0, 0
+    a[3] = 0
+    a[:, 3] = 0
     return a
 
 
@@ -303,7 +305,8 @@ def test_openmax_is_a_loop():
         for i, c in enumerate(np.argsort(-row)):
             outside = stats.weibull_min.cdf(d(row, centres[c]) + fits[c][3], *fits[c][:3])
             w = 1 - (4 - i) / 4 * outside
-            new[c], unknown = row[c] * w, unknown + row[c] * (1 - w)
+            new[c] = row[c] * w
+            unknown += row[c] * (1 - w)
         assert probability == pytest.approx(special.softmax(np.append(new, unknown)), abs=1e-6)
 
 

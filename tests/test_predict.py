@@ -29,7 +29,7 @@ synthetic.num_features 40 synthetic.num_classes 5 train.max_episodes 1""".split(
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 
 
-def command(*words: object) -> int:
+def status_of(*words: object) -> int:
     """The exit status of a command, in this process, which is faster."""
     return main(list(map(str, words)))
 
@@ -41,7 +41,7 @@ def run_folder(tmp_path_factory) -> Path:
 
     config = cfg.clone()
     words = ["run", "--out-dir", folder, "--name", "one", "--no-figures", "--no-tensorboard"]
-    assert command(*words, *SIZES) == 0
+    assert status_of(*words, *SIZES) == 0
     cfg.clear()
     cfg.update(config)
     return folder
@@ -58,10 +58,10 @@ def test_a_second_network_needs_no_labels(tmp_path, capsys, monkeypatch):
         f"run --cfg own-networks {pair} --figures srnc_plus.rounds 2 srnc_plus.fit_steps 30",
         "predict results/pair --out p.csv",
     ):
-        assert command(*command.split()) == 0, command
+        assert status_of(*command.split()) == 0, command
     words = "predict results/pair --out q.csv --disagreements d.csv"
     told = capsys.readouterr().out
-    assert "no node of the graph has" in refusal(command(*words.split()), capsys)
+    assert "no node of the graph has" in refusal(status_of(*words.split()), capsys)
     assert "no test node has a label" in told and "report results" not in told
     assert f"run --cfg own-networks {pair[:41]}\n" in told
     answers = pandas.read_csv("p.csv").merge(pandas.read_csv("new/answers.csv"), on="id")
@@ -69,14 +69,14 @@ def test_a_second_network_needs_no_labels(tmp_path, capsys, monkeypatch):
     known = answers[answers["topic"].isin(answers["class"])]
     assert len(known) > 100 and (known["class"] == known["topic"]).mean() > 0.7
     for name in ("compare", "report"):
-        assert command(name, "results") == 2 and "--split val" in capsys.readouterr().err
+        assert status_of(name, "results") == 2 and "--split val" in capsys.readouterr().err
 
 
 def test_its_own_target_gives_the_stored_scores(run_folder, capsys):
     from graphgym_srnc.gym import build
 
     assert (
-        command("predict", run_folder / "one", "--out", run_folder / "own.csv", "--probabilities")
+        status_of("predict", run_folder / "one", "--out", run_folder / "own.csv", "--probabilities")
         == 0
     )
     told = capsys.readouterr().out
@@ -108,7 +108,7 @@ def test_its_own_target_gives_the_stored_scores(run_folder, capsys):
 
 def test_labels_that_the_model_disagrees_with(run_folder, capsys):
     words = ["--out", run_folder / "labels.csv", "--disagreements", run_folder / "other.csv"]
-    assert command("predict", run_folder / "one", *words) == 0
+    assert status_of("predict", run_folder / "one", *words) == 0
     told = capsys.readouterr().out
     table = rows(run_folder / "labels.csv")
     other = rows(run_folder / "other.csv")
@@ -138,11 +138,11 @@ def test_folds_find_wrong_labels_that_the_model_has_learned(tmp_path, capsys, mo
     torch.save(Data(x=graph.x, edge_index=graph.edge_index, y=graph.y), "g.pt")
     words = "train.mode erm erm.steps 60 gnn.layer_type mlp file.open_set False file.num_val 9"
     fixed = ["--no-figures", "--no-tensorboard", "--name", "r"]
-    assert command("run", "--cfg", "own", *fixed, "dataset.name", "g.pt", *words.split()) == 0
+    assert status_of("run", "--cfg", "own", *fixed, "dataset.name", "g.pt", *words.split()) == 0
     wrong = {*range(0, 30, 6)}
     for folds, found in (0, False), (3, True):
         files = ["--out", f"{folds}.csv", "--disagreements", f"d{folds}.csv"]
-        assert command("predict", "results/r", *files, "--folds", folds) == 0
+        assert status_of("predict", "results/r", *files, "--folds", folds) == 0
         nodes = {int(row["node"]) for row in rows(f"d{folds}.csv")}
         assert (wrong <= nodes) == found, (folds, nodes)
     assert "Models that were not trained on the label disagree" in capsys.readouterr().out
@@ -179,8 +179,8 @@ def test_who_reads_no_more_still_gets_the_files(run_folder, monkeypatch):
     monkeypatch.setattr("graphgym_srnc.cli.discover.tell", closed)
     files = [run_folder / f"early{number}.csv" for number in range(4)]
     words = ["predict", run_folder / "one", "--out", files[0], "--disagreements", files[1]]
-    assert command(*words) == 141
-    assert command("discover", run_folder / "one", "--nodes", files[2], "--csv", files[3]) == 141
+    assert status_of(*words) == 141
+    assert status_of("discover", run_folder / "one", "--nodes", files[2], "--csv", files[3]) == 141
     assert all(map(Path.is_file, files))
 
 
@@ -207,7 +207,7 @@ def test_a_graph_with_new_nodes_in_every_form(run_folder):
         ["--graph", folder],
     ):
         words = [*words, "--out", run_folder / "new.csv", "--overwrite"]
-        assert command("predict", run_folder / "one" / "0", *words) == 0
+        assert status_of("predict", run_folder / "one" / "0", *words) == 0
         table = rows(run_folder / "new.csv")
         assert [saved.class_names.index(row["class"]) for row in table] == want.label.tolist()
         assert [int(row["gnn_cluster"]) for row in table] == want.cluster.tolist()
@@ -242,11 +242,11 @@ def test_a_model_of_an_estimator(run_folder, capsys):
     estimator.save(run_folder / "erm.pt")
     torch.save({"x": graph.x, "edge_index": graph.edge_index}, run_folder / "bare.pt")
     words = ["--graph", run_folder / "bare.pt", "--out", run_folder / "erm.csv"]
-    assert command("predict", run_folder / "erm.pt", *words) == 0
+    assert status_of("predict", run_folder / "erm.pt", *words) == 0
     labels = estimator.predict(graph).tolist()
     assert [row["class"] for row in rows(run_folder / "erm.csv")] == labels
     assert "gnn_cluster" not in rows(run_folder / "erm.csv")[0]
-    assert command("predict", run_folder / "erm.pt", "--out", run_folder / "none.csv") == 2
+    assert status_of("predict", run_folder / "erm.pt", "--out", run_folder / "none.csv") == 2
     assert "--graph" in capsys.readouterr().err and not (run_folder / "none.csv").exists()
 
 
@@ -274,7 +274,7 @@ def test_errors_take_one_line(run_folder, monkeypatch, capsys, words, match):
     Path("there.csv").write_text("kept")
     before = sorted(os.listdir())
     run_folder = [] if "--out" in words else ["--out", "new_file.csv"]
-    assert match in refusal(command("predict", *words, *run_folder), capsys)
+    assert match in refusal(status_of("predict", *words, *run_folder), capsys)
     assert sorted(os.listdir()) == before and Path("there.csv").read_text() == "kept"
 
 

@@ -97,7 +97,9 @@ def citation_network(name: str) -> dict[str, Any]:
     group = np.eye(5, dtype=np.uint8)[np.arange(nodes) % 5]
     group[0] = [0, 1, 0, 1, 0]
     full = _random_network(nodes, rng).astype(float)
-    full[0, 1], full[1, 0], full[2, 2] = 1, 0, 1
+    full[0, 1] = 1
+    full[1, 0] = 0
+    full[2, 2] = 1
     return {
         "network": sp.csc_matrix(full),
         "group": group,
@@ -176,7 +178,8 @@ def networks(folder: Path) -> None:
     made = graph(120, 3, 6)
     raw = folder / "ellipticbitcoindataset" / "raw"
     raw.mkdir(parents=True)
-    ids, steps = 1000 + np.arange(120), np.arange(120) % 4 * 5 + 30  # 30, 35, 40 and 45
+    ids = 1000 + np.arange(120)
+    steps = np.arange(120) % 4 * 5 + 30  # 30, 35, 40 and 45
     table = np.column_stack([ids, steps, made.x.numpy()])
     np.savetxt(raw / "elliptic_txs_features.csv", table, fmt="%g", delimiter=",")
     labels = zip(ids, made.y.tolist())
