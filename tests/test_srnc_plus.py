@@ -198,12 +198,12 @@ def test_the_unknown_class_is_found_on_the_source_first():
     assert float(sure[unknown].max()) < 0 <= float(sure[~unknown].min())
 
 
-@pytest.mark.parametrize("name", ["erm", "pgl"])
-def test_every_method_can_find_the_unknown_class_on_the_source_first(name):
+@pytest.mark.parametrize("name, options", [("erm", {}), ("pgl", {"enlarging": 0.5})])
+def test_every_method_can_find_the_unknown_class_on_the_source_first(name, options):
     task = task_with_unnamed_class(300)
     scores = {}
     for first in (False, True):
-        method = methods.find(name)(encoder=SPEC, source_first=first)
+        method = methods.find(name)(encoder=SPEC, source_first=first, **options)
         scores[first] = trainer.fit(method, task, selection="last").test
         assert (method.task.unknown, method.task.open_set) == (3, not first)
     assert scores[True]["micro_f1"] > scores[False]["micro_f1"]
@@ -282,7 +282,7 @@ def test_no_node_is_unknown_if_the_labels_show_no_sign_of_it(unseen, validated):
     p = method.posterior(method.predict(task.target))
     assert p[:, 6].max() < 1e-6 and torch.allclose(p.sum(1), torch.ones(800).double())
 
-    method = make(abstain=False)
+    method = make(abstain=False, steps=5)
     trainer.fit(method, task, max_episodes=0, selection="last")
     assert method.plan.finds_unknown
 
