@@ -106,7 +106,8 @@ class Estimator(BaseEstimator):
 
         def __sklearn_tags__(self) -> Any:
             tags = super().__sklearn_tags__()
-            tags.estimator_type, tags.classifier_tags = "classifier", utils.ClassifierTags()
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = utils.ClassifierTags()
             return tags
 
         def __getattr__(self, name: str) -> Any:
@@ -349,14 +350,18 @@ class Estimator(BaseEstimator):
 
     def _become(self, model: TrainedModel, record: trainer.RunRecord | None) -> None:
         """Set the fitted attributes; those of training only if ``record`` is given."""
-        self._model, self.method_, self.classes_ = model, model.method, np.array(model.classes)
+        self._model = model
+        self.method_ = model.method
+        self.classes_ = np.array(model.classes)
         self.n_features_in_ = model.method.task.num_features
         if record is not None:
-            self.record_, self.scores_ = record, {"val": record.val, "test": record.test}
+            self.record_ = record
+            self.scores_ = {"val": record.val, "test": record.test}
             if record.held_out:
                 figures = record.held_out.items()
                 self.scores_["held_out"] = {k: v for k, v in figures if k != "alone"}
-            self.verdict_, told = Verdict(record.verdict), record.verdict.get("sentences", {})
+            self.verdict_ = Verdict(record.verdict)
+            told = record.verdict.get("sentences", {})
             self.warnings_ = list(dict.fromkeys([*record.warnings, *told.values()]))
 
     def _scores(self, graph: Data, role: str) -> torch.Tensor:
@@ -370,7 +375,8 @@ class Estimator(BaseEstimator):
         check_is_fitted(self, "method_")
         if role not in ROLES:
             raise InputError("role", role, ", ".join(ROLES))
-        checked, known = self._model.checked(graph, role), self._model.facts.get("recipes", [])
+        checked = self._model.checked(graph, role)
+        known = self._model.facts.get("recipes", [])
         told = feature_warnings(checked.x, self.method_.encoder.features)
         if any(known) and _recipe(graph) not in ("", *known):
             told.append(OTHER_RECIPE)

@@ -61,9 +61,11 @@ def load(path: str | os.PathLike[str]) -> Estimator:
 def _make(method: type[Method]) -> type[Estimator]:
     found = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
     for option in options(method):
-        default, kind = option.default, option.type
+        default = option.default
+        kind = option.type
         if kind in (list, tuple):  # a list default would be shared and mutable
-            default, kind = tuple(option.default), Sequence[float]
+            default = tuple(option.default)
+            kind = Sequence[float]
         keyword = inspect.Parameter.KEYWORD_ONLY
         found.append(inspect.Parameter(option.key, keyword, default=default, annotation=kind))
     # The shared parameters have the defaults of the method, and no ranges of values.
@@ -96,7 +98,8 @@ def _doc(method: type[Method]) -> str:
     """The docstring of a method with parameters and attributes first, and its theory last."""
     parts = sections(method)
     summary, _, theory = readable(parts[""]).partition("\n\n")
-    args, fitted = entries(arguments(method)), entries(docs(Estimator, "Attributes"))
+    args = entries(arguments(method))
+    fitted = entries(docs(Estimator, "Attributes"))
     references = f"References:\n{parts['References']}" if "References" in parts else ""
     return f"{summary}\n\nArgs:\n{args}\n\nAttributes:\n{fitted}\n\n{theory}\n\n{references}"
 

@@ -35,7 +35,8 @@ class OnNodes(ClassifierMixin, BaseEstimator):
     """
 
     def __init__(self, model: Estimator, graph: Data) -> None:
-        self.model, self.graph = model, graph
+        self.model = model
+        self.graph = graph
 
     def __repr__(self) -> str:
         return f"OnNodes({self.model!r}, a graph of {getattr(self.graph, 'num_nodes', '?')} nodes)"

@@ -61,7 +61,8 @@ class Infomax(nn.Module):
         if permutation is None:
             permutation = torch.randperm(graph.num_nodes, device=graph.device)
         # Both graphs share XW, the most expensive product, since they share the rows of X.
-        adjacency, projected = graph.adjacency("gcn"), graph.x @ self.weight
+        adjacency = graph.adjacency("gcn")
+        projected = graph.x @ self.weight
         z = self._activate(adjacency @ projected)
         corrupted = self._activate(adjacency @ projected[permutation])
         direction = self.discriminator @ z.mean(0).sigmoid()
@@ -80,7 +81,9 @@ def train_infomax(
     """
     model = Infomax(graph.num_features, hidden).to(graph.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
-    best, lowest, waited = model.state_dict(), math.inf, 0
+    best = model.state_dict()
+    lowest = math.inf
+    waited = 0
     for step in progress.steps(steps):
         loss = model.loss(graph)
         value = float(loss.detach())
@@ -88,7 +91,9 @@ def train_infomax(
             raise FloatingPointError(f"dgi: loss is {value} at step {step}")
         waited += 1
         if value < lowest:
-            best, lowest, waited = copy.deepcopy(model.state_dict()), value, 0
+            best = copy.deepcopy(model.state_dict())
+            lowest = value
+            waited = 0
         if waited == patience:
             break
         optimizer.zero_grad()

@@ -139,7 +139,8 @@ class Encoder(nn.Module):
         self, view: View, between: Callable[[Tensor], Tensor] | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """Logits, and the last hidden state before ``between``, if there is one."""
-        out, hidden = self.layer_output(0, view.x, view.blocks[0]), None
+        out = self.layer_output(0, view.x, view.blocks[0])
+        hidden = None
         for i, block in enumerate(view.blocks[1:], 1):
             hidden = self._activated(out)
             last = i == len(view.blocks) - 1

@@ -32,7 +32,8 @@ def _cached(function: Callable[..., T]) -> Callable[..., T]:
 
     @functools.wraps(function)
     def cached(x: Tensor, *features: str) -> T:
-        made, version = _results.setdefault(x, {}), 0 if x.is_inference() else x._version
+        made = _results.setdefault(x, {})
+        version = 0 if x.is_inference() else x._version
         key = function, *features
         if key not in made or made[key][0] != version:
             made[key] = version, function(x, *features)
@@ -104,7 +105,8 @@ def scaled_features(x: Tensor, features: str) -> Sparse | Tensor:
 
     The statistics are those of an attached :class:`Scaling`, or else of the features themselves.
     """
-    mean, dense = _column_means(x), _strided(x)
+    mean = _column_means(x)
+    dense = _strided(x)
     if mean is not None:
         centred = features == "auto"
         dense = dense.to(mean.dtype) - mean if centred else cleaning.narrowed(dense)
@@ -128,7 +130,8 @@ def feature_warnings(x: Tensor, features: str) -> list[str]:
     if not (low < high).any():
         return ["all nodes have the same features. Give features that differ between nodes."]
     size = high - low if centred else torch.maximum(low.abs(), high.abs())
-    largest, usual = float(size.max()), float(size[size > 0].median())
+    largest = float(size.max())
+    usual = float(size[size > 0].median())
     if features == "none" and not 1 / HUGE <= largest <= HUGE or largest < 1e3 * SHORT:
         return [f"the largest feature is {largest:g}. Scale the features to about 1."]
     if largest > HUGE * usual:

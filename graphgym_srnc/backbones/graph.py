@@ -46,7 +46,9 @@ class Graph:
     def __init__(self, data: Data, features: str = "row") -> None:
         if features not in FEATURES:
             raise InputError("features", features, ", ".join(FEATURES))
-        self.data, self.num_nodes, self.device = data, data.num_nodes, data.edge_index.device
+        self.data = data
+        self.num_nodes = data.num_nodes
+        self.device = data.edge_index.device
         self.x = scaled_features(data.x, features)
         self._operators: dict[str, Sparse] = {}
         self._products: dict[tuple[str, int], Sparse | Tensor] = {}
@@ -97,7 +99,8 @@ class Graph:
     def rewired(self, matrix: sp.csr_array) -> Graph:
         """The same nodes with another :math:`A` ``[V, V]``; features are shared."""
         other = copy.copy(self)
-        other._operators, other._products = {"raw": Sparse(matrix, self.device)}, {}
+        other._operators = {"raw": Sparse(matrix, self.device)}
+        other._products = {}
         return other
 
     def propagated(self, kind: str, power: int = 1) -> Sparse | Tensor:
@@ -117,7 +120,8 @@ class Graph:
 
 def _read_edges(data: Data) -> sp.csr_array:
     """Adjacency :math:`A`: the weight, or else 1, of each pair of distinct connected nodes."""
-    pairs, num_nodes = data.edge_index.cpu().numpy(), data.num_nodes
+    pairs = data.edge_index.cpu().numpy()
+    num_nodes = data.num_nodes
     number = edges.undirected(pairs, num_nodes)[0]
     value = None
     if data.edge_weight is not None:

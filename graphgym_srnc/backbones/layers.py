@@ -26,7 +26,8 @@ class GCNLayer(Layer):
 class GCN(Encoder):
     """Graph convolutional network of Kipf and Welling (ICLR 2017)."""
 
-    operator, layer = "gcn", GCNLayer
+    operator = "gcn"
+    layer = GCNLayer
 
 
 class SAGELayer(Layer):
@@ -44,7 +45,8 @@ class SAGELayer(Layer):
 class SAGE(Encoder):
     """GraphSAGE with mean aggregation, of Hamilton, Ying and Leskovec (NeurIPS 2017)."""
 
-    operator, layer = "mean", SAGELayer
+    operator = "mean"
+    layer = SAGELayer
 
 
 class LinearLayer(Layer):
@@ -57,7 +59,8 @@ class LinearLayer(Layer):
 class MLP(Encoder):
     """Perceptron on the rows of :meth:`inputs`, a baseline that ignores the edges."""
 
-    layer, local = LinearLayer, True
+    layer = LinearLayer
+    local = True
 
     def inputs(self, graph: Graph) -> Sparse | Tensor:
         """Input of the first layer for all nodes, ``[V, in_dim]``."""
@@ -91,7 +94,8 @@ class GATLayer(Layer):
     Hidden layers concatenate ``spec.heads`` heads. The output layer averages ``last_heads`` heads.
     """
 
-    last_heads, drops = 1, False
+    last_heads = 1
+    drops = False
 
     def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
         self.heads = self.last_heads if last else spec.heads
@@ -112,7 +116,8 @@ class GATLayer(Layer):
         # Columns (k, 0) and (k, 1): share of a node in head k's score as target and as neighbour.
         parts = torch.block_diag(*torch.stack([self.target, self.neighbour], 2))
         part = (z @ parts).unflatten(1, (self.heads, 2))
-        target, neighbour = block.root(part)[..., 0].flatten(), part[..., 1].flatten()
+        target = block.root(part)[..., 0].flatten()
+        neighbour = part[..., 1].flatten()
 
         # All heads together equal one head on a graph that repeats each node once per head.
         edges = block.operator.repeated(self.heads)
@@ -133,13 +138,17 @@ class GAT(Encoder):
     So does PyG's ``GATConv``, which can read them only as a feature of edges (``edge_dim``).
     """
 
-    operator, layer, precompute, reads_weights = "loops", GATLayer, False, False
+    operator = "loops"
+    layer = GATLayer
+    precompute = False
+    reads_weights = False
 
 
 class GATDropLayer(GATLayer):
     """:class:`GATLayer` with dropout ``spec.dropout`` of the attention weights."""
 
-    last_heads, drops = 2, True
+    last_heads = 2
+    drops = True
 
 
 class GATDrop(GAT):
@@ -162,7 +171,8 @@ class _Dropped(Sparse):
     """Sparse matrix with dropout of its entries, for products with weights."""
 
     def __init__(self, matrix: Sparse, p: float) -> None:
-        self.whole, self.values = matrix, dropout(matrix.parts.values, p)
+        self.whole = matrix
+        self.values = dropout(matrix.parts.values, p)
 
     def __matmul__(self, weight: Tensor) -> Tensor:
         return self.whole.weighted(self.values, weight)

@@ -66,7 +66,8 @@ class Neighbourhoods:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.matrix, self.device = graph.adjacency("raw").matrix, graph.device
+        self.matrix = graph.adjacency("raw").matrix
+        self.device = graph.device
         # Position of each input node of the block that is being made.
         self._place = np.empty(graph.num_nodes, dtype=self.matrix.indices.dtype)
         self.degree = np.diff(self.matrix.indptr)
@@ -75,9 +76,12 @@ class Neighbourhoods:
 
     def block(self, kind: str, nodes: Tensor, fanout: int) -> tuple[Block, Tensor]:
         """Block for distinct output nodes ``[n]``, and its input nodes, which begin with them."""
-        raw, place, wanted = self.matrix, self._place, nodes.numpy()
+        raw = self.matrix
+        place = self._place
+        wanted = nodes.numpy()
         drawn_for, drawn = draw_neighbours(torch.from_numpy(raw.indptr), nodes, fanout)
-        row, entry = drawn_for.numpy(), drawn.numpy()
+        row = drawn_for.numpy()
+        entry = drawn.numpy()
         neighbour = raw.indices.take(entry)
         # Up to millions of nodes, marking them is faster than sorting all neighbours.
         is_new = np.zeros(len(place), dtype=bool)
@@ -117,7 +121,8 @@ def draw_neighbours(indptr: Tensor, nodes: Tensor, fanout: int) -> tuple[Tensor,
     degree = indptr[nodes + 1].long() - start
     many = degree > fanout if fanout > 0 else torch.zeros_like(degree, dtype=torch.bool)
     count = degree.where(~many, torch.tensor(fanout))
-    first, place = count.cumsum(0) - count, torch.repeat_interleave(count)
+    first = count.cumsum(0) - count
+    place = torch.repeat_interleave(count)
     entry = (start - first).index_select(0, place).add_(torch.arange(len(place)))
     if many.any():
         drawn = _subsets(degree[many], fanout) + start[many, None]
@@ -158,8 +163,11 @@ class Batches:
         size: int = 0,
         fanout: int = 0,
     ) -> None:
-        self.encoder, self.graph, self.parts = encoder, graph, list(parts)
-        self.size, self.fanout = size, fanout
+        self.encoder = encoder
+        self.graph = graph
+        self.parts = list(parts)
+        self.size = size
+        self.fanout = fanout
         self.whole = cast(View, None)  # encoders that read neighbours have none in batches
         if not size:
             self.whole = encoder.view(graph, torch.cat(self.parts))
@@ -183,7 +191,8 @@ class Batches:
         """Sample at most ``size`` of ``range(count)`` uniformly."""
         if count <= self.size and parallel.world() == 1:
             return slice(None)
-        size, device = self.size, self.graph.device
+        size = self.size
+        device = self.graph.device
         if count < 32 * size:
             return parallel.share(
                 lambda g: torch.randperm(count, generator=g, device=device)[:size]
@@ -226,11 +235,13 @@ def infer(encoder: Encoder, graph: Graph) -> Tensor:
     """
     encoder.eval()
     if encoder.local:
-        whole, nodes = encoder.view(graph), torch.arange(graph.num_nodes, device=graph.device)
+        whole = encoder.view(graph)
+        nodes = torch.arange(graph.num_nodes, device=graph.device)
         parts = (View(whole.x[some], whole.blocks) for some in nodes.split(CHUNK // 16))
         return torch.cat([encoder(part) for part in parts])
 
-    near, kind = neighbourhoods(graph), encoder.operator
+    near = neighbourhoods(graph)
+    kind = encoder.operator
     ends = np.cumsum(near.degree + 1)
     world = parallel.world()
     rank = parallel.rank() if world > 1 else 0
@@ -244,14 +255,16 @@ def infer(encoder: Encoder, graph: Graph) -> Tensor:
         out = torch.empty(graph.num_nodes, width, device=graph.device)
         for rows in map(slice, places, places[1:]):
             nodes = torch.arange(rows.start, rows.stop)
-            state, reads_rows = hidden, not encoder.precompute or isinstance(hidden, Sparse)
+            state = hidden
+            reads_rows = not encoder.precompute or isinstance(hidden, Sparse)
             if reads_rows and len(nodes) == graph.num_nodes:
                 block = Block(graph.adjacency(kind))
             elif reads_rows:
                 block, needed = near.block(kind, nodes, 0)
                 state = hidden[needed.to(graph.device)]
             elif i == 0:
-                block, state = _first_block(graph, kind, nodes), hidden[rows]
+                block = _first_block(graph, kind, nodes)
+                state = hidden[rows]
             else:
                 # More rows are read than written, so the product is computed before the weights.
                 block = Block(None, rows, graph.adjacency(kind)[rows] @ cast(Tensor, hidden))

@@ -39,7 +39,8 @@ class Sparse:
     def __init__(self, matrix: sp.sparray, device: torch.device | str = "cpu") -> None:
         self.matrix = matrix.tocsr().astype(np.float32, copy=False)
         self.matrix.sort_indices()
-        self.shape, self.nnz = self.matrix.shape, self.matrix.nnz
+        self.shape = self.matrix.shape
+        self.nnz = self.matrix.nnz
         self.device = torch.device(device)
         self._repeated: dict[int, Sparse] = {}
 
@@ -126,7 +127,8 @@ class _Weighted(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
-        matrix, (values, dense) = ctx.matrix, ctx.saved_tensors
+        matrix = ctx.matrix
+        (values, dense) = ctx.saved_tensors
         turned = matrix.transposed._replace(values=values.index_select(0, matrix.by_column))
         products = _products_of_rows(matrix, gradient.contiguous(), dense.contiguous())
         return products, _multiply(turned, gradient), None
@@ -135,7 +137,8 @@ class _Weighted(torch.autograd.Function):
 class _Softmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx, scores: Tensor, matrix: Sparse, counts: bool) -> Tensor:
-        starts, rows = matrix.parts.starts, matrix.rows
+        starts = matrix.parts.starts
+        rows = matrix.rows
         # Subtracting the row maximum does not change the softmax and avoids overflow.
         largest = torch.segment_reduce(scores, "max", offsets=starts)
         share = (scores - largest.index_select(0, rows)).exp_()
@@ -148,7 +151,8 @@ class _Softmax(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:
-        (share,), matrix = ctx.saved_tensors, ctx.matrix
+        (share,) = ctx.saved_tensors
+        matrix = ctx.matrix
         change = share * gradient
         mean = torch.segment_reduce(change, "sum", offsets=matrix.parts.starts)
         return change.addcmul_(share, mean.index_select(0, matrix.rows), value=-1), None, None

@@ -81,7 +81,8 @@ def make_view(graph: Graph, kind: str, layers: int, nodes: Tensor | None, precom
             blocks[0].product = graph.propagated(kind)
         return View(graph.x, blocks)
 
-    blocks, wanted = [], nodes.cpu().numpy()
+    blocks = []
+    wanted = nodes.cpu().numpy()
     for layer in reversed(range(layers)):
         rows = full.matrix[wanted]
         needed = np.union1d(rows.indices, wanted)

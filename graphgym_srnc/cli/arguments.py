@@ -111,17 +111,21 @@ def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence
     """
     if file is None:
         return
-    path, hint = Path(os.path.abspath(file)), "Name another file"
+    path = Path(os.path.abspath(file))
+    hint = "Name another file"
     if suffixes and path.suffix.lower() not in suffixes:
-        problem, hint = "has the wrong file type", f"Use the suffix {' or '.join(suffixes)}"
+        problem = "has the wrong file type"
+        hint = f"Use the suffix {' or '.join(suffixes)}"
     elif not file or path.is_dir() or not os.access(path.parent, os.W_OK):
-        problem, hint = "cannot be written", "Name a file in a folder that you can write to"
+        problem = "cannot be written"
+        hint = "Name a file in a folder that you can write to"
     elif path.is_symlink() or path.exists() and not path.is_file():
         problem = "is a link, or not a regular file"
     elif path.exists() and records.is_part(path.resolve()):
         problem = "belongs to results or a graph"
     elif path.exists() and not overwrite:
-        problem, hint = "exists", "Name another file, or add --overwrite to replace it"
+        problem = "exists"
+        hint = "Name another file, or add --overwrite to replace it"
     elif path.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
         problem = "needs the package pyarrow"
         hint = "Write a .csv file, or install it with: pip install 'graphgym-srnc[parquet]'"
@@ -233,7 +237,8 @@ def default_name(cfg_file: str | None, words: Sequence[str], shift: str) -> str:
     ``shift`` is the value of ``dataset.format``, whose block is that of the shift.
     """
     file = config_files.find(cfg_file) if cfg_file else None
-    name, folder = base_name(cfg_file and str(file)), file and file.resolve().parent
+    name = base_name(cfg_file and str(file))
+    folder = file and file.resolve().parent
     if folder and config_root().resolve() in folder.parents:
         name = f"{folder.name}-{name}"
 

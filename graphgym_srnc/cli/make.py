@@ -26,7 +26,8 @@ def make(args: argparse.Namespace) -> None:
     Raises:
         InputError: an input or an option is not what it should be; nothing was written then.
     """
-    inputs, out = [*map(Path, args.inputs)], Path(args.out)
+    inputs = [*map(Path, args.inputs)]
+    out = Path(args.out)
     used = [*inputs, *map(Path, filter(None, (args.embeddings, args.like)))]
     folder.check_place(out, args.overwrite, inputs=used)
     if args.like:

@@ -17,7 +17,8 @@ from graphgym_srnc.errors import InputError, reading
 MASKS = ("train_mask", "val_mask", "test_mask")
 
 # Magnitudes between which float32 holds the sum of the squares of a million features.
-LARGEST, SMALLEST = 1e16, 1e-30
+LARGEST = 1e16
+SMALLEST = 1e-30
 # Share of its magnitude by which a column must vary, so that float32 resolves its differences.
 OFFSET = 2.0**-10
 ROWS = 2**16  # number of rows of a matrix that are read at a time
@@ -31,9 +32,11 @@ def clean(data: Data, key: str = "graph") -> Data:
     Changes are counted in ``data.cleaned``: ``self_loops``, ``duplicates``, and ``one_way`` (edges
     without their reverse). Errors name ``key``.
     """
-    (x, edge_index), y = features_and_edges(data, key), data.y
+    (x, edge_index) = features_and_edges(data, key)
+    y = data.y
     edge_index, weight = weighted_edges(data.edge_weight, edge_index, len(x), key)
-    nodes, y = x.size(0), labels(y, x.size(0), f"{key}: y")
+    nodes = x.size(0)
+    y = labels(y, x.size(0), f"{key}: y")
 
     number, cleaned = edges.undirected(edge_index.numpy(), nodes)
     if not len(number):
@@ -97,7 +100,12 @@ def mask(values: Tensor, nodes: int, key: str) -> Tensor:
 
 def features_and_edges(data: Data, key: str, exact: bool = False) -> tuple[Tensor, Tensor]:
     """Checked features ``[V, F]``, ``exact`` or else ``narrowed``, and edges ``[2, E]``."""
-    x, edge_index, at_x = data.x, data.edge_index, f"{key}: x"
+    x = _features(data.x, key, exact)
+    return x, _edges(data.edge_index, len(x), f"{key}: edge_index")
+
+
+def _features(x: Tensor | None, key: str, exact: bool) -> Tensor:
+    at_x = f"{key}: x"
     if x is None or x.dim() != 2 or 0 in x.shape:
         message = "the graph has no features"
         message = message if x is None else f"the features have the shape {tuple(x.shape)}"
@@ -115,8 +123,11 @@ def features_and_edges(data: Data, key: str, exact: bool = False) -> tuple[Tenso
         node, column = divmod(int(x.abs().argmax()), x.size(1))
         message = f"feature {column} of node {node} is {x[node, column]:g}"
         raise InputError.plain(at_x, message, f"Scale features to at most {LARGEST:g}")
+    return x
 
-    key, hint = f"{key}: edge_index", "Give integer node pairs [2, E]"
+
+def _edges(edge_index: Tensor | None, nodes: int, key: str) -> Tensor:
+    hint = "Give integer node pairs [2, E]"
     if edge_index is None:
         raise InputError.plain(key, "the edges are missing", hint)
     is_integer = not edge_index.is_floating_point() and edge_index.dtype != torch.bool
@@ -126,8 +137,8 @@ def features_and_edges(data: Data, key: str, exact: bool = False) -> tuple[Tenso
             hint = "Give its transpose, edge_index.T of shape [2, E]"
         raise InputError.plain(key, f"the edges are {found}", hint)
     edge_index = edge_index.long()
-    check_ids(key, edge_index, len(x))
-    return x, edge_index
+    check_ids(key, edge_index, nodes)
+    return edge_index
 
 
 def weighted_edges(

@@ -119,7 +119,8 @@ def _read(family: str, member: str, name: str, source: Path) -> list[Data]:
             warnings.simplefilter("ignore")
             with reading(source, f"a folder from which PyG's {base.__name__} reads {name}", "name"):
                 dataset = reader(**arguments, root=str(staging))
-                data, split = dataset[0], dataset.get_idx_split() if is_ogb else {}
+                data = dataset[0]
+                split = dataset.get_idx_split() if is_ogb else {}
             graphs = _states(dataset) if "snapshot" in data else [data]
             if len(dataset) != len(graphs) or not hasattr(data, "edge_index") or data.y is None:
                 raise InputError.plain("name", f"{name!r} is not one graph with node classes")
@@ -177,7 +178,8 @@ def _staged_class(base: Any, name: str, staging: Path, source: Path) -> Any:
             try:
                 base.download(self)
             except (Exception, SystemExit) as error:
-                raw, files = shown(self.raw_dir), [Path(path).name for path in self.raw_paths]
+                raw = shown(self.raw_dir)
+                files = [Path(path).name for path in self.raw_paths]
                 hint = f"copy these files into {raw}: {', '.join(files)}"
                 if hasattr(self, "meta_info"):  # ogb's; its list of raw files is not complete
                     url = self.meta_info["url"]

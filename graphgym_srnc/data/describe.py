@@ -65,7 +65,8 @@ def known_names(task: ShiftTask) -> list[str]:
     """One name per output, fit to be shown: known classes, then ``unknown`` in open-set shift."""
     names = list(map(clean, task.class_names[: task.num_known]))
     if not names:
-        label, true = task.target.y, getattr(task.target, "y_true", task.target.y)
+        label = task.target.y
+        true = getattr(task.target, "y_true", task.target.y)
         first = [true[label == index][:1].tolist() for index in range(task.num_known)]
         names = [str(original[0] if original else index) for index, original in enumerate(first)]
     return names + ["unknown"] * int(task.open_set)
@@ -89,7 +90,8 @@ def _describe_graph(graph: Data) -> dict[str, Any]:
     row, column = graph.edge_index
     y = graph.y_true if "y_true" in graph else graph.y
     both = (y[row] >= 0) & (y[column] >= 0)
-    degrees, same = degree(row, graph.num_nodes), (y[row] == y[column])[both].float()
+    degrees = degree(row, graph.num_nodes)
+    same = (y[row] == y[column])[both].float()
     if graph.edge_weight is not None:
         weight = graph.edge_weight[both]
         same = same * (weight / weight.mean())
@@ -115,7 +117,8 @@ def _notes(task: ShiftTask) -> list[str]:
         "duplicates": "repeated edges were merged",
         "one_way": "edges had one direction and are read in both",
     }
-    counts, unread = task.info.get("cleaned", {}), task.info.get("unread", "")
+    counts = task.info.get("cleaned", {})
+    unread = task.info.get("unread", "")
     notes = []
     if unread:
         notes.append(f"not read: {unread}" + WEIGHT_FIELD * ("edge" in unread))

@@ -123,7 +123,8 @@ def whole(out: Path, overwrite: bool = False, option: str = "--out") -> Iterator
 
 def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> None:
     """Write a graph folder, whole or not at all, see ``whole``."""
-    tables, features = _tables(graph), graph.features.astype(np.float32)
+    tables = _tables(graph)
+    features = graph.features.astype(np.float32)
     with whole(out, overwrite, option) as folder:
         for name, table in tables.items():
             table.to_csv(folder / name, index=False, lineterminator="\n")

@@ -40,7 +40,8 @@ def shift_options(cfg: CfgNode, seed: int) -> dict[str, Any]:
 def build_method(cfg: CfgNode) -> Method:
     """The method of a config, with its encoder and optimiser; the config becomes GraphGym's own."""
     activate(cfg)  # GraphGym's own layers read it
-    method, optim = methods.find(cfg.train.mode), cfg.optim
+    method = methods.find(cfg.train.mode)
+    optim = cfg.optim
     # Our Adam makes the steps of GraphGym's, and is faster.
     make_optimizer: MakeOptimizer = (
         partial(adam, lr=optim.base_lr, weight_decay=optim.weight_decay)
@@ -99,7 +100,8 @@ def fit(
 def stored_config(result: models.Result) -> CfgNode:
     words = [word for pair in flatten(result["config"]).items() for word in pair]
     cfg = load_config(None, words, stored=True)
-    cfg.seed, cfg.dataset.dir = result["seed"], data_root(cfg.dataset.dir)
+    cfg.seed = result["seed"]
+    cfg.dataset.dir = data_root(cfg.dataset.dir)
     return cfg
 
 
@@ -131,7 +133,8 @@ def task_of(model: TrainedModel) -> ShiftTask:
     if not model.config:
         message = "a model saved by an estimator does not contain its training graph"
         raise InputError.plain("--graph", message, "Give a graph with --graph")
-    cfg, expected = stored_config(model.result), model.result["split"]
+    cfg = stored_config(model.result)
+    expected = model.result["split"]
     task = build_task(cfg)
     if task.fingerprint() != expected:
         found = f"split {expected[:12]}, found {task.fingerprint()[:12]}"

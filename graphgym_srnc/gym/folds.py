@@ -35,10 +35,12 @@ def out_of_fold(
     cfg = build.stored_config(model.result)
     where = device(cfg.accelerator)
     labelled, fold = assigned(task, folds, cfg.seed)
-    label, posterior = prediction.label.clone(), prediction.posterior.clone()
+    label = prediction.label.clone()
+    posterior = prediction.posterior.clone()
     for number in range(folds):
         begin(f"training without fold {number + 1} of {folds}", (number + 1) / (folds + 1))
-        train, held = labelled[fold != number], labelled[fold == number]
+        train = labelled[fold != number]
+        held = labelled[fold == number]
         if not len(held):
             continue
         pool = splits.others(task.target.num_nodes, train)
@@ -54,7 +56,8 @@ def assigned(task: ShiftTask, folds: int, seed: int) -> tuple[Tensor, Tensor]:
     """Training and test nodes of known classes ``[n]``, and the fold of each, -1 for none."""
     nodes = torch.cat([task.train, task.test])
     nodes = nodes[task.target.y[nodes] < task.num_known].sort().values
-    y, fold = task.target.y[nodes], torch.full_like(nodes, -1)
+    y = task.target.y[nodes]
+    fold = torch.full_like(nodes, -1)
     order = splits.shuffled(len(nodes), seed, "folds")
     for c in splits.classes_of(y):
         own = order[y[order] == c]

@@ -43,7 +43,8 @@ def table(
     probabilities: bool = False,
 ) -> pandas.DataFrame:
     """A row per node; see ``given_labels`` and ``split``."""
-    label, posterior = prediction.label, prediction.posterior
+    label = prediction.label
+    posterior = prediction.posterior
     columns: dict[str, Any] = {"node": range(len(label))}
     if ids is not None:
         columns["id"] = ids
@@ -174,7 +175,8 @@ def on_small(frame: pandas.DataFrame | None) -> str:
     held = frame[(frame["component_size"] <= SMALL) & frame["split"].isin(PARTS[1:])]
     if len(held) < LEAST:
         return ""
-    right, mean = (held["class"] == held["given_label"]).mean(), held["probability"].mean()
+    right = (held["class"] == held["given_label"]).mean()
+    mean = held["probability"].mean()
     return (
         f" Of {len(held):,} labelled nodes among them for validation and test,"
         f" {100 * right:.0f} % are right, and their mean probability is {100 * mean:.0f} %."

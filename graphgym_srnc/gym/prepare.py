@@ -24,7 +24,8 @@ def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
 
     Keys that are ``given`` stay. Returns what was done, in words; empty = nothing.
     """
-    mode, key = cfg.train.mode, f"{cfg.train.mode}.batch_size"
+    mode = cfg.train.mode
+    key = f"{cfg.train.mode}.batch_size"
     block = cfg.get(mode, {})
     full = "batch_size" in block and not block["batch_size"] and key not in given
     if not full or cfg.dataset.format != "file" or cfg.gnn.layer_type not in SAMPLED:

@@ -66,7 +66,8 @@ class Recorder:
 
     def __post_init__(self) -> None:
         self.path = self.experiment.path / str(self.seed) / CHECKPOINT
-        self.begin, self.last_write = time.perf_counter(), time.monotonic()
+        self.begin = time.perf_counter()
+        self.last_write = time.monotonic()
         self.before: dict[str, Any] = {"seconds": 0.0}  # of an interrupted run
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
@@ -180,7 +181,8 @@ def run(
     """
     watch = watch or RunProgress(1, io.StringIO())
     cfg = base.clone()
-    cfg.seed, cfg.run_dir = seed, str(experiment.path / str(seed))
+    cfg.seed = seed
+    cfg.run_dir = str(experiment.path / str(seed))
     given = cfg, experiment, watch, extras, resume
     if parallel.rank():
         return _train(*given) if parallel.from_first(bytes) else {}
@@ -214,9 +216,11 @@ def _train(
 
 def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Recorder) -> Result:
     """Train and score a config on a task, and store the result."""
-    watch, experiment = recorder.watch, recorder.experiment
+    watch = recorder.watch
+    experiment = recorder.experiment
     watch.doing("pre-training", 0.3)
-    recorder.split, shown = task.fingerprint(), task.to(where)
+    recorder.split = task.fingerprint()
+    shown = task.to(where)
     model, record = fit(cfg, shown, [recorder], recorder)
     seen = visible_task(model, shown)
     record.verdict = judge(model, seen, record.first)

@@ -25,7 +25,8 @@ def temperature(log_p: Tensor, accuracy: float) -> float:
         Guo et al., "On Calibration of Modern Neural Networks", ICML 2017, with the accuracy in
         place of labels.
     """
-    low, high = -MAX_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE
+    low = -MAX_LOG_TEMPERATURE
+    high = MAX_LOG_TEMPERATURE
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         confidence = float((log_p / math.exp(middle)).softmax(1).amax(1).mean())

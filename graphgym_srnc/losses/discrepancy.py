@@ -21,11 +21,13 @@ def cmd(x: Tensor, y: Tensor, order: int = 5) -> Tensor:
     CMD is a metric only on a bounded interval, whose width counts as 1, as in the code of
     Zellinger et al. (ICLR 2017, Definition 2) and of SRGNN (Zhu et al., NeurIPS 2021).
     """
-    mean_x, mean_y = x.mean(0), y.mean(0)
+    mean_x = x.mean(0)
+    mean_y = y.mean(0)
     total = _norm(mean_x - mean_y)
     power_x, power_y = centred_x, centred_y = x - mean_x, y - mean_y
     for _ in range(2, order + 1):
-        power_x, power_y = power_x * centred_x, power_y * centred_y
+        power_x = power_x * centred_x
+        power_y = power_y * centred_y
         total = total + _norm(power_x.mean(0) - power_y.mean(0))
     return total
 
@@ -54,7 +56,8 @@ def mmd(x: Tensor, y: Tensor, widest: float = 4.0) -> Tensor:
     """
     # Centring leaves distances unchanged and keeps their expansion precise.
     centre = torch.cat([x, y]).detach().mean(0)
-    x, y = x - centre, y - centre
+    x = x - centre
+    y = y - centre
     # The mean squared distance of all pairs is twice the mean squared distance to the centre.
     spread = 2 * torch.cat([x, y]).detach().square().sum(1).mean()
     rate = -1 / (2 * widest * spread.clamp(min=1e-12))
@@ -75,7 +78,8 @@ def characteristic_discrepancy(
     """
     angles = (sample @ frequencies.T for sample in (x, y))
     (a, b), (c, d) = ((torch.cos(angle).mean(0), torch.sin(angle).mean(0)) for angle in angles)
-    amplitude_x, amplitude_y = (a * a + b * b + FLOOR).sqrt(), (c * c + d * d + FLOOR).sqrt()
+    amplitude_x = (a * a + b * b + FLOOR).sqrt()
+    amplitude_y = (c * c + d * d + FLOOR).sqrt()
     amplitudes = (amplitude_x - amplitude_y) ** 2
     # Computed as a difference, so that equal samples give exactly zero.
     phases = ((a - c) ** 2 + (b - d) ** 2 - amplitudes).clamp(min=0)

@@ -34,14 +34,16 @@ def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float 
         Huang et al. (NeurIPS 2006). Kernel, bound and class totals: Zhu et al. (NeurIPS 2021).
         Solver: Beck and Teboulle (SIIMS 2009); O'Donoghue and Candes (Found. Comput. Math. 2015).
     """
-    size, small = len(z_source), len(z_source) + len(z_target) <= 4096
+    size = len(z_source)
+    small = len(z_source) + len(z_target) <= 4096
     kernel = z_source.new_empty(size, size, dtype=torch.double if small else torch.float)
 
     # With d = beta - 1 the objective is 1/2 d'Kd + slope'd, which avoids cancellation of large
     # terms. d sums to zero over each class.
     slope = z_source.new_zeros(size, dtype=torch.double)
     centre = z_source.mean(0)
-    z_source, z_target = (z_source - centre).to(kernel.dtype), (z_target - centre).to(kernel.dtype)
+    z_source = (z_source - centre).to(kernel.dtype)
+    z_target = (z_target - centre).to(kernel.dtype)
     for rows, block in _kernel_rows(z_source, z_source):
         kernel[rows] = block
         slope[rows] += block.sum(1, dtype=torch.double)
@@ -55,7 +57,8 @@ def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float 
 
 def _kernel_rows(a: Tensor, b: Tensor) -> Iterator[tuple[slice, Tensor]]:
     """Yield the kernel between ``a`` and ``b`` in blocks of rows."""
-    norm, step = b.square().sum(1), max(1, _BLOCK // len(b))
+    norm = b.square().sum(1)
+    step = max(1, _BLOCK // len(b))
     for start in range(0, len(a), step):
         part = a[start : start + step]
         squared = torch.addmm(norm, part, b.T, alpha=-2)
@@ -72,7 +75,8 @@ def _minimise(kernel: Tensor, slope: Tensor, classes: Tensor, low: float) -> Ten
     def times(d: Tensor) -> Tensor:
         return (kernel @ d.to(kernel.dtype)).double()
 
-    slope, curvature = _balance(slope, classes), _curvature(times, classes)
+    slope = _balance(slope, classes)
+    curvature = _curvature(times, classes)
     best = point = torch.zeros_like(slope)
     product_best = product_point = torch.zeros_like(slope)
     value, t = 0.0, 1.0  # t is Nesterov's sequence
@@ -85,7 +89,9 @@ def _minimise(kernel: Tensor, slope: Tensor, classes: Tensor, low: float) -> Ten
         if value_new > value:
             # Restart without momentum; if there was none, the curvature was underestimated.
             curvature = curvature * 2 if t == 1 else curvature
-            point, product_point, t = best, product_best, 1.0
+            point = best
+            product_point = product_best
+            t = 1.0
             continue
         if float((point - new) @ (new - best)) > 0:
             t = 1.0
@@ -94,7 +100,10 @@ def _minimise(kernel: Tensor, slope: Tensor, classes: Tensor, low: float) -> Ten
         # By linearity the product of K with the extrapolated point needs no multiplication.
         point = new + momentum * (new - best)
         product_point = product + momentum * (product - product_best)
-        best, product_best, value, t = new, product, value_new, t_new
+        best = new
+        product_best = product
+        value = value_new
+        t = t_new
     return best
 
 
@@ -108,12 +117,14 @@ def _curvature(times: Callable[[Tensor], Tensor], classes: Tensor) -> float:
     """Largest eigenvalue of K among vectors with class sums of zero, by power iteration."""
     # A fixed vector needs no random generator; an irregular one is orthogonal to no eigenvector.
     number = torch.arange(1, len(classes) + 1, device=classes.device, dtype=torch.double)
-    vector, value = torch.sin(number**2), 0.0
+    vector = torch.sin(number**2)
+    value = 0.0
     for _ in range(20):
         vector = _balance(vector, classes)
         vector = vector / vector.norm().clamp(min=1e-300)
         product = times(vector)
-        value, vector = float(vector @ product), product
+        value = float(vector @ product)
+        vector = product
     # If all features are equal the value is rounding noise, so it is bounded from below.
     return max(1.05 * value, 1e-6 * len(classes))
 
@@ -131,7 +142,8 @@ def project(v: Tensor, classes: Tensor, low: float) -> Tensor:
     sizes = classes.bincount()
     order = v.argsort(descending=True)
     order = order[classes[order].argsort(stable=True)]
-    group, first = classes[order], sizes.cumsum(0) - sizes
+    group = classes[order]
+    first = sizes.cumsum(0) - sizes
     # With the k largest entries of a class free, the rest at the bound:
     # sum(free - tau) + low (|c| - k) = 0.
     above = v[order] - low

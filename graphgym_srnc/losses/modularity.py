@@ -143,7 +143,8 @@ def newman_resolution(
     inside, expected, count = _same_class_share(edge_index, degree, label, weight)
     if count < 2 or not expected < inside < 1:
         return 1.0
-    w_in, w_out = inside / expected, (1 - inside) / (1 - expected)
+    w_in = inside / expected
+    w_out = (1 - inside) / (1 - expected)
     return (w_in - w_out) / float(torch.tensor(w_in / w_out).log())
 
 

@@ -150,7 +150,8 @@ def half_unknown(logits: Tensor) -> Tensor:
 
     .. math:: -\frac{1}{2n} \sum_v \log p_{N+1}(v) + \log (1 - p_{N+1}(v))
     """
-    total, known = logits.logsumexp(1), logits[:, :-1].logsumexp(1)
+    total = logits.logsumexp(1)
+    known = logits[:, :-1].logsumexp(1)
     return (total - (logits[:, -1] + known) / 2).mean()
 
 
@@ -162,7 +163,8 @@ def doc_thresholds(prob: Tensor, label: Tensor) -> Tensor:
     The mean is over the training nodes of class c, of probabilities ``[n, N]``; without nodes
     :math:`t_c` is 0.5 (Shu et al., EMNLP 2017).
     """
-    own, count = prob.gather(1, label[:, None])[:, 0], label.bincount(minlength=prob.size(1))
+    own = prob.gather(1, label[:, None])[:, 0]
+    count = label.bincount(minlength=prob.size(1))
     total = prob.new_zeros(prob.size(1)).index_add(0, label, (own - 1).square())
     deviation = (total / count.clamp(min=1)).sqrt()
     return (1 - 3 * deviation).clamp(min=0.5).where(count > 0, 0.5)

@@ -33,7 +33,8 @@ def em_prior(posterior: Tensor, prior: Tensor) -> Tensor:
     target = source = prior.to(p)
     for _ in range(1000):
         joint = p * (target / source)
-        last, target = target, (joint / joint.sum(1, keepdim=True).clamp(min=1e-300)).mean(0)
+        last = target
+        target = (joint / joint.sum(1, keepdim=True).clamp(min=1e-300)).mean(0)
         if float((target - last).abs().max()) < 1e-6:
             break
     return target
@@ -88,11 +89,13 @@ def known_share(known: Tensor, mixture: Tensor) -> float:
     References:
         Garg, Wu, Smola, Balakrishnan and Lipton (NeurIPS 2021), Algorithm 1.
     """
-    known, mixture = known.double().sort().values, mixture.double().sort().values
+    known = known.double().sort().values
+    mixture = mixture.double().sort().values
     c = torch.cat([known, mixture]).unique()
     share_p, share_u = (1 - torch.searchsorted(part, c) / len(part) for part in (known, mixture))
     kept = share_p > 0
-    share_p, share_u = share_p[kept].double(), share_u[kept].double()
+    share_p = share_p[kept].double()
+    share_u = share_u[kept].double()
 
     slack = sum(math.sqrt(math.log(4 / 0.1) / (2 * len(part))) for part in (known, mixture))
     best = ((share_u + 1.01 * slack) / share_p).argmin()
@@ -115,7 +118,8 @@ def posterior_correlation(p: Tensor, label: Tensor) -> float:
     if not len(label):
         return 0.0
     one_hot = F.one_hot(label, p.size(1)).to(p)
-    first, second = p - p.mean(0), one_hot - one_hot.mean(0)
+    first = p - p.mean(0)
+    second = one_hot - one_hot.mean(0)
     scale = (first.square().sum() * second.square().sum()).sqrt()
     return float((first * second).sum() / scale.clamp(min=1e-12))
 
@@ -170,7 +174,8 @@ def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownE
         Massart (Ann. Probab. 1990), the one-sided Dvoretzky-Kiefer-Wolfowitz inequality.
     """
     ranks, order = ranks.double().sort()
-    weight, correct = weight.double()[order], correct.double()[order]
+    weight = weight.double()[order]
+    correct = correct.double()[order]
     weight = weight / weight.sum()
     below = F.pad(weight.cumsum(0), (1, 0))[:-1]
     correct_below = F.pad((weight * correct).cumsum(0), (1, 0))[:-1]
@@ -226,7 +231,8 @@ def conditional_ratio(weights: np.ndarray, source: np.ndarray, floor: float) -> 
         source: :math:`\mu`, share of the source's edges between each pair of classes, ``[N, N]``.
         floor: :math:`\epsilon`, which shrinks the ratios of rare pairs towards 1.
     """
-    in_target, in_source = source * weights + floor, source + floor
+    in_target = source * weights + floor
+    in_source = source + floor
     return (
         in_target / in_target.sum(1, keepdims=True) / (in_source / in_source.sum(1, keepdims=True))
     )

@@ -52,7 +52,8 @@ def scores_figure(
     paper: dict[str, Any] = {"color": PALETTE[5], "markersize": 4, "markerfacecolor": "none"}
     for axes, own, (title, means) in zip(every.flat, present, panels.items()):
         for place, row in enumerate(own):
-            one, colour = means[row], PALE if row in pale else PALETTE[0]
+            one = means[row]
+            colour = PALE if row in pale else PALETTE[0]
             axes.plot([one.low, one.high], [place, place], color=colour, linewidth=2)
             axes.plot(one.mean, place, "o", color=colour, markersize=5)
             axes.plot(one.paper, place, "D", **paper)
@@ -93,16 +94,20 @@ def confusion_figure(
     """
     present = np.flatnonzero(counts.sum(0) + counts.sum(1))
     counts = counts[np.ix_(present, present)]
-    totals, labels = counts.sum(1), [short(names[index], LONGEST) for index in present.tolist()]
+    totals = counts.sum(1)
+    labels = [short(names[index], LONGEST) for index in present.tolist()]
     rows = [f"{label} ({total:,})" for label, total in zip(labels, totals) if total]
-    counts, totals = counts[totals > 0], totals[totals > 0]
-    size, is_counted = len(present), len(present) <= COUNTED
+    counts = counts[totals > 0]
+    totals = totals[totals > 0]
+    size = len(present)
+    is_counted = len(present) <= COUNTED
     side = max(3.4, (0.42 if is_counted else 0.2) * size + 2)
     figure, axes = panel(axes, (side + 0.6, side), 110 if is_counted else 150)
     share = counts / totals[:, None]
     image = axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
     for row, column in np.argwhere(counts) if is_counted else ():
-        colour, text = "white" if share[row, column] > 0.55 else INK, str(counts[row, column])
+        colour = "white" if share[row, column] > 0.55 else INK
+        text = str(counts[row, column])
         font = 9 if size <= 12 else 6.5
         axes.text(column, row, text, color=colour, ha="center", va="center", fontsize=font)
     across: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
@@ -191,8 +196,10 @@ def curves_figure(
     for axes, (text, curves) in zip(every, panels.items()):
         for row, values in curves.items():
             finite = np.ma.masked_invalid(values)
-            mean, std = finite.mean(0), finite.std(0)
-            index, x = rows.index(row), np.arange(len(mean))
+            mean = finite.mean(0)
+            std = finite.std(0)
+            index = rows.index(row)
+            x = np.arange(len(mean))
             lines = look(index, MARKERS[index % len(MARKERS)])
             label = short(row, LONGEST)
             axes.plot(x, mean, **lines, markersize=4.5, markevery=max(1, len(x) // 8), label=label)

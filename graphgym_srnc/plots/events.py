@@ -85,7 +85,8 @@ def write_aggregate(directory: Path, results: Mapping[int, records.Result]) -> P
     for block in ("test", "val", "train", "losses"):
         for name in sorted(set().union(*(episode[block] for episode in episodes))):
             means = np.ma.masked_invalid(history(results, block, name)).mean(0)
-            tag, steps = f"{block}/{name}", np.flatnonzero(~np.ma.getmaskarray(means))
+            tag = f"{block}/{name}"
+            steps = np.flatnonzero(~np.ma.getmaskarray(means))
             summaries += [(scalar(tag, means[step]), step) for step in steps.tolist()]
     old = list((directory / MEAN).glob("events.out.tfevents.*"))
     # An open viewer detects new content by file name. A crash leaves the old file, or both.

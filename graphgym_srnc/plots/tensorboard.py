@@ -53,7 +53,9 @@ class TensorBoard:
         pdf: bool = False,
         start: int = 0,
     ) -> None:
-        self.directory, self.figures, self.full = Path(directory), figures, full
+        self.directory = Path(directory)
+        self.figures = figures
+        self.full = full
         self.pdf = pdf
         self.writer = Events(self.directory, start) if events else None
 
@@ -112,8 +114,10 @@ class TensorBoard:
         held = getattr(method, "task", None)  # with its caches
         target = (held if isinstance(held, ShiftTask) else task.blind()).target
         decision = method.decide(method.predict(target)).cpu()
-        known, test = task.target.y.cpu(), task.test.cpu()
-        outputs, (label, names, unseen) = known_names(task), classes(task)
+        known = task.target.y.cpu()
+        test = task.test.cpu()
+        outputs = known_names(task)
+        (label, names, unseen) = classes(task)
         about = f"selected episode {record.best}"
 
         if len(test):
@@ -144,7 +148,8 @@ class TensorBoard:
             vectors, group = (part.cpu().numpy() for part in view(target))
             vectors = vectors.astype(np.float64)
             axes[name] = embedding.principal(vectors[nodes], MAX_AXES)
-            colour, by = decision.numpy()[shown], "by prediction"
+            colour = decision.numpy()[shown]
+            by = "by prediction"
             if name != "classifier":
                 by = "by cluster: its most frequent class"
                 given = pandas.Series(known.numpy()[shown]).where(lambda index: index >= 0)
@@ -196,8 +201,10 @@ def classes(task: ShiftTask) -> tuple[np.ndarray, list[str], list[int]]:
 
     Unseen classes are separate if ``y_true`` is available.
     """
-    label, names = task.target.y.cpu().numpy().copy(), known_names(task)
-    true, unseen = getattr(task.target, "y_true", None), label == task.num_known
+    label = task.target.y.cpu().numpy().copy()
+    names = known_names(task)
+    true = getattr(task.target, "y_true", None)
+    unseen = label == task.num_known
     if task.open_set and true is not None and unseen.any():
         originals, index = np.unique(true.cpu().numpy()[unseen], return_inverse=True)
         label[unseen] = task.num_known + index

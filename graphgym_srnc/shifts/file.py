@@ -66,7 +66,8 @@ def build(
     check_number(len(classes), f"{key}: y")
     numbers = [*range(len(classes))]
     if not names and classes != numbers and source.is_dir():  # named 10, 20, 30, for example
-        names, data.y = tuple(map(str, classes)), splits.renumbered(data.y, classes)
+        names = tuple(map(str, classes))
+        data.y = splits.renumbered(data.y, classes)
         classes = numbers
     at = key if source.is_dir() else f"{key}: y"
     if len(classes) < 2:
@@ -120,7 +121,9 @@ def _given_split(
     for mask in (mask for mask, nodes in masks.items() if not len(nodes)):
         hint = "Leave it out, and the nodes are drawn at random"
         raise InputError.plain(f"{key}: {mask}", "the mask contains no node", hint)
-    train, val, test = masks["train_mask"], masks.get("val_mask"), masks.get("test_mask")
+    train = masks["train_mask"]
+    val = masks.get("val_mask")
+    test = masks.get("test_mask")
     untaught = {*splits.classes_of(data.y)} - {*splits.classes_of(data.y[train])}
     masked = sorted({*masked, *untaught})
     if masked and not open_set:

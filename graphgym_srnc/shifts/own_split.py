@@ -47,7 +47,8 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0) -> ShiftTask:
     info: dict[str, Any] = {"data": name, "split": "given", "split_seed": split_seed, "unseen": []}
     info |= {"cleaned": dict(states[-1].cleaned)}
     common: dict[str, Any] = {"info": info, "class_names": catalogue.CLASS_NAMES.get(full_name, ())}
-    title, count = f"own_split/{name}", len(classes)
+    title = f"own_split/{name}"
+    count = len(classes)
     if not later:
         graph = splits.relabelled(first, classes)
         return splits.one_graph_task(title, graph, Nodes(train, val, test), count, **common)
