@@ -37,9 +37,10 @@ def graph(num_nodes: int, num_classes: int, num_features: int = 40, seed: int = 
 def graph_folder(folder: Path, data: Data) -> Path:
     """Write edges, labels and features as a graph folder without names; returns ``folder``."""
     folder.mkdir(exist_ok=True)
-    np.save(folder / "features.npy", data.x.numpy())
-    for name, rows in (("edges", data.edge_index.T), ("labels", data.y[:, None])):
-        np.savetxt(folder / f"{name}.csv", rows.numpy(), fmt="%d", delimiter=",")
+    for name, rows in (("features", data.x), ("labels", data.y)):
+        np.save(folder / f"{name}.npy", rows.numpy())
+    lines = [f"{source},{target}\n" for source, target in data.edge_index.T.tolist()]
+    (folder / "edges.csv").write_text("from,to\n" + "".join(lines))
     return folder
 
 
