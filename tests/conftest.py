@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 import random
@@ -71,6 +72,34 @@ def ended(words: Sequence[str], **options: Any) -> subprocess.CompletedProcess:
     """A command in a process of its own, after its end."""
     options = {"env": environment(), "capture_output": True, "text": True, **options}
     return subprocess.run(words, **options)
+
+
+SMALL_TASK = (
+    "synthetic.num_nodes 300 synthetic.num_val 60 synthetic.num_test 100 gnn.dim_inner 8 "
+    "train.max_episodes 1"
+).split()
+
+ERM_WORDS = ["train.mode", "erm", "erm.steps", "5", *SMALL_TASK]
+
+NO_PICTURES = ["--no-figures", "--no-tensorboard"]
+
+
+def program_words(*words: str) -> list[str]:
+    return [sys.executable, "-m", "graphgym_srnc", *words]
+
+
+def is_alive(pid: int) -> bool:
+    with contextlib.suppress(OSError, IndexError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def within_errors(values: torch.Tensor, exact: torch.Tensor, errors: float = 5.0) -> bool:
+    """Whether the mean over draws ``[n, ...]`` is the exact value up to so many standard errors."""
+    error = values.std(0) / len(values) ** 0.5
+    return bool(
+        ((values.mean(0) - exact).abs() <= errors * error + 1e-5 * exact.abs().clamp(min=1)).all()
+    )
 
 
 def make_graph(
@@ -193,7 +222,8 @@ def unchanged_globals():
     """A command run in this process leaves torch and GraphGym as they were."""
     from torch_geometric.graphgym.config import cfg
 
-    threads, config = torch.get_num_threads(), cfg.clone()
+    threads = torch.get_num_threads()
+    config = cfg.clone()
     yield
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(False)

@@ -15,7 +15,8 @@ from graphgym_srnc.sweep.jobs import Outcome, attempt
 
 
 def chunk(kind: bytes, content: bytes) -> bytes:
-    size, checksum = len(content), zlib.crc32(kind + content)
+    size = len(content)
+    checksum = zlib.crc32(kind + content)
     return size.to_bytes(4, "big") + kind + content + checksum.to_bytes(4, "big")
 
 
@@ -34,7 +35,7 @@ def experiments(root: Path) -> dict[str, dict[int, records.Result]]:
     return {name: results for name, results in found.items() if results}
 
 
-def run_here(patch: Any) -> list[str]:
+def run_in_this_process(patch: Any) -> list[str]:
     """Have the runs of grids done in this process; the returned list grows by ``name/seed``."""
     from graphgym_srnc.sweep import worker
 
@@ -51,11 +52,44 @@ def run_here(patch: Any) -> list[str]:
     return done
 
 
-def both(score: float) -> dict[str, float]:
+CONFIG = {"seed": 0, "out_dir": "results", "train": {"mode": "erm", "patience": 0}}
+CONFIG |= {"dataset": {"name": "toy", "dir": "here"}}
+
+
+def run_record(scores: list[float], **other) -> dict:
+    """A run whose episodes have these validation scores; the best is the selected one."""
+    history = [
+        {
+            "number": number,
+            "losses": {"source": 1.0 / (number + 1)} | ({"cluster": 2.0} if number else {}),
+            "train": {"micro_f1": 1.0},
+            "val": {"micro_f1": score, "macro_f1": score / 2},
+            "test": {"micro_f1": score - 0.1, "macro_f1": score / 3},
+            "seconds": 0.5,
+        }
+        for number, score in enumerate(scores)
+    ]
+    best = scores.index(max(scores))
+    made = {"method": "erm", "backbone": "gcnconv", "task": "toy", "split": "s0", "info": {}}
+    made |= {"fingerprint": "s0", "selection": "target_val", "selected": best, "stopped": "all"}
+    made |= {"warnings": [], "history": history, "lr": 0.01, "params": 10, "threads": 1}
+    return made | {"seconds": 1.0} | {part: history[best][part] for part in ("val", "test")} | other
+
+
+def new_experiment(root, name: str = "toy", **changes) -> store.Experiment:
+    return store.Experiment(root, name, CONFIG | changes, "seed: 0\n")
+
+
+def finish_run(exp: store.Experiment, seed: int, scores: list[float]) -> dict:
+    exp.begin(seed)
+    return exp.finish(seed, run_record(scores))
+
+
+def three_scores(score: float) -> dict[str, float]:
     return {"micro_f1": score, "macro_recall": score / 2, "unknown_fpr95": 1 - score}
 
 
-def keep(
+def store_runs(
     root: Path,
     name: str,
     scores: Sequence[float],
@@ -93,8 +127,8 @@ def keep(
                 "number": number,
                 "losses": {"source": 1.0},
                 "train": {"micro_f1": 1.0},
-                "val": both(float(valid) - gap),
-                "test": both(test - gap),
+                "val": three_scores(float(valid) - gap),
+                "test": three_scores(test - gap),
                 "seconds": 0.5,
             }
             for number, gap in enumerate((0.1, 0.0))
@@ -108,7 +142,7 @@ def keep(
     return root / name
 
 
-def fail(root: Path, name: str, seed: int, story: str | None) -> None:
+def store_failure(root: Path, name: str, seed: int, story: str | None) -> None:
     """A run that failed and left an error, or did not end."""
     run = root / name / str(seed)
     run.mkdir(parents=True)
@@ -125,7 +159,11 @@ class Page(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.raw, self.open, self.tags, self.tables, self.words = text, [], [], [], []
+        self.raw = text
+        self.open = []
+        self.tags = []
+        self.tables = []
+        self.words = []
         self.feed(text)
         self.close()
         assert not self.open

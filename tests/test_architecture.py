@@ -186,3 +186,10 @@ def test_lower_packages_do_not_know_the_keys_of_configs():
             ]
             named = [text for text in texts if keys.fullmatch(text)]
             assert not named, f"{path.name} names {named}"
+
+
+def test_no_test_imports_another():
+    """What tests share is in a module without tests, such as ``tasks`` or ``conftest``."""
+    for path in Path(__file__).parent.glob("*.py"):
+        shared = [name for name in imports(path) if name.startswith(("test_", "tests.test_"))]
+        assert not shared, f"{path.name} imports {shared}"

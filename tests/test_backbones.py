@@ -9,104 +9,65 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from conftest import make_graph, refused
+from conftest import refused
+from tasks import (
+    DENSE_GRAPH,
+    ENCODERS,
+    SPARSE_GRAPH,
+    biased_encoder,
+    logits_of,
+    pyg_layer,
+    sparse_graph,
+)
 from torch import nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
+from torch_geometric.nn import SGConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
-from torch_geometric.utils import to_dense_adj, to_undirected
+from torch_geometric.utils import to_dense_adj
 
 from graphgym_srnc import backbones
 from graphgym_srnc.backbones.encoder import dropout
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
 
-KINDS = sorted(backbones.BACKBONES)
-
-
-def make(density: float = 1.0, num_nodes: int = 90) -> Data:
-    """An undirected graph of whose features a share is not zero."""
-    data = make_graph(num_nodes=num_nodes, num_features=40)
-    data.edge_index = to_undirected(data.edge_index[:, data.edge_index[0] != data.edge_index[1]])
-    data.x = data.x * (
-        torch.rand(data.x.shape, generator=torch.Generator().manual_seed(2)) < density
-    )
-    return data
-
-
-DENSE, SPARSE = make(), make(0.1)
-
-
-def encoder(kind: str, seed: int = 0, **changes) -> backbones.Encoder:
-    """An encoder of 40 features to 3 logits, biases not zero, in eval mode."""
-    torch.manual_seed(seed)
-    fields = {"kind": kind, "hidden": 16, "heads": 4, "features": "none"} | changes
-    model = backbones.build(backbones.EncoderSpec(**fields), 40, 3).eval()
-    for name, parameter in model.named_parameters():
-        if name.endswith("bias"):
-            nn.init.normal_(parameter)
-    return model
-
-
-def logits(model: backbones.Encoder, data: Data, nodes: torch.Tensor | None = None) -> torch.Tensor:
-    with torch.no_grad():
-        return model(model.view(Graph(data, model.spec.features), nodes))
-
-
-def pyg_layer(layer: nn.Module, kind: str, last: bool) -> nn.Module:
-    """PyG's layer with the weights of ours."""
-    (inside, outside), weight = layer.weight.shape, layer.weight.T
-    state = {"lin.weight": weight, "bias": layer.bias}
-    if kind == "gcnconv":
-        twin = GCNConv(inside, outside)
-    elif kind == "sageconv":
-        twin = SAGEConv(inside, outside, aggr="mean")
-        state = {"lin_l.weight": weight, "lin_l.bias": layer.bias}
-        state["lin_r.weight"] = layer.root_weight.T
-    elif kind == "mlp":
-        twin, state = nn.Linear(inside, outside), {"weight": weight, "bias": layer.bias}
-    else:
-        twin = GATConv(inside, outside // layer.heads, heads=layer.heads, concat=not last)
-        state |= {"att_dst": layer.target[None], "att_src": layer.neighbour[None]}
-    twin.load_state_dict(state)
-    return twin
-
 
 @pytest.mark.parametrize(
     "layers, act, skip, data",
-    [(2, "relu", False, DENSE), (3, "selu", True, SPARSE)],
+    [(2, "relu", False, DENSE_GRAPH), (3, "selu", True, SPARSE_GRAPH)],
     ids=["dense", "sparse"],
 )
 @pytest.mark.parametrize("kind", ["gcnconv", "sageconv", "gatconv", "gatdrop", "mlp"])
 def test_encoder_is_pygs_stack(kind, layers, act, skip, data):
-    model = encoder(kind, layers=layers, act=act, skip=skip)
+    model = biased_encoder(kind, layers=layers, act=act, skip=skip)
     h = data.x
     for i, layer in enumerate(model.layers):
         last = i == layers - 1
-        twin, edges = pyg_layer(layer, kind, last), () if kind == "mlp" else (data.edge_index,)
+        twin = pyg_layer(layer, kind, last)
+        edges = () if kind == "mlp" else (data.edge_index,)
         out = twin(h, *edges)
         if skip and i > 0:
             out = out + h @ model.skips[i - 1].weight.T
         h = getattr(torch, act, getattr(nn.functional, act))(out)
-    assert torch.allclose(logits(model, data), out, atol=2e-5)
+    assert torch.allclose(logits_of(model, data), out, atol=2e-5)
 
 
-@pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize("data", [DENSE_GRAPH, SPARSE_GRAPH], ids=["dense", "sparse"])
 def test_sgc_is_pygs(data, layers=2):
-    model = encoder("sgconv", layers=layers)
+    model = biased_encoder("sgconv", layers=layers)
     twin = SGConv(40, 3, K=layers)
     twin.load_state_dict({"lin.weight": model.layers[0].weight.T, "lin.bias": model.output_bias})
-    assert torch.allclose(logits(model, data), twin(data.x, data.edge_index), atol=2e-5)
+    assert torch.allclose(logits_of(model, data), twin(data.x, data.edge_index), atol=2e-5)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "dgi"])
+@pytest.mark.parametrize("kind", [kind for kind in ENCODERS if kind != "dgi"])
 def test_view_of_some_nodes_is_rows_of_the_whole(kind):
-    model, data = encoder(kind, layers=3, skip=True), make(0.1, 300)
+    model = biased_encoder(kind, layers=3, skip=True)
+    data = sparse_graph(0.1, 300)
     assert isinstance(Graph(data, "none").x, Sparse)
-    whole = logits(model, data)
+    whole = logits_of(model, data)
     order = torch.randperm(300, generator=torch.Generator().manual_seed(1))
     for nodes in (order[:1], order[:7], order[:150], order):
-        assert torch.allclose(logits(model, data, nodes), whole[nodes], atol=2e-5)
+        assert torch.allclose(logits_of(model, data, nodes), whole[nodes], atol=2e-5)
 
 
 def test_sparse_product_and_gradient():
@@ -114,8 +75,10 @@ def test_sparse_product_and_gradient():
         (30, 20), density=0.2, random_state=np.random.default_rng(0), dtype=np.float32
     )
     h = torch.randn(20, 5, requires_grad=True, generator=torch.Generator().manual_seed(0))
-    scale, dense = torch.arange(150.0).reshape(30, 5), torch.from_numpy(matrix.toarray())
-    ours, theirs = Sparse(matrix) @ h, dense @ h
+    scale = torch.arange(150.0).reshape(30, 5)
+    dense = torch.from_numpy(matrix.toarray())
+    ours = Sparse(matrix) @ h
+    theirs = dense @ h
     assert torch.allclose(ours, theirs, atol=1e-5)
     assert torch.allclose(
         *(torch.autograd.grad((out * scale).sum(), h)[0] for out in (ours, theirs)), atol=1e-3
@@ -125,9 +88,10 @@ def test_sparse_product_and_gradient():
 
 
 def test_operators():
-    graph, n = Graph(DENSE), 90
-    index, weight = gcn_norm(DENSE.edge_index, num_nodes=n)
-    twin = nx.Graph(DENSE.edge_index.T.tolist())
+    graph = Graph(DENSE_GRAPH)
+    n = 90
+    index, weight = gcn_norm(DENSE_GRAPH.edge_index, num_nodes=n)
+    twin = nx.Graph(DENSE_GRAPH.edge_index.T.tolist())
     a = nx.to_numpy_array(twin, nodelist=range(n))
     expected = {
         "raw": a,
@@ -165,17 +129,19 @@ def test_dropout():
     assert torch.equal(first, dropout(h, 0.5))
 
 
-@pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize("data", [DENSE_GRAPH, SPARSE_GRAPH], ids=["dense", "sparse"])
 def test_gatdrop_drops_features_and_attention_weights(data):
-    model = encoder("gatdrop", layers=1, dropout=0.4)
-    layer, graph = model.layers[0], Graph(data, "none")
+    model = biased_encoder("gatdrop", layers=1, dropout=0.4)
+    layer = model.layers[0]
+    graph = Graph(data, "none")
     torch.manual_seed(5)
     ours = model.train()(model.view(graph))
 
     # The same draws on dense matrices, by the equation.
     torch.manual_seed(5)
-    x, loops = data.x.clone(), torch.from_numpy(graph.adjacency("loops").matrix.toarray()) > 0
-    place = x != 0 if data is SPARSE else torch.ones_like(x, dtype=torch.bool)
+    x = data.x.clone()
+    loops = torch.from_numpy(graph.adjacency("loops").matrix.toarray()) > 0
+    place = x != 0 if data is SPARSE_GRAPH else torch.ones_like(x, dtype=torch.bool)
     x[place] = dropout(x[place], 0.4)
     z = (x @ layer.weight).view(len(x), 2, 3)
     score = nn.functional.leaky_relu(
@@ -184,7 +150,8 @@ def test_gatdrop_drops_features_and_attention_weights(data):
         0.2,
     )
     attention = score.masked_fill(~loops[..., None], -torch.inf).softmax(1)
-    weights, place = torch.zeros_like(attention), loops[:, None].expand(-1, 2, -1)
+    weights = torch.zeros_like(attention)
+    place = loops[:, None].expand(-1, 2, -1)
     # A node stands among the edges once a head.
     weights.transpose(1, 2)[place] = dropout(attention.transpose(1, 2)[place], 0.4)
     theirs = torch.einsum("vuh,uhk->vhk", weights, z).mean(1) + layer.bias
@@ -211,7 +178,7 @@ def test_bad_specs(key, changes):
 
 @pytest.mark.parametrize("density, features", [(1.0, "auto"), (0.1, "row")])
 def test_scaled_features_are_renewed_after_a_change_in_place(density, features):
-    data = make(density)
+    data = sparse_graph(density)
     before = copy.deepcopy(Graph(data, features).x)
     data.x[:, 3] += 2
     after, fresh = (
@@ -228,10 +195,10 @@ def test_scaled_features_are_renewed_after_a_change_in_place(density, features):
 @pytest.mark.parametrize("features", ["row", "l2", "auto"])
 def test_sparse_scaling_is_the_dense_formula(features):
     negative = torch.rand(90, 40, generator=torch.Generator().manual_seed(5)) < 0.5
-    x = make(0.1).x * torch.where(negative, -1.0, 3.0)
-    x[4], x[5] = 0, 0
+    x = sparse_graph(0.1).x * torch.where(negative, -1.0, 3.0)
+    x[4:6] = 0
     x[5, 7] = -2.0
-    graph = Graph(Data(x=x, edge_index=DENSE.edge_index), features)
+    graph = Graph(Data(x=x, edge_index=DENSE_GRAPH.edge_index), features)
     assert isinstance(graph.x, Sparse)
     order = 1 if features == "row" else 2
     length = np.linalg.norm(x.numpy(), ord=order, axis=1, keepdims=True)
@@ -239,5 +206,5 @@ def test_sparse_scaling_is_the_dense_formula(features):
         graph.x.matrix.toarray(), x.numpy() / np.where(length > 0, length, 1), atol=1e-6
     )
     assert graph.x.matrix[5, 7] == -1 and graph.x.matrix[[4]].nnz == 0
-    coo = Graph(Data(x=x.to_sparse(), edge_index=DENSE.edge_index, num_nodes=90), features)
+    coo = Graph(Data(x=x.to_sparse(), edge_index=DENSE_GRAPH.edge_index, num_nodes=90), features)
     assert (coo.x.matrix != graph.x.matrix).nnz == 0

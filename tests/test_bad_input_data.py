@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import refused
-from test_trust import Trap
 from torch_geometric.data import Data
-from written import DATA, real, unreachable
+from written import DATA, Trap, real, unreachable
 
 import graphgym_srnc
 from graphgym_srnc import shifts

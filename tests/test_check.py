@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import make_task
-from test_store import experiment, record, run
+from stored import finish_run, new_experiment, run_record
 
 from graphgym_srnc import ERM
 from graphgym_srnc.cli.main import main
@@ -24,7 +24,7 @@ FLIPS = 100
 
 
 def a_record(place: Path) -> tuple[Path, Callable[[], Any]]:
-    run(experiment(place), 0, [0.5, 0.7])
+    finish_run(new_experiment(place), 0, [0.5, 0.7])
     path = place / "toy" / "0"
     return path / "result.json", lambda: records.read_result(path)
 
@@ -47,7 +47,8 @@ def a_model(place: Path) -> tuple[Path, Callable[[], Any]]:
 @pytest.mark.parametrize("make", [a_record, a_model])
 def test_a_changed_bit_is_refused_or_changes_nothing(tmp_path, make):
     path, read = make(tmp_path)
-    whole, before = path.read_bytes(), read()
+    whole = path.read_bytes()
+    before = read()
     assert before is not None
     draw = random.Random(0)
     places = [*range(8), *(draw.randrange(len(whole)) for _ in range(FLIPS))]
@@ -79,28 +80,28 @@ def lines(capsys: pytest.CaptureFixture, place: Path, status: int) -> list[str]:
 
 
 @pytest.fixture
-def whole(tmp_path: Path) -> Path:
+def two_experiments(tmp_path: Path) -> Path:
     """Two experiments of three runs."""
     for name in ("a", "b"):
-        exp = experiment(tmp_path, name)
+        exp = new_experiment(tmp_path, name)
         for seed in (0, 1, 2):
             picture = exp.begin(seed) / "figures" / "a.png"
             picture.parent.mkdir()
             picture.write_bytes(b"a picture")
-            exp.finish(seed, record([0.5, 0.7] + [0.6] * seed))
+            exp.finish(seed, run_record([0.5, 0.7] + [0.6] * seed))
         exp.aggregate()
     return tmp_path
 
 
-def test_a_folder_as_it_was_written(whole, capsys):
+def test_a_folder_as_it_was_written(two_experiments, capsys):
     graph = np.array([[0, 1], [1, 2]]), sp.eye(3, format="csr"), ["a", "b", "c"], ["p", "q", "r"]
-    folder.write(folder.Graph(*graph), whole / "graph", False)
-    assert lines(capsys, whole, 0) == [
+    folder.write(folder.Graph(*graph), two_experiments / "graph", False)
+    assert lines(capsys, two_experiments, 0) == [
         "2 experiments, 6 runs, 1 graph folder: 0 damaged, 0 failed, 0 unfinished"
     ]
-    assert lines(capsys, whole / "a", 0)[-1].startswith("1 experiment, 3 runs: 0 damaged")
-    flip(whole / "graph" / "edges.csv", 9)
-    assert lines(capsys, whole / "graph", 1)[0].startswith("damaged: /edges.csv ")
+    assert lines(capsys, two_experiments / "a", 0)[-1].startswith("1 experiment, 3 runs: 0 damaged")
+    flip(two_experiments / "graph" / "edges.csv", 9)
+    assert lines(capsys, two_experiments / "graph", 1)[0].startswith("damaged: /edges.csv ")
 
 
 def flip(path: Path, place: int) -> None:
@@ -121,20 +122,20 @@ def flip(path: Path, place: int) -> None:
         ("a/0/checkpoint.safetensors", lambda path: path.write_text("nothing"), "damaged"),
     ],
 )
-def test_what_is_wrong_is_told_by_name(whole, capsys, name, change, kind):
-    change(whole / name)
-    *found, last = lines(capsys, whole, kind == "damaged")
+def test_what_is_wrong_is_told_by_name(two_experiments, capsys, name, change, kind):
+    change(two_experiments / name)
+    *found, last = lines(capsys, two_experiments, kind == "damaged")
     assert any(line.startswith(f"{kind}: /{name} ") for line in found), found
     assert f" {kind}" in last and f"0 {kind}" not in last
 
 
-def test_what_a_stopped_process_leaves_is_unfinished(whole, capsys):
-    (whole / "a" / "SHA256SUMS").unlink()
-    (whole / "b" / "0" / "result.json").unlink()
-    (whole / "b" / "SHA256SUMS").unlink()
-    shutil.rmtree(whole / "b" / "1")
-    (experiment(whole, "b").begin(1) / "error.txt").write_text("why")
-    *found, last = lines(capsys, whole, 0)
+def test_what_a_stopped_process_leaves_is_unfinished(two_experiments, capsys):
+    (two_experiments / "a" / "SHA256SUMS").unlink()
+    (two_experiments / "b" / "0" / "result.json").unlink()
+    (two_experiments / "b" / "SHA256SUMS").unlink()
+    shutil.rmtree(two_experiments / "b" / "1")
+    (new_experiment(two_experiments, "b").begin(1) / "error.txt").write_text("why")
+    *found, last = lines(capsys, two_experiments, 0)
     for text in ("/a has no", "/b/0 has no", "/b has no"):
         assert f"unfinished: {text}" in "".join(found)
     assert "failed: /b/1 has no result, see its error.txt" in found
@@ -143,7 +144,8 @@ def test_what_a_stopped_process_leaves_is_unfinished(whole, capsys):
 
 def test_an_edited_config_is_told(gym, tmp_path, capsys):
     (tmp_path / "tuned").mkdir()
-    path, text = tmp_path / "tuned" / "erm.yaml", "train:\n  mode: erm\n  patience: 5\n"
+    path = tmp_path / "tuned" / "erm.yaml"
+    text = "train:\n  mode: erm\n  patience: 5\n"
     path.write_text(text)
     checksums.write(tmp_path, ["tuned/erm.yaml"])
     gym.load_config(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
 from typing import Any, Callable
@@ -10,7 +9,7 @@ from typing import Any, Callable
 import pytest
 import torch
 from conftest import make_task
-from test_methods import make, some
+from tasks import tiny_method, without_seconds
 from torch import Tensor
 
 from graphgym_srnc import methods
@@ -23,8 +22,6 @@ from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 
-TINY = {"steps": 2, "rounds": 2, "enlarging": 0.5, "pretrain_steps": 2}
-TINY |= {"cluster_source_steps": 2, "cluster_steps": 2, "num_clusters": 8}
 IN_BATCHES = {"batch_size": 6, "fanout": 3}
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     *((name, "gcnconv", {}) for name in methods.names()),
@@ -40,11 +37,12 @@ train_infomax = dgi.train_infomax
 SHAPES = {"open": {}, "close": {"open_set": False, "two_graphs": True}}
 
 
-class Kept:
+class MemoryCheckpoint:
     """A checkpoint in memory: every state it was shown, and the one to go on from, as files."""
 
     def __init__(self, start: bytes | None = None) -> None:
-        self.start, self.states = start, []
+        self.start = start
+        self.states = []
 
     def read(self) -> dict[str, Any] | None:
         if self.start is None:
@@ -57,14 +55,6 @@ class Kept:
         self.states.append(tensors.dump({"state": tensors.split(state(), values)}, values))
 
 
-def bare(record: trainer.RunRecord) -> dict[str, Any]:
-    """A record without seconds."""
-    fields = dataclasses.asdict(record)
-    for episode in fields["history"]:
-        del episode["seconds"]
-    return fields
-
-
 def bits(method: Method) -> dict[str, Tensor]:
     return {name: value.detach().clone() for name, value in method.state_dict().items()}
 
@@ -75,8 +65,8 @@ def check_equal(first: dict[str, Tensor], second: dict[str, Tensor]) -> None:
         assert value.dtype == second[name].dtype and torch.equal(value, second[name]), name
 
 
-def go(
-    method: Method, task: ShiftTask, checkpoint: Kept | None, **options: Any
+def train_and_note(
+    method: Method, task: ShiftTask, checkpoint: MemoryCheckpoint | None, **options: Any
 ) -> tuple[trainer.RunRecord, list[dict[str, Tensor]]]:
     """Train with weights and prediction noted after each episode."""
     noted = []
@@ -92,7 +82,7 @@ def go(
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch) -> None:
+def few_steps(monkeypatch) -> None:
     """Cluster GNNs begin with three steps."""
     monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
 
@@ -107,19 +97,24 @@ def test_cut_off_after_any_episode(monkeypatch, number, name, kind, options):
     )
 
     def new() -> Method:
-        return make(name, kind, hidden=4, **some(methods.find(name), TINY) | options)
+        return tiny_method(name, kind, hidden=4, **options)
 
-    whole, kept = new(), Kept()
-    record, noted = go(whole, task, kept)
+    whole = new()
+    kept = MemoryCheckpoint()
+    record, noted = train_and_note(whole, task, kept)
     assert len(kept.states) == len(record.history) - 1 >= 1
     # Nothing of what a run learns before its first episode is learnt again.
     monkeypatch.setattr(dgi, "train_infomax", None)
     monkeypatch.setattr(methods.find(name), "start", None)
     for number, state in enumerate(kept.states):
         torch.manual_seed(100 + number)
-        method, again = new(), Kept(state)
-        resumed, later = go(method, task, again)
-        assert bare(resumed) == bare(record) and len(again.states) == len(kept.states) - number - 1
+        method = new()
+        again = MemoryCheckpoint(state)
+        resumed, later = train_and_note(method, task, again)
+        assert (
+            without_seconds(resumed) == without_seconds(record)
+            and len(again.states) == len(kept.states) - number - 1
+        )
         for one, other in zip(later, noted[number + 1 :], strict=True):
             check_equal(one, other)
         check_equal(bits(method), bits(whole))
@@ -192,7 +187,8 @@ def test_files_of_other_runs_are_not_used(experiment, monkeypatch, change):
 
 def test_writing_takes_a_share_of_the_time(experiment, monkeypatch):
     """By a clock that an episode moves by one second and a write by half of one."""
-    now, writes = [0.0], []
+    now = [0.0]
+    writes = []
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     kept = recorder(experiment, share=0.25)
 
@@ -233,7 +229,8 @@ def test_a_grid_tries_a_run_again_from_its_checkpoint(tmp_path, monkeypatch):
     cfg = load_config(None, [*WORDS[2:], "srnc.rounds", "2", "srnc.steps", "2"])
     whole, cut = (Job(str(tmp_path), name, 0, cfg, {"tensorboard": False}) for name in ("a", "b"))
     execute(whole)
-    srnc, calls = methods.find("srnc"), []
+    srnc = methods.find("srnc")
+    calls = []
     episode = srnc.episode
 
     def second_fails(*args: Any) -> Any:

@@ -7,7 +7,7 @@ import re
 import pandas
 import pytest
 from conftest import refusal
-from stored import keep
+from stored import store_runs
 
 from graphgym_srnc import methods
 from graphgym_srnc.cli.main import main
@@ -48,7 +48,7 @@ def folder(tmp_path):
     for task in ("open_set/Cora", "open_set/Photo"):
         for method, score in (("erm", 0.6), ("srnc", 0.7), ("iid", 0.9)):
             scores = [score + 0.01 * seed + 0.002 * len(method) * (seed % 3) for seed in range(8)]
-            keep(tmp_path / "results" / method, task[9:], scores, method, task)
+            store_runs(tmp_path / "results" / method, task[9:], scores, method, task)
     return tmp_path
 
 

@@ -7,14 +7,13 @@ import io
 import json
 import re
 import signal
-import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from conftest import begun, make_graph, refusal, stamps
+import written
+from conftest import ERM_WORDS, NO_PICTURES, begun, make_graph, program_words, refusal, stamps
 
 from graphgym_srnc import methods
 from graphgym_srnc.cli import arguments
@@ -26,21 +25,11 @@ from graphgym_srnc.io import records, store
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 
-TINY = (
-    "synthetic.num_nodes 300 synthetic.num_val 60 synthetic.num_test 100 gnn.dim_inner 8 "
-    "train.max_episodes 1"
-).split()
 NAMED = ["run", "--name", "default"]
-ERM = ["train.mode", "erm", "erm.steps", "5", *TINY]
-QUIET = ["--no-figures", "--no-tensorboard"]
-
-
-def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "graphgym_srnc", *words]
 
 
 def erm(out: Path, *words: str) -> int:
-    return main([*NAMED, "--out-dir", str(out), *QUIET, *words, *ERM])
+    return main([*NAMED, "--out-dir", str(out), *NO_PICTURES, *words, *ERM_WORDS])
 
 
 def scores(out: Path, name: str = "default") -> dict[int, dict]:
@@ -95,7 +84,7 @@ def test_bad_input_of_each_command_is_one_sentence(name, tmp_path, monkeypatch, 
 
 
 def test_a_run_leaves_the_whole_record(tmp_path, capsys):
-    words = [*NAMED, "--repeat", "2", "--out-dir", str(tmp_path), *ERM]
+    words = [*NAMED, "--repeat", "2", "--out-dir", str(tmp_path), *ERM_WORDS]
     assert main(words) == 0
     out = capsys.readouterr().out
     home = tmp_path / "default"
@@ -119,7 +108,8 @@ def test_a_run_leaves_the_whole_record(tmp_path, capsys):
 
 def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys, monkeypatch):
     assert erm(tmp_path, "--repeat", "2") == 0
-    before, first = stamps(tmp_path), scores(tmp_path)
+    before = stamps(tmp_path)
+    first = scores(tmp_path)
     capsys.readouterr()
     error = refusal(erm(tmp_path, "--repeat", "3"), capsys)
     assert "--resume" in error and "default" in error
@@ -162,14 +152,15 @@ def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys, monkeypatch)
 )
 def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, words, key):
     out = str(tmp_path / "deep" / "results")
-    assert main([*NAMED, "--out-dir", out, *ERM, *words.split()]) == 2
+    assert main([*NAMED, "--out-dir", out, *ERM_WORDS, *words.split()]) == 2
     out, err = capsys.readouterr()
     assert err.count("\n") == 1 and err.startswith("error: ") and key in err
     assert not list(tmp_path.iterdir()) and (not out or key == "num_unseen")
 
 
 def test_two_commands_at_one_name(tmp_path, capsys, monkeypatch):
-    plan, others = store.Experiment.plan, []
+    plan = store.Experiment.plan
+    others = []
 
     def overtaken(self, *args):
         missing = plan(self, *args)
@@ -187,16 +178,13 @@ def test_two_commands_at_one_name(tmp_path, capsys, monkeypatch):
 
 
 def test_runs_of_other_data_are_not_pooled(tmp_path, capsys):
-    graph, edges, out = make_graph(), tmp_path / "mine" / "edges.csv", tmp_path / "out"
-    edges.parent.mkdir()
-    header = {"header": "from,to", "comments": ""}
-    np.savetxt(edges, graph.edge_index.T.numpy(), fmt="%d", delimiter=",", **header)
-    np.save(edges.with_name("features.npy"), graph.x.numpy())
-    np.save(edges.with_name("labels.npy"), graph.y.numpy())
+    edges = written.graph_folder(tmp_path / "mine", make_graph()) / "edges.csv"
+    out = tmp_path / "out"
     keys = "--name one dataset.format file file.num_val 20 file.num_test 20 file.num_unseen 1"
     words = [*keys.split(), "dataset.name", str(edges.parent)]
     assert erm(out, *words) == 0
-    lines, before = edges.read_text().splitlines(keepends=True), stamps(out)
+    lines = edges.read_text().splitlines(keepends=True)
+    before = stamps(out)
     edges.write_text("".join(lines[: len(lines) // 2]))
     capsys.readouterr()
     error = refusal(erm(out, *words, "--resume", "--repeat", "3"), capsys)
@@ -209,10 +197,7 @@ def test_runs_of_other_data_are_not_pooled(tmp_path, capsys):
 def test_a_large_graph_has_batches_unless_somebody_says_how_many(tmp_path, gym, monkeypatch):
     from graphgym_srnc.gym import prepare
 
-    graph = make_graph()
-    np.save(tmp_path / "features.npy", graph.x.numpy())
-    for name, rows in (("edges", graph.edge_index.T), ("labels", graph.y[:, None])):
-        np.savetxt(tmp_path / f"{name}.csv", rows.numpy(), fmt="%d", delimiter=",")
+    written.graph_folder(tmp_path, make_graph())
     monkeypatch.setattr(prepare, "LARGE", 90)
     for given, batch, fanout, told in (
         ("", 512, 5, "sets erm.batch_size to 512 and erm.fanout to 5. "),
@@ -308,7 +293,9 @@ def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
 def test_ctrl_c_keeps_finished_runs(tmp_path, number, status):
     # A shell's background job would hand its ignored signal down.
     process = begun(
-        command(*NAMED, "--repeat", "500", "--out-dir", str(tmp_path), *QUIET, *ERM),
+        program_words(
+            *NAMED, "--repeat", "500", "--out-dir", str(tmp_path), *NO_PICTURES, *ERM_WORDS
+        ),
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:

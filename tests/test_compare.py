@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import scipy.stats
 from conftest import refusal
-from stored import both, fail, keep
+from stored import store_failure, store_runs, three_scores
 
 import graphgym_srnc
 from graphgym_srnc import methods
@@ -46,7 +46,7 @@ SCORES = {
 ROWS = {"erm": "GCN", "pgl": "PGL+GCN", "srnc": "SRNC", "iid": "GCN (IID)"}
 
 
-def of(*folders: Path, **options) -> compare.Table:
+def table_of(*folders: Path, **options) -> compare.Table:
     return compare.table(collect(folders, records=False), **options)
 
 
@@ -66,13 +66,13 @@ def remarks(table: compare.Table) -> str:
 
 
 @pytest.fixture(scope="module")
-def several(tmp_path_factory) -> Path:
+def three_methods(tmp_path_factory) -> Path:
     """Three methods and the oracle on two graphs, ten splits each."""
     root = tmp_path_factory.mktemp("several")
     for task, shift in (("open_set/Cora", 0.0), ("open_set/CiteSeer", 0.05)):
         for method, scores in SCORES.items():
             shifted = [score - shift for score in scores]
-            keep(root / "deep" / method, task[9:], shifted, method, task)
+            store_runs(root / "deep" / method, task[9:], shifted, method, task)
     return root
 
 
@@ -83,8 +83,9 @@ def test_mean_and_deviation_are_those_of_graphgym(tmp_path):
     from torch_geometric.graphgym.utils.agg_runs import agg_batch, agg_runs
 
     for lr, layer in itertools.product((0.1, 0.2), ("gcnconv", "gatconv")):
-        name, scores = f"toy-lr={lr}-l={layer}", RNG.uniform(0.4, 0.9, 3).tolist()
-        keep(tmp_path, name, scores, val=scores[::-1], backbone=layer, optim__lr=lr)
+        name = f"toy-lr={lr}-l={layer}"
+        scores = RNG.uniform(0.4, 0.9, 3).tolist()
+        store_runs(tmp_path, name, scores, val=scores[::-1], backbone=layer, optim__lr=lr)
         results = records.read_results(tmp_path / name)
         store.Experiment(tmp_path, name, results[0]["config"]).aggregate()
         events.write_aggregate(tmp_path / name, results)  # GraphGym does not mind it
@@ -92,7 +93,7 @@ def test_mean_and_deviation_are_those_of_graphgym(tmp_path):
     agg_batch(str(tmp_path), "auto")
     for split in ("val", "test"):
         lines = list(csv.DictReader((tmp_path / "agg" / f"{split}_best.csv").open()))
-        found = of(tmp_path, split=split, by=["optim.lr"], columns=["backbone"])
+        found = table_of(tmp_path, split=split, by=["optim.lr"], columns=["backbone"])
         assert len(lines) == 4 == len(found.cells)
         for line in lines:
             column = {"gcnconv": "GCN", "gatconv": "GAT"}[line["l"]]
@@ -101,18 +102,19 @@ def test_mean_and_deviation_are_those_of_graphgym(tmp_path):
             assert (one.runs, round(one.mean, 4), round(one.std, 4)) == (3, *theirs)
 
 
-def test_numbers_of_a_cell_and_its_line_of_csv(several):
+def test_numbers_of_a_cell_and_its_line_of_csv(three_methods):
     metrics = ["micro_f1", "unknown_fpr95", "seconds"]
-    found = of(several, metrics=metrics, against="erm", intervals=True)
+    found = table_of(three_methods, metrics=metrics, against="erm", intervals=True)
     order = sorted(("erm", "pgl", "srnc"), key=lambda row: -np.mean(SCORES[row]))
     assert found.rows == ["GCN (IID)", *(ROWS[row] for row in order)]  # the best first
     assert found.columns == ["CiteSeer", "Cora"] and found.against == "GCN"
-    one, scores = cell(found, "SRNC"), SCORES["srnc"]
+    one = cell(found, "SRNC")
+    scores = SCORES["srnc"]
     numbers = np.mean(scores), np.std(scores), np.median(scores)
     assert (one.mean, one.std, one.median) == pytest.approx(numbers)
     assert (one.low, one.high) == statistics.interval(scores)
     assert cell(found, "PGL+GCN", metric="seconds").mean == pytest.approx(6.5)
-    assert cell(of(several, split="train"), "GCN").mean == 1
+    assert cell(table_of(three_methods, split="train"), "GCN").mean == 1
     gaps = np.round(np.subtract(scores, SCORES["erm"]), 9)
     assert (one.pairs, one.wins) == (10, (gaps > 0).sum())
     assert one.difference == pytest.approx(gaps.mean())
@@ -134,8 +136,8 @@ def test_printed_names_are_those_of_the_classes(method):
     assert names.method_name(method, "sageconv") == name
 
 
-def test_marks_and_ranks_against_scipy(several):
-    found = of(several)
+def test_marks_and_ranks_against_scipy(three_methods):
+    found = table_of(three_methods)
     ranked = ("erm", "pgl", "srnc")
     best = max(ranked, key=lambda row: np.mean(SCORES[row]))
     others = [row for row in ranked if row != best]
@@ -148,7 +150,7 @@ def test_marks_and_ranks_against_scipy(several):
     assert {row: cells[row].p_best_holm for row in others} == pytest.approx(corrected)
     assert {row for row in others if cells[row].tied} == {"pgl"} == {high}
     assert not cells["iid"].best and not cells["iid"].tied
-    strict = cell(of(several, alpha=1e-3, test="t"), "GCN")
+    strict = cell(table_of(three_methods, alpha=1e-3, test="t"), "GCN")
     p = scipy.stats.ttest_rel(SCORES[best], SCORES["erm"]).pvalue
     corrected = strict.p_best_holm
     assert strict.tied == (corrected > 1e-3) and p <= corrected <= 2 * p * (1 + 1e-9)
@@ -164,20 +166,20 @@ def test_marks_and_ranks_against_scipy(several):
         assert ranking.difference == statistics.critical_difference(3, 10)
     assert found.mean_ranks("micro_f1") == pytest.approx(ranking.ranks)
     told = r"\nCora +Micro-F1 +10 +[\de.-]+ +1\.05 +\S+ +\S"
-    assert re.search(told, render.text(of(several)).replace("\n\n", "\n"))
+    assert re.search(told, render.text(table_of(three_methods)).replace("\n\n", "\n"))
     # Of a metric of which less is better, the same rows are best.
-    less = of(several, metrics=["unknown_fpr95"])
+    less = table_of(three_methods, metrics=["unknown_fpr95"])
     assert cell(less, ROWS[best], metric="unknown_fpr95").best
     assert less.mean_ranks("unknown_fpr95") == pytest.approx(ranking.ranks)
 
 
 def test_pairs_are_common_splits_only(tmp_path):
     scores = [0.7, 0.71, 0.73, 0.74, 0.69, 0.7, 0.72]
-    keep(tmp_path, "a", scores)
-    keep(tmp_path, "b", [score + 0.05 for score in scores], "pgl", seeds=range(3, 10))
-    keep(tmp_path, "c", scores, "doc", split="another")
-    keep(tmp_path, "d", [0.9], "cmd")
-    found = of(tmp_path, against="erm")
+    store_runs(tmp_path, "a", scores)
+    store_runs(tmp_path, "b", [score + 0.05 for score in scores], "pgl", seeds=range(3, 10))
+    store_runs(tmp_path, "c", scores, "doc", split="another")
+    store_runs(tmp_path, "d", [0.9], "cmd")
+    found = table_of(tmp_path, against="erm")
     pairs = {row: cell(found, row).pairs for row in ("PGL+GCN", "DOC", "GCN-CMD")}
     assert pairs == {"PGL+GCN": 4, "DOC": 0, "GCN-CMD": 1}
     assert np.isnan(cell(found, "GCN-CMD").p) and "*" not in render.text(found)
@@ -185,7 +187,9 @@ def test_pairs_are_common_splits_only(tmp_path):
     assert "mean over 4 pairs, in square brackets Student's 95 % interval" in remarks(found)
     told = r"difference to GCN\n(.*\n)*GCN-CMD +-\nPGL\+GCN +\+\d\.\d \[\+\d.*\] \(-\)\n"
     assert re.search(told, render.text(found))
-    one_run = of(tmp_path / "a", tmp_path / "b", tmp_path / "d")  # the highest mean, of one run
+    one_run = table_of(
+        tmp_path / "a", tmp_path / "b", tmp_path / "d"
+    )  # the highest mean, of one run
     assert cell(one_run, "PGL+GCN").best and not cell(one_run, "GCN-CMD").best
     assert "among rows with the same splits" in remarks(one_run)
     (first,) = sentences.findings(one_run)
@@ -198,11 +202,11 @@ def test_pairs_are_common_splits_only(tmp_path):
         (0.01, "Undecided: GCN (pairs: 4, needed: 6)"),
         (0.5, "Every other tested row"),
     ):
-        alike = of(tmp_path / "a", tmp_path / "b", test="t", alpha=alpha)
+        alike = table_of(tmp_path / "a", tmp_path / "b", test="t", alpha=alpha)
         assert not cell(alike, "GCN").tied and told in remarks(alike)
         assert ("Undecided" in remarks(alike)) != ("Every other" in remarks(alike))
     with pytest.raises(InputError, match="^against: .*2 splits"):
-        of(tmp_path / "a", tmp_path / "c", against="erm")
+        table_of(tmp_path / "a", tmp_path / "c", against="erm")
 
 
 def test_runs_that_mask_the_same_classes_count_once(tmp_path):
@@ -211,9 +215,9 @@ def test_runs_that_mask_the_same_classes_count_once(tmp_path):
     for seed, unseen in enumerate(masked):
         record = {"info": {"unseen": unseen}}
         for method, scores in (("erm", ours), ("pgl", theirs)):
-            keep(tmp_path, method, [scores[seed]], method, seeds=[seed], record=record)
-            keep(tmp_path / "same", method, [scores[seed]], method, seeds=[seed])
-    found = of(tmp_path / "erm", tmp_path / "pgl", against="pgl", intervals=True)
+            store_runs(tmp_path, method, [scores[seed]], method, seeds=[seed], record=record)
+            store_runs(tmp_path / "same", method, [scores[seed]], method, seeds=[seed])
+    found = table_of(tmp_path / "erm", tmp_path / "pgl", against="pgl", intervals=True)
     sets = [[seed for seed in range(7) if masked[seed] == [k]] for k in range(3)]
     gaps = [np.mean([ours[seed] - theirs[seed] for seed in seeds]) for seeds in sets]
     one = cell(found, "GCN")
@@ -227,17 +231,17 @@ def test_runs_that_mask_the_same_classes_count_once(tmp_path):
     assert ends == pytest.approx(statistics.interval(gaps))
     assert (one.runs, one.mean) == (7, pytest.approx(np.mean(ours)))
     assert "set of masked classes" in remarks(found)
-    same = of(tmp_path / "same", against="pgl")
+    same = table_of(tmp_path / "same", against="pgl")
     assert cell(same, "GCN").pairs == 7 and "set of masked classes" not in remarks(same)
 
 
 def test_runs_without_a_result_are_told_below_the_means(tmp_path, capsys):
-    keep(tmp_path, "a", [0.5, 0.6, 0.7])
-    keep(tmp_path, "b", [0.6, 0.7, 0.8], "pgl")
+    store_runs(tmp_path, "a", [0.5, 0.6, 0.7])
+    store_runs(tmp_path, "b", [0.6, 0.7, 0.8], "pgl")
     for name, seed, file in (("b", 4, "error.txt"), ("b", 8, "error.txt"), ("b", 9, "run.json")):
-        fail(tmp_path, name, seed, "why" if file == "error.txt" else None)
-    fail(tmp_path, "c", 0, "why")
-    found = of(tmp_path)
+        store_failure(tmp_path, name, seed, "why" if file == "error.txt" else None)
+    store_failure(tmp_path, "c", 0, "why")
+    found = table_of(tmp_path)
     told = (
         "PGL+GCN: 2 of 6 runs failed (seeds 4, 8); its mean is over the others.",
         "PGL+GCN: 1 of 6 runs did not finish (seed 9); its mean is over the others.",
@@ -254,8 +258,8 @@ def test_runs_without_a_result_are_told_below_the_means(tmp_path, capsys):
     ]
     assert main(["compare", str(tmp_path)]) == 0
     assert "skipped 3 failed run(s)\nnote: skipped 1 unfinished" in capsys.readouterr().err
-    keep(tmp_path, "again", [0.9], "pgl", seeds=[4])  # which runs the failed seed
-    assert "1 of 6 runs failed (seed 8)" in remarks(of(tmp_path))
+    store_runs(tmp_path, "again", [0.9], "pgl", seeds=[4])  # which runs the failed seed
+    assert "1 of 6 runs failed (seed 8)" in remarks(table_of(tmp_path))
 
 
 def test_a_row_that_finds_no_unknown_class_does_not_compete(tmp_path):
@@ -265,8 +269,8 @@ def test_a_row_that_finds_no_unknown_class_does_not_compete(tmp_path):
         ("doc", 0.6, 0.4, 0.6),
     ):
         test = {"micro_f1": score, "unknown_recall": recall, "hs": recall, "unknown_auroc": auroc}
-        keep(tmp_path, method, [score] * 6, method, record={"test": test})
-    found = of(tmp_path)
+        store_runs(tmp_path, method, [score] * 6, method, record={"test": test})
+    found = table_of(tmp_path)
     assert found.metrics == ("micro_f1", "hs") and found.rows == ["GCN", "PGL+GCN", "DOC"]
     assert [cell(found, row).best for row in found.rows] == [0, 1, 0]
     assert "GCN" not in found.rankings["micro_f1", "Cora"].ranks
@@ -274,29 +278,29 @@ def test_a_row_that_finds_no_unknown_class_does_not_compete(tmp_path):
     assert "GCN: unknown recall 0, so neither ranked nor marked as the best" in told
     assert "GCN: unknown AUROC is below chance (50 %). The ranking of nodes" in told
     assert "HS: harmonic mean of known accuracy and unknown recall." in told
-    other = of(tmp_path, metrics=["unknown_auroc"], against="erm")
+    other = table_of(tmp_path, metrics=["unknown_auroc"], against="erm")
     assert "neither ranked" not in remarks(other) and other.against == "GCN"
-    keep(tmp_path, "old", [0.9], record={"test": {"micro_f1": 0.9, "unknown_recall": 0.1}})
-    assert of(tmp_path / "old").metrics == ("micro_f1", "unknown_recall")
+    store_runs(tmp_path, "old", [0.9], record={"test": {"micro_f1": 0.9, "unknown_recall": 0.1}})
+    assert table_of(tmp_path / "old").metrics == ("micro_f1", "unknown_recall")
 
 
-def test_what_cannot_be_averaged_is_not_averaged(tmp_path, several):
+def test_what_cannot_be_averaged_is_not_averaged(tmp_path, three_methods):
     head = ["method", "CiteSeer", "Cora", "mean", "rank"]
-    assert tables.means(of(several), "micro_f1").head == head
-    keep(tmp_path, "one", [0.5], task="synthetic/open_set")
-    alone = of(tmp_path)
+    assert tables.means(table_of(three_methods), "micro_f1").head == head
+    store_runs(tmp_path, "one", [0.5], task="synthetic/open_set")
+    alone = table_of(tmp_path)
     (grid,) = tables.grids(alone)
     assert grid.title == "Micro-F1 on test, %" and remarks(alone) == "One run per cell."
-    keep(tmp_path, "other", [0.5, 0.6])
-    keep(tmp_path, "z", [0.5], task="synthetic/small")
-    mixed = of(tmp_path)  # the columns of one kind of shift stand together
+    store_runs(tmp_path, "other", [0.5, 0.6])
+    store_runs(tmp_path, "z", [0.5], task="synthetic/small")
+    mixed = table_of(tmp_path)  # the columns of one kind of shift stand together
     assert mixed.columns == ["synthetic/open_set", "synthetic/small", "Cora"]
     assert "No mean over the columns, neither of scores nor of ranks" in remarks(mixed)
     for method, unseen in itertools.product(("erm", "pgl"), ([], [3])):
-        record = {"info": {"unseen": unseen}, "test": both(0.5) | {"own": 3.25}}
+        record = {"info": {"unseen": unseen}, "test": three_scores(0.5) | {"own": 3.25}}
         words = {"task": "file/mine", "record": record, "file__num_unseen": len(unseen)}
-        keep(tmp_path / "own", f"{method}-{len(unseen)}", [0.5, 0.6], method, **words)
-    hidden = of(tmp_path / "own", metrics=["own"])
+        store_runs(tmp_path / "own", f"{method}-{len(unseen)}", [0.5, 0.6], method, **words)
+    hidden = table_of(tmp_path / "own", metrics=["own"])
     assert hidden.columns == tables.means(hidden, "own").head[1:] and not hidden.mean_ranks("own")
     assert render.text(hidden).count(" 3.25 ± 0* ") == 2  # equal means have equal marks
 
@@ -305,11 +309,11 @@ def test_what_cannot_be_averaged_is_not_averaged(tmp_path, several):
 
 
 def test_the_test_score_is_that_of_the_setting_chosen_on_validation(tmp_path):
-    keep(tmp_path, "a", [0.9, 0.9], val=[0.5, 0.6], gnn__dim_inner=16)
-    keep(tmp_path, "b", [0.6, 0.7], val=[0.7, 0.7], gnn__dim_inner=64)
-    keep(tmp_path, "c", [0.8, 0.8], val=[0.6, 0.6], gnn__dim_inner=128)
-    keep(tmp_path, "lucky", [0.9], val=[0.99], gnn__dim_inner=256)
-    found = of(tmp_path, metrics=["micro_f1", "macro_recall"])
+    store_runs(tmp_path, "a", [0.9, 0.9], val=[0.5, 0.6], gnn__dim_inner=16)
+    store_runs(tmp_path, "b", [0.6, 0.7], val=[0.7, 0.7], gnn__dim_inner=64)
+    store_runs(tmp_path, "c", [0.8, 0.8], val=[0.6, 0.6], gnn__dim_inner=128)
+    store_runs(tmp_path, "lucky", [0.9], val=[0.99], gnn__dim_inner=256)
+    found = table_of(tmp_path, metrics=["micro_f1", "macro_recall"])
     assert chosen(found) == {("GCN", "Cora"): (4, 1, 0.7, "dim_inner 64")}
     assert "--by method backbone gnn.dim_inner (each" in remarks(found)
     assert cell(found, "GCN", metric="macro_recall").mean == pytest.approx(0.325)
@@ -317,9 +321,9 @@ def test_the_test_score_is_that_of_the_setting_chosen_on_validation(tmp_path):
     assert re.search(told, render.text(found))
     for result in (tmp_path / "c").glob("*/result.json"):  # other test scores choose the same
         record = json.loads(result.read_text())
-        records.write_record(result.parent, record | {"test": both(0.01)})
-    assert chosen(of(tmp_path)) == chosen(found)
-    less = chosen(of(tmp_path, metrics=["unknown_fpr95"]))
+        records.write_record(result.parent, record | {"test": three_scores(0.01)})
+    assert chosen(table_of(tmp_path)) == chosen(found)
+    less = chosen(table_of(tmp_path, metrics=["unknown_fpr95"]))
     assert less["GCN", "Cora"][3] == "dim_inner 64"
 
 
@@ -327,58 +331,60 @@ def test_each_cell_has_its_own_setting_and_pooling_is_told(tmp_path):
     for task, (low, high) in {"open_set/Cora": (0.5, 0.6), "open_set/PubMed": (0.8, 0.7)}.items():
         for steps, val in ((10, low), (20, high)):
             own = {"task": task, "erm__steps": steps, "optim__lr": steps / 100}
-            keep(tmp_path, f"{task[9:]}-{steps}", [0.5, 0.6], val=[val, val], **own)
-    settings = {column: setting for (_, column), (*_, setting) in chosen(of(tmp_path)).items()}
+            store_runs(tmp_path, f"{task[9:]}-{steps}", [0.5, 0.6], val=[val, val], **own)
+    settings = {
+        column: setting for (_, column), (*_, setting) in chosen(table_of(tmp_path)).items()
+    }
     assert {column: setting.partition(", ")[0] for column, setting in settings.items()} == {
         "Cora": "steps 20",
         "PubMed": "steps 10",
     }
-    pooled = of(tmp_path, select=[])
+    pooled = table_of(tmp_path, select=[])
     assert cell(pooled, "GCN").runs == 4
     assert "pool runs that differ in erm.steps, optim.lr" in remarks(pooled)
-    partly = of(tmp_path, select=["erm.steps"])
+    partly = table_of(tmp_path, select=["erm.steps"])
     assert chosen(partly)["GCN", "Cora"][3] == "steps 20"
     assert "pool" not in remarks(partly)
-    by_step = of(tmp_path, by=["erm.steps"])
+    by_step = table_of(tmp_path, by=["erm.steps"])
     assert by_step.rows == ["steps 10", "steps 20"] and not chosen(by_step)
-    assert of(tmp_path, by=["erm.steps"], against="10").against == "steps 10"
+    assert table_of(tmp_path, by=["erm.steps"], against="10").against == "steps 10"
 
 
 def test_data_are_never_selected_over(tmp_path):
     for unseen, score in ((1, 0.9), (3, 0.6)):
         data = {"open_set__num_unseen": unseen, "open_set__split_seed": unseen}
-        keep(tmp_path, f"u{unseen}", [score, score], split=str(unseen), **data)
-    found = of(tmp_path)
+        store_runs(tmp_path, f"u{unseen}", [score, score], split=str(unseen), **data)
+    found = table_of(tmp_path)
     assert found.columns == ["Cora, num_unseen 1", "Cora, num_unseen 3"] and not chosen(found)
-    one = of(tmp_path, columns=["task"])
+    one = table_of(tmp_path, columns=["task"])
     assert cell(one, "GCN").runs == 4 and "open_set.num_unseen" in remarks(one)
-    by_data = of(tmp_path, by=["open_set.num_unseen"])
+    by_data = table_of(tmp_path, by=["open_set.num_unseen"])
     assert by_data.rows == ["num_unseen 1", "num_unseen 3"] and by_data.columns == ["Cora"]
-    keep(tmp_path, "oracle", [1.0, 1.0], "iid", open_set__num_unseen=1)
-    by_data = of(tmp_path, by=["open_set.num_unseen"])  # the oracle is never the best setting
+    store_runs(tmp_path, "oracle", [1.0, 1.0], "iid", open_set__num_unseen=1)
+    by_data = table_of(tmp_path, by=["open_set.num_unseen"])  # the oracle is never the best setting
     assert cell(by_data, "num_unseen 1").mean < 1 and "Left out: 2 runs" in remarks(by_data)
-    keep(tmp_path, "other", [0.5], task="open_set/PubMed", open_set__num_unseen=1)
-    assert {*of(tmp_path).columns} == {*found.columns, "PubMed"}
+    store_runs(tmp_path, "other", [0.5], task="open_set/PubMed", open_set__num_unseen=1)
+    assert {*table_of(tmp_path).columns} == {*found.columns, "PubMed"}
     for unseen in (1, 3):  # a key that only repeats another one is in no header
         data = {"open_set__num_unseen": unseen, "open_set__num_val": unseen}
-        keep(tmp_path / "both", f"u{unseen}", [0.5], **data)
-    both = of(tmp_path / "both")
+        store_runs(tmp_path / "both", f"u{unseen}", [0.5], **data)
+    both = table_of(tmp_path / "both")
     assert both.columns == found.columns and "also differ in open_set.num_val" in remarks(both)
 
 
 def test_a_column_is_a_task_whatever_keys_its_shift_ignores(tmp_path):
     task = {"task": "cross_graph/acmv9-dblpv7"}
     for name in ("citation", "synthetic"):
-        keep(tmp_path, name, [0.5, 0.6], dataset__name=name, **task)
+        store_runs(tmp_path, name, [0.5, 0.6], dataset__name=name, **task)
     other = {"task": "open_set/Cora", "cross_graph": {"val_share": 0.3}}
-    keep(tmp_path, "other", [0.5], **other)
-    keep(tmp_path, "another", [0.5], "pgl", **other | {"cross_graph": {"val_share": 0.4}})
-    found = of(tmp_path)
+    store_runs(tmp_path, "other", [0.5], **other)
+    store_runs(tmp_path, "another", [0.5], "pgl", **other | {"cross_graph": {"val_share": 0.4}})
+    found = table_of(tmp_path)
     assert found.columns == ["Cora", "acmv9-dblpv7"] and "dataset.name" not in remarks(found)
-    keep(tmp_path, "third", [0.5], task="open_set/PubMed")
-    pooled = of(tmp_path, columns=["method"], select=[])
+    store_runs(tmp_path, "third", [0.5], task="open_set/PubMed")
+    pooled = table_of(tmp_path, columns=["method"], select=[])
     assert "differ in dataset.format, dataset.name" in remarks(pooled)
-    by_name = of(tmp_path, columns=["dataset.name"])
+    by_name = table_of(tmp_path, columns=["dataset.name"])
     assert {*by_name.columns} == {"Cora", "PubMed", "citation", "synthetic"}
 
 
@@ -386,54 +392,58 @@ def test_one_row_for_each_config(tmp_path):
     for config, correction in (("erm", "none"), ("erm_corrected", "em")):
         for target in "ab":
             name = f"default-cfg={config}-t={target}"
-            keep(tmp_path, name, [0.5, 0.6], task=f"x/{target}", erm__correction=correction)
-    keep(tmp_path, "citation-srnc-plus-target=a", [0.7], task="x/a", dataset__name="citation")
-    found = of(tmp_path, by=["config"], columns=["task"], against="erm", select=[])
+            store_runs(tmp_path, name, [0.5, 0.6], task=f"x/{target}", erm__correction=correction)
+    store_runs(tmp_path, "citation-srnc-plus-target=a", [0.7], task="x/a", dataset__name="citation")
+    found = table_of(tmp_path, by=["config"], columns=["task"], against="erm", select=[])
     assert found.rows == ["srnc-plus", "erm", "erm-corrected"] and not chosen(found)
-    keep(tmp_path, "default-cfg=erm-m=srnc", [0.4], "srnc", task="x/a")  # no run of the method erm
-    assert "erm with srnc" in of(tmp_path, by=["config"], columns=["task"]).rows
+    store_runs(
+        tmp_path, "default-cfg=erm-m=srnc", [0.4], "srnc", task="x/a"
+    )  # no run of the method erm
+    assert "erm with srnc" in table_of(tmp_path, by=["config"], columns=["task"]).rows
     with pytest.raises(InputError, match="Use config"):
-        of(tmp_path, by=["cfg"])
+        table_of(tmp_path, by=["cfg"])
 
 
 def test_labels_say_what_tells_rows_apart(tmp_path):
-    keep(tmp_path, "a", [0.5], backbone="gatconv", erm__confidence="energy", erm__widths=[8, 4])
-    keep(tmp_path, "b", [0.5], task="file/Cora")
-    keep(tmp_path, "c", [0.5], "doc", task="synthetic/open_set", doc__flag=True)
-    found = of(tmp_path)
+    store_runs(
+        tmp_path, "a", [0.5], backbone="gatconv", erm__confidence="energy", erm__widths=[8, 4]
+    )
+    store_runs(tmp_path, "b", [0.5], task="file/Cora")
+    store_runs(tmp_path, "c", [0.5], "doc", task="synthetic/open_set", doc__flag=True)
+    found = table_of(tmp_path)
     assert found.rows == ["DOC", "GAT", "GCN"]  # ties by name
     assert found.columns == ["open_set/Cora", "file/Cora", "synthetic/open_set"]
     with pytest.raises(InputError, match="GCN shares fewer than 2"):  # the plain row of erm
-        of(tmp_path, against="erm")
+        table_of(tmp_path, against="erm")
     with pytest.raises(InputError, match=r"2 rows.*one of ERM \| ERM, confidence energy"):
-        of(tmp_path, against="erm", by=["method", "erm.confidence"])
-    by_both = of(tmp_path, by=["method", "erm.confidence"])
+        table_of(tmp_path, against="erm", by=["method", "erm.confidence"])
+    by_both = table_of(tmp_path, by=["method", "erm.confidence"])
     assert by_both.rows == ["DOC", "ERM", "ERM, confidence energy"]
-    assert of(tmp_path, by=["erm.confidence"]).rows == ["-", "confidence energy"]
-    assert of(tmp_path, by=["erm.widths"]).rows == ["-", "widths [8, 4]"]
+    assert table_of(tmp_path, by=["erm.confidence"]).rows == ["-", "confidence energy"]
+    assert table_of(tmp_path, by=["erm.widths"]).rows == ["-", "widths [8, 4]"]
 
 
 def test_settings_without_validation_scores_are_not_chosen_from(tmp_path):
     for name, width in (("a", 16), ("b", 64)):
-        keep(tmp_path, name, [0.5, 0.6], record={"val": {}}, gnn__dim_inner=width)
+        store_runs(tmp_path, name, [0.5, 0.6], record={"val": {}}, gnn__dim_inner=width)
     with pytest.raises(InputError, match="gnn.dim_inner") as error:
-        of(tmp_path)
+        table_of(tmp_path)
     assert (error.value.key, error.value.code) == ("select", "no_choice")
-    assert of(tmp_path, by=["gnn.dim_inner"]).rows == ["dim_inner 16", "dim_inner 64"]
-    assert cell(of(tmp_path, select=[]), "GCN").runs == 4
+    assert table_of(tmp_path, by=["gnn.dim_inner"]).rows == ["dim_inner 16", "dim_inner 64"]
+    assert cell(table_of(tmp_path, select=[]), "GCN").runs == 4
 
 
 # What is read.
 
 
-def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, several):
-    found = collect([several])
+def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, three_methods):
+    found = collect([three_methods])
     assert len(found.runs) == 80 and found.remarks() == []
-    one = several / "deep" / "erm" / "Cora"
+    one = three_methods / "deep" / "erm" / "Cora"
     assert [len(collect(f).runs) for f in ([one], [one, one], [one / "3"])] == [10, 10, 1]
 
-    home = keep(tmp_path, "a", [0.5, 0.6, 0.7, 0.8])
-    keep(tmp_path / "copy", "of a", [0.5])
+    home = store_runs(tmp_path, "a", [0.5, 0.6, 0.7, 0.8])
+    store_runs(tmp_path / "copy", "of a", [0.5])
     (home / "1" / "result.json").write_text("garbage")
     record = json.loads((home / "2" / "result.json").read_text())
     records.write_record(home / "2", record | {"test": 7})
@@ -441,7 +451,7 @@ def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, several):
     for name, text in (("5", "[" * 100_000), ("6", "{}"), ("7", "\x00"), (".old", "hidden")):
         (home / name).mkdir()
         (home / name / "result.json").write_text(text)
-    (home / "linked").symlink_to(several, target_is_directory=True)
+    (home / "linked").symlink_to(three_methods, target_is_directory=True)
     (home / "8").mkdir()
     (home / "8" / "result.json").symlink_to(one / "8" / "result.json")
     found = collect([tmp_path])
@@ -467,8 +477,8 @@ def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, several):
         ("--select --by dataset.name --columns train.mode --figure x.png", "three rows"),
     ],
 )
-def test_bad_input_is_one_line_that_says_what_there_is(several, capsys, words, told):
-    assert re.search(told, refusal(main(["compare", str(several), *words.split()]), capsys))
+def test_bad_input_is_one_line_that_says_what_there_is(three_methods, capsys, words, told):
+    assert re.search(told, refusal(main(["compare", str(three_methods), *words.split()]), capsys))
     assert not Path("x.png").exists()
 
 
@@ -491,7 +501,8 @@ def test_bad_input_is_one_line_that_says_what_there_is(several, capsys, words, t
 def test_configs_stand_beside_their_row_of_the_paper(table, name, words, row, column):
     from graphgym_srnc.gym import load_config
 
-    cfg, published = load_config(f"paper/{name}", words.split()), paper.TABLES[table]
+    cfg = load_config(f"paper/{name}", words.split())
+    published = paper.TABLES[table]
     flat = flatten(cfg).items()
     facts = {key: tuple(value) if isinstance(value, list) else value for key, value in flat}
     facts |= {"method": cfg.train.mode, "backbone": cfg.gnn.layer_type}
@@ -527,12 +538,12 @@ def test_each_row_of_the_paper_says_why_numbers_may_differ():
 def test_the_papers_numbers_beside_ours(tmp_path):
     for unseen in (1, 3):
         data = {"open_set__num_unseen": unseen}
-        keep(tmp_path, f"pgl-{unseen}", [0.7, 0.8], "pgl", backbone="sageconv", **data)
-    keep(tmp_path, "erm", [0.6, 0.7], **data)
-    keep(tmp_path, "pgl-ppr", [0.75, 0.8], "pgl", pgl__smoothing=10, **data)
-    keep(tmp_path, "plus", [0.8], "srnc_plus", **data)
-    keep(tmp_path, "other", [0.8], "srnc", srnc__source_regularizer=False, **data)
-    found = of(tmp_path, paper="open_set")
+        store_runs(tmp_path, f"pgl-{unseen}", [0.7, 0.8], "pgl", backbone="sageconv", **data)
+    store_runs(tmp_path, "erm", [0.6, 0.7], **data)
+    store_runs(tmp_path, "pgl-ppr", [0.75, 0.8], "pgl", pgl__smoothing=10, **data)
+    store_runs(tmp_path, "plus", [0.8], "srnc_plus", **data)
+    store_runs(tmp_path, "other", [0.8], "srnc", srnc__source_regularizer=False, **data)
+    found = table_of(tmp_path, paper="open_set")
     assert found.metrics == ("micro_f1", "macro_recall")
     other = "SRNC, not the paper's settings"
     assert {*found.rows} == {"PGL+SAGE", "GCN", "PGL+GCN with smoothing", other, "SRNC+"}
@@ -548,7 +559,7 @@ def test_the_papers_numbers_beside_ours(tmp_path):
     assert re.search(r"PGL\+SAGE +75\.0 ± 5\.0 \(2\) +73\.3 ± 4\.3 ", text)
     assert re.search(r"GCN +65\.0 ± 5\.0 \(2\) +- ", text)
     for options in ({"by": ["method"], "select": []}, {"split": "val"}):
-        beside = of(tmp_path, paper="open_set", **options).cells.dropna(subset="paper_mean")
+        beside = table_of(tmp_path, paper="open_set", **options).cells.dropna(subset="paper_mean")
         assert not (beside["row"].isin(["PGL"]) | (beside["split"] == "val")).any()
 
 
@@ -557,9 +568,9 @@ def test_the_papers_numbers_beside_ours(tmp_path):
 
 def test_names_are_escaped_everywhere(tmp_path, capsys):
     evil = "=1+1|<b>_%&\\{}~^$#\x1b[31m\nend"
-    keep(tmp_path, "a", [0.5, 0.6], evil, warnings=("x",))
-    keep(tmp_path, "b", [0.7, 0.6], "-2+3")
-    found = of(tmp_path, against="-2+3")
+    store_runs(tmp_path, "a", [0.5, 0.6], evil, warnings=("x",))
+    store_runs(tmp_path, "b", [0.7, 0.6], "-2+3")
+    found = table_of(tmp_path, against="-2+3")
     seen = "=1+1|<b>_%&\\{}~^$#?[31m end"
     assert found.rows == ["-2+3", seen] and "\x1b" not in render.text(found)
     assert f"Warning in 2 of 4 runs ({seen}: 2): x" in remarks(found)
@@ -594,16 +605,17 @@ def test_no_name_becomes_a_link_or_html(tmp_path):
         escaped = escape_markdown(name)
         assert not re.search(special, escaped), escaped
         assert unescape(re.sub(r"\\(.)", r"\1", escaped)) == name  # the name is what is shown
-        keep(tmp_path, str(LINKS.index(name)), [0.5, 0.6], method=name, task="x")
-    made = render.to_markdown(of(tmp_path))
+        store_runs(tmp_path, str(LINKS.index(name)), [0.5, 0.6], method=name, task="x")
+    made = render.to_markdown(table_of(tmp_path))
     assert all(escape_markdown(name) in made for name in LINKS)
     assert not re.search(special.replace("|]", "]"), made), made
 
 
-def test_several_scores_are_one_table_that_explains_itself(several):
+def test_several_scores_are_one_table_that_explains_itself(three_methods):
     metrics = ["micro_f1", "unknown_fpr95"]
-    found = of(several, metrics=metrics, columns=["task"], against="erm")
-    latex, markdown = render.to_latex(found), render.to_markdown(found)
+    found = table_of(three_methods, metrics=metrics, columns=["task"], against="erm")
+    latex = render.to_latex(found)
+    markdown = render.to_markdown(found)
     assert latex.count(r"\begin{tabular}") == 3 == markdown.count("###")  # and tests of ranks
     groups = r" & \multicolumn{4}{c}{Micro-F1} & \multicolumn{4}{c}{unknown FPR95} \\"
     assert groups + "\n\\cmidrule(lr){2-5}\\cmidrule(lr){6-9}\nmethod & CiteSeer" in latex
@@ -611,7 +623,7 @@ def test_several_scores_are_one_table_that_explains_itself(several):
     told = "over 10 runs|Underlined: no sign|on 10 common splits|Holm|Rank: mean|(IID): the oracle"
     assert all(text in caption for text in told.split("|"))
     assert "| method | Micro-F1: CiteSeer | Micro-F1: Cora | Micro-F1: mean |" in markdown
-    alone = render.to_latex(of(*(several / "deep").glob("*/Cora")))
+    alone = render.to_latex(table_of(*(three_methods / "deep").glob("*/Cora")))
     assert r"\begin{table}[t]" in alone and "multicolumn" not in alone
     labels = [r"\label{tab:cora-micro-f1-means}", r"\label{tab:citeseer-cora-micro-f1-means}"]
     assert [label in latex for label in labels] == [False, True] and labels[0] in alone
@@ -619,18 +631,19 @@ def test_several_scores_are_one_table_that_explains_itself(several):
     assert re.search(r"\n(SRNC|PGL\+GCN) & \\textbf\{.*\} & \\textbf\{1\.\d\} ", alone)
 
 
-def test_files_and_notes_of_the_command(tmp_path, several, capsys):
-    found, out = of(several), tmp_path / "out"
+def test_files_and_notes_of_the_command(tmp_path, three_methods, capsys):
+    found = table_of(three_methods)
+    out = tmp_path / "out"
     out.mkdir()
     for suffix, form in render.SUFFIXES.items():
-        assert main(["compare", str(several), "--out", str(out / f"t{suffix}")]) == 0
+        assert main(["compare", str(three_methods), "--out", str(out / f"t{suffix}")]) == 0
         assert (out / f"t{suffix}").read_text() == render.FORMATS[form](found)
-    assert main(["compare", str(several), "--format", "csv"]) == 0
+    assert main(["compare", str(three_methods), "--format", "csv"]) == 0
     assert capsys.readouterr().out.endswith(render.to_csv(found))
-    assert main(["compare", str(several), "--figure", str(out / "ranks.png")]) == 0
+    assert main(["compare", str(three_methods), "--figure", str(out / "ranks.png")]) == 0
     for column in ("Cora", "CiteSeer"):
         assert (out / f"ranks-{column}.png").read_bytes().startswith(b"\x89PNG")
-    home = keep(tmp_path, "a", [0.5, 0.6], "-2+3")
+    home = store_runs(tmp_path, "a", [0.5, 0.6], "-2+3")
     (home / "1" / "result.json").write_text("garbage")
     capsys.readouterr()
     assert main(["compare", str(tmp_path / "a"), "--out", str(out / "a.csv")]) == 0
@@ -647,30 +660,31 @@ def test_files_and_notes_of_the_command(tmp_path, several, capsys):
 def test_scores_without_an_unknown_test_node_say_so(tmp_path):
     known = {"test": {"micro_f1": 1.0, "known_accuracy": 1.0}}
     known["verdict"] = {"figures": {"test_unknown_share": 0.1012}}
-    home = keep(tmp_path, "mine", [1.0], task="file/mine", record=known)
+    home = store_runs(tmp_path, "mine", [1.0], task="file/mine", record=known)
     row = summary.summarise("mine", records.read_results(home))
     _, note, share = summary.notes([row, row | {"name": "too"}])
     assert note.startswith("mine and too: no test node")
     assert "10.1 % of the labelled test nodes" in share
     other = known | {"test": {"micro_f1": 0.9, "known_accuracy": 1.0}}
-    control = keep(tmp_path, "pgl", [0.9], "pgl", task="file/mine", record=other)
+    control = store_runs(tmp_path, "pgl", [0.9], "pgl", task="file/mine", record=other)
     compared = compare.table(collect([home, control]))
     assert compared.metrics == ("micro_f1", "unknown_share")
     assert re.search(r"\nGCN +100\.0 +10\.1\n", render.text(compared))
-    (best, first), notes = sentences.findings(compared), sentences.remarks(compared)
+    best, first = sentences.findings(compared)
+    notes = sentences.remarks(compared)
     assert best.endswith(": GCN 100.0 and PGL+GCN 90.0.") and "--repeat 6" in notes[0]
     assert not compared.cells["best"].any() and first.endswith("No row is marked as the best.")
     assert first in notes and "known classes only" in first and "file.num_unseen 1" in first
     assert "known classes only" in note and "file.open_set False" in note
     assert "known classes only" not in summary.to_csv([row])
-    closed = keep(tmp_path, "closed", [1.0], task="file/mine")
+    closed = store_runs(tmp_path, "closed", [1.0], task="file/mine")
     assert len(summary.notes([summary.summarise("closed", records.read_results(closed))])) == 1
 
 
 def test_tables_are_written_and_shown(tmp_path, capsys):
     told = {"warnings": ["fell to 1"], "verdict": {"sentences": {"balance": "Bad."}}}
     settings = {"backbone": "sageconv", "record": told | {"hidden_classes": ["a", "b"]}}
-    home = keep(tmp_path, "one", [0.5, 0.7], "srnc_plus", **settings)
+    home = store_runs(tmp_path, "one", [0.5, 0.7], "srnc_plus", **settings)
     records.write_record(home / "1", records.read_results(home)[1] | {"warnings": ["fell to 2"]})
     rows = [summary.summarise("one|two", records.read_results(home))]
     summary.write(tmp_path, rows)
@@ -694,8 +708,8 @@ def test_tables_are_written_and_shown(tmp_path, capsys):
 # From Python.
 
 
-def test_results_as_a_frame(several):
-    frame = graphgym_srnc.results(several)
+def test_results_as_a_frame(three_methods):
+    frame = graphgym_srnc.results(three_methods)
     first = "experiment seed method backbone task split selection selected seconds peak_memory_mib"
     assert [*frame.columns][:12] == [*first.split(), "params", "warnings"]
     assert len(frame) == 20 * len(SCORES)
@@ -703,4 +717,4 @@ def test_results_as_a_frame(several):
     assert kinds == ["i", "i", "f"]
     means = frame[frame.task == "open_set/Cora"].groupby("method").test_micro_f1.mean()
     assert means.to_dict() == pytest.approx({row: np.mean(of) for row, of in SCORES.items()})
-    assert "gnn.layer_type" in graphgym_srnc.results(several, config=True)
+    assert "gnn.layer_type" in graphgym_srnc.results(three_methods, config=True)

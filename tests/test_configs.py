@@ -121,7 +121,8 @@ def test_configs_say_what_their_names_say():
         if real is not None:  # a method that the paper has
             cfg = CONFIGS[name].clone()
             assert (cfg.dataset.name, cfg.temporal.scale) == ("arxiv_like", 0.125), name
-            cfg.dataset.name, cfg.temporal.scale = "ogbn-arxiv", 1.0
+            cfg.dataset.name = "ogbn-arxiv"
+            cfg.temporal.scale = 1.0
             assert cfg == real, name
     for name in named("paper/universal/"):
         cfg = CONFIGS[name]

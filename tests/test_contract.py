@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import make_graph, refused
-from test_methods import make, some
+from tasks import known_options, tiny_method
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -44,19 +44,18 @@ VARIANTS = {
     "own_split": {"small": {"name": "Cora"}},
 }
 
-TOYS = {
+TASKS = {
     f"{shift}-{variant}": (shift, changes)
     for shift in shifts.names()
     for variant, changes in VARIANTS.get(shift, {"small": {}}).items()
 }
-"""Each toy task: its shift, and the options that it has beside the small ones."""
+"""Each task: its shift, and the options that it has beside the small ones."""
 
-TINY = {"steps": 2, "pretrain_steps": 2, "cluster_steps": 1, "num_clusters": 40}
 KINDS = [*backbones.BACKBONES]
-CASES = [("erm", toy, kind) for toy, kind in zip(TOYS, itertools.cycle(KINDS))]
+CASES = [("erm", task, kind) for task, kind in zip(TASKS, itertools.cycle(KINDS))]
 for name in [name for name in methods.names() if name != "erm"]:
-    toy, kind = (crc32(word.encode()) for word in (name, name[::-1]))
-    CASES.append((name, [*TOYS][toy % len(TOYS)], KINDS[kind % len(KINDS)]))
+    task, kind = (crc32(word.encode()) for word in (name, name[::-1]))
+    CASES.append((name, [*TASKS][task % len(TASKS)], KINDS[kind % len(KINDS)]))
 CASES.append(("srnc_plus", "synthetic-open", "dgi"))
 
 
@@ -68,7 +67,7 @@ def small_options(shift: str) -> dict:
 
 
 @pytest.fixture(scope="module")
-def toys(tmp_path_factory) -> dict[str, ShiftTask]:
+def tasks(tmp_path_factory) -> dict[str, ShiftTask]:
     """Each task, made once."""
     folder = tmp_path_factory.mktemp("graphs")
     for seed, name in enumerate("ab"):
@@ -91,8 +90,8 @@ def toys(tmp_path_factory) -> dict[str, ShiftTask]:
         patch.setattr(OCNNC, "load", lambda name, *args: clean(make_graph(seed=len(name))))
         patch.setattr("graphgym_srnc.shifts.ocnnc.KNOWN", 2)
         return {
-            toy: shifts.find(shift)(root=str(folder), **small_options(shift) | changes)
-            for toy, (shift, changes) in TOYS.items()
+            name: shifts.find(shift)(root=str(folder), **small_options(shift) | changes)
+            for name, (shift, changes) in TASKS.items()
         }
 
 
@@ -113,11 +112,13 @@ def started(monkeypatch) -> list[ShiftTask]:
     return shown
 
 
-@pytest.mark.parametrize("name, toy, kind", CASES)
-def test_contract(toys, started, name, toy, kind):
-    task, method, kept = toys[toy], small(name, kind), []
+@pytest.mark.parametrize("name, task_name, kind", CASES)
+def test_contract(tasks, started, name, task_name, kind):
+    task = tasks[task_name]
+    method = small(name, kind)
+    kept = []
     if method.oracle and task.oracle is None:
-        pytest.skip(f"{toy} has no oracle")
+        pytest.skip(f"{task_name} has no oracle")
     task = task.oracle if method.oracle else task
     before = [graph.clone() for graph in task.graphs().values()]
 
@@ -149,8 +150,10 @@ def test_contract(toys, started, name, toy, kind):
 
 
 def small(name: str, kind: str) -> Method:
-    """A method that is quick."""
-    return make(name, kind, hidden=4, **some(methods.find(name), TINY))
+    """A method that is quick, with enough clusters for all classes of any task."""
+    return tiny_method(
+        name, kind, hidden=4, **known_options(methods.find(name), {"num_clusters": 40})
+    )
 
 
 def check_blind(blind: ShiftTask, full: ShiftTask) -> None:

@@ -22,7 +22,8 @@ KNOWN = {
 def counts(monkeypatch):
     """Numbers of gradient steps and of sparse products since the test began."""
     found = {"steps": 0, "products": 0}
-    step, product = torch.optim.Adam.step, Sparse.__matmul__
+    step = torch.optim.Adam.step
+    product = Sparse.__matmul__
 
     def counted_step(self, *args, **options):
         found["steps"] += 1

@@ -103,7 +103,8 @@ def sampled(per_class: tuple[int, ...], in_pool: tuple[int, ...]) -> tuple[HeldO
     predicted = np.where(draw.uniform(size=len(label)) < 0.9, label, other)
     log_p = torch.from_numpy(np.log(np.eye(3)[predicted] * 0.9 + 0.05))[None]
     count = sum(per_class)
-    held, labels = torch.arange(count), torch.from_numpy(label[:count])
+    held = torch.arange(count)
+    labels = torch.from_numpy(label[:count])
     fold = Fold(Known(log_p.float()), held[:0], labels[:0], held, labels)
     return HeldOut([fold], None, 3), torch.arange(count, len(label))
 

@@ -6,14 +6,11 @@ import os
 import subprocess
 import sys
 
-import matplotlib
 import pytest
-from test_figures import each_figure
 
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core import environment
 from graphgym_srnc.io import records
-from graphgym_srnc.plots import style
 
 SHADOWS = ("pickle", "socket", "runpy", "signal", "tempfile", "selectors", "yaml", "numpy", "torch")
 """Modules that a worker process imports, of the standard library and of other packages."""
@@ -37,22 +34,6 @@ def test_workers_of_a_grid_import_nothing_of_it(folder, capfd):
     assert main([*words, *TINY]) == 0
     assert not list(folder.glob("* ran"))
     assert list(records.read_results(folder / "results" / "g" / "erm-d=4")) == [0]
-
-
-def test_settings_of_figures_do_not_change_them(monkeypatch):
-    def figures() -> list[bytes]:
-        return [style.encode(figure) for figure in each_figure().values()]
-
-    before = figures()
-    for key, value in (
-        ("text.usetex", True),
-        ("lines.linewidth", 40.0),
-        ("figure.facecolor", "black"),
-        ("savefig.transparent", True),
-        ("axes.titlecolor", "red"),
-    ):
-        monkeypatch.setitem(matplotlib.rcParams, key, value)
-    assert figures() == before
 
 
 def test_a_matplotlibrc_that_cannot_be_read_does_not_end_a_command(folder):

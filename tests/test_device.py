@@ -11,8 +11,7 @@ import pytest
 import torch
 from conftest import make_task
 from pretend import Pretend, There, device, pretended
-from test_checkpoint import TINY, bare
-from test_methods import make, some
+from tasks import known_options, tiny_method, without_seconds
 
 from graphgym_srnc import methods
 from graphgym_srnc.backbones import BACKBONES, dgi
@@ -37,7 +36,7 @@ train_infomax = dgi.train_infomax
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch):
+def few_steps(monkeypatch):
     """Infomax learns for two steps, and cluster GNNs begin with three."""
     monkeypatch.setattr(dgi, "train_infomax", partial(train_infomax, steps=2))
     monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
@@ -80,7 +79,8 @@ def watched(monkeypatch) -> Callable[[Pretend], None]:
 
 
 def new(name: str, kind: str, options: dict[str, Any]) -> Method:
-    return make(name, kind, hidden=4, **some(methods.find(name), TINY | {"rounds": 1}) | options)
+    few = known_options(methods.find(name), {"rounds": 1})
+    return tiny_method(name, kind, hidden=4, **few | options)
 
 
 def whole_run(
@@ -92,7 +92,7 @@ def whole_run(
     state = method.state_dict() | {"scores": method.predict(task.target)}
     extra = torch.nn.modules.module._EXTRA_STATE_KEY_SUFFIX
     assert all(state[key].device == task.device for key in state if key != extra)
-    return bare(record), [tensor.cpu() for tensor in state.values()]
+    return without_seconds(record), [tensor.cpu() for tensor in state.values()]
 
 
 def check_same(
@@ -160,10 +160,10 @@ def test_cuda_is_refused_in_one_line_where_there_is_none(gym, tmp_path, monkeypa
 def test_scores_on_cuda_are_those_of_the_cpu(name):
     """Draws are others, so scores are only alike."""
     scores = []
-    long = some(methods.find(name), {"steps": 60, "pretrain_steps": 60, "num_clusters": 8})
+    long = known_options(methods.find(name), {"steps": 60, "pretrain_steps": 60, "num_clusters": 8})
     for where in ("cpu", "cuda"):
         task = make_task().to(torch.device(where))
-        method = make(name, hidden=16, **long)
+        method = tiny_method(name, hidden=16, **long)
         scores.append(trainer.fit(method, task, seed=3).test["micro_f1"])
         assert all(value.device.type == where for value in method.state_dict().values())
     assert scores[1] == pytest.approx(scores[0], abs=0.3)

@@ -26,7 +26,8 @@ QUICK = {"pretrain_steps": 20, "rounds": 1, "cluster_steps": 3, "steps": 5, **SM
 
 def test_reliability_against_brute_force(bins=15):
     rng = np.random.default_rng(0)
-    sure, right = np.concatenate([rng.random(60), [1 / 15, 0.25, 1.0, 0.0]]), rng.random(64) < 0.5
+    sure = np.concatenate([rng.random(60), [1 / 15, 0.25, 1.0, 0.0]])
+    right = rng.random(64) < 0.5
     want = []
     for m in range(bins):
         mine = (sure > m / bins) & (sure <= (m + 1) / bins) if m else sure <= 1 / bins
@@ -43,7 +44,8 @@ def test_reliability_against_brute_force(bins=15):
 def grid_task(train: list[int]) -> tuple[ShiftTask, torch.Tensor]:
     """A grid of 40 x 40 nodes of two classes, and the classes."""
     node = torch.arange(1600).view(40, 40)
-    across, down = ([node[:, :-1], node[:, 1:]], [node[:-1], node[1:]])
+    across = [node[:, :-1], node[:, 1:]]
+    down = [node[:-1], node[1:]]
     edges = torch.cat([torch.stack([a.ravel(), b.ravel()]) for a, b in (across, down)], 1)
     y = (torch.arange(1600) % 40 >= 20).long()
     graph = Data(x=torch.ones(1600, 1), edge_index=torch.cat([edges, edges.flip(0)], 1), y=y)
@@ -57,7 +59,8 @@ def test_locality_of_labels_by_hand():
     corner = [40 * row + column for row in range(10) for column in (*range(5), *range(35, 40))]
     task, y = grid_task(corner)
     # Each half has 20 columns of 40 nodes; the labels are two blocks of 10 x 5.
-    inside, block = 40 * 19 + 39 * 20, 10 * 4 + 9 * 5
+    inside = 40 * 19 + 39 * 20
+    block = 10 * 4 + 9 * 5
     expected = inside * (50 * 49) / (800 * 799)
     # Inside a half are 38 * 18 nodes with four edges, 112 with three and four with two.
     paired = (38 * 18 * 12 + 112 * 6 + 4 * 2) * (50 / 800) ** 3
@@ -77,7 +80,8 @@ def test_locality_of_labels_by_hand():
     assert "locality" not in diagnostics.sentences(random)
     # Nodes without links say nothing.
     graph = task.source
-    graph.x, graph.y = torch.ones(2000, 1), torch.cat([graph.y, torch.zeros(400).long()])
+    graph.x = torch.ones(2000, 1)
+    graph.y = torch.cat([graph.y, torch.zeros(400).long()])
     assert diagnostics.label_locality(task, graph.y) == random
     # One class lies in a corner.
     task, y = grid_task([node for node in corner if y[node]] + [v for v in drawn if not y[v]])
@@ -99,7 +103,8 @@ def test_the_edges_of_a_labelled_hub_are_no_locality():
 @pytest.mark.parametrize("two_graphs", [False, True])
 def test_homophily_against_a_loop(two_graphs):
     task = make_task(num_known=2, two_graphs=two_graphs)
-    train, val = task.train.tolist(), task.val.tolist()
+    train = task.train.tolist()
+    val = task.val.tolist()
     # In one graph edges between training and validation nodes count, too.
     parts = [(task.source, train + val)]
     if two_graphs:
@@ -108,7 +113,8 @@ def test_homophily_against_a_loop(two_graphs):
     for graph, nodes in parts:
         for a, b in graph.edge_index.T.tolist():
             if a < b and {a, b} <= set(nodes) and max(graph.y[a], graph.y[b]) < 2:
-                same, edges = same + int(graph.y[a] == graph.y[b]), edges + 1
+                same += int(graph.y[a] == graph.y[b])
+                edges += 1
     assert diagnostics.homophily(task) == (pytest.approx(same / edges), edges)
 
 

@@ -16,7 +16,10 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LONG = ("docs/research/", "docs/results/")  # folders without a limit of words
 
-COLUMNS, README_WORDS, PAGE_WORDS, ALL_WORDS = 100, 900, 3000, 28_000
+COLUMNS = 100
+README_WORDS = 900
+PAGE_WORDS = 3000
+ALL_WORDS = 28_000
 
 BANNED = {
     "of one's own": "your own",
@@ -88,7 +91,8 @@ def source() -> str:
 
 def is_dotted(name: str) -> bool:
     """Whether ``graphgym_srnc.a.b`` is a module, or a name in one, or a group of entry points."""
-    place, parts = ROOT, name.split(".")
+    place = ROOT
+    parts = name.split(".")
     while parts and (place / parts[0]).is_dir():
         place /= parts.pop(0)
     if parts and (place / f"{parts[0]}.py").is_file():

@@ -133,10 +133,7 @@ def prepared(gym, tmp_path, monkeypatch):
     torch.save(own, tmp_path / "weighted.pt")
     np.savez(tmp_path / "new.npz", x=own.x.numpy(), edge_index=own.edge_index.numpy())
 
-    (tmp_path / "graph").mkdir()
-    np.save(tmp_path / "graph" / "features.npy", own.x.numpy())
-    for name, rows in (("edges", own.edge_index.T), ("labels", own.y[:, None])):
-        np.savetxt(tmp_path / "graph" / f"{name}.csv", rows.numpy(), fmt="%d", delimiter=",")
+    written.graph_folder(tmp_path / "graph", own)
     return gym
 
 

@@ -12,6 +12,7 @@ from torch_geometric.utils import coalesce, to_undirected
 from graphgym_srnc.backbones import Graph
 from graphgym_srnc.data import edges
 from graphgym_srnc.data.cleaning import clean
+from graphgym_srnc.losses.modularity import modularity
 
 
 def pairs(seed: int) -> tuple[torch.Tensor, int]:
@@ -58,3 +59,5 @@ def test_edges_are_those_of_pyg_and_scipy(seed):
 def test_no_edges():
     number, found = edges.undirected(np.empty((2, 0), dtype=np.int64), 3)
     assert not len(number) and not any(found.values())
+    empty = Graph(Data(x=torch.ones(3, 1), edge_index=torch.zeros(2, 0).long()), "none")
+    assert modularity(torch.arange(3), empty.adjacency("raw"), empty.degree) == 0

@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterator
 
 import pytest
 from conftest import contents
-from test_store import experiment, record
+from stored import new_experiment, run_record
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import records, store
@@ -58,12 +58,12 @@ def finished(root: Path) -> dict[int, tuple]:
 
 def store_run(exp: store.Experiment, seed: int) -> None:
     exp.begin(seed)
-    exp.finish(seed, record([0.5, 0.7 + seed / 100]))
+    exp.finish(seed, run_record([0.5, 0.7 + seed / 100]))
 
 
 def write_runs(root: Path) -> None:
     """New runs, one of them adopted from elsewhere, one that fails and begins again, the table."""
-    exp = experiment(root / "out")
+    exp = new_experiment(root / "out")
     for seed in exp.plan([0, 1, 2, 3], resume=True):
         with exp.claim(seed):
             if seed == 2:
@@ -72,14 +72,14 @@ def write_runs(root: Path) -> None:
                 exp.begin(3)
                 exp.fail(3, "why\n")
                 exp.begin(3, anew=False)
-                exp.finish(3, record([0.5]))
+                exp.finish(3, run_record([0.5]))
             else:
                 store_run(exp, seed)
     exp.aggregate()
 
 
 def replace_run(root: Path) -> None:
-    exp = experiment(root / "out", train=CHANGED)
+    exp = new_experiment(root / "out", train=CHANGED)
     for seed in exp.plan([0], overwrite=True):
         with exp.claim(seed, overwrite=True):
             store_run(exp, seed)
@@ -89,7 +89,7 @@ def replace_run(root: Path) -> None:
 def test_the_store_keeps_what_is_finished(tmp_path, act):
     def prepared(name: str) -> Path:
         for folder, seed in (("out", 0), ("elsewhere", 2)):
-            store_run(experiment(tmp_path / name / folder), seed)
+            store_run(new_experiment(tmp_path / name / folder), seed)
         return tmp_path / name
 
     with failing() as seen:
@@ -100,10 +100,12 @@ def test_the_store_keeps_what_is_finished(tmp_path, act):
     lasts = itertools.cycle((False, True))
     for number, lasting in zip(range(1, len(seen) + 1, 7), lasts):  # all of them take minutes
         root = prepared(f"{number}-{lasting}")
-        before, elsewhere = finished(root), contents(root / "elsewhere")
+        before = finished(root)
+        elsewhere = contents(root / "elsewhere")
         with failing(number, next(errors), lasting), contextlib.suppress(OSError, InputError):
             act(root)
-        place, left = (number, seen[number - 1], lasting), finished(root)
+        place = (number, seen[number - 1], lasting)
+        left = finished(root)
         if act is write_runs:
             assert before.items() <= left.items() <= whole.items(), place
         for seed in left:

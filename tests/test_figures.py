@@ -38,7 +38,8 @@ def counted(labels: dict[str, tuple[int, int]], name: str = "Cora") -> dict:
 
 def each_figure() -> dict[str, Figure]:
     rng = np.random.default_rng(0)
-    points, label = rng.normal(size=(60, 2)), np.arange(60) % 3
+    points = rng.normal(size=(60, 2))
+    label = np.arange(60) % 3
     names = ["a $", "b_{c}", "a class with a very long name $^"]
     lines = {"srnc": rng.normal(size=(3, 5)), "pgl": rng.normal(size=(2, 3))}
     panels = {"Cora": {"a": charts.Mean(70, 69, 71, 68), "b": charts.Mean(60)}}
@@ -66,6 +67,22 @@ def test_every_figure_is_saved_as_png_and_pdf(tmp_path):
         # Letters stay letters.
         assert b"/Type3" not in content and b"CreationDate" not in content
     assert dict(matplotlib.rcParams) == before
+
+
+def test_settings_of_figures_do_not_change_them(monkeypatch):
+    def figures() -> list[bytes]:
+        return [style.encode(figure) for figure in each_figure().values()]
+
+    before = figures()
+    for key, value in (
+        ("text.usetex", True),
+        ("lines.linewidth", 40.0),
+        ("figure.facecolor", "black"),
+        ("savefig.transparent", True),
+        ("axes.titlecolor", "red"),
+    ):
+        monkeypatch.setitem(matplotlib.rcParams, key, value)
+    assert figures() == before
 
 
 def test_equal_figures_are_equal_files(tmp_path):
@@ -123,10 +140,12 @@ def test_label_shift_bars_are_shares():
 
 
 def test_critical_difference_is_readable():
-    own, cd = ranks(15), 4.2
+    own = ranks(15)
+    cd = 4.2
     figure = charts.critical_difference_figure(own, cd, "Open-set shift")
     style.encode(figure)
-    axes, shown = figure.axes[0], texts(figure)
+    axes = figure.axes[0]
+    shown = texts(figure)
     assert {f"Nemenyi's test: critical difference {cd:.2f}", "Open-set shift"} <= set(shown)
     order = sorted(own, key=own.get)
     assert axes.yaxis_inverted()  # the best is on top
@@ -140,7 +159,8 @@ def test_critical_difference_is_readable():
 
 
 def test_curves_are_means_with_bands_in_the_look_of_their_method():
-    short, long = np.array([[1.0, 3.0, np.nan], [3.0, 3.0, np.nan]]), np.array([[5.0, 6.0, 8.0]])
+    short = np.array([[1.0, 3.0, np.nan], [3.0, 3.0, np.nan]])
+    long = np.array([[5.0, 6.0, 8.0]])
     panels = {"validation": {"b": long}, "test": {"a": short, "b": long}}
     figure = charts.curves_figure(panels, "Micro-F1 (%)", "Cora", ["a", "b"])
     alone, axes = figure.axes
@@ -180,12 +200,15 @@ def test_maps_keep_groups_apart():
 
 def test_a_swap_of_two_classes_is_seen():
     """A class has one colour in all figures, and unknown is grey."""
-    points, label = np.arange(120.0).reshape(60, 2), np.repeat([0, 1, 2], 20)
-    hidden, far = np.where(label == 2, -1, label), np.r_[points[:59] / 100, [[500.0, 500.0]]]
+    points = np.arange(120.0).reshape(60, 2)
+    label = np.repeat([0, 1, 2], 20)
+    hidden = np.where(label == 2, -1, label)
+    far = np.r_[points[:59] / 100, [[500.0, 500.0]]]
     figure = embedding.embedding_figure(far, label, hidden, "abc", "ab")
     assert figure.axes[1].get_title() == "by given label" and figure.axes[0].get_xlim()[1] < 400
     swapped = np.array([1, 0, 2])[label]
-    names, outputs = ["a", "b", "unseen c"], ["a", "b", "unknown"]
+    names = ["a", "b", "unseen c"]
+    outputs = ["a", "b", "unknown"]
     figure = embedding.embedding_figure(points, swapped, label, outputs, names, "", [2])
     assert figure.axes[1].get_title() == "by true class (× = unseen in training)"
 
@@ -227,7 +250,8 @@ def test_many_classes_have_their_names_on_the_map():
     for text in left.texts:
         number = names.index(text.get_text())
         assert np.abs(np.subtract(text.get_position(), middle[number * 40])).max() < 5
-        frame, box = left.get_window_extent(), text.get_window_extent()
+        frame = left.get_window_extent()
+        box = text.get_window_extent()
         assert frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0
     boxes = [text.get_window_extent() for text in left.texts]
     assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))

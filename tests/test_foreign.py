@@ -28,7 +28,7 @@ Model = tuple[dict[str, Any], dict[str, torch.Tensor]]
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory) -> Model:
+def model_values(tmp_path_factory) -> Model:
     """The values and the tensors of a model file."""
     path = tmp_path_factory.mktemp("model") / "model.pt"
     ERM(hidden=4, steps=2, rounds=0, correction="mean").fit(make_task()).save(path)
@@ -53,6 +53,13 @@ def changed(saved: Model, path: Path, about: dict[str, Any], **state: torch.Tens
         {"options": {"correction_power": "1"}},
         {"options": {"confidence": 5}},
         {"options": {"unheard": 1}},
+        {"options": {"steps": 0}},
+        {"encoder": {"features": "l3"}},
+        {"encoder": {"act": "gelu"}},
+        {"sizes": {"num_known": "3"}},
+        {"classes": "abcd"},
+        {"facts": []},
+        {"format": 9},
         {"encoder": {"layers": 10**9}},
         {"encoder": {"layers": "2"}},
         {"encoder": {"hidden": 10**12}},
@@ -70,36 +77,51 @@ def changed(saved: Model, path: Path, about: dict[str, Any], **state: torch.Tens
     ],
     ids=str,
 )
-def test_a_model_file_with_impossible_values_is_refused(saved, tmp_path, about):
-    path, begin = changed(saved, tmp_path / "model.pt", about), time.monotonic()
+def test_a_model_file_with_impossible_values_is_refused(model_values, tmp_path, about):
+    path = changed(model_values, tmp_path / "model.pt", about)
+    begin = time.monotonic()
     with pytest.raises(InputError, match="cannot be read as a trained model"):
         load(path)
     assert time.monotonic() - begin < 10
 
 
+@pytest.mark.parametrize("change", ["double", "short", "absent"])
+def test_a_model_file_with_other_weights_is_refused(model_values, tmp_path, change):
+    name = "classifier.layers.0.weight"
+    about, state = model_values
+    weight = state[name]
+    changed = {"double": weight.double(), "short": weight[:1]}.get(change)
+    state = {key: value for key, value in state.items() if key != name}
+    if changed is not None:
+        state[name] = changed
+    tensors.write(tmp_path / "model.pt", about, state)
+    with pytest.raises(InputError, match=f"{name} is not torch.float32"):
+        load(tmp_path / "model.pt")
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_model_file_with_weights_that_are_no_numbers_is_refused(saved, tmp_path, value):
-    name = next(name for name in saved[1] if name.startswith("classifier"))
-    weight = saved[1][name].clone()
+def test_a_model_file_with_weights_that_are_no_numbers_is_refused(model_values, tmp_path, value):
+    name = next(name for name in model_values[1] if name.startswith("classifier"))
+    weight = model_values[1][name].clone()
     weight.view(-1)[-1] = value
-    path = changed(saved, tmp_path / "model.pt", {}, **{name: weight})
+    path = changed(model_values, tmp_path / "model.pt", {}, **{name: weight})
     with pytest.raises(InputError, match=f"{name} contains {value}"):
         load(path)
-    mean = saved[1]["scaling.target.mean"]
+    mean = model_values[1]["scaling.target.mean"]
     for wrong in (torch.full_like(mean, float("nan")), mean[:-1].clone()):
-        path = changed(saved, tmp_path / "model.pt", {}, **{"scaling.target.mean": wrong})
+        path = changed(model_values, tmp_path / "model.pt", {}, **{"scaling.target.mean": wrong})
         with pytest.raises(InputError, match="mean"):
             load(path)
 
 
-def test_a_threshold_may_be_infinite(saved, tmp_path):
-    path = changed(saved, tmp_path / "model.pt", {}, threshold=torch.tensor(float("inf")))
+def test_a_threshold_may_be_infinite(model_values, tmp_path):
+    path = changed(model_values, tmp_path / "model.pt", {}, threshold=torch.tensor(float("inf")))
     assert (load(path).predict(make_graph()) == -1).all()
 
 
-def test_a_model_file_alone_names_no_folder_of_data(saved, tmp_path, capsys):
+def test_a_model_file_alone_names_no_folder_of_data(model_values, tmp_path, capsys):
     record = {"config": {"dataset": {"format": "file", "dir": 5}, "file": {"path": "x"}}}
-    path = changed(saved, tmp_path / "model.pt", {"facts": {"record": record}})
+    path = changed(model_values, tmp_path / "model.pt", {"facts": {"record": record}})
     graph = tmp_path / "graph.npz"
     np.savez(graph, **make_graph().to_dict())
     assert main(["predict", str(path), "--graph", str(graph), "--out", f"{tmp_path}/p.csv"]) == 0
@@ -114,7 +136,7 @@ def test_the_most_parts_of_a_network():
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory) -> Path:
+def experiment_folder(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("out")
     words = ["run", "--cfg", "testing/erm", "--name", "e", "--repeat", "2", "--out-dir", str(out)]
     assert main([*words, "--no-figures", "--no-tensorboard", "erm.steps", "2"]) == 0
@@ -144,18 +166,20 @@ def forge(run: Path, change: Any) -> None:
         lambda record: record.update(warnings=["w"] * 100_000),
     ],
 )
-def test_a_record_beyond_its_range_is_refused(home, tmp_path, capsys, change):
-    before = {path: path.read_bytes() for path in (home / "1").iterdir() if path.is_file()}
+def test_a_record_beyond_its_range_is_refused(experiment_folder, tmp_path, capsys, change):
+    before = {
+        path: path.read_bytes() for path in (experiment_folder / "1").iterdir() if path.is_file()
+    }
     try:
-        forge(home / "1", change)
-        assert records.read_result(home / "1") is None
-        assert main(["compare", str(home)]) == 0
+        forge(experiment_folder / "1", change)
+        assert records.read_result(experiment_folder / "1") is None
+        assert main(["compare", str(experiment_folder)]) == 0
         assert "is not what this program writes" in capsys.readouterr().err
     finally:
         for path, content in before.items():
             path.write_bytes(content)
-    forge(home / "1", lambda record: record["test"].update(own_metric=-1e100))
-    assert records.read_result(home / "1") is not None
+    forge(experiment_folder / "1", lambda record: record["test"].update(own_metric=-1e100))
+    assert records.read_result(experiment_folder / "1") is not None
 
 
 # ---- words of a command and tables ----
@@ -220,7 +244,8 @@ def test_more_columns_and_classes_than_can_be_handled(monkeypatch):
 
 
 def test_a_source_without_labels_is_named():
-    source, target = make_graph(), make_graph(seed=1)
+    source = make_graph()
+    target = make_graph(seed=1)
     source.y = None
     for labels in (target.y, None):
         target.y = labels
@@ -256,7 +281,8 @@ def test_a_pipe_that_takes_the_place_of_a_file_is_refused_at_once(tmp_path):
     for path in (tmp_path / "pipe", tmp_path, Path(os.devnull)):
         with pytest.raises(OSError):
             atomic.content(path)
-    link, file = tmp_path / "link", tmp_path / "file"
+    link = tmp_path / "link"
+    file = tmp_path / "file"
     file.write_bytes(b"0.5")
     link.symlink_to(file)
     assert atomic.content(link) == b"0.5"

@@ -124,7 +124,8 @@ def test_indices_outside_their_matrix_are_refused(tmp_path):
     fields = {"x": graph.x, "edge_index": graph.edge_index, "y": graph.y}
     lost = sp.csr_matrix(fields["x"].numpy())
     lost.indices[-1] = 10**8
-    places, ones = torch.tensor([[0, 10**12]] * 2), torch.ones(2)
+    places = torch.tensor([[0, 10**12]] * 2)
+    ones = torch.ones(2)
     wild = torch.sparse_coo_tensor(places, ones, graph.x.shape, check_invariants=False)
     torch.save(fields | {"x": wild}, tmp_path / "a.pt")
     folder = tmp_path / "folder"

@@ -1,10 +1,7 @@
-"""Grid files, and worker processes with toy runs: nothing here needs torch, so that a worker starts
-at once."""
+"""Grid files, and worker processes with jobs that take a moment."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import itertools
 import os
 import random
@@ -16,13 +13,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import begun, environment
+from conftest import begun, environment, is_alive
 from stored import experiments
+from worker_jobs import do_as_named, job, noted, record_of
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
 from graphgym_srnc.sweep import local, space
-from graphgym_srnc.sweep.jobs import Job, Limits
+from graphgym_srnc.sweep.jobs import Limits
 
 HERE = Path(__file__).parent
 FILE = """\
@@ -134,47 +132,15 @@ def test_a_value_is_never_a_path(value, word):
 # Worker processes.
 
 
-def job(name: str, folder: Path, seed: int = 0) -> Job:
-    return Job("", name, seed, None, {"mark": str(folder / f"{name}-{seed}")})
-
-
-def toy(job: Job) -> str:
-    """Does what the name of a job says, and tells in which process."""
-    kind, mark = job.name, Path(job.extras["mark"])
-    again = mark.exists()
-    mark.touch()
-    if kind == "fails":
-        raise KeyError("no such thing")
-    if kind == "busy":
-        raise store.Busy("out_dir", "there", "free")
-    if kind == "sleeps" or kind == "sleeps once" and not again:
-        time.sleep(60)
-    if kind == "killed" or kind == "killed once" and not again:
-        print("a last word", flush=True)
-        os.kill(os.getpid(), signal.SIGKILL)
-    if kind == "crashes":
-        ctypes.string_at(0)
-    if kind == "exits":
-        sys.exit(3)
-    time.sleep(0.02)
-    return f"{os.getpid()}"
-
-
-def alive(pid: int) -> bool:
-    with contextlib.suppress(OSError, IndexError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
-
-
 def test_workers_stay_warm_and_each_job_ends_once(tmp_path):
     jobs = [job("short", tmp_path, seed) for seed in range(30)]
-    outcomes = list(local.run(jobs, toy, Limits(), workers=2))
+    outcomes = list(local.run(jobs, do_as_named, Limits(), workers=2))
     assert sorted(outcome.job.seed for outcome in outcomes) == list(range(30))
     assert {(outcome.state, outcome.attempts) for outcome in outcomes} == {("done", 1)}
     workers = Counter(outcome.message for outcome in outcomes)
     assert len(workers) <= 2
-    assert not any(alive(int(pid)) for pid in workers)
-    assert list(local.run([], toy, Limits())) == []
+    assert not any(is_alive(int(pid)) for pid in workers)
+    assert list(local.run([], do_as_named, Limits())) == []
 
 
 def test_a_failure_is_told_and_the_others_go_on(tmp_path):
@@ -182,73 +148,27 @@ def test_a_failure_is_told_and_the_others_go_on(tmp_path):
     expected |= dict.fromkeys(["killed", "exits", "crashes", "sleeps"], ("failed", 2))
     expected |= dict.fromkeys(["killed once", "sleeps once"], ("done", 2))
     jobs = [job(kind, tmp_path) for kind in expected]
-    found = list(local.run(jobs, toy, Limits(seconds=3.0, retries=1), workers=2))
+    found = list(local.run(jobs, do_as_named, Limits(seconds=2.0, retries=1), workers=2))
     assert {one.job.name: (one.state, one.attempts) for one in found} == expected
     assert len(found) == len(expected)
     told = {one.job.name: one.message for one in found}
     assert "raise KeyError" in told["fails"] and told["fails"].endswith("'no such thing'\n")
     assert "exit status -9" in told["killed"] and "a last word" in told["killed"]
     # The line of Python at which native code crashed.
-    assert "Segmentation fault" in told["crashes"] and "in toy" in told["crashes"]
+    assert "Segmentation fault" in told["crashes"] and "in do_as_named" in told["crashes"]
     assert "exit status 3" in told["exits"] and "free" in told["busy"]
-    assert told["sleeps"] == "out of time: more than 3 s"
+    assert told["sleeps"] == "out of time: more than 2 s"
 
 
-# Kills: a grid of toy runs in a process of its own, which stores them as real ones.
+# Kills: a grid of short runs in a process of its own, which stores them as real ones.
 
 TOY = """\
 import sys, time
 sys.path.insert(0, {here!r})
-import test_grid
+import worker_jobs
 if __name__ == "__main__":
-    test_grid.toy_grid(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    worker_jobs.run_grid(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
 """
-
-
-def place(root: str, number: int) -> store.Experiment:
-    return store.Experiment(root, f"toy-x={number}", {"seed": 0, "x": number}, f"x: {number}\n")
-
-
-def record(number: int, seed: int) -> dict:
-    scores = {"micro_f1": random.Random(f"{number} {seed}").random()}
-    episode = {"number": 0, "losses": {}, "train": scores, "seconds": 0.1}
-    kept = {"val": scores, "test": scores}
-    return {"history": [episode | kept], "selected": 0, "lr": 0.1, "params": 1, **kept}
-
-
-def toy_run(job: Job) -> str:
-    """Stores a run that takes a moment, and notes that it was done."""
-    here = place(job.out_dir, job.extras["x"])
-    with here.claim(job.seed):
-        if here.result(job.seed) is None:
-            note(job, "pids", str(os.getpid()))
-            here.begin(job.seed)
-            time.sleep(float(os.environ["TOY_SECONDS"]))
-            here.finish(job.seed, record(job.extras["x"], job.seed))
-            note(job, "done", f"{job.extras['x']} {job.seed}")
-    return "done"
-
-
-def note(job: Job, kind: str, line: str) -> None:
-    with open(Path(job.out_dir).with_suffix(f".{kind}"), "a") as file:
-        file.write(f"{line}\n")
-
-
-def noted(root: Path, kind: str) -> list[str]:
-    file = root.with_suffix(f".{kind}")
-    return file.read_text().splitlines() if file.exists() else []
-
-
-def toy_grid(root: str, settings: int, seeds: int) -> None:
-    """Runs what is missing of a grid of settings and seeds; what another process is at is left to
-    that."""
-    jobs = []
-    for number in range(settings):
-        missing = place(root, number).plan(range(seeds), resume=True)
-        jobs += [Job(root, f"toy-x={number}", seed, None, {"x": number}) for seed in missing]
-    for outcome in local.run(jobs, toy_run, Limits(), workers=2):
-        assert outcome.state in ("done", "busy"), outcome.message
-        print(outcome.message, flush=True)
 
 
 def start(
@@ -272,7 +192,9 @@ def stored(root: Path) -> dict:
 
 @pytest.mark.slow
 def test_killed_at_any_moment_and_resumed_all_runs_are_there_once(tmp_path):
-    root, generator, counts = tmp_path / "grid", random.Random(0), []
+    root = tmp_path / "grid"
+    generator = random.Random(0)
+    counts = []
     for _ in range(6):
         process = start(tmp_path, root, 12, 5)
         first = process.stdout.readline()
@@ -286,7 +208,7 @@ def test_killed_at_any_moment_and_resumed_all_runs_are_there_once(tmp_path):
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert stored(root) == {
-        (f"toy-x={number}", seed): record(number, seed)["test"]
+        (f"toy-x={number}", seed): record_of(number, seed)["test"]
         for number, seed in itertools.product(range(12), range(5))
     }
     # A run that was noted is never run again; one is not noted if the kill fell between its result
@@ -301,10 +223,10 @@ def test_workers_end_in_the_middle_of_a_run_when_their_parent_is_killed(tmp_path
     while process.poll() is None and len(noted(tmp_path / "grid", "pids")) < 2:
         time.sleep(0.02)
     workers = set(map(int, noted(tmp_path / "grid", "pids")))
-    assert len(workers) == 2 and all(map(alive, workers))
+    assert len(workers) == 2 and all(map(is_alive, workers))
     process.kill()
     deadline = time.monotonic() + 5
-    while any(map(alive, workers)) and time.monotonic() < deadline:
+    while any(map(is_alive, workers)) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not any(map(alive, workers)) and not list((tmp_path / "tmp").iterdir())
+    assert not any(map(is_alive, workers)) and not list((tmp_path / "tmp").iterdir())
     process.communicate()

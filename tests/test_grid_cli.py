@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import make_graph, refusal, stamps
-from stored import experiments, run_here
+from stored import experiments, run_in_this_process
 
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.gym import config_root, load_config
@@ -50,25 +50,25 @@ def words(folder: Path, *more: str, text: str | None = GRID) -> list[str]:
 
 
 @pytest.fixture
-def inline(monkeypatch) -> list[str]:
-    return run_here(monkeypatch)
+def runs_done(monkeypatch) -> list[str]:
+    return run_in_this_process(monkeypatch)
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory) -> Path:
+def finished_grid(tmp_path_factory) -> Path:
     """A finished grid, two of whose runs failed."""
     folder = tmp_path_factory.mktemp("shared")
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as out:
-        run_here(patch)
+        run_in_this_process(patch)
         assert main(words(folder)) == 1
     (folder / "out").write_text(out.getvalue())
     return folder
 
 
 @pytest.fixture
-def filled(shared, tmp_path) -> Path:
+def copied_grid(finished_grid, tmp_path) -> Path:
     """A copy of it."""
-    shutil.copytree(shared, tmp_path / "copy")
+    shutil.copytree(finished_grid, tmp_path / "copy")
     return tmp_path / "copy"
 
 
@@ -94,37 +94,39 @@ def tree(folder: Path) -> set[str]:
 # What a grid leaves.
 
 
-def test_a_grid_stores_every_run_and_tells_of_failures(shared):
-    found, out = results(shared), (shared / "out").read_text()
+def test_a_grid_stores_every_run_and_tells_of_failures(finished_grid):
+    found = results(finished_grid)
+    out = (finished_grid / "out").read_text()
     assert set(found) == CELLS and all(list(seeds) == [0, 1] for seeds in found.values())
     assert "6 settings, 12 runs; 12 to run" in out and "12 of 12 runs, 2 failed" in out
     error = "graphgym_srnc.errors.InputError: train.selection"
     assert f"{REFUSED}, seed 1: FAILED: {error}" in out and "\x1b" not in out
-    story = (shared / "results" / "g" / REFUSED / "1" / "error.txt").read_text()
+    story = (finished_grid / "results" / "g" / REFUSED / "1" / "error.txt").read_text()
     assert story.startswith("try 1: Traceback") and "held-out source nodes" in story
-    assert not (shared / "results" / "g" / REFUSED / "agg").exists()
+    assert not (finished_grid / "results" / "g" / REFUSED / "agg").exists()
 
-    home = shared / "results" / "g" / "erm-m=pgl-d=16-s=target_val"
+    home = finished_grid / "results" / "g" / "erm-m=pgl-d=16-s=target_val"
     cfg = load_config(str(home / "config.yaml"))
     assert (cfg.train.mode, cfg.gnn.dim_inner, cfg.synthetic.num_nodes) == ("pgl", 16, 300)
 
 
-def test_the_numbers_are_those_of_run(shared, tmp_path):
+def test_the_numbers_are_those_of_run(finished_grid, tmp_path):
     name = "erm-m=srnc-d=8-s=target_val"
     command = "run --cfg testing/erm --repeat 2 --no-tensorboard --no-figures".split()
     settings = [*SMALL, "train.mode", "srnc", "gnn.dim_inner", "8"]
     assert main([*command, "--out-dir", str(tmp_path), "--name", name, *settings]) == 0
     alone = records.read_results(tmp_path / name)
-    assert all_numbers(shared)[name] == list(map(numbers, alone.values()))
+    assert all_numbers(finished_grid)[name] == list(map(numbers, alone.values()))
 
 
-def test_graphgym_and_our_table_agree_on_each_cell(filled):
+def test_graphgym_and_our_table_agree_on_each_cell(copied_grid):
     from torch_geometric.graphgym.utils.agg_runs import agg_batch, name_to_dict
 
     from graphgym_srnc.report.summary import summarise
 
-    home, ours = filled / "results" / "g", {}
-    for name, seeds in results(filled).items():
+    home = copied_grid / "results" / "g"
+    ours = {}
+    for name, seeds in results(copied_grid).items():
         ours[tuple(name_to_dict(name).values())] = summarise(name, seeds)
     agg_batch(str(home))
     for split in ("train", "val", "test"):
@@ -141,50 +143,56 @@ def test_graphgym_and_our_table_agree_on_each_cell(filled):
 # Resume.
 
 
-def test_resume_runs_again_what_is_torn_and_what_is_new(filled, inline, capsys):
-    before, old = stamps(filled, "result.json"), all_numbers(filled)
-    home = filled / "results" / "g"
+def test_resume_runs_again_what_is_torn_and_what_is_new(copied_grid, runs_done, capsys):
+    before = stamps(copied_grid, "result.json")
+    old = all_numbers(copied_grid)
+    home = copied_grid / "results" / "g"
     again = [f"erm-m={run}" for run in ("erm-d=8-s=target_val/1", "srnc-d=8-s=target_val/1")]
     torn = home / again[0] / "result.json"
     torn.write_text(torn.read_text()[:500])
     shutil.rmtree(home / again[1])
     shutil.rmtree(home / "erm-m=srnc-d=8-s=target_val" / "agg")
     text = GRID.replace("[8,16]", "[8,16,12]")
-    assert main(words(filled, "--resume", text=text)) == 1
+    assert main(words(copied_grid, "--resume", text=text)) == 1
     new = [f"erm-m={mode}-d=12-s=target_val/{seed}" for mode in ("erm", "pgl") for seed in (0, 1)]
-    assert sorted(inline) == sorted([*again, *new, f"{REFUSED}/0", f"{REFUSED}/1"])
+    assert sorted(runs_done) == sorted([*again, *new, f"{REFUSED}/0", f"{REFUSED}/1"])
     assert "16 runs, 8 of them finished; 8 to run" in capsys.readouterr().out
-    after = stamps(filled, "result.json")
+    after = stamps(copied_grid, "result.json")
     changed = {path for path in before if before[path] != after[path]}
     assert changed == {f"results/g/{run}/result.json" for run in again}
-    assert {name: runs for name, runs in all_numbers(filled).items() if name in old} == old
+    assert {name: runs for name, runs in all_numbers(copied_grid).items() if name in old} == old
     assert (home / "erm-m=srnc-d=8-s=target_val" / "agg" / "test" / "best.json").is_file()
 
 
-def test_another_base_is_refused_unless_overwritten(filled, inline, capsys):
-    before, old = stamps(filled, "result.json"), all_numbers(filled)
+def test_another_base_is_refused_unless_overwritten(copied_grid, runs_done, capsys):
+    before = stamps(copied_grid, "result.json")
+    old = all_numbers(copied_grid)
     for more, told in (["optim.base_lr", "0.5"], "optim.base_lr: 0.01 before"), ([], "--resume"):
-        assert told in refusal(main(words(filled, *more)), capsys)
-    assert stamps(filled, "result.json") == before and inline == []
+        assert told in refusal(main(words(copied_grid, *more)), capsys)
+    assert stamps(copied_grid, "result.json") == before and runs_done == []
 
-    assert main(words(filled, "--overwrite", text=ERM)) == 0
-    assert len(inline) == 2 and all_numbers(filled) == old
-    changed = [path for path, time in stamps(filled, "result.json").items() if time != before[path]]
+    assert main(words(copied_grid, "--overwrite", text=ERM)) == 0
+    assert len(runs_done) == 2 and all_numbers(copied_grid) == old
+    changed = [
+        path for path, time in stamps(copied_grid, "result.json").items() if time != before[path]
+    ]
     assert len(changed) == 2
     other = ["--overwrite", "train.patience", "7"]
-    assert main(words(filled, *other, "--repeat", "1", text=ERM)) == 2, "seed 1 would be mixed in"
-    assert main(words(filled, *other, text=ERM)) == 0
-    runs = results(filled)["erm-m=erm-d=8-s=target_val"].values()
+    assert main(words(copied_grid, *other, "--repeat", "1", text=ERM)) == 2, (
+        "seed 1 would be mixed in"
+    )
+    assert main(words(copied_grid, *other, text=ERM)) == 0
+    runs = results(copied_grid)["erm-m=erm-d=8-s=target_val"].values()
     assert [run["config"]["train"]["patience"] for run in runs] == [7, 7]
 
 
-def test_a_run_that_another_process_holds_is_left_to_it(filled, inline, capsys):
-    home = filled / "results" / "g" / "erm-m=erm-d=8-s=target_val"
+def test_a_run_that_another_process_holds_is_left_to_it(copied_grid, runs_done, capsys):
+    home = copied_grid / "results" / "g" / "erm-m=erm-d=8-s=target_val"
     whole = records.read_result(home / "0")
     for seed in "01":
         (home / seed / "result.json").unlink()
     with store.Experiment(home.parent, home.name, whole["config"]).claim(0):
-        assert main(words(filled, "--resume", text=ERM)) == 0
+        assert main(words(copied_grid, "--resume", text=ERM)) == 0
     out = capsys.readouterr().out
     assert f"{home.name}, seed 0: left to another process" in out and "1 of 1 runs" in out
     assert list(records.read_results(home)) == [1]
@@ -193,7 +201,7 @@ def test_a_run_that_another_process_holds_is_left_to_it(filled, inline, capsys):
 # Before the first run.
 
 
-def test_runs_of_other_data_under_the_same_name_are_refused(tmp_path, inline, capsys):
+def test_runs_of_other_data_under_the_same_name_are_refused(tmp_path, runs_done, capsys):
     text = "erm.steps T [2,3]"
     more = ["--resume", "dataset.format", "file", "dataset.name", str(tmp_path / "mine.pt")]
     torch.save(graph := make_graph(), tmp_path / "mine.pt")
@@ -204,10 +212,10 @@ def test_runs_of_other_data_under_the_same_name_are_refused(tmp_path, inline, ca
     torch.save(graph, tmp_path / "mine.pt")
     error = refusal(main(words(tmp_path, *more, "--repeat", "3", text=text)), capsys)
     assert "used other data" in error and stamps(tmp_path, "result.json") == before
-    assert len(inline) == 4
+    assert len(runs_done) == 4
 
 
-def test_dry_run_lists_each_difference_and_writes_nothing(tmp_path, filled, capsys):
+def test_dry_run_lists_each_difference_and_writes_nothing(tmp_path, copied_grid, capsys):
     assert main(words(tmp_path, "--dry-run", "--repeat", "3", "--jobs", "2")) == 0
     out = capsys.readouterr().out
     assert "6 settings, 18 runs; 18 to run, 2 at a time" in out
@@ -216,10 +224,10 @@ def test_dry_run_lists_each_difference_and_writes_nothing(tmp_path, filled, caps
     assert "erm-m=erm-d=16-s=target_val: the base config;" in out
     assert f"\nall runs: {SMALL[0]} {SMALL[1]} " in out
     assert "compare: 3 rows need at least 7 seeds each for p ≤ 0.05 (Wil" in out
-    before = tree(filled)
-    assert main(words(filled, "--dry-run", "--resume", "--repeat", "5")) == 0
+    before = tree(copied_grid)
+    assert main(words(copied_grid, "--dry-run", "--resume", "--repeat", "5")) == 0
     assert "30 runs, 10 of them finished; 20 to run" in capsys.readouterr().out
-    assert tree(filled) == before
+    assert tree(copied_grid) == before
     assert not (tmp_path / "results").exists()
 
 
@@ -258,10 +266,10 @@ ONE = "gnn.dim_inner x [8]"
         (ONE, ["--time-limit", "nan"], "--time-limit"),
     ],
 )
-def test_bad_input_is_one_line_before_the_first_run(tmp_path, capsys, inline, text, more, told):
+def test_bad_input_is_one_line_before_the_first_run(tmp_path, capsys, runs_done, text, more, told):
     status = main(words(tmp_path, *more, text=text.replace("{long}", "x" * 300)))
     assert told in refusal(status, capsys)
-    assert tree(tmp_path) == {"grid.txt"} and inline == []
+    assert tree(tmp_path) == {"grid.txt"} and runs_done == []
 
 
 # What else a run of a grid is.

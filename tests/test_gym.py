@@ -63,6 +63,10 @@ def test_override_takes_the_type_of_its_key(gym):
         ("gnn.batchnorm", "1", "true or false"),
         ("train.mode", "standard", "a2gnn"),
         ("gnn.layer_type", "gcncov", "Did you mean gcnconv?"),
+        ("gnn.layer_type", "gcn", "Did you mean gcnconv"),
+        ("gnn.layer_type", "GraphSAGE", "Did you mean sageconv"),
+        ("gnn.layer_type", "gin", "Did you mean ginconv"),
+        ("gnn.layer_type", "GATv2", "Did you mean gatconv"),
         ("gnn.dropout", "1", "in [0, 1)"),
         ("num_threads", "0", "auto, or in [1, 1024]"),
         ("gnn.stage_type", "skipsum", "set it to 'stack'"),
@@ -181,7 +185,8 @@ def test_optimizers_are_graphgyms(gym):
     method = gym.build_method(gym.load_config("testing/erm", ["optim.optimizer", "sgd"]))
     optimizer = method.make_optimizer(torch.nn.Linear(1, 1).parameters())
     assert isinstance(optimizer, torch.optim.SGD)
-    cfg, weights = gym.load_config("testing/erm"), []
+    cfg = gym.load_config("testing/erm")
+    weights = []
     for make in (gym.build_method(cfg).make_optimizer, partial(create_optimizer, cfg=cfg.optim)):
         weight = torch.nn.Parameter(torch.ones(3))
         optimizer = make([weight])
@@ -291,7 +296,8 @@ def test_downloads_are_kept_where_the_folder_takes_them(monkeypatch, tmp_path):
     downloads = []
 
     class Small(InMemoryDataset):
-        raw_file_names, processed_file_names = ("edges.npy",), "data.pt"
+        raw_file_names = ("edges.npy",)
+        processed_file_names = "data.pt"
 
         def __init__(self, root: str) -> None:
             super().__init__(root)

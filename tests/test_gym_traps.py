@@ -29,7 +29,8 @@ def main_cfg(gym, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["accelerator", "cpu", "out_dir", str(tmp_path), "erm.steps", "3"]
     cfg = gym.load_config("testing/erm", words)
-    cfg.params, cfg.run_dir = 0, str(tmp_path / "old" / "0")
+    cfg.params = 0
+    cfg.run_dir = str(tmp_path / "old" / "0")
     gym.activate(cfg)
     return global_cfg
 
@@ -74,7 +75,8 @@ def test_the_loader_gives_three_loaders_to_a_method_alone(main_cfg):
 
 
 def test_train_dict_has_graphgps_signature(gym, main_cfg):
-    loaders, loggers = GraphGymDataModule().loaders, create_logger()
+    loaders = GraphGymDataModule().loaders
+    loggers = create_logger()
     result = register.train_dict["erm"](loggers, loaders, None, None, None)
     rows = lines("old/0/val/stats.json")
     assert [row["epoch"] for row in rows] == list(range(len(result["history"])))
@@ -93,11 +95,15 @@ def test_train_dict_has_graphgps_signature(gym, main_cfg):
 def test_a_main_py_is_told_what_our_methods_do_not_read(gym, main_cfg, caplog):
     loaders = GraphGymDataModule().loaders
     # What GraphGym's own defaults say, and what its main.py and assert_cfg write, is nobody's wish.
-    main_cfg.share.dim_in, main_cfg.devices, main_cfg.view_emb = 12, None, True
+    main_cfg.share.dim_in = 12
+    main_cfg.devices = None
+    main_cfg.view_emb = True
     main_cfg.srnc.steps = 3
     register.train_dict["erm"]([], loaders, None, None, None)
     assert "train.mode erm does not read view_emb, srnc.steps" in caplog.text
-    main_cfg.optim.max_epoch, main_cfg.num_workers, main_cfg.metric_agg = 7, 3, "max"
+    main_cfg.optim.max_epoch = 7
+    main_cfg.num_workers = 3
+    main_cfg.metric_agg = "max"
     main_cfg.optim.scheduler = "cos"
     with pytest.raises(InputError) as error:
         register.train_dict["erm"]([], loaders, None, None, None)
@@ -106,6 +112,7 @@ def test_a_main_py_is_told_what_our_methods_do_not_read(gym, main_cfg, caplog):
     assert "train.mode erm does not read this key, set to 7" in str(error.value)
     main_cfg.clear()
     set_cfg(main_cfg)  # default.yaml has another homophily
-    main_cfg.optim.scheduler, main_cfg.dataset.format = "none", "open_set"
+    main_cfg.optim.scheduler = "none"
+    main_cfg.dataset.format = "open_set"
     own_config("erm")
     assert caplog.text.count("does not read") == 1

@@ -46,7 +46,8 @@ def test_assortativity_of_certain_classes_is_networkx(graph=KARATE):
     assert assortativity(p, adjacency, degree, 0.5) == pytest.approx(4 * wanted, abs=1e-5)
 
     edges = torch.tensor([*graph.edges]).T
-    both, classes = torch.cat([edges, edges.flip(0)], 1), torch.from_numpy(label)
+    both = torch.cat([edges, edges.flip(0)], 1)
+    classes = torch.from_numpy(label)
     assert label_assortativity(both, degree, classes) == pytest.approx(wanted, abs=1e-5)
     assert label_assortativity(both, degree, only(classes, 0)) == 0
 
@@ -61,14 +62,16 @@ def test_modularity_gradient():
     assert torch.autograd.gradcheck(tripled, logits)
     value = modularity_loss(logits.float().softmax(1), *matrices(KARATE), 1.4)
     ours = torch.autograd.grad(value, logits)[0]
-    q, d = logits.softmax(1), a.sum(1)
+    q = logits.softmax(1)
+    d = a.sum(1)
     dense = -torch.trace(q.T @ (a - 1.4 * torch.outer(d, d) / d.sum()) @ q) / d.sum()
     assert torch.allclose(ours, torch.autograd.grad(dense, logits)[0], atol=1e-7)
 
 
 def test_modularity_and_collapse_are_dmon():
     torch.manual_seed(0)
-    pool, x = DMoNPooling(8, 4), torch.randn(len(RANDOM), 8)
+    pool = DMoNPooling(8, 4)
+    x = torch.randn(len(RANDOM), 8)
     q, _, _, spectral, _, cluster = pool(x, torch.from_numpy(nx.to_numpy_array(RANDOM)).float())
     q = q[0].detach()
     found = modularity_loss(q, *matrices(RANDOM)).item(), collapse_loss(q).item()
@@ -97,7 +100,8 @@ def test_newman_resolution_is_brute_force():
     known = {int(v): label[v] for v in nodes}
     inside = [known[u] == known[v] for u, v in combinations(known, 2) if graph.has_edge(u, v)]
     volume = np.array([sum(graph.degree[v] for v in known if known[v] == c) for c in range(3)])
-    h, e = np.mean(inside), sum((volume / volume.sum()) ** 2)
+    h = np.mean(inside)
+    e = sum((volume / volume.sum()) ** 2)
     expected = (h / e - (1 - h) / (1 - e)) / np.log((h / e) / ((1 - h) / (1 - e)))
     classes = torch.from_numpy(label)
     ours = newman_resolution(edges, degree, only(classes, *nodes.tolist()))
@@ -113,9 +117,11 @@ def test_newman_resolution_is_brute_force():
 
 
 def test_alignment_cost_is_scipys_entropy():
-    p, q = posterior(12, 3), posterior(12, 5, seed=1)
+    p = posterior(12, 3)
+    q = posterior(12, 5, seed=1)
     cost = alignment_cost(p, q.log()).numpy()
-    p, q = p.double().numpy(), q.double().numpy()
+    p = p.double().numpy()
+    q = q.double().numpy()
     for k in range(5):
         for n in range(3):
             # scipy scales both columns to sum to one.
@@ -153,7 +159,8 @@ def test_saturated_posterior_keeps_its_gradient():
 
 
 def test_evidence_lower_bound():
-    q, p = posterior(8, 4), posterior(8, 4, seed=1)
+    q = posterior(8, 4)
+    p = posterior(8, 4, seed=1)
     expected = np.mean([-entropy(a, b) for a, b in zip(q.double().numpy(), p.double().numpy())])
     found = float(evidence_lower_bound(q.log(), p.log()))
     assert found == pytest.approx(expected, abs=1e-6) and expected < 0

@@ -20,12 +20,14 @@ def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.double) -> tor
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
-X, Y = normal(30, 4).tanh(), (1.5 * normal(20, 4, seed=1) + 0.3).tanh()
+X = normal(30, 4).tanh()
+Y = (1.5 * normal(20, 4, seed=1) + 0.3).tanh()
 
 
 @pytest.mark.parametrize("order", [1, 5])
 def test_cmd_is_the_moments_written_out(order):
-    x, y = X.numpy(), Y.numpy()
+    x = X.numpy()
+    y = Y.numpy()
     expected = np.linalg.norm(x.mean(0) - y.mean(0))
     for k in range(2, order + 1):
         expected += np.linalg.norm(stats.moment(x, k, axis=0) - stats.moment(y, k, axis=0))
@@ -35,7 +37,8 @@ def test_cmd_is_the_moments_written_out(order):
 
 def test_coral_is_numpys_covariance():
     # A mean far from zero tells a covariance from a second moment.
-    x, y = X + 5, Y - 3
+    x = X + 5
+    y = Y - 3
     expected = np.sum((np.cov(x.numpy().T) - np.cov(y.numpy().T)) ** 2) / (4 * 4**2)
     assert float(coral(x, y)) == pytest.approx(expected, rel=1e-9)
     assert float(coral(x, y)) == pytest.approx(float(coral(X, Y)), rel=1e-9)
@@ -44,7 +47,9 @@ def test_coral_is_numpys_covariance():
 
 @pytest.mark.parametrize("widest", [2.0, 4.0])
 def test_mmd_is_that_of_numpy(widest):
-    x, y, joint = X.numpy(), Y.numpy(), torch.cat([X, Y]).numpy()
+    x = X.numpy()
+    y = Y.numpy()
+    joint = torch.cat([X, Y]).numpy()
     variances = widest * distance.cdist(joint, joint, "sqeuclidean").mean() / 2.0 ** np.arange(5)
 
     def mean(left, right):
@@ -93,10 +98,12 @@ def shares(seed: int, *shape: int) -> np.ndarray:
 
 
 def test_shift_weights_are_scipys_minimum(ridge=3.0):
-    confusion, target = shares(0, 6, 6), shares(1, 6)
+    confusion = shares(0, 6, 6)
+    target = shares(1, 6)
     source = confusion.sum(0)
     # Of one class there is nothing in the target, so that a bound is active.
-    target[2], confusion[2] = 0, [0, 0, 1, 0, 0, 0]
+    target[2] = 0
+    confusion[2] = [0, 0, 1, 0, 0, 0]
 
     def cost(w: np.ndarray) -> float:
         return float(((confusion @ w - target) ** 2).sum() + ridge * ((w - 1) ** 2).sum())
@@ -115,16 +122,19 @@ def test_shift_weights_are_scipys_minimum(ridge=3.0):
 
 
 def test_conditional_ratio_is_a_loop():
-    source, weights = shares(0, 3, 3), np.random.default_rng(1).random((3, 3))
+    source = shares(0, 3, 3)
+    weights = np.random.default_rng(1).random((3, 3))
     found = conditional_ratio(weights, source, 0.01)
     for a in range(3):
-        in_target, in_source = weights[a] * source[a] + 0.01, source[a] + 0.01
+        in_target = weights[a] * source[a] + 0.01
+        in_source = source[a] + 0.01
         wanted = in_target / sum(in_target) / (in_source / sum(in_source))
         assert found[a] == pytest.approx(wanted)
 
 
 def test_reversed_gradient(weight=0.3):
-    h, head = normal(5, 3).requires_grad_(), normal(3, seed=1).requires_grad_()
+    h = normal(5, 3).requires_grad_()
+    head = normal(3, seed=1).requires_grad_()
     assert torch.equal(reverse_gradient(h, weight), h)
     ((reverse_gradient(h, weight) @ head) ** 2).sum().backward()
     plain = torch.autograd.grad(((h @ head) ** 2).sum(), (h, head))
@@ -133,8 +143,10 @@ def test_reversed_gradient(weight=0.3):
 
 def test_domain_loss_is_sklearns():
     assert ganin_schedule(0) == 0 and ganin_schedule(0.2) == pytest.approx(np.tanh(1))
-    source, target = normal(7), 2 * normal(11, seed=1)
-    p, q = special.expit(source.numpy()), special.expit(target.numpy())
+    source = normal(7)
+    target = 2 * normal(11, seed=1)
+    p = special.expit(source.numpy())
+    q = special.expit(target.numpy())
     expected = log_loss(np.ones(7), p, labels=[0, 1]) + log_loss(np.zeros(11), q, labels=[0, 1])
     assert float(domain_loss(source, target)) == pytest.approx(expected)
     assert torch.isfinite(domain_loss(torch.tensor([-1e4]), torch.tensor([1e4])))
@@ -154,7 +166,8 @@ def quadratic(z_source: np.ndarray, z_target: np.ndarray) -> tuple[np.ndarray, n
 def test_kmm_is_scipys_minimum(b_min, classes, monkeypatch):
     monkeypatch.setattr(kmm, "_TOLERANCE", 1e-12)
     monkeypatch.setattr(kmm, "_MAX_STEPS", 50000)
-    z_source, z_target = normal(40, 3), normal(60, 3, seed=1) + 0.8
+    z_source = normal(40, 3)
+    z_target = normal(60, 3, seed=1) + 0.8
     label = torch.arange(40) ** 2 % 7 % classes * 5
     ours = kmm_weights(z_source, z_target, label, b_min).numpy()
     kernel, f = quadratic(z_source.numpy(), z_target.numpy())
@@ -179,7 +192,8 @@ def test_kmm_is_scipys_minimum(b_min, classes, monkeypatch):
 
 
 def test_kmm_in_blocks_is_the_same(monkeypatch):
-    z_target, label = normal(50, 4, seed=1), torch.arange(30) % 3
+    z_target = normal(50, 4, seed=1)
+    label = torch.arange(30) % 3
     whole = kmm_weights(X, z_target, label)
     monkeypatch.setattr(kmm, "_BLOCK", 350)
     assert torch.allclose(kmm_weights(X, z_target, label), whole, atol=1e-9)
@@ -204,14 +218,16 @@ def random_graph(nodes: int, seed: int = 0) -> np.ndarray:
     """A symmetric adjacency in which node 3 has no neighbour."""
     a = (np.random.RandomState(seed).rand(nodes, nodes) < 0.2).astype(float)
     a = np.triu(a, 1) + np.triu(a, 1).T
-    a[3], a[:, 3] = 0, 0
+    a[3] = 0
+    a[:, 3] = 0
     return a
 
 
 def test_logit_spread_is_numpys(bounded=0.999):
     logits = (2 * normal(30, 4) - 0.5).requires_grad_()
     f = logits.detach().numpy()
-    length, total = np.sqrt((f**2).sum(1)), f.sum(1)
+    length = np.sqrt((f**2).sum(1))
+    total = f.sum(1)
     spreads = length.var() / length.mean(), total.var() / abs(total.mean())
     expected = bounded * spreads[0] + (1 - bounded) * spreads[1]
     spread = openness.logit_spread(logits)
@@ -227,7 +243,8 @@ def test_logit_spread_is_numpys(bounded=0.999):
 
 @pytest.mark.parametrize("anchor", [[], [0, 3, 7, 11]])
 def test_propagation_with_anchors_is_a_loop_over_an_augmented_graph(anchor):
-    a, score = random_graph(20), normal(20)
+    a = random_graph(20)
+    score = normal(20)
     expected = score.tolist()
     for _ in range(8):
         last = list(expected)
@@ -243,7 +260,8 @@ def test_propagation_with_anchors_is_a_loop_over_an_augmented_graph(anchor):
 
 
 def test_anchors_have_sure_neighbours():
-    a, confidence = random_graph(60, 1), normal(60)
+    a = random_graph(60, 1)
+    confidence = normal(60)
     train = torch.arange(1, 60, 4)
     rest = [i for i in range(60) if i not in train]
     low, high = np.percentile(confidence[rest], [5, 95])
@@ -260,16 +278,19 @@ def test_anchors_have_sure_neighbours():
 
 
 def test_openmax_is_a_loop():
-    label, test = torch.arange(120) % 4, 4 * normal(30, 4, seed=5)
+    label = torch.arange(120) % 4
+    test = 4 * normal(30, 4, seed=5)
     logits = 6 * torch.eye(4, dtype=torch.double)[label] + normal(120, 4)
     label[0] = 1
     ours = openness.openmax(test, openness.fit_openmax(logits, label)).numpy()
-    f, y = logits.numpy(), label.numpy()
+    f = logits.numpy()
+    y = label.numpy()
 
     def d(a, b):
         return distance.euclidean(a, b) / 200 + distance.cosine(a, b)
 
-    centres, fits = [], []
+    centres = []
+    fits = []
     for c in range(4):
         mine = f[(y == c) & (f.argmax(1) == c)]
         centres.append(mine.mean(0))
@@ -279,16 +300,19 @@ def test_openmax_is_a_loop():
         shape, _, scale = stats.weibull_min.fit(np.array(largest) + translate, floc=0)
         fits.append((shape, 0, scale, translate))
     for row, probability in zip(test.numpy(), ours):
-        new, unknown = row.copy(), 0.0
+        new = row.copy()
+        unknown = 0.0
         for i, c in enumerate(np.argsort(-row)):
             outside = stats.weibull_min.cdf(d(row, centres[c]) + fits[c][3], *fits[c][:3])
             w = 1 - (4 - i) / 4 * outside
-            new[c], unknown = row[c] * w, unknown + row[c] * (1 - w)
+            new[c] = row[c] * w
+            unknown += row[c] * (1 - w)
         assert probability == pytest.approx(special.softmax(np.append(new, unknown)), abs=1e-6)
 
 
 def test_doc_thresholds_are_numpys():
-    prob, label = normal(60, 4).sigmoid() * 0.5 + 0.5, torch.arange(60) % 3
+    prob = normal(60, 4).sigmoid() * 0.5 + 0.5
+    label = torch.arange(60) % 3
     prob[label == 0] = 1 - 0.1 * (1 - prob[label == 0])
     ours = openness.doc_thresholds(prob, label).numpy()
     for c in range(3):

@@ -6,68 +6,20 @@ import copy
 import dataclasses
 import itertools
 import math
-from functools import cache
 
 import pytest
 import torch
 from conftest import refused
+from tasks import EASY, MODES, known_options, started_method, synthetic_task, tiny_method
 
 from graphgym_srnc import methods
 from graphgym_srnc.backbones import EncoderSpec, prepare
-from graphgym_srnc.core.options import options
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.pgl import PGL
 from graphgym_srnc.methods.shared import label_density
 from graphgym_srnc.methods.shared.prediction import best_threshold
-from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import trainer
-
-TINY = {"steps": 3, "rounds": 2, "enlarging": 0.5}
-TINY |= {"pretrain_steps": 3, "cluster_steps": 2, "fit_steps": 3}
-"""Options that make a method quick, where it has them."""
-
-MODES = ("open_set", "close_set")
-
-EASY = {"nodes": 300, "num_classes": 4, "num_features": 60, "avg_degree": 10.0}
-EASY |= {"homophily": 0.95, "signal": 0.6, "class_imbalance": 1.0}
-"""Options of a task on which every method is good."""
-
-
-@cache
-def toy(mode: str = "open_set", seed: int = 0, nodes: int = 160, **changes) -> ShiftTask:
-    fields = {"num_classes": 3, "num_unseen": 1, "num_features": 30, "homophily": 0.8}
-    fields |= {"labels_per_class": 8, "num_val": 30, "num_test": 60}
-    return synthetic.build(mode=mode, split_seed=seed, num_nodes=nodes, **fields | changes)
-
-
-def some(cls: type, given: dict) -> dict:
-    """Those of some options that a method or what it inherits has."""
-    known = {option.key for option in options(cls)}
-    return {key: value for key, value in given.items() if key in known}
-
-
-def make(
-    name: str,
-    kind: str = "gcnconv",
-    hidden: int = 8,
-    layers: int = 2,
-    dropout: float = 0.5,
-    **changes,
-) -> methods.base.Method:
-    cls = methods.find(name)
-    spec = EncoderSpec(kind=kind, hidden=hidden, heads=2, layers=layers, dropout=dropout)
-    return cls(encoder=spec, **some(cls, TINY) | changes)
-
-
-def started(name: str, task: ShiftTask, episodes: int = 0, **options) -> methods.base.Method:
-    """A method after some episodes on a blind task."""
-    torch.manual_seed(0)
-    method = make(name, **options)
-    method.start(task.blind())
-    for _ in range(episodes):
-        method.episode()
-    return method
 
 
 def noisy(task: ShiftTask, *keep: str) -> ShiftTask:
@@ -107,11 +59,12 @@ def few_steps(monkeypatch):
 @pytest.mark.parametrize("name, mode", zip(methods.names(), itertools.cycle(MODES)))
 def test_a_seed_decides_every_bit_and_hidden_labels_none(few_steps, name, mode):
     """Validation labels are read by ``srnc_plus``, and by the selection of an episode."""
-    task, runs = toy(mode), []
+    task = synthetic_task(mode)
+    runs = []
     seen = ("val",) if name == "srnc_plus" else ()
     for labels in (task, noisy(task, *seen)):
         torch.rand(1 + len(runs))
-        method = make(name)
+        method = tiny_method(name)
         record = fit(method, labels, selection="last", seed=3)
         runs.append(([e.losses for e in record.history], method.predict(task.target)))
     assert runs[0][0] == runs[1][0] and torch.equal(runs[0][1], runs[1][1])
@@ -119,9 +72,10 @@ def test_a_seed_decides_every_bit_and_hidden_labels_none(few_steps, name, mode):
 
 @pytest.mark.parametrize("name", ["erm", "srnc_plus"])
 def test_hidden_labels_select_no_episode(few_steps, name):
-    task, found = toy(), []
+    task = synthetic_task()
+    found = []
     for labels in (task, noisy(task, "val")):
-        method = make(name)
+        method = tiny_method(name)
         record = fit(method, labels)
         classes = method.decide(method.predict(task.target)).tolist()
         found.append((classes, record.best, record.val))
@@ -129,12 +83,12 @@ def test_hidden_labels_select_no_episode(few_steps, name):
 
 
 def test_visible_labels_and_the_seed_do_matter():
-    task = toy()
+    task = synthetic_task()
     other = noisy(task)
     other.source.y[task.train] = 1 - task.source.y[task.train]
     bits = []
     for labels, seed in ((task, 0), (other, 0), (task, 1)):
-        method = make("erm")
+        method = tiny_method("erm")
         trainer.fit(method, labels, selection="last", seed=seed)
         bits.append(method.predict(task.target))
     assert not torch.equal(*bits[:2]) and not torch.equal(*bits[::2])
@@ -150,8 +104,8 @@ def test_learns_an_easy_graph(name):
     changes = {"steps": 80, "pretrain_steps": 80, "cluster_steps": 20}
     # The authors' weight is for raw counts of words; rows of length 1 it draws to one point.
     own = {"a2gnn": {"weight": 1.0}, "udagcn": {"steps": 150}}.get(name, {})
-    method = make(name, hidden=32, **some(methods.find(name), changes) | own)
-    assert fit(method, toy("close_set", **EASY)).test["micro_f1"] > 0.8
+    method = tiny_method(name, hidden=32, **known_options(methods.find(name), changes) | own)
+    assert fit(method, synthetic_task("close_set", **EASY)).test["micro_f1"] > 0.8
 
 
 def test_unknown_method():
@@ -180,7 +134,8 @@ def test_best_threshold_is_brute_force(ties):
 def test_threshold_between_neighbouring_floats():
     above = torch.tensor(1.0)
     below = torch.nextafter(above, torch.tensor(0.0))
-    confidence, label = torch.stack([above, below]), torch.tensor([0, 2])
+    confidence = torch.stack([above, below])
+    label = torch.tensor([0, 2])
     found = best_threshold(confidence, torch.tensor([0, 0]), label, unknown=2)
     assert below < torch.tensor(found) <= above
 
@@ -189,10 +144,11 @@ def test_threshold_between_neighbouring_floats():
 
 
 def test_pgl_members_are_averaged(smoothing=2):
-    task = toy()
-    method = started("pgl", task, members=3, steps=5, smoothing=smoothing)
+    task = synthetic_task()
+    method = started_method("pgl", task, members=3, steps=5, smoothing=smoothing)
     for columns in (2, 3):
-        members, graph = (method.classifier, *method.others), prepare(task.target, "row")
+        members = (method.classifier, *method.others)
+        graph = prepare(task.target, "row")
         alone = [m.eval()(m.view(graph)).detach()[:, :columns].softmax(1) for m in members]
         assert not torch.allclose(alone[0], alone[1], atol=1e-3)
         assert torch.allclose(method.logits(task.target).exp(), sum(alone) / 3, atol=1e-6)
@@ -206,13 +162,14 @@ def test_pgl_takes_the_surest_and_the_least_sure():
             return super()._train(nodes, labels, unknown)
 
     torch.manual_seed(0)
-    task = toy()
+    task = synthetic_task()
     method = Spy(encoder=EncoderSpec(hidden=8), enlarging=0.5, steps=5)
     method.start(task.blind())
     for _ in range(2):
         p = method.predict(task.target).softmax(1)[:, :2]
         method.episode()
-        (nodes, labels, unknown), confidence = method.given, p.max(1).values
+        nodes, labels, unknown = method.given
+        confidence = p.max(1).values
         assert torch.isin(nodes, task.pool).all() and torch.isin(unknown, task.pool).all()
         assert not torch.isin(nodes, unknown).any()
         assert (labels == p[nodes].argmax(1)).all()

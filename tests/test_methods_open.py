@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import expit, softmax
-from test_methods import started, toy
+from tasks import started_method, synthetic_task
 from torch.distributions import Normal
 
 from graphgym_srnc.losses.openness import doc_thresholds
@@ -24,11 +24,13 @@ def rng() -> np.random.RandomState:
 
 
 def test_one_against_rest_is_brute_force(rng):
-    logits, label = rng.randn(9, 3), np.array([0, 0, 0, 0, 1, 1, 2, 1, 0])
+    logits = rng.randn(9, 3)
+    label = np.array([0, 0, 0, 0, 1, 1, 2, 1, 0])
     expected = 0.0
     for i in range(9):
         for c in range(3):
-            p, positive = expit(logits[i, c]), (label == c).sum()
+            p = expit(logits[i, c])
+            positive = (label == c).sum()
             weight = (9 - positive) / positive
             expected -= weight * math.log(p) if label[i] == c else math.log(1 - p)
     found = doc.one_against_rest(torch.tensor(logits), torch.tensor(label), balanced=True)
@@ -36,13 +38,14 @@ def test_one_against_rest_is_brute_force(rng):
 
 
 def test_doc_confidence(smoothing=2):
-    task = toy()
-    method = started("doc", task, episodes=1, smoothing=smoothing)
+    task = synthetic_task()
+    method = started_method("doc", task, episodes=1, smoothing=smoothing)
     scores = method.predict(task.target)
     p = method.logits(task.target).sigmoid()
     # Restart 0.1 over the symmetric operator, each classifier's yes over its yes and no.
     adjacency = method.target.adjacency("gcn").matrix.toarray()
-    yes, no = p.numpy(), 1 - p.numpy()
+    yes = p.numpy()
+    no = 1 - p.numpy()
     for _ in range(smoothing):
         yes, no = (
             0.9 * adjacency @ now + 0.1 * first
@@ -60,14 +63,18 @@ def test_doc_confidence(smoothing=2):
 
 
 def test_openwgl_kl_is_torchs(rng):
-    mean, log_sigma = torch.tensor(rng.randn(5, 4)), torch.tensor(rng.randn(5, 4))
-    given, standard = Normal(mean, log_sigma.exp()), Normal(0.0, 1.0)
+    mean = torch.tensor(rng.randn(5, 4))
+    log_sigma = torch.tensor(rng.randn(5, 4))
+    given = Normal(mean, log_sigma.exp())
+    standard = Normal(0.0, 1.0)
     expected = torch.distributions.kl_divergence(given, standard).mean()
     assert float(openwgl.kl_divergence(mean, log_sigma)) == pytest.approx(float(expected))
 
 
 def test_openwgl_edge_loss_is_brute_force(rng):
-    z, edges, others = rng.randn(6, 3), rng.randint(6, size=(2, 7)), rng.randint(6, size=(2, 7))
+    z = rng.randn(6, 3)
+    edges = rng.randint(6, size=(2, 7))
+    others = rng.randint(6, size=(2, 7))
     losses = [-math.log(expit(z[i] @ z[j])) for i, j in edges.T]
     losses += [-math.log(1 - expit(z[i] @ z[j])) for i, j in others.T]
     found = openwgl.edge_loss(torch.tensor(z), torch.tensor(edges), torch.tensor(others))
@@ -88,7 +95,8 @@ def test_openwgl_uncertainty_is_brute_force(rng):
 
 
 def test_g2pxy_losses_are_brute_force(rng):
-    logits, label = rng.randn(8, 4), rng.randint(3, size=8)
+    logits = rng.randn(8, 4)
+    label = rng.randint(3, size=8)
     masked = []
     for row, y in zip(logits, label):
         kept = np.delete(row, y)

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 from scipy.special import softmax
-from test_methods import started, toy
+from tasks import started_method, synthetic_task
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
@@ -46,7 +46,7 @@ def weights(*modules: torch.nn.Module) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("name", ["cmd", "coral", "dann", "grade", "mmd", "srgnn"])
 def test_alignment_terms_are_losses_of_hidden_states(name):
-    method = started(name, toy("close_set"), steps=5, weight=0.7).eval()
+    method = started_method(name, synthetic_task("close_set"), steps=5, weight=0.7).eval()
     views = method.on_source, method.on_target
     (f, h), (g, k) = (method.classifier.embed(view) for view in views)
     states = [torch.cat(pair, 1) for pair in ((h, f), (k, g))] if name == "grade" else [h, k]
@@ -65,14 +65,20 @@ def test_alignment_terms_are_losses_of_hidden_states(name):
 
 @pytest.mark.parametrize("score", sorted(scores.SCORES)[:3])
 def test_every_score_is_a_confidence_of_the_same_classifier(score):
-    task, plain = toy(), started("erm", toy())
-    method = started("erm", task, confidence=score)
+    task = synthetic_task()
+    plain = started_method("erm", synthetic_task())
+    method = started_method("erm", task, confidence=score)
     found = method.predict(task.target)
     assert torch.equal(found[:, :2], plain.predict(task.target)) and found.shape == (160, 3)
     confidence = method.confidence(found)
     assert torch.isfinite(found).all() and confidence.std() > 0
     assert torch.equal(method.decide(found) == 2, confidence < method.threshold)
-    assert started("erm", toy("close_set"), confidence=score).predict(task.target).size(1) == 3
+    assert (
+        started_method("erm", synthetic_task("close_set"), confidence=score)
+        .predict(task.target)
+        .size(1)
+        == 3
+    )
 
 
 # ---- SRGNN ----
@@ -81,7 +87,8 @@ def test_every_score_is_a_confidence_of_the_same_classifier(score):
 def test_nodes_like_the_target_weigh_more():
     """Of each class every second source node looks like the target."""
     generator = torch.Generator().manual_seed(0)
-    y, like = torch.arange(120) // 2 % 3, torch.arange(120) % 2 == 0
+    y = torch.arange(120) // 2 % 3
+    like = torch.arange(120) % 2 == 0
     graphs = []
     for group in (like, torch.ones(120, dtype=torch.bool)):
         x = torch.rand(120, 12, generator=generator) + 2 * torch.eye(12)[y]
@@ -92,11 +99,13 @@ def test_nodes_like_the_target_weigh_more():
         graphs.append(Data(x=x, y=y, edge_index=edges.nonzero().T))
     every = torch.arange(120)
     task = ShiftTask("planted", *graphs, every[:90], every[:20], every[20:], every, 3, False)
-    beta, label = started("srgnn", task).beta, y[:90]
+    beta = started_method("srgnn", task).beta
+    label = y[:90]
     assert float(beta.min()) >= 0.2 - 1e-5
     for c in range(3):
         assert float(beta[label == c].mean()) == pytest.approx(1, abs=1e-5)
-        alike, other = beta[like[:90] & (label == c)], beta[~like[:90] & (label == c)]
+        alike = beta[like[:90] & (label == c)]
+        other = beta[~like[:90] & (label == c)]
         assert float(alike.mean()) > 1.5 * float(other.mean())
 
 
@@ -104,8 +113,10 @@ def test_nodes_like_the_target_weigh_more():
 
 
 def test_edges_weigh_the_ratio_of_link_shares(strength=0.6):
-    method, seen = started("strurw", toy("close_set"), steps=20, strength=strength), []
-    task, plain = method.task, method.source.reweighted
+    method = started_method("strurw", synthetic_task("close_set"), steps=20, strength=strength)
+    seen = []
+    task = method.task
+    plain = method.source.reweighted
     method.source.reweighted = lambda weight: (seen.append(weight), plain(weight))[1]
     shares = []
     label = [method.logits(graph).argmax(1) for graph in (task.source, task.target)]
@@ -125,7 +136,9 @@ def test_edges_weigh_the_ratio_of_link_shares(strength=0.6):
 
 @pytest.mark.parametrize("kind", ["gcnconv", "mlp"])
 def test_strurw_warns_where_no_layer_reads_weights(kind):
-    assert bool(started("strurw", toy("close_set"), kind=kind).warnings) == (kind == "mlp")
+    assert bool(started_method("strurw", synthetic_task("close_set"), kind=kind).warnings) == (
+        kind == "mlp"
+    )
 
 
 # ---- A2GNN ----
@@ -134,14 +147,16 @@ def test_strurw_warns_where_no_layer_reads_weights(kind):
 def test_each_graph_has_its_own_hops():
     """The authors' form: linear, hops, bias, relu, and a class layer that propagates once."""
     options = {"kind": "mlp", "weight": 3.0, "source_hops": 1, "target_hops": 3}
-    method = started("a2gnn", toy("close_set"), **options)
-    task, net = method.task, method.classifier
+    method = started_method("a2gnn", synthetic_task("close_set"), **options)
+    task = method.task
+    net = method.classifier
     with torch.no_grad():
         net.parts[0].layers[0].bias.normal_()
         net.layers[0].bias.normal_()
     w, b, v, c = weights(net.parts[0].layers[0], net.layers[0])
     for role, graph, hops in (("source", task.source, 1), ("target", task.target, 3)):
-        a, x = gcn_operator(dense(graph)), backbones.dense(method.prepared(graph).x)
+        a = gcn_operator(dense(graph))
+        x = backbones.dense(method.prepared(graph).x)
         state = np.maximum(np.linalg.matrix_power(a, hops) @ x.double().numpy() @ w + b, 0)
         expected = a @ state @ v + c
         for given in (graph, graph.clone()):
@@ -162,7 +177,9 @@ def test_each_graph_has_its_own_hops():
 
 def chances(a: np.ndarray, length: int) -> np.ndarray:
     """Expected share of visits to each node of walks from each node of a dense graph."""
-    step, total, power = a / a.sum(1, keepdims=True), 0.0, np.eye(len(a))
+    step = a / a.sum(1, keepdims=True)
+    total = 0.0
+    power = np.eye(len(a))
     for i in range(length):
         power = power @ step
         total = total + (length - i) / length * power
@@ -170,7 +187,7 @@ def chances(a: np.ndarray, length: int) -> np.ndarray:
 
 
 def test_ppmi_is_that_of_the_expected_visits():
-    a = dense(toy(nodes=30).source)
+    a = dense(synthetic_task(nodes=30).source)
     a = a[a.sum(1) > 0][:, a.sum(1) > 0]
     share = chances(a, 3)
     expected = np.log(share * len(a) / (3 * share.sum(0)) + 1e-9)
@@ -180,7 +197,7 @@ def test_ppmi_is_that_of_the_expected_visits():
 
 
 def test_udagcn_mixes_two_graphs():
-    method = started("udagcn", toy("close_set"))
+    method = started_method("udagcn", synthetic_task("close_set"))
     task = method.task
     far = ppmi(Graph(task.target).adjacency("raw").matrix).toarray()
     x = backbones.dense(method.prepared(task.target).x).double().numpy()
@@ -200,14 +217,16 @@ def test_udagcn_mixes_two_graphs():
 
 
 def test_pairalign_weighs_edges_and_labels():
-    method = started("pairalign", toy("close_set"), steps=30, edge_ridge=0.001)
-    task, known = method.task, 3
+    method = started_method("pairalign", synthetic_task("close_set"), steps=30, edge_ridge=0.001)
+    task = method.task
+    known = 3
     assert method.class_weight.tolist() == [1, 1, 1]
     p, q = (
         method.logits(graph, task.role_of(graph)).softmax(1).double().numpy()
         for graph in (task.source, task.target)
     )
-    seen, plain = [], method.source.reweighted
+    seen = []
+    plain = method.source.reweighted
     method.source.reweighted = lambda weight: (seen.append(weight), plain(weight))[1]
     method.reweight()
     y = p.argmax(1)
@@ -218,8 +237,10 @@ def test_pairalign_weighs_edges_and_labels():
     beta = shift_weights(confusion, q[task.pool].mean(0), priors, 0.01)
     assert np.allclose(method.class_weight.numpy(), beta, atol=1e-5)
 
-    a, b = dense(task.source), dense(task.target)
-    (row, column), (from_, to) = np.nonzero(a), np.nonzero(b)
+    a = dense(task.source)
+    b = dense(task.target)
+    row, column = np.nonzero(a)
+    from_, to = np.nonzero(b)
     said = np.stack([np.outer(p[i], p[j]).ravel() for i, j in zip(row, column)])
     other = np.stack([np.outer(q[i], q[j]).ravel() for i, j in zip(from_, to)])
     true = np.eye(known**2)[y[row] * known + y[column]]
@@ -238,10 +259,12 @@ def test_pairalign_weighs_edges_and_labels():
 
 
 def test_gnnsafe_is_propagated_energy():
-    task = toy()
-    method = started("erm", task, episodes=1, steps=20, confidence="gnnsafe")
-    found, z = method.confidence(method.predict(task.target)), method.logits(task.target)
-    e, a = np.log(np.exp(z.double().numpy()).sum(1)), dense(task.target)
+    task = synthetic_task()
+    method = started_method("erm", task, episodes=1, steps=20, confidence="gnnsafe")
+    found = method.confidence(method.predict(task.target))
+    z = method.logits(task.target)
+    e = np.log(np.exp(z.double().numpy()).sum(1))
+    a = dense(task.target)
     for _ in range(2):
         mean = np.where(a.sum(1) > 0, a @ e / np.maximum(a.sum(1), 1), e)
         e = 0.5 * e + 0.5 * mean
@@ -249,10 +272,12 @@ def test_gnnsafe_is_propagated_energy():
 
 
 def test_grasp_adds_edges_on_the_graph_of_its_training_nodes_alone():
-    task = toy()
-    method = started("erm", task, episodes=1, steps=20, confidence="grasp")
-    z, raw = method.logits(task.target), Graph(task.target).adjacency("raw")
-    sure, energy = openness.max_softmax(z), openness.energy(z)
+    task = synthetic_task()
+    method = started_method("erm", task, episodes=1, steps=20, confidence="grasp")
+    z = method.logits(task.target)
+    raw = Graph(task.target).adjacency("raw")
+    sure = openness.max_softmax(z)
+    energy = openness.energy(z)
     anchor = openness.anchors(sure, raw, task.train)
     assert len(anchor) == len(task.train) // 2
     wanted = openness.propagate_with_anchors(energy, raw, anchor)
@@ -265,12 +290,13 @@ def test_grasp_adds_edges_on_the_graph_of_its_training_nodes_alone():
 def test_odin_follows_the_gradient(monkeypatch, temperature=3.0):
     monkeypatch.setattr(scores, "TEMPERATURE", temperature)
     monkeypatch.setattr(scores, "PERTURBATION", 0.5)
-    data = toy(nodes=30).source
+    data = synthetic_task(nodes=30).source
     torch.manual_seed(0)
     model = backbones.build(EncoderSpec(hidden=8, act="tanh", features="none"), 30, 3).eval()
     for weight in model.parameters():
         torch.nn.init.normal_(weight)
-    graph, read = Graph(data, "none"), []
+    graph = Graph(data, "none")
+    read = []
     view = model.view(graph)
 
     class Spy:
@@ -305,10 +331,11 @@ def test_odin_follows_the_gradient(monkeypatch, temperature=3.0):
 
 
 def test_smoothing_is_personalised_pagerank(steps=4):
-    task = toy()
-    method = started("erm", task, episodes=1, smoothing=steps)
+    task = synthetic_task()
+    method = started_method("erm", task, episodes=1, smoothing=steps)
     p = method.logits(task.target).softmax(1)
-    operator, wanted = gcn_operator(dense(task.target)), p.double().numpy()
+    operator = gcn_operator(dense(task.target))
+    wanted = p.double().numpy()
     for _ in range(steps):
         wanted = 0.9 * operator @ wanted + 0.1 * p.double().numpy()
     assert np.allclose(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.cluster import KMeans
+from tasks import universal_task
 from torch.nn import functional as F
 
 from graphgym_srnc.backbones import EncoderSpec
@@ -15,20 +16,7 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.openness import half_unknown
 from graphgym_srnc.methods.shared.training import adam
 from graphgym_srnc.methods.uaga import UAGA
-from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import trainer
-
-
-def universal(nodes: int = 300, seed: int = 0) -> ShiftTask:
-    """Two graphs, whose last class of four is unknown and has left the source."""
-    fields = {"num_classes": 4, "num_features": 60, "avg_degree": 10.0, "homophily": 0.9}
-    fields |= {"signal": 0.6, "class_imbalance": 1.0, "shift": 0.1}
-    task = synthetic.build(mode="close_set", num_nodes=nodes, split_seed=seed, **fields)
-    source = task.source.subgraph(task.source.y < 3)
-    train, every = torch.arange(source.num_nodes), torch.arange(nodes)
-    sets = {"train": train, "val": train, "test": every, "pool": every}
-    graphs = {"source": source, "target": task.target, "val_graph": source}
-    return ShiftTask("universal", **graphs, **sets, num_known=3, open_set=True)
 
 
 def started(task: ShiftTask) -> UAGA:
@@ -48,7 +36,7 @@ def test_half_unknown_is_its_formula():
 
 
 def test_pseudo_labels_are_as_documented():
-    method = started(universal())
+    method = started(universal_task())
     found = method.pseudo_labels()
     with torch.no_grad():
         source = method.classifier.embed(method.on_source)[1]
@@ -64,7 +52,7 @@ def test_pseudo_labels_are_as_documented():
 
 
 def test_losses_are_their_formulas():
-    method = started(universal())
+    method = started(universal_task())
     method.pseudo = method.pseudo_labels()
     method.eval()
     terms = {name: term.detach() for name, term in method.losses().items()}
@@ -82,7 +70,7 @@ def test_losses_are_their_formulas():
 
 @pytest.mark.slow
 def test_it_finds_the_unknown_class():
-    task = universal()
+    task = universal_task()
     optimizer = partial(adam, weight_decay=1e-4)
     options = {"encoder": EncoderSpec(hidden=64), "rounds": 12, "target_weight": 0.3}
     method = UAGA(make_optimizer=optimizer, **options)

@@ -27,7 +27,8 @@ def test_scores_are_scikit_learns(num_known, open_set, seed=0):
         "macro_recall": scikit.recall_score(label, prediction, average="macro"),
     }
     if open_set:
-        true, said = label == num_known, prediction == num_known
+        true = label == num_known
+        said = prediction == num_known
         expected |= {
             "unknown_recall": scikit.recall_score(true, said),
             "unknown_precision": scikit.precision_score(true, said),
@@ -46,7 +47,8 @@ def test_scores_are_scikit_learns(num_known, open_set, seed=0):
 
 
 def test_absent_classes_do_not_count():
-    prediction, label = torch.tensor([0, 1, 1, 0, 2]), torch.tensor([0, 0, 1, 0, 1])
+    prediction = torch.tensor([0, 1, 1, 0, 2])
+    label = torch.tensor([0, 0, 1, 0, 1])
     scores = metrics.classification_scores(prediction, label, 4, True)
     wanted = scikit.f1_score(label, prediction, average="macro", labels=[0, 1])
     assert scores["macro_f1"] == pytest.approx(wanted)
@@ -72,7 +74,8 @@ def test_detection_scores_are_scikit_learns_to_the_last_bit(seed, ties):
     sure, unknown = confidences(seed, ties)
     found = metrics.detection_scores(sure, unknown, torch.ones_like(unknown))
     assert found.pop("oscr") == pytest.approx(found["unknown_auroc"])
-    sure, unknown = sure.double().numpy(), unknown.numpy()
+    sure = sure.double().numpy()
+    unknown = unknown.numpy()
     through, kept, _ = scikit.roc_curve(~unknown, sure, drop_intermediate=False)
     assert found == {
         "unknown_auroc": scikit.roc_auc_score(unknown, -sure),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import make_graph, refused
-from test_api import NAMES, OTHER, task_of, tiny
+from tasks import ESTIMATORS, OTHER_GRAPH, task_for, tiny_estimator
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 PART = torch.arange(90) % 3 == 0
 """Nodes of one class of ``make_graph``."""
 
-CASES = {name: (name, {}) for name in NAMES if name != "UDAGCN"}
+CASES = {name: (name, {}) for name in ESTIMATORS if name != "UDAGCN"}
 CASES |= {f"ERM-{score}": ("ERM", {"confidence": score}) for score in SCORES}
 CASES |= {
     f"{name}-{correction}": (name, {"correction": correction})
@@ -52,13 +52,14 @@ def outputs(model: api.Estimator, graph: Data, role: str = "target") -> list[np.
 @pytest.mark.parametrize("case", CASES)
 def test_predictions_do_not_depend_on_other_components(tmp_path, case):
     name, options = CASES[case]
-    task = task_of(name)
-    model = tiny(name, **options).fit(task)
+    task = task_for(name)
+    model = tiny_estimator(name, **options).fit(task)
     model.save(tmp_path / "model.pt")
     again = graphgym_srnc.load(tmp_path / "model.pt")
     # Features of another mean, in parts that differ from each other.
-    graph = Data(x=OTHER.x + 0.3 * PART[:, None], edge_index=OTHER.edge_index)
-    whole, part = apart(graph, PART), component(graph, PART)
+    graph = Data(x=OTHER_GRAPH.x + 0.3 * PART[:, None], edge_index=OTHER_GRAPH.edge_index)
+    whole = apart(graph, PART)
+    part = component(graph, PART)
     roles = ("target",) if task.source is task.target else ("source", "target")
     for role in roles:
         in_whole = outputs(model, whole, role)
@@ -68,11 +69,11 @@ def test_predictions_do_not_depend_on_other_components(tmp_path, case):
                 np.testing.assert_allclose(got, wanted, atol=2e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ESTIMATORS)
 def test_graphs_of_training_are_predicted_as_in_training(tmp_path, name):
     """Those of both roles, also after the model is saved and loaded."""
-    task = task_of(name)
-    model = tiny(name).fit(task)
+    task = task_for(name)
+    model = tiny_estimator(name).fit(task)
     model.save(tmp_path / "model.pt")
     for one in (model, graphgym_srnc.load(tmp_path / "model.pt")):
         right = one.predict(task.target)[task.test] == one.classes_[task.target.y[task.test]]
@@ -116,5 +117,5 @@ def test_columns_that_need_double_precision_keep_it_in_a_new_graph(tmp_path):
 
 
 def test_the_role_of_a_graph_is_checked():
-    model = tiny("ERM").fit(task_of("ERM"))
-    assert "source, target" in str(refused("role", model.predict, OTHER, "both"))
+    model = tiny_estimator("ERM").fit(task_for("ERM"))
+    assert "source, target" in str(refused("role", model.predict, OTHER_GRAPH, "both"))

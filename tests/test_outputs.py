@@ -11,18 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import contents, ended, make_task, refusal, rows
-from test_cli import ERM, TINY, command
-from test_store import experiment
-from test_store import run as store_run
+from conftest import ERM_WORDS, SMALL_TASK, contents, ended, make_task, program_words, refusal, rows
+from stored import finish_run, new_experiment
 
+from graphgym_srnc import ERM
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.text import guarded
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
-FAST = ["--no-figures", "--no-tensorboard", *ERM]
+FAST = ["--no-figures", "--no-tensorboard", *ERM_WORDS]
 IDS = [
     ["-1", "+49170", "-3.5e2", "@user", "@angular/core", "plain", "=1+2", "-1+cmd|x"][v % 8]
     + f"{v}"
@@ -33,7 +32,8 @@ IDS = [
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """A folder with an experiment of one open-set run on a graph folder with difficult ids."""
-    home, nodes = tmp_path_factory.mktemp("home"), range(len(IDS))
+    home = tmp_path_factory.mktemp("home")
+    nodes = range(len(IDS))
     (home / "g").mkdir()
     for name, lines in {
         "nodes": [["id", "text"], *([id, f"text {id}"] for id in IDS)],
@@ -81,7 +81,7 @@ def is_whole(victim: Path) -> bool:
 def test_a_run_writes_through_no_link(tmp_path, capsys, place):
     flag = ("--resume", "--overwrite")[PLACES.index(place) % 2]
     words = ["run", "--name", "e", "--out-dir", str(tmp_path / "r"), "--repeat", "2", flag, *FAST]
-    store_run(experiment(tmp_path / "r", "e"), 0, [0.5])
+    finish_run(new_experiment(tmp_path / "r", "e"), 0, [0.5])
     link = tmp_path / "r" / "e" / place
     kind = KINDS[PLACES.index(place) % len(KINDS)]
     plant(link, tmp_path / "victim", kind)
@@ -105,7 +105,7 @@ def test_grids_and_studies_write_through_no_link(tmp_path, monkeypatch, capsys, 
     Path("grid.txt").write_text("gnn.dim_inner  d  [4]\n")
     plant(tmp_path / "r" / "g" / place, tmp_path / "victim", kind)
     words = [*words.split(), "--name", "g", "--out-dir", str(tmp_path / "r")]
-    error = refusal(main([*words, "train.mode", "erm", *TINY]), capsys)
+    error = refusal(main([*words, "train.mode", "erm", *SMALL_TASK]), capsys)
     assert f"{place} is a symbolic link" in error
     assert is_whole(tmp_path / "victim")
 
@@ -116,8 +116,8 @@ def test_grids_and_studies_write_through_no_link(tmp_path, monkeypatch, capsys, 
 )
 def test_a_link_that_comes_after_the_plan_is_not_followed(tmp_path, step, place):
     """As in a worker of a grid, or when a run comes back from a cluster."""
-    one = experiment(tmp_path, "one")
-    store_run(one, 0, [0.5])
+    one = new_experiment(tmp_path, "one")
+    finish_run(one, 0, [0.5])
     plant(tmp_path / "one" / place, tmp_path / "victim")
     steps = {"claim": lambda: one.claim(1).__enter__(), "aggregate": one.aggregate}
     with pytest.raises(InputError, match=f"{re.escape(place)} is a symbolic link"):
@@ -181,8 +181,6 @@ def test_no_output_replaces_results_or_other_files(home, monkeypatch, capsys, wo
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_saved_model_replaces_no_results(home):
-    from graphgym_srnc import ERM
-
     model = ERM(hidden=4, steps=1, rounds=0).fit(make_task())
     run = home / "results" / "e" / "0"
     before = contents(home)
@@ -248,7 +246,7 @@ SHELLS = {
     "shell, words", [*((shell, QUICK[0]) for shell in SHELLS), ("ascii", QUICK[1])]
 )
 def test_a_terminal_that_takes_no_text(home, shell, words):
-    done = ended(["bash", "-c", SHELLS[shell], "x", *command(*words)], cwd=home, timeout=120)
+    done = ended(["bash", "-c", SHELLS[shell], "x", *program_words(*words)], cwd=home, timeout=120)
     told = done.stdout.replace("traceback of internal errors", "") + done.stderr
     assert not re.search("internal error|Traceback|Exception ignored", told), told
     assert len(re.findall("^(?!note|usage|  )", done.stderr, re.M)) <= 2, done.stderr

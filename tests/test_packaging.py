@@ -44,23 +44,23 @@ def copied(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory) -> Path:
+def sources(tmp_path_factory) -> Path:
     """A copy of the sources."""
     return copied(tmp_path_factory.mktemp("copy"))
 
 
 @pytest.fixture(scope="module")
-def out(copy, tmp_path_factory) -> Path:
+def built(sources, tmp_path_factory) -> Path:
     """The folder of an sdist, and of a wheel built from it."""
     pytest.importorskip("build")
     out = tmp_path_factory.mktemp("out")
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, copy)
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, sources)
     return out
 
 
 @pytest.fixture(scope="module")
-def wheel(out) -> zipfile.ZipFile:
-    return zipfile.ZipFile(next(out.glob("*.whl")))
+def wheel(built) -> zipfile.ZipFile:
+    return zipfile.ZipFile(next(built.glob("*.whl")))
 
 
 def run(*words: str | Path) -> str:
@@ -85,8 +85,8 @@ def test_wheel_holds_code_and_configs(wheel):
     assert not [name for name in names if name.startswith(("tests", "configs_gym"))]
 
 
-def test_sdist_holds_what_a_wheel_needs_and_no_test(out):
-    with tarfile.open(next(out.glob("*.tar.gz"))) as sdist:
+def test_sdist_holds_what_a_wheel_needs_and_no_test(built):
+    with tarfile.open(next(built.glob("*.tar.gz"))) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
     assert {*SHIPPED, "PKG-INFO"} <= names
     assert not {name for name in names if name.startswith(("tests", "docs", "benchmarks"))}
@@ -94,9 +94,9 @@ def test_sdist_holds_what_a_wheel_needs_and_no_test(out):
         assert path.relative_to(ROOT).as_posix() in names
 
 
-def test_the_index_accepts_both_files(out):
+def test_the_index_accepts_both_files(built):
     pytest.importorskip("twine")
-    files = map(str, out.iterdir())
+    files = map(str, built.iterdir())
     done = ended([sys.executable, "-m", "twine", "check", "--strict", *files])
     assert done.returncode == 0 and done.stdout.count("PASSED") == 2, done.stdout
 
@@ -168,14 +168,16 @@ def test_metadata(wheel):
 
 
 def test_installed_package_finds_its_configs(wheel, tmp_path):
-    site, elsewhere = tmp_path / "site", tmp_path / "elsewhere"
+    site = tmp_path / "site"
+    elsewhere = tmp_path / "elsewhere"
     wheel.extractall(site)
     elsewhere.mkdir()
     code = (
         "from graphgym_srnc.gym import *; cfg = load_config('paper/open_set/cora-srnc');"
         "print(config_root()); print(cfg.dataset.name, len(config_names()))"
     )
-    words, env = [sys.executable, "-W", "ignore", "-c", code], {"PYTHONPATH": str(site)}
+    words = [sys.executable, "-W", "ignore", "-c", code]
+    env = {"PYTHONPATH": str(site)}
     done = ended(words, cwd=elsewhere, env=os.environ | env)
     assert done.returncode == 0, done.stderr
     root, line = done.stdout.splitlines()[-2:]
@@ -196,12 +198,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize("kind", ["editable", "wheel"])
-def test_type_checkers_know_the_estimators(kind, copy, wheel, tmp_path):
+def test_type_checkers_know_the_estimators(kind, sources, wheel, tmp_path):
     pytest.importorskip("mypy")
     pytest.importorskip("basedpyright")
     environment = tmp_path / "environment"
     run(sys.executable, "-m", "venv", "--without-pip", environment)
-    what = ["-e", copy] if kind == "editable" else [wheel.filename]
+    what = ["-e", sources] if kind == "editable" else [wheel.filename]
     options = ["--no-deps", "--no-build-isolation", "--ignore-installed", "--no-index"]
     run(sys.executable, "-m", "pip", "install", *options, "--prefix", environment, *what)
     # The dependencies are those of this environment.

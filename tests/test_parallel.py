@@ -14,7 +14,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from conftest import begun
-from test_methods import make, toy
+from tasks import synthetic_task, tiny_method
 from torch import multiprocessing
 
 from graphgym_srnc.backbones import EncoderSpec
@@ -32,8 +32,8 @@ pytestmark = pytest.mark.skipif(
 
 def train(name: str) -> dict:
     """A run without dropout and drawn neighbours: processes differ by rounding alone."""
-    task = toy()
-    method = make(name, batch_size=8, fanout=0)
+    task = synthetic_task()
+    method = tiny_method(name, batch_size=8, fanout=0)
     method.encoder = EncoderSpec(hidden=8, dropout=0.0)
     torch.manual_seed(0)
     record = trainer.fit(method, task)
@@ -51,9 +51,9 @@ def child(rank: int, folder: str, names: list[str]) -> None:
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     found = {name: train(name) for name in names}
     with pytest.raises(InputError, match="erm.batch_size"):
-        trainer.fit(make("erm"), toy())
+        trainer.fit(tiny_method("erm"), synthetic_task())
     with pytest.raises(InputError, match="the same in all processes"):
-        trainer.fit(make("erm", batch_size=8), toy(seed=rank))
+        trainer.fit(tiny_method("erm", batch_size=8), synthetic_task(seed=rank))
     torch.save(found, f"{folder}/{rank}.pt")
 
 
@@ -62,7 +62,9 @@ def test_two_processes_are_one(tmp_path):
     multiprocessing.spawn(child, (str(tmp_path), NAMES), nprocs=2)
     first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2))
     for name in NAMES:
-        one, two, alone = first[name], second[name], train(name)
+        one = first[name]
+        two = second[name]
+        alone = train(name)
         assert one["losses"] == two["losses"] and one["test"] == two["test"], name
         assert torch.equal(one["random"], two["random"]), name
         for key, value in one["weights"].items():
@@ -98,7 +100,8 @@ def history(folder: Path) -> list[dict]:
 
 @pytest.mark.slow
 def test_a_killed_process_is_told_of_and_the_run_goes_on(tmp_path):
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    whole = tmp_path / "whole"
+    cut = tmp_path / "cut"
     run = torchrun(whole)
     out, err = run.communicate(timeout=300)
     assert run.returncode == 0 and out.count("test Micro-F1") == 1, err

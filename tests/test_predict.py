@@ -29,19 +29,19 @@ synthetic.num_features 40 synthetic.num_classes 5 train.max_episodes 1""".split(
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 
 
-def here(*words: object) -> int:
+def status_of(*words: object) -> int:
     """The exit status of a command, in this process, which is faster."""
     return main(list(map(str, words)))
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory) -> Path:
+def run_folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("predict")
     from torch_geometric.graphgym.config import cfg
 
     config = cfg.clone()
     words = ["run", "--out-dir", folder, "--name", "one", "--no-figures", "--no-tensorboard"]
-    assert here(*words, *SIZES) == 0
+    assert status_of(*words, *SIZES) == 0
     cfg.clear()
     cfg.update(config)
     return folder
@@ -58,10 +58,10 @@ def test_a_second_network_needs_no_labels(tmp_path, capsys, monkeypatch):
         f"run --cfg own-networks {pair} --figures srnc_plus.rounds 2 srnc_plus.fit_steps 30",
         "predict results/pair --out p.csv",
     ):
-        assert here(*command.split()) == 0, command
+        assert status_of(*command.split()) == 0, command
     words = "predict results/pair --out q.csv --disagreements d.csv"
     told = capsys.readouterr().out
-    assert "no node of the graph has" in refusal(here(*words.split()), capsys)
+    assert "no node of the graph has" in refusal(status_of(*words.split()), capsys)
     assert "no test node has a label" in told and "report results" not in told
     assert f"run --cfg own-networks {pair[:41]}\n" in told
     answers = pandas.read_csv("p.csv").merge(pandas.read_csv("new/answers.csv"), on="id")
@@ -69,16 +69,20 @@ def test_a_second_network_needs_no_labels(tmp_path, capsys, monkeypatch):
     known = answers[answers["topic"].isin(answers["class"])]
     assert len(known) > 100 and (known["class"] == known["topic"]).mean() > 0.7
     for name in ("compare", "report"):
-        assert here(name, "results") == 2 and "--split val" in capsys.readouterr().err
+        assert status_of(name, "results") == 2 and "--split val" in capsys.readouterr().err
 
 
-def test_its_own_target_gives_the_stored_scores(out, capsys):
+def test_its_own_target_gives_the_stored_scores(run_folder, capsys):
     from graphgym_srnc.gym import build
 
-    assert here("predict", out / "one", "--out", out / "own.csv", "--probabilities") == 0
+    assert (
+        status_of("predict", run_folder / "one", "--out", run_folder / "own.csv", "--probabilities")
+        == 0
+    )
     told = capsys.readouterr().out
-    saved = build.load_model(out / "one" / "0")
-    task, table = build.task_of(saved), rows(out / "own.csv")
+    saved = build.load_model(run_folder / "one" / "0")
+    task = build.task_of(saved)
+    table = rows(run_folder / "own.csv")
     assert [int(row["node"]) for row in table] == list(range(200))
     names = ["node", "class", "given_label", "split", "probability", "p_given_label", "p_known"]
     assert list(table[0])[:7] == names
@@ -95,19 +99,19 @@ def test_its_own_target_gives_the_stored_scores(out, capsys):
     for k, name in enumerate(saved.class_names):
         line = next(line.split() for line in told.splitlines() if line.startswith(f"{name} "))
         assert int(line[1]) == (label == k).sum()
-    small, lines = (
-        [row["class"] for row in table if int(row["component_size"]) <= 5],
-        told.split("\n"),
-    )
+    small = [row["class"] for row in table if int(row["component_size"]) <= 5]
+    lines = told.split("\n")
     assert small and lines[0].endswith("in components of at most 5 nodes")
     assert lines[1].split()[-1] == str(small.count(lines[1].split()[0]))
     assert next(line for line in lines if line.startswith("all ")).split()[-1] == str(len(small))
 
 
-def test_labels_that_the_model_disagrees_with(out, capsys):
-    words = ["--out", out / "labels.csv", "--disagreements", out / "other.csv"]
-    assert here("predict", out / "one", *words) == 0
-    told, table, other = capsys.readouterr().out, rows(out / "labels.csv"), rows(out / "other.csv")
+def test_labels_that_the_model_disagrees_with(run_folder, capsys):
+    words = ["--out", run_folder / "labels.csv", "--disagreements", run_folder / "other.csv"]
+    assert status_of("predict", run_folder / "one", *words) == 0
+    told = capsys.readouterr().out
+    table = rows(run_folder / "labels.csv")
+    other = rows(run_folder / "other.csv")
     wrong = [row for row in table if row["given_label"] not in ("", row["class"])]
     assert sorted(other, key=lambda row: int(row["node"])) == wrong and wrong
     labelled = sum(row["given_label"] != "" for row in table)
@@ -119,7 +123,8 @@ def test_labels_that_the_model_disagrees_with(out, capsys):
     first = other[0]
     shown = (first["node"], first["given_label"], first["class"])
     assert re.search(r"more of them. The surest ones are:\n.*\n  " + r" +".join(shown) + " ", told)
-    classes, sizes = ["b", "unknown", "c", "unknown", "b"], [1, 9, 9, 5, 6]
+    classes = ["b", "unknown", "c", "unknown", "b"]
+    sizes = [1, 9, 9, 5, 6]
     given = {"node": [*range(5)], "class": classes, "given_label": ["a"] * 5}
     given |= {"probability": [0.9, 0.9, 0.3, 0.9, 0.4], "component_size": sizes}
     given |= {"p_given_label": [0.1, 0.1, 0.2, 0.1, 0.1]}
@@ -133,11 +138,11 @@ def test_folds_find_wrong_labels_that_the_model_has_learned(tmp_path, capsys, mo
     torch.save(Data(x=graph.x, edge_index=graph.edge_index, y=graph.y), "g.pt")
     words = "train.mode erm erm.steps 60 gnn.layer_type mlp file.open_set False file.num_val 9"
     fixed = ["--no-figures", "--no-tensorboard", "--name", "r"]
-    assert here("run", "--cfg", "own", *fixed, "dataset.name", "g.pt", *words.split()) == 0
+    assert status_of("run", "--cfg", "own", *fixed, "dataset.name", "g.pt", *words.split()) == 0
     wrong = {*range(0, 30, 6)}
     for folds, found in (0, False), (3, True):
         files = ["--out", f"{folds}.csv", "--disagreements", f"d{folds}.csv"]
-        assert here("predict", "results/r", *files, "--folds", folds) == 0
+        assert status_of("predict", "results/r", *files, "--folds", folds) == 0
         nodes = {int(row["node"]) for row in rows(f"d{folds}.csv")}
         assert (wrong <= nodes) == found, (folds, nodes)
     assert "Models that were not trained on the label disagree" in capsys.readouterr().out
@@ -166,40 +171,44 @@ def test_validation_labels_that_a_model_learned_are_training_labels(
     assert ("validation nodes" in capsys.readouterr().out) != learns
 
 
-def test_who_reads_no_more_still_gets_the_files(out, monkeypatch):
+def test_who_reads_no_more_still_gets_the_files(run_folder, monkeypatch):
     def closed(line):
         raise BrokenPipeError
 
     monkeypatch.setattr("graphgym_srnc.cli.predict.tell", closed)
     monkeypatch.setattr("graphgym_srnc.cli.discover.tell", closed)
-    files = [out / f"early{number}.csv" for number in range(4)]
-    words = ["predict", out / "one", "--out", files[0], "--disagreements", files[1]]
-    assert here(*words) == 141
-    assert here("discover", out / "one", "--nodes", files[2], "--csv", files[3]) == 141
+    files = [run_folder / f"early{number}.csv" for number in range(4)]
+    words = ["predict", run_folder / "one", "--out", files[0], "--disagreements", files[1]]
+    assert status_of(*words) == 141
+    assert status_of("discover", run_folder / "one", "--nodes", files[2], "--csv", files[3]) == 141
     assert all(map(Path.is_file, files))
 
 
-def test_a_graph_with_new_nodes_in_every_form(out):
+def test_a_graph_with_new_nodes_in_every_form(run_folder):
     from graphgym_srnc.gym import build
 
-    saved = build.load_model(out / "one")
+    saved = build.load_model(run_folder / "one")
     old = build.task_of(saved).target
     # Ten nodes more, each a copy of an old one, hanging on it.
     x = torch.cat([old.x, old.x[:10]])
     edges = torch.cat([old.edge_index, torch.stack([torch.arange(10), torch.arange(200, 210)])], 1)
     want = saved.predict(Data(x=x, edge_index=edges))
-    torch.save(Data(x=x, edge_index=edges), out / "new.pt")
-    np.savez(out / "new.npz", x=x.numpy(), edge_index=edges.numpy())
-    folder = out / "folder"
+    torch.save(Data(x=x, edge_index=edges), run_folder / "new.pt")
+    np.savez(run_folder / "new.npz", x=x.numpy(), edge_index=edges.numpy())
+    folder = run_folder / "folder"
     folder.mkdir()
     np.save(folder / "edges.npy", edges.numpy())
     np.save(folder / "features.npy", x.numpy())
     others = "".join(f"n{v},text\n" for v in range(1, 210))
     (folder / "nodes.csv").write_text("id,text\n=1+2,first\n" + others)
-    for words in (["--graph", out / "new.pt"], ["--graph", out / "new.npz"], ["--graph", folder]):
-        words = [*words, "--out", out / "new.csv", "--overwrite"]
-        assert here("predict", out / "one" / "0", *words) == 0
-        table = rows(out / "new.csv")
+    for words in (
+        ["--graph", run_folder / "new.pt"],
+        ["--graph", run_folder / "new.npz"],
+        ["--graph", folder],
+    ):
+        words = [*words, "--out", run_folder / "new.csv", "--overwrite"]
+        assert status_of("predict", run_folder / "one" / "0", *words) == 0
+        table = rows(run_folder / "new.csv")
         assert [saved.class_names.index(row["class"]) for row in table] == want.label.tolist()
         assert [int(row["gnn_cluster"]) for row in table] == want.cluster.tolist()
         np.testing.assert_allclose(
@@ -218,11 +227,11 @@ def test_a_graph_with_new_nodes_in_every_form(out):
     assert "11 without a link" in note and "Their probabilities are too high" in note
 
 
-def test_a_model_of_an_estimator(out, capsys):
+def test_a_model_of_an_estimator(run_folder, capsys):
     from graphgym_srnc import ERM
     from graphgym_srnc.gym import build
 
-    target = build.task_of(build.load_model(out / "one")).target
+    target = build.task_of(build.load_model(run_folder / "one")).target
     graph = Data(
         x=target.x,
         edge_index=target.edge_index,
@@ -230,15 +239,15 @@ def test_a_model_of_an_estimator(out, capsys):
         train_mask=torch.arange(200) < 100,
     )
     estimator = ERM(hidden=8, steps=5, random_state=1, open_set=True).fit(graph)
-    estimator.save(out / "erm.pt")
-    torch.save({"x": graph.x, "edge_index": graph.edge_index}, out / "bare.pt")
-    words = ["--graph", out / "bare.pt", "--out", out / "erm.csv"]
-    assert here("predict", out / "erm.pt", *words) == 0
+    estimator.save(run_folder / "erm.pt")
+    torch.save({"x": graph.x, "edge_index": graph.edge_index}, run_folder / "bare.pt")
+    words = ["--graph", run_folder / "bare.pt", "--out", run_folder / "erm.csv"]
+    assert status_of("predict", run_folder / "erm.pt", *words) == 0
     labels = estimator.predict(graph).tolist()
-    assert [row["class"] for row in rows(out / "erm.csv")] == labels
-    assert "gnn_cluster" not in rows(out / "erm.csv")[0]
-    assert here("predict", out / "erm.pt", "--out", out / "none.csv") == 2
-    assert "--graph" in capsys.readouterr().err and not (out / "none.csv").exists()
+    assert [row["class"] for row in rows(run_folder / "erm.csv")] == labels
+    assert "gnn_cluster" not in rows(run_folder / "erm.csv")[0]
+    assert status_of("predict", run_folder / "erm.pt", "--out", run_folder / "none.csv") == 2
+    assert "--graph" in capsys.readouterr().err and not (run_folder / "none.csv").exists()
 
 
 @pytest.mark.parametrize(
@@ -258,14 +267,14 @@ def test_a_model_of_an_estimator(out, capsys):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_errors_take_one_line(out, monkeypatch, capsys, words, match):
-    monkeypatch.chdir(out)
+def test_errors_take_one_line(run_folder, monkeypatch, capsys, words, match):
+    monkeypatch.chdir(run_folder)
     np.savez("wide.npz", x=np.ones((4, 7)), edge_index=np.array([[0], [1]]))
     np.savez("bare.npz", edge_index=np.array([[0], [1]]))
     Path("there.csv").write_text("kept")
     before = sorted(os.listdir())
-    out = [] if "--out" in words else ["--out", "new_file.csv"]
-    assert match in refusal(here("predict", *words, *out), capsys)
+    run_folder = [] if "--out" in words else ["--out", "new_file.csv"]
+    assert match in refusal(status_of("predict", *words, *run_folder), capsys)
     assert sorted(os.listdir()) == before and Path("there.csv").read_text() == "kept"
 
 
@@ -316,7 +325,8 @@ def test_another_graph_is_scaled_as_that_of_training(dense):
         train_mask=torch.arange(90) < 60,
     )
     model = ERM(hidden=8, steps=20, open_set=False).fit(trained)
-    first, second = model.predict_proba(sparse), model.predict_proba(filled)
+    first = model.predict_proba(sparse)
+    second = model.predict_proba(filled)
     np.testing.assert_allclose(first, second, atol=1e-4)
     stored = [backbones.prepare(graph, "auto").x for graph in (sparse, filled)]
     assert [isinstance(x, backbones.Sparse) for x in stored] == [True, False]

@@ -11,7 +11,7 @@ import torch
 from scipy.optimize import minimize
 from scipy.special import softmax
 from scipy.stats import chisquare, kstest, norm
-from test_methods import make, toy
+from tasks import synthetic_task, tiny_method
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.prior import (
@@ -41,7 +41,8 @@ def bayes(x: np.ndarray, prior: list[float]) -> torch.Tensor:
 
 
 def test_em_finds_the_prior_of_the_largest_likelihood():
-    before, after = [0.6, 0.3, 0.1], [0.1, 0.3, 0.6]
+    before = [0.6, 0.3, 0.1]
+    after = [0.1, 0.3, 0.6]
     _, x = drawn(after, 4000, seed=0)
     p = bayes(x, before).numpy()
 
@@ -68,7 +69,8 @@ def test_known_share_is_the_best_bin():
     mixture = np.concatenate([generator.beta(8, 2, 350), generator.beta(2, 6, 150)])
 
     def bound(cut: float) -> tuple[float, float]:
-        p, u = (known >= cut).mean(), (mixture >= cut).mean()
+        p = (known >= cut).mean()
+        u = (mixture >= cut).mean()
         slack = sum(math.sqrt(math.log(40) / 2 / n) for n in (300, 500))
         return (u / p + 1.01 / p * slack, u / p) if p else (math.inf, math.inf)
 
@@ -79,8 +81,8 @@ def test_known_share_is_the_best_bin():
 
 
 def test_division_by_the_mean(smoothing=2):
-    method = make("erm", smoothing=smoothing, correction="mean", correction_power=0.5)
-    task = toy("close_set")
+    method = tiny_method("erm", smoothing=smoothing, correction="mean", correction_power=0.5)
+    task = synthetic_task("close_set")
     trainer.fit(method, task)
     p = method.uncorrected(task.target).softmax(1).double().numpy()
     expected = p / p.mean(0) ** 0.5
@@ -91,9 +93,10 @@ def test_division_by_the_mean(smoothing=2):
 @pytest.mark.parametrize("correction", ["em", "bbse"])
 def test_estimated_priors_weigh_the_classes(correction):
     """Of label shift alone, each estimate makes predictions better; the labels are never read."""
-    method = make("erm", correction=correction)
-    method.build(toy("close_set"))
-    before, after = [0.6, 0.3, 0.1], [0.05, 0.25, 0.7]
+    method = tiny_method("erm", correction=correction)
+    method.build(synthetic_task("close_set"))
+    before = [0.6, 0.3, 0.1]
+    after = [0.05, 0.25, 0.7]
     source_label, at_source = drawn(before, 3000, seed=2)
     label, at_target = drawn(after, 3000, seed=3)
     if correction == "em":
@@ -110,27 +113,29 @@ def test_estimated_priors_weigh_the_classes(correction):
 
 
 def test_what_cannot_be_estimated_is_refused():
-    task = toy("open_set")
+    task = synthetic_task("open_set")
     blank = replace(task, val=task.val[:0], scored=False)
     for option, value in (("correction", "bbse"), ("cut", "share")):
         with pytest.raises(InputError, match=f"erm.{option}"):
-            trainer.fit(make("erm", **{option: value}), blank, selection="last")
+            trainer.fit(tiny_method("erm", **{option: value}), blank, selection="last")
     with pytest.raises(InputError, match="doc.correction"):
-        make("doc", correction="mean")
+        tiny_method("doc", correction="mean")
 
 
 def test_cut_by_share_reads_no_unknown_label():
-    task, methods = toy("open_set", nodes=400, num_val=90), []
+    task = synthetic_task("open_set", nodes=400, num_val=90)
+    methods = []
     known = task.val[task.target.y[task.val] < task.num_known]
     for val in (task.val, known):
-        methods.append(make("erm", cut="share"))
+        methods.append(tiny_method("erm", cut="share"))
         trainer.fit(methods[-1], replace(task, val=val), selection="last")
     assert methods[0].threshold == methods[1].threshold
 
 
 def test_posterior_correlation_is_that_of_covariances():
     label, x = drawn([0.5, 0.3, 0.2], 500, seed=3)
-    p, known = bayes(x, [0.5, 0.3, 0.2]), torch.from_numpy(label)
+    p = bayes(x, [0.5, 0.3, 0.2])
+    known = torch.from_numpy(label)
     one_hot = np.eye(3)[label]
     both = np.cov(p.numpy().T, one_hot.T)
     shared = np.trace(both[:3, 3:])

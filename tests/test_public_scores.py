@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import make_graph
 from sklearn import metrics
-from test_api import CLOSE_SET, NAMES, tiny
+from tasks import CLOSE_SET, ESTIMATORS, masked_graph, tiny_estimator
 from torch_geometric.data import Data
 
 from graphgym_srnc import ERM, SRNCPlus, api, load
@@ -16,16 +16,14 @@ from graphgym_srnc.methods.shared.scores import SCORES
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-CASES = [(name, {}) for name in NAMES if name != "IID"]
+CASES = [(name, {}) for name in ESTIMATORS if name != "IID"]
 CASES += [("ERM", {"confidence": score}) for score in SCORES]
 CASES += [("ERM", {"correction": "em", "smoothing": 2}), ("DOC", {"smoothing": 2})]
 
 
-def words(num_classes: int, known: int, seed: int = 0) -> Data:
+def words(num_classes: int, known: int) -> Data:
     """A graph with labels in words, whose last classes have no training node."""
-    graph, node = make_graph(num_classes=num_classes, seed=seed), torch.arange(90)
-    graph.train_mask = (node < 36) & (graph.y < known)
-    graph.val_mask, graph.test_mask = (node >= 36) & (node < 60), node >= 60
+    graph = masked_graph(num_classes, known)
     graph["y"] = np.array(["art", "bio", "law", "med"])[graph.y]
     return graph
 
@@ -44,7 +42,8 @@ def again(model: api.Estimator, graph: Data, nodes: np.ndarray) -> dict[str, flo
     }
     if "unknown" not in model.classes_:
         return found
-    is_unknown, unknown = true == "unknown", {"labels": ["unknown"], "average": "macro"}
+    is_unknown = true == "unknown"
+    unknown = {"labels": ["unknown"], "average": "macro"}
     unknown["zero_division"] = 0
     right = predicted[~is_unknown] == true[~is_unknown]
     every["labels"] = [label for label in present if label != "unknown"]
@@ -75,10 +74,11 @@ def again(model: api.Estimator, graph: Data, nodes: np.ndarray) -> dict[str, flo
 def test_every_score_can_be_computed_again(tmp_path, name, options):
     closed = name in CLOSE_SET
     graph = words(3 if closed else 4, 3)
-    model = tiny(name, open_set=not closed, **options).fit(graph)
+    model = tiny_estimator(name, open_set=not closed, **options).fit(graph)
     model.save(tmp_path / "model.pt")
     for part in ("val", "test"):
-        nodes, stored = np.flatnonzero(graph[f"{part}_mask"]), model.scores_[part]
+        nodes = np.flatnonzero(graph[f"{part}_mask"])
+        stored = model.scores_[part]
         for one in (model, load(tmp_path / "model.pt")):
             found = again(one, graph, nodes)
             assert {*found} == {*stored}
@@ -92,7 +92,8 @@ def test_every_score_can_be_computed_again(tmp_path, name, options):
 
 def bare(labelled: int = 60) -> Data:
     """A graph of which a third of the nodes has no label."""
-    graph, node = make_graph(), torch.arange(90)
+    graph = make_graph()
+    node = torch.arange(90)
     graph.y[labelled:] = -1
     graph.train_mask = node < labelled
     return graph

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import make_graph
-from test_grid import alive
-from test_store import record
+from conftest import is_alive, make_graph
+from stored import run_record
 from yacs.config import CfgNode
 
 from graphgym_srnc import __version__
@@ -33,7 +32,7 @@ from graphgym_srnc.sweep import on_ray
 pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parent
-TOY = {
+CONFIG = {
     "seed": 0,
     "out_dir": "results",
     "train": {"mode": "erm"},
@@ -41,7 +40,7 @@ TOY = {
 }
 
 
-def toy(job: Job) -> str:
+def marked_run(job: Job) -> str:
     """Leave a mark that a run has begun, do what the job says, and store a record."""
     node = os.environ.get("TOY_NODE", "")
     Path(job.extras["marks"], f"{job.seed}-{node}-{os.getpid()}-{time.monotonic_ns()}").touch()
@@ -53,7 +52,7 @@ def toy(job: Job) -> str:
     time.sleep(do)
     place = store.Experiment(job.out_dir, job.name, job.cfg)
     place.begin(job.seed)
-    place.finish(job.seed, record([0.5 + job.seed / 100]))
+    place.finish(job.seed, run_record([0.5 + job.seed / 100]))
     return f"toy {job.seed}"
 
 
@@ -64,10 +63,10 @@ def data_of_toys(monkeypatch):
     monkeypatch.setattr(worker, "split_of", lambda job: "s0" if job.name == "toy" else real(job))
 
 
-def toy_jobs(tmp_path: Path, number: int, **do) -> list[Job]:
+def marked_jobs(tmp_path: Path, number: int, **do) -> list[Job]:
     (tmp_path / "marks").mkdir(exist_ok=True)
     extras = {"marks": str(tmp_path / "marks"), "do": do.get("do", {})}
-    cfg = CfgNode(TOY | {"out_dir": str(tmp_path / "out")})
+    cfg = CfgNode(CONFIG | {"out_dir": str(tmp_path / "out")})
     return [Job(cfg.out_dir, "toy", seed, cfg, extras) for seed in range(number)]
 
 
@@ -124,7 +123,7 @@ def import_path(job: Job) -> str:
 def test_nodes_import_nothing_of_the_current_folder(cluster, tmp_path):
     here = os.getcwd()
     limits = Limits(0.0, 0)
-    jobs = toy_jobs(tmp_path, 1)
+    jobs = marked_jobs(tmp_path, 1)
     with on_ray._connected(cluster.address):
         import ray
 
@@ -142,11 +141,11 @@ def test_without_ray_the_way_to_it_is_told(monkeypatch):
 
 
 def test_runs_come_back_and_errors_stay_with_their_run(cluster, tmp_path):
-    jobs = toy_jobs(tmp_path, 16, do={3: "raise", 5: "die", 6: 0.5})
-    runs = on_ray.run(jobs, toy, Limits(retries=1), address=cluster.address)
+    jobs = marked_jobs(tmp_path, 16, do={3: "raise", 5: "die", 6: 0.5})
+    runs = on_ray.run(jobs, marked_run, Limits(retries=1), address=cluster.address)
     outcomes = {outcome.job.seed: outcome for outcome in runs}
     assert {seed for seed, outcome in outcomes.items() if outcome.state != "done"} == {3, 5}
-    assert outcomes[3].attempts == 1 and "in toy" in outcomes[3].message
+    assert outcomes[3].attempts == 1 and "in marked_run" in outcomes[3].message
     assert "ValueError: this run cannot be done" in outcomes[3].message
     assert outcomes[5].state == "failed" and outcomes[5].attempts == 2
     assert "died" in outcomes[5].message
@@ -167,12 +166,14 @@ def stored(tmp_path: Path) -> set[int]:
 
 
 def test_closing_ends_what_runs(connected, tmp_path):
-    outcomes = on_ray.run(toy_jobs(tmp_path, 4, do={1: 600, 2: 600, 3: 600}), toy, Limits())
+    outcomes = on_ray.run(
+        marked_jobs(tmp_path, 4, do={1: 600, 2: 600, 3: 600}), marked_run, Limits()
+    )
     assert next(outcomes).job.seed == 0
     wait_for(lambda: {1, 2} <= {seed for seed, *_ in marks(tmp_path)})
     workers = [process for seed, _, process in marks(tmp_path) if seed]
     outcomes.close()
-    wait_for(lambda: not any(map(alive, workers)))
+    wait_for(lambda: not any(map(is_alive, workers)))
     assert stored(tmp_path) == {0}
 
 
@@ -205,9 +206,9 @@ def test_a_node_with_another_version_is_named(cluster, connected, tmp_path):
     variables = {"PYTHONPATH": os.pathsep.join([str(fake.parent), os.environ["PYTHONPATH"]])}
     node = cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20, env_vars=variables)
     try:
-        jobs = toy_jobs(tmp_path, 20, do=dict.fromkeys(range(20), 3))
+        jobs = marked_jobs(tmp_path, 20, do=dict.fromkeys(range(20), 3))
         with pytest.raises(InputError, match=rf"srnc 9\.9 is installed on node .*{__version__}"):
-            list(on_ray.run(jobs, toy, Limits()))
+            list(on_ray.run(jobs, marked_run, Limits()))
     finally:
         cluster.remove_node(node)
 
@@ -215,7 +216,7 @@ def test_a_node_with_another_version_is_named(cluster, connected, tmp_path):
 def test_what_no_node_has_is_refused(connected, tmp_path):
     for resources in ({"cpus": 2}, {"gpus": 1}, {"cpus": 1.5}):
         with pytest.raises(InputError, match="resources of a run"):
-            list(on_ray.run(toy_jobs(tmp_path, 1), toy, Limits(), **resources))
+            list(on_ray.run(marked_jobs(tmp_path, 1), marked_run, Limits(), **resources))
     assert not marks(tmp_path)
 
 
@@ -223,12 +224,12 @@ def test_what_no_node_has_is_refused(connected, tmp_path):
 def test_a_cluster_that_is_not_there(tmp_path, monkeypatch, address):
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     with pytest.raises(InputError, match="no Ray cluster answers"):
-        list(on_ray.run(toy_jobs(tmp_path, 1), toy, Limits(), address=address))
+        list(on_ray.run(marked_jobs(tmp_path, 1), marked_run, Limits(), address=address))
 
 
 def test_a_node_dies(cluster, connected, tmp_path):
     """Last, since the node is gone afterwards."""
-    jobs = toy_jobs(tmp_path, 4, do=dict.fromkeys(range(4), 4))
+    jobs = marked_jobs(tmp_path, 4, do=dict.fromkeys(range(4), 4))
     killed = []
 
     def kill() -> None:
@@ -238,7 +239,9 @@ def test_a_node_dies(cluster, connected, tmp_path):
 
     thread = threading.Thread(target=kill)
     thread.start()
-    outcomes = {outcome.job.seed: outcome for outcome in on_ray.run(jobs, toy, Limits(retries=1))}
+    outcomes = {
+        outcome.job.seed: outcome for outcome in on_ray.run(jobs, marked_run, Limits(retries=1))
+    }
     thread.join()
     assert {outcome.state for outcome in outcomes.values()} == {"done"}, outcomes
     begun = [seed for seed, *_ in marks(tmp_path)]
@@ -250,8 +253,8 @@ def test_a_node_dies(cluster, connected, tmp_path):
 @pytest.fixture
 def packed(tmp_path) -> tuple[Job, bytes]:
     """A job, and its run as an archive that comes back."""
-    job = toy_jobs(tmp_path, 1)[0]
-    toy(job._replace(out_dir=str(tmp_path / "node")))
+    job = marked_jobs(tmp_path, 1)[0]
+    marked_run(job._replace(out_dir=str(tmp_path / "node")))
     return job, pack(tmp_path / "node" / "toy" / "0")
 
 
@@ -264,7 +267,9 @@ def pack(folder: Path) -> bytes:
 
 def test_too_many_bytes_are_not_sent(tmp_path, monkeypatch):
     monkeypatch.setattr(on_ray, "MAX_MIB", 0.001)
-    _, outcome, archive = on_ray._work(__version__, toy, toy_jobs(tmp_path, 1)[0], Limits())
+    _, outcome, archive = on_ray._work(
+        __version__, marked_run, marked_jobs(tmp_path, 1)[0], Limits()
+    )
     assert outcome.state == "failed" and "MiB of files; a cluster accepts" in outcome.message
     assert not archive
 
@@ -275,7 +280,8 @@ def test_an_archive_that_leads_elsewhere_is_refused(packed, tmp_path, name):
     with tarfile.open(fileobj=buffer, mode="a") as archive:
         member = tarfile.TarInfo(name)
         if name == "0/link":
-            member.type, member.linkname = tarfile.SYMTYPE, "/etc/hostname"
+            member.type = tarfile.SYMTYPE
+            member.linkname = "/etc/hostname"
         archive.addfile(member)
     with pytest.raises(tarfile.TarError):
         on_ray.unpack(packed[0], buffer.getvalue())
@@ -284,14 +290,14 @@ def test_an_archive_that_leads_elsewhere_is_refused(packed, tmp_path, name):
 
 def test_only_a_finished_run_of_the_config_is_stored(packed, tmp_path):
     job, archive = packed
-    other = CfgNode(TOY | {"train": {"mode": "iid"}})
-    toy(job._replace(out_dir=str(tmp_path / "other"), cfg=other))
+    other = CfgNode(CONFIG | {"train": {"mode": "iid"}})
+    marked_run(job._replace(out_dir=str(tmp_path / "other"), cfg=other))
     (tmp_path / "empty" / "0").mkdir(parents=True)
     for folder in (tmp_path / "other" / "toy" / "0", tmp_path / "empty" / "0"):
         with pytest.raises(InputError, match="not a finished run of the config of toy"):
             on_ray.unpack(job, pack(folder))
     assert not (tmp_path / "out" / "toy" / "0").exists()
-    with store.Experiment(tmp_path / "out", "toy", TOY).claim(0), pytest.raises(store.Busy):
+    with store.Experiment(tmp_path / "out", "toy", CONFIG).claim(0), pytest.raises(store.Busy):
         on_ray.unpack(job, archive)
     on_ray.unpack(job, archive)
     stored = records.read_results(tmp_path / "out" / "toy")

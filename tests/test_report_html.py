@@ -12,7 +12,7 @@ from pathlib import Path
 import browser
 import numpy as np
 import pytest
-from stored import PNG, Page, fail, keep
+from stored import PNG, Page, store_failure, store_runs
 
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.io import atomic
@@ -43,7 +43,7 @@ def rendered(folders: list[Path], *words, **options) -> str:
 
 
 @pytest.fixture
-def undrawn(monkeypatch):
+def without_figures(monkeypatch):
     """Pages of tests that are not about figures have none but those of runs."""
     for kind in ("_curves", "_ranks"):
         monkeypatch.setattr(pages, kind, lambda *words: iter(()))
@@ -59,7 +59,7 @@ def results(tmp_path_factory) -> Path:
     def add(name, scores, method, task, steps=100, **more):
         own = {"steps": steps, "smoothing": 0, "pseudo_labels": "cluster"}
         own = {f"{method}__{key}": value for key, value in own.items()}
-        keep(root, name, scores, method, task, **common, **own, **more)
+        store_runs(root, name, scores, method, task, **common, **own, **more)
 
     for (method, task), scores in SCORES.items():
         warned = ("clusters collapsed",) if method == "srnc" else ()
@@ -68,8 +68,10 @@ def results(tmp_path_factory) -> Path:
         add(f"cora-erm-{steps}", SCORES["erm", TASKS[0]] - 1 / steps, "erm", TASKS[0], steps)
     for stem in ("confusion-selected", "another", "cluster_gnn-selected"):
         atomic.write_bytes(root / "cora-srnc" / "0" / "figures" / f"{stem}.png", PNG)
-    fail(root, "cora-pgl", 7, "Traceback (last):\n  File here\nValueError: pgl, episode 2\n\n")
-    fail(root, "cora-pgl", 8, None)
+    store_failure(
+        root, "cora-pgl", 7, "Traceback (last):\n  File here\nValueError: pgl, episode 2\n\n"
+    )
+    store_failure(root, "cora-pgl", 8, None)
     return root
 
 
@@ -147,16 +149,18 @@ def test_numbers_are_those_of_compare(page, results):
     assert every["cora-erm-10"][3][0] == f"{swept.mean():.1f} ± {swept.std():.1f}"
 
 
-def test_text_of_strangers_stays_text(tmp_path, undrawn):
+def test_text_of_strangers_stays_text(tmp_path, without_figures):
     name = "<img src=x onerror=alert(3)>{{8*8}}\"'"
     record = {"stopped": EVIL, "info": {EVIL: EVIL}, "platform": EVIL, "selection": EVIL}
     for method in ("erm", EVIL):
-        scores, task = [0.5, 0.6, 0.7], f"open_set/{EVIL}"
-        keep(tmp_path, "x", scores, method, task, warnings=(EVIL,), record=record)
+        scores = [0.5, 0.6, 0.7]
+        task = f"open_set/{EVIL}"
+        store_runs(tmp_path, "x", scores, method, task, warnings=(EVIL,), record=record)
         (tmp_path / "x").rename(tmp_path / (name + method[:3]))
-    fail(tmp_path, name + "erm", 5, f"{EVIL}\n")
+    store_failure(tmp_path, name + "erm", 5, f"{EVIL}\n")
     text = rendered([tmp_path])
-    found, shown = Page(text), EVIL.replace("\u202e", "?")
+    found = Page(text)
+    shown = EVIL.replace("\u202e", "?")
     assert not found.all("script")
     assert all(tag["src"].startswith("data:") for tag in found.all("img"))
     assert not [key for _, attributes in found.tags for key in attributes if key.startswith("on")]
@@ -165,8 +169,8 @@ def test_text_of_strangers_stays_text(tmp_path, undrawn):
     assert "{{8*8}}" in found.text and "\u202e" not in text
 
 
-def test_only_pictures_of_runs_are_taken(tmp_path, undrawn):
-    run = keep(tmp_path / "results", "one", [0.5]) / "0" / "figures"
+def test_only_pictures_of_runs_are_taken(tmp_path, without_figures):
+    run = store_runs(tmp_path / "results", "one", [0.5]) / "0" / "figures"
     file = run / "classifier-selected.png"
     for content in (
         b"<svg onload=alert(1)>",
@@ -187,7 +191,7 @@ def test_only_pictures_of_runs_are_taken(tmp_path, undrawn):
     atomic.write_bytes(run / "confusion-selected.png", PNG)
     found = Page(rendered([tmp_path / "results"]))
     assert [image["alt"] for image in found.all("img")] == ["GCN (one, seed 0): confusion"]
-    keep(tmp_path / "results", "two", [0.6], "doc")  # no figure of single runs
+    store_runs(tmp_path / "results", "two", [0.6], "doc")  # no figure of single runs
     assert not [*pages._means(compare.table(collect([tmp_path / "results"])))]
     assert "1 more are not shown" in found.text
     shutil.rmtree(run)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import make_graph, make_task, refused
 from sklearn.utils.class_weight import compute_sample_weight
-from test_api import CLOSE_SET, TWO_GRAPHS, tiny
+from tasks import task_for, tiny_estimator
 from torch.nn import functional as F
 
 from graphgym_srnc import api
@@ -27,27 +27,24 @@ def test_whole_weights_are_repeated_nodes():
     assert torch.equal(cross_entropy(logits, labels, None), F.cross_entropy(logits, labels))
 
 
-def task_of(name: str):
-    closed = name in CLOSE_SET or name in TWO_GRAPHS
-    return make_task(open_set=not closed, two_graphs=closed)
-
-
 @pytest.mark.parametrize("name", WEIGHING)
 def test_a_method_follows_the_weights_of_its_labels(name):
     """With all weight on one class more nodes are predicted as this class.
 
     Later episodes of some methods learn pseudo-labels, too.
     """
-    task = task_of(name)
+    task = task_for(name)
     task = task.oracle if name == "IID" else task
     settings = {"dropout": 0.0, "lr": 0.05, "random_state": 0, "max_episodes": 0}
     numbers = {"steps": 40, "pretrain_steps": 40}
-    settings |= {key: numbers[key] for key in numbers.keys() & tiny(name).get_params().keys()}
+    settings |= {
+        key: numbers[key] for key in numbers.keys() & tiny_estimator(name).get_params().keys()
+    }
     only = torch.where(task.source.y == 1, 1.0, 0.0)
     shares = []
     for weight in (None, only, torch.ones(90)):
-        model = tiny(name, **settings)
-        given = task_of(name) if name == "IID" else task
+        model = tiny_estimator(name, **settings)
+        given = task_for(name) if name == "IID" else task
         model.fit(given, sample_weight=weight)
         p = model.predict_proba(task.target)
         shares.append(p[:, 1] / (p[:, 0] + p[:, 1]))
@@ -56,38 +53,44 @@ def test_a_method_follows_the_weights_of_its_labels(name):
 
 
 def test_weight_0_is_no_label():
-    graph, every = make_graph(), torch.arange(90)
+    graph = make_graph()
+    every = torch.arange(90)
     graph.train_mask = every < 40
     weight = np.where(every < 30, 1.0, 0.0)
     fewer = graph.clone()
     fewer.train_mask = every < 30
     options = {"dropout": 0.0, "open_set": False, "steps": 30, "selection": "last"}
-    p = tiny("ERM", **options).fit(graph, sample_weight=weight).predict_proba(graph)
-    np.testing.assert_allclose(p, tiny("ERM", **options).fit(fewer).predict_proba(graph), atol=1e-4)
+    p = tiny_estimator("ERM", **options).fit(graph, sample_weight=weight).predict_proba(graph)
+    np.testing.assert_allclose(
+        p, tiny_estimator("ERM", **options).fit(fewer).predict_proba(graph), atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("given", ["balanced", {0: 3.0, 2: 0.5}])
 def test_class_weights_are_scikit_learns(given):
-    graph, every = make_graph(), torch.arange(90)
+    graph = make_graph()
+    every = torch.arange(90)
     graph.train_mask = (every < 60) & ((every % 3 == 0) | (every < 20))
     train = graph.train_mask.numpy()
-    weight, own = np.ones(90), 0.5 + COUNTS.numpy()
+    weight = np.ones(90)
+    own = 0.5 + COUNTS.numpy()
     weight[train] = compute_sample_weight(given, graph.y.numpy()[train])
     options = {"open_set": False, "steps": 30, "batch_size": 16}
-    one = tiny("ERM", class_weight=given, **options).fit(graph, sample_weight=own)
-    other = tiny("ERM", **options).fit(graph, sample_weight=own * weight)
+    one = tiny_estimator("ERM", class_weight=given, **options).fit(graph, sample_weight=own)
+    other = tiny_estimator("ERM", **options).fit(graph, sample_weight=own * weight)
     np.testing.assert_allclose(one.predict_proba(graph), other.predict_proba(graph), atol=1e-4)
-    plain = tiny("ERM", **options).fit(graph, sample_weight=own)
+    plain = tiny_estimator("ERM", **options).fit(graph, sample_weight=own)
     assert np.abs(plain.predict_proba(graph) - other.predict_proba(graph)).max() > 1e-3
     named = graph.clone()
     named.y = np.array([*"abc"])[graph.y.numpy()]
     words = given if given == "balanced" else {"abc"[key]: value for key, value in given.items()}
-    again = tiny("ERM", class_weight=words, **options).fit(named, sample_weight=own)
+    again = tiny_estimator("ERM", class_weight=words, **options).fit(named, sample_weight=own)
     np.testing.assert_array_equal(again.predict_proba(named), one.predict_proba(graph))
 
 
 def test_wrong_weights_are_refused():
-    task, model = make_task(), tiny("ERM")
+    task = make_task()
+    model = tiny_estimator("ERM")
     for weight, words in (
         (np.ones(89), "shape"),
         (np.full(90, -1.0), "negative"),
@@ -97,8 +100,8 @@ def test_wrong_weights_are_refused():
     ):
         assert words in str(refused("sample_weight", model.fit, task, sample_weight=weight))
     for given in ("even", {0: -1.0}, 3.0):
-        refused("class_weight", tiny("ERM", class_weight=given).fit, task)
-    error = refused("class_weight", tiny("ERM", class_weight={"7": 1.0}).fit, task)
+        refused("class_weight", tiny_estimator("ERM", class_weight=given).fit, task)
+    error = refused("class_weight", tiny_estimator("ERM", class_weight={"7": 1.0}).fit, task)
     assert "no class of the training nodes" in str(error)
-    refused("sample_weight", tiny("SRNCPlus").fit, task, sample_weight=np.ones(90))
-    refused("class_weight", tiny("DOC", class_weight="balanced").fit, task)
+    refused("sample_weight", tiny_estimator("SRNCPlus").fit, task, sample_weight=np.ones(90))
+    refused("class_weight", tiny_estimator("DOC", class_weight="balanced").fit, task)

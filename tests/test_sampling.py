@@ -12,10 +12,9 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from conftest import make_task
+from conftest import make_task, within_errors
 from scipy.stats import chisquare
-from test_backbones import DENSE, KINDS, SPARSE, encoder
-from test_methods import make
+from tasks import DENSE_GRAPH, ENCODERS, SPARSE_GRAPH, biased_encoder, tiny_method
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
@@ -23,12 +22,11 @@ from graphgym_srnc import methods
 from graphgym_srnc.backbones import Batches, Graph, dense, infer, sampling
 from graphgym_srnc.backbones.sampling import draw_neighbours, neighbourhoods
 from graphgym_srnc.losses.modularity import modularity_loss, sampled_modularity_loss
-from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.train import trainer
 
 IN_BATCHES = [name for name in methods.names() if methods.find(name).in_batches]
 DRAWING = ("srnc", "srnc_plus", "mmd")  # methods whose losses draw nodes at each step
-EDGED = [kind for kind in KINDS if kind in ("gcnconv", "sageconv", "gatconv")]
+EDGED = [kind for kind in ENCODERS if kind in ("gcnconv", "sageconv", "gatconv")]
 
 
 def small(num_nodes: int = 30, seed: int = 0) -> Graph:
@@ -36,14 +34,6 @@ def small(num_nodes: int = 30, seed: int = 0) -> Graph:
     edges = np.array(nx.barabasi_albert_graph(num_nodes, 2, seed=seed).edges).T
     x = torch.rand(num_nodes, 5, generator=torch.Generator().manual_seed(seed))
     return Graph(Data(x=x, edge_index=to_undirected(torch.from_numpy(edges))), "none")
-
-
-def within(values: torch.Tensor, exact: torch.Tensor, errors: float = 5.0) -> bool:
-    """Whether the mean over draws ``[n, ...]`` is the exact value up to so many standard errors."""
-    error = values.std(0) / len(values) ** 0.5
-    return bool(
-        ((values.mean(0) - exact).abs() <= errors * error + 1e-5 * exact.abs().clamp(min=1)).all()
-    )
 
 
 # ---- draws ----
@@ -61,7 +51,7 @@ def test_subsets_are_uniform(degree, fanout):
 
 @pytest.mark.parametrize("count, size", [(40, 7), (5, 7)])
 def test_drawn_nodes_are_different_and_uniform(count, size):
-    batches = Batches(encoder("gcnconv"), small(), [], size)
+    batches = Batches(biased_encoder("gcnconv"), small(), [], size)
     draws = [torch.arange(count)[batches.draw(count)] for _ in range(1000)]
     assert all(part.unique().numel() == part.numel() <= min(count, size) for part in draws)
     times = torch.bincount(torch.cat(draws), minlength=count)
@@ -80,23 +70,26 @@ def test_a_drawn_operator_is_right_on_average(kind, weighted):
         upper = torch.rand(25, 25, generator=torch.Generator().manual_seed(1))
         row, column = graph.adjacency("raw").entries
         graph = graph.reweighted((upper + upper.T).numpy()[row, column])
-    exact, nodes = dense(graph.adjacency(kind)), torch.tensor([4, 0, 17, 24])
-    near, draws = neighbourhoods(graph), []
+    exact = dense(graph.adjacency(kind))
+    nodes = torch.tensor([4, 0, 17, 24])
+    near = neighbourhoods(graph)
+    draws = []
     for _ in range(100):
         block, needed = near.block(kind, nodes, 3)
         drawn = torch.zeros(len(nodes), 25)
         drawn[:, needed] = dense(block.adjacency)
         assert torch.equal(needed[block.outputs], nodes)
         draws.append(drawn)
-    assert within(torch.stack(draws), exact[nodes])
+    assert within_errors(torch.stack(draws), exact[nodes])
     block, needed = near.block(kind, nodes, 0)
     assert torch.allclose(dense(block.adjacency), exact[nodes][:, needed], atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", EDGED)
-def test_a_view_with_all_neighbours_is_the_exact_one(kind, layers=3, data=SPARSE):
-    graph, nodes = Graph(data, "none"), torch.tensor([80, 3, 3, 0])
-    model = encoder(kind, layers=layers, skip=True)
+def test_a_view_with_all_neighbours_is_the_exact_one(kind, layers=3, data=SPARSE_GRAPH):
+    graph = Graph(data, "none")
+    nodes = torch.tensor([80, 3, 3, 0])
+    model = biased_encoder(kind, layers=layers, skip=True)
     with torch.no_grad():
         for exact, drawn in zip(
             model.embed(model.view(graph, nodes)), model.embed(model.sample(graph, nodes, 0))
@@ -104,10 +97,11 @@ def test_a_view_with_all_neighbours_is_the_exact_one(kind, layers=3, data=SPARSE
             assert torch.allclose(exact, drawn, atol=1e-5)
 
 
-@pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("data", [DENSE_GRAPH, SPARSE_GRAPH], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kind", ENCODERS)
 def test_inference_by_layers_is_exact(kind, data, monkeypatch):
-    graph, model = Graph(data, "none"), encoder(kind, layers=3, skip=kind != "dgi").train()
+    graph = Graph(data, "none")
+    model = biased_encoder(kind, layers=3, skip=kind != "dgi").train()
     for chunk in (sampling.CHUNK, 64):
         monkeypatch.setattr(sampling, "CHUNK", chunk)
         found = infer(model, graph)
@@ -138,18 +132,6 @@ def test_sampled_modularity_has_no_bias():
     assert torch.allclose(*gradients, atol=1e-6) and float(gradients[1].abs().max()) > 1e-3
 
 
-@pytest.mark.parametrize("kind", ["gcnconv"])
-def test_the_cluster_gnn_estimates_its_own_loss(kind):
-    graph = Graph(DENSE, "none")
-    options = {"resolution": 1.2, "collapse": 0.0, "modularity_weight": 2.0, "lr": 0.01}
-    cluster = ClusterGNN(encoder(kind).spec, 4, 3, graph, graph, batch_size=64, fanout=0, **options)
-    cluster.encoder.eval()
-    with torch.no_grad():
-        exact = cluster.target_loss(cluster.encoder(cluster.encoder.view(graph)).log_softmax(1))
-        draw = cluster.on_target()
-        assert within(torch.stack([draw()[0]["cluster_target"] for _ in range(100)]), exact, 4.0)
-
-
 # ---- methods ----
 
 
@@ -157,10 +139,11 @@ def test_the_cluster_gnn_estimates_its_own_loss(kind):
 def test_one_batch_of_everything_is_full_batch(name, kind="gcnconv"):
     # Without dropout, draws of nodes and draws of neighbours nothing is left to chance.
     closed = {"two_graphs": True, "open_set": False, "oracle": False}
-    task, scores = make_task(**closed if name != "iid" else {}), []
+    task = make_task(**closed if name != "iid" else {})
+    scores = []
     for options in ({}, {"batch_size": 1000, "fanout": 0}):
-        method = make(name, kind, **options)
-        method.encoder = encoder(kind).spec.__class__(kind=kind, hidden=8, dropout=0.0)
+        method = tiny_method(name, kind, **options)
+        method.encoder = biased_encoder(kind).spec.__class__(kind=kind, hidden=8, dropout=0.0)
         trainer.fit(method, task, max_episodes=1)
         scores.append(method.predict(task.target))
     assert torch.allclose(*scores, atol=1e-3)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch_geometric.data.download
-from test_store import experiment, run
+from stored import finish_run, new_experiment
 
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import datasets, files, networks
@@ -40,7 +40,8 @@ CLAIMS = {
     "can switch this protection off": "trust::test_a_config_cannot_loosen_trust "
     "trust::test_a_stored_run_cannot_loosen_trust",
     "are read as tensors, arrays": "bad_input_data::test_pickled_code_is_never_run",
-    "are safetensors files": "model::test_other_values_are_refused model::test_a_pickle_is_refused "
+    "are safetensors files": "foreign::test_a_model_file_with_impossible_values_is_refused "
+    "model::test_a_pickle_is_refused "
     "checkpoint::test_damaged_files_are_not_used",
     "YAML is read as strings": "security::test_yaml_is_text",
     "YAML with tags": "fuzz::test_yaml_bombs_and_tags_are_refused "
@@ -68,7 +69,7 @@ CLAIMS = {
     "check::test_an_edited_config_is_told",
     "Worker processes of `grid`": "current_folder::test_workers_of_a_grid_import_nothing_of_it "
     "ray::test_nodes_import_nothing_of_the_current_folder",
-    "A file `matplotlibrc`": "current_folder::test_settings_of_figures_do_not_change_them "
+    "A file `matplotlibrc`": "figures::test_settings_of_figures_do_not_change_them "
     "current_folder::test_a_matplotlibrc_that_cannot_be_read_does_not_end_a_command",
     "more than 10,000 classes": "foreign::test_more_columns_and_classes_than_can_be_handled",
     "A pipe or a device": "foreign::test_a_pipe_that_takes_the_place_of_a_file_is_refused_at_once",
@@ -191,7 +192,7 @@ def test_yaml_is_text():
 
 
 def test_a_forged_record_is_read(tmp_path):
-    run(experiment(tmp_path), 0, [0.5, 0.7])
+    finish_run(new_experiment(tmp_path), 0, [0.5, 0.7])
     place = tmp_path / "toy" / "0"
     record = records.read_result(place)
     record["test"]["micro_f1"] = 0.9
@@ -200,13 +201,14 @@ def test_a_forged_record_is_read(tmp_path):
 
 
 def test_overwrite_replaces_whole_folders_of_runs(tmp_path):
-    run(experiment(tmp_path), 0, [0.5])
-    within, beside = tmp_path / "toy" / "0" / "notes.txt", tmp_path / "toy" / "notes.txt"
+    finish_run(new_experiment(tmp_path), 0, [0.5])
+    within = tmp_path / "toy" / "0" / "notes.txt"
+    beside = tmp_path / "toy" / "notes.txt"
     for notes in (within, beside):
         notes.write_text("mine")
-    again = experiment(tmp_path)
+    again = new_experiment(tmp_path)
     again.plan([0], overwrite=True)
-    run(again, 0, [0.7])
+    finish_run(again, 0, [0.7])
     assert not within.exists() and beside.exists()
 
 

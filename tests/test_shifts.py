@@ -32,7 +32,7 @@ SMALL = {"num_nodes": 400, "num_classes": 5, "num_features": 60}
 SMALL |= {"labels_per_class": 5, "num_val": 50, "num_test": 100}
 
 
-def toy(**changes) -> Data:
+def ring_graph(**changes) -> Data:
     """Twelve nodes of three classes in a ring, the last two without a label."""
     nodes = torch.arange(12)
     fields = {
@@ -52,7 +52,8 @@ def saved(folder: Path, data: Data) -> str:
 
 
 def test_every_masked_set_once_before_any_twice(classes=6, masked=3):
-    labels, sets = [10 * c for c in range(classes)], list(combinations(range(classes), masked))
+    labels = [10 * c for c in range(classes)]
+    sets = list(combinations(range(classes), masked))
     expected = sorted([10 * c for c in chosen] for chosen in sets)
     turns = [
         [splits.choose_unseen(labels, masked, [], turn * len(sets) + i) for i in range(len(sets))]
@@ -67,7 +68,8 @@ def test_every_masked_set_once_before_any_twice(classes=6, masked=3):
 
 def test_synthetic_open_set_counts():
     task = synthetic(num_unseen=2, **SMALL)
-    true, unseen = task.source.y_true, task.info["unseen"]
+    true = task.source.y_true
+    unseen = task.info["unseen"]
     assert task.source is task.target and task.num_known == 3 and len(unseen) == 2
     assert task.source.y[task.train].bincount().tolist() == [5, 5, 5]
     assert (len(task.val), len(task.test), len(task.pool)) == (50, 100, 400 - 15)
@@ -189,7 +191,8 @@ def loads_six_classes(monkeypatch):
 def test_all_nodes_of_masked_classes_are_tested_but_unscored_ones():
     options = {"labelled": "public", "unseen_nodes": "all", "unscored": [2]}
     task = open_set(name="Cora", unseen=[0, 2, 5], **options)
-    data, y = six_classes(), np.arange(60) % 6
+    data = six_classes()
+    y = np.arange(60) % 6
     known = ~np.isin(y, [0, 2, 5])
     assert task.train.tolist() == np.flatnonzero(data.train_mask.numpy() & known).tolist()
     assert task.val.tolist() == np.flatnonzero(data.val_mask.numpy() & known).tolist()
@@ -205,7 +208,8 @@ def test_balanced_validation_and_test():
     options = {"name": "Cora", "unseen": [1, 3, 4], "unscored": [4], "labels_per_class": 2}
     options |= {"unseen_nodes": "balanced", "num_val": 8, "num_test": 16}
     task = open_set(**options)
-    y, unknown = task.target.y_true, task.target.y == 3
+    y = task.target.y_true
+    unknown = task.target.y == 3
     for nodes, size in ((task.val, 8), (task.test, 16)):
         assert len(nodes) == size and unknown[nodes].sum() == size // 2
         assert not (y[nodes] == 4).any()
@@ -224,13 +228,13 @@ def test_file_with_its_own_split(tmp_path):
         f"{part}_mask": torch.isin(torch.arange(12), torch.tensor(nodes))
         for part, nodes in (("train", [0, 1]), ("val", [2, 3]), ("test", [4, 5, 6]))
     }
-    task = own_file(name="mine", path=saved(tmp_path, toy(**masks)))
+    task = own_file(name="mine", path=saved(tmp_path, ring_graph(**masks)))
     assert task.name == "file/graph" and task.num_known == 2 and task.info["unseen"] == [2]
     assert task.train.tolist() == [0, 1] and task.val.tolist() == [2, 3]
     assert task.test.tolist() == [4, 5, 6] and task.pool.tolist() == list(range(2, 12))
     assert task.target.y.tolist() == [0, 1, 2] * 3 + [0, -1, -1]
     del masks["val_mask"], masks["test_mask"]
-    path = Path(saved(tmp_path, toy(**masks)))
+    path = Path(saved(tmp_path, ring_graph(**masks)))
     before = path.read_bytes(), sorted(tmp_path.iterdir())
     task = own_file(path=str(path), num_val=3, num_test=4)
     assert (len(task.val), len(task.test)) == (3, 4)
@@ -239,7 +243,8 @@ def test_file_with_its_own_split(tmp_path):
 
 
 def test_file_kinds_agree(tmp_path):
-    data, options = toy(), {"labels_per_class": 1, "num_unseen": 1, "split_seed": 2}
+    data = ring_graph()
+    options = {"labels_per_class": 1, "num_unseen": 1, "split_seed": 2}
     fields = {"x": data.x, "edge_index": data.edge_index, "y": data.y}
     task = own_file(path=saved(tmp_path, data), **options)
     assert task.num_known == 2 and len(task.train) == 2 and task.oracle.num_known == 3
@@ -269,7 +274,7 @@ def test_file_kinds_agree(tmp_path):
 
 def test_describe_counts_and_warns(tmp_path, capsys):
     edges = torch.tensor([[0, 1, 2, 2, 0], [1, 2, 3, 2, 1]])
-    path = saved(tmp_path, toy(edge_index=edges))
+    path = saved(tmp_path, ring_graph(edge_index=edges))
     summary = describe(own_file(path=path, labels_per_class=1, unseen=[2]))
     wanted = {"nodes": 12, "edges": 3, "isolated": 8, "labelled": 10, "classes": 3}
     assert summary["graphs"]["graph"] | wanted == summary["graphs"]["graph"]
@@ -307,10 +312,12 @@ def test_pagerank_is_the_solution_of_its_equation(restart=0.05):
     edges = np.random.RandomState(0).randint(60, size=(2, 240))
     edges = np.unique(np.concatenate([edges, edges[::-1]], 1), axis=1)
     kept = (edges != 7).all(0) & (edges[0] != edges[1])  # node 7 is isolated
-    adjacency, seeds = np.zeros((60, 60)), torch.tensor([3, 0, 7])
+    adjacency = np.zeros((60, 60))
+    seeds = torch.tensor([3, 0, 7])
     adjacency[tuple(edges[:, kept])] = 1
     walk = adjacency / np.maximum(adjacency.sum(1, keepdims=True), 1)
-    left, right = (np.eye(60) - (1 - restart) * walk).T, np.eye(60)[:, seeds]
+    left = (np.eye(60) - (1 - restart) * walk).T
+    right = np.eye(60)[:, seeds]
     wanted = restart * np.linalg.solve(left, right).T
     found = personalised_pagerank(torch.from_numpy(edges[:, kept]), 60, seeds, restart)
     assert found.shape == (3, 60) and np.allclose(found, wanted, atol=1e-7)

@@ -68,7 +68,8 @@ def test_files_are_read_as_documented(home):
     assert set(zip(*data.edge_index.tolist())) == linked(fields["network"])
     assert data.cleaned["self_loops"] == 1 and data.cleaned["one_way"] > 0
 
-    fields, data = written.ocnnc_network("acm-v8"), OCNNC.load("ACM-v8", home)
+    fields = written.ocnnc_network("acm-v8")
+    data = OCNNC.load("ACM-v8", home)
     assert data.y.tolist() == fields["labels"][0].tolist()
     assert torch.equal(data.x, torch.from_numpy(fields["features"].toarray()).float())
     assert set(zip(*data.edge_index.tolist())) == linked(fields["adjacency_matrix"])
@@ -112,7 +113,9 @@ def test_refused_networks(home, family, name, fields, wrong):
 @pytest.mark.parametrize("family, name", [(CITATION, "acmv9"), (OCNNC, "acm-v8")])
 def test_download_is_kept_only_if_whole(home, monkeypatch, family, name):
     place = f"{family.name}/{name}.mat"
-    file, before, asked = Path(home) / place, family.load(name, home), []
+    file = Path(home) / place
+    before = family.load(name, home)
+    asked = []
     content = file.read_bytes()
     file.unlink()
     error = refused("name", family.load, name=name, root=home)
@@ -153,7 +156,8 @@ def test_close_set_without_target_labels(home):
 
 
 def test_masked_classes(home):
-    task, full = cross_graph(root=home, unseen=[3, 1]), cross_graph(root=home)
+    task = cross_graph(root=home, unseen=[3, 1])
+    full = cross_graph(root=home)
     assert task.open_set and task.num_known == 3 and task.info["unseen"] == [1, 3]
     for graph in (task.source, task.target):
         assert torch.equal(graph.y == 3, torch.isin(graph.y_true, torch.tensor([1, 3])))
@@ -185,7 +189,8 @@ def pair(tmp_path) -> dict[str, str]:
 
 def test_index_sets_tell_nothing_of_masked_classes(pair):
     unseen = [0, 3]
-    task, full = cross_graph(**pair, unseen=unseen), cross_graph(**pair)
+    task = cross_graph(**pair, unseen=unseen)
+    full = cross_graph(**pair)
     original = full.source.y_true
     rest = task.source.y_true[other_source_nodes(task)]
     assert len(rest) == round(UNLABELLED * 1500) and len(task.source_val) == 300
@@ -217,7 +222,8 @@ def test_networks_of_pyg(tmp_path):
 
 def graph(nodes: int = 40, classes: int = 3, seed: int = 0) -> dict[str, np.ndarray]:
     rng = np.random.RandomState(seed)
-    x, edge_index = rng.random_sample((nodes, 6)), rng.randint(nodes, size=(2, 4 * nodes))
+    x = rng.random_sample((nodes, 6))
+    edge_index = rng.randint(nodes, size=(2, 4 * nodes))
     return {"x": x, "edge_index": edge_index, "y": np.arange(nodes) % classes}
 
 
@@ -236,18 +242,16 @@ def saved(file: Path, fields: dict[str, np.ndarray]) -> str:
 
 
 def test_own_files(tmp_path):
-    tasks = []
-    for kind in (".pt", ".npz", ""):
-        source, target = saved(tmp_path / f"a{kind}", graph()), tmp_path / f"b{kind}"
-        tasks.append(cross_graph(source=source, target=saved(target, graph(50, seed=1))))
-    assert equal(tasks[0], tasks[1]) and tasks[0].name == "cross_graph/a-b"
-    assert tasks[2].num_known == 3 and len(tasks[2].test) == 50
-    relative = {"source": "a.pt", "target": "b.npz", "root": str(tmp_path)}
-    assert equal(tasks[0], cross_graph(**relative))
+    source = saved(tmp_path / "a.pt", graph())
+    target = saved(tmp_path / "b.npz", graph(50, seed=1))
+    task = cross_graph(source=source, target=target)
+    assert task.name == "cross_graph/a-b" and task.num_known == 3 and len(task.test) == 50
+    assert equal(task, cross_graph(source="a.pt", target="b.npz", root=str(tmp_path)))
 
 
 def test_words_for_labels_are_matched(tmp_path):
-    a, b = graph(), graph(seed=1)
+    a = graph()
+    b = graph(seed=1)
     a["y"] = np.array(["bio", "law", "art"])[a["y"]]
     b["y"] = np.array(["law", "zoo", "bio"])[b["y"]]
     pair = {"source": saved(tmp_path / "a", a), "target": saved(tmp_path / "b", b)}
@@ -311,7 +315,8 @@ def test_refused_options(home):
 
 def test_unknown_classes_leave_the_source_alone(home):
     task = open_networks(root=home, source="citation-v1", target="dblp-v4")
-    fields, known = written.ocnnc_network("citation-v1"), np.arange(90) % 9 < 5
+    fields = written.ocnnc_network("citation-v1")
+    known = np.arange(90) % 9 < 5
     assert task.source.num_nodes == known.sum() == 50 and task.target.num_nodes == 72
     assert torch.equal(task.source.x, torch.from_numpy(fields["features"].toarray()[known]).float())
     links = linked(fields["adjacency_matrix"].toarray()[known][:, known])
@@ -361,7 +366,9 @@ def dense(graph: Data) -> torch.Tensor:
 
 
 def test_classes_and_weights_of_several_own_sources(tmp_path):
-    a, b, c = graph(), graph(30, seed=1), graph(20, seed=2)
+    a = graph()
+    b = graph(30, seed=1)
+    c = graph(20, seed=2)
     a["y"] = np.array(["bio", "law", "art"])[a["y"]]
     b["y"] = np.array(["law", "zoo", "bio"])[b["y"]]
     c["y"] = np.array(["law", "zoo", "art"])[c["y"]]

@@ -49,7 +49,9 @@ def test_bounds():
     assert len(fewest.source.y[fewest.train].unique()) == 40  # of two nodes each
     task = temporal(**SMALL, period=3)
     source_end, val_end, *_, begin, end = BOUNDS["srnc"]
-    source, validation, target = task.source, task.validation, task.target
+    source = task.source
+    validation = task.validation
+    target = task.target
     last = [int(graph.node_year.max()) for graph in (source, validation, target)]
     assert last == [source_end, val_end, end]
     for nodes, first, graph in ((task.val, source_end, validation), (task.test, begin, target)):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from conftest import refused
 from sklearn.metrics import normalized_mutual_info_score
-from test_methods import EASY, MODES, make, started, toy
+from tasks import EASY, MODES, started_method, synthetic_task, tiny_method
 
 from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.core.task import ShiftTask
@@ -29,12 +29,13 @@ def few_steps(monkeypatch):
 def cluster_gnn(task: ShiftTask, clusters: int) -> ClusterGNN:
     torch.manual_seed(0)
     fields = {"resolution": 1.0, "collapse": 1.0, "modularity_weight": 1.0, "lr": 0.01}
-    graph, spec = Graph(task.target, "l2"), EncoderSpec(hidden=32, act="selu", skip=True)
+    graph = Graph(task.target, "l2")
+    spec = EncoderSpec(hidden=32, act="selu", skip=True)
     return ClusterGNN(spec, clusters, task.num_outputs, graph, graph, **fields)
 
 
 def test_cluster_gnn_finds_planted_blocks():
-    task = toy(**EASY)
+    task = synthetic_task(**EASY)
     cluster = cluster_gnn(task, 4)
     before = float(cluster.target_loss(cluster.log_posterior(cluster.target)))
     cluster.pretrain(100)
@@ -59,8 +60,10 @@ def test_cluster_gnn_finds_planted_blocks():
 
 def test_terms_follow_the_options():
     def terms(**options):
-        record = trainer.fit(method := make("srnc", **options), toy(), max_episodes=1)
-        assert torch.isfinite(method.predict(toy().target)).all()
+        record = trainer.fit(
+            method := tiny_method("srnc", **options), synthetic_task(), max_episodes=1
+        )
+        assert torch.isfinite(method.predict(synthetic_task().target)).all()
         return record.history[1].losses.keys()
 
     faithful = terms()
@@ -76,9 +79,10 @@ def test_terms_follow_the_options():
 @pytest.mark.parametrize(("given", "share"), [(0.3, 0.3), (0.0, 1 / 3)])
 def test_without_clusters_the_least_sure_are_unknown(given, share):
     """By default as many as of each of the two known classes."""
-    task = toy()
-    method = started("srnc", task, pseudo_labels="classifier", unknown_share=given)
-    q, p = method.pseudo_posterior()[task.pool], method.class_posterior(task.target)[task.pool]
+    task = synthetic_task()
+    method = started_method("srnc", task, pseudo_labels="classifier", unknown_share=given)
+    q = method.pseudo_posterior()[task.pool]
+    p = method.class_posterior(task.target)[task.pool]
     unknown = q.argmax(1) == 2
     assert float(unknown.float().mean()) == pytest.approx(share, abs=0.03)
     assert (q[~unknown].argmax(1) == p[~unknown].argmax(1)).all()
@@ -88,22 +92,23 @@ def test_without_clusters_the_least_sure_are_unknown(given, share):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_source_posteriors(mode):
-    task = toy(mode)
+    task = synthetic_task(mode)
     label = task.source.y[task.train]
-    nodes, p = started("srnc", task).source_posterior()
+    nodes, p = started_method("srnc", task).source_posterior()
     assert torch.equal(nodes, task.train) and torch.equal(p, torch.eye(task.num_known)[label])
     # The classifier completes the labels of a semi-supervised source.
-    method = started("srnc", task, alpha=0.5)
+    method = started_method("srnc", task, alpha=0.5)
     nodes, p = method.source_posterior()
     labelled = torch.isin(nodes, task.train)
     assert torch.equal(nodes, torch.arange(160)) and torch.allclose(p.sum(1), torch.ones(160))
     assert torch.equal(p[task.train], torch.eye(task.num_outputs)[label])
     assert torch.equal(p[~labelled], method.class_posterior(task.source)[~labelled])
-    assert started("srnc", task, source_regularizer=False).source_posterior()[0].numel() == 0
+    assert started_method("srnc", task, source_regularizer=False).source_posterior()[0].numel() == 0
 
 
 def test_validation_does_not_move_the_threshold():
-    task, method = toy(), started("srnc", toy(), steps=20)
+    task = synthetic_task()
+    method = started_method("srnc", synthetic_task(), steps=20)
     method.episode()
     scores = method.predict(task.target)
     label = scores[task.val, :2].argmax(1)
@@ -117,4 +122,6 @@ def test_validation_does_not_move_the_threshold():
 
 @pytest.mark.parametrize("num_clusters", [1, 161])
 def test_impossible_number_of_clusters(num_clusters):
-    refused("srnc.num_clusters", started, "srnc", toy(), num_clusters=num_clusters)
+    refused(
+        "srnc.num_clusters", started_method, "srnc", synthetic_task(), num_clusters=num_clusters
+    )

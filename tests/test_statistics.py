@@ -36,7 +36,8 @@ def test_an_interval_is_students():
 
 def test_pairs_are_the_common_units_and_equal_differences_tie():
     assert 0.9 - 0.8 != 0.55 - 0.45
-    ours, theirs = [0.9, 0.55, 0.5, math.nan, 0.3], [0.8, 0.45, math.nan, 0.1, 0.1]
+    ours = [0.9, 0.55, 0.5, math.nan, 0.3]
+    theirs = [0.8, 0.45, math.nan, 0.1, 0.1]
     index = pd.MultiIndex.from_tuples([("x", unit) for unit in "abcdb"], names=["column", "unit"])
     first, second = statistics.gaps(DataFrame({"a": ours, "b": theirs}, index), "a", "b")
     assert first == pytest.approx(0.1) and second == pytest.approx(0.15)
@@ -53,7 +54,8 @@ def signed_rank_p(differences: list[float]) -> float:
         sum(rank for rank, sign in zip(ranks, signs) if sign)
         for signs in itertools.product((0, 1), repeat=len(values))
     ]
-    above, below = sum(s >= seen - 1e-9 for s in sums), sum(s <= seen + 1e-9 for s in sums)
+    above = sum(s >= seen - 1e-9 for s in sums)
+    below = sum(s <= seen + 1e-9 for s in sums)
     return min(1.0, 2 * min(above, below) / len(sums))
 
 
@@ -133,8 +135,11 @@ def test_critical_differences_of_demsars_table():
 
 
 def test_blocks_that_rows_have_in_common():
-    whole, nan = [0.5] * 10, math.nan
-    few, nine, other = [0.5] + [nan] * 9, [nan] + [0.5] * 9, [nan, 0.5] + [nan] * 8
+    whole = [0.5] * 10
+    nan = math.nan
+    few = [0.5] + [nan] * 9
+    nine = [nan] + [0.5] * 9
+    other = [nan, 0.5] + [nan] * 8
     for scores, rows, blocks in (
         ({"a": whole, "b": whole, "few": few}, ["a", "b"], range(10)),
         ({"a": whole, "b": whole, "nine": nine}, ["a", "b", "nine"], range(1, 10)),

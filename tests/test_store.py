@@ -10,41 +10,10 @@ import tempfile
 
 import pytest
 from conftest import contents
+from stored import CONFIG, finish_run, new_experiment, run_record
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, checksums, records, settings, store
-
-CONFIG = {"seed": 0, "out_dir": "results", "train": {"mode": "erm", "patience": 0}}
-CONFIG |= {"dataset": {"name": "toy", "dir": "here"}}
-
-
-def record(scores: list[float], **other) -> dict:
-    """A run whose episodes have these validation scores; the best is the selected one."""
-    history = [
-        {
-            "number": number,
-            "losses": {"source": 1.0 / (number + 1)} | ({"cluster": 2.0} if number else {}),
-            "train": {"micro_f1": 1.0},
-            "val": {"micro_f1": score, "macro_f1": score / 2},
-            "test": {"micro_f1": score - 0.1, "macro_f1": score / 3},
-            "seconds": 0.5,
-        }
-        for number, score in enumerate(scores)
-    ]
-    best = scores.index(max(scores))
-    made = {"method": "erm", "backbone": "gcnconv", "task": "toy", "split": "s0", "info": {}}
-    made |= {"fingerprint": "s0", "selection": "target_val", "selected": best, "stopped": "all"}
-    made |= {"warnings": [], "history": history, "lr": 0.01, "params": 10, "threads": 1}
-    return made | {"seconds": 1.0} | {part: history[best][part] for part in ("val", "test")} | other
-
-
-def experiment(root, name: str = "toy", **changes) -> store.Experiment:
-    return store.Experiment(root, name, CONFIG | changes, "seed: 0\n")
-
-
-def run(exp: store.Experiment, seed: int, scores: list[float]) -> dict:
-    exp.begin(seed)
-    return exp.finish(seed, record(scores))
 
 
 def refused(match: str, call, *args, error=InputError, **options) -> None:
@@ -53,9 +22,9 @@ def refused(match: str, call, *args, error=InputError, **options) -> None:
 
 
 def test_a_result_reads_back_whole(tmp_path):
-    exp = experiment(tmp_path)
+    exp = new_experiment(tmp_path)
     assert exp.plan([0]) == [0] and not list(tmp_path.iterdir())
-    written = run(exp, 0, [0.5, 0.7])
+    written = finish_run(exp, 0, [0.5, 0.7])
     read = records.read_result(tmp_path / "toy" / "0")
     assert read == written and read["seed"] == 0 and read["config"]["train"]["mode"] == "erm"
     assert read["digest"] == settings.digest(CONFIG) and read["versions"]["torch"]
@@ -66,11 +35,11 @@ def test_a_result_reads_back_whole(tmp_path):
 
 @pytest.mark.skipif(not shutil.which("sha256sum"), reason="no oracle")
 def test_sha256sum_reads_our_checksums(tmp_path):
-    exp = experiment(tmp_path)
+    exp = new_experiment(tmp_path)
     (exp.begin(0) / "figures").mkdir()
     for name in ("figures/a.png", ".a.tmp", records.LOG, records.CHECKPOINT):
         (exp.path / "0" / name).write_bytes(b"a")
-    exp.finish(0, record([0.5]))
+    exp.finish(0, run_record([0.5]))
     exp.aggregate()
     for folder, names in (
         (exp.path, {"config.yaml", "agg/val/best.json", "0/val/stats.json"}),
@@ -83,13 +52,13 @@ def test_sha256sum_reads_our_checksums(tmp_path):
 
 
 def test_finished_results_need_a_flag(tmp_path):
-    run(experiment(tmp_path), 0, [0.5])
+    finish_run(new_experiment(tmp_path), 0, [0.5])
     before = contents(tmp_path)
-    refused(r"toy contains runs .seed 0.", experiment(tmp_path).plan, [0, 1])
-    assert experiment(tmp_path).plan([0, 1], resume=True) == [1]
-    assert experiment(tmp_path).plan([0, 1], overwrite=True) == [0, 1]
-    assert experiment(tmp_path).plan([1, 2]) == [1, 2]
-    other = experiment(tmp_path, train={"mode": "srnc", "patience": 0})
+    refused(r"toy contains runs .seed 0.", new_experiment(tmp_path).plan, [0, 1])
+    assert new_experiment(tmp_path).plan([0, 1], resume=True) == [1]
+    assert new_experiment(tmp_path).plan([0, 1], overwrite=True) == [0, 1]
+    assert new_experiment(tmp_path).plan([1, 2]) == [1, 2]
+    other = new_experiment(tmp_path, train={"mode": "srnc", "patience": 0})
     for how in ({}, {"resume": True}, {"overwrite": True}):
         refused("train.mode: 'erm' before, 'srnc' now", other.plan, [1], **how)
     assert contents(tmp_path) == before
@@ -97,11 +66,11 @@ def test_finished_results_need_a_flag(tmp_path):
 
 def test_overwrite_replaces_a_run_only_when_its_successor_begins(tmp_path):
     for seed in (0, 1):
-        run(experiment(tmp_path), seed, [0.5])
-    other = experiment(tmp_path, train={"mode": "srnc", "patience": 0})
+        finish_run(new_experiment(tmp_path), seed, [0.5])
+    other = new_experiment(tmp_path, train={"mode": "srnc", "patience": 0})
     assert other.plan([0, 1], overwrite=True) == [0, 1]
     assert len(records.read_results(other.path)) == 2
-    run(other, 0, [0.9])
+    finish_run(other, 0, [0.9])
     found = records.read_results(other.path)
     assert [found[seed]["val"]["micro_f1"] for seed in (0, 1)] == [0.9, 0.5]
     assert other.result(1) is None
@@ -124,10 +93,10 @@ def forge(file, **changes) -> None:
 )
 def test_a_damaged_record_is_told_and_run_again(tmp_path, damage, problem):
     for seed in (0, 1):
-        run(experiment(tmp_path), seed, [0.5, 0.7])
+        finish_run(new_experiment(tmp_path), seed, [0.5, 0.7])
     file = tmp_path / "toy" / "1" / "result.json"
     damage(file)
-    exp = experiment(tmp_path)
+    exp = new_experiment(tmp_path)
     refused("contains runs .seed 1.", exp.plan, [1])
     assert exp.plan([0, 1], resume=True) == [1] and list(records.read_results(exp.path)) == [0]
     assert len(exp.warnings) == 1 and "toy/1/result.json" in exp.warnings[0].replace(os.sep, "/")
@@ -135,27 +104,28 @@ def test_a_damaged_record_is_told_and_run_again(tmp_path, damage, problem):
     assert exp.plan([0, 2], resume=True) == [2] and "is left out" in exp.warnings[0]
     with exp.claim(1) as present:
         assert present is None
-        run(exp, 1, [0.5, 0.7])
+        finish_run(exp, 1, [0.5, 0.7])
     assert exp.plan([0, 1], resume=True) == exp.warnings == []
 
 
 def test_what_has_come_since_the_plan_stays(tmp_path):
-    first, second = experiment(tmp_path), experiment(tmp_path)
-    other = experiment(tmp_path, train={"mode": "srnc", "patience": 0})
+    first = new_experiment(tmp_path)
+    second = new_experiment(tmp_path)
+    other = new_experiment(tmp_path, train={"mode": "srnc", "patience": 0})
     for exp in (first, second, other):
         assert exp.plan([0, 1]) == [0, 1]
     with first.claim(0) as present:
         assert present is None
         with pytest.raises(store.Busy), second.claim(0):
             pass
-        run(first, 0, [0.5])
+        finish_run(first, 0, [0.5])
     whole = contents(tmp_path / "toy" / "0")
     with second.claim(0) as present:
         assert present["val"]["micro_f1"] == 0.5
     with pytest.raises(InputError, match="another config"), other.claim(0):
         pass
     (tmp_path / "toy" / "1" / "val").mkdir(parents=True)
-    refused("did not write", experiment(tmp_path).plan, [1], resume=True)
+    refused("did not write", new_experiment(tmp_path).plan, [1], resume=True)
     with pytest.raises(InputError, match="did not write"), second.claim(1):
         pass
     assert contents(tmp_path / "toy" / "0") == whole
@@ -173,18 +143,18 @@ def test_seeds_that_cannot_be():
 
 @pytest.mark.parametrize("name", ["", "..", "../up", "a/b", "a\\b", ".hidden", "a\0b", "x" * 201])
 def test_names_that_would_leave_the_directory_are_refused(tmp_path, name):
-    refused("name", experiment, tmp_path, name)
+    refused("name", new_experiment, tmp_path, name)
 
 
 def test_a_place_that_cannot_be_written_to_is_told_at_once(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    refused("Not a directory", experiment, tmp_path / "file" / "deeper")
+    refused("Not a directory", new_experiment, tmp_path / "file" / "deeper")
 
     def refuse(**_):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
-    refused("Permission denied", experiment, tmp_path)
+    refused("Permission denied", new_experiment, tmp_path)
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
@@ -200,9 +170,9 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch)
 
 
 def test_aggregates_have_mean_and_population_std_of_the_selected_episodes(tmp_path):
-    exp = experiment(tmp_path)
+    exp = new_experiment(tmp_path)
     for seed, scores in {0: [0.5, 0.7], 1: [0.6, 0.9, 0.8]}.items():
-        run(exp, seed, scores)
+        finish_run(exp, seed, scores)
     assert list(exp.aggregate()) == [0, 1]
     best = json.loads((tmp_path / "toy" / "agg" / "test" / "best.json").read_text())
     assert best["micro_f1"] == pytest.approx(0.7) and best["epoch"] == 1

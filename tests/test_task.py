@@ -31,8 +31,10 @@ def test_labels_and_roles_of_graphs():
     assert (task().unknown, task().num_outputs) == (2, 3)
     closed = task(graph=graph(y=(0, 0, 1, 1, 0, 1)), open_set=False)
     assert (closed.unknown, closed.num_outputs) == (None, 2)
-    other, third = graph(), graph()
-    one, two = task(), task(target=other, val_graph=third)
+    other = graph()
+    third = graph()
+    one = task()
+    two = task(target=other, val_graph=third)
     assert one.role_of(one.source) == "target" and two.role_of(two.source) == "source"
     assert [two.role_of(g) for g in (other, third, graph())] == ["target"] * 3
 
@@ -90,7 +92,8 @@ CHANGES = {
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_fingerprint_differs_with(what):
-    first, changed = task(), task(**CHANGES[what])
+    first = task()
+    changed = task(**CHANGES[what])
     assert changed.fingerprint() != first.fingerprint() == task(info={"a": 1}).fingerprint()
     assert changed.fingerprint() == task(**CHANGES[what]).fingerprint()
 

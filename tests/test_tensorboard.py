@@ -30,7 +30,7 @@ from graphgym_srnc.train import trainer
 from graphgym_srnc.train.diagnostics import judge
 
 
-def toy_task() -> ShiftTask:
+def sixty_nodes() -> ShiftTask:
     generator = torch.Generator().manual_seed(0)
     true = torch.arange(60) % 4
     graph = Data(
@@ -52,7 +52,8 @@ class Noisy(Method):
     episodes = 3
 
     def start(self, task: ShiftTask) -> dict[str, float]:
-        self.task, self.layer = task, torch.nn.Linear(4, 3)
+        self.task = task
+        self.layer = torch.nn.Linear(4, 3)
         return self.episode()
 
     def episode(self) -> dict[str, float]:
@@ -85,14 +86,14 @@ def fit(callbacks=()) -> tuple[trainer.RunRecord, Noisy]:
     random.seed(0)
     np.random.seed(0)
     method = Noisy()
-    return trainer.fit(method, toy_task(), seed=3, callbacks=callbacks), method
+    return trainer.fit(method, sixty_nodes(), seed=3, callbacks=callbacks), method
 
 
 def watch(directory: Path, settings: dict | None = None, **options) -> trainer.RunRecord:
     board = TensorBoard(directory, **{"full": True} | options)
     record, method = fit([board])
-    record.verdict = judge(method, toy_task(), record.first)
-    board.finish(record, method, toy_task(), settings or {})
+    record.verdict = judge(method, sixty_nodes(), record.first)
+    board.finish(record, method, sixty_nodes(), settings or {})
     return record
 
 
@@ -193,7 +194,8 @@ def test_projector_serves_each_run(tmp_path):
         content = served["/tensor"].get("/", query_string=query).data
         vectors = np.frombuffer(content, dtype=np.float32)
         # Principal axes keep distances.
-        vectors, x = vectors.reshape(60, 4), toy_task().target.x.numpy().astype(float)
+        vectors = vectors.reshape(60, 4)
+        x = sixty_nodes().target.x.numpy().astype(float)
         near, far = (np.linalg.norm(points[0] - points, axis=1) for points in (vectors, x))
         assert np.allclose(near, far, atol=1e-3)
 
@@ -212,7 +214,8 @@ def test_watching_changes_no_number(tmp_path):
 def results() -> dict[int, dict]:
     """Three runs, of which the second stopped early and selected its first episode; a loss is told
     from episode 1 on only."""
-    rng, found = np.random.default_rng(0), {}
+    rng = np.random.default_rng(0)
+    found = {}
     for seed, length in enumerate((4, 2, 3)):
         history = []
         for n in range(length):

@@ -8,12 +8,9 @@ import math
 import networkx as nx
 import pytest
 import torch
-from conftest import make_graph, make_task, refused
+from conftest import make_task, refused
 from torch import Tensor
-from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import prepare
-from graphgym_srnc.losses.modularity import modularity
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 
@@ -27,8 +24,12 @@ class Scripted(Method):
 
     def __init__(self, task, curve=CURVE, nodes=None, losses=None, grows=0) -> None:
         super().__init__()
-        self.truth, self.curve, self.nodes = task, curve, task.val if nodes is None else nodes
-        self.losses, self.grows, self.episodes = losses or {}, grows, len(curve) - 1
+        self.truth = task
+        self.curve = curve
+        self.nodes = task.val if nodes is None else nodes
+        self.losses = losses or {}
+        self.grows = grows
+        self.episodes = len(curve) - 1
         self.register_buffer("number", torch.tensor(-1))
         self.seen = []
 
@@ -111,7 +112,8 @@ def test_source_nodes_of_known_classes_select_no_episode(held_out, rule, best):
 
 
 def test_validation_graph_of_its_own():
-    task, graphs = validated_on_source(), []
+    task = validated_on_source()
+    graphs = []
 
     class Spy(Scripted):
         def predict(self, graph, role="target") -> Tensor:
@@ -170,23 +172,6 @@ def partition(edges: torch.Tensor, label: torch.Tensor) -> float:
     return nx.community.modularity(graph, classes)
 
 
-def test_modularity_is_networkx(classes=3):
-    graph = make_graph()
-    loops, again = torch.arange(0, 90, 4).repeat(2, 1), graph.edge_index[:, 5:40]
-    # Edges in one direction, some twice, some in both, and a node without any.
-    up = graph.edge_index[0] < graph.edge_index[1]
-    graph.edge_index = torch.cat([graph.edge_index[:, up], again, loops], 1)
-    graph.edge_index = graph.edge_index[:, (graph.edge_index != 7).all(0)]
-    random = torch.randint(classes, (90,), generator=torch.Generator().manual_seed(0))
-    for label in (graph.y % classes, random * 2):
-        ready = prepare(graph)
-        found = modularity(label, ready.adjacency("raw"), ready.degree)
-        assert found == pytest.approx(partition(graph.edge_index, label), abs=1e-6)
-    empty = Data(x=graph.x, edge_index=graph.edge_index[:, :0], y=graph.y)
-    ready = prepare(empty)
-    assert modularity(empty.y, ready.adjacency("raw"), ready.degree) == 0
-
-
 class Labellings(Scripted):
     """Predicts one labelling after another."""
 
@@ -200,7 +185,8 @@ class Labellings(Scripted):
 
 def labellings(task) -> list[Tensor]:
     """A plain one, a better one, and one of yet higher modularity that has swapped its classes."""
-    truth, draw = task.target.y, torch.rand(90, generator=torch.Generator().manual_seed(0))
+    truth = task.target.y
+    draw = torch.rand(90, generator=torch.Generator().manual_seed(0))
     blurred = [torch.where(draw < share, (truth + 1) % 3, truth) for share in (0.4, 0.1, 0.25)]
     return [*blurred[:2], (truth + 1) % 3, blurred[2]]
 

@@ -17,6 +17,7 @@ import torch_geometric.datasets
 import written
 from conftest import refusal
 from torch_geometric.data import InMemoryDataset
+from written import Trap
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
@@ -38,16 +39,6 @@ gnn: {{dim_inner: 4}}
 """
 SIZES = {"labels_per_class": 5, "num_val": 20, "num_test": 20, "num_unseen": 1}
 QUIET = ("--no-figures", "--no-tensorboard")
-
-
-class Trap:
-    """Pickled, it makes an empty file when it is read."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> tuple:
-        return Path.touch, (self.mark,)
 
 
 class Trapped(Trap):
@@ -73,7 +64,8 @@ def mark(tmp_path, monkeypatch) -> Path:
 
 def graph(num_nodes: int = 90) -> dict[str, np.ndarray]:
     """What ``facebook.npz`` holds: a ring of three classes."""
-    nodes, target = np.arange(num_nodes), np.arange(num_nodes) % 3
+    nodes = np.arange(num_nodes)
+    target = np.arange(num_nodes) % 3
     edges = np.stack([nodes, (nodes + 3) % num_nodes], 1)
     return {"features": np.eye(3)[target], "target": target, "edges": edges}
 
@@ -218,7 +210,8 @@ def test_other_readers_of_pyg_need_trust(mark, monkeypatch):
     """A reader that is not on the list runs nothing, not even its download."""
 
     class Careless(InMemoryDataset):
-        raw_file_names, processed_file_names = "file", "data.pt"
+        raw_file_names = "file"
+        processed_file_names = "data.pt"
 
         def __init__(self, root: str) -> None:
             super().__init__(root)
@@ -230,7 +223,9 @@ def test_other_readers_of_pyg_need_trust(mark, monkeypatch):
         def process(self) -> None:
             pickle.loads(Path(self.raw_paths[0]).read_bytes())
             fields = {name: torch.from_numpy(value) for name, value in graph().items()}
-            x, y, edges = fields["features"], fields["target"], fields["edges"].T
+            x = fields["features"]
+            y = fields["target"]
+            edges = fields["edges"].T
             data = torch_geometric.data.Data(x=x, y=y, edge_index=edges)
             torch.save(self.collate([data]), self.processed_paths[0])
 
@@ -251,7 +246,8 @@ def test_processed_files_in_the_data_folder_are_not_read(mark):
     made = written.graph(200, 4, 10)
     arrays = made.x.numpy(), made.edge_index.numpy().T, made.y.numpy(), np.full(200, 2010)
     written.arxiv(Path("evil"), *arrays)
-    ogb, traps = Path("evil/ogb/ogbn_arxiv"), [facebook().parents[1] / "processed/data.pt"]
+    ogb = Path("evil/ogb/ogbn_arxiv")
+    traps = [facebook().parents[1] / "processed/data.pt"]
     traps += [
         facebook().parents[1] / f"processed/pre_{kind}.pt" for kind in ("filter", "transform")
     ]

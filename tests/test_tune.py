@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("optuna")
 
 from conftest import refusal
-from stored import keep, run_here
+from stored import run_in_this_process, store_runs
 
 from graphgym_srnc import methods
 from graphgym_srnc.cli.main import main
@@ -63,23 +63,23 @@ def result(folder: Path, run: str, seed: int = 100) -> records.Result:
 
 
 @pytest.fixture
-def inline(monkeypatch) -> list[str]:
-    return run_here(monkeypatch)
+def runs_done(monkeypatch) -> list[str]:
+    return run_in_this_process(monkeypatch)
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory) -> Path:
+def finished_study(tmp_path_factory) -> Path:
     """A finished study of eight trials a method."""
     with pytest.MonkeyPatch.context() as patch:
-        run_here(patch)
+        run_in_this_process(patch)
         assert main(words(folder := tmp_path_factory.mktemp("shared"), trials=8)) == 0
     return folder
 
 
 @pytest.fixture
-def finished(shared, tmp_path) -> Path:
+def copied_study(finished_study, tmp_path) -> Path:
     """A copy of it."""
-    shutil.copytree(shared, tmp_path / "copy")
+    shutil.copytree(finished_study, tmp_path / "copy")
     return tmp_path / "copy"
 
 
@@ -137,7 +137,7 @@ def test_a_method_starts_from_its_own_config():
 # Proposals, with a toy in place of runs.
 
 
-def toy(folder: Path, values: dict, trials: int) -> list:
+def settings_of_trials(folder: Path, values: dict, trials: int) -> list:
     """Settings of the trials of a study whose score is the sum of its setting."""
     toy = study.Study(folder, [search.Arm("erm", None, [], values)], [[]], range(1), trials)
 
@@ -152,10 +152,13 @@ def toy(folder: Path, values: dict, trials: int) -> list:
 
 def test_no_setting_twice_and_all_of_a_small_space(tmp_path):
     values = {"a": (1, 2, 3), "b": (0, 5)}
-    found = toy(tmp_path, values, 20)
+    found = settings_of_trials(tmp_path, values, 20)
     assert len({tuple(setting.items()) for setting in found}) == len(found) == 6
     assert found[0] == {"a": 1, "b": 0}
-    assert toy(tmp_path, values, 20) == found and toy(tmp_path, values, 4) == found[:4]
+    assert (
+        settings_of_trials(tmp_path, values, 20) == found
+        and settings_of_trials(tmp_path, values, 4) == found[:4]
+    )
 
 
 def test_proposals_learn_and_optuna_reads_the_journal(tmp_path):
@@ -163,7 +166,7 @@ def test_proposals_learn_and_optuna_reads_the_journal(tmp_path):
     from optuna.storages import journal
 
     values = {key: tuple(range(9)) for key in "abc"}
-    found = [sum(setting.values()) for setting in toy(tmp_path, values, 40)]
+    found = [sum(setting.values()) for setting in settings_of_trials(tmp_path, values, 40)]
     assert median(found[20:]) > median(found[:10]) + 3
     storage = optuna.storages.JournalStorage(
         journal.JournalFileBackend(str(tmp_path / study.JOURNAL))
@@ -174,7 +177,7 @@ def test_proposals_learn_and_optuna_reads_the_journal(tmp_path):
 
 def test_the_proposals_are_those_of_every_version_of_optuna(tmp_path):
     """Optuna 4.0, 4.8 and 5.0 made this list."""
-    found = toy(tmp_path, {key: tuple(range(9)) for key in "abc"}, 40)
+    found = settings_of_trials(tmp_path, {key: tuple(range(9)) for key in "abc"}, 40)
     proposed = [(7, 7, 8), (3, 2, 7), (3, 5, 8), (7, 5, 3), (7, 7, 7), (4, 7, 8)]
     assert [tuple(setting.values()) for setting in found[20:26]] == proposed
 
@@ -214,11 +217,11 @@ def test_without_optuna_one_sentence_says_what_to_install(tmp_path, capsys, monk
 # Studies.
 
 
-def test_equal_budgets_and_a_choice_on_validation(tmp_path, inline, capsys):
+def test_equal_budgets_and_a_choice_on_validation(tmp_path, runs_done, capsys):
     assert main(words(tmp_path, "--no-pruning", trials=3)) == 0
     out = capsys.readouterr().out
     found = record(tmp_path)["methods"]
-    assert len(inline) == len(stored_runs(tmp_path)) == len(ARMS) * 3 * 2
+    assert len(runs_done) == len(stored_runs(tmp_path)) == len(ARMS) * 3 * 2
     best = {}
     for name in ARMS:
         trials = found[name]["trials"]
@@ -241,20 +244,21 @@ def test_equal_budgets_and_a_choice_on_validation(tmp_path, inline, capsys):
     assert "1 experiment, 12 runs: 0 damaged, 0 failed, 0 unfinished" in capsys.readouterr().out
 
     # Trials are in no comparison, unless their study is given.
-    keep(tmp_path, "own", [0.5])
-    every, study = collect([tmp_path]), collect([tmp_path / "s"])
+    store_runs(tmp_path, "own", [0.5])
+    every = collect([tmp_path])
+    study = collect([tmp_path / "s"])
     assert {*every.runs["experiment"]} == {"own"} and len(study.runs) == len(ARMS) * 3 * 2
     assert every.notes == ["left out the trials of tune in s. To see them, give that folder"]
     assert "these runs include trials" in study.notes[0]
 
 
-def test_trials_below_the_median_of_completed_ones_stop_after_the_first_seed(shared):
+def test_trials_below_the_median_of_completed_ones_stop_after_the_first_seed(finished_study):
     states = []
-    for found in record(shared)["methods"].values():
+    for found in record(finished_study)["methods"].values():
         done = [trial["first"] for trial in found["trials"][: study.TOGETHER]]
         for trial in found["trials"]:
             pruned = trial["number"] >= study.TOGETHER and trial["first"] < median(done)
-            done_runs = shared.glob(f"s/trials/{trial['runs'][0]}/*/result.json")
+            done_runs = finished_study.glob(f"s/trials/{trial['runs'][0]}/*/result.json")
             seeds = sorted(run.parent.name for run in done_runs)
             assert trial["state"] == ("pruned" if pruned else "done")
             assert seeds == ["100", "101"][: 2 - pruned] and (trial["value"] is None) == pruned
@@ -262,39 +266,42 @@ def test_trials_below_the_median_of_completed_ones_stop_after_the_first_seed(sha
     assert set(states) == {"done", "pruned"}
 
 
-def test_again_nothing_runs_and_more_trials_continue(finished, inline, capsys):
-    first = record(finished)
-    assert main(words(finished, trials=8)) == 0
-    assert not inline and record(finished) == first
-    assert main(words(finished, trials=9)) == 0
+def test_again_nothing_runs_and_more_trials_continue(copied_study, runs_done, capsys):
+    first = record(copied_study)
+    assert main(words(copied_study, trials=8)) == 0
+    assert not runs_done and record(copied_study) == first
+    assert main(words(copied_study, trials=9)) == 0
     for name in ARMS:
-        assert record(finished)["methods"][name]["trials"][:8] == first["methods"][name]["trials"]
+        assert (
+            record(copied_study)["methods"][name]["trials"][:8] == first["methods"][name]["trials"]
+        )
     capsys.readouterr()
-    assert main(["compare", str(finished / "s")]) == 0
+    assert main(["compare", str(copied_study / "s")]) == 0
     assert "run its tuned.txt with grid on other seeds" in capsys.readouterr().err
 
-    before = {path: path.stat().st_mtime_ns for path in finished.rglob("*")}
+    before = {path: path.stat().st_mtime_ns for path in copied_study.rglob("*")}
     for more in (["--block", "gnn.act elu"], ["--methods", "cmd"], ["--seeds", "100-102"]):
-        assert main([*words(finished, trials=9), *more]) == 2
+        assert main([*words(copied_study, trials=9), *more]) == 2
         assert "another --name, or add --overwrite" in capsys.readouterr().err
-    assert before == {path: path.stat().st_mtime_ns for path in finished.rglob("*")}
-    inline.clear()
-    assert main([*words(finished, "--overwrite", trials=1), "--methods", "cmd"]) == 0
-    assert len(inline) == 2 and list(record(finished)["methods"]) == ["cmd"]
+    assert before == {path: path.stat().st_mtime_ns for path in copied_study.rglob("*")}
+    runs_done.clear()
+    assert main([*words(copied_study, "--overwrite", trials=1), "--methods", "cmd"]) == 0
+    assert len(runs_done) == 2 and list(record(copied_study)["methods"]) == ["cmd"]
 
 
-def test_test_scores_have_no_say(finished, inline):
-    chosen, stored = record(finished), stored_runs(finished)
+def test_test_scores_have_no_say(copied_study, runs_done):
+    chosen = record(copied_study)
+    stored = stored_runs(copied_study)
     for number, file in enumerate(stored):
         result = json.loads(file.read_text())
         for part in (result, *result["history"]):
             part["test"] = {key: number / len(stored) for key in part["test"]}
         records.write_record(file.parent, result)
-    assert main(words(finished, trials=8)) == 0
-    assert not inline and record(finished) == chosen
+    assert main(words(copied_study, trials=8)) == 0
+    assert not runs_done and record(copied_study) == chosen
 
 
-def test_blocks_are_averaged_and_the_grid_has_them(tmp_path, inline):
+def test_blocks_are_averaged_and_the_grid_has_them(tmp_path, runs_done):
     blocks = ["--block", "synthetic.mode close_set", "--block", "synthetic.mode open_set"]
     more = ["--methods", "cmd", "--selection", "target_modularity"]
     assert main([*words(tmp_path, *blocks, trials=2, seeds="100"), *more]) == 0
@@ -314,7 +321,7 @@ def test_blocks_are_averaged_and_the_grid_has_them(tmp_path, inline):
 # Failures, and going on.
 
 
-def test_a_failing_trial_is_lost_and_told(tmp_path, inline, capsys, monkeypatch):
+def test_a_failing_trial_is_lost_and_told(tmp_path, runs_done, capsys, monkeypatch):
     from graphgym_srnc.methods.cmd import CMD
 
     losses = CMD.losses
@@ -349,8 +356,9 @@ def test_a_failing_trial_is_lost_and_told(tmp_path, inline, capsys, monkeypatch)
 
 
 @pytest.mark.slow
-def test_it_goes_on_after_ctrl_c(tmp_path, shared, inline, monkeypatch, capsys):
-    execute, left = worker.execute, [8]
+def test_it_goes_on_after_ctrl_c(tmp_path, finished_study, runs_done, monkeypatch, capsys):
+    execute = worker.execute
+    left = [8]
 
     def stop(job):
         left[0] -= 1
@@ -363,5 +371,6 @@ def test_it_goes_on_after_ctrl_c(tmp_path, shared, inline, monkeypatch, capsys):
     assert "repeat the command to continue" in capsys.readouterr().err
     assert not (tmp_path / "s" / "tuned.json").exists()
     assert main(words(tmp_path, trials=8)) == 0
-    here, there = record(tmp_path)["methods"], record(shared)["methods"]
+    here = record(tmp_path)["methods"]
+    there = record(finished_study)["methods"]
     assert without_seconds(here) == without_seconds(there)

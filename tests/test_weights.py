@@ -9,12 +9,10 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from conftest import refused
+from conftest import refused, within_errors
 from scipy.stats import chisquare
 from sklearn.metrics import accuracy_score
-from test_backbones import DENSE, encoder, logits, pyg_layer
-from test_methods import make, toy
-from test_sampling import within
+from tasks import DENSE_GRAPH, biased_encoder, logits_of, pyg_layer, synthetic_task, tiny_method
 from torch_geometric.data import Data
 from torch_geometric.nn import APPNP, SGConv
 
@@ -67,7 +65,7 @@ def planted(nodes: int = 240, classes: int = 3) -> Data:
     )
 
 
-WEIGHTED = with_weights(DENSE)
+WEIGHTED = with_weights(DENSE_GRAPH)
 A = torch.zeros(90, 90).index_put(tuple(WEIGHTED.edge_index), WEIGHTED.edge_weight)
 MEAN = A / A.sum(1, keepdim=True)
 
@@ -77,7 +75,8 @@ MEAN = A / A.sum(1, keepdim=True)
 
 @pytest.mark.parametrize("kind", ["gcnconv", "sageconv", "sgconv"])
 def test_an_encoder_with_weights_is_pygs_or_dense(kind):
-    model, data = encoder(kind, act="relu"), WEIGHTED
+    model = biased_encoder(kind, act="relu")
+    data = WEIGHTED
     if kind == "sgconv":
         twin = SGConv(40, 3, K=2)
         twin.load_state_dict(
@@ -92,14 +91,14 @@ def test_an_encoder_with_weights_is_pygs_or_dense(kind):
                 h = pyg_layer(layer, kind, i == 1)(h, data.edge_index, data.edge_weight)
             else:
                 h = MEAN @ h @ layer.weight + h @ layer.root_weight + layer.bias
-    assert torch.allclose(logits(model, data), h, atol=2e-5)
-    assert not torch.allclose(logits(model, DENSE), h, atol=1e-2)
+    assert torch.allclose(logits_of(model, data), h, atol=2e-5)
+    assert not torch.allclose(logits_of(model, DENSE_GRAPH), h, atol=1e-2)
     graph = Graph(data, "none")
     assert torch.allclose(infer(model, graph), h, atol=2e-5)
     if kind != "sgconv":
         some = torch.tensor([80, 3, 3, 0])
         assert torch.allclose(model(model.sample(graph, some, 0)), h[some], atol=2e-5)
-        assert torch.allclose(logits(model, data, some), h[some], atol=2e-5)
+        assert torch.allclose(logits_of(model, data, some), h[some], atol=2e-5)
 
 
 def test_hop_features_are_weighted_means():
@@ -112,18 +111,19 @@ def test_hop_features_are_weighted_means():
 def test_attention_ignores_weights_and_says_so(kind, reads):
     """A perceptron reads no edge at all, so there is nothing to say."""
     if kind == "gatconv":
-        model = encoder(kind)
-        assert torch.equal(logits(model, WEIGHTED), logits(model, DENSE))
+        model = biased_encoder(kind)
+        assert torch.equal(logits_of(model, WEIGHTED), logits_of(model, DENSE_GRAPH))
     task, _ = from_data(planted(), open_set=False)
-    method = make("erm", kind=kind, steps=1)
+    method = tiny_method("erm", kind=kind, steps=1)
     method.start(task.blind())
     assert any("gatconv ignore the weights" in text for text in method.warnings) == (not reads)
 
 
 def test_smoothing_is_pygs_appnp():
-    method = make("erm", smoothing=10)
+    method = tiny_method("erm", smoothing=10)
     method.start(from_data(planted(), open_set=False)[0].blind())
-    p, data = torch.rand(90, 3).softmax(1), WEIGHTED
+    p = torch.rand(90, 3).softmax(1)
+    data = WEIGHTED
     wanted = APPNP(K=10, alpha=0.1)(p, data.edge_index, data.edge_weight)
     wanted = torch.nn.functional.normalize(wanted, p=1, dim=1)
     assert torch.allclose(method.smooth(p, data), wanted, atol=1e-5)
@@ -157,11 +157,15 @@ def test_modularity_is_networkx(name):
     adjacency = graph.adjacency("raw")
     assert modularity(cluster, adjacency, graph.degree) == pytest.approx(wanted, abs=1e-5)
     assert abs(wanted - nx.community.modularity(network, found, weight=None)) > 0.01
-    parts, conductance, _ = separation(adjacency.matrix, cluster.numpy(), len(found))
+    parts, conductance, lift = separation(adjacency.matrix, cluster.numpy(), len(found))
     assert parts.sum() == pytest.approx(wanted, abs=1e-5)
     for k, nodes in enumerate(found):
         exact = nx.conductance(network, nodes, weight="weight")
         assert conductance[k] == pytest.approx(exact, abs=1e-5)
+        inside = 2 * network.subgraph(nodes).size(weight="weight")
+        ends = sum(value for _, value in network.degree(nodes, weight="weight"))
+        exact = 2 * network.size(weight="weight") * inside / ends**2
+        assert lift[k] == pytest.approx(exact, abs=1e-4)
     # A tenth of a millionth of each weight is the same clustering.
     tiny = Graph(Data(x=graph.x, edge_index=pairs, edge_weight=weight * 1e-7), "none")
     found = modularity(cluster, tiny.adjacency("raw"), tiny.degree)
@@ -185,7 +189,7 @@ def test_whole_weights_are_repeated_edges():
 
 def test_edges_are_drawn_by_their_weight():
     graph = Graph(WEIGHTED, "none")
-    ends = Batches(encoder("gcnconv"), graph, [], 8).draw_edges(200_000)
+    ends = Batches(biased_encoder("gcnconv"), graph, [], 8).draw_edges(200_000)
     times = torch.zeros(90, 90).index_put(tuple(ends), torch.ones(()), accumulate=True)
     row, column = graph.adjacency("raw").entries
     expected = A[row, column].double() / A.double().sum() * ends.size(1)
@@ -193,26 +197,32 @@ def test_edges_are_drawn_by_their_weight():
     assert float(times.sum()) == float(times[row, column].sum())
 
 
-def test_the_cluster_gnn_estimates_its_weighted_loss():
-    graph = Graph(WEIGHTED, "none")
+@pytest.mark.parametrize("data", [WEIGHTED, DENSE_GRAPH], ids=["weighted", "plain"])
+def test_the_cluster_gnn_estimates_its_loss(data):
+    graph = Graph(data, "none")
+    a = (A > 0).float() if data is DENSE_GRAPH else A
     options = {"resolution": 1.2, "collapse": 0.0, "modularity_weight": 2.0, "lr": 0.01}
-    spec = encoder("gcnconv").spec
+    spec = biased_encoder("gcnconv").spec
     cluster = ClusterGNN(spec, 4, 3, graph, graph, batch_size=64, fanout=0, **options)
     cluster.encoder.eval()
     with torch.no_grad():
         q = cluster.encoder(cluster.encoder.view(graph)).softmax(1)
-        total, degree = A.sum(), A.sum(1)
-        wanted = -2 * ((q * (A @ q)).sum() / total - 1.2 * ((degree @ q / total) ** 2).sum())
+        total = a.sum()
+        degree = a.sum(1)
+        wanted = -2 * ((q * (a @ q)).sum() / total - 1.2 * ((degree @ q / total) ** 2).sum())
         assert torch.allclose(cluster.target_loss(q.log()), wanted, atol=1e-5)
         draw = cluster.on_target()
-        assert within(torch.stack([draw()[0]["cluster_target"] for _ in range(100)]), wanted, 4.0)
+        assert within_errors(
+            torch.stack([draw()[0]["cluster_target"] for _ in range(100)]), wanted, 4.0
+        )
 
 
 # ---- input ----
 
 
 def graph_with(weight: object, pairs: list[list[int]]) -> Data:
-    x, y = torch.eye(5), torch.arange(5)
+    x = torch.eye(5)
+    y = torch.arange(5)
     return Data(x=x, y=y, edge_index=torch.tensor(pairs), edge_weight=weight)
 
 
@@ -258,13 +268,15 @@ def test_weights_of_1_are_none():
     assert tasks[0].fingerprint() == tasks[1].fingerprint() != tasks[2].fingerprint()
     assert "edge_weight" not in tasks[0].blind().target
     # Without this rule the digits would agree up to rounding.
-    model, near = encoder("gcnconv"), DENSE.clone()
+    model = biased_encoder("gcnconv")
+    near = DENSE_GRAPH.clone()
     near.edge_weight = torch.ones(near.num_edges)
-    assert torch.allclose(logits(model, near), logits(model, DENSE), atol=1e-6)
+    assert torch.allclose(logits_of(model, near), logits_of(model, DENSE_GRAPH), atol=1e-6)
 
 
 def test_a_task_carries_weights(tmp_path):
-    data, given = clean(planted()), planted()
+    data = clean(planted())
+    given = planted()
     half = data.subgraph(data.y < 2)
     inside = (data.y[data.edge_index] < 2).all(0)
     assert torch.equal(half.edge_weight, data.edge_weight[inside])
@@ -332,7 +344,8 @@ def test_weights_tell_classes_that_links_do_not(name):
 
 
 def test_folds_of_nodes_share_weights():
-    graph, nodes = planted(), np.arange(60)
+    graph = planted()
+    nodes = np.arange(60)
     plain = graph.clone()
     del plain.edge_weight
     fitted = [
@@ -345,10 +358,11 @@ def test_folds_of_nodes_share_weights():
 
 @pytest.mark.parametrize("name", ["strurw", "pairalign", "udagcn", "a2gnn", "uaga"])
 def test_methods_of_two_graphs_read_weights(name):
-    task = replace(toy("close_set"), val_graph=None, oracle=None)
-    source, target = with_weights(task.source), with_weights(task.target, seed=1)
+    task = replace(synthetic_task("close_set"), val_graph=None, oracle=None)
+    source = with_weights(task.source)
+    target = with_weights(task.target, seed=1)
     weighted = replace(task, source=source, target=target)
-    losses = [make(name).start(given.blind()) for given in (task, weighted)]
+    losses = [tiny_method(name).start(given.blind()) for given in (task, weighted)]
     assert all(np.isfinite([*losses[1].values()])) and losses[0] != losses[1]
 
 
@@ -357,7 +371,8 @@ def test_labelled_edges_count_by_their_weight():
     graph = task.source
     a, b = graph.edge_index
     known = torch.isin(graph.edge_index, torch.cat([task.train, task.val])).all(0)
-    same, weight = graph.y[a] == graph.y[b], graph.edge_weight
+    same = graph.y[a] == graph.y[b]
+    weight = graph.edge_weight
     share = float(weight[known & same].sum() / weight[known].sum())
     assert diagnostics.homophily(task) == (pytest.approx(share, abs=1e-5), int(known.sum()) // 2)
     found = graph.y.index_fill(0, torch.arange(100, 110), 3)

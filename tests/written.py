@@ -34,6 +34,16 @@ def graph(num_nodes: int, num_classes: int, num_features: int = 40, seed: int = 
     return Data(x=made.x, edge_index=made.edge_index, y=made.y_true, num_nodes=num_nodes)
 
 
+def graph_folder(folder: Path, data: Data) -> Path:
+    """Write edges, labels and features as a graph folder without names; returns ``folder``."""
+    folder.mkdir(exist_ok=True)
+    for name, rows in (("features", data.x), ("labels", data.y)):
+        np.save(folder / f"{name}.npy", rows.numpy())
+    lines = [f"{source},{target}\n" for source, target in data.edge_index.T.tolist()]
+    (folder / "edges.csv").write_text("from,to\n" + "".join(lines))
+    return folder
+
+
 def planetoid(folder: Path, name: str, num_classes: int, num_nodes: int = 820) -> None:
     """``ind.<name>.*``: 20 labelled nodes a class, then 500 for validation, the last 100 test."""
     raw = folder / "planetoid" / name / "raw"
@@ -42,11 +52,13 @@ def planetoid(folder: Path, name: str, num_classes: int, num_nodes: int = 820) -
     first = np.concatenate([np.flatnonzero(data.y.numpy() == c)[:20] for c in range(num_classes)])
     order = np.concatenate([first, np.setdiff1d(np.arange(num_nodes), first)])
     place = np.argsort(order)
-    x, y = sp.csr_matrix(data.x.numpy()[order]), np.eye(num_classes)[data.y.numpy()[order]]
+    x = sp.csr_matrix(data.x.numpy()[order])
+    y = np.eye(num_classes)[data.y.numpy()[order]]
     neighbours = defaultdict(list)
     for one, other in place[data.edge_index.numpy()].T.tolist():
         neighbours[one].append(other)
-    train, rest = len(first), num_nodes - 100
+    train = len(first)
+    rest = num_nodes - 100
     parts = {"x": x[:train], "y": y[:train], "allx": x[:rest], "ally": y[:rest]}
     parts |= {"tx": x[rest:], "ty": y[rest:], "graph": neighbours}
     for part, value in parts.items():
@@ -65,7 +77,8 @@ def npz(
 
 def npz_of(data: Data, file: Path) -> Path:
     """A graph as the sparse ``.npz`` of Amazon and Coauthor graphs."""
-    ones, shape = np.ones(data.num_edges), (data.num_nodes, data.num_nodes)
+    ones = np.ones(data.num_edges)
+    shape = (data.num_nodes, data.num_nodes)
     adjacency = sp.csr_matrix((ones, data.edge_index.numpy()), shape=shape)
     arrays = {
         f"{key}_{part}": getattr(matrix, part)
@@ -80,11 +93,14 @@ def npz_of(data: Data, file: Path) -> Path:
 def citation_network(name: str) -> dict[str, Any]:
     """The fields of ``<name>.mat``; one edge has one direction, one is a self-loop, and node 0 has
     labels 1 and 3."""
-    rng, nodes = np.random.RandomState(len(name)), CITATION[name]
+    rng = np.random.RandomState(len(name))
+    nodes = CITATION[name]
     group = np.eye(5, dtype=np.uint8)[np.arange(nodes) % 5]
     group[0] = [0, 1, 0, 1, 0]
     full = _random_network(nodes, rng).astype(float)
-    full[0, 1], full[1, 0], full[2, 2] = 1, 0, 1
+    full[0, 1] = 1
+    full[1, 0] = 0
+    full[2, 2] = 1
     return {
         "network": sp.csc_matrix(full),
         "group": group,
@@ -94,7 +110,8 @@ def citation_network(name: str) -> dict[str, Any]:
 
 def ocnnc_network(name: str) -> dict[str, Any]:
     """The fields of ``<name>.mat`` with nine classes; one edge is a self-loop."""
-    rng, nodes = np.random.RandomState(len(name)), OCNNC[name]
+    rng = np.random.RandomState(len(name))
+    nodes = OCNNC[name]
     full = _random_network(nodes, rng).astype(np.uint8)
     full[2, 2] = 1
     return {
@@ -146,20 +163,24 @@ def arxiv(folder: Path, x: np.ndarray, edges: np.ndarray, y: np.ndarray, years: 
 def networks(folder: Path) -> None:
     """The raw files of two airport networks, of two Twitch networks and of Elliptic."""
     for name, nodes in (("usa", 60), ("brazil", 40)):
-        made, raw = graph(nodes, 4), folder / "airports" / name / "raw"
+        made = graph(nodes, 4)
+        raw = folder / "airports" / name / "raw"
         raw.mkdir(parents=True)
         lines = "".join(f"{7 * v} {c}\n" for v, c in enumerate(made.y.tolist()))
         (raw / f"labels-{name}-airports.txt").write_text(f"node label\n{lines}")
         links = "".join(f"{7 * a} {7 * b}\n" for a, b in made.edge_index.T.tolist())
         (raw / f"{name}-airports.edgelist").write_text(links)
     for seed, name in enumerate(("DE", "EN")):
-        made, raw = graph(80, 2, 16, seed), folder / "twitch" / name / "raw"
+        made = graph(80, 2, 16, seed)
+        raw = folder / "twitch" / name / "raw"
         raw.mkdir(parents=True)
         arrays = {"features": made.x, "target": made.y, "edges": made.edge_index.T}
         np.savez(raw / f"{name}.npz", **{key: value.numpy() for key, value in arrays.items()})
-    made, raw = graph(120, 3, 6), folder / "ellipticbitcoindataset" / "raw"
+    made = graph(120, 3, 6)
+    raw = folder / "ellipticbitcoindataset" / "raw"
     raw.mkdir(parents=True)
-    ids, steps = 1000 + np.arange(120), np.arange(120) % 4 * 5 + 30  # 30, 35, 40 and 45
+    ids = 1000 + np.arange(120)
+    steps = np.arange(120) % 4 * 5 + 30  # 30, 35, 40 and 45
     table = np.column_stack([ids, steps, made.x.numpy()])
     np.savetxt(raw / "elliptic_txs_features.csv", table, fmt="%g", delimiter=",")
     labels = zip(ids, made.y.tolist())
@@ -188,7 +209,8 @@ def all_of_them(folder: Path) -> Path:
     years = np.repeat([2008, 2013, 2016, 2018, 2020], [60, 50, 50, 60, 40])
     papers = graph(len(years), 4, 16)
     order = np.random.RandomState(0).permutation(len(years))
-    x, edges = papers.x.numpy().round(3), papers.edge_index.numpy().T
+    x = papers.x.numpy().round(3)
+    edges = papers.edge_index.numpy().T
     arxiv(folder, x, edges, papers.y.numpy(), years[order])
     own = folder / "own"
     own.mkdir()
@@ -259,9 +281,11 @@ def graphland(folder: Path, name: str = "tolokers-2", nodes: int = 240, classes:
     A tenth of the nodes have no label, and some numbers are missing. Columns are a number, a
     fraction and a category.
     """
-    made, raw = graph(nodes, classes), folder / "graphlanddataset" / name / "raw" / name
+    made = graph(nodes, classes)
+    raw = folder / "graphlanddataset" / name / "raw" / name
     raw.mkdir(parents=True)
-    rng, number = np.random.RandomState(0), np.arange(nodes)
+    rng = np.random.RandomState(0)
+    number = np.arange(nodes)
     noise = rng.normal(size=nodes)
     columns = {
         "size": np.where(rng.rand(nodes) < 0.05, np.nan, made.y + noise).round(4),
@@ -286,3 +310,13 @@ def graphland(folder: Path, name: str = "tolokers-2", nodes: int = 240, classes:
         "categorical_features_names: [kind]\n"
     )
     return made
+
+
+class Trap:
+    """Pickled, it makes an empty file when it is read."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple:
+        return Path.touch, (self.mark,)
