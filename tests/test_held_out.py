@@ -130,6 +130,27 @@ def test_a_better_simple_model_gives_a_warning_and_its_command(folder, capsys, m
     assert "logistic regression on features" in words.warnings(result)[0]
     result["held_out"]["alone"]["linear"]["p_value"] = 0.2
     assert words.warnings(result) == []
+    classes = {"a": (3, 19), "b": (90, 90), "c": (1, 4)}
+    counts = {name: {"right": r, "labels": n} for name, (r, n) in classes.items()}
+    result["held_out"]["classes"] = counts
+    (weak,) = words.warnings(result)
+    assert "labels of a are predicted right" in weak
+    assert words.by_class(counts)[0].endswith("first: a 3 of 19, c 1 of 4, b 90 of 90")
+
+
+def test_a_run_after_naming_is_compared_on_the_classes_of_before():
+    def held_out(right: int) -> dict:
+        classes = {"a": {"labels": 50, "right": right}, "new": {"labels": 20, "right": 20}}
+        return {"held_out": {"classes": classes}}
+
+    known = {"a": {"labels": 40, "right": 36}}
+    parent = {"run": "results/x", "held_out": {"classes": known, "labels": 40, "accuracy": 0.9}}
+    parent["held_out"]["low"] = 0.77
+    (same,) = words.after_naming(held_out(45), parent)
+    assert "results/x knew: 90.0 % of 40 labels" in same and "90.0 % of 50 now" in same
+    worse = words.after_naming(held_out(30), parent)
+    assert "60.0 % of 50 now" in worse[0] and worse[1].startswith("warning: The known classes")
+    assert words.after_naming(held_out(30), {}) == []
 
 
 def test_an_explanation_leaves_out_one_part_at_a_time(folder):

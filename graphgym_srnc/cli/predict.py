@@ -23,6 +23,13 @@ from graphgym_srnc.report import why
 from graphgym_srnc.train.explain import explain
 from graphgym_srnc.train.model import Prediction, TrainedModel
 
+WITHOUT_LABEL = {
+    "class": "class_without_label",
+    "probability": "probability_without_label",
+    "p_given_label": "p_given_label_without_label",
+}
+"""Columns of predictions by models that did not learn the label; the final model's are in ``--out``."""
+
 Begin = Callable[[str, float], None]
 """Called at each part of a command with its name and the share of the time that is over then."""
 
@@ -146,6 +153,8 @@ def _tables(
         other = predictions.disagreements(own)
         lines += predictions.on_disagreements(own, other, compared is not None)
         if args.disagreements:
+            if compared is not None:
+                other = other.rename(columns=WITHOUT_LABEL)
             files["--disagreements"] = _disagreeing(args.disagreements, other, found)
         elif len(other):
             lines.append("--disagreements FILE lists all of them.")

@@ -109,7 +109,9 @@ def on_disagreements(
     text += f" {len(labelled):,} given labels ({100 * len(other) / len(labelled):.1f} %):"
     text += f" {listed(counts)}."
     if not other.empty:
-        text += f" Of these nodes, {(other['class'] == UNKNOWN).sum():,} are predicted as unknown."
+        unknown = (other["class"] == UNKNOWN).sum()
+        if unknown:
+            text += f" Of these nodes, {unknown:,} are predicted as unknown."
         text += " The label or the model may be wrong."
     if "train" in set(labelled) and not out_of_fold:
         text += " The model has learned the training labels, so wrong ones among them may be"

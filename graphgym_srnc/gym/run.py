@@ -251,7 +251,7 @@ def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Record
             "selected": record.best,
             "history": [vars(episode) for episode in record.history],
             "params": sum(parameter.numel() for parameter in model.parameters()),
-            "labels": label_counts(task),
+            "labels": label_counts(task if model.oracle else seen),
             "hidden_classes": hidden_classes(task),
         },
     )

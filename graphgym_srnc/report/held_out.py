@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Collection, Mapping
 
-from graphgym_srnc.core.text import aligned, counted
+from graphgym_srnc.core.text import aligned, clean, counted, listed
 from graphgym_srnc.io.records import Result
 from graphgym_srnc.report.names import LAYERS, method_name
 
+SHOWN = 8  # most classes in a line
+FEW = 5  # number of held-out labels from which a class is judged
 SIGNIFICANT = 0.05  # p-value below which a simpler model is called better
 LINEAR = "linear"
 NAMES = {
@@ -33,6 +35,7 @@ def lines(result: Result) -> list[str]:
         rows.append([f"  {name_of(kind)}", f"{100 * one['accuracy']:.1f} %", ""])
     head = f"right on {counted(found['labels'], 'label')} that the models had not learned:"
     text = [head, *aligned(rows).splitlines()]
+    text += by_class(found["classes"])
     if found["as_known"] < found["accuracy"]:
         share = 100 * found["as_known"]
         text.append(
@@ -40,6 +43,21 @@ def lines(result: Result) -> list[str]:
             " will be for other nodes of the known classes."
         )
     return text
+
+
+def by_class(classes: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """How many held-out labels of each class are right, the worst classes first."""
+    if len(classes) < 2:
+        return []
+    order = sorted(
+        classes, key=lambda name: classes[name]["right"] / max(classes[name]["labels"], 1)
+    )
+    parts = [
+        f"{clean(name)} {classes[name]['right']} of {classes[name]['labels']}"
+        for name in order[:SHOWN]
+    ]
+    rest = f" and {len(order) - SHOWN} more" if len(order) > SHOWN else ""
+    return [f"by class, the least accurate first: {', '.join(parts)}{rest}"]
 
 
 def name_of(kind: str) -> str:
@@ -92,15 +110,27 @@ def better(result: Result) -> str:
 
 
 def warnings(result: Result) -> list[str]:
-    """A warning if a simpler model is significantly better than the run."""
+    """Warnings if a simpler model is significantly better than the run, and of weak classes."""
+    out = []
     kind = better(result)
-    if not kind:
-        return []
-    one = result["held_out"]["alone"][kind]
-    return [
-        f"warning: {name_of(kind)} is significantly better on these labels (McNemar test,"
-        f" p = {one['p_value']:.2g})."
+    if kind:
+        one = result["held_out"]["alone"][kind]
+        out.append(
+            f"warning: {name_of(kind)} is significantly better on these labels (McNemar test,"
+            f" p = {one['p_value']:.2g})."
+        )
+    classes = (result.get("held_out") or {}).get("classes", {})
+    weak = [
+        clean(name)
+        for name, count in classes.items()
+        if count["labels"] >= FEW and 2 * count["right"] < count["labels"]
     ]
+    if weak:
+        out.append(
+            f"warning: Fewer than half of the held-out labels of {listed(weak)} are predicted"
+            " right. Do not trust predictions of such classes; label more of their nodes."
+        )
+    return out
 
 
 def alternative(result: Result) -> dict[str, str]:

@@ -41,6 +41,7 @@ KNOWN_ONLY = (
 ON_VAL = (
     "Scores on val are those of validation nodes, or of labels that SRNC+ held out in turn. The"
     " best of several settings is too optimistic on them; keep labels for a test to compare."
+    " Columns of graphs with other labels are not comparable."
 )
 BELOW_CHANCE = (
     "unknown AUROC is below chance (50 %). The ranking of nodes by P(unknown) is wrong, so no"

@@ -13,7 +13,12 @@ const x = numbers(data.x), y = numbers(data.y), p = numbers(data.p), count = x.l
 for (const colouring of data.colourings) colouring.of = numbers(colouring.of);
 const cluster = data.colourings[0];
 const words = data.ids.map((id, i) => [id, data.titles[i], data.texts[i]].join(" ").toLowerCase());
-const name = i => data.titles[i] || data.ids[i];
+const plainly = text => text.replaceAll("_", " ").toLowerCase();
+const name = i => {
+  const [id, title] = [data.ids[i], data.titles[i]];
+  if (!title) return id;
+  return plainly(id) === plainly(title) ? title : `${id}: ${title}`;
+};
 const dotSize = count > 20000 ? 1 : count > 4000 ? 1.6 : 2.4;
 
 // `hits` are the nodes that were found, in order; null = nothing is searched.

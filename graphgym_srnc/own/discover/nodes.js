@@ -29,8 +29,6 @@ show = node => {
   card.replaceChildren();
   card.hidden = false;
   titled(node, card, "h3");
-  const same = data.ids[node].replaceAll("_", " ").toLowerCase() === name(node).replaceAll("_", " ").toLowerCase();
-  if (!same) made("p", data.ids[node], card).className = "soft";
   if (data.texts[node]) made("p", data.texts[node], card);
   const facts = made("dl", undefined, card);
   const fact = (name, ...value) => {

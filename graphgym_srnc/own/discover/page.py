@@ -30,7 +30,7 @@ SIDE = 2**16 - 1  # coordinates are whole numbers from 0 to this, by the longer 
 RAMP = ["#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B"]  # P(unknown) from 0 to 1 in fifths
 NEIGHBOURS, MANY_NODES = 12, 20_000  # neighbours kept of a node; half of them on larger maps
 CHOICES, NODE_WORDS = 3, 6  # most probable classes, and typical words, kept of a node
-STRONG, PALE = ((0.42, 0.62), 0.6), ((0.77, 0.87), 0.55)  # lightness of turns, and saturation
+STRONG, PALE = ((0.42, 0.62), 0.6), ((0.70, 0.80), 0.55)  # lightness of turns, and saturation
 SCRIPT = "".join(
     Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("map.js", "nodes.js")
 )

@@ -206,8 +206,9 @@ def on_seeds(discovery: Discovery) -> str:
         )
     noun = "new cluster" if seeds.predicted else "candidate"
     inside = sum(len(new.nodes) for new in discovery.new)
-    said += f" {inside:,} of them form {text.counted(len(discovery.new), noun)}"
     rest = total - inside
+    form = f"{inside:,} of them form" if rest else "They form"
+    said += f" {form} {text.counted(len(discovery.new), noun)}"
     if rest:
         are = "is" if rest == 1 else "are"
         said += f"; the other {rest:,} {are} closer to a known class"

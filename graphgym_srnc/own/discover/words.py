@@ -26,10 +26,15 @@ class Shown(NamedTuple):
     text: str
 
     @property
-    def line(self) -> str:
-        """All of it on one line; the id only if the title does not repeat it."""
+    def head(self) -> str:
+        """Its id and its title; the id only if the title does not repeat it."""
         heads = [self.title] if _same(self.title, self.id) else [self.id, self.title]
-        return short(": ".join(filter(None, [*heads, self.text])), LONGEST)
+        return ": ".join(filter(None, heads))
+
+    @property
+    def line(self) -> str:
+        """All of it on one line."""
+        return short(": ".join(filter(None, [self.head, self.text])), LONGEST)
 
 
 def shown_node(names: Names, node: int) -> Shown:
@@ -73,8 +78,10 @@ def typical_words(
     """
     found = []
     for z in contrast(x, group, count):
-        best = np.argsort(-z, kind="stable")[:most]
-        found.append([column_name(names, column) for column in best[z[best] > LEAST_Z]])
+        best = np.argsort(-z, kind="stable")[: 2 * most]
+        own = [column_name(names, column) for column in best[z[best] > LEAST_Z]]
+        # A number alone says little.
+        found.append([word for word in own if not word.isdecimal()][:most])
     return found
 
 
