@@ -28,7 +28,7 @@ WITHOUT_LABEL = {
     "probability": "probability_without_label",
     "p_given_label": "p_given_label_without_label",
 }
-"""Columns of predictions by models that did not learn the label; the final model's are in ``--out``."""
+"""Names of predictions by models that did not learn the label; other files have the final ones."""
 
 Begin = Callable[[str, float], None]
 """Called at each part of a command with its name and the share of the time that is over then."""
