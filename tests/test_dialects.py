@@ -232,6 +232,11 @@ READ: dict[str, Callable[[Net], Files]] = {
         + b"".join(" ".join([id, *net.networkx()[id]]).encode() + b"\n" for id in net.ids),
         "l.adjlist",
     ),
+    "neighbours below a comment of one word": links_only(
+        lambda net: "#make.py\n# GMT today\n#\n"
+        + "".join(" ".join([id, *net.networkx()[id]]) + "\n" for id in net.ids),
+        "l.adjlist",
+    ),
     # Lines that are no rows, and quotes.
     "hint for Excel": nodes_only(lambda net: "sep=;\n" + net.csv(";")),
     "header in a comment": links_only(
@@ -276,7 +281,8 @@ READ: dict[str, Callable[[Net], Files]] = {
 
 
 # Of which some graphs allow another reading.
-PERHAPS = {"neighbours": "--ends 1 '[*]'", "neighbours of networkx": "--ends 1 '[*]'"}
+NEIGHBOURS = [name for name in READ if name.startswith("neighbours")]
+PERHAPS = dict.fromkeys(NEIGHBOURS, "--ends 1 '[*]'")
 PERHAPS |= {"no header": "--header or --no-header"}  # of 0 and 1
 PERHAPS |= {"all pairs with a value": "no link with --weight value"}
 

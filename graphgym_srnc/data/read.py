@@ -208,16 +208,21 @@ def _drop_comments(lines: list[str], mark: str, is_csv: bool, notes: list[str], 
     """Empty the lines that are comments.
 
     An id may begin with the mark of a comment: a line of as many cells as the others, without a
-    space after the mark. In a ``.csv``, comments stand above the rows alone.
+    space after the mark. In a ``.csv``, comments stand above the rows alone. Above rows of different
+    lengths, such as lists of neighbours, every such line is a comment.
     """
     plain = [line for line in lines if line and not COMMENT.match(line)]
     width = _fit("\n".join((plain or lines)[:20]), mark)[0]
+    is_ragged = not width and any(mark in line for line in plain)
+    first = next((number for number, line in enumerate(lines) if line in plain[:1]), 0)
     dropped = 0
     for number, line in enumerate(lines):
         if not COMMENT.match(line):
             if line and is_csv:
                 break
-        elif not re.match(COMMENT.pattern + r"[^\s#%/]", line) or _fit(line, mark)[0] != width:
+            continue
+        is_row = re.match(COMMENT.pattern + r"[^\s#%/]", line) and _fit(line, mark)[0] == width
+        if not is_row or is_ragged and number < first:
             lines[number] = ""
             dropped += 1
     if dropped:
