@@ -208,8 +208,8 @@ def _drop_comments(lines: list[str], mark: str, is_csv: bool, notes: list[str], 
     """Empty the lines that are comments.
 
     An id may begin with the mark of a comment: a line of as many cells as the others, without a
-    space after the mark. In a ``.csv``, comments stand above the rows alone. Above rows of different
-    lengths, such as lists of neighbours, every such line is a comment.
+    space after the mark. In a ``.csv``, comments stand above the rows alone. Above rows of
+    different lengths, such as lists of neighbours, every such line is a comment.
     """
     plain = [line for line in lines if line and not COMMENT.match(line)]
     width = _fit("\n".join((plain or lines)[:20]), mark)[0]
