@@ -297,7 +297,7 @@ def test_a_browser_shows_the_map(tmp_path):
     assert seen["legend"].startswith("new 1: vase, bowl (") and "|known: lamps (" in seen["legend"]
     assert HOSTILE in seen["legend"] and seen["title"] == HOSTILE  # as text
     assert seen["found"] == "1 found" and seen["hidden"]
-    assert seen["told"].startswith("Title 77\na text of node 77, </script>")
+    assert seen["told"].startswith("P77: Title 77\na text of node 77, </script>")
     group = data["colourings"][0]["names"][found.cluster[77]]
     assert f"cluster: {group[:7]}" in seen["told"] and "newness" not in seen["told"]
     assert seen["changed"] == ["whole", "key", "wheel", "drag", "again", "pinch"] and seen["near"]
@@ -420,8 +420,9 @@ def test_cards_and_the_list_of_nodes(tmp_path):
         and "labels of neighbours" in seen["first"][0]
     )
     assert seen["first"][1] == ("" if node % 2 else f"https://a.org/{node}")
-    assert seen["second"] in (f"Title {(node - 1) % 300}", f"Title {(node + 1) % 300}")
-    assert seen["typical"][0][0] == "Title 299" and seen["least"][0][0] == "Title 0"
+    assert seen["second"] in [f"P{n}: Title {n}" for n in ((node - 1) % 300, (node + 1) % 300)]
+    assert seen["typical"][0][0] == "P299: Title 299"
+    assert seen["least"][0][0] == "P0: Title 0"
     lines = list(csv.DictReader(seen["csv"].removeprefix("\ufeff").splitlines()))
     assert len(lines) == 300 and seen["count"] == "50 of 300 nodes"
     assert [line["id"] for line in lines][:2] == ["P0", "P1"] and "cluster" in lines[0]
