@@ -148,7 +148,7 @@ def _next_commands(
     """Commands that show or use the results, with comments."""
     place, out_dir = (shlex.quote(str(path)) for path in (experiment.path, experiment.out_dir))
     commands = []
-    if any(result["test"] for result in results.values()):
+    if any(result["test"] or result.get("held_out") for result in results.values()):
         commands.append(f"graphgym-srnc report {out_dir}  # all tables and figures as one page")
     if not cfg.train.save_model or cfg.train.mode == "iid":
         return commands
