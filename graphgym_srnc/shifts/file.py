@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from torch_geometric.data import Data
@@ -62,20 +63,8 @@ def build(
     several = [mask for mask in files.MASKS if mask in data and data[mask].dim() == 2]
     for mask in several:
         data[mask] = splits.column(data[mask], split_seed)
+    names = _number_classes(data, names, source, key)
     classes = splits.classes_of(data.y)
-    check_number(len(classes), f"{key}: y")
-    numbers = [*range(len(classes))]
-    if not names and classes != numbers and source.is_dir():  # named 10, 20, 30, for example
-        names = tuple(map(str, classes))
-        data.y = splits.renumbered(data.y, classes)
-        classes = numbers
-    at = key if source.is_dir() else f"{key}: y"
-    if len(classes) < 2:
-        message = "only one class has labels" if classes else "no node has a label"
-        raise InputError.plain(at, message, "Label nodes of two classes or more")
-    if classes != numbers:
-        hint = "Number the classes from 0 without a gap, and use -1 for unlabelled nodes"
-        raise InputError.plain(at, f"the classes are {classes}", hint)
     if not open_set and (unseen or num_unseen):
         message = "masked classes (unseen, num_unseen) need an unknown class"
         raise InputError.plain("open_set", message, "Set open_set to True")
@@ -93,11 +82,16 @@ def build(
         masked, nodes = _given_split(data, masked, open_set, sizes, key)
     else:
         nodes = splits.draw(data.y, masked, labels_per_class, sizes)
-    kind = "given" if is_given else "random"
-    info = {"data": source.name, "split": kind, "split_seed": split_seed}
-    info |= {"unread": unread} if (unread := files.unread(fields, read)) else {}
-    if added := len(tables.discovered(source)):
-        info["labels from discover"] = added
+    info = {
+        "data": source.name,
+        "split": "given" if is_given else "random",
+        "split_seed": split_seed,
+        "unread": files.unread(fields, read),
+        "labels from discover": len(tables.discovered(source)),
+    }
+    for optional in ("unread", "labels from discover"):
+        if not info[optional]:
+            del info[optional]
     title = f"file/{source.stem if path else name}"
     with renamed(dict.fromkeys(("train", "val", "test"), source.name)):
         return splits.masked_task(
@@ -111,6 +105,25 @@ def build(
             val_may_teach=not is_given,
             scored=num_test != 0 or "test_mask" in data,
         )
+
+
+def _number_classes(data: Data, names: tuple[str, ...], source: Path, key: str) -> tuple[str, ...]:
+    """Number the classes of a graph from 0, and return their names, if there are any."""
+    classes = splits.classes_of(data.y)
+    check_number(len(classes), f"{key}: y")
+    numbers = [*range(len(classes))]
+    if not names and classes != numbers and source.is_dir():  # named 10, 20, 30, for example
+        names = tuple(map(str, classes))
+        data.y = splits.renumbered(data.y, classes)
+        classes = numbers
+    at = key if source.is_dir() else f"{key}: y"
+    if len(classes) < 2:
+        message = "only one class has labels" if classes else "no node has a label"
+        raise InputError.plain(at, message, "Label nodes of two classes or more")
+    if classes != numbers:
+        hint = "Number the classes from 0 without a gap, and use -1 for unlabelled nodes"
+        raise InputError.plain(at, f"the classes are {classes}", hint)
+    return names
 
 
 def _given_split(

@@ -227,33 +227,43 @@ def load(
         path /= FILE
     with refused(path):
         about, state = tensors.read(path)
-        if about["format"] != FORMAT:
-            found = f"{about['format']!r}, written by version {about['version']}"
-            raise ValueError(f"its format is {found}; this version reads format {FORMAT}")
-        kind = methods.find(about["method"])
-        options = about["options"]
-        sizes = about["sizes"]
-        check_types(kind, options)
-        classes = about["classes"]
-        facts = about["facts"]
-        if not about["registered"]:
-            spec = EncoderSpec(**about["encoder"])
-        elif encoder is None or not result:
-            raise ValueError(
-                f"its layer {about['encoder']['kind']} is registered with GraphGym; "
-                "load the folder of its run instead"
-            )
-        else:
-            spec = encoder(result)
-        method = _rebuilt(kind, spec, options, Sizes(**sizes), state)
-        method.out_of_fold = _read_out_of_fold(state, method.task.num_known)
-        if len(classes) != method.task.num_outputs:
-            raise ValueError(f"{len(classes)} classes instead of {method.task.num_outputs}")
-        record = _checked_record(facts, classes)
-        given = {**facts, "method": about["method"]}
-        if result and any(given.get(key) != result[key] for key in ("method", "digest", "split")):
-            raise ValueError("it belongs to another run")
-        return TrainedModel(method, options, classes, facts, result or record)
+        return _parsed(about, state, result, encoder)
+
+
+def _parsed(
+    about: Mapping[str, Any],
+    state: Mapping[str, Tensor],
+    result: Result,
+    encoder: Callable[[Result], EncoderSpec] | None,
+) -> TrainedModel:
+    """The model in the content of a file; a ValueError if it is not as it must be."""
+    if about["format"] != FORMAT:
+        found = f"{about['format']!r}, written by version {about['version']}"
+        raise ValueError(f"its format is {found}; this version reads format {FORMAT}")
+    kind = methods.find(about["method"])
+    options = about["options"]
+    sizes = about["sizes"]
+    check_types(kind, options)
+    classes = about["classes"]
+    facts = about["facts"]
+    if not about["registered"]:
+        spec = EncoderSpec(**about["encoder"])
+    elif encoder is None or not result:
+        raise ValueError(
+            f"its layer {about['encoder']['kind']} is registered with GraphGym; "
+            "load the folder of its run instead"
+        )
+    else:
+        spec = encoder(result)
+    method = _rebuilt(kind, spec, options, Sizes(**sizes), state)
+    method.out_of_fold = _read_out_of_fold(state, method.task.num_known)
+    if len(classes) != method.task.num_outputs:
+        raise ValueError(f"{len(classes)} classes instead of {method.task.num_outputs}")
+    record = _checked_record(facts, classes)
+    given = {**facts, "method": about["method"]}
+    if result and any(given.get(key) != result[key] for key in ("method", "digest", "split")):
+        raise ValueError("it belongs to another run")
+    return TrainedModel(method, options, classes, facts, result or record)
 
 
 @contextlib.contextmanager
