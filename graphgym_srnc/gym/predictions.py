@@ -59,6 +59,8 @@ def table(
         columns["p_given_label"] = of_label.where(number >= 0, torch.nan).tolist()
     if model.method.task.unknown is not None:
         columns["p_known"] = (1 - posterior[:, -1]).tolist()
+        best = posterior[:, :-1].argmax(1).tolist()
+        columns["best_known_class"] = [model.class_names[k] for k in best]
     if prediction.cluster is not None:
         columns["gnn_cluster"] = prediction.cluster.tolist()
     columns["component_size"] = component_sizes(graph.edge_index.numpy(), len(label))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Collection, Mapping
 
-from graphgym_srnc.core.text import aligned, clean, counted, listed
+from graphgym_srnc.core.text import aligned, clean, counted
 from graphgym_srnc.io.records import Result
 from graphgym_srnc.report.names import LAYERS, method_name
 
 SHOWN = 8  # most classes in a line
-FEW = 5  # number of held-out labels from which a class is judged
 SIGNIFICANT = 0.05  # p-value below which a simpler model is called better
 LINEAR = "linear"
 NAMES = {
@@ -31,17 +30,14 @@ def lines(result: Result) -> list[str]:
             f"(95 % interval: {100 * found['low']:.1f} to {100 * found['high']:.1f})",
         ]
     ]
+    if found["as_known"] < found["accuracy"]:
+        share = f"{100 * found['as_known']:.1f} %"
+        rows.append(["    and not predicted as unknown", share, "expect this for known classes"])
     for kind, one in found["alone"].items():
         rows.append([f"  {name_of(kind)}", f"{100 * one['accuracy']:.1f} %", ""])
     head = f"right on {counted(found['labels'], 'label')} that the models had not learned:"
     text = [head, *aligned(rows).splitlines()]
     text += by_class(found["classes"])
-    if found["as_known"] < found["accuracy"]:
-        share = 100 * found["as_known"]
-        text.append(
-            f"{share:.1f} % of these labels are right and not predicted as unknown, about as it"
-            " will be for other nodes of the known classes."
-        )
     return text
 
 
@@ -110,7 +106,7 @@ def better(result: Result) -> str:
 
 
 def warnings(result: Result) -> list[str]:
-    """Warnings if a simpler model is significantly better than the run, and of weak classes."""
+    """A warning if a simpler model is significantly better than the run."""
     out = []
     kind = better(result)
     if kind:
@@ -118,17 +114,6 @@ def warnings(result: Result) -> list[str]:
         out.append(
             f"warning: {name_of(kind)} is significantly better on these labels (McNemar test,"
             f" p = {one['p_value']:.2g})."
-        )
-    classes = (result.get("held_out") or {}).get("classes", {})
-    weak = [
-        clean(name)
-        for name, count in classes.items()
-        if count["labels"] >= FEW and 2 * count["right"] < count["labels"]
-    ]
-    if weak:
-        out.append(
-            f"warning: Fewer than half of the held-out labels of {listed(weak)} are predicted"
-            " right. Do not trust predictions of such classes; label more of their nodes."
         )
     return out
 

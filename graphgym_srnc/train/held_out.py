@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Mapping
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from graphgym_srnc.backbones import Graph, Sparse
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.core.text import listed
 from graphgym_srnc.data.describe import known_names
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.validation import OutOfFold
@@ -20,6 +21,7 @@ from graphgym_srnc.methods.shared.validation import OutOfFold
 LINEAR = "linear"
 """Name of the control: logistic regression on the features of a node alone."""
 
+FEW = 5  # number of held-out labels from which a class is judged
 INVERSE_PENALTY = 10.0  # of the linear control, whose classes have equal total weight
 MAX_ENTRIES = 20_000_000  # non-zero features of the labelled nodes, above which it is left out
 
@@ -74,6 +76,24 @@ def judge(method: Method, task: ShiftTask, *, with_linear: bool = True) -> dict[
             for k, name in enumerate(known_names(task)[: task.num_known])
         },
     }
+
+
+def on_weak_classes(found: Mapping[str, Any]) -> str:
+    """A warning of classes with fewer than half of their held-out labels right; "" if none is.
+
+    ``found`` is what :func:`judge` returns.
+    """
+    weak = [
+        name
+        for name, count in found.get("classes", {}).items()
+        if count["labels"] >= FEW and 2 * count["right"] < count["labels"]
+    ]
+    if not weak:
+        return ""
+    return (
+        f"Fewer than half of the held-out labels of {listed(weak)} are predicted right. Do not"
+        " trust predictions of such classes; label more of their nodes."
+    )
 
 
 def mcnemar(first: Tensor, second: Tensor) -> float:
