@@ -118,6 +118,7 @@ def prepared(gym, tmp_path, monkeypatch):
         return clean(written.graph(260, classes, 60, seed)).update({"num_two": 0})
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GRAPHGYM_SRNC_DATA", raising=False)  # real graphs would be trained on
     monkeypatch.setattr(
         datasets, "load", lambda name, root="": graph(0, {"PubMed": 3}.get(name, 7))
     )
