@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from conftest import make_graph, refusal, rows
@@ -16,7 +17,7 @@ from statsmodels.stats.proportion import proportion_confint
 from graphgym_srnc import SRNCPlus
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym import build
+from graphgym_srnc.gym import build, predictions
 from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.report import held_out as words
 from graphgym_srnc.train import held_out, model
@@ -92,7 +93,7 @@ def test_validation_nodes_judge_other_methods(folder, capsys):
     assert found["held_out"]["labels"] == 40
     assert found["held_out"]["as_known"] == pytest.approx(found["val"]["known_accuracy"])
     assert [*found["held_out"]["alone"]] == ["linear"]
-    assert "right on 40 labels" in told and "logistic regression on features" in told
+    assert "right on 40 of 80 labels" in told and "logistic regression on features" in told
 
 
 def test_wrong_labels_come_first_without_more_training(folder, capsys):
@@ -101,6 +102,16 @@ def test_wrong_labels_come_first_without_more_training(folder, capsys):
     first = [int(row["node"]) for row in rows(folder / "d.csv")][: len(WRONG)]
     assert set(first) == set(WRONG)
     assert "Models that were not trained on the label" in capsys.readouterr().out
+
+
+def test_learned_labels_that_were_not_held_out_are_not_compared():
+    held = OutOfFold(*[torch.tensor([0, 3])] * 3, torch.zeros(2, 2), torch.tensor(1.0), {})
+    parts = ["train", "train", "test", "train", ""]
+    assert predictions.judged(["a", "b", "c", "a", ""], parts, held) == ["a", "", "c", "a", ""]
+    frame = pandas.DataFrame({"given_label": ["a", ""], "split": ["train", "train"]})
+    none = pandas.DataFrame({"split": [], "class": []})
+    (line,) = predictions.on_disagreements(frame, none, True)
+    assert "0 of 1 given labels" in line and "--folds 5 compares the other labels" in line
 
 
 def test_damaged_predictions_of_held_out_labels_are_refused(folder, tmp_path):
@@ -123,17 +134,16 @@ def test_damaged_predictions_of_held_out_labels_are_refused(folder, tmp_path):
 
 def test_a_better_simple_model_gives_a_warning_and_its_command(folder, capsys, monkeypatch):
     result = json.loads((folder / "r/0/result.json").read_text())
-    assert words.warnings(result) == [] and words.alternative(result) == {}
+    assert words.on_better(result) == "" and words.alternative(result) == {}
     result["held_out"]["alone"]["linear"] = {"accuracy": 1.0, "p_value": 0.01}
     result["held_out"]["accuracy"] = 0.5
     assert words.alternative(result) == {"train.mode": "erm", "gnn.layer_type": "mlp"}
-    assert "logistic regression on features" in words.warnings(result)[0]
+    assert "logistic regression on features" in words.on_better(result)
     result["held_out"]["alone"]["linear"]["p_value"] = 0.2
-    assert words.warnings(result) == []
+    assert words.on_better(result) == ""
     classes = {"a": (3, 19), "b": (90, 90), "c": (1, 4)}
     counts = {name: {"right": r, "labels": n} for name, (r, n) in classes.items()}
     result["held_out"]["classes"] = counts
-    assert words.warnings(result) == []
     assert "labels of a are predicted right" in held_out.on_weak_classes({"classes": counts})
     assert held_out.on_weak_classes({"classes": {"b": counts["b"]}}) == ""
     assert words.by_class(counts)[0].endswith("first: a 3 of 19, c 1 of 4, b 90 of 90")

@@ -136,29 +136,37 @@ def _tables(
     begin("predicting", 0.2 if args.folds else 0.8)
     prediction = model.predict(graph)
     frame = predictions.table(model, graph, prediction, found.ids, given, split, args.probabilities)
-    compared = None
-    if task is not None and any(given or ()):
-        compared = _without_learned_labels(args, model, task, prediction, begin)
-    begin("writing the table", 1.0)
     lines = predictions.summary(model, frame)
     warnings = records.warnings_of(model.result).values()
     lines += [f"note: {note}" for note in [*warnings, *predictions.notes(model, graph, frame)]]
     files = {"--out": predictions.encode(args.out, frame)}
-    if task is not None and any(given or ()):
-        own = frame
+    if task is not None and given and any(given):
+        compared = _without_learned_labels(args, model, task, prediction, begin)
         if compared is not None:
-            own = predictions.table(
-                model, graph, compared, found.ids, given, split, args.probabilities
+            given, split, prediction = compared
+            frame = predictions.table(
+                model, graph, prediction, found.ids, given, split, args.probabilities
             )
-        other = predictions.disagreements(own)
-        lines += predictions.on_disagreements(own, other, compared is not None)
-        if args.disagreements:
-            if compared is not None:
-                other = other.rename(columns=WITHOUT_LABEL)
-            files["--disagreements"] = _disagreeing(args.disagreements, other, found)
-        elif len(other):
-            lines.append("--disagreements FILE lists all of them.")
+        told, other = _disagreements(args, frame, found, compared is not None)
+        lines += told
+        files |= other
+    begin("writing the table", 1.0)
     return lines + [arguments.write(option, outs[option], data) for option, data in files.items()]
+
+
+def _disagreements(
+    args: argparse.Namespace, frame: pandas.DataFrame, found: names.Names, out_of_fold: bool
+) -> tuple[list[str], dict[str, bytes]]:
+    """Lines on the labels that disagree with a table of predictions, and the file of them."""
+    other = predictions.disagreements(frame)
+    lines = predictions.on_disagreements(frame, other, out_of_fold)
+    if not args.disagreements:
+        return lines + ["--disagreements FILE lists all of them."] if len(other) else lines, {}
+    if out_of_fold:
+        other = other.rename(columns=WITHOUT_LABEL)
+    if found.texts:
+        other = other.assign(text=[found.texts[node] for node in other["node"]])
+    return lines, {"--disagreements": predictions.encode(args.disagreements, other)}
 
 
 def _without_learned_labels(
@@ -167,17 +175,14 @@ def _without_learned_labels(
     task: ShiftTask,
     prediction: Prediction,
     begin: Begin,
-) -> Prediction | None:
-    """Predictions of labelled nodes by models that did not learn them; None if there are none."""
+) -> tuple[list[str], list[str], Prediction] | None:
+    """Labels, split and predictions by models that did not learn the labels, if there are any."""
+    given = predictions.given_labels(model, task)
+    split = predictions.split(task)
+    held_out = model.method.out_of_fold
     if args.folds:
-        return folds.out_of_fold(model, task, prediction, args.folds, begin)
-    if model.method.out_of_fold is not None:
-        return predictions.held_out(prediction, model.method.out_of_fold)
-    return None
-
-
-def _disagreeing(file: str, other: pandas.DataFrame, found: names.Names) -> bytes:
-    """Content of the file of nodes on which the model disagrees, with their texts."""
-    if found.texts:
-        other = other.assign(text=[found.texts[node] for node in other["node"]])
-    return predictions.encode(file, other)
+        return given, split, folds.out_of_fold(model, task, prediction, args.folds, begin)
+    if held_out is None:
+        return None
+    judged = predictions.judged(given, split, held_out)
+    return judged, split, predictions.held_out(prediction, held_out)

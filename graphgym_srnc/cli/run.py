@@ -6,6 +6,7 @@ import argparse
 import json
 import shlex
 import sys
+from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 from graphgym_srnc.cli import arguments
@@ -74,13 +75,18 @@ def _data(cfg: CfgNode) -> str:
     return cfg.file.path if cfg.dataset.format == "file" and cfg.file.path else cfg.dataset.name
 
 
+def _own_graph(cfg: CfgNode) -> Path:
+    """Where the user's own graph lies."""
+    key = "file.path" if cfg.file.path else "dataset.name"
+    return files.locate(_data(cfg), data_root(cfg.dataset.dir), key)
+
+
 def _plan(
     args: argparse.Namespace, cfg: CfgNode, experiment: Experiment, seeds: Sequence[int]
 ) -> bytes:
     """The seeds to run, after a check of the data."""
     if cfg.dataset.format == "file":
-        key = "file.path" if cfg.file.path else "dataset.name"
-        files.locate(_data(cfg), data_root(cfg.dataset.dir), key)
+        _own_graph(cfg)
     missing = experiment.plan(seeds, args.resume, args.overwrite)
     if missing:
         check_data(cfg, experiment, missing, {})
@@ -130,16 +136,15 @@ def _show(cfg: CfgNode, experiment: Experiment, results: Mapping[int, Result]) -
     first = results[min(results)]
     own = held_out.lines(first)
     if own:
-        key = "file.path" if cfg.file.path else "dataset.name"
-        source = files.locate(_data(cfg), data_root(cfg.dataset.dir), key)
-        own += held_out.after_naming(first, folder.parent(source))
+        own += held_out.after_naming(first, folder.parent(_own_graph(cfg)))
     for line in own:
         text.tell(line)
     # Without test scores the table would be empty.
     grids = [summary.grid(rows)] if tested or not own else []
     render.show(grids, summary.notes(rows), sys.stdout)
-    for line in held_out.warnings(first):
-        text.tell(line)
+    warning = held_out.on_better(first)
+    if warning:
+        text.tell(warning)
 
 
 def _next_commands(

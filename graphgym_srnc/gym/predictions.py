@@ -94,6 +94,18 @@ def held_out(prediction: Prediction, out_of_fold: OutOfFold) -> Prediction:
     return prediction._replace(label=label, posterior=posterior)
 
 
+def judged(given: Sequence[str], parts: Sequence[str], out_of_fold: OutOfFold) -> list[str]:
+    """Given labels of nodes that were held out or not learned; "" for the other nodes.
+
+    ``given`` and ``parts`` are those of :func:`given_labels` and :func:`split`.
+    """
+    held = {*out_of_fold.nodes.tolist()}
+    return [
+        label if part != "train" or node in held else ""
+        for node, (label, part) in enumerate(zip(given, parts))
+    ]
+
+
 def on_disagreements(
     frame: pandas.DataFrame, other: pandas.DataFrame, out_of_fold: bool, most: int = 3
 ) -> list[str]:

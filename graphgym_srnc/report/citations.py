@@ -69,9 +69,8 @@ RULES = {
 
 def entries() -> dict[str, str]:
     """All entries by key."""
-    found = re.findall(r"^@\w+\{(\w+),\n.*?^\}$", BIB.read_text("utf-8"), re.M | re.S)
-    texts = re.findall(r"^@\w+\{\w+,\n.*?^\}$", BIB.read_text("utf-8"), re.M | re.S)
-    return dict(zip(found, texts))
+    found = re.finditer(r"^@\w+\{(\w+),\n.*?^\}$", BIB.read_text("utf-8"), re.M | re.S)
+    return {entry[1]: entry[0] for entry in found}
 
 
 def keys(runs: DataFrame) -> list[str]:

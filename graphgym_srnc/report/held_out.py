@@ -10,7 +10,7 @@ from graphgym_srnc.report.names import LAYERS, method_name
 
 SHOWN = 8  # most classes in a line
 SIGNIFICANT = 0.05  # p-value below which a simpler model is called better
-LINEAR = "linear"
+LINEAR = "linear"  # as in train.held_out, whose import takes seconds
 NAMES = {
     LINEAR: "logistic regression on features",
     "mlp": "MLP on features",
@@ -35,7 +35,8 @@ def lines(result: Result) -> list[str]:
         rows.append(["    and not predicted as unknown", share, "expect this for known classes"])
     for kind, one in found["alone"].items():
         rows.append([f"  {name_of(kind)}", f"{100 * one['accuracy']:.1f} %", ""])
-    head = f"right on {counted(found['labels'], 'label')} that the models had not learned:"
+    of_all = f" of {found['of']:,}" if found["labels"] < found["of"] else ""
+    head = f"right on {found['labels']:,}{of_all} labels that the models had not learned:"
     text = [head, *aligned(rows).splitlines()]
     text += by_class(found["classes"])
     return text
@@ -45,9 +46,8 @@ def by_class(classes: Mapping[str, Mapping[str, int]]) -> list[str]:
     """How many held-out labels of each class are right, the worst classes first."""
     if len(classes) < 2:
         return []
-    order = sorted(
-        classes, key=lambda name: classes[name]["right"] / max(classes[name]["labels"], 1)
-    )
+    judged = [name for name in classes if classes[name]["labels"]]
+    order = sorted(judged, key=lambda name: classes[name]["right"] / classes[name]["labels"])
     parts = [
         f"{clean(name)} {classes[name]['right']} of {classes[name]['labels']}"
         for name in order[:SHOWN]
@@ -105,17 +105,16 @@ def better(result: Result) -> str:
     return max(leads, key=leads.__getitem__, default="")
 
 
-def warnings(result: Result) -> list[str]:
-    """A warning if a simpler model is significantly better than the run."""
-    out = []
+def on_better(result: Result) -> str:
+    """A warning if a simpler model is significantly better than the run, else empty."""
     kind = better(result)
-    if kind:
-        one = result["held_out"]["alone"][kind]
-        out.append(
-            f"warning: {name_of(kind)} is significantly better on these labels (McNemar test,"
-            f" p = {one['p_value']:.2g})."
-        )
-    return out
+    if not kind:
+        return ""
+    one = result["held_out"]["alone"][kind]
+    return (
+        f"warning: {name_of(kind)} is significantly better on these labels (McNemar test,"
+        f" p = {one['p_value']:.2g})."
+    )
 
 
 def alternative(result: Result) -> dict[str, str]:
