@@ -77,8 +77,9 @@ def fits(graph: Data, posterior: Tensor, state: Tensor, seeds: Seeds) -> dict[in
 
 
 def suggested(found: Mapping[int, Fit]) -> int:
-    """The smallest number whose score is within ``EVEN`` of the highest, or one, or more by words.
+    """The number of new clusters with the shortest description, of those that score about equally.
 
+    These are the smallest number whose score is within ``EVEN`` of the highest, and larger ones.
     One cluster is preferred if its modularity is within ``FLAT`` of that of the best number. A
     number up to about twice as large whose score is within ``EVEN``, too, is preferred if it makes
     the description of the words shorter.
