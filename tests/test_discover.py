@@ -221,6 +221,30 @@ def test_a_mixed_cluster_is_a_leftover(graph):
     assert table.left_out([row]).startswith("left out: 1, its nodes are less alike")
 
 
+def test_clarity_tells_one_class_from_several(graph):
+    """Three hidden classes as one cluster and as three; topics by another route."""
+    p = posterior_of(graph, sure=0.97)
+    topics = representation.topics(graph).numpy()
+    topics = topics / np.linalg.norm(topics, axis=1, keepdims=True)
+    for num_new, verdict in ((1, "perhaps mixed"), (3, "clear")):
+        found = find(graph, p, num_new).named({1: "a name"})  # a named one is no leftover
+        rows = [row for row in table.rows(found, graph.x.numpy(), Names()) if row.cluster.number]
+        assert [row.verdict for row in rows] == [verdict] * num_new
+        for row in rows:
+            nodes = row.cluster.nodes.numpy()
+            likeness = np.linalg.norm(topics[nodes].mean(0))
+            mean = found.posterior[nodes, -1].mean()
+            assert row.cluster.clarity == pytest.approx(float(likeness * mean), abs=1e-4)
+            purity = np.bincount(graph.y[nodes]).max() / len(nodes)
+            assert (purity > 0.9) == (verdict == "clear")
+        said = table.on_mixed(rows)
+        assert said.startswith("Cluster 1 may mix classes: read") == (num_new == 1)
+        assert f"such as --new {num_new + 1}: you can" in said
+        assert f"0.{100 * rows[0].cluster.clarity:.0f} {verdict}" in table.to_text(rows)
+        lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
+        assert lines[0]["verdict"] == verdict and 0 < float(lines[0]["clarity"]) < 1
+
+
 def abstaining() -> tuple[Data, torch.Tensor, torch.Tensor]:
     """A graph of six classes, a fifth of three of which is labelled; the model knows these alone.
 
@@ -308,7 +332,7 @@ def test_suggested_number_on_planted_blocks(classes):
     total = sum(cluster.modularity for cluster in found.discovery.every)
     assert found.fits[classes - 3].modularity == pytest.approx(total, abs=0.01)
     new = f"{classes - 3} new cluster{'s' * (classes > 4)}."
-    assert table.on_number(found.fits, 2).startswith(f"Links, stability and words suggest {new}")
+    assert table.on_number(found.fits).startswith(f"Links, stability and words suggest {new}")
 
 
 def test_the_rule_for_the_number():
@@ -324,8 +348,8 @@ def test_the_rule_for_the_number():
     far = [(0.3, 1, 9.0), *[(0.5, 1, 9.0 - k) for k in range(1, 9)]]
     assert rule(*far) == 5  # at most twice the smallest one and one more
     assert rule((0.4, 1, 9)) == 1 and rule((-0.2, 1, 9), (-0.1, 1, 9)) == 2
-    told = table.on_number({1: Fit(0.3, 1, 9), 2: Fit(0.5, 1, 9), 3: Fit(0.49, 1, 9)}, 2)
-    assert "suggest 2 new clusters. 3 fits about equally well." in told and "--new 3:" in told
+    told = table.on_number({1: Fit(0.3, 1, 9), 2: Fit(0.5, 1, 9), 3: Fit(0.49, 1, 9)})
+    assert told.endswith("suggest 2 new clusters. 3 fits about equally well.")
 
 
 def test_stability_and_description_by_hand():

@@ -103,7 +103,8 @@ def _discover(
     warnings = _warnings(model, place)
     ends = _labels(args, model, place, found) if args.labels_out else _next(found, commands)
     text = table.to_text(found.new, found.head, commands["merge"])
-    lines = [*found.lead, "", *text.split("\n"), "", table.on_number(found.fits, len(found.new))]
+    lines = [*found.lead, "", *text.split("\n"), ""]
+    lines += [table.on_number(found.fits), table.on_mixed(found.new)]
     lines += [f"warning: {warning}" for warning in warnings]
     begin("drawing the map", 0.95)
     files = _files(args, model, place, found, commands, warnings)

@@ -13,7 +13,7 @@ from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.edges import SMALL
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover.candidates import DOUBT, MISSING, P_UNKNOWN
-from graphgym_srnc.own.discover.clusters import Cluster, Discovery
+from graphgym_srnc.own.discover.clusters import CLEAR, Cluster, Discovery
 from graphgym_srnc.own.discover.number import Fit, even, suggested
 from graphgym_srnc.own.discover.representation import Matrix
 from graphgym_srnc.own.discover.words import Shown, shown_node, typical_words
@@ -28,6 +28,7 @@ PART_WORDS = 5  # number of words shown for a part of a cluster
 FIGURES = {
     "newness": ".2f",
     "p_unknown": ".2f",
+    "clarity": ".2f",
     "modularity": ".3f",
     "conductance": ".2f",
     "silhouette": ".2f",
@@ -41,6 +42,11 @@ MEANINGS = {
     " each class were drawn at random",
     DOUBT: "doubt: 1 less the probability of the most probable known class, mean of the nodes",
 }
+ON_CLARITY = (
+    "clarity: {head} times how alike the nodes are. Nearly all nodes of a clear cluster"
+    f" (from {CLEAR:g}) are of one class"
+)
+PERHAPS_MIXED = "perhaps mixed"
 WHY = {MISSING: "around which most labels are missing", DOUBT: "whose class is least certain"}
 SMALL_HEAD = "in small components"
 ON_SMALL = (
@@ -100,6 +106,13 @@ class Row(NamedTuple):
         if cluster.is_mixed:
             return "its nodes are less alike than those of each known class"
         return ""
+
+    @property
+    def verdict(self) -> str:
+        """Whether its nodes are of one class, in a word or two."""
+        if self.leftover:
+            return "leftover"
+        return "clear" if self.cluster.clarity >= CLEAR else PERHAPS_MIXED
 
     @property
     def figures(self) -> dict[str, str]:
@@ -162,11 +175,13 @@ def to_text(new: Sequence[Row], head: str = P_UNKNOWN, merge: str = "") -> str:
 
     ``head`` is the name of their mean P(unknown), and ``merge`` how a command that names begins.
     """
-    lines = [["cluster", "nodes", "newness", head, "nearest known class"]]
+    lines = [["cluster", "nodes", "newness", head, "clarity", "nearest known class"]]
     for row in new:
-        figures = [row.figures["newness"], row.figures["p_unknown"], row.nearest]
-        lines.append([str(row.cluster.number), row.size, *figures])
+        figures = [row.figures["newness"], row.figures["p_unknown"]]
+        clarity = f"{row.figures['clarity']} {row.verdict}"
+        lines.append([str(row.cluster.number), row.size, *figures, clarity, row.nearest])
     meaning = [f"newness: {head}, reduced for links that leave the cluster", MEANINGS[head]]
+    meaning.append(ON_CLARITY.format(head=head))
     if any(row.cluster.small for row in new):
         meaning.append(ON_SMALL)
         for line, cell in zip(lines, [SMALL_HEAD, *(row.small for row in new)]):
@@ -237,17 +252,28 @@ def _share_words(row: Row, other: Row) -> bool:
     return len(own & theirs) >= max(SHARED * min(len(own), len(theirs)), 1)
 
 
-def on_number(fits: Mapping[int, Fit], used: int) -> str:
-    """Which numbers of new clusters fit, and what to do if the ``used`` one does not."""
+def on_number(fits: Mapping[int, Fit]) -> str:
+    """Which numbers of new clusters fit."""
     best = suggested(fits)
     said = f"Links, stability and words suggest {text.counted(best, 'new cluster')}."
     others = [number for number in even(fits) if number not in (1, best)]
     if others:
         fit = "fits" if len(others) == 1 else "fit"
         said += f" {text.ranges(others)} {fit} about equally well."
+    return said
+
+
+def on_mixed(new: Sequence[Row]) -> str:
+    """What to do with clusters that may mix classes."""
+    mixed = [str(row.cluster.number) for row in new if row.verdict == PERHAPS_MIXED]
+    more = f"take more clusters, such as --new {len(new) + 1}"
+    merge = "you can give two clusters one name, but you cannot split a cluster."
+    if not mixed:
+        return f"If a cluster mixes topics, {more}: {merge}"
+    noun = "Cluster" if len(mixed) == 1 else "Clusters"
     return (
-        f"{said} If a cluster mixes topics, take more, such as --new {used + 1}: you can give two"
-        " clusters one name, but you cannot split a cluster."
+        f"{noun} {text.listed(mixed)} may mix classes: read the nodes before you give a name. If"
+        f" their topics differ, {more}: {merge}"
     )
 
 
@@ -261,13 +287,14 @@ def left_out(new: Sequence[Row]) -> str:
 
 def to_csv(new: Sequence[Row]) -> str:
     """A line per new cluster, with figures in full precision."""
-    ends = ["in_small_components", "nearest_known_classes", "words", "typical_nodes", "name"]
+    ends = ["in_small_components", "verdict", "nearest_known_classes", "words", "typical_nodes"]
+    ends.append("name")
     lines: list[list[Any]] = [["cluster", "nodes", *FIGURES, *ends]]
     for row in new:
         cluster = row.cluster
         figures = [getattr(cluster, name) for name in (*FIGURES, "small")]
         lists = [" | ".join(row.words), " | ".join(row.lines)]
-        texts = [row.nearest, *lists, cluster.name]
+        texts = [row.verdict, row.nearest, *lists, cluster.name]
         lines.append([cluster.number, len(cluster.nodes), *figures, *texts])
     return text.to_csv(lines)
 
