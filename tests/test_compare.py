@@ -305,6 +305,21 @@ def test_what_cannot_be_averaged_is_not_averaged(tmp_path, three_methods):
     assert render.text(hidden).count(" 3.25 ± 0* ") == 2  # equal means have equal marks
 
 
+def test_graphs_of_your_own_have_no_mean(tmp_path):
+    """Their labels differ; with hidden classes they are a benchmark."""
+    why = "No mean over the columns, neither of scores nor of ranks: each column is a graph of your"
+    for unseen, is_averaged in ((0, False), (1, True)):
+        folder = tmp_path / str(unseen)
+        for graph in ("first", "second"):
+            record = {"info": {"unseen": [3] * unseen}}
+            words = {"record": record, "file__num_unseen": unseen, "task": f"file/{graph}"}
+            store_runs(folder, graph, [0.5, 0.6], **words)
+        found = table_of(folder)
+        assert found.columns == ["first", "second"]
+        head = tables.means(found, "micro_f1").head
+        assert ("mean" in head, why in remarks(found)) == (is_averaged, not is_averaged)
+
+
 # Settings, rows and columns.
 
 

@@ -16,7 +16,7 @@ from graphgym_srnc.report.compare import (
     Table,
     blind,
     columns_of_known,
-    is_one_kind,
+    why_not_averaged,
 )
 from graphgym_srnc.report.frame import distinct_warnings
 from graphgym_srnc.report.paper import CLOSE_SET, DETAILS, SYNTHETIC, reasons
@@ -141,9 +141,8 @@ def _on_missing_numbers(table: Table) -> list[str]:
     out = []
     if table.intervals and table.cells.loc[table.cells["runs"] > 0, "low"].isna().any():
         out.append("An interval needs at least 2 runs.")
-    if not is_one_kind(table.runs):
-        several = table.runs["dataset.format"].nunique() > 1
-        why = "kinds of shift differ" if several else "only some runs have hidden classes"
+    why = why_not_averaged(table.runs)
+    if why:
         out.append(f"No mean over the columns, neither of scores nor of ranks: {why}.")
     elif len(table.columns) > 1 and not is_averaged(table):
         out.append("No mean over the columns: some rows lack a column.")
