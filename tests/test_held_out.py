@@ -163,6 +163,13 @@ def test_a_run_after_naming_is_compared_on_the_classes_of_before():
     assert "60.0 % of 50 now" in worse[0] and worse[1].startswith("warning: The known classes")
     assert words.after_naming(held_out(30), {}) == []
 
+    verdict = {"verdict": {"figures": {"unknown_share": 0.07}}}
+    (_, told) = words.after_naming(held_out(45) | verdict, parent | {"unknown": 1, "nodes": 2000})
+    assert told.startswith("Predicted as unknown: 1 node before you named clusters, 140 now. The")
+    verdict["verdict"]["figures"]["unknown_share"] = 0.0
+    (_, told) = words.after_naming(held_out(45) | verdict, parent | {"unknown": 9, "nodes": 2000})
+    assert told == "Predicted as unknown: 9 nodes before you named clusters, 0 now."
+
 
 def test_an_explanation_leaves_out_one_part_at_a_time(folder):
     loaded = build.load_model(folder / "r")

@@ -202,7 +202,9 @@ def _labels(
     out = Path(args.labels_out)
     discovery = found.discovery
     made = feedback.labels(discovery, place.parts, place.graph.y, args.nodes_per_class)
-    parent = {"run": args.run, "held_out": model.result.get("held_out")}
+    unknown = int((discovery.label == len(discovery.known)).sum())
+    parent = {"run": args.run, "held_out": model.result.get("held_out"), "unknown": unknown}
+    parent["nodes"] = len(discovery.label)
     feedback.write(out, place.graph, made, place.names, args.overwrite, place.folder, parent)
     words = ["graphgym-srnc", "run", "--cfg", "own", "--name", out.name]
     words += ["dataset.name", args.labels_out, *kept_settings(model)]

@@ -69,11 +69,41 @@ def on_classes(result: Result, names: Collection[str]) -> tuple[int, int]:
 
 
 def after_naming(result: Result, parent: Mapping[str, Any]) -> list[str]:
-    """Accuracy on the known classes of an earlier run, whose clusters were named, and now.
+    """Known classes and unknown nodes of an earlier run, whose clusters were named, and now.
 
     Args:
         result: a run on a graph with labels from ``discover``.
         parent: what the folder of the graph says of the earlier run; may be empty.
+    """
+    return on_known_classes(result, parent) + on_unknown(result, parent)
+
+
+def on_unknown(result: Result, parent: Mapping[str, Any]) -> list[str]:
+    """How many nodes were predicted as unknown before clusters were named, and are now.
+
+    The arguments are those of :func:`after_naming`.
+    """
+    figures = (result.get("verdict") or {}).get("figures", {})
+    if "unknown_share" not in figures or "unknown" not in parent:
+        return []
+    now = round(figures["unknown_share"] * parent["nodes"])
+    text = (
+        f"Predicted as unknown: {counted(parent['unknown'], 'node')} before you named clusters,"
+        f" {now:,} now."
+    )
+    if now:
+        text += (
+            " The named classes are known now, so these are other nodes that differ from all known"
+            " classes. Some may be of a further new class and some of known classes: discover"
+            " shows them. If every class has labels now, set file.open_set False."
+        )
+    return [text]
+
+
+def on_known_classes(result: Result, parent: Mapping[str, Any]) -> list[str]:
+    """Accuracy on the classes that were known before clusters were named, and now.
+
+    The arguments are those of :func:`after_naming`.
     """
     before = parent.get("held_out") or {}
     total, right = on_classes(result, before.get("classes", {}))
