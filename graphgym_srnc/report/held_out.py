@@ -93,9 +93,9 @@ def on_unknown(result: Result, parent: Mapping[str, Any]) -> list[str]:
     )
     if now:
         text += (
-            " The named classes are known now, so these are other nodes that differ from all known"
-            " classes. Some may be of a further new class and some of known classes: discover"
-            " shows them. If every class has labels now, set file.open_set False."
+            " The named classes are known now, so other nodes can stand out. Some may be of a"
+            " further new class and some of known classes: discover shows them. If every class has"
+            " labels now, set file.open_set False."
         )
     return [text]
 
