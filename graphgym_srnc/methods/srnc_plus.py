@@ -598,6 +598,15 @@ class SRNCPlus(ClusterMethod):
         used = [(weight, network.spec.kind) for weight, network in self.evidence.used]
         return {kind: (weight, p) for (weight, kind), p in zip(used, posteriors)}
 
+    def stages(self, graph: Data) -> dict[str, Tensor]:
+        is_first = self.kind.open_set and not self.plan.iteration
+        second = "with the first scores of the unknown class" if is_first else "smoothed over links"
+        return {
+            "mixture of the classifiers": self.logits(graph),
+            second: self.uncorrected(graph),
+            "corrected for class shares": self.predict(graph),
+        }
+
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors ``[V, N(+1)]``."""
         if self.kind.open_set and not self.plan.iteration:
