@@ -449,13 +449,13 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     assert table.ON_SMALL[1:] in html and "small" not in table.to_text(rows[:1])
     assert [row["in_small_components"] for row in lines] == ["0", "6", "0"]
     assert "cluster 1, <script>" in table.to_text(rows)
-    assert "stability and words suggest 3 new clusters. 4 fits" in html and "--new 4:" in html
+    assert "stability and words suggest 3 new clusters. 4 fits" in html and "--new 4: you" in html
     assert html.index("<details>") < html.index("conductance")
 
 
 def test_clusters_with_the_same_words_may_be_one_class(graph):
     """A class that is split in two, and nothing else, gets a hint and the command that merges."""
-    found = find(graph, posterior_of(graph), 3)
+    found = find(graph, posterior_of(graph), 3, ["a", "b", "class 0"])
     whole = found.new[[int(graph.y[c.nodes[0]]) for c in found.new].index(5)]
     half = clusters.replace(whole, number=4, nodes=whole.nodes[::2])
     cluster = found.cluster + (found.cluster == 6)
@@ -464,7 +464,18 @@ def test_clusters_with_the_same_words_may_be_one_class(graph):
     assert table.merges(halved.new, "") == {f"{whole.number} and 4": ""}
     assert "perhaps one class" in table.to_text(halved.new)
     commands = {"again": "", "merge": "discover R"}
-    html = page.render("t", halved, commands, {"0": 3}, ["few!"])
+    judged = {"a": {"labels": 9, "right": 4}, "b": {"labels": 8, "right": 4}}
+    run = {"method": "srnc_plus", "backbone": "gcnconv", "labels": {"0": {"source": 3}}}
+    run["labels"] |= {name: {"source": 20} for name in "ab"}
+    run["held_out"] = {"labels": 17, "of": 17, "accuracy": 0.5, "low": 0.3, "high": 0.7}
+    run["held_out"] |= {"as_known": 0.5, "alone": {}, "classes": judged}
+    html = page.render("t", halved, commands, run, ["few!"])
+    below = html.partition("<h2>Known classes</h2>")[2].partition("</table>")[0]
+    rows = re.findall(r"<tr><td class=\"text\">(.*?)</td>(.*?)</tr>", below, re.DOTALL)
+    known = {name: " ".join(re.sub("<[^>]*>", " ", cells).split()) for name, cells in rows}
+    assert known["a"].startswith("20 4 of 9 below half ") and known["b"].startswith("20 4 of 8 ")
+    assert known["class 0"].startswith("3 too few ") and "below" not in known["b"]
+    assert "right on 17 labels that the models had not learned:" in html
     merge = f"discover R --name {whole.number}=NAME --name 4=NAME --labels-out NEXT"
     assert merge in html and "few!</p>" in html and "too few</strong>" in html
 
@@ -586,7 +597,13 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     assert main([*still.split()[1:], "--no-figures", "--no-tensorboard"]) == 0  # as it is printed
     parent = graph_folder.parent(run / "labels")
     record = json.loads((run / "results" / "one" / "0" / "result.json").read_text())
-    assert parent == {"run": "results/one", "held_out": record["held_out"]}
+    unknown = [row["class"] for row in nodes].count("unknown")
+    assert parent == {
+        "run": "results/one",
+        "held_out": record["held_out"],
+        "unknown": unknown,
+        "nodes": 400,
+    }
     out_again = capsys.readouterr().out
     assert "labels" in out_again
     assert all(text in out for text in ("P(unknown)", "wrote labels", "feature "))

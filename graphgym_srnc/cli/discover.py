@@ -172,10 +172,8 @@ def _files(
     files = {}
     if args.out:
         data = place.task.name if place.task else Path(args.graph).name
-        counts = model.result.get("labels", {})
-        labels = {feedback.in_words(name): count["source"] for name, count in counts.items()}
         title = f"New classes in {data.removeprefix('file/')}"
-        files["--out"] = page.render(title, found, commands, labels, warnings).encode()
+        files["--out"] = page.render(title, found, commands, model.result, warnings).encode()
     if args.csv:
         files["--csv"] = table.to_csv(found.new).encode()
     if args.nodes:

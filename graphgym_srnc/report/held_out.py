@@ -19,6 +19,11 @@ NAMES = {
 
 
 def lines(result: Result) -> list[str]:
+    """Accuracy on held-out labels of a run and of simpler models, and of each class."""
+    return accuracy(result) + by_class((result.get("held_out") or {}).get("classes", {}))
+
+
+def accuracy(result: Mapping[str, Any]) -> list[str]:
     """Accuracy on held-out labels of a run, and of simpler models on the same labels."""
     found: Mapping[str, Any] = result.get("held_out") or {}
     if not found:
@@ -37,9 +42,7 @@ def lines(result: Result) -> list[str]:
         rows.append([f"  {name_of(kind)}", f"{100 * one['accuracy']:.1f} %", ""])
     of_all = f" of {found['of']:,}" if found["labels"] < found["of"] else ""
     head = f"right on {found['labels']:,}{of_all} labels that the models had not learned:"
-    text = [head, *aligned(rows).splitlines()]
-    text += by_class(found["classes"])
-    return text
+    return [head, *aligned(rows).splitlines()]
 
 
 def by_class(classes: Mapping[str, Mapping[str, int]]) -> list[str]:
