@@ -300,6 +300,35 @@ def test_missing_labels_by_hand():
     assert float(found[160:].mean()) <= 1 - 1 / (1 + expected)
 
 
+def test_groups_of_known_nodes_that_lack_labels():
+    """One hidden class is predicted as unknown, the other one as a known class."""
+    graph, p, given = abstaining()
+    p = torch.cat([p, torch.full((600, 1), 0.01, dtype=torch.double)], 1)
+    p[graph.y == 3] = torch.tensor([0.01, 0.01, 0.01, 0.97], dtype=torch.double)
+    found = analysis.analyse(graph, p, Names(), "abc", Evidence(), given)
+    assert found.discovery.seeds.predicted and (graph.y[found.new[0].cluster.nodes] == 3).all()
+    for row in found.also:
+        group = row.found
+        assert not {3} & {*graph.y[group.nodes].tolist()} and (given[group.nodes] < 0).all()
+        assert group.found < group.expected
+    first = found.also[0].found
+    assert first.found == 0 and (graph.y[first.nodes] >= 4).all()
+    # 500 nodes are predicted as known, in 6 groups; the classes have 20 labels in 100 or 200 nodes.
+    assert first.p_value == pytest.approx(6 * np.exp(-first.expected), rel=1e-6)
+    assert len(first.nodes) * 20 / 200 == pytest.approx(first.expected, rel=0.1)
+    said = "\n".join(table.on_also(found.also))
+    assert (
+        f"Possibly also new, although predicted as known classes: {table.on_evidence(found.also)}"
+    )
+    assert ("significant (p < 0.05)" in said) == (first.p_value < 0.05)
+    weak = [row._replace(found=row.found._replace(p_value=0.9)) for row in found.also]
+    assert "no evidence, since every graph has such groups" in "\n".join(table.on_also(weak))
+    html = page.render("t", found, {}, {}, [])
+    assert "<h2>Possibly also new</h2>" in html and found.also[0].facts in html
+    assert "Possibly also" not in page.render("t", found._replace(also=[]), {}, {}, [])
+    assert candidates.also_possible(torch.rand(600, 3), p, torch.full((600,), -1)) == []
+
+
 def test_candidates_without_labels_are_the_least_certain():
     graph, p, _ = abstaining()
     p[7:67] = torch.tensor([0.4, 0.35, 0.25], dtype=torch.double)

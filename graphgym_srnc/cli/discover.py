@@ -104,7 +104,7 @@ def _discover(
     ends = _labels(args, model, place, found) if args.labels_out else _next(found, commands)
     text = table.to_text(found.new, found.head, commands["merge"])
     lines = [*found.lead, "", *text.split("\n"), ""]
-    lines += [table.on_number(found.fits), table.on_mixed(found.new)]
+    lines += [table.on_number(found.fits), table.on_mixed(found.new), *table.on_also(found.also)]
     lines += [f"warning: {warning}" for warning in warnings]
     begin("drawing the map", 0.95)
     files = _files(args, model, place, found, commands, warnings)

@@ -31,6 +31,7 @@ class Analysis(NamedTuple):
         fits: how well numbers of new clusters fit.
         evidence: what the model says of the unknown class.
         label: known class of each node in the data, ``[V]``; -1 = none.
+        also: groups of nodes predicted as known classes that may be of a further new class.
     """
 
     graph: Data
@@ -40,6 +41,7 @@ class Analysis(NamedTuple):
     fits: Mapping[int, Fit]
     evidence: Evidence
     label: Tensor
+    also: Sequence[table.Also] = ()
 
     @property
     def new(self) -> list[table.Row]:
@@ -120,7 +122,12 @@ def analyse(
         parts = zip(ascii_lowercase, number.parts(state, x, new.nodes))
         named = {f"{new.number}{letter}": nodes for letter, nodes in parts}
         found.new[place] = clusters.replace(new, parts=named)
-    return Analysis(graph, found, table.rows(found, x, names), names, fits, evidence, label)
+    also = []
+    if seeds.predicted:
+        groups = candidates.also_possible(state[:, : -posterior.size(1)], posterior, label)
+        also = table.also_rows(groups, x, names)
+    rows = table.rows(found, x, names)
+    return Analysis(graph, found, rows, names, fits, evidence, label, also)
 
 
 def known_labels(parts: Mapping[str, Tensor], y: Tensor, num_known: int) -> Tensor:

@@ -66,6 +66,8 @@ def render(
         rows=found.new,
         known=found.rows[: len(discovery.known)],
         suggested=number.suggested(found.fits),
+        on_also=table.ON_ALSO,
+        on_evidence=table.on_evidence(found.also),
         on_clarity=table.ON_CLARITY.format(head=found.head),
         on_mixed=table.on_mixed(found.new),
         on_number=table.on_number(found.fits),

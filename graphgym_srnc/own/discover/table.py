@@ -12,7 +12,7 @@ from graphgym_srnc.core import text
 from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.edges import SMALL
 from graphgym_srnc.data.names import Names
-from graphgym_srnc.own.discover.candidates import DOUBT, MISSING, P_UNKNOWN
+from graphgym_srnc.own.discover.candidates import DOUBT, MISSING, P_UNKNOWN, FewLabels
 from graphgym_srnc.own.discover.clusters import CLEAR, Cluster, Discovery
 from graphgym_srnc.own.discover.number import Fit, even, suggested
 from graphgym_srnc.own.discover.representation import Matrix
@@ -23,7 +23,7 @@ SHARED = 0.3  # share of common words from which two clusters may be one class
 NEAREST = 18  # maximum length of the name of the nearest known class
 TOP = 10  # number of words shown for a cluster
 TYPICAL, OTHERS = 5, 5  # number of typical and of other nodes shown for a cluster
-PART_WORDS = 5  # number of words shown for a part of a cluster
+PART_WORDS, EXAMPLES = 5, 3  # number of words shown for a part, and of nodes of a group
 # Figures of a cluster, with their formats in print.
 FIGURES = {
     "newness": ".2f",
@@ -36,6 +36,8 @@ FIGURES = {
     "lift": ".1f",
 }
 
+SIGNIFICANT = 0.05  # p-value of a group with few labels
+
 MEANINGS = {
     P_UNKNOWN: "P(unknown): mean probability that a node of the cluster is of no known class",
     MISSING: "missing labels: share of the labels that are missing among similar nodes, if those of"
@@ -45,6 +47,11 @@ MEANINGS = {
 ON_CLARITY = (
     "clarity: {head} times how alike the nodes are. Nearly all nodes of a clear cluster"
     f" (from {CLEAR:g}) are of one class"
+)
+ALSO = "Possibly also new, although predicted as known classes"
+ON_ALSO = (
+    "Their words tell you more. If one is of a new class, label some of its nodes; or name the"
+    " clusters above, train again and discover, since other nodes may be unknown then."
 )
 PERHAPS_MIXED = "perhaps mixed"
 WHY = {MISSING: "around which most labels are missing", DOUBT: "whose class is least certain"}
@@ -62,6 +69,23 @@ class Part(NamedTuple):
     size: int
     words: list[str]
     example: Shown
+
+
+class Also(NamedTuple):
+    """A group of nodes predicted as known classes that may be of a new class, in words."""
+
+    found: FewLabels
+    words: list[str]
+    examples: list[Shown]
+
+    @property
+    def facts(self) -> str:
+        """Its size, and how few labels it has."""
+        labels = text.counted(self.found.found, "label")
+        said = f"{len(self.found.nodes):,} nodes, {labels} where {self.found.expected:.1f} are"
+        if self.found.p_value < SIGNIFICANT:
+            return f"{said} expected (p = {self.found.p_value:.2g})"
+        return f"{said} expected"
 
 
 class Row(NamedTuple):
@@ -157,6 +181,44 @@ def _parts(cluster: Cluster, x: Matrix, names: Names) -> list[Part]:
         Part(name, len(part), own, shown_node(names, int(part[0])))
         for (name, part), own in zip(cluster.parts.items(), words)
     ]
+
+
+def also_rows(found: Sequence[FewLabels], x: Matrix, names: Names) -> list[Also]:
+    """Groups with few labels in words, which set each apart from all other nodes.
+
+    Args:
+        found: the groups.
+        x: features, ``[V, F]``.
+        names: of nodes and feature columns.
+    """
+    group = np.zeros(x.shape[0], dtype=int)
+    for number, one in enumerate(found, 1):
+        group[one.nodes.numpy()] = number
+    words = typical_words(x, group, len(found) + 1, names, TOP)[1:]
+    return [
+        Also(one, own, [shown_node(names, node) for node in one.nodes[:EXAMPLES].tolist()])
+        for one, own in zip(found, words)
+    ]
+
+
+def on_also(also: Sequence[Also]) -> list[str]:
+    """Groups of nodes predicted as known classes that may be of a new one, a line each."""
+    if not also:
+        return []
+    lines = ["", f"{ALSO}: {on_evidence(also)} {ON_ALSO}"]
+    for row in also:
+        nodes = ", ".join(text.short(node.head, NEAREST) for node in row.examples)
+        lines.append(f"  {row.facts}: {', '.join(row.words) or 'no typical word'}; such as {nodes}")
+    return lines
+
+
+def on_evidence(also: Sequence[Also]) -> str:
+    """Whether groups with few labels are evidence of a further new class."""
+    significant = sum(row.found.p_value < SIGNIFICANT for row in also)
+    if significant:
+        are = "is" if significant == 1 else "are"
+        return f"{text.counted(significant, 'group')} {are} significant (p < {SIGNIFICANT:g})."
+    return f"no evidence, since every graph has such groups (none has p < {SIGNIFICANT:g})."
 
 
 def shown(cluster: Cluster) -> tuple[list[int], list[int]]:
