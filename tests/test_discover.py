@@ -317,11 +317,13 @@ def test_groups_of_known_nodes_that_lack_labels():
     assert first.p_value == pytest.approx(6 * np.exp(-first.expected), rel=1e-6)
     assert len(first.nodes) * 20 / 200 == pytest.approx(first.expected, rel=0.1)
     said = "\n".join(table.on_also(found.also))
-    head = "Possibly also new, although predicted as known classes: "
+    head = "Possibly also new: groups predicted as known classes that have few labels. "
     assert f"{head}{table.on_evidence(found.also)}" in said
     assert ("significant (p < 0.05)" in said) == (first.p_value < 0.05)
     weak = [row._replace(found=row.found._replace(p_value=0.9)) for row in found.also]
-    assert "no evidence, since every graph has such groups" in "\n".join(table.on_also(weak))
+    assert "This is no evidence of a further new class, since every graph" in "\n".join(
+        table.on_also(weak)
+    )
     html = page.render("t", found, {}, {}, [])
     assert "<h2>Possibly also new</h2>" in html and found.also[0].facts in html
     assert "Possibly also" not in page.render("t", found._replace(also=[]), {}, {}, [])

@@ -48,7 +48,7 @@ ON_CLARITY = (
     "clarity: {head} times how alike the nodes are. Nearly all nodes of a clear cluster"
     f" (from {CLEAR:g}) are of one class"
 )
-ALSO = "Possibly also new, although predicted as known classes"
+ALSO = "Possibly also new: groups predicted as known classes that have few labels"
 ON_ALSO = (
     "Their words tell you more. If one is of a new class, label some of its nodes; or name the"
     " clusters above, train again and discover, since other nodes may be unknown then."
@@ -205,7 +205,7 @@ def on_also(also: Sequence[Also]) -> list[str]:
     """Groups of nodes predicted as known classes that may be of a new one, a line each."""
     if not also:
         return []
-    lines = ["", f"{ALSO}: {on_evidence(also)} {ON_ALSO}"]
+    lines = ["", f"{ALSO}. {on_evidence(also)} {ON_ALSO}"]
     for row in also:
         nodes = ", ".join(text.short(node.head, NEAREST) for node in row.examples)
         lines.append(f"  {row.facts}: {', '.join(row.words) or 'no typical word'}; such as {nodes}")
@@ -218,7 +218,10 @@ def on_evidence(also: Sequence[Also]) -> str:
     if significant:
         are = "is" if significant == 1 else "are"
         return f"{text.counted(significant, 'group')} {are} significant (p < {SIGNIFICANT:g})."
-    return f"no evidence, since every graph has such groups (none has p < {SIGNIFICANT:g})."
+    return (
+        "This is no evidence of a further new class, since every graph has such groups (none has"
+        f" p < {SIGNIFICANT:g})."
+    )
 
 
 def shown(cluster: Cluster) -> tuple[list[int], list[int]]:
