@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shlex
 
 import numpy as np
 import pandas
 import pytest
-from test_map import unpacked
 
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.io import records
@@ -79,7 +79,8 @@ def test_from_two_tables_to_named_classes(tables, tmp_path, capsys, unchanged_gl
         counts["rocks"],
     ]
     assert sum(legend["sizes"][2:]) == counts["unknown"]  # the new cluster and the rest
-    assert np.bincount(unpacked(legend["of"])).tolist() == [n for n in legend["sizes"] if n]
+    drawn = np.frombuffer(base64.b64decode(legend["of"]), dtype="<u2")
+    assert np.bincount(drawn).tolist() == [n for n in legend["sizes"] if n]
     listed = pandas.read_csv("nodes-out.csv").set_index("id")
     assert (listed["class"] == predicted).all()
     assert "# " not in said and "Text 1" in said and "clear" in said
