@@ -28,7 +28,7 @@ from graphgym_srnc.methods.shared.validation import OutOfFold, Validation, not_w
 
 LARGE_LOG_ODDS = 50.0  # used instead of infinity
 COLLAPSE, CLUSTER_LR = 0.1, 0.003  # weight of the collapse term, and learning rate for modularity
-MIN_ASSORTATIVITY = 0.2  # at which the classes of a target support adaptation
+MIN_ASSORTATIVITY = 0.2  # from which edges support iterations or adaptation
 NOT_ADAPTED = {
     True: "SRNC+ did not adapt to the target, since few of its edges seem to join nodes of the same"
     " class (estimated assortativity {:.2f}). A weighted mean of a plain GNN and an MLP makes the"
@@ -39,7 +39,6 @@ NOT_ADAPTED = {
 }
 """Warnings if a target is not adapted to, by whether features are reliable."""
 
-MIN_LABEL_ASSORTATIVITY = 0.1  # of labelled nodes of one graph, from which pseudo-labels help
 NOT_ITERATED = (
     "SRNC+ learned no pseudo-labels, since few edges between labelled nodes join nodes of the same"
     " class (assortativity {:.2f}). Classifiers of the labels alone make the predictions."
@@ -96,6 +95,7 @@ class Plan(NamedTuple):
         expected: expected accuracy on all unlabelled nodes of one graph; -1 = not known.
         temperature: temperature of the probabilities.
         smooths: whether the posterior is smoothed.
+        homophilous: whether edges of one graph seem to join nodes of the same class.
         adapts: whether the method adapts to the target of two graphs.
         features_weight: weight of the MLP if it does not.
         iteration: number of finished iterations.
@@ -109,6 +109,7 @@ class Plan(NamedTuple):
     expected: float = -1.0
     temperature: float = 1.0
     smooths: bool = True
+    homophilous: bool = True
     adapts: bool = True
     features_weight: float = 0.0
     iteration: int = 0
@@ -325,35 +326,51 @@ class SRNCPlus(ClusterMethod):
 
     def plan_from(self, held_out: HeldOut) -> dict[str, float]:
         """Decide from held-out labels whether to smooth, to iterate and to look for new classes."""
+        figures = self.test_labelled_edges(held_out.folds[0])
         plain = held_out.correct(held_out.log_p)
         log_p = [self.smoothed(log_p, self.task.target) for log_p in held_out.log_p]
         smoothed = held_out.correct(log_p)
-        smooths = not_worse(smoothed, plain)
+        smooths = self.helps(smoothed, plain)
         correct = smoothed if smooths else plain
         self.out_of_fold = held_out.out_of_fold(log_p if smooths else held_out.log_p)
         accuracy = float(correct.mean())
         error = float(correct.std(correction=0)) / len(correct) ** 0.5
         self.change(smooths=smooths, accuracy=accuracy, expected=accuracy)
         self.reported.append("homophily")  # the weights of the mixture take it into account
-        figures = {"held_out_accuracy": accuracy, "held_out_error": error}
+        figures |= {"held_out_accuracy": accuracy, "held_out_error": error}
         weights = zip(self.evidence.specs, self.evidence.weight.tolist())
         figures |= {f"weight_{spec.kind}": weight for spec, weight in weights}
         if self.task.open_set:
             if not self.task.validates_unknown:
                 figures |= self.test_unknown(held_out)
             self.count_labels()
-        return figures | self.test_labelled_edges()
+        return figures
 
-    def test_labelled_edges(self) -> dict[str, float]:
-        """Do not iterate if edges between labelled nodes of one graph join few equal classes."""
+    def test_labelled_edges(self, fold: Fold) -> dict[str, float]:
+        """Do not iterate if edges between labelled nodes of a fold's graph join few equal classes.
+
+        If too few edges tell it, they are assumed to join equal classes.
+        """
         graph = self.source.data
-        label = torch.full_like(graph.y, -1).index_copy(0, self.task.train, self.labels)
+        label = torch.full_like(graph.y, -1)
+        label[fold.train] = fold.labels
+        label[fold.held_out] = fold.held_out_labels
         degree, weight = self.source.degree, graph.edge_weight
-        value = label_assortativity(graph.edge_index, degree, label, weight)
-        if self.abstain and value < MIN_LABEL_ASSORTATIVITY:
+        value = label_assortativity(graph.edge_index, degree, label, weight, otherwise=1.0)
+        self.change(homophilous=value >= MIN_ASSORTATIVITY)
+        if self.abstain and not self.plan.homophilous:
             self.episodes = 0
             self.warnings.append(NOT_ITERATED.format(value))
         return {"assortativity": value}
+
+    def helps(self, smoothed: Tensor, plain: Tensor) -> bool:
+        """Whether to smooth, by which predictions of held-out nodes ``[m]`` are correct (1 or 0).
+
+        Without homophily smoothing must be clearly better, since it can do much harm there.
+        """
+        if self.plan.homophilous:
+            return not_worse(smoothed, plain)
+        return not not_worse(plain, smoothed)
 
     def test_unknown(self, held_out: HeldOut) -> dict[str, float]:
         """Test whether there are unknown nodes, and choose how many are predicted as unknown."""
@@ -445,7 +462,8 @@ class SRNCPlus(ClusterMethod):
         if len(self.validation.nodes):
             log_p = self.logits(task.target)
             smoothed = self.smoothed(log_p, task.target)
-            self.change(smooths=self.validation.not_worse(smoothed, log_p))
+            correct = self.validation.correct
+            self.change(smooths=self.helps(correct(smoothed), correct(log_p)))
         figures["cluster_weight"] = weight
         figures["learned_share"] = len(pseudo.nodes) / len(task.pool)
         if task.open_set:
