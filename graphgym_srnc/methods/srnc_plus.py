@@ -15,7 +15,7 @@ from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Steps, W
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.calibration import temperature
 from graphgym_srnc.losses.modularity import label_assortativity, newman_resolution
-from graphgym_srnc.losses.prior import unknown_evidence
+from graphgym_srnc.losses.prior import least_detectable_share, unknown_evidence
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, ClusterMethod
 from graphgym_srnc.methods.shared.cross_fit import Fold, HeldOut, cross_fit, ranks_in
 from graphgym_srnc.methods.shared.evidence import Evidence, specs
@@ -48,7 +48,8 @@ SAMPLE = 20_000  # unlabelled nodes that suffice for the temperature
 SIGNIFICANT, WEAK = 0.01, 0.1  # p-values below which the sign of an unknown class is clear, or weak
 NO_UNKNOWN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
-    " is predicted as unknown. If you know that there is one, set srnc_plus.abstain False"
+    " is predicted as unknown. So few labels ({}) cannot show unknown classes of less than about"
+    " {:.0%} of the nodes. If you know that there is one, set srnc_plus.abstain False"
     " (Python: abstain=False), or label some of its nodes for validation."
 )
 
@@ -387,7 +388,9 @@ class SRNCPlus(ClusterMethod):
         if self.abstain and found.p_value > SIGNIFICANT:
             sign = "no significant" if found.p_value > WEAK else "only a weak"
             self.change(finds_unknown=False)
-            self.warnings.append(NO_UNKNOWN.format(sign, found.p_value))
+            count = len(ranks)
+            least = least_detectable_share(count, SIGNIFICANT)
+            self.warnings.append(NO_UNKNOWN.format(sign, found.p_value, count, least))
             self.reported.append("unknown share")
             return figures
         self.change(
