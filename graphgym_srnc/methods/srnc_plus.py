@@ -96,9 +96,9 @@ class Plan(NamedTuple):
         expected: expected accuracy on all unlabelled nodes of one graph; -1 = not known.
         temperature: temperature of the probabilities.
         smooths: whether the posterior is smoothed.
-        homophilous: whether edges of one graph seem to join nodes of the same class.
-        adapts: whether the method adapts to the target of two graphs.
-        features_weight: weight of the MLP if it does not.
+        adapts: whether edges seem to join nodes of the same class, so that iterations and the prior
+            correction help.
+        features_weight: weight of the MLP on two graphs if they do not.
         iteration: number of finished iterations.
     """
 
@@ -110,7 +110,6 @@ class Plan(NamedTuple):
     expected: float = -1.0
     temperature: float = 1.0
     smooths: bool = True
-    homophilous: bool = True
     adapts: bool = True
     features_weight: float = 0.0
     iteration: int = 0
@@ -358,8 +357,8 @@ class SRNCPlus(ClusterMethod):
         label[fold.held_out] = fold.held_out_labels
         degree, weight = self.source.degree, graph.edge_weight
         value = label_assortativity(graph.edge_index, degree, label, weight, otherwise=1.0)
-        self.change(homophilous=value >= MIN_ASSORTATIVITY)
-        if self.abstain and not self.plan.homophilous:
+        if self.abstain and value < MIN_ASSORTATIVITY:
+            self.change(adapts=False)
             self.episodes = 0
             self.warnings.append(NOT_ITERATED.format(value))
         return {"assortativity": value}
@@ -369,7 +368,7 @@ class SRNCPlus(ClusterMethod):
 
         Without homophily smoothing must be clearly better, since it can do much harm there.
         """
-        if self.plan.homophilous:
+        if self.plan.adapts:
             return not_worse(smoothed, plain)
         return not not_worse(plain, smoothed)
 
@@ -411,7 +410,8 @@ class SRNCPlus(ClusterMethod):
             reliable = reliability >= MIN_RELIABILITY
             # The weight of the MLP falls from a half at assortativity 0 to 0 at the bound.
             weight = min(1 - value / MIN_ASSORTATIVITY, 1.0) / 2
-            self.change(adapts=False, features_weight=weight if reliable else 0.0)
+            self.change(adapts=False, smooths=False)
+            self.change(features_weight=weight if reliable else 0.0)
             self.episodes = 0
             self.warnings.append(NOT_ADAPTED[reliable].format(value))
         return {"features_reliability": reliability, "assortativity": value}
@@ -624,19 +624,17 @@ class SRNCPlus(ClusterMethod):
         if self.kind.open_set and not self.plan.iteration:
             return self.first.log_posterior(self.known_logits(graph), self.prepared(graph))
         log_p = self.logits(graph, role)
-        if not self.plan.adapts:
-            return self.unadapted(log_p, graph)
+        if self.plan.features_weight:
+            log_p = self.with_features(log_p, graph)
         if self.plan.smooths:
             log_p = self.smoothed(log_p, graph)
         if self.task.open_set and not self.plan.finds_unknown:
             log_p = torch.cat([log_p, log_p.amax(1, keepdim=True) - LARGE_LOG_ODDS], 1)
         return log_p
 
-    def unadapted(self, log_p: Tensor, graph: Data) -> Tensor:
-        """Log posteriors ``[V, N]`` of a target without homophily, from the plain classifier's."""
+    def with_features(self, log_p: Tensor, graph: Data) -> Tensor:
+        """Mean of log posteriors ``[V, N]`` and those of the MLP on features, by its weight."""
         weight = self.plan.features_weight
-        if not weight:
-            return log_p
         features = self.features_only.log_posterior(self.prepared(graph))
         return (1 - weight) * log_p + weight * features
 
