@@ -184,7 +184,7 @@ class SRNCPlus(ClusterMethod):
     def __init__(
         self,
         *,
-        rounds: Count = 3,
+        rounds: Count = 2,
         steps: Count = 200,
         fit_steps: Count = 60,
         cluster_steps: Natural = 60,
