@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import copy
 import os
 import shlex
 import sys
@@ -26,6 +25,7 @@ from graphgym_srnc.io import config_files, records
 from graphgym_srnc.io.settings import flatten, is_volatile
 from graphgym_srnc.own.discover import analysis, clusters, feedback, page, since, table
 from graphgym_srnc.own.discover.candidates import Evidence
+from graphgym_srnc.own.discover.representation import features
 from graphgym_srnc.train.model import TrainedModel
 
 Begin = Callable[[str, float], None]
@@ -99,8 +99,8 @@ def _discover(
     wanted = analysis.number_wanted(args.new, args.clusters, len(classes))
     begin("predicting", 0.2)
     posterior = model.predict(graph).posterior
-    earlier = _earlier(args, place) if args.since else None
-    with renamed({"names": "--name"}):
+    earlier = _earlier(args) if args.since else None
+    with renamed({"names": "--name", "since": "--since"}):
         found = analysis.analyse(
             graph,
             posterior,
@@ -149,11 +149,11 @@ def _place(args: argparse.Namespace, model: TrainedModel) -> Place:
     return Place(task, graph, folder, names, parts)
 
 
-def _earlier(args: argparse.Namespace, place: Place) -> since.Earlier:
-    """What the model of an earlier run predicts for its own graph and for the one of today.
+def _earlier(args: argparse.Namespace) -> since.Earlier:
+    """What the model of an earlier run predicts for its own graph.
 
     Raises:
-        InputError: it is the same graph, the run is no folder, or it read other features.
+        InputError: it is the same graph, or there is no such run.
     """
     if not args.graph and os.path.realpath(args.since) == os.path.realpath(args.run):
         hint = "Give an earlier run, or another graph with --graph"
@@ -165,17 +165,10 @@ def _earlier(args: argparse.Namespace, place: Place) -> since.Earlier:
             raise InputError.plain("--since", message, "Give the folder of a run")
         then = build.task_of(model).target
     folder = model.folder()
-    ids = of_folder(folder, then.num_nodes).ids if folder else None
-    graph = copy.copy(place.graph)
-    graph.feature_names = place.names.words
+    found = of_folder(folder, then.num_nodes, then.num_features) if folder else Names()
     known = model.class_names[: model.method.task.num_known]
-    with renamed({"graph: x": "--since"}):
-        return since.Earlier(
-            classes=[feedback.in_words(name) for name in known],
-            then=model.predict(then).posterior,
-            now=model.predict(graph).posterior,
-            ids=ids,
-        )
+    label = model.predict(then).label
+    return since.Earlier([*map(feedback.in_words, known)], label, features(then), found)
 
 
 def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) -> dict[str, str]:

@@ -119,10 +119,10 @@ def analyse(
     found = clusters.find(graph, posterior, state, seeds, wanted, [*map(str, classes)])
     found = found.named(cluster_names)
     changes = None
-    if earlier is not None:
-        found, changes = since.compare(found, earlier, names.ids)
-    begin("describing the clusters", 0.85)
     x = features(graph)
+    if earlier is not None:
+        found, changes = since.compare(found, earlier, x, names)
+    begin("describing the clusters", 0.85)
     for place, new in enumerate(found.new):
         parts = zip(ascii_lowercase, number.parts(state, x, new.nodes))
         named = {f"{new.number}{letter}": nodes for letter, nodes in parts}

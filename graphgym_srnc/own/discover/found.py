@@ -26,6 +26,7 @@ from graphgym_srnc.own.discover import feedback, page, table
 from graphgym_srnc.own.discover.analysis import Analysis, analyse, known_labels, number_wanted
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.clusters import Discovery
+from graphgym_srnc.own.discover.representation import features
 from graphgym_srnc.own.discover.since import Earlier
 from graphgym_srnc.shifts.given import unlabelled
 
@@ -165,17 +166,16 @@ def discover(
     posterior = torch.from_numpy(model.predict_proba(data))
     checked = unlabelled(data)
     parts, y = _labels(model, graph, data)
-    ids = _texts(data, "ids")
     evidence = Evidence.of(model.method_)
     known = _known(model, graph)
-    earlier = _earlier(since, data) if since is not None else None
+    earlier = _earlier(since) if since is not None else None
     with renamed({"--clusters": "num_clusters", "--new": "num_new"}):
         wanted = number_wanted(num_new, num_clusters, len(known))
         with limited_threads(model, checked):
             found = analyse(
                 checked,
                 posterior,
-                Names(ids, None, _texts(data, "feature_names")),
+                _names(data),
                 known,
                 evidence,
                 known_labels(parts, y, len(known)),
@@ -192,9 +192,12 @@ def _check_model(model: Any, key: str) -> None:
         raise InputError.plain(key, f"it is a {type(model).__name__}", hint)
 
 
-def _texts(data: Data, name: str) -> list[str] | None:
-    """A list of texts in a graph, such as its ``ids``; None if it has none."""
-    return [*map(str, getattr(data, name, None) or ())] or None
+def _names(data: Data) -> Names:
+    """The ``ids`` and ``feature_names`` of a graph, if it has some."""
+    ids, words = (
+        [*map(str, getattr(data, name, None) or ())] or None for name in ("ids", "feature_names")
+    )
+    return Names(ids, None, words)
 
 
 def _known(model: Estimator, graph: ShiftTask | Data) -> list[Any]:
@@ -203,8 +206,8 @@ def _known(model: Estimator, graph: ShiftTask | Data) -> list[Any]:
     return [*(named or model.classes_)][: model.method_.task.num_known]
 
 
-def _earlier(since: tuple[Estimator, ShiftTask | Data], data: Data) -> Earlier:
-    """What an earlier estimator predicts for its own graph and for the ``data`` of today."""
+def _earlier(since: tuple[Estimator, ShiftTask | Data]) -> Earlier:
+    """What an earlier estimator predicts for its own graph."""
     if not isinstance(since, tuple) or len(since) != 2:
         hint = "Give a tuple of the earlier estimator and its graph"
         raise InputError.plain("since", f"it is a {type(since).__name__}", hint)
@@ -213,9 +216,9 @@ def _earlier(since: tuple[Estimator, ShiftTask | Data], data: Data) -> Earlier:
     then = graph.target if isinstance(graph, ShiftTask) else graph
     return Earlier(
         classes=[*map(str, _known(model, graph))],
-        then=torch.from_numpy(model.predict_proba(then)),
-        now=torch.from_numpy(model.predict_proba(data)),
-        ids=_texts(then, "ids"),
+        label=torch.from_numpy(model.predict_proba(then)).argmax(1),
+        x=features(unlabelled(then)),
+        names=_names(then),
     )
 
 

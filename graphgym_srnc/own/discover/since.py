@@ -1,7 +1,7 @@
-"""Classes over time: how the classes of a graph have changed since the graph of an earlier model.
+"""Classes over time: how the classes of a graph have changed since an earlier graph.
 
-New clusters get the names of earlier classes that no class of today has. Then classes are equal if
-their names are, and the nodes that both models predict are counted.
+New clusters get the names of similar earlier classes that are no class of today. Then classes with
+the same name are the same class, and the nodes of each are counted.
 """
 
 from __future__ import annotations
@@ -11,16 +11,23 @@ from typing import NamedTuple, Sequence
 
 import numpy as np
 import pandas
+import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import binomtest
 from sklearn.metrics import cohen_kappa_score
+from sklearn.preprocessing import StandardScaler, normalize
 from torch import Tensor
 
 from graphgym_srnc.core import text
+from graphgym_srnc.data.names import Names, check_features, remedy
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover.clusters import Discovery
+from graphgym_srnc.own.discover.representation import Matrix, are_words, by_group, weighted
 
 GONE = 0.1  # share of its earlier share that a class may keep by errors of the models
-SAME_NODES = 0.5  # least kappa of the classes of shared ids if these name the same nodes
+SHARED = 0.5  # share of the earlier nodes that must have an id of today, so that ids are compared
+AGREE = 0.5  # least kappa between the classes of these nodes then and now
+ALIKE = 0.5  # least similarity to an earlier class if no class has the same name then and now
 UNKNOWN = "unknown"
 HEADS = [
     "class",
@@ -30,7 +37,7 @@ HEADS = [
     "share then",
     "share now",
     "change in points",
-    "class by the earlier model",
+    "most similar earlier class",
 ]
 ON_INTERVALS = (
     "Intervals of the change are 95 % intervals of Newcombe (1998). They treat nodes as independent"
@@ -39,19 +46,19 @@ ON_INTERVALS = (
 
 
 class Earlier(NamedTuple):
-    """What an earlier model predicts for its own graph, and for the graph of today.
+    """What an earlier model predicts for its own graph.
 
     Args:
         classes: names of its :math:`N` known classes.
-        then: posterior of the nodes of its own graph, ``[U, N]`` or ``[U, N + 1]``.
-        now: posterior of the nodes of the graph of today, ``[V, N]`` or ``[V, N + 1]``.
-        ids: of the nodes of its own graph, if they have any.
+        label: class of each node of its graph, ``[U]``; :math:`N` = unknown.
+        x: features of its graph, ``[U, F]``.
+        names: of nodes and feature columns of its graph.
     """
 
     classes: list[str]
-    then: Tensor
-    now: Tensor
-    ids: Sequence[str] | None
+    label: Tensor
+    x: Matrix
+    names: Names
 
 
 class Change(NamedTuple):
@@ -71,7 +78,7 @@ class Changes(NamedTuple):
 
     Args:
         table: a row per class, see :func:`changes`.
-        notes: sentences on the nodes and on the intervals.
+        notes: sentences on the nodes, the similarities and the intervals.
     """
 
     table: pandas.DataFrame
@@ -83,9 +90,6 @@ class Changes(NamedTuple):
         lines = [HEADS]
         for row in self.table.itertuples():
             low, high = (f"{100 * end:+.1f}" for end in (row.low, row.high))
-            earlier = ""
-            if row.now:
-                earlier = f"{text.plain(row.earlier_class)} {100 * row.earlier_share:.0f} %"
             line = [
                 text.plain(row.name),
                 row.status,
@@ -94,7 +98,7 @@ class Changes(NamedTuple):
                 f"{100 * row.share_then:.1f} %",
                 f"{100 * row.share_now:.1f} %",
                 f"{100 * row.change:+.1f} ({low} to {high})",
-                earlier,
+                f"{text.plain(row.similar_to)} {row.similarity:.2f}" if row.now else "",
             ]
             lines.append(line)
         return lines
@@ -105,40 +109,113 @@ class Changes(NamedTuple):
         return ["classes over time", *text.aligned(self.cells).splitlines(), *self.notes]
 
 
-def membership(earlier: Earlier, ids: Sequence[str] | None) -> tuple[np.ndarray, list[str]]:
-    """Earlier class of each node of today, as probabilities ``[V, N + 1]``, and notes on the ids.
+class Profiles(NamedTuple):
+    """Vectors of nodes then and now; groups of nodes are alike if the means of theirs are.
 
-    It is the class that the earlier model predicted in its own graph if the node has an id in both,
-    and otherwise the model's posterior.
+    Args:
+        then: of the earlier nodes, ``[U, D]``.
+        now: of the nodes of today, ``[V, D]``.
+        centre: what is subtracted from a mean, ``[D]``.
+        note: what they are, as a sentence.
     """
-    size = len(earlier.classes) + 1
-    belongs = np.zeros((len(earlier.now), size))
-    belongs[:, : earlier.now.size(1)] = earlier.now.numpy()
-    place = {id: node for node, id in enumerate(earlier.ids or ())}
-    pairs = [(node, place[id]) for node, id in enumerate(ids or ()) if id in place]
-    if not pairs:
-        return belongs, []
-    shared, was = np.array(pairs).T
-    before = earlier.then.argmax(1).numpy()[was]
-    count = text.counted(len(shared), "node")
-    # Row numbers are ids as well, and name other nodes in each table.
-    if cohen_kappa_score(before, belongs[shared].argmax(1)) < SAME_NODES:
-        note = f"{count} have an id of the earlier graph, but the earlier model predicts another"
-        return belongs, [f"{note} class for most of them. Therefore ids are not compared."]
-    belongs[shared] = np.eye(size)[before]
-    return belongs, [f"{count} are in both graphs, by their ids."]
+
+    then: Matrix
+    now: Matrix
+    centre: np.ndarray
+    note: str
+
+    def similarity(
+        self, label: Tensor, num_classes: int, group: np.ndarray, num_groups: int
+    ) -> np.ndarray:
+        """Cosine of the angle between means of groups of today and of earlier classes, ``[C, N]``.
+
+        Args:
+            label: class of each earlier node, ``[U]``.
+            num_classes: :math:`N`; nodes of other classes are left out.
+            group: of each node of today, ``[V]``.
+            num_groups: :math:`C`.
+        """
+        today = self._directions(self.now, group, num_groups)
+        before = self._directions(self.then, label.numpy(), num_classes + 1)
+        return today @ before[:num_classes].T
+
+    def _directions(self, x: Matrix, group: np.ndarray, count: int) -> np.ndarray:
+        """Means of groups in vectors of length 1, ``[count, D]``; 0 for a group without nodes."""
+        size = np.bincount(group, minlength=count)[:, None]
+        means = by_group(x, group, count) / size.clip(min=1)
+        return normalize((means - self.centre) * (size > 0))
 
 
-def carried_names(found: Discovery, classes: Sequence[str], belongs: np.ndarray) -> dict[int, str]:
+def profiles(found: Discovery, earlier: Earlier, x: Matrix, names: Names) -> Profiles:
+    """Nodes in both graphs if at least :data:`SHARED` of the earlier nodes are, or else features.
+
+    By ids, a node is its own column, so that similarity is the number of shared nodes by the
+    geometric mean of the sizes, without nodes that are in one graph alone. Features are words
+    weighted by inverse document frequency, or have variance 1, and their mean is subtracted.
+
+    Args:
+        found: the clusters of today.
+        earlier: what the earlier model predicts.
+        x: features of today, ``[V, F]``.
+        names: of nodes and feature columns of today.
+
+    Raises:
+        InputError: the graphs have other features.
+    """
+    if earlier.x.shape[1] != x.shape[1]:
+        message = f"that graph has {earlier.x.shape[1]} features, and this one {x.shape[1]}"
+        raise InputError.plain("since", message, remedy())
+    check_features(earlier.names.words, names.words, "since")
+    place = {id: node for node, id in enumerate(earlier.names.ids or ())}
+    pairs = [(place[id], node) for node, id in enumerate(names.ids or ()) if id in place]
+    before, today = np.array(pairs, dtype=int).reshape(-1, 2).T
+    size = len(earlier.label)
+    shared = f"{len(pairs):,} of the {size:,} earlier nodes are in this graph"
+    if len(pairs) >= SHARED * size and _are_same(found, earlier, before, today):
+        ones = np.ones(len(pairs))
+        column = np.arange(len(pairs))
+        then = sp.csr_array((ones, (before, column)), shape=(size, len(pairs)))
+        now = sp.csr_array((ones, (today, column)), shape=(x.shape[0], len(pairs)))
+        return Profiles(then, now, np.zeros(len(pairs)), f"{shared}. Similarities compare them.")
+    both = sp.vstack([sp.csr_array(earlier.x), sp.csr_array(x)]).tocsr()
+    both = (
+        weighted(both) if are_words(both) else StandardScaler(with_mean=False).fit_transform(both)
+    )
+    note = "Similarities compare mean features of classes."
+    if len(pairs) >= SHARED * size:
+        note = f"{shared} by their ids, but in other classes. {note}"
+    return Profiles(both[:size], both[size:], np.asarray(both.mean(0)).ravel(), note)
+
+
+def _are_same(found: Discovery, earlier: Earlier, before: np.ndarray, today: np.ndarray) -> bool:
+    """Whether equal ids name equal nodes: numbers of rows would name nodes of other classes.
+
+    Args:
+        found: the clusters of today.
+        earlier: what the earlier model predicts.
+        before: nodes of the earlier graph with an id of today.
+        today: the nodes of today with these ids.
+    """
+    was = np.array([*earlier.classes, UNKNOWN])[earlier.label.numpy()[before]]
+    now = np.array([*found.classes, UNKNOWN])[found.label.numpy()[today]]
+    both = np.isin(was, found.classes) & np.isin(now, earlier.classes)
+    return bool(both.any()) and cohen_kappa_score(was[both], now[both]) >= AGREE
+
+
+def carried_names(
+    found: Discovery, classes: Sequence[str], similarity: np.ndarray
+) -> dict[int, str]:
     """Earlier names of new clusters without a name, by number of the cluster.
 
-    The Hungarian method assigns each cluster to a class of its own that no class of today has, or
-    to none, so that most nodes keep their earlier class. Further clusters of such a class follow.
+    The Hungarian method gives each cluster an earlier class of its own that no class of today is,
+    or none, so that the sum of similarities is highest. None counts as the similarity in the middle
+    between classes with the same name and the most similar classes with another one. Further
+    clusters above it follow their most similar class.
 
     Args:
         found: the clusters, some of whose new ones may have names.
         classes: names of the earlier classes.
-        belongs: earlier class of each node, see :func:`membership`.
+        similarity: of all clusters to them, ``[C, N]``.
 
     References:
         Kuhn, The Hungarian method for the assignment problem (Naval Research Logistics Quarterly
@@ -146,52 +223,66 @@ def carried_names(found: Discovery, classes: Sequence[str], belongs: np.ndarray)
     """
     taken = {cluster.name for cluster in found.every}
     free = [k for k, name in enumerate(classes) if name not in taken]
-    clusters = [new for new in found.new if not new.name]
-    if not free or not clusters:
+    first = len(found.known)
+    rows = [first + place for place, new in enumerate(found.new) if not new.name]
+    if not free or not rows:
         return {}
-    nodes = np.stack([belongs[new.nodes.numpy()].sum(0) for new in clusters])
-    kept = nodes[:, free]
-    none = nodes.sum(1) - kept.sum(1)
-    choices = np.concatenate([kept, np.repeat(none[:, None], len(clusters), 1)], 1)
-    _, column = linear_sum_assignment(choices, maximize=True)
-    follows = np.where(kept.max(1) > none, kept.argmax(1), len(free))
-    column = np.where(column < len(free), column, follows)
+    least = _least_similarity(found, classes, similarity)
+    own = similarity[np.ix_(rows, free)]
+    none = np.full((len(rows), len(rows)), least)
+    _, column = linear_sum_assignment(np.concatenate([own, none], 1), maximize=True)
+    follows = (column >= len(free)) & (own.max(1) > least)
+    column = np.where(follows, own.argmax(1), column)
     return {
-        new.number: classes[free[k]] for new, k in zip(clusters, column.tolist()) if k < len(free)
+        found.new[row - first].number: classes[free[k]]
+        for row, k in zip(rows, column.tolist())
+        if k < len(free)
     }
 
 
-def changes(found: Discovery, earlier: Earlier, belongs: np.ndarray) -> pandas.DataFrame:
+def _least_similarity(found: Discovery, classes: Sequence[str], similarity: np.ndarray) -> float:
+    """The middle between classes with the same name and the most similar classes with another."""
+    same = []
+    other = []
+    for row, cluster in zip(similarity, found.every):
+        if cluster.name in classes and len(cluster.nodes) and len(classes) > 1:
+            k = classes.index(cluster.name)
+            same.append(row[k])
+            other.append(np.delete(row, k).max())
+    return float(np.median(same) + np.median(other)) / 2 if same else ALIKE
+
+
+def changes(found: Discovery, earlier: Earlier, alike: Profiles) -> pandas.DataFrame:
     """A row per class: its status, and numbers of nodes and shares of all nodes then and now.
 
     The status is *new*, *grown*, *shrunk*, *unchanged* or *gone*. A class is gone if less than
     :data:`GONE` of its earlier share is left, and unchanged if the 95 % interval of the ``change``
     of its share, from ``low`` to ``high``, contains 0. Candidates without an earlier class count
-    as their predicted class. ``earlier_class`` is what the earlier model predicts for most of the
-    nodes of today, and ``earlier_share`` for which share of them.
+    as their predicted class. ``similar_to`` is the most similar earlier class.
 
     Args:
         found: the clusters with their names.
         earlier: what the earlier model predicts.
-        belongs: earlier class of each node, see :func:`membership`.
+        alike: similarities of nodes.
     """
-    counts_then = earlier.then.argmax(1).bincount(minlength=len(belongs[0])).tolist()
-    then = dict(zip(earlier.classes, counts_then))
+    num_classes = len(earlier.classes)
+    counts = earlier.label.bincount(minlength=num_classes).tolist()
+    then = dict(zip(earlier.classes, counts))
     classes = np.array([*found.classes, UNKNOWN], dtype=object)[found.label.numpy()]
     for new in found.new:
         if new.name or found.seeds.predicted:
             classes[new.nodes.numpy()] = new.name or f"cluster {new.number}"
-    names = [*dict.fromkeys([*then, *found.classes, *classes])]
+    names = [*dict.fromkeys([*then, *found.classes, *classes, UNKNOWN])]
+    group = pandas.Categorical(classes, names).codes.astype(int)
+    sizes = np.bincount(group, minlength=len(names)).tolist()
+    similarity = alike.similarity(earlier.label, num_classes, group, len(names))
     rows = []
-    for name in names:
-        nodes = np.flatnonzero(classes == name)
-        change = _change((then.get(name, 0), len(nodes)), (len(earlier.then), len(belongs)))
-        kept = belongs[nodes].sum(0)
-        earlier_class = [*earlier.classes, UNKNOWN][kept.argmax()] if len(nodes) else ""
+    for name, size, own in zip(names, sizes, similarity):
+        change = _change((then.get(name, 0), size), (len(earlier.label), len(group)))
         status = _status(change, name in then)
-        share = kept.max() / max(len(nodes), 1)
-        rows.append([name, status, *change, earlier_class, share])
-    columns = ["name", "status", *Change._fields, "earlier_class", "earlier_share"]
+        similar_to = earlier.classes[own.argmax()] if size else ""
+        rows.append([name, status, *change, similar_to, own.max()])
+    columns = ["name", "status", *Change._fields, "similar_to", "similarity"]
     table = pandas.DataFrame(rows, columns=columns)
     return table[table["name"] != UNKNOWN].reset_index(drop=True)
 
@@ -226,21 +317,29 @@ def _status(change: Change, is_earlier: bool) -> str:
 
 
 def compare(
-    found: Discovery, earlier: Earlier, ids: Sequence[str] | None
+    found: Discovery, earlier: Earlier, x: Matrix, names: Names
 ) -> tuple[Discovery, Changes]:
     """The clusters with the names of earlier classes, and how all classes have changed.
 
     Args:
         found: the clusters; those with a name keep it.
         earlier: what the earlier model predicts.
-        ids: of the nodes of today, if they have any.
+        x: features of today, ``[V, F]``.
+        names: of nodes and feature columns of today.
+
+    Raises:
+        InputError: the graphs have other features.
     """
-    belongs, notes = membership(earlier, ids)
-    names = {new.number: new.name for new in found.new if new.name}
-    found = found.named(names | carried_names(found, earlier.classes, belongs))
-    unknown = int((earlier.then.argmax(1) == len(earlier.classes)).sum())
-    sizes = f"The earlier graph has {len(earlier.then):,} nodes, this one {len(belongs):,}."
+    alike = profiles(found, earlier, x, names)
+    num_classes = len(earlier.classes)
+    group = found.cluster.numpy()
+    similarity = alike.similarity(earlier.label, num_classes, group, len(found.every))
+    given = {new.number: new.name for new in found.new if new.name}
+    found = found.named(given | carried_names(found, earlier.classes, similarity))
+    sizes = f"The earlier graph has {len(earlier.label):,} nodes, this one {len(group):,}."
+    notes = [sizes, alike.note, ON_INTERVALS]
+    unknown = int((earlier.label == num_classes).sum())
     if unknown:
         was = f"The earlier model predicted {text.counted(unknown, 'node')} of its graph as unknown"
         notes.append(f"{was}. A class that is called new may be among them.")
-    return found, Changes(changes(found, earlier, belongs), [sizes, *notes, ON_INTERVALS])
+    return found, Changes(changes(found, earlier, alike), notes)
