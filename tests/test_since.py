@@ -70,7 +70,7 @@ def test_a_new_a_grown_and_a_vanished_class_are_named_right(seed):
     assert (truth[found.nodes().cluster == number] == "e").mean() > 0.85
     for name in "cd":
         true = (truth == name).mean() - (was == name).mean()
-        assert changes.change[name] == pytest.approx(true, abs=0.06)
+        assert changes.change[name] == pytest.approx(true, abs=0.1)
     assert changes.then.sum() == 400 and changes.now.sum() <= 400
     assert new in repr(found) and "gone" in repr(found)
     made = found.labelled({number: "rust"}, nodes_per_class=5)

@@ -12,6 +12,7 @@ from graphgym_srnc import __version__
 from graphgym_srnc.core.text import counted, listed, plain
 from graphgym_srnc.data import catalogue
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.io.stats import DEVIATIONS
 from graphgym_srnc.report import tables
 from graphgym_srnc.report.compare import Table
 from graphgym_srnc.report.statistics import TESTS
@@ -112,7 +113,7 @@ def measured(table: Table) -> str:
     sentences = [
         f"We compare {listed(table.rows, 50)} on {listed(table.columns, 50)}",
         f"The table shows {listed(names, 50)} on {table.split} nodes, as the mean and the"
-        f" population standard deviation (n in the divisor) over {several} per cell, which have"
+        f" {DEVIATIONS[table.ddof]} over {several} per cell, which have"
         " different seeds of split and training",
         f"The episode of a run is selected by {listed(rules)}",
     ]
