@@ -146,7 +146,7 @@ def test_a_comparison_says_what_is_missing(copied_grid, capsys):
     plan = json.loads((home / "planned.json").read_text())
     assert {*plan} == {*CELLS, REFUSED} and all(seeds == [0, 1] for seeds in plan.values())
     shutil.rmtree(home / "erm-m=pgl-d=8-s=target_val")  # as if it had never begun
-    missing = "g: 4 of 12 runs missing. To run them, repeat the command grid with --resume"
+    missing = "g: 4 of 12 runs missing; resume the grid"
     for folder in (home, home.parent):
         assert main(["compare", str(folder)]) == 0
         told = capsys.readouterr().err

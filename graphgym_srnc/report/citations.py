@@ -86,8 +86,10 @@ def keys(runs: DataFrame) -> list[str]:
             found.append("shen2025uaga")
         names = ",".join(pair).split(",") if kind == "cross_graph" else [name]
         for one in names if kind not in ("file", "synthetic") else ():
-            if one in ("acmv9", "citationv1", "dblpv7"):
+            if one in ("acmv9", "citationv1", "dblpv7", "Blog1", "Blog2"):
                 found.append("shen2020acdne")
+            if one.startswith("MAG_"):
+                found += ["liu2024pairalign", "hu2020ogb"]
             with contextlib.suppress(InputError):  # of your own
                 family, _ = catalogue.resolve(one)
                 found += [FAMILIES[family]] if family in FAMILIES else []

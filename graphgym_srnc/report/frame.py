@@ -97,8 +97,9 @@ class Collection:
             )
             if missing:
                 place = clean(folder.name)
-                hint = "To run them, repeat the command grid with --resume"
-                out.append(f"{place}: {missing} of {counted(total, 'run')} missing. {hint}")
+                out.append(
+                    f"{place}: {missing} of {counted(total, 'run')} missing; resume the grid"
+                )
         return out
 
     def remarks(self) -> list[str]:
