@@ -211,8 +211,8 @@ def all_of_them(folder: Path) -> Path:
     """Every data set that a shipped config names; returns ``folder``.
 
     The readers know the real sizes, so ``nodes`` and ``words`` of ``networks.CITATION``,
-    ``networks.BLOG`` and ``networks.OCNNC`` have to be those of this module. Planetoid's files have other checksums than
-    the public ones.
+    ``networks.BLOG`` and ``networks.OCNNC`` have to be those of this module. Planetoid's files have
+    other checksums than the public ones.
     """
     for name, num_classes in (("Cora", 7), ("CiteSeer", 6), ("PubMed", 3)):
         planetoid(folder, name, num_classes)

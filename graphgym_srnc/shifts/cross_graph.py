@@ -60,9 +60,9 @@ def build(
         source: the labelled graph: ``acmv9``, ``citationv1``, ``dblpv7``; ``Blog1``, ``Blog2``;
             ``MAG_US``, ``MAG_CN``, ``MAG_DE``, ``MAG_FR``, ``MAG_JP`` or ``MAG_RU``; a network of
             PyG such as ``Airports/USA`` or ``Twitch/DE``; or the path of a ``.pt`` or ``.npz`` file
-            or a folder of tables, in the formats of the shift ``file``. Masks are ignored. Several names,
-            separated by commas, are one graph of all their nodes; its ``domain`` ``[V]`` is the
-            number of the name.
+            or a folder of tables, in the formats of the shift ``file``. Masks are ignored. Several
+            names, separated by commas, are one graph of all their nodes; its ``domain`` ``[V]`` is
+            the number of the name.
         target: the graph to predict, named in the same way. Your own needs no labels; then there
             are no test scores.
         val_share: share of the labelled source nodes to hold out; 0 requires ``num_val``.

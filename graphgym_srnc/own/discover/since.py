@@ -28,6 +28,7 @@ GONE = 0.1  # share of its earlier share that a class may keep by errors of the 
 SHARED = 0.5  # share of the earlier nodes that must have an id of today, so that ids are compared
 AGREE = 0.5  # least kappa between the classes of these nodes then and now
 ALIKE = 0.5  # least similarity to an earlier class if no class has the same name then and now
+LONGEST = 24  # letters of a name in print
 UNKNOWN = "unknown"
 HEADS = [
     "class",
@@ -91,14 +92,14 @@ class Changes(NamedTuple):
         for row in self.table.itertuples():
             low, high = (f"{100 * end:+.1f}" for end in (row.low, row.high))
             line = [
-                text.plain(row.name),
+                text.short(row.name, LONGEST),
                 row.status,
                 f"{row.then:,}",
                 f"{row.now:,}",
                 f"{100 * row.share_then:.1f} %",
                 f"{100 * row.share_now:.1f} %",
                 f"{100 * row.change:+.1f} ({low} to {high})",
-                f"{text.plain(row.similar_to)} {row.similarity:.2f}" if row.now else "",
+                f"{text.short(row.similar_to, LONGEST)} {row.similarity:.2f}" if row.now else "",
             ]
             lines.append(line)
         return lines
