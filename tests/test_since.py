@@ -9,6 +9,7 @@ from typing import Mapping, Sequence
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from conftest import refusal
 from statsmodels.stats.proportion import confint_proportions_2indep
@@ -105,7 +106,9 @@ def test_years_of_papers():
     assert changes.status["cs.LG"] == "grown" and changes.status["cs.IT"] == "shrunk"
     assert changes.share_now["cs.LG"] == pytest.approx((truth == "cs.LG").mean(), abs=0.05)
     total = then.num_nodes
-    note = f"{total} of the {total} earlier nodes are in this graph. Similarities compare them."
+    note = (
+        f"{total} of the {total} earlier ids are in this graph. Similarities compare these nodes."
+    )
     assert found.analysis.changes.notes[1] == note
     # Without ids features tell the same, and so they do if ids are numbers of rows.
     for ids in (None, [f"p{node}" for node in np.random.RandomState(1).permutation(now.num_nodes)]):
@@ -114,7 +117,7 @@ def test_years_of_papers():
         assert other.changes().status.to_dict() == changes.status.to_dict()
         note = other.analysis.changes.notes[1]
         assert note.endswith("Similarities compare mean features of classes.")
-        assert ("but in other classes" in note) == (ids is not None)
+        assert ("ids are not compared" in note) == (ids is not None)
 
 
 def test_the_interval_is_newcombes():
@@ -184,6 +187,12 @@ def test_similarities_by_hand():
         theirs = {node for node in range(200) if label[node] == name}
         shared = len(mine & theirs) / (len(mine) * len(theirs)) ** 0.5
         assert similarity[k, name] == pytest.approx(shared)
+    words = [
+        since.profiles(found, earlier._replace(x=form(x[:200]), names=Names()), form(x), Names())
+        for form in (np.asarray, sp.csr_array)
+    ]
+    first, second = (own.similarity(label[:200], 3, group, 4) for own in words)
+    assert first == pytest.approx(second) and not np.allclose(first, similarity)
     dense = np.random.default_rng(0).normal(1, [1, 100, 1], (300, 3))
     earlier = earlier._replace(x=dense[:200], names=Names())
     similarity = since.profiles(found, earlier, dense, Names()).similarity(label[:200], 3, group, 4)

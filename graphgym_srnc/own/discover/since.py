@@ -171,20 +171,22 @@ def profiles(found: Discovery, earlier: Earlier, x: Matrix, names: Names) -> Pro
     pairs = [(place[id], node) for node, id in enumerate(names.ids or ()) if id in place]
     before, today = np.array(pairs, dtype=int).reshape(-1, 2).T
     size = len(earlier.label)
-    shared = f"{len(pairs):,} of the {size:,} earlier nodes are in this graph"
+    shared = f"{len(pairs):,} of the {size:,} earlier ids are in this graph"
     if len(pairs) >= SHARED * size and _are_same(found, earlier, before, today):
         ones = np.ones(len(pairs))
         column = np.arange(len(pairs))
         then = sp.csr_array((ones, (before, column)), shape=(size, len(pairs)))
         now = sp.csr_array((ones, (today, column)), shape=(x.shape[0], len(pairs)))
-        return Profiles(then, now, np.zeros(len(pairs)), f"{shared}. Similarities compare them.")
+        return Profiles(
+            then, now, np.zeros(len(pairs)), f"{shared}. Similarities compare these nodes."
+        )
     both = sp.vstack([sp.csr_array(earlier.x), sp.csr_array(x)]).tocsr()
     both = (
         weighted(both) if are_words(both) else StandardScaler(with_mean=False).fit_transform(both)
     )
     note = "Similarities compare mean features of classes."
     if len(pairs) >= SHARED * size:
-        note = f"{shared} by their ids, but in other classes. {note}"
+        note = f"{shared}, but most in another class. Therefore ids are not compared. {note}"
     return Profiles(both[:size], both[size:], np.asarray(both.mean(0)).ravel(), note)
 
 
