@@ -17,6 +17,7 @@ import torch
 from conftest import refusal
 from sklearn.metrics import silhouette_samples
 from torch_geometric.data import Data
+from torch_geometric.utils import to_dense_adj
 
 from graphgym_srnc import ERM, discover, shifts
 from graphgym_srnc.backbones import prepare
@@ -586,6 +587,18 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     (tmp_path / "recipe.json").write_text("{")
     with pytest.raises(InputError, match="recipe.json is not a readable recipe"):
         feedback.write(tmp_path / "other", graph, made, named, source=tmp_path)
+
+
+def test_the_next_graph_keeps_weights_of_edges(graph, found, tmp_path):
+    weighted = graph.clone()
+    weighted.edge_weight = 0.5 + weighted.edge_index.sum(0) % 3
+    label = ["ab"[node % 2] for node in range(300)]
+    feedback.write(tmp_path / "g", weighted, feedback.Labels(label, [""] * 300, set()))
+    task = shifts.find("file")(path=str(tmp_path / "g"))
+    wanted, got = (
+        to_dense_adj(one.edge_index, edge_attr=one.edge_weight) for one in (weighted, task.target)
+    )
+    assert torch.equal(got, wanted) and wanted.unique().tolist() == [0, 0.5, 1.5, 2.5]
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ WORDS = {
     "alpha": Words("--alpha"),
     "by": Words("--by"),
     "columns": Words("--columns"),
+    "ddof": Words("--ddof"),
     "metric": Words("--metric"),
     "test_metric": Words("--metric", "--split val shows scores on validation nodes"),
     "paper": Words("--paper"),

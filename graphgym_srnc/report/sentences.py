@@ -9,6 +9,7 @@ from typing import Any, Iterable, Sequence
 from pandas import DataFrame
 
 from graphgym_srnc.core.text import counted, listed, seeds
+from graphgym_srnc.io.stats import DEVIATIONS
 from graphgym_srnc.report.arrange import DECISIONS, OTHER_SETTINGS, SHARE, Place
 from graphgym_srnc.report.compare import (
     Lost,
@@ -88,7 +89,7 @@ def _on_spread(table: Table) -> str:
     runs = run_counts(table)
     if runs != 1:
         over = counted(runs, "run") if runs else "runs, whose number is in brackets"
-        return f"std: population standard deviation over {over} (n in the divisor)."
+        return f"std: {DEVIATIONS[table.ddof]} over {over}."
     if len(table.rows) == 1:
         return "One run per cell."
     needed = least_runs(table, _competitors(table))

@@ -94,7 +94,9 @@ def title(table: Table, *metrics: str) -> str:
 def heading(table: Table, *metrics: str) -> str:
     """Metrics with their split and unit, and what their cells show."""
     text = title(table, *metrics)
-    return f"{text}, mean ± std" if (table.cells["runs"] > 1).any() else text
+    if not (table.cells["runs"] > 1).any():
+        return text
+    return f"{text}, mean ± std" + (" (n - 1)" if table.ddof else "")
 
 
 def percent(table: Table) -> str:
