@@ -191,6 +191,18 @@ def test_kmm_is_scipys_minimum(b_min, classes, monkeypatch):
         assert ours[mine].sum() == pytest.approx(mine.sum(), abs=1e-9)
 
 
+def test_the_projection_of_kmm_is_no_farther_than_any_allowed_point(low=-0.5):
+    classes = torch.arange(40) % 3
+    point = normal(40)
+    nearest = kmm.project(point, classes, low)
+    allowed = [kmm.project(normal(40, seed=seed), classes, low) for seed in range(1, 9)]
+    for other in (nearest, *allowed):
+        assert other.min() >= low - 1e-12
+        assert np.bincount(classes, other) == pytest.approx(0, abs=1e-12)
+        # The angle at the nearest point of a convex set is not acute.
+        assert float((point - nearest) @ (other - nearest)) <= 1e-9
+
+
 def test_kmm_in_blocks_is_the_same(monkeypatch):
     z_target = normal(50, 4, seed=1)
     label = torch.arange(30) % 3
@@ -239,6 +251,15 @@ def test_logit_spread_is_numpys(bounded=0.999):
     slope = 2 / 30 * (bounded * of_length + (1 - bounded) * of_total)
     assert gradient.numpy() == pytest.approx(slope, abs=1e-9)
     assert torch.isfinite(openness.logit_spread(torch.zeros(1, 3))).all()
+
+
+def test_propagation_is_two_half_steps_to_the_mean_of_the_neighbours():
+    a = random_graph(20)
+    score = normal(20)
+    mean = a / a.sum(1, keepdims=True).clip(min=1)
+    half = (np.eye(20) + mean + np.diag(a.sum(1) == 0)) / 2  # a node without any is its own
+    found = openness.propagate(score, torch.from_numpy(mean))
+    assert found.numpy() == pytest.approx(half @ half @ score.numpy())
 
 
 @pytest.mark.parametrize("anchor", [[], [0, 3, 7, 11]])
