@@ -7,7 +7,6 @@ import functools
 import itertools
 import os
 import re
-import shlex
 import shutil
 import signal
 import sys
@@ -24,14 +23,13 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
-from graphgym_srnc.cli.main import build_parser, main
+from graphgym_srnc.cli.main import main
 from graphgym_srnc.cli.make import make_graph
 from graphgym_srnc.data import files as data_files
 from graphgym_srnc.data import folder, read
 from graphgym_srnc.data import names as _names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums
-from graphgym_srnc.own import example
 
 TITLES = ['Graph networks, "quoted"', "Graph mining and networks", "<b>Query</b> plans & graphs"]
 TITLES += ["Query plans\nin two lines", "Größe der Graphen", "plans", "networks", ""]
@@ -370,13 +368,10 @@ def test_names_that_do_not_fit_are_refused(text, tmp_path):
 # The command, as a user types it.
 
 
-def test_the_page_of_the_manual_does_what_it_says(tmp_path, monkeypatch):
+def test_papers_with_common_authors_are_linked(tmp_path, monkeypatch):
+    """By the code on the page, whose commands test_tutorials.py runs."""
     page = (Path(__file__).parents[1] / "docs/tutorials/own-graph.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    example.write(tmp_path / "demo", num_nodes=300)
-    for name, copy in (("nodes.csv", "new.csv"), ("edges.csv", "links.csv")):
-        for target in (name, copy):
-            shutil.copy(tmp_path / "demo" / name, tmp_path / target)
     data = HeteroData()
     data["paper"].x, data["paper"].y = torch.rand(6, 4), torch.tensor([0, 1, -1, 0, 1, -1])
     data["author"].num_nodes = 3
@@ -387,16 +382,6 @@ def test_the_page_of_the_manual_does_what_it_says(tmp_path, monkeypatch):
     made = data_files.as_data(data_files.load(tmp_path / "papers.pt")[0], "papers.pt")
     assert made.edge_index.T.tolist() == [[0, 1], [1, 0], [1, 2], [2, 1], [3, 4], [4, 3]]
     assert made.y.tolist() == [0, 1, -1, 0, 1, -1]
-    blocks = re.findall(r"^```(?:bash|console)\n(.*?)^```$", page.replace("\\\n", " "), re.M | re.S)
-    lines = [line.partition("#")[0] for block in blocks for line in block.splitlines()]
-    for command in (shlex.split(line)[1:] for line in lines):
-        if command[:2] == ["data", "make"]:
-            assert main(command) == 0
-        elif command[0] in ("predict", "discover", "run"):
-            build_parser().parse_known_args(command)
-    made = {path.name for path in tmp_path.iterdir() if (path / checksums.FILE).is_file()}
-    assert made == {"demo", "mygraph", "new"}
-    assert (tmp_path / "demo/graph").is_dir()
 
 
 # Tables as people have them.
