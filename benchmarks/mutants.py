@@ -3,10 +3,11 @@
     python benchmarks/mutants.py                  # all packages
     python benchmarks/mutants.py losses methods   # some of them
 
-``mutants.yaml`` lists the errors: a text of a file, what replaces it, and the test files that have
-to fail. They are planted in a copy of this repository. A mutant is dead if a test fails, alive if
-all pass, and stale if its text does not occur once in the file, so that it has to be rewritten. The
-exit status is 1 if a mutant is alive or stale.
+``mutants.yaml`` lists the errors: a text of a file, what replaces it, and the tests that have to
+fail: files without ``test_`` and ``.py``, or ``FILE::TEST``, which may be slow. The errors are
+planted in a copy of this repository. A mutant is dead if a test fails, alive if all pass, and stale
+if its text does not occur once in the file, so that it has to be rewritten. The exit status is 1 if
+a mutant is alive or stale.
 """
 
 from __future__ import annotations
@@ -34,8 +35,13 @@ def fate(copy: Path, mutant: dict[str, str]) -> str:
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
     if text.count(mutant["old"]) != 1:
         return "stale"
-    tests = [f"tests/test_{name}.py" for name in mutant["tests"].split()]
+    tests = []
+    for name in mutant["tests"].split():
+        file_name, mark, function = name.partition("::")
+        tests.append(f"tests/test_{file_name}.py{mark}{function}")
     command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", *tests]
+    if "::" in mutant["tests"]:
+        command += ["-m", "slow or not slow"]
     environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     file.write_text(text.replace(mutant["old"], mutant["new"]), encoding="utf-8")
     ended = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)

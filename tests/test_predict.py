@@ -273,8 +273,8 @@ def test_errors_take_one_line(run_folder, monkeypatch, capsys, words, match):
     np.savez("bare.npz", edge_index=np.array([[0], [1]]))
     Path("there.csv").write_text("kept")
     before = sorted(os.listdir())
-    run_folder = [] if "--out" in words else ["--out", "new_file.csv"]
-    assert match in refusal(status_of("predict", *words, *run_folder), capsys)
+    out = [] if "--out" in words else ["--out", "new_file.csv"]
+    assert match in refusal(status_of("predict", *words, *out), capsys)
     assert sorted(os.listdir()) == before and Path("there.csv").read_text() == "kept"
 
 
