@@ -13,9 +13,9 @@ a mutant is alive or stale.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -27,6 +27,20 @@ ROOT = Path(__file__).parents[1]
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
 PACKAGE = "graphgym_srnc"
 FAILED = 1  # exit status of pytest
+SLOW_IMPORTS = ["pytest", "torch", "torch_geometric.graphgym", "sklearn.manifold", "pandas"]
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(SLOW_IMPORTS)
+
+
+def run_tests(copy: Path, words: list[str]) -> None:
+    """Run tests in a copy of the repository, and end this process with pytest's exit status."""
+    import pytest
+
+    os.chdir(copy)
+    sys.path.insert(0, str(copy))
+    sys.dont_write_bytecode = True
+    sys.stdout = open(os.devnull, "w")
+    sys.exit(pytest.main(["-qx", "-p", "no:cacheprovider", *words]))
 
 
 def fate(copy: Path, mutant: dict[str, str]) -> str:
@@ -35,20 +49,20 @@ def fate(copy: Path, mutant: dict[str, str]) -> str:
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
     if text.count(mutant["old"]) != 1:
         return "stale"
-    tests = []
+    words = []
     for name in mutant["tests"].split():
         file_name, mark, function = name.partition("::")
-        tests.append(f"tests/test_{file_name}.py{mark}{function}")
-    command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", *tests]
+        words.append(f"tests/test_{file_name}.py{mark}{function}")
     if "::" in mutant["tests"]:
-        command += ["-m", "slow or not slow"]
-    environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+        words += ["-m", "slow or not slow"]
     file.write_text(text.replace(mutant["old"], mutant["new"]), encoding="utf-8")
-    ended = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
+    process = PROCESSES.Process(target=run_tests, args=(copy, words))
+    process.start()
+    process.join()
     file.write_text(text, encoding="utf-8")
-    if ended.returncode not in (0, FAILED):
-        raise RuntimeError(f"{' '.join(command)} did not run:\n{ended.stdout}{ended.stderr}")
-    return "alive" if ended.returncode == 0 else "dead"
+    if process.exitcode not in (0, FAILED):
+        raise RuntimeError(f"pytest {' '.join(words)} ended with {process.exitcode}")
+    return "alive" if process.exitcode == 0 else "dead"
 
 
 def main() -> int:

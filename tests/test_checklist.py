@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import runpy
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,18 +26,24 @@ LOSSES = {
 }
 
 
+@cache
+def kinds_of_shift() -> list[str]:
+    """The methods of the site's table."""
+    found = runpy.run_path(str(ROOT / "docs/site.py"))["SHIFTS"]
+    return " ".join(found.values()).split()
+
+
 def missing_of_method(name: str) -> list[str]:
     """Steps of the list in CONTRIBUTING.md that are not done for a method."""
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     of_first_release = int(re.search(r"(\d+) baselines and the oracle `iid`", changes)[1])
     unnamed = [other for other in methods.own_names() if f"`{other}`" not in changes]
-    kinds = runpy.run_path(str(ROOT / "docs/site.py"))["SHIFTS"]
     page = (ROOT / "docs/reference/api.md").read_text(encoding="utf-8")
     steps = {
         f"a tiny run of it: configs_gym/testing/{name}.yaml": (
             ROOT / f"configs_gym/testing/{name}.yaml"
         ).is_file(),
-        "its kind of shift: SHIFTS of docs/site.py": name in " ".join(kinds.values()).split(),
+        "its kind of shift: SHIFTS of docs/site.py": name in kinds_of_shift(),
         "a row: docs/reference/api.md": f"| `{methods.find(name).__name__}`" in page,
         f"a line with `{name}`: CHANGELOG.md": (
             name not in unnamed or len(unnamed) <= of_first_release

@@ -298,10 +298,12 @@ def test_anchors_have_sure_neighbours():
     assert openness.anchors(confidence, torch.from_numpy(a), train[:0]).tolist() == []
 
 
-def test_openmax_is_a_loop():
-    label = torch.arange(120) % 4
-    test = 4 * normal(30, 4, seed=5)
-    logits = 6 * torch.eye(4, dtype=torch.double)[label] + normal(120, 4)
+@pytest.mark.parametrize("size", [4, 12])
+def test_openmax_is_a_loop(size):
+    """Of more than ten classes, those of rank 11 and beyond keep their logits."""
+    label = torch.arange(30 * size) % size
+    test = 4 * normal(30, size, seed=5)
+    logits = 6 * torch.eye(size, dtype=torch.double)[label] + normal(30 * size, size)
     label[0] = 1
     ours = openness.openmax(test, openness.fit_openmax(logits, label)).numpy()
     f = logits.numpy()
@@ -310,9 +312,10 @@ def test_openmax_is_a_loop():
     def d(a, b):
         return distance.euclidean(a, b) / 200 + distance.cosine(a, b)
 
+    alpha = min(10, size)
     centres = []
     fits = []
-    for c in range(4):
+    for c in range(size):
         mine = f[(y == c) & (f.argmax(1) == c)]
         centres.append(mine.mean(0))
         largest = sorted(d(row, centres[c]) for row in mine)[-min(20, len(mine) // 2) :]
@@ -325,7 +328,7 @@ def test_openmax_is_a_loop():
         unknown = 0.0
         for i, c in enumerate(np.argsort(-row)):
             outside = stats.weibull_min.cdf(d(row, centres[c]) + fits[c][3], *fits[c][:3])
-            w = 1 - (4 - i) / 4 * outside
+            w = 1 - max(0, alpha - i) / alpha * outside
             new[c] = row[c] * w
             unknown += row[c] * (1 - w)
         assert probability == pytest.approx(special.softmax(np.append(new, unknown)), abs=1e-6)
