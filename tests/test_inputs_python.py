@@ -326,6 +326,14 @@ def test_a_word_for_a_missing_label_in_a_given_mask_is_the_unknown_class(mask):
     refused(mask, from_data, graph(y=[*NAMES[:-1], ""], **{mask: NODES == V - 1}))
 
 
+def test_the_only_label_of_a_class_is_not_held_out():
+    first = int((Y == 2).int().argmax())
+    data = graph(train_mask=RIGHT & ((Y < 2) | (NODES == first)))
+    task, _ = from_data(data, open_set=True, held_out=0.5)
+    assert task.source.y[task.train].bincount().tolist() == [3, 3, 1]
+    assert task.source.y[task.val].bincount().tolist() == [3, 3]
+
+
 WRONG = [float("inf"), 10**400, 0.5, -2, [2], Decimal(2), 2.0**63]
 WRONG_LABELS = [*([0, 1, value] for value in WRONG), ["a", "b", 0.5], ["a", "b", ("c",)]]
 
