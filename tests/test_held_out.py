@@ -213,11 +213,15 @@ def test_an_explanation_leaves_out_one_part_at_a_time(run_with_wrong_labels):
     assert set(found.votes) <= {"gcnconv", "sign", "mlp"}
 
 
-def test_why_names_the_node_its_links_and_its_label(run_with_wrong_labels, capsys):
+def test_why_names_the_node_its_links_and_its_label(run_with_wrong_labels, capsys, monkeypatch):
     assert main(["predict", str(run_with_wrong_labels / "r"), "--why", "4", "6"]) == 0
     told = capsys.readouterr().out
     assert told.startswith("4: predicted ") and "\n6: predicted " in told
     assert "Its given label is 1." in told and "without the link to" in told
+    assert "of the links were left out" not in told
+    monkeypatch.setattr("graphgym_srnc.train.explain.MOST_LINKS", 1)
+    assert main(["predict", str(run_with_wrong_labels / "r"), "--why", "4"]) == 0
+    assert "Only 1 of the links were left out" in capsys.readouterr().out
     for given, message in (("x", "no node 'x'"), ("120", "no node '120'")):
         assert main(["predict", str(run_with_wrong_labels / "r"), "--why", given]) == 2
         assert message in capsys.readouterr().err
