@@ -205,6 +205,8 @@ def test_embeddings_in_lists_and_arrays(frames, tmp_path):
     array = np.random.default_rng(0).normal(size=(5, 3))
     expected = from_frames(nodes, edges, embeddings=array).x
     assert torch.allclose(expected.double(), torch.from_numpy(array))
+    beside = from_frames(nodes.assign(age=range(5)), edges, embeddings=array)
+    assert torch.equal(beside.x, expected)  # numbers are read if they are named
     for form in (torch.from_numpy(array).requires_grad_(), sp.csr_array(array)):
         assert torch.allclose(from_frames(nodes, edges, embeddings=form).x, expected)
     for wrong in (array[:4], array[:, 0], array * np.nan, [["a"]] * 5):

@@ -14,7 +14,7 @@ from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
-from graphgym_srnc import SRNCPlus
+from graphgym_srnc import SRNCPlus, load
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
@@ -71,6 +71,7 @@ def test_the_record_has_accuracy_interval_and_simpler_models(run_with_wrong_labe
     assert found["accuracy"] == pytest.approx(float(correct.float().mean()))
     assert (found["low"], found["high"]) == pytest.approx((low, high))
     assert found["as_known"] <= found["accuracy"]
+    assert load(run_with_wrong_labels / "r").record_.best == result["selected"] > 0
     assert words.on_classes(result, {"0", "1", "2"}) == (80, int(correct.sum()))
     first = held.labels == 0
     assert words.on_classes(result, {"0"}) == (int(first.sum()), int(correct[first].sum()))

@@ -509,6 +509,7 @@ def test_hints_on_graphs_and_nodes(model):
     error = refused("graph: edge_index", tiny().fit, graph(edge_index=None, adj_t=torch.eye(V)))
     assert "in adj_t. Set graph.edge_index" in str(error)
     assert "does not count from the end" in str(refused("nodes", model.score, graph(), None, [-1]))
+    refused("nodes", model.score, graph(), None, [True] * (V - 1))
     with pytest.raises(TypeError, match="device of its data"):
         tiny(device="cuda")
     bare = networkx.path_graph(3)

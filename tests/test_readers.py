@@ -153,6 +153,14 @@ def test_a_column_whose_values_hardly_repeat_is_no_class(tmp_path, capsys):
     assert status == 0 and [*labels_of(out).values()] == TEAMS
 
 
+def test_ten_cells_of_two_values_may_be_classes():
+    frame = pandas.DataFrame({"age": range(10, 20), "team": [*"xy"] * 5})
+    edges = pandas.DataFrame({"a": range(9), "b": range(1, 10)})
+    for nodes, count in ((frame, 10), (frame[:9], 9)):
+        made = from_frames(nodes, edges[: count - 1], numbers="age")
+        assert ("perhaps team (2 values)" in " ".join(made.notes)) == (count == 10)
+
+
 # Files as they are found.
 
 FOUND = {
