@@ -95,7 +95,10 @@ def test_pairs_of_pygda(networks_folder):
     assert len(task.test) == 120, "masks are not used"
     error = refused("source", cross_graph, root=networks_folder, source="MAG_US", target="MAG_RU")
     assert "MAG_US_labels_20.pt is missing" in error.message and "mag" in str(error)
-    torch.save(written.Trap(Path(networks_folder) / "ran"), Path(home) / "mag" / "MAG_US_labels_20.pt")
+    torch.save(
+        written.Trap(Path(networks_folder) / "ran"),
+        Path(networks_folder) / "mag" / "MAG_US_labels_20.pt",
+    )
     with pytest.raises(InputError):
         cross_graph(root=networks_folder, source="MAG_US", target="MAG_RU")
     assert not (Path(networks_folder) / "ran").exists()
