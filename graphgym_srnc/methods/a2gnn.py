@@ -38,6 +38,7 @@ class A2GNN(HopMethod):
         Liu et al., "Rethinking Propagation for Unsupervised Graph Domain Adaptation", AAAI 2024.
     """
 
+    cites = ("liu2024a2gnn",)
     term = "mmd"
     encoder_defaults = {**HopMethod.encoder_defaults, "dropout": 0.0}
     search = {"weight": (0.1, 1.0, 5.0, 25.0), "target_hops": (2, 5, 10, 15, 30)}

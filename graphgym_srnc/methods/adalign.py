@@ -40,6 +40,7 @@ class ADAlign(HopMethod):
         for Graph Domain Adaptation" (ADAlign), ICLR 2026.
     """
 
+    cites = ("chen2026adalign",)
     term = "discrepancy"
     encoder_defaults = {**HopMethod.encoder_defaults, "layers": 3, "dropout": 0.25}
     search = {

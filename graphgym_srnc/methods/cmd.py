@@ -25,6 +25,7 @@ class CMD(Aligned):
         Learning", ICLR 2017.
     """
 
+    cites = ("zellinger2017cmd",)
     with_backbone = "{}-CMD"
     term = "cmd"
     bounded = True

@@ -26,6 +26,7 @@ class CORAL(Aligned):
         Workshops 2016.
     """
 
+    cites = ("sun2016coral",)
     with_backbone = "{}-CORAL"
     term = "coral"
     search = {"weight": (1.0, 10.0, 100.0, 1000.0, 10000.0)}

@@ -25,6 +25,7 @@ class DANN(Adversarial):
         Ganin et al., "Domain-Adversarial Training of Neural Networks", JMLR 2016.
     """
 
+    cites = ("ganin2016dann",)
     with_backbone = "{}-DANN"
     search = {"weight": (0.01, 0.1, 1.0)}
 

@@ -39,6 +39,7 @@ class DOC(Supervised):
         Shu, Xu and Liu, "DOC: Deep Open Classification of Text Documents", EMNLP 2017.
     """
 
+    cites = ("shu2017doc",)
     limits: Tensor
     search = {"balanced": (False, True), "correction": (), "correction_power": ()}
 

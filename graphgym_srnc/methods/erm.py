@@ -20,6 +20,7 @@ class ERM(Scored):
         Examples in Neural Networks", ICLR 2017 (the threshold).
     """
 
+    cites = ("hendrycks2017baseline",)
     with_backbone = "{}"
     weighs_labels = True
 

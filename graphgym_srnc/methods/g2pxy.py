@@ -45,6 +45,7 @@ class G2Pxy(Supervised):
         Unknowns", IJCAI 2023.
     """
 
+    cites = ("zhang2023g2pxy",)
     explicit_unknown = True
     in_batches = False
     number: Tensor

@@ -29,6 +29,7 @@ class GRADE(Adversarial):
         Wu, He and Ainsworth, "Non-IID Transfer Learning on Graphs", AAAI 2023.
     """
 
+    cites = ("wu2023grade",)
     search = {"weight": (0.0005, 0.005, 0.05)}
 
     def __init__(self, *, weight: Weight = 0.005, **base) -> None:

@@ -31,6 +31,7 @@ class MMD(Aligned):
         Gretton et al., "A Kernel Two-Sample Test", JMLR 2012.
     """
 
+    cites = ("long2015dan", "gretton2012mmd")
     with_backbone = "{}-MMD"
     term = "mmd"
     search = {"weight": (0.1, 0.5, 1.0, 2.0)}

@@ -34,6 +34,7 @@ class NODESafe(Scored):
         ICML 2025.
     """
 
+    cites = ("yang2025nodesafe",)
     search = {"weight": (0.1, 1.0, 5.0, 12.0)}
     weighs_labels = True
 

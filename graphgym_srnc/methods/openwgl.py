@@ -45,6 +45,7 @@ class OpenWGL(Supervised):
         Wu, Pan and Zhu, "OpenWGL: Open-World Graph Learning", ICDM 2020.
     """
 
+    cites = ("wu2020openwgl",)
     in_batches = False
     search = {"kl_weight": (0.1, 1.0), "edge_weight": (0.1, 1.0)}
     weighs_labels = True

@@ -39,6 +39,7 @@ class PairAlign(Scored):
         Liu et al., "Pairwise Alignment Improves Graph Domain Adaptation", ICML 2024.
     """
 
+    cites = ("liu2024pairalign",)
     title = "Pair-Align"
     search = {"edge_ridge": (0.5, 1.0, 3.0, 10.0), "label_ridge": (0.01, 0.1)}
 

@@ -42,6 +42,7 @@ class PGL(Method):
         Luo et al., "Progressive Graph Learning for Open-Set Domain Adaptation", ICML 2020.
     """
 
+    cites = ("luo2020pgl",)
     with_backbone = "PGL+{}"
     search = {"enlarging": (0.1, 0.2), "confident": (0.2, 0.4, 0.6, 0.8)}
     weighs_labels = True

@@ -38,6 +38,7 @@ class SRGNN(Aligned):
         Data", NeurIPS 2021.
     """
 
+    cites = ("zhu2021srgnn",)
     with_backbone = "{}-SRGNN"
     term = "cmd"
     bounded = True

@@ -64,6 +64,7 @@ class SRNC(ClusterMethod):
         Clustering", arXiv:2203.15802, 2022.
     """
 
+    cites = ("zhu2022srnc",)
     calibrated = False
     explicit_unknown = True
     search = {"cluster_steps": (5, 20, 50), "source_batch": (32, 80)}

@@ -171,6 +171,7 @@ class SRNCPlus(ClusterMethod):
         arXiv:2203.15802, 2022.
     """
 
+    cites = ("zhu2022srnc",)
     checkpointed = (*ClusterMethod.checkpointed, "held_out_labels", "out_of_fold")
     explicit_unknown = True
     cross_fits = True

@@ -35,6 +35,7 @@ class StruRW(Scored):
         Liu et al., "Structural Re-weighting Improves Graph Domain Adaptation", ICML 2023.
     """
 
+    cites = ("liu2023strurw",)
     search = {"strength": (0.2, 0.4, 0.6, 0.8, 1.0)}
     weighs_labels = True
 

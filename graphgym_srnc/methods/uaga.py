@@ -48,6 +48,7 @@ class UAGA(Supervised):
         Backpropagation", ECCV 2018.
     """
 
+    cites = ("shen2025uaga",)
     calibrated = False
     explicit_unknown = True
     in_batches = False

@@ -47,6 +47,7 @@ class UDAGCN(Scored):
         Wu et al., "Unsupervised Domain Adaptive Graph Convolutional Networks", WWW 2020.
     """
 
+    cites = ("wu2020udagcn",)
     in_batches = False
     encoder_defaults = {"features": "none", "hidden": 128, "dropout": 0.4}
     search = {"strength": (0.01, 0.05, 0.2), "entropy_weight": (0.0, 0.01, 0.1)}

@@ -67,6 +67,7 @@ class Method(Predictor):
         title: printed name; default: the name of the class.
         with_backbone: printed name that contains the backbone, in the place of ``{}``; default: the
             title, and behind it a backbone other than GCN.
+        cites: keys of the method's entries in ``report/references.bib``.
         search: values of options that a search tries; an empty list tries none.
         search_open: values of options that have an effect in open-set shift only.
     """
@@ -86,6 +87,7 @@ class Method(Predictor):
     encoder_defaults: Mapping[str, Any] = {}
     title: str = ""
     with_backbone: str = ""
+    cites: tuple[str, ...] = ()
     search: Mapping[str, Sequence[Any]] = {}
     search_open: Mapping[str, Sequence[Any]] = {}
 
