@@ -6,19 +6,21 @@ import argparse
 import shlex
 import sys
 from pathlib import Path
-from typing import Callable, NamedTuple, Sequence
+from typing import Callable, Mapping, NamedTuple, Sequence
 
 from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.cli.words import told
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.progress import RunProgress, tell
+from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.core.text import plain, tell
 from graphgym_srnc.data.folder import check_place
 from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.data.names import Names, of_folder
-from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, load_config, predictions
 from graphgym_srnc.io import config_files, records
 from graphgym_srnc.io.settings import flatten, is_volatile
@@ -69,7 +71,7 @@ def main(args: argparse.Namespace) -> None:
         model = build.load_model(args.run)
         with environment.limited(model.result.get("threads", 1)):
             lines = _discover(args, model, outs, names, progress.doing)
-    for line in lines:
+    for line in told(lines):
         tell(line)
 
 
@@ -95,18 +97,26 @@ def _discover(
     wanted = analysis.number_wanted(args.new, args.clusters, len(classes))
     begin("predicting", 0.2)
     posterior = model.predict(graph).posterior
-    with renamed({"names": "--name"}):
-        found = analysis.analyse(
-            graph, posterior, place.names, classes, evidence, label, wanted, cluster_names, begin
-        )
-    commands = _commands(args, place, found)
+    found = analysis.analyse(
+        graph, posterior, place.names, classes, evidence, label, wanted, cluster_names, begin
+    )
+    number = len(found.new)
+    merge: table.Merge = table.no_command
+    if place.parts:
+        merge = lambda group: _naming(args, number, dict.fromkeys(group, "NAME"))  # noqa: E731
+    commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]]), "naming": ""}
+    named = {
+        row.cluster.number: row.cluster.name or "NAME" for row in found.new if not row.leftover
+    }
+    if place.parts and named:
+        commands["naming"] = _naming(args, number, named)
     warnings = _warnings(model, place)
     ends = _labels(args, model, place, found) if args.labels_out else _next(found, commands)
-    text = table.to_text(found.new, found.head, commands["merge"])
+    text = table.to_text(found.new, found.head, merge)
     lines = [*found.lead, "", *text.split("\n"), "", table.on_number(found.fits, len(found.new))]
     lines += [f"warning: {warning}" for warning in warnings]
     begin("drawing the map", 0.95)
-    files = _files(args, model, place, found, commands, warnings)
+    files = _files(args, model, place, found, commands, warnings, merge)
     begin("writing tables", 1.0)
     written = [arguments.write(option, outs[option], data) for option, data in files.items()]
     return lines + written + ends
@@ -133,18 +143,12 @@ def _place(args: argparse.Namespace, model: TrainedModel) -> Place:
     return Place(task, graph, folder, names, parts)
 
 
-def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) -> dict[str, str]:
-    """Commands that write the page again, merge clusters, and name them; "" if impossible."""
-    commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]]), "merge": "", "naming": ""}
-    words = ["graphgym-srnc", "discover", args.run, "--new", str(len(found.new))]
-    named = [row.cluster for row in found.new if not row.leftover]
-    if place.parts:
-        commands["merge"] = shlex.join(words)
-    if place.parts and named:
-        for cluster in named:
-            words += ["--name", f"{cluster.number}={cluster.name or 'NAME'}"]
-        commands["naming"] = shlex.join([*words, "--labels-out", "NEXT"])
-    return commands
+def _naming(args: argparse.Namespace, number: int, names: Mapping[int, str]) -> str:
+    """The command that names some of a ``number`` of new clusters, and trains with the names."""
+    words = ["graphgym-srnc", "discover", args.run, "--new", str(number)]
+    for cluster, name in names.items():
+        words += ["--name", f"{cluster}={name}"]
+    return plain(shlex.join([*words, "--labels-out", "NEXT"]))
 
 
 def _warnings(model: TrainedModel, place: Place) -> list[str]:
@@ -166,6 +170,7 @@ def _files(
     found: analysis.Analysis,
     commands: dict[str, str],
     warnings: Sequence[str],
+    merge: table.Merge,
 ) -> dict[str, bytes]:
     """The content of each output file by its option."""
     files = {}
@@ -174,7 +179,7 @@ def _files(
         counts = model.result.get("labels", {})
         labels = {feedback.in_words(name): count["source"] for name, count in counts.items()}
         title = f"New classes in {data.removeprefix('file/')}"
-        files["--out"] = page.render(title, found, commands, labels, warnings).encode()
+        files["--out"] = page.render(title, found, commands, labels, warnings, merge).encode()
     if args.csv:
         files["--csv"] = table.to_csv(found.new).encode()
     if args.nodes:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas
 
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.cli.words import flags_of, told
 from graphgym_srnc.core.text import plain, tell
 from graphgym_srnc.data import features, folder, frames, graph_files, look, read
 from graphgym_srnc.errors import InputError, reading
@@ -48,10 +49,12 @@ def make(args: argparse.Namespace) -> None:
     given |= {"id": args.id, "header": args.header}
     for name in look.KINDS:
         given[name] = [one.strip() for names in getattr(args, name) for one in names.split(",")]
-    given["words"] = features.TextOptions(args.max_words, args.min_nodes, "--min-nodes 1")
+    given["words"] = features.TextOptions(args.max_words, args.min_nodes)
     graph, notes = make_graph(*inputs, **given)
     folder.write(graph, out, args.overwrite)
-    for line in [*map(plain, notes), *folder.summary(graph), f"wrote {out}"]:
+    for line in told(map(plain, notes), flags_of(args.parser)):
+        tell(line)
+    for line in [*folder.summary(graph), f"wrote {out}"]:
         tell(line)
     if args.like:
         earlier, new = map(shlex.quote, (args.like, args.out))
@@ -77,7 +80,7 @@ def make_graph(
         given: other fields of :class:`look.Options`.
     """
     if like:
-        with reading(Path(like), "a folder with a recipe of data make", "--like"):
+        with reading(Path(like), "a folder with a recipe of data make", "like"):
             given["like"] = {**json.loads(content(Path(like, folder.RECIPE)))}
     found = look.Look((nodes.name, (links or nodes).name), look.Options(**given))
     table = pairs = pandas.DataFrame()
@@ -92,7 +95,7 @@ def make_graph(
     if len(table):
         frames.look(found, table, pairs, bool(embeddings))
     # Options first, then the node table, then the links.
-    place = lambda error: (not error.key.startswith("--"), error.key != nodes.name)  # noqa: E731
+    place = lambda error: (error.key not in look.Options._fields, error.key != nodes.name)  # noqa: E731
     found.problems.errors.sort(key=place)
     found.problems.check()
     array: np.ndarray | None = None

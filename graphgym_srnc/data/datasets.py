@@ -56,7 +56,7 @@ def load(name: str, root: str = "") -> Data:
     graphs = _graphs(name, root)
     if len(graphs) != 1:
         message = f"{name!r} has {len(graphs)} graphs, which are states of one that grows"
-        raise InputError.plain("name", message, "Set dataset.format to own_split")
+        raise InputError.plain("name", message, "Use `shift='own_split'`")
     return graphs[0]
 
 

@@ -113,8 +113,7 @@ def load_model(path: str | Path) -> TrainedModel:
         activate(cfg)  # layers registered with GraphGym read it
         return encoder_spec(cfg)
 
-    with renamed({"path": "RUN"}):
-        return models.load(path, encoder)
+    return models.load(path, encoder)
 
 
 def shown_task(cfg: CfgNode) -> ShiftTask:

@@ -49,8 +49,8 @@ SAMPLE = 20_000  # unlabelled nodes that suffice for the temperature
 SIGNIFICANT, WEAK = 0.01, 0.1  # p-values below which the sign of an unknown class is clear, or weak
 NO_UNKNOWN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
-    " is predicted as unknown. If you know that there is one, set srnc_plus.abstain False"
-    " (Python: abstain=False), or label some of its nodes for validation."
+    " is predicted as unknown. If you know that there is one, set `abstain=False`,"
+    " or label some of its nodes for validation."
 )
 
 

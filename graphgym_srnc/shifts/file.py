@@ -58,7 +58,7 @@ def build(
     """
     source = files.locate(path or name, root, "path")
     fields, names = files.load(source)
-    key = f"file.path {source.name}"
+    key = source.name
     data = files.as_data(fields, key)
     several = [mask for mask in files.MASKS if mask in data and data[mask].dim() == 2]
     for mask in several:
@@ -141,7 +141,7 @@ def _given_split(
     masked = sorted({*masked, *untaught})
     if masked and not open_set:
         message = f"class {', '.join(map(str, masked))} has no training node"
-        hint = "Add a training node of each class, or set file.open_set to True"
+        hint = "Add a training node of each class, or set `open_set=True`"
         raise InputError.plain(f"{key}: train_mask", message, hint)
     if val is None or test is None:
         val, test = splits.draw_val_test(data.y.index_fill(0, train, HIDDEN), sizes, val, test)

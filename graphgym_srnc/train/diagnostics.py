@@ -57,7 +57,7 @@ TEXTS = {
     "known_as_unknown": (
         "{value} of the validation nodes are predicted as unknown, although all are of known"
         " classes (expected: at most {bound}). The model predicts too many nodes as unknown. If"
-        " every class of your own graph has labels, set file.open_set False."
+        " every class of your own graph has labels, set `open_set=False`."
     ),
     "agreement": (
         "The final model and the model of episode 0 predict the same class on only {value} of the"
@@ -231,7 +231,7 @@ def locality_sentence(figures: dict[str, float], kind: str, names: Sequence[str]
     edges = figures[f"{kind}_edges"]
     expected = figures[f"{kind}_edges_expected"]
     name = dict(enumerate(names)).get(int(figures.get("largest_class", -1)), "one class")
-    closed = "" if "unknown_share" in figures else "; then set open_set=True (file.open_set True)"
+    closed = "" if "unknown_share" in figures else "; then set `open_set=True`"
     return (
         f"{edges:.0f} edges join {where.format(name=name)}: {edges / max(expected, 1):.1f} times as"
         f" many as random labels would, and at least {value:.1f} times allowing for chance (limit:"

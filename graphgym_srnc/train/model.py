@@ -18,7 +18,7 @@ from graphgym_srnc.backbones import Encoder, EncoderSpec, Scaling
 from graphgym_srnc.core.options import check_types
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
 from graphgym_srnc.data import files
-from graphgym_srnc.data.names import check_features, of_folder, remedy
+from graphgym_srnc.data.names import check_features, of_folder, other_features
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records, tensors
 from graphgym_srnc.methods.shared.base import Method
@@ -107,7 +107,7 @@ class TrainedModel:
         if dataset.get("format") != "file":
             return None
         file = self.config["file"]
-        return files.locate(file["path"] or dataset["name"], dataset["dir"], "file.path")
+        return files.locate(file["path"] or dataset["name"], dataset["dir"], "graph")
 
     def read(self, path: str) -> tuple[Data, Path]:
         """Another graph without its labels, and where it lies.
@@ -116,10 +116,10 @@ class TrainedModel:
             path: see the shift ``file``.
 
         Raises:
-            InputError: it cannot be read; names the command line's option.
+            InputError: it cannot be read.
         """
         root = self.config.get("dataset", {}).get("dir", "")
-        with renamed({"path": "--graph"}):
+        with renamed({"path": "graph"}):
             graph, source = files.load_unlabelled(path, root)
         graph = unlabelled(graph, exact=self.exact)
         graph.feature_names = of_folder(source, None, graph.num_features).words
@@ -141,12 +141,12 @@ class TrainedModel:
         given = getattr(graph, "feature_names", None)
         graph = unlabelled(graph, exact=self.exact)
         expected = self.method.task.num_features
-        like: str | Path = "TRAINED_GRAPH"
+        like = None
         with contextlib.suppress(InputError):
-            like = self.folder() or like
+            like = self.folder()
         if graph.num_features != expected:
             message = f"the graph has {graph.num_features} features, and training had {expected}"
-            raise InputError.plain("graph: x", message, remedy(like))
+            raise other_features("graph: x", message, like)
         check_features(self.facts.get("feature_names"), given, like=like)
         return self.method.as_trained(graph.to(self.method.threshold.device), role)
 
@@ -222,8 +222,8 @@ def load(
     if path.is_dir():
         path, result = records.finished_run(path)
         if not (path / FILE).is_file():
-            hint = "Train with train.save_model true; `grid` and `tune` set it to false by default"
-            raise InputError.plain("RUN", f"{path} contains no saved model {FILE}", hint)
+            message = f"{path} contains no saved model {FILE}"
+            raise InputError.plain("path", message, "Train with `save_model=True`", "no_model")
         path /= FILE
     with refused(path):
         about, state = tensors.read(path)

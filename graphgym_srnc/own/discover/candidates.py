@@ -88,7 +88,7 @@ def check_number(num_new: int, seeds: Seeds) -> None:
     """
     if not 1 <= num_new <= len(seeds.nodes):
         what = "predicted as unknown" if seeds.predicted else "least like a known class"
-        raise InputError("--new", num_new, f"1 to {len(seeds.nodes)}, the number of nodes {what}")
+        raise InputError("num_new", num_new, f"1 to {len(seeds.nodes)}, the number of nodes {what}")
 
 
 def padded(posterior: Tensor, evidence: Evidence) -> Tensor:

@@ -20,7 +20,7 @@ from graphgym_srnc.core import text
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.data.names import Names
-from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic
 from graphgym_srnc.own.discover import feedback, page, table
 from graphgym_srnc.own.discover.analysis import Analysis, analyse, known_labels, number_wanted
@@ -104,8 +104,7 @@ class Found:
         found = self.clusters.named(names)
         for number, name in names.items():
             feedback.check_name(str(name).strip(), "names", f"{number}={name}")
-        with renamed({"--name": "names"}):
-            made = feedback.labels(found, self.parts, self.y, nodes_per_class)
+        made = feedback.labels(found, self.parts, self.y, nodes_per_class)
         graph = copy.copy(self.graph)
         graph.y = made.label
         for part in self.parts:
@@ -146,18 +145,17 @@ def discover(
     evidence = Evidence.of(model.method_)
     named = isinstance(graph, ShiftTask) and graph.class_names
     known = [*(named or model.classes_)][: posterior.size(1) - evidence.open_set]
-    with renamed({"--clusters": "num_clusters", "--new": "num_new"}):
-        wanted = number_wanted(num_new, num_clusters, len(known))
-        with limited_threads(model, checked):
-            found = analyse(
-                checked,
-                posterior,
-                Names(ids, None, words),
-                known,
-                evidence,
-                known_labels(parts, y, len(known)),
-                wanted,
-            )
+    wanted = number_wanted(num_new, num_clusters, len(known))
+    with limited_threads(model, checked):
+        found = analyse(
+            checked,
+            posterior,
+            Names(ids, None, words),
+            known,
+            evidence,
+            known_labels(parts, y, len(known)),
+            wanted,
+        )
     return Found(data, found, parts, y)
 
 

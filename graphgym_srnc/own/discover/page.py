@@ -44,16 +44,18 @@ def render(
     commands: Mapping[str, str],
     labels: Mapping[str, int],
     warnings: Sequence[str],
+    merge: table.Merge = table.no_command,
 ) -> str:
     """The page as HTML that needs no other file.
 
     Args:
         title: title of the page.
         found: the clusters.
-        commands: ``again`` writes the page again, ``naming`` names the clusters, and ``merge``
-            begins the commands of ``table.merges``; each may be absent or "".
+        commands: ``again`` writes the page again, and ``naming`` names the clusters; each may be
+            absent or "".
         labels: number of training labels of each known class.
         warnings: on classes with few labels and nodes with few neighbours.
+        merge: makes the command that merges clusters.
     """
     discovery = found.discovery
     return fill(
@@ -75,7 +77,7 @@ def render(
         few=FEW,
         warnings=warnings,
         left_out=table.left_out(found.new),
-        merges=table.merges(found.new, plain(commands.get("merge", ""))),
+        merges=table.merges(found.new, merge),
     )
 
 

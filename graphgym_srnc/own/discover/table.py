@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import pandas
@@ -47,6 +47,15 @@ ON_SMALL = (
     f"{SMALL_HEAD}: share of nodes in components of at most {SMALL} nodes, where models are less"
     " accurate"
 )
+
+
+# The command that gives new clusters one name, by their numbers; "" if there is none.
+Merge = Callable[[Sequence[int]], str]
+
+
+def no_command(numbers: Sequence[int]) -> str:
+    """No command, for a caller that runs none."""
+    return ""
 
 
 class Part(NamedTuple):
@@ -157,10 +166,10 @@ def shown(cluster: Cluster) -> tuple[list[int], list[int]]:
     return nodes[:TYPICAL], rest[:: -(-len(rest) // OTHERS) or 1]
 
 
-def to_text(new: Sequence[Row], head: str = P_UNKNOWN, merge: str = "") -> str:
+def to_text(new: Sequence[Row], head: str = P_UNKNOWN, merge: Merge = no_command) -> str:
     """The new clusters: a table, then the words and some nodes of each.
 
-    ``head`` is the name of their mean P(unknown), and ``merge`` how a command that names begins.
+    ``head`` is the name of their mean P(unknown).
     """
     lines = [["cluster", "nodes", "newness", head, "nearest known class"]]
     for row in new:
@@ -215,18 +224,13 @@ def on_seeds(discovery: Discovery) -> str:
     return f"{said}."
 
 
-def merges(rows: Sequence[Row], command: str) -> dict[str, str]:
-    """The numbers of new clusters that share words, and the command that gives them one name.
-
-    ``command`` is how it begins; without one there is none.
-    """
+def merges(rows: Sequence[Row], merge: Merge = no_command) -> dict[str, str]:
+    """The numbers of new clusters that share words, and the command that gives them one name."""
     found = {}
     for row in rows:
         group = [other.cluster.number for other in rows if _share_words(row, other)]
         if len(group) > 1 and row.cluster.number == group[0]:
-            named = "".join(f" --name {number}=NAME" for number in group)
-            words = f"{command}{named} --labels-out NEXT" if command else ""
-            found[text.listed([*map(str, group)])] = words
+            found[text.listed([*map(str, group)])] = merge(group)
     return found
 
 
@@ -246,7 +250,7 @@ def on_number(fits: Mapping[int, Fit], used: int) -> str:
         fit = "fits" if len(others) == 1 else "fit"
         said += f" {text.ranges(others)} {fit} about equally well."
     return (
-        f"{said} If a cluster mixes topics, take more, such as --new {used + 1}: you can give two"
+        f"{said} If a cluster mixes topics, ask for more, such as {used + 1}: you can give two"
         " clusters one name, but you cannot split a cluster."
     )
 
