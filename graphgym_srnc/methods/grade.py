@@ -7,10 +7,11 @@ from torch import Tensor, nn
 
 from graphgym_srnc.backbones import View
 from graphgym_srnc.core.options import Weight
-from graphgym_srnc.methods.shared.aligned import Adversarial
+from graphgym_srnc.losses.adversarial import adversarial_loss, ganin_schedule
+from graphgym_srnc.methods.shared.aligned import Aligned
 
 
-class GRADE(Adversarial):
+class GRADE(Aligned):
     r"""Train a plain GNN against a linear domain classifier on hidden states and logits.
 
     .. math:: \mathcal L = \text{CE}_S + w \, (\text{BCE}(d(R_\lambda([h_S, f_S])), 1)
@@ -30,15 +31,19 @@ class GRADE(Adversarial):
     """
 
     cites = ("wu2023grade",)
+    term = "domain"
     search = {"weight": (0.0005, 0.005, 0.05)}
 
     def __init__(self, *, weight: Weight = 0.005, **base) -> None:
         super().__init__(weight=weight, **base)
 
     def begin(self) -> None:
-        self.on_target = self.target_view()
+        super().begin()
         self.domain = nn.Linear(self.classifier.hidden_dim + self.task.num_known, 1)
 
     def embed(self, view: View) -> tuple[Tensor, Tensor]:
         logits, hidden = super().embed(view)
         return logits, torch.cat([hidden, logits], 1)
+
+    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
+        return adversarial_loss(self.domain, source, target, ganin_schedule(self.progress))

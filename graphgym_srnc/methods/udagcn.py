@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones import Encoder, Graph, View, build
 from graphgym_srnc.core.options import Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
-from graphgym_srnc.losses.adversarial import domain_loss, reverse_gradient
+from graphgym_srnc.losses.adversarial import adversarial_loss
 from graphgym_srnc.methods.shared.scores import Scored
 
 _ppmi_graphs: WeakKeyDictionary[Graph, Graph] = WeakKeyDictionary()
@@ -76,12 +76,11 @@ class UDAGCN(Scored):
         source = self.embed(self.source_views)[self.task.train]
         target = self.embed(self.target_views)[self.task.pool]
         strength = min(self.progress, self.strength)
-        domains = [self.domain(reverse_gradient(z, strength)).view(-1) for z in (source, target)]
         log_p = self.head(target).log_softmax(1)
         entropy = -(log_p.exp() * log_p).sum(1).mean()
         return {
             "source": self.source_loss(self.head(source)),
-            "domain": domain_loss(*domains),
+            "domain": adversarial_loss(self.domain, source, target, strength),
             "entropy": self.entropy_weight * self.progress * entropy,
         }
 

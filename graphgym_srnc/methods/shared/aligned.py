@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from graphgym_srnc.backbones import View
 from graphgym_srnc.core.options import Weight
-from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
 from graphgym_srnc.methods.shared.scores import Scored
 from graphgym_srnc.methods.shared.training import gather
 
@@ -38,13 +37,17 @@ class Aligned(Scored):
         """Weight of the discrepancy at this step."""
         return self.weight
 
+    def embed(self, view: View) -> tuple[Tensor, Tensor]:
+        """Logits ``[n, N]`` of a view's nodes, and the states ``[n, H]`` that are aligned."""
+        return self.classifier.embed(view)
+
     def source_states(self) -> tuple[Tensor, Tensor]:
-        """Logits ``[n, N]`` and hidden states ``[n, H]`` of this step's source nodes."""
-        return self.classifier.embed(self.on_source)
+        """Logits and states of this step's source nodes."""
+        return self.embed(self.on_source)
 
     def target_states(self) -> Tensor:
-        """Hidden states ``[n, H]`` of this step's target nodes."""
-        return self.classifier.embed(self.on_target)[1]
+        """States of this step's target nodes."""
+        return self.embed(self.on_target)[1]
 
     def losses(self) -> dict[str, Tensor]:
         logits, source = self.source_states()
@@ -57,32 +60,3 @@ class Aligned(Scored):
                 target = target.tanh()
             terms[self.term] = self.strength * self.discrepancy(source, target)
         return terms
-
-
-class Adversarial(Scored):
-    """A plain GNN with a domain classifier, whose gradient is reversed.
-
-    Args:
-        weight: weight :math:`w` of the domain loss.
-    """
-
-    domain: nn.Module
-    weighs_labels = True
-
-    def __init__(self, *, weight: Weight = 0.1, **base) -> None:
-        super().__init__(**base)
-        self.weight = weight
-
-    def embed(self, view: View) -> tuple[Tensor, Tensor]:
-        """Logits and states ``[n, H]`` that the domain classifier reads."""
-        return self.classifier.embed(view)
-
-    def losses(self) -> dict[str, Tensor]:
-        strength = ganin_schedule(self.progress)
-        logits, source = self.embed(self.on_source)
-        target = self.embed(self.on_target)[1]
-        domains = [self.domain(reverse_gradient(h, strength)).view(-1) for h in (source, target)]
-        return {
-            "source": self.source_loss(logits),
-            "domain": self.weight * domain_loss(*domains),
-        }
