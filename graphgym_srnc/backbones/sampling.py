@@ -83,12 +83,7 @@ class Neighbourhoods:
         row = drawn_for.numpy()
         entry = drawn.numpy()
         neighbour = raw.indices.take(entry)
-        # Up to millions of nodes, marking them is faster than sorting all neighbours.
-        is_new = np.zeros(len(place), dtype=bool)
-        is_new[neighbour] = True
-        is_new[wanted] = False
-        needed = np.concatenate([wanted, is_new.nonzero()[0]])
-        place[needed] = np.arange(len(needed), dtype=place.dtype)
+        needed = self._inputs(wanted, neighbour)
         column = place.take(neighbour)
 
         count = np.bincount(row, minlength=len(nodes))
@@ -110,6 +105,16 @@ class Neighbourhoods:
         entries.has_canonical_format = True  # there are no duplicates to look for
         outputs = torch.arange(len(wanted), device=self.device)
         return Block(Sparse(entries, self.device), outputs, drawn=True), torch.from_numpy(needed)
+
+    def _inputs(self, wanted: np.ndarray, neighbour: np.ndarray) -> np.ndarray:
+        """Input nodes of a block, which begin with the ``wanted`` ones; stores their places."""
+        # Up to millions of nodes, marking them is faster than sorting all neighbours.
+        is_new = np.zeros(len(self._place), dtype=bool)
+        is_new[neighbour] = True
+        is_new[wanted] = False
+        needed = np.concatenate([wanted, is_new.nonzero()[0]])
+        self._place[needed] = np.arange(len(needed), dtype=self._place.dtype)
+        return needed
 
 
 def draw_neighbours(indptr: Tensor, nodes: Tensor, fanout: int) -> tuple[Tensor, Tensor]:
@@ -240,9 +245,7 @@ def infer(encoder: Encoder, graph: Graph) -> Tensor:
         parts = (View(whole.x[some], whole.blocks) for some in nodes.split(CHUNK // 16))
         return torch.cat([encoder(part) for part in parts])
 
-    near = neighbourhoods(graph)
-    kind = encoder.operator
-    ends = np.cumsum(near.degree + 1)
+    ends = np.cumsum(neighbourhoods(graph).degree + 1)
     world = parallel.world()
     rank = parallel.rank() if world > 1 else 0
     inner = np.searchsorted(ends, ends[-1] * np.arange(1, world) / world)
@@ -254,22 +257,28 @@ def infer(encoder: Encoder, graph: Graph) -> Tensor:
     for i, width in enumerate(encoder.widths[1:]):
         out = torch.empty(graph.num_nodes, width, device=graph.device)
         for rows in map(slice, places, places[1:]):
-            nodes = torch.arange(rows.start, rows.stop)
-            state = hidden
-            reads_rows = not encoder.precompute or isinstance(hidden, Sparse)
-            if reads_rows and len(nodes) == graph.num_nodes:
-                block = Block(graph.adjacency(kind))
-            elif reads_rows:
-                block, needed = near.block(kind, nodes, 0)
-                state = hidden[needed.to(graph.device)]
-            elif i == 0:
-                block = _first_block(graph, kind, nodes)
-                state = hidden[rows]
-            else:
-                # More rows are read than written, so the product is computed before the weights.
-                block = Block(None, rows, graph.adjacency(kind)[rows] @ cast(Tensor, hidden))
+            state, block = _layer_input(encoder, graph, hidden, rows, is_first=i == 0)
             result = encoder.layer_output(i, state, block)
             out[rows] = result if i == len(encoder.layers) - 1 else encoder.act(result)
         parallel.exchange(out, cuts)
         hidden = out
     return cast(Tensor, hidden)
+
+
+def _layer_input(
+    encoder: Encoder, graph: Graph, hidden: Sparse | Tensor, rows: slice, is_first: bool
+) -> tuple[Sparse | Tensor, Block]:
+    """What a layer reads to compute some rows: rows of its input, and their block."""
+    kind = encoder.operator
+    nodes = torch.arange(rows.start, rows.stop)
+    reads_rows = not encoder.precompute or isinstance(hidden, Sparse)
+    if reads_rows and len(nodes) == graph.num_nodes:
+        return hidden, Block(graph.adjacency(kind))
+    if reads_rows:
+        block, needed = neighbourhoods(graph).block(kind, nodes, 0)
+        return hidden[needed.to(graph.device)], block
+    if is_first:
+        return hidden[rows], _first_block(graph, kind, nodes)
+    # More rows are read than written, so the product is computed before the weights.
+    product = graph.adjacency(kind)[rows] @ cast(Tensor, hidden)
+    return hidden, Block(None, rows, product)

@@ -6,7 +6,7 @@ import argparse
 import json
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Any, Sequence
 
 import numpy as np
 import pandas
@@ -33,17 +33,7 @@ def make(args: argparse.Namespace) -> None:
     folder.check_place(out, args.overwrite, inputs=used)
     if args.like:
         folder.tell_changes(Path(args.like))
-    if inputs[-1].is_dir() or len(inputs) > 2:
-        hint = "Give a node table and a list of links, or one file with both. Labels are a column"
-        hint += " of the node table"
-        raise InputError.plain("data make", f"{' '.join(args.inputs)!r} is not a graph", hint)
-    if inputs[0].suffix == ".pt":
-        from graphgym_srnc.data import files
-
-        if "edge_index" in files.load(inputs[0])[0]:  # refuses a HeteroData
-            found = f"{inputs[0].name} needs no conversion"
-            hint = f"Use it with: graphgym-srnc run --cfg own dataset.name {inputs[0]}"
-            raise InputError.plain("data make", found, hint)
+    _check_inputs(inputs)
     arguments.check_least(args, max_words=1, min_nodes=1)
     given = {name: value for name in GIVEN if (value := getattr(args, name))}
     given |= {"id": args.id, "header": args.header}
@@ -57,14 +47,34 @@ def make(args: argparse.Namespace) -> None:
     for line in [*folder.summary(graph), f"wrote {out}"]:
         tell(line)
     if args.like:
-        earlier, new = map(shlex.quote, (args.like, args.out))
-        table = arguments.unused("predictions.csv")
-        command = f"graphgym-srnc predict RUN --graph {new} --out {table}"
-        print(f"next: {command}  # RUN: a run on {plain(args.like)}")
-        ends = f"cross_graph.source {earlier} cross_graph.target {new}"
-        print(f"or train for this graph: graphgym-srnc run --cfg own-networks {ends}")
+        _print_next(args.like, args.out)
     elif len({*(graph.labels or ())} - {""}) > 1:
         print(f"next: graphgym-srnc run --cfg own dataset.name {shlex.quote(args.out)}")
+
+
+def _check_inputs(inputs: Sequence[Path]) -> None:
+    """Refuse files that are no graph, or that need no conversion."""
+    if inputs[-1].is_dir() or len(inputs) > 2:
+        hint = "Give a node table and a list of links, or one file with both. Labels are a column"
+        hint += " of the node table"
+        raise InputError.plain("data make", f"{' '.join(map(str, inputs))!r} is not a graph", hint)
+    if inputs[0].suffix == ".pt":
+        from graphgym_srnc.data import files
+
+        if "edge_index" in files.load(inputs[0])[0]:  # refuses a HeteroData
+            found = f"{inputs[0].name} needs no conversion"
+            hint = f"Use it with: graphgym-srnc run --cfg own dataset.name {inputs[0]}"
+            raise InputError.plain("data make", found, hint)
+
+
+def _print_next(like: str, out: str) -> None:
+    """Print the commands for a graph with the features of an earlier one."""
+    earlier, new = map(shlex.quote, (like, out))
+    table = arguments.unused("predictions.csv")
+    command = f"graphgym-srnc predict RUN --graph {new} --out {table}"
+    print(f"next: {command}  # RUN: a run on {plain(like)}")
+    ends = f"cross_graph.source {earlier} cross_graph.target {new}"
+    print(f"or train for this graph: graphgym-srnc run --cfg own-networks {ends}")
 
 
 def make_graph(
@@ -100,9 +110,8 @@ def make_graph(
     found.problems.check()
     array: np.ndarray | None = None
     if embeddings:
-        from graphgym_srnc.data import (
-            embeddings as arrays,
-        )  # imports torch, which tables do without
+        # It imports torch, which tables do without.
+        from graphgym_srnc.data import embeddings as arrays
 
         array = arrays.read(Path(embeddings), found.ids, len(found.rows))
     return frames.graph(found, array), [*found.chosen, *found.notes]
