@@ -167,7 +167,7 @@ class Estimator(BaseEstimator):
         stopping = [_Stopping(callback) for callback in self.callbacks]
         display = Steps() if self.verbose > 1 else contextlib.nullcontext(None)
         with alone(shared["random_state"], task.device), threads, renamed(in_python), display as on:
-            callbacks = [*stopping, *[partial(_tell, on)] * bool(self.verbose)]
+            callbacks = [*stopping, partial(_tell, on)] if self.verbose else stopping
             record = trainer.fit(method, task, seed=None, callbacks=callbacks, **rules)
             record.verdict = judge(method, task, record.first)
             if method.out_of_fold is not None:
@@ -175,7 +175,8 @@ class Estimator(BaseEstimator):
         if any(callback.stopped for callback in stopping):
             record.stopped = "a callback returned True"
         recipes = [_recipe(graph) for graph in (source, target) if graph is not None]
-        told = [f"target x: {OTHER_RECIPE}"] * ("" not in recipes and len({*recipes}) > 1)
+        differ = "" not in recipes and len({*recipes}) > 1
+        told = [f"target x: {OTHER_RECIPE}"] if differ else []
         record.warnings = [*task.warnings, *told, *record.warnings]
 
         names = getattr(source, "feature_names", None)

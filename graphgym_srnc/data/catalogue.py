@@ -45,7 +45,8 @@ def with_arguments(name: str, given: Mapping[str, str]) -> str:
     """The name with more arguments of its class, for example ``Class/Member?split=TH``."""
     base, _, query = name.partition("?")
     arguments = dict(part.partition("=")[::2] for part in query.split("&") if part) | {**given}
-    return base + "?" * bool(arguments) + "&".join(f"{k}={v}" for k, v in arguments.items())
+    words = "&".join(f"{key}={value}" for key, value in arguments.items())
+    return f"{base}?{words}" if words else base
 
 
 def arguments(name: str, made_by: Any) -> dict[str, Any]:

@@ -73,7 +73,8 @@ class OpenWGL(Supervised):
         self.head = nn.Linear(LATENT, task.num_known)
 
     def begin(self) -> None:
-        self.edges, self.on_target = self.target.edges, self.classifier.view(self.target)
+        self.edges = self.target.edges
+        self.on_target = self.classifier.view(self.target)
 
     def losses(self) -> dict[str, Tensor]:
         task = self.task

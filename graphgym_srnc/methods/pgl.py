@@ -116,7 +116,8 @@ class PGL(Method):
         pseudo = [term for term in pseudo if len(term.nodes)]
         # Before there are pseudo-labels, the logits of known classes learn alone.
         width = None if pseudo else task.num_known
-        labels, weights = self.labels, self.label_weights
+        labels = self.labels
+        weights = self.label_weights
         labelled = [Term("source", self.source, task.train, labels, 1.0, width, weights)]
         networks: list[Any] = [self.classifier, *self.others]
         figures = []

@@ -213,7 +213,8 @@ class SRNC(ClusterMethod):
 
     def labelled(self, name: str, num_classes: int | None = None) -> Term:
         """The cross-entropy on the labelled source nodes, of some of the logits."""
-        nodes, weights = self.task.train, self.label_weights
+        nodes = self.task.train
+        weights = self.label_weights
         return Term(name, self.source, nodes, self.labels, 1.0, num_classes, weights)
 
     def fit(self, terms: list[Term], steps: int) -> dict[str, float]:

@@ -68,7 +68,8 @@ class UDAGCN(Scored):
         self.head = nn.Linear(self.encoder.hidden, task.num_known)
 
     def begin(self) -> None:
-        self.source_views, self.target_views = self._views(self.source), self._views(self.target)
+        self.source_views = self._views(self.source)
+        self.target_views = self._views(self.target)
         hidden = nn.Linear(self.encoder.hidden, 40), nn.ReLU(), nn.Dropout(self.encoder.dropout)
         self.domain = nn.Sequential(*hidden, nn.Linear(40, 1))
 

@@ -77,7 +77,8 @@ def bibtex(table: Table) -> str:
 
 def measured(table: Table) -> str:
     """A paragraph on protocol, selection and tests of a comparison, for a paper."""
-    runs, cells = table.runs, table.cells
+    runs = table.runs
+    cells = table.cells
     counts = sorted({int(count) for count in cells.loc[cells["runs"] > 0, "runs"]})
     several = counted(counts[0], "run")
     if len(counts) > 1:

@@ -54,8 +54,10 @@ def summarise(name: str, results: Mapping[int, records.Result]) -> Row:
     tests = [result.get("test", {}) for result in every]
     if all("known_accuracy" in test and "unknown_recall" not in test for test in tests):
         is_own = every[0].get("config", {}).get("dataset", {}).get("format") == "file"
-        labelled = " If every class has labels, set `open_set=False`."
-        row["notes"] = [KNOWN_ONLY + labelled * is_own]
+        note = KNOWN_ONLY
+        if is_own:
+            note += " If every class has labels, set `open_set=False`."
+        row["notes"] = [note]
         figures = [(result.get("verdict") or {}).get("figures", {}) for result in every]
         if all("test_unknown_share" in own for own in figures):
             share, _ = mean_std([own["test_unknown_share"] for own in figures])

@@ -286,7 +286,7 @@ def original_labels(task: ShiftTask) -> list[int]:
     y = task.source.y[task.train]
     y_true = getattr(task.source, "y_true", task.source.y)
     known = [int(y_true[task.train][y == label][0]) for label in range(task.num_known)]
-    return known + [HIDDEN] * task.open_set
+    return [*known, HIDDEN] if task.open_set else known
 
 
 def _checked_record(facts: Mapping[str, Any], classes: Sequence[int | str]) -> Result:

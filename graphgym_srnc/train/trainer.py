@@ -370,8 +370,8 @@ def predict(method: Method, task: ShiftTask, graph: Data) -> Tensor:
     found = [*getattr(scores, "shape", [])]
     more = [shape[0], shape[1] + task.open_set]
     if not isinstance(scores, Tensor) or found not in (shape, more):
-        message = f"it must return a tensor [V, C] = {shape}" + f" or {more}" * task.open_set
-        message += f", got {type(scores).__name__} {found}"
+        allowed = f"{shape} or {more}" if task.open_set else f"{shape}"
+        message = f"it must return a tensor [V, C] = {allowed}, got {type(scores).__name__} {found}"
         raise InputError.plain(
             f"predict() of {type(method).__name__}", message, "It reads logits()"
         )

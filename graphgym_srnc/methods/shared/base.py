@@ -157,7 +157,8 @@ class Method(Predictor):
         self.labels = task.source.y[task.train]
         given = task.source.get("sample_weight")
         self.label_weights = None if given is None else given[task.train]
-        self.source, self.target = self.prepared(task.source), self.prepared(task.target)
+        self.source = self.prepared(task.source)
+        self.target = self.prepared(task.target)
         self.to(task.device)
         self.encoder = backbones.pretrained(self.encoder, self.target)
         self.rng_state = random_state(task.device)

@@ -27,15 +27,18 @@ class HopEncoder(Encoder):
     parts: Any  # encoders with one layer, one for each hidden layer
 
     def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int, hops: int) -> None:
-        plain, width = replace(spec, layers=1), spec.hidden
+        plain = replace(spec, layers=1)
+        width = spec.hidden
         super().__init__(plain, width, out_dim)
         first = build(plain, in_dim, width)
         others = [MLP(plain, width, width) for _ in range(spec.layers - 2)]
         self.parts = nn.ModuleList([first, *others])
-        self.hops, self.hidden_dim = hops, width
+        self.hops = hops
+        self.hidden_dim = width
 
     def view(self, graph: Graph, nodes: Tensor | None = None, hops: int | None = None) -> View:
-        first, hop = self.parts[0].view(graph), Block(graph.adjacency("gcn"))
+        first = self.parts[0].view(graph)
+        hop = Block(graph.adjacency("gcn"))
         hops = self.hops if hops is None else hops
         blocks = [*first.blocks, *[hop] * hops]
         for _ in self.parts[1:]:
@@ -45,7 +48,8 @@ class HopEncoder(Encoder):
     def _run(self, view: View, between: Callable | None = None) -> tuple[Tensor, Tensor]:
         """Logits ``[n, out_dim]`` of a view's nodes, and hidden state ``[V, H]`` of all nodes."""
         *blocks, last = view.blocks
-        each, x = len(blocks) // len(self.parts), view.x
+        each = len(blocks) // len(self.parts)
+        x = view.x
         for i, part in enumerate(self.parts):
             own, *hops = blocks[i * each : (i + 1) * each]
             out = part(View(x, [own])) - part.output_bias
@@ -68,7 +72,8 @@ class HopMethod(Aligned):
 
     def __init__(self, *, source_hops: Steps, target_hops: Steps = 10, **base) -> None:
         super().__init__(**base)
-        self.source_hops, self.target_hops = source_hops, target_hops
+        self.source_hops = source_hops
+        self.target_hops = target_hops
 
     def new_classifier(self, num_outputs: int) -> HopEncoder:
         return HopEncoder(self.encoder, self.task.num_features, num_outputs, self.target_hops)

@@ -76,8 +76,10 @@ class Predictor(nn.Module):
         cut: Annotated[str, OneOf("validation", "share")] = "validation",
     ) -> None:
         super().__init__()
-        self.smoothing, self.cut = smoothing, cut
-        self.correction, self.correction_power = correction, correction_power
+        self.smoothing = smoothing
+        self.cut = cut
+        self.correction = correction
+        self.correction_power = correction_power
         self.register_buffer("threshold", torch.tensor(0.0))
 
     @property
@@ -96,7 +98,8 @@ class Predictor(nn.Module):
         if isinstance(task, ShiftTask):
             for role, graph in zip(ROLES, (task.source, task.target)):
                 cast(Scaling, self.scaling[role]).fit(graph.x)
-        correction, known = self.prior_correction[0], task.num_known
+        correction = self.prior_correction[0]
+        known = task.num_known
         if correction in ("em", "labels"):
             self.register_buffer("source_prior", torch.full((known,), 1 / known))
         if correction == "bbse":
@@ -177,7 +180,8 @@ class Predictor(nn.Module):
 
         .. math:: P \leftarrow 0.9 \hat A P + 0.1 P_0
         """
-        result, prepared = p, self.prepared(graph)
+        result = p
+        prepared = self.prepared(graph)
         for _ in range(self.smoothing):
             result = 0.9 * (prepared.adjacency("gcn") @ result) + 0.1 * p
         return F.normalize(result, p=1, dim=1)
@@ -185,7 +189,8 @@ class Predictor(nn.Module):
     @torch.no_grad()
     def estimated_weight(self, scores: Tensor) -> Tensor:
         """Weights ``[N]`` of the known classes, from the scores ``[V, K]`` of a whole graph."""
-        correction, known = self.prior_correction[0], self.task.num_known
+        correction = self.prior_correction[0]
+        known = self.task.num_known
         total = scores[:, :known].logsumexp(1, keepdim=True)
         p = (scores[:, :known] - total).double().exp()
         if correction == "mean":
@@ -264,7 +269,8 @@ class Predictor(nn.Module):
         """
         if not self.task.open_set:
             return
-        unknown, confidence = label == self.task.num_known, self.confidence(scores)
+        unknown = label == self.task.num_known
+        confidence = self.confidence(scores)
         if self.cut == "share":
             threshold = threshold_by_share(confidence[~unknown], self.confidence(on_target))
         elif not self.calibrated:

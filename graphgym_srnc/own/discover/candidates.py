@@ -15,8 +15,11 @@ from graphgym_srnc.methods.srnc_plus import SIGNIFICANT
 from graphgym_srnc.own.discover.representation import kmeans, topics
 
 LEAST_SHARE = 0.1  # of the nodes without a label that are candidates if none is predicted unknown
-GROUP, MOST_GROUPS = 80, 200  # nodes of a group in which labels are counted, and number of groups
-P_UNKNOWN, MISSING, DOUBT = "P(unknown)", "missing labels", "doubt"
+GROUP = 80  # nodes of a group in which labels are counted
+MOST_GROUPS = 200
+P_UNKNOWN = "P(unknown)"
+MISSING = "missing labels"
+DOUBT = "doubt"
 
 
 class Evidence(NamedTuple):

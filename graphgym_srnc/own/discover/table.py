@@ -22,7 +22,8 @@ SHORT = 16  # nodes with shorter lines, such as ids, are shown on one line
 SHARED = 0.3  # share of common words from which two clusters may be one class
 NEAREST = 18  # maximum length of the name of the nearest known class
 TOP = 10  # number of words shown for a cluster
-TYPICAL, OTHERS = 5, 5  # number of typical and of other nodes shown for a cluster
+TYPICAL = 5  # number of typical nodes shown for a cluster
+OTHERS = 5  # number of other nodes shown
 PART_WORDS = 5  # number of words shown for a part of a cluster
 # Figures of a cluster, with their formats in print.
 FIGURES = {
