@@ -213,7 +213,9 @@ def test_defaults_are_those_of_the_shipped_configs(gym):
         (graphgym_srnc.SRNCPlus(), "own"),
     ):
         cfg = gym.load_config(name)
-        ours = parameters.new_method(model._method, *parameters.checked(model))
+        ours = parameters.new_method(
+            model._method, *parameters.checked(model._method, model.get_params())
+        )
         theirs = gym.build_method(cfg)
         for option in options(model._method):
             if hasattr(ours, option.key):

@@ -155,7 +155,7 @@ class Estimator(BaseEstimator):
             InputError: a parameter, a graph or its labels are invalid.
             FloatingPointError: a loss term is NaN or infinite.
         """
-        own, shared = parameters.checked(self)
+        own, shared = parameters.checked(self._method, self.get_params(deep=False))
         in_python = {f"{self._method.key()}.{name}": name for name in own}
         with renamed(in_python):
             method = parameters.new_method(self._method, own, shared)
@@ -389,7 +389,7 @@ class Estimator(BaseEstimator):
 
 def limited_threads(model: Estimator, *graphs: Data) -> ContextManager[None]:
     """The threads of an estimator for computations on graphs, see ``environment.limited``."""
-    wanted = parameters.checked(model)[1]["num_threads"]
+    wanted = parameters.checked(model._method, model.get_params(deep=False))[1]["num_threads"]
     edges = max(graph.edge_index.size(1) for graph in graphs)
     return environment.limited(environment.threads(wanted, edges))
 

@@ -47,7 +47,7 @@ def load(path: str | os.PathLike[str]) -> Estimator:
     trained = model.load(path)
     with model.refused(path):
         loaded = estimator(trained.method.key())(**parameters.of_model(trained))
-        parameters.checked(loaded)
+        parameters.checked(loaded._method, loaded.get_params(deep=False))
         record = trained.facts.get("record")
         if record is None and (run := trained.result):
             names = trainer.RunRecord.__dataclass_fields__
