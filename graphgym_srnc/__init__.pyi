@@ -337,7 +337,7 @@ class DANN(_Parameters):
     r"""Train a plain GNN against a domain classifier whose gradient is reversed.
 
     Args:
-        weight: weight w of the domain loss.
+        weight: weight w of the discrepancy.
 
     Other estimators have the same further parameters, which ``help(DANN)`` explains.
     """
