@@ -79,6 +79,13 @@ class Batches:
             lambda g: torch.randint(count, (size,), generator=g, device=device).unique()
         )
 
+    def draw_nodes(self) -> Tensor:
+        """Nodes ``[size]`` of the graph, drawn with replacement."""
+        count = self.graph.num_nodes
+        size = (self.size,)
+        device = self.graph.device
+        return parallel.share(lambda g: torch.randint(count, size, generator=g, device=device))
+
     @cached_property
     def shares(self) -> np.ndarray:
         """Share of the weight of all entries of A up to and including each of them, ``[2m]``."""

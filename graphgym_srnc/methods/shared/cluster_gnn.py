@@ -12,7 +12,6 @@ from torch.nn import functional as F
 
 from graphgym_srnc import backbones
 from graphgym_srnc.backbones import Batches, EncoderSpec, Graph, prepare
-from graphgym_srnc.core import parallel
 from graphgym_srnc.losses.alignment import align, alignment_cost, map_clusters
 from graphgym_srnc.losses.modularity import (
     collapse_loss,
@@ -236,11 +235,7 @@ class ClusterGNN(Clusters):
 
         def sampled() -> tuple[dict[str, Tensor], Tensor]:
             ends = views.draw_edges(max(2, self.batch_size))
-            count = self.target.num_nodes
-            size = (self.batch_size,)
-            nodes = parallel.share(
-                lambda g: torch.randint(count, size, generator=g, device=ends.device)
-            )
+            nodes = views.draw_nodes()
             q = self.encoder(views.at(torch.cat([*ends, nodes]))).softmax(1)
             first, second, others = map(gather, q.split([*[ends.size(1)] * 2, len(nodes)]))
             loss = sampled_modularity_loss(first, second, self.resolution)
