@@ -22,7 +22,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.api import parameters, weights
 from graphgym_srnc.api.isolation import alone, plain
-from graphgym_srnc.backbones.features import feature_warnings
+from graphgym_srnc.backbones.scaling import feature_warnings
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import RunProgress, tell
 from graphgym_srnc.core.task import HIDDEN, ShiftTask

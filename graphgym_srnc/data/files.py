@@ -68,7 +68,7 @@ def load(
 def _load(source: Path, labelled: bool, need_labels: bool) -> tuple[Fields, tuple[str, ...]]:
     if source.is_dir():
         folder.tell_changes(source)
-        from graphgym_srnc.data import tables  # imports pandas
+        from graphgym_srnc.data import folder_files  # imports pandas
 
         edges = _only(source, "edges", (".npy", ".csv"))
         x = _only(source, "features", (".npy", ".npz"))
@@ -76,7 +76,7 @@ def _load(source: Path, labelled: bool, need_labels: bool) -> tuple[Fields, tupl
             (source / f"labels{end}").exists() for end in (".npy", ".csv")
         )
         y = _only(source, "labels", (".npy", ".csv")) if labelled else None
-        return tables.read(edges, x, y, source / "split.csv" if labelled else None)
+        return folder_files.read(edges, x, y, source / "split.csv" if labelled else None)
     if source.suffix == ".pt":
         return _load_pt(source), ()
     if source.suffix != ".npz":

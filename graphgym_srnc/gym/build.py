@@ -14,8 +14,8 @@ from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config
-from graphgym_srnc.gym.encoder import encoder_spec
 from graphgym_srnc.gym.keys import KEYS, TRAINING, values
+from graphgym_srnc.gym.spec import encoder_spec
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import MakeOptimizer, adam

@@ -8,7 +8,7 @@ import pandas
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones.features import feature_warnings
+from graphgym_srnc.backbones.scaling import feature_warnings
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import aligned, clean, counted, listed, short, to_csv
 from graphgym_srnc.data.edges import SMALL, component_sizes

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.core.options import Count, Natural, OneOf
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, check_number
-from graphgym_srnc.data import files, tables
+from graphgym_srnc.data import files, folder_files
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.shifts import given, splits
 from graphgym_srnc.shifts.splits import CountOrRest, Nodes, SizeOrRest, Sizes
@@ -87,7 +87,7 @@ def build(
         "split": "given" if is_given else "random",
         "split_seed": split_seed,
         "unread": files.unread(fields, read),
-        "labels from discover": len(tables.discovered(source)),
+        "labels from discover": len(folder_files.discovered(source)),
     }
     for optional in ("unread", "labels from discover"):
         if not info[optional]:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones.features import feature_warnings
+from graphgym_srnc.backbones.scaling import feature_warnings
 from graphgym_srnc.core import parallel
 from graphgym_srnc.core.options import Natural, OneOf, Range, checked
 from graphgym_srnc.core.task import ShiftTask

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.data import folder, tables
+from graphgym_srnc.data import folder, folder_files
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import atomic
@@ -162,7 +162,7 @@ def write(
         labels=made.label,
         split=made.split if {"val", "test"} & {*made.split} else [""] * len(ids),
         recipe=_recipe(source) if source else None,
-        discovered=made.added | (tables.discovered(source) if source else set()),
+        discovered=made.added | (folder_files.discovered(source) if source else set()),
         parent=parent,
         urls=names.urls,
     )
