@@ -290,11 +290,11 @@ def test_candidates_without_labels_are_the_least_certain():
 
 
 def test_what_cannot_be_clustered_is_refused(graph):
-    with pytest.raises(InputError, match="--new: got 1000; allowed: 1 to 1"):
+    with pytest.raises(InputError, match="num_new: got 1000; allowed: 1 to 1"):
         analysis.analyse(graph, posterior_of(graph), Names(), range(3), num_new=1000)
-    with pytest.raises(InputError, match="--clusters: got 3; allowed: 4 or more"):
+    with pytest.raises(InputError, match="num_clusters: got 3; allowed: 4 or more"):
         analysis.number_wanted(0, 3, 3)
-    with pytest.raises(InputError, match="--new: it is given beside the number of all"):
+    with pytest.raises(InputError, match="num_new: it is given beside the number of all"):
         analysis.number_wanted(1, 5, 3)
     assert [analysis.number_wanted(*given, 3) for given in ((2, 0), (0, 5), (0, 0))] == [2, 2, 0]
 
@@ -325,7 +325,7 @@ def test_the_rule_for_the_number():
     assert rule(*far) == 5  # at most twice the smallest one and one more
     assert rule((0.4, 1, 9)) == 1 and rule((-0.2, 1, 9), (-0.1, 1, 9)) == 2
     told = table.on_number({1: Fit(0.3, 1, 9), 2: Fit(0.5, 1, 9), 3: Fit(0.49, 1, 9)}, 2)
-    assert "suggest 2 new clusters. 3 fits about equally well." in told and "--new 3:" in told
+    assert "suggest 2 new clusters. 3 fits about equally well." in told and "such as 3:" in told
 
 
 def test_stability_and_description_by_hand():
@@ -425,7 +425,7 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     assert table.ON_SMALL[1:] in html and "small" not in table.to_text(rows[:1])
     assert [row["in_small_components"] for row in lines] == ["0", "6", "0"]
     assert "cluster 1, <script>" in table.to_text(rows)
-    assert "stability and words suggest 3 new clusters. 4 fits" in html and "--new 4:" in html
+    assert "stability and words suggest 3 new clusters. 4 fits" in html and "such as 4:" in html
     assert html.index("<details>") < html.index("conductance")
 
 
@@ -437,11 +437,10 @@ def test_clusters_with_the_same_words_may_be_one_class(graph):
     cluster = found.cluster + (found.cluster == 6)
     cluster = cluster.index_fill(0, half.nodes, 6)
     halved = analysed(graph, clusters.replace(found, cluster=cluster, new=[*found.new, half]))
-    assert table.merges(halved.new, "") == {f"{whole.number} and 4": ""}
+    assert table.merges(halved.new) == {f"{whole.number} and 4": ""}
     assert "perhaps one class" in table.to_text(halved.new)
-    commands = {"again": "", "merge": "discover R"}
-    html = page.render("t", halved, commands, {"0": 3}, ["few!"])
-    merge = f"discover R --name {whole.number}=NAME --name 4=NAME --labels-out NEXT"
+    html = page.render("t", halved, {"again": ""}, {"0": 3}, ["few!"], "merge {}".format)
+    merge = f"merge [{whole.number}, 4]"
     assert merge in html and "few!</p>" in html and "too few</strong>" in html
 
 
@@ -465,7 +464,7 @@ def test_names_of_nodes_and_columns():
 def test_bad_names(found):
     long = "1=" + "a" * 101
     for word in ("x=a", "-1=a", "1", "1=", "1=7", "1=unknown", "1=a\x07b", long, "2=again"):
-        with pytest.raises(InputError, match="--name"):
+        with pytest.raises(InputError, match="names"):
             feedback.parse_names(["2=fine", word])
     for wrong in (0, 4, "1"):
         with pytest.raises(InputError, match="names: got .*; allowed: numbers of new .* 1 to 3"):
@@ -516,7 +515,7 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     assert torch.bincount(task.source.y[task.train]).tolist() == [5, 5, 8, 5, 8]
     assert set(task.test.tolist()) == set(np.flatnonzero(split == "test").tolist())
     for taken in (folder, tmp_path / "none" / "below"):
-        with pytest.raises(InputError, match="--labels-out"):
+        with pytest.raises(InputError, match="labels_out"):
             feedback.write(taken, graph, made)
     (tmp_path / "recipe.json").write_text("{")
     with pytest.raises(InputError, match="recipe.json is not a readable recipe"):

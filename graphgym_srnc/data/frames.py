@@ -236,8 +236,9 @@ def _find_features(found: Look, others: bool) -> None:
         _read_recipe(found, options.like)
     if not (found.recipe or others or options.spectral):
         kinds = listed([*map(option, KINDS)]).replace(" and ", " or ")
-        hint = f"Choose columns with {kinds}; `embeddings` reads your own features; `spectral`"
-        hint += " makes features from the links alone"
+        hint = f"Choose columns with {kinds}"
+        hint += "; `embeddings` reads a file" if not options.in_python else ""
+        hint += "; `spectral` makes features from the links alone"
         message = f"no column is chosen of {columns.listing(found.table)}"
         raise InputError.plain("features", message, hint)
 
