@@ -675,7 +675,7 @@ def test_scores_without_an_unknown_test_node_say_so(tmp_path):
     assert best.endswith(": GCN 100.0 and PGL+GCN 90.0.") and "run 6 seeds" in notes[0]
     assert not compared.cells["best"].any() and first.endswith("No row is marked as the best.")
     assert first in notes and "known classes only" in first and "`num_unseen=1`" in first
-    assert "known classes only" in note and "file.open_set False" in note
+    assert "known classes only" in note and "`open_set=False`" in note
     assert "known classes only" not in summary.to_csv([row])
     closed = store_runs(tmp_path, "closed", [1.0], task="file/mine")
     assert len(summary.notes([summary.summarise("closed", records.read_results(closed))])) == 1
