@@ -44,13 +44,12 @@ def domain_loss(source_logit: Tensor, target_logit: Tensor) -> Tensor:
     return of_source + cross_entropy(target_logit, torch.zeros_like(target_logit))
 
 
-def adversarial_loss(domain: nn.Module, source: Tensor, target: Tensor, weight: float) -> Tensor:
+def adversarial_loss(domain: nn.Module, weight: float, *states: Tensor) -> Tensor:
     """Loss of a domain classifier whose gradient is reversed into hidden states ``[n, H]``.
 
     Args:
         domain: the classifier, with one logit for each node.
-        source, target: hidden states of source and target nodes.
         weight: of the reversed gradient.
+        states: hidden states of source nodes, and of target nodes.
     """
-    states = source, target
     return domain_loss(*(domain(reverse_gradient(h, weight)).view(-1) for h in states))

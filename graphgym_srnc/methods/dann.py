@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from torch import Tensor, nn
 
 from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses.adversarial import adversarial_loss, ganin_schedule
-from graphgym_srnc.methods.shared.aligned import Aligned
+from graphgym_srnc.methods.shared.aligned import aligned
+from graphgym_srnc.methods.shared.scores import Scored
 
 
-class DANN(Aligned):
+class DANN(Scored):
     r"""Train a plain GNN against a domain classifier whose gradient is reversed.
 
     .. math:: \mathcal L = \text{CE}_S
@@ -29,16 +32,17 @@ class DANN(Aligned):
 
     cites = ("ganin2016dann",)
     with_backbone = "{}-DANN"
-    term = "domain"
     search = {"weight": (0.01, 0.1, 1.0)}
 
     def __init__(self, *, weight: Weight = 0.1, **base) -> None:
-        super().__init__(weight=weight, **base)
+        super().__init__(**base)
+        self.weight = weight
 
     def begin(self) -> None:
-        super().begin()
+        self.on_target = self.target_view()
         width = self.classifier.hidden_dim
         self.domain = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
 
-    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
-        return adversarial_loss(self.domain, source, target, ganin_schedule(self.progress))
+    def losses(self) -> dict[str, Tensor]:
+        adversary = partial(adversarial_loss, self.domain, ganin_schedule(self.progress))
+        return aligned(self, "domain", self.weight, adversary)

@@ -22,7 +22,6 @@ class ERM(Scored):
 
     cites = ("hendrycks2017baseline",)
     with_backbone = "{}"
-    weighs_labels = True
 
     def begin(self) -> None:
         self.reported.append("agreement")  # it is the plain GNN itself

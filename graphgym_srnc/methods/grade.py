@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
 from graphgym_srnc.backbones import View
 from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses.adversarial import adversarial_loss, ganin_schedule
-from graphgym_srnc.methods.shared.aligned import Aligned
+from graphgym_srnc.methods.shared.aligned import aligned
+from graphgym_srnc.methods.shared.scores import Scored
 
 
-class GRADE(Aligned):
+class GRADE(Scored):
     r"""Train a plain GNN against a linear domain classifier on hidden states and logits.
 
     .. math:: \mathcal L = \text{CE}_S + w \, (\text{BCE}(d(R_\lambda([h_S, f_S])), 1)
@@ -31,19 +34,21 @@ class GRADE(Aligned):
     """
 
     cites = ("wu2023grade",)
-    term = "domain"
     search = {"weight": (0.0005, 0.005, 0.05)}
 
     def __init__(self, *, weight: Weight = 0.005, **base) -> None:
-        super().__init__(weight=weight, **base)
+        super().__init__(**base)
+        self.weight = weight
 
     def begin(self) -> None:
-        super().begin()
+        self.on_target = self.target_view()
         self.domain = nn.Linear(self.classifier.hidden_dim + self.task.num_known, 1)
 
     def embed(self, view: View) -> tuple[Tensor, Tensor]:
-        logits, hidden = super().embed(view)
+        """Logits of a view's nodes, and hidden states beside the logits."""
+        logits, hidden = self.classifier.embed(view)
         return logits, torch.cat([hidden, logits], 1)
 
-    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
-        return adversarial_loss(self.domain, source, target, ganin_schedule(self.progress))
+    def losses(self) -> dict[str, Tensor]:
+        adversary = partial(adversarial_loss, self.domain, ganin_schedule(self.progress))
+        return aligned(self, "domain", self.weight, adversary, embed=self.embed)

@@ -36,7 +36,6 @@ class NODESafe(Scored):
 
     cites = ("yang2025nodesafe",)
     search = {"weight": (0.1, 1.0, 5.0, 12.0)}
-    weighs_labels = True
 
     def __init__(self, *, weight: Weight = 1.0, confidence: Confidence = "gnnsafe", **base) -> None:
         super().__init__(confidence=confidence, **base)

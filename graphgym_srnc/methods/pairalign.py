@@ -41,6 +41,7 @@ class PairAlign(Scored):
 
     cites = ("liu2024pairalign",)
     title = "Pair-Align"
+    weighs_labels = False
     search = {"edge_ridge": (0.5, 1.0, 3.0, 10.0), "label_ridge": (0.01, 0.1)}
 
     def __init__(self, *, edge_ridge: Positive = 3.0, label_ridge: Positive = 0.01, **base) -> None:

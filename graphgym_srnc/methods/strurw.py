@@ -37,7 +37,6 @@ class StruRW(Scored):
 
     cites = ("liu2023strurw",)
     search = {"strength": (0.2, 0.4, 0.6, 0.8, 1.0)}
-    weighs_labels = True
 
     def __init__(self, *, strength: Share = 0.8, **base) -> None:
         super().__init__(**base)

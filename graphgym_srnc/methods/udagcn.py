@@ -51,7 +51,6 @@ class UDAGCN(Scored):
     in_batches = False
     encoder_defaults = {"features": "none", "hidden": 128, "dropout": 0.4}
     search = {"strength": (0.01, 0.05, 0.2), "entropy_weight": (0.0, 0.01, 0.1)}
-    weighs_labels = True
 
     def __init__(self, *, strength: Weight = 0.05, entropy_weight: Weight = 0.01, **base) -> None:
         super().__init__(**base)
@@ -81,7 +80,7 @@ class UDAGCN(Scored):
         entropy = -(log_p.exp() * log_p).sum(1).mean()
         return {
             "source": self.source_loss(self.head(source)),
-            "domain": adversarial_loss(self.domain, source, target, strength),
+            "domain": adversarial_loss(self.domain, strength, source, target),
             "entropy": self.entropy_weight * self.progress * entropy,
         }
 

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import MLP, Block, Encoder, EncoderSpec, GCNLayer, Graph, View, build
 from graphgym_srnc.core.options import Steps
-from graphgym_srnc.methods.shared.aligned import Aligned
+from graphgym_srnc.methods.shared.scores import Scored
 
 
 class HopEncoder(Encoder):
@@ -59,7 +59,7 @@ class HopEncoder(Encoder):
         return self.layers[0](h, last), h
 
 
-class HopMethod(Aligned):
+class HopMethod(Scored):
     """Base class of methods with a :class:`HopEncoder`.
 
     Args:
@@ -82,12 +82,11 @@ class HopMethod(Aligned):
         self.on_source = self.classifier.view(self.source, hops=self.source_hops)
         self.on_target = self.classifier.view(self.target)
 
-    def source_states(self) -> tuple[Tensor, Tensor]:
-        logits, states = super().source_states()
-        return logits[self.task.train], states[self.task.train]
-
-    def target_states(self) -> Tensor:
-        return super().target_states()[self.task.pool]
+    def embed(self, view: View) -> tuple[Tensor, Tensor]:
+        """Logits and hidden states of training nodes, or of the target's pool."""
+        nodes = self.task.train if view is self.on_source else self.task.pool
+        logits, states = self.classifier.embed(view)
+        return logits[nodes], states[nodes]
 
     @torch.no_grad()
     def logits(self, graph: Data, role: str = "target") -> Tensor:

@@ -41,6 +41,7 @@ class Scored(Supervised):
             this graph has other scores than the whole.
     """
 
+    weighs_labels = True
     scorer: GRASP | OpenMax | None
     input_scale: Tensor
 
