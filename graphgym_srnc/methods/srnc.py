@@ -129,7 +129,7 @@ class SRNC(ClusterMethod):
         self.require("num_clusters", self.size, right, allowed)
         self.one_hot = F.one_hot(self.labels, task.num_known).float()
         super().build(task)
-        self.learn_prior(self.labels)
+        self.prior.learn(self.labels)
         self.classifier = self.new_classifier(task.num_outputs)
         self.to(task.device)
         self.optimizer = self.make_optimizer(self.classifier.parameters())

@@ -87,7 +87,7 @@ class Scored(Supervised):
                 return openness.neg_entropy(logits)
             case "odin":
                 estimate = partial(input_scale, self.classifier, graph)
-                scale = self.statistic("input_scale", graph.data, role, estimate)
+                scale = self.statistic(self.input_scale, graph.data, role, estimate)
                 return odin(self.classifier, graph, scale)
         energy = openness.energy(logits)
         if self.confidence_name == "gnnsafe":
