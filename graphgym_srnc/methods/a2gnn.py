@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -43,7 +45,7 @@ class A2GNN(HopMethod):
     encoder_defaults = {**HopMethod.encoder_defaults, "dropout": 0.0}
     search = {"weight": (0.1, 1.0, 5.0, 25.0), "target_hops": (2, 5, 10, 15, 30)}
 
-    def __init__(self, *, weight: Weight = 25.0, source_hops: Steps = 0, **base) -> None:
+    def __init__(self, *, weight: Weight = 25.0, source_hops: Steps = 0, **base: Any) -> None:
         super().__init__(source_hops=source_hops, **base)
         self.weight = weight
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -51,7 +52,7 @@ class ADAlign(HopMethod):
     }
 
     def __init__(
-        self, *, weight: Weight = 0.6, amplitude: Share = 0.8, source_hops: Steps = 10, **base
+        self, *, weight: Weight = 0.6, amplitude: Share = 0.8, source_hops: Steps = 10, **base: Any
     ) -> None:
         super().__init__(source_hops=source_hops, **base)
         self.weight = weight

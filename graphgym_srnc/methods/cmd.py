@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
 from graphgym_srnc.core.options import Weight
@@ -34,7 +36,7 @@ class CMD(Scored):
     with_backbone = "{}-CMD"
     search = {"weight": (0.01, 0.1, 1.0, 5.0)}
 
-    def __init__(self, *, weight: Weight = 1.0, **base) -> None:
+    def __init__(self, *, weight: Weight = 1.0, **base: Any) -> None:
         super().__init__(**base)
         self.weight = weight
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
 from graphgym_srnc.core.options import Weight
@@ -31,7 +33,7 @@ class CORAL(Scored):
     with_backbone = "{}-CORAL"
     search = {"weight": (1.0, 10.0, 100.0, 1000.0, 10000.0)}
 
-    def __init__(self, *, weight: Weight = 100.0, **base) -> None:
+    def __init__(self, *, weight: Weight = 100.0, **base: Any) -> None:
         super().__init__(**base)
         self.weight = weight
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -34,7 +35,7 @@ class DANN(Scored):
     with_backbone = "{}-DANN"
     search = {"weight": (0.01, 0.1, 1.0)}
 
-    def __init__(self, *, weight: Weight = 0.1, **base) -> None:
+    def __init__(self, *, weight: Weight = 0.1, **base: Any) -> None:
         super().__init__(**base)
         self.weight = weight
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
@@ -44,7 +44,11 @@ class DOC(Supervised):
     search = {"balanced": (False, True), "correction": (), "correction_power": ()}
 
     def __init__(
-        self, *, balanced: bool = True, correction: Annotated[str, OneOf("none")] = "none", **base
+        self,
+        *,
+        balanced: bool = True,
+        correction: Annotated[str, OneOf("none")] = "none",
+        **base: Any,
     ) -> None:
         super().__init__(correction=correction, **base)
         self.balanced = balanced

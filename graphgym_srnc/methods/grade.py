@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +37,7 @@ class GRADE(Scored):
     cites = ("wu2023grade",)
     search = {"weight": (0.0005, 0.005, 0.05)}
 
-    def __init__(self, *, weight: Weight = 0.005, **base) -> None:
+    def __init__(self, *, weight: Weight = 0.005, **base: Any) -> None:
         super().__init__(**base)
         self.weight = weight
 

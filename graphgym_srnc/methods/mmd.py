@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -36,7 +38,7 @@ class MMD(Scored):
     with_backbone = "{}-MMD"
     search = {"weight": (0.1, 0.5, 1.0, 2.0)}
 
-    def __init__(self, *, weight: Weight = 0.1, **base) -> None:
+    def __init__(self, *, weight: Weight = 0.1, **base: Any) -> None:
         super().__init__(**base)
         self.weight = weight
 

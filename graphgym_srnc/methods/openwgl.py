@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -57,7 +59,7 @@ class OpenWGL(Supervised):
         kl_weight: Weight = 1.0,
         edge_weight: Weight = 1.0,
         uncertainty_weight: Weight = 1.0,
-        **base,
+        **base: Any,
     ) -> None:
         super().__init__(**base)
         self.kl_weight = kl_weight

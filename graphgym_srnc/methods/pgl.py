@@ -55,7 +55,7 @@ class PGL(Method):
         confident: Share = 0.6,
         steps: Count = 100,
         members: Few = 1,
-        **base,
+        **base: Any,
     ) -> None:
         super().__init__(**base)
         self.enlarging = enlarging

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -48,7 +50,7 @@ class SRGNN(Scored):
     weighs_labels = False
     search = {"weight": (0.1, 0.5, 1.0)}
 
-    def __init__(self, *, weight: Weight = 1.0, **base) -> None:
+    def __init__(self, *, weight: Weight = 1.0, **base: Any) -> None:
         super().__init__(**base)
         self.weight = weight
 

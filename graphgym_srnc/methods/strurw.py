@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -38,7 +40,7 @@ class StruRW(Scored):
     cites = ("liu2023strurw",)
     search = {"strength": (0.2, 0.4, 0.6, 0.8, 1.0)}
 
-    def __init__(self, *, strength: Share = 0.8, **base) -> None:
+    def __init__(self, *, strength: Share = 0.8, **base: Any) -> None:
         super().__init__(**base)
         self.strength = strength
 

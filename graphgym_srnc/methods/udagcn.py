@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -52,7 +53,9 @@ class UDAGCN(Scored):
     encoder_defaults = {"features": "none", "hidden": 128, "dropout": 0.4}
     search = {"strength": (0.01, 0.05, 0.2), "entropy_weight": (0.0, 0.01, 0.1)}
 
-    def __init__(self, *, strength: Weight = 0.05, entropy_weight: Weight = 0.01, **base) -> None:
+    def __init__(
+        self, *, strength: Weight = 0.05, entropy_weight: Weight = 0.01, **base: Any
+    ) -> None:
         super().__init__(**base)
         self.strength = strength
         self.entropy_weight = entropy_weight

@@ -173,7 +173,7 @@ class TrainedModel:
             hidden,
         )
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Save the model to one file, completely or not at all.
 
         Raises:
@@ -201,7 +201,7 @@ class TrainedModel:
 
 
 def load(
-    path: str | os.PathLike, encoder: Callable[[Result], EncoderSpec] | None = None
+    path: str | os.PathLike[str], encoder: Callable[[Result], EncoderSpec] | None = None
 ) -> TrainedModel:
     """Load a model to the CPU, without executing code in its file.
 
@@ -267,7 +267,7 @@ def _parsed(
 
 
 @contextlib.contextmanager
-def refused(path: str | os.PathLike) -> Iterator[None]:
+def refused(path: str | os.PathLike[str]) -> Iterator[None]:
     """Convert any exception raised in the context to an ``InputError`` about a model file."""
     try:
         yield

@@ -45,7 +45,9 @@ class HopEncoder(Encoder):
             blocks += [Block(), *[hop] * hops]
         return View(first.x, [*blocks, hop if nodes is None else hop.rows(nodes)])
 
-    def _run(self, view: View, between: Callable | None = None) -> tuple[Tensor, Tensor]:
+    def _run(
+        self, view: View, between: Callable[[Tensor], Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Logits ``[n, out_dim]`` of a view's nodes, and hidden state ``[V, H]`` of all nodes."""
         *blocks, last = view.blocks
         each = len(blocks) // len(self.parts)
@@ -70,7 +72,7 @@ class HopMethod(Scored):
     in_batches = False
     encoder_defaults: Mapping[str, Any] = {"kind": "mlp", "features": "none", "hidden": 128}
 
-    def __init__(self, *, source_hops: Steps, target_hops: Steps = 10, **base) -> None:
+    def __init__(self, *, source_hops: Steps, target_hops: Steps = 10, **base: Any) -> None:
         super().__init__(**base)
         self.source_hops = source_hops
         self.target_hops = target_hops

@@ -45,7 +45,7 @@ class Scored(Supervised):
     scorer: GRASP | OpenMax | None
     input_scale: Tensor
 
-    def __init__(self, *, confidence: Confidence = "max_softmax", **base) -> None:
+    def __init__(self, *, confidence: Confidence = "max_softmax", **base: Any) -> None:
         super().__init__(**base)
         self.confidence_name = confidence
 
