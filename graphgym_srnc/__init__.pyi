@@ -337,7 +337,7 @@ class DANN(_Parameters):
     r"""Train a plain GNN against a domain classifier whose gradient is reversed.
 
     Args:
-        weight:
+        weight: weight w of the domain loss.
 
     Other estimators have the same further parameters, which ``help(DANN)`` explains.
     """
@@ -680,7 +680,7 @@ class MMD(_Parameters):
     r"""Train a plain GNN with the maximum mean discrepancy (MMD) between source and target states.
 
     Args:
-        weight:
+        weight: largest weight w.
 
     Other estimators have the same further parameters, which ``help(MMD)`` explains.
     """

@@ -27,6 +27,9 @@ class DANN(Scored):
 
     When to use: as the standard baseline of domain adaptation.
 
+    Args:
+        weight: weight :math:`w` of the domain loss.
+
     References:
         Ganin et al., "Domain-Adversarial Training of Neural Networks", JMLR 2016.
     """

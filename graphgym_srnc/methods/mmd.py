@@ -29,6 +29,9 @@ class MMD(Scored):
 
     When to use: distributions that differ in more than their moments.
 
+    Args:
+        weight: largest weight :math:`w`.
+
     References:
         Long et al., "Learning Transferable Features with Deep Adaptation Networks", ICML 2015.
         Gretton et al., "A Kernel Two-Sample Test", JMLR 2012.
