@@ -178,12 +178,12 @@ def fit(
     record = run.record
     for number in itertools.count(len(record.history)):
         episode = run.episode(number)
-        with parallel.together(False):
-            for callback in () if parallel.rank() else callbacks:
+        with parallel.alone() as is_first:
+            for callback in callbacks if is_first else ():
                 callback(episode, method, task)
         if run.stops(number, patience):
             break
-        if checkpoint is not None and not parallel.rank():
+        if checkpoint is not None and is_first:
             checkpoint.write(run.state)
 
     method.load_state_dict(run.best_state)
