@@ -1165,7 +1165,7 @@ class SRNCPlus(_Parameters):
     def __init__(
         self,
         *,
-        rounds: int = 3,
+        rounds: int = 2,
         steps: int = 200,
         fit_steps: int = 60,
         cluster_steps: int = 60,

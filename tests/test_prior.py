@@ -19,6 +19,7 @@ from graphgym_srnc.losses.prior import (
     effective_number,
     em_prior,
     known_share,
+    least_detectable_share,
     posterior_correlation,
     shares_differ,
     unknown_evidence,
@@ -154,6 +155,14 @@ def ranked(low: float, size: int = 200, seed: int = 0) -> tuple[torch.Tensor, to
     draw = np.random.default_rng(seed)
     ranks = draw.uniform(low, 1, size).round(2)  # some are equal
     return torch.from_numpy(ranks), torch.from_numpy(draw.uniform(size=size) < 0.4 + ranks / 2)
+
+
+def test_the_least_detectable_share_is_that_of_the_level():
+    share = least_detectable_share(100, 0.01)
+    # All held-out nodes rank above the unknown ones, evenly.
+    ranks = share + (1 - share) * torch.arange(100) / 100
+    assert unknown_evidence(ranks, torch.ones(100), torch.ones(100)).p_value == pytest.approx(0.01)
+    assert least_detectable_share(1, 0.01) == 1.0
 
 
 @pytest.mark.parametrize("low", [0.0, 0.3])

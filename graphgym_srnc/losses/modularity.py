@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 LEAST = 1e-30  # total weight of edges from which a graph counts as having edges
+MIN_LABELLED_EDGES = 10  # edges between labelled nodes that tell their assortativity
 
 
 def modularity_loss(q: Tensor, adjacency: Any, degree: Tensor, resolution: float = 1.0) -> Tensor:
@@ -101,14 +102,21 @@ def assortativity(p: Tensor, adjacency: Any, degree: Tensor, reliability: float 
 
 
 def label_assortativity(
-    edge_index: Tensor, degree: Tensor, label: Tensor, weight: Tensor | None = None
+    edge_index: Tensor,
+    degree: Tensor,
+    label: Tensor,
+    weight: Tensor | None = None,
+    *,
+    otherwise: float = 0.0,
 ) -> float:
-    """Assortativity of the edges between labelled nodes; 0 if there are fewer than two.
+    """Assortativity of the edges between labelled nodes.
 
-    The arguments are those of :func:`newman_resolution`.
+    The arguments are those of :func:`newman_resolution`. The result is ``otherwise`` if there are
+    fewer than ten such edges (twenty entries of ``edge_index``), or labels of one class alone.
     """
     inside, expected, count = _same_class_share(edge_index, degree, label, weight)
-    return (inside - expected) / (1 - expected) if count >= 2 and expected < 1 else 0.0
+    told = count >= 2 * MIN_LABELLED_EDGES and expected < 1
+    return (inside - expected) / (1 - expected) if told else otherwise
 
 
 def collapse_loss(q: Tensor) -> Tensor:

@@ -193,6 +193,16 @@ def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownE
     return UnknownEvidence(p_value, distance, rank, accuracy, error)
 
 
+def least_detectable_share(count: int, level: float) -> float:
+    r"""Share of unknown nodes that ``count`` held-out labels show at a significance ``level``.
+
+    .. math:: \sqrt{-\ln(\text{level}) / 2n}
+
+    It is the :math:`D` of :func:`unknown_evidence` whose p-value is the level.
+    """
+    return min(1.0, math.sqrt(-math.log(level) / (2 * count)))
+
+
 def shift_weights(
     confusion: np.ndarray, target: np.ndarray, source: np.ndarray, ridge: float
 ) -> np.ndarray:

@@ -15,7 +15,7 @@ from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Steps, W
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.calibration import temperature
 from graphgym_srnc.losses.modularity import label_assortativity, newman_resolution
-from graphgym_srnc.losses.prior import unknown_evidence
+from graphgym_srnc.losses.prior import least_detectable_share, unknown_evidence
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, ClusterMethod
 from graphgym_srnc.methods.shared.cross_fit import Fold, HeldOut, cross_fit, ranks_in
 from graphgym_srnc.methods.shared.evidence import Evidence, specs
@@ -29,7 +29,7 @@ from graphgym_srnc.methods.shared.validation import OutOfFold, Validation, not_w
 LARGE_LOG_ODDS = 50.0  # used instead of infinity
 COLLAPSE = 0.1  # weight of the collapse term
 CLUSTER_LR = 0.003  # learning rate for modularity
-MIN_ASSORTATIVITY = 0.2  # at which the classes of a target support adaptation
+MIN_ASSORTATIVITY = 0.2  # from which edges support iterations or adaptation
 NOT_ADAPTED = {
     True: "SRNC+ did not adapt to the target, since few of its edges seem to join nodes of the same"
     " class (estimated assortativity {:.2f}). A weighted mean of a plain GNN and an MLP makes the"
@@ -40,7 +40,6 @@ NOT_ADAPTED = {
 }
 """Warnings if a target is not adapted to, by whether features are reliable."""
 
-MIN_LABEL_ASSORTATIVITY = 0.1  # of labelled nodes of one graph, from which pseudo-labels help
 NOT_ITERATED = (
     "SRNC+ learned no pseudo-labels, since few edges between labelled nodes join nodes of the same"
     " class (assortativity {:.2f}). Classifiers of the labels alone make the predictions."
@@ -51,8 +50,9 @@ SIGNIFICANT = 0.01  # p-value below which the sign of an unknown class is clear
 WEAK = 0.1  # p-value below which it is weak
 NO_UNKNOWN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
-    " is predicted as unknown. If you know that there is one, set `abstain=False`,"
-    " or label some of its nodes for validation."
+    " is predicted as unknown. So few labels ({}) cannot show unknown classes of less than about"
+    " {:.0%} of the nodes. If you know that there is one, set `abstain=False`, or label some of its"
+    " nodes for validation."
 )
 
 
@@ -98,8 +98,9 @@ class Plan(NamedTuple):
         expected: expected accuracy on all unlabelled nodes of one graph; -1 = not known.
         temperature: temperature of the probabilities.
         smooths: whether the posterior is smoothed.
-        adapts: whether the method adapts to the target of two graphs.
-        features_weight: weight of the MLP if it does not.
+        adapts: whether edges seem to join nodes of the same class, so that iterations and the prior
+            correction help.
+        features_weight: weight of the MLP on two graphs if they do not.
         iteration: number of finished iterations.
     """
 
@@ -186,7 +187,7 @@ class SRNCPlus(ClusterMethod):
     def __init__(
         self,
         *,
-        rounds: Count = 3,
+        rounds: Count = 2,
         steps: Count = 200,
         fit_steps: Count = 60,
         cluster_steps: Natural = 60,
@@ -328,36 +329,52 @@ class SRNCPlus(ClusterMethod):
 
     def plan_from(self, held_out: HeldOut) -> dict[str, float]:
         """Decide from held-out labels whether to smooth, to iterate and to look for new classes."""
+        figures = self.test_labelled_edges(held_out.folds[0])
         plain = held_out.correct(held_out.log_p)
         log_p = [self.smoothed(log_p, self.task.target) for log_p in held_out.log_p]
         smoothed = held_out.correct(log_p)
-        smooths = not_worse(smoothed, plain)
+        smooths = self.helps(smoothed, plain)
         correct = smoothed if smooths else plain
         self.out_of_fold = held_out.out_of_fold(log_p if smooths else held_out.log_p)
         accuracy = float(correct.mean())
         error = float(correct.std(correction=0)) / len(correct) ** 0.5
         self.change(smooths=smooths, accuracy=accuracy, expected=accuracy)
         self.reported.append("homophily")  # the weights of the mixture take it into account
-        figures = {"held_out_accuracy": accuracy, "held_out_error": error}
+        figures |= {"held_out_accuracy": accuracy, "held_out_error": error}
         weights = zip(self.evidence.specs, self.evidence.weight.tolist())
         figures |= {f"weight_{spec.kind}": weight for spec, weight in weights}
         if self.task.open_set:
             if not self.task.validates_unknown:
                 figures |= self.test_unknown(held_out)
             self.count_labels()
-        return figures | self.test_labelled_edges()
+        return figures
 
-    def test_labelled_edges(self) -> dict[str, float]:
-        """Do not iterate if edges between labelled nodes of one graph join few equal classes."""
+    def test_labelled_edges(self, fold: Fold) -> dict[str, float]:
+        """Do not iterate if edges between labelled nodes of a fold's graph join few equal classes.
+
+        If too few edges tell it, they are assumed to join equal classes.
+        """
         graph = self.source.data
-        label = torch.full_like(graph.y, -1).index_copy(0, self.task.train, self.labels)
+        label = torch.full_like(graph.y, -1)
+        label[fold.train] = fold.labels
+        label[fold.held_out] = fold.held_out_labels
         degree = self.source.degree
         weight = graph.edge_weight
-        value = label_assortativity(graph.edge_index, degree, label, weight)
-        if self.abstain and value < MIN_LABEL_ASSORTATIVITY:
+        value = label_assortativity(graph.edge_index, degree, label, weight, otherwise=1.0)
+        if self.abstain and value < MIN_ASSORTATIVITY:
+            self.change(adapts=False)
             self.episodes = 0
             self.warnings.append(NOT_ITERATED.format(value))
         return {"assortativity": value}
+
+    def helps(self, smoothed: Tensor, plain: Tensor) -> bool:
+        """Whether to smooth, by which predictions of held-out nodes ``[m]`` are correct (1 or 0).
+
+        Without homophily smoothing must be clearly better, since it can do much harm there.
+        """
+        if self.plan.adapts:
+            return not_worse(smoothed, plain)
+        return not not_worse(plain, smoothed)
 
     def test_unknown(self, held_out: HeldOut) -> dict[str, float]:
         """Test whether there are unknown nodes, and choose how many are predicted as unknown."""
@@ -374,7 +391,9 @@ class SRNCPlus(ClusterMethod):
         if self.abstain and found.p_value > SIGNIFICANT:
             sign = "no significant" if found.p_value > WEAK else "only a weak"
             self.change(finds_unknown=False)
-            self.warnings.append(NO_UNKNOWN.format(sign, found.p_value))
+            count = len(ranks)
+            least = least_detectable_share(count, SIGNIFICANT)
+            self.warnings.append(NO_UNKNOWN.format(sign, found.p_value, count, least))
             self.reported.append("unknown share")
             return figures
         self.change(
@@ -395,7 +414,8 @@ class SRNCPlus(ClusterMethod):
             reliable = reliability >= MIN_RELIABILITY
             # The weight of the MLP falls from a half at assortativity 0 to 0 at the bound.
             weight = min(1 - value / MIN_ASSORTATIVITY, 1.0) / 2
-            self.change(adapts=False, features_weight=weight if reliable else 0.0)
+            self.change(adapts=False, smooths=False)
+            self.change(features_weight=weight if reliable else 0.0)
             self.episodes = 0
             self.warnings.append(NOT_ADAPTED[reliable].format(value))
         return {"features_reliability": reliability, "assortativity": value}
@@ -449,7 +469,8 @@ class SRNCPlus(ClusterMethod):
         if len(self.validation.nodes):
             log_p = self.logits(task.target)
             smoothed = self.smoothed(log_p, task.target)
-            self.change(smooths=self.validation.not_worse(smoothed, log_p))
+            correct = self.validation.correct
+            self.change(smooths=self.helps(correct(smoothed), correct(log_p)))
         figures["cluster_weight"] = weight
         figures["learned_share"] = len(pseudo.nodes) / len(task.pool)
         if task.open_set:
@@ -608,19 +629,17 @@ class SRNCPlus(ClusterMethod):
         if self.kind.open_set and not self.plan.iteration:
             return self.first.log_posterior(self.known_logits(graph), self.prepared(graph))
         log_p = self.logits(graph, role)
-        if not self.plan.adapts:
-            return self.unadapted(log_p, graph)
+        if self.plan.features_weight:
+            log_p = self.with_features(log_p, graph)
         if self.plan.smooths:
             log_p = self.smoothed(log_p, graph)
         if self.task.open_set and not self.plan.finds_unknown:
             log_p = torch.cat([log_p, log_p.amax(1, keepdim=True) - LARGE_LOG_ODDS], 1)
         return log_p
 
-    def unadapted(self, log_p: Tensor, graph: Data) -> Tensor:
-        """Log posteriors ``[V, N]`` of a target without homophily, from the plain classifier's."""
+    def with_features(self, log_p: Tensor, graph: Data) -> Tensor:
+        """Mean of log posteriors ``[V, N]`` and those of the MLP on features, by its weight."""
         weight = self.plan.features_weight
-        if not weight:
-            return log_p
         features = self.features_only.log_posterior(self.prepared(graph))
         return (1 - weight) * log_p + weight * features
 

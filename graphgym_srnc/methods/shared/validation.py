@@ -69,10 +69,6 @@ class Validation(NamedTuple):
         tied = [v for v in WEIGHTS if accuracy[v] == max(accuracy.values())]
         return min(tied, key=lambda v: abs(v - EQUAL))
 
-    def not_worse(self, new: Tensor, old: Tensor) -> bool:
-        """Whether new log posteriors are :func:`not_worse` than old ones."""
-        return not_worse(self.correct(new), self.correct(old))
-
 
 def not_worse(new: Tensor, old: Tensor) -> bool:
     """Whether the mean of ``new`` ``[n]`` is at most a standard error below that of ``old``."""
