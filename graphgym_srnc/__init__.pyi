@@ -1117,7 +1117,7 @@ class SRNCPlus(_Parameters):
     r"""Alternate a classifier and a cluster GNN, starting from the labels, for every kind of shift.
 
     Args:
-        rounds: number of iterations.
+        rounds: number of iterations; 0 = two on one graph, and three between two graphs.
         steps: maximum gradient steps of the classifier per iteration. On one graph without
             ``batch_size`` it stops when the loss has converged.
         fit_steps: gradient steps of the cluster GNN on labels and pseudo-labels.
@@ -1165,7 +1165,7 @@ class SRNCPlus(_Parameters):
     def __init__(
         self,
         *,
-        rounds: int = 2,
+        rounds: int = 0,
         steps: int = 200,
         fit_steps: int = 60,
         cluster_steps: int = 60,

@@ -81,11 +81,11 @@ def test_the_file_has_the_entries_of_its_runs_and_a_paragraph(folder, capsys):
 def test_pairs_of_networks_and_arguments_of_data_sets():
     runs = pandas.DataFrame(
         {
-            "method": ["mmd", "mmd", "erm", "erm"],
-            "dataset.format": ["cross_graph", "cross_graph", "own_split", "file"],
-            "dataset.name": ["citation", "Twitch", "GraphLandDataset/web-topics?split=TH", "mine"],
-            "cross_graph.source": ["acmv9,dblpv7", "Twitch/DE", "acmv9", "acmv9"],
-            "cross_graph.target": ["citationv1", "own.npz", "citationv1", "citationv1"],
+            "method": ["mmd", "mmd", "mmd", "erm", "erm"],
+            "dataset.format": [*["cross_graph"] * 3, "own_split", "file"],
+            "dataset.name": ["c", "T", "MAG", "GraphLandDataset/web-topics?split=TH", "mine"],
+            "cross_graph.source": ["Blog1,dblpv7", "Twitch/DE", "MAG_US", "acmv9", "acmv9"],
+            "cross_graph.target": ["Blog2", "own.npz", "MAG_CN", "citationv1", "citationv1"],
         }
     )
     assert citations.keys(runs) == [
@@ -95,6 +95,8 @@ def test_pairs_of_networks_and_arguments_of_data_sets():
         "hendrycks2017baseline",
         "shen2020acdne",
         "rozemberczki2021twitch",
+        "liu2024pairalign",
+        "hu2020ogb",
         "bazhenov2024graphland",
     ]
 

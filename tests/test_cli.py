@@ -228,6 +228,8 @@ def test_unknown_options_and_stray_words_are_refused(capsys):
         ("run --no-such", "unrecognized arguments: --no-such"),
         ("run --repat 3", "Did you mean --repeat?"),
         ("runn", "Did you mean run?"),
+        ("tune --repeat 3", "Give --seeds FIRST-LAST"),
+        ("compare results --latex", "Give --out FILE.tex"),
         ("data mak", "Did you mean make?"),
         ("options train stray", "unrecognized arguments: stray"),
         ("data make n.csv e.csv --text a b --out g", "arguments: b. Separate several columns by"),

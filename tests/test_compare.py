@@ -27,6 +27,7 @@ from graphgym_srnc.io import records, store
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.plots import events
 from graphgym_srnc.report import (
+    citations,
     compare,
     names,
     paper,
@@ -249,8 +250,8 @@ def test_runs_without_a_result_are_told_below_the_means(tmp_path, capsys):
     )
     for text in (remarks(found), render.to_markdown(found), " ".join(sentences.findings(found))):
         assert all(one in text for one in told[:2]) and told[2] in text
-    (caption,) = (line for line in render.to_latex(found).splitlines() if "Bold" in line)
-    assert all(one in caption for one in told)
+    (note,) = re.findall(r"^\{\\footnotesize (.*)\\par\}$", render.to_latex(found), re.M)
+    assert all(one in note for one in told)
     lines = [*csv.DictReader(io.StringIO(render.to_csv(found)))]
     assert [(line["row"], line["failed"], line["unfinished"]) for line in lines] == [
         ("PGL+GCN", "2", "1"),
@@ -303,6 +304,21 @@ def test_what_cannot_be_averaged_is_not_averaged(tmp_path, three_methods):
     hidden = table_of(tmp_path / "own", metrics=["own"])
     assert hidden.columns == tables.means(hidden, "own").head[1:] and not hidden.mean_ranks("own")
     assert render.text(hidden).count(" 3.25 ± 0* ") == 2  # equal means have equal marks
+
+
+def test_graphs_of_your_own_have_no_mean(tmp_path):
+    """Their labels differ; with hidden classes they are a benchmark."""
+    why = "No mean over the columns, neither of scores nor of ranks: each column is a graph of your"
+    for unseen, is_averaged in ((0, False), (1, True)):
+        folder = tmp_path / str(unseen)
+        for graph in ("first", "second"):
+            record = {"info": {"unseen": [3] * unseen}}
+            words = {"record": record, "file__num_unseen": unseen, "task": f"file/{graph}"}
+            store_runs(folder, graph, [0.5, 0.6], **words)
+        found = table_of(folder)
+        assert found.columns == ["first", "second"]
+        head = tables.means(found, "micro_f1").head
+        assert ("mean" in head, why in remarks(found)) == (is_averaged, not is_averaged)
 
 
 # Settings, rows and columns.
@@ -584,7 +600,10 @@ def test_names_are_escaped_everywhere(tmp_path, capsys):
     assert all(line.startswith("%") for line in latex.splitlines() if seen in line)
     assert latex.count(r"\caption[{") == 2 == len({*re.findall(r"\\label\{.*\}", latex)})
     assert "& $-10.0$ [$-137.1$, $+117.1$] (-) \\" in latex and "\n-2+3 &" in latex
-    assert latex.count("population") == 1 and "in the divisor). Bold: the best mean" in latex
+    assert (
+        latex.count("population") == 1
+        and "in the divisor) over 2 runs. Bold: the best mean" in latex
+    )
 
 
 LINKS = r"""
@@ -611,6 +630,42 @@ def test_no_name_becomes_a_link_or_html(tmp_path):
     assert not re.search(special.replace("|]", "]"), made), made
 
 
+def test_the_deviation_may_have_n_less_1(tmp_path, capsys):
+    scores = [0.5, 0.6, 0.9]
+    store_runs(tmp_path, "a", scores)
+    store_runs(tmp_path, "b", [0.7], method="pgl")
+    for ddof, word in ((0, "population"), (1, "sample")):
+        found = table_of(tmp_path, ddof=ddof)
+        assert cell(found, "GCN").std == pytest.approx(np.std(scores, ddof=ddof))
+        assert f"std: {word} standard deviation" in remarks(found)
+        assert ("mean ± std (n - 1)" in render.text(found)) == bool(ddof)
+        assert f"{word} standard deviation" in citations.measured(found)
+        page = tmp_path / f"{word}.html"
+        assert main(["report", str(tmp_path), "--ddof", str(ddof), "--out", str(page)]) == 0
+        text = page.read_text()
+        assert f"{100 * np.std(scores, ddof=ddof):.1f}</span>" in text and word in text
+        assert ("population" in text) == (not ddof) and ("sample standard" in text) == bool(ddof)
+    assert "--ddof: got 2; allowed: 0 or 1" in refusal(
+        main(["compare", str(tmp_path), "--ddof", "2"]), capsys
+    )
+
+
+def test_names_of_a_grid_leave_out_what_all_share(tmp_path):
+    names = [f"base-m={mode}-d=8-w=1e-05" for mode in ("erm", "pgl")] + ["base-m=erm-d=16-w=1e-05"]
+    for name in names:
+        store_runs(tmp_path, name, [0.5])
+    rows = [summary.summarise(name, records.read_results(tmp_path / name)) for name in names]
+    assert [row[0].text for row in summary.grid(rows).rows] == [
+        "m=erm-d=8",
+        "m=pgl-d=8",
+        "m=erm-d=16",
+    ]
+    assert summary.grid(rows[:1]).rows[0][0].text == names[0]
+    for row, name in zip(rows, ("cora-erm", "cora-pgl", "cora")):
+        row["name"] = name
+    assert [row[0].text for row in summary.grid(rows).rows] == ["cora-erm", "cora-pgl", "cora"]
+
+
 def test_several_scores_are_one_table_that_explains_itself(three_methods):
     metrics = ["micro_f1", "unknown_fpr95"]
     found = table_of(three_methods, metrics=metrics, columns=["task"], against="erm")
@@ -619,7 +674,16 @@ def test_several_scores_are_one_table_that_explains_itself(three_methods):
     assert latex.count(r"\begin{tabular}") == 3 == markdown.count("###")  # and tests of ranks
     groups = r" & \multicolumn{4}{c}{Micro-F1} & \multicolumn{4}{c}{unknown FPR95} \\"
     assert groups + "\n\\cmidrule(lr){2-5}\\cmidrule(lr){6-9}\nmethod & CiteSeer" in latex
-    (caption,) = (line for line in latex.splitlines() if "Bold" in line)
+    captions = re.findall(r"\\caption\[.*?\]\{(.*)\}", latex)
+    assert captions == [
+        "Micro-F1 and unknown FPR95 on test, \\%, mean $\\pm$ std. Bold: the best of a column;"
+        " underlined: no significant difference from it.",
+        "Micro-F1 and unknown FPR95 on test, \\%, difference to GCN. In square brackets is the"
+        " interval of the difference, in parentheses its p.",
+        "Tests of ranks, which have less power than the pairwise tests of the marks.",
+    ]
+    caption, differences = re.findall(r"^\{\\footnotesize (.*)\\par\}$", latex, re.M)
+    assert differences.startswith("Difference to GCN: mean over 10 pairs, in square brackets")
     told = "over 10 runs|Underlined: no sign|on 10 common splits|Holm|Rank: mean|(IID): the oracle"
     assert all(text in caption for text in told.split("|"))
     assert "| method | Micro-F1: CiteSeer | Micro-F1: Cora | Micro-F1: mean |" in markdown

@@ -34,8 +34,8 @@ def files(tmp_path_factory) -> Path:
 def published(files, monkeypatch) -> Path:
     """A data folder with a small file of each data set, and no network."""
     monkeypatch.setenv("GRAPHGYM_SRNC_DATA", str(files))
-    for family, sizes in ((networks.CITATION, written.CITATION), (networks.OCNNC, written.OCNNC)):
-        monkeypatch.setattr(family, "nodes", sizes)
+    for family in (networks.CITATION, networks.BLOG, networks.OCNNC):
+        monkeypatch.setattr(family, "nodes", getattr(written, family.name.upper()))
         monkeypatch.setattr(family, "words", written.WORDS)
     # The small pickles have none of the public checksums; the real ones: test_bad_input_data.py.
     monkeypatch.setattr(datasets, "_verify", lambda file, shown: None)
@@ -138,6 +138,8 @@ def test_data_list_says_which_raw_files_are_here(published, capsys):
         ("Planetoid/Cora", "planetoid/Cora/raw"),
         ("OGB/ogbn-arxiv", "ogb/ogbn_arxiv/raw"),
         ("cross_graph: acmv9", "citation/acmv9.mat"),
+        ("cross_graph: Blog1", "blog/Blog1.mat"),
+        ("cross_graph: MAG_US", "mag/MAG_US_labels_20.pt"),
     ):
         assert found[name] == ["yes", str(published / place)]
     assert found["WikiCS"] == ["no", str(published / "wikics/raw")]

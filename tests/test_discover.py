@@ -17,6 +17,7 @@ import torch
 from conftest import refusal
 from sklearn.metrics import silhouette_samples
 from torch_geometric.data import Data
+from torch_geometric.utils import to_dense_adj
 
 from graphgym_srnc import ERM, discover, shifts
 from graphgym_srnc.backbones import prepare
@@ -221,6 +222,30 @@ def test_a_mixed_cluster_is_a_leftover(graph):
     assert table.left_out([row]).startswith("left out: 1, its nodes are less alike")
 
 
+def test_clarity_tells_one_class_from_several(graph):
+    """Three hidden classes as one cluster and as three; topics by another route."""
+    p = posterior_of(graph, sure=0.97)
+    topics = representation.topics(graph).numpy()
+    topics = topics / np.linalg.norm(topics, axis=1, keepdims=True)
+    for num_new, verdict in ((1, "perhaps mixed"), (3, "clear")):
+        found = find(graph, p, num_new).named({1: "a name"})  # a named one is no leftover
+        rows = [row for row in table.rows(found, graph.x.numpy(), Names()) if row.cluster.number]
+        assert [row.verdict for row in rows] == [verdict] * num_new
+        for row in rows:
+            nodes = row.cluster.nodes.numpy()
+            likeness = np.linalg.norm(topics[nodes].mean(0))
+            mean = found.posterior[nodes, -1].mean()
+            assert row.cluster.clarity == pytest.approx(float(likeness * mean), abs=1e-4)
+            purity = np.bincount(graph.y[nodes]).max() / len(nodes)
+            assert (purity > 0.9) == (verdict == "clear")
+        said = table.on_mixed(rows)
+        assert said.startswith("Cluster 1 may mix classes: read") == (num_new == 1)
+        assert f"such as --new {num_new + 1}: you can" in said
+        assert f"0.{100 * rows[0].cluster.clarity:.0f} {verdict}" in table.to_text(rows)
+        lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
+        assert lines[0]["verdict"] == verdict and 0 < float(lines[0]["clarity"]) < 1
+
+
 def abstaining() -> tuple[Data, torch.Tensor, torch.Tensor]:
     """A graph of six classes, a fifth of three of which is labelled; the model knows these alone.
 
@@ -276,6 +301,36 @@ def test_missing_labels_by_hand():
     assert float(found[160:].mean()) <= 1 - 1 / (1 + expected)
 
 
+def test_groups_of_known_nodes_that_lack_labels():
+    """One hidden class is predicted as unknown, the other one as a known class."""
+    graph, p, given = abstaining()
+    p = torch.cat([p, torch.full((600, 1), 0.01, dtype=torch.double)], 1)
+    p[graph.y == 3] = torch.tensor([0.01, 0.01, 0.01, 0.97], dtype=torch.double)
+    found = analysis.analyse(graph, p, Names(), "abc", Evidence(), given)
+    assert found.discovery.seeds.predicted and (graph.y[found.new[0].cluster.nodes] == 3).all()
+    for row in found.also:
+        group = row.found
+        assert not {3} & {*graph.y[group.nodes].tolist()} and (given[group.nodes] < 0).all()
+        assert group.found < group.expected
+    first = found.also[0].found
+    assert first.found == 0 and (graph.y[first.nodes] >= 4).all()
+    # 500 nodes are predicted as known, in 6 groups; the classes have 20 labels in 100 or 200 nodes.
+    assert first.p_value == pytest.approx(6 * np.exp(-first.expected), rel=1e-6)
+    assert len(first.nodes) * 20 / 200 == pytest.approx(first.expected, rel=0.1)
+    said = "\n".join(table.on_also(found.also))
+    head = "Possibly also new: groups predicted as known classes that have few labels. "
+    assert f"{head}{table.on_evidence(found.also)}" in said
+    assert ("significant (p < 0.05)" in said) == (first.p_value < 0.05)
+    weak = [row._replace(found=row.found._replace(p_value=0.9)) for row in found.also]
+    assert "This is no evidence of a further new class, since every graph" in "\n".join(
+        table.on_also(weak)
+    )
+    html = page.render("t", found, {}, {}, [])
+    assert "<h2>Possibly also new</h2>" in html and found.also[0].facts in html
+    assert "Possibly also" not in page.render("t", found._replace(also=[]), {}, {}, [])
+    assert candidates.also_possible(torch.rand(600, 3), p, torch.full((600,), -1)) == []
+
+
 def test_candidates_without_labels_are_the_least_certain():
     graph, p, _ = abstaining()
     p[7:67] = torch.tensor([0.4, 0.35, 0.25], dtype=torch.double)
@@ -308,7 +363,7 @@ def test_suggested_number_on_planted_blocks(classes):
     total = sum(cluster.modularity for cluster in found.discovery.every)
     assert found.fits[classes - 3].modularity == pytest.approx(total, abs=0.01)
     new = f"{classes - 3} new cluster{'s' * (classes > 4)}."
-    assert table.on_number(found.fits, 2).startswith(f"Links, stability and words suggest {new}")
+    assert table.on_number(found.fits).startswith(f"Links, stability and words suggest {new}")
 
 
 def test_the_rule_for_the_number():
@@ -324,8 +379,8 @@ def test_the_rule_for_the_number():
     far = [(0.3, 1, 9.0), *[(0.5, 1, 9.0 - k) for k in range(1, 9)]]
     assert rule(*far) == 5  # at most twice the smallest one and one more
     assert rule((0.4, 1, 9)) == 1 and rule((-0.2, 1, 9), (-0.1, 1, 9)) == 2
-    told = table.on_number({1: Fit(0.3, 1, 9), 2: Fit(0.5, 1, 9), 3: Fit(0.49, 1, 9)}, 2)
-    assert "suggest 2 new clusters. 3 fits about equally well." in told and "such as 3:" in told
+    told = table.on_number({1: Fit(0.3, 1, 9), 2: Fit(0.5, 1, 9), 3: Fit(0.49, 1, 9)})
+    assert told.endswith("suggest 2 new clusters. 3 fits about equally well.")
 
 
 def test_stability_and_description_by_hand():
@@ -425,13 +480,13 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     assert table.ON_SMALL[1:] in html and "small" not in table.to_text(rows[:1])
     assert [row["in_small_components"] for row in lines] == ["0", "6", "0"]
     assert "cluster 1, <script>" in table.to_text(rows)
-    assert "stability and words suggest 3 new clusters. 4 fits" in html and "such as 4:" in html
+    assert "stability and words suggest 3 new clusters. 4 fits" in html and "such as 4: you" in html
     assert html.index("<details>") < html.index("conductance")
 
 
 def test_clusters_with_the_same_words_may_be_one_class(graph):
     """A class that is split in two, and nothing else, gets a hint and the command that merges."""
-    found = find(graph, posterior_of(graph), 3)
+    found = find(graph, posterior_of(graph), 3, ["a", "b", "class 0"])
     whole = found.new[[int(graph.y[c.nodes[0]]) for c in found.new].index(5)]
     half = clusters.replace(whole, number=4, nodes=whole.nodes[::2])
     cluster = found.cluster + (found.cluster == 6)
@@ -439,7 +494,18 @@ def test_clusters_with_the_same_words_may_be_one_class(graph):
     halved = analysed(graph, clusters.replace(found, cluster=cluster, new=[*found.new, half]))
     assert table.merges(halved.new) == {f"{whole.number} and 4": ""}
     assert "perhaps one class" in table.to_text(halved.new)
-    html = page.render("t", halved, {"again": ""}, {"0": 3}, ["few!"], "merge {}".format)
+    judged = {"a": {"labels": 9, "right": 4}, "b": {"labels": 8, "right": 4}}
+    run = {"method": "srnc_plus", "backbone": "gcnconv", "labels": {"0": {"source": 3}}}
+    run["labels"] |= {name: {"source": 20} for name in "ab"}
+    run["held_out"] = {"labels": 17, "of": 17, "accuracy": 0.5, "low": 0.3, "high": 0.7}
+    run["held_out"] |= {"as_known": 0.5, "alone": {}, "classes": judged}
+    html = page.render("t", halved, {"again": ""}, run, ["few!"], "merge {}".format)
+    below = html.partition("<h2>Known classes</h2>")[2].partition("</table>")[0]
+    rows = re.findall(r"<tr><td class=\"text\">(.*?)</td>(.*?)</tr>", below, re.DOTALL)
+    known = {name: " ".join(re.sub("<[^>]*>", " ", cells).split()) for name, cells in rows}
+    assert known["a"].startswith("20 4 of 9 below half ") and known["b"].startswith("20 4 of 8 ")
+    assert known["class 0"].startswith("3 too few ") and "below" not in known["b"]
+    assert "right on 17 labels that the models had not learned:" in html
     merge = f"merge [{whole.number}, 4]"
     assert merge in html and "few!</p>" in html and "too few</strong>" in html
 
@@ -522,6 +588,18 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
         feedback.write(tmp_path / "other", graph, made, named, source=tmp_path)
 
 
+def test_the_next_graph_keeps_weights_of_edges(graph, found, tmp_path):
+    weighted = graph.clone()
+    weighted.edge_weight = 0.5 + weighted.edge_index.sum(0) % 3
+    label = ["ab"[node % 2] for node in range(300)]
+    feedback.write(tmp_path / "g", weighted, feedback.Labels(label, [""] * 300, set()))
+    task = shifts.find("file")(path=str(tmp_path / "g"))
+    wanted, got = (
+        to_dense_adj(one.edge_index, edge_attr=one.edge_weight) for one in (weighted, task.target)
+    )
+    assert torch.equal(got, wanted) and wanted.unique().tolist() == [0, 0.5, 1.5, 2.5]
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
     """A small finished run of open-set shift, made as a user makes it."""
@@ -561,7 +639,13 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     assert main([*still.split()[1:], "--no-figures", "--no-tensorboard"]) == 0  # as it is printed
     parent = graph_folder.parent(run / "labels")
     record = json.loads((run / "results" / "one" / "0" / "result.json").read_text())
-    assert parent == {"run": "results/one", "held_out": record["held_out"]}
+    unknown = [row["class"] for row in nodes].count("unknown")
+    assert parent == {
+        "run": "results/one",
+        "held_out": record["held_out"],
+        "unknown": unknown,
+        "nodes": 400,
+    }
     out_again = capsys.readouterr().out
     assert "labels" in out_again
     assert all(text in out for text in ("P(unknown)", "wrote labels", "feature "))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import json
 import shutil
 from pathlib import Path
 
@@ -138,6 +139,27 @@ def test_graphgym_and_our_table_agree_on_each_cell(copied_grid):
             for key in ("micro_f1", "macro_recall", "unknown_auroc"):
                 assert float(row[key]) == round(cell[key], 4)
                 assert float(row[f"{key}_std"]) == round(cell[f"{key}_std"], 4)
+
+
+def test_a_comparison_says_what_is_missing(copied_grid, capsys):
+    home = copied_grid / "results" / "g"
+    plan = json.loads((home / "planned.json").read_text())
+    assert {*plan} == {*CELLS, REFUSED} and all(seeds == [0, 1] for seeds in plan.values())
+    shutil.rmtree(home / "erm-m=pgl-d=8-s=target_val")  # as if it had never begun
+    missing = "g: 4 of 12 runs missing; resume the grid"
+    for folder in (home, home.parent):
+        assert main(["compare", str(folder)]) == 0
+        told = capsys.readouterr().err
+        assert missing in told and "skipped 2 failed" in told
+    page = copied_grid / "page.html"
+    assert main(["report", str(home), "--out", str(page)]) == 0
+    assert missing in page.read_text()
+    capsys.readouterr()
+    for wrong in ("[", "[1]", '{"a": 1}', '{"a": ["x"]}'):
+        (home / "planned.json").write_text(wrong)
+        assert main(["compare", str(home)]) == 0
+        told = capsys.readouterr().err
+        assert "missing" not in told and "unreadable result(s), such as" in told
 
 
 # Resume.

@@ -16,10 +16,12 @@ from statsmodels.stats.proportion import proportion_confint
 
 from graphgym_srnc import SRNCPlus
 from graphgym_srnc.cli.main import main
+from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
 from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.report import held_out as words
+from graphgym_srnc.report import why
 from graphgym_srnc.train import held_out, model
 from graphgym_srnc.train.explain import explain
 
@@ -163,6 +165,13 @@ def test_a_run_after_naming_is_compared_on_the_classes_of_before():
     assert "60.0 % of 50 now" in worse[0] and worse[1].startswith("warning: The known classes")
     assert words.after_naming(held_out(30), {}) == []
 
+    verdict = {"verdict": {"figures": {"unknown_share": 0.07}}}
+    (_, told) = words.after_naming(held_out(45) | verdict, parent | {"unknown": 1, "nodes": 2000})
+    assert told.startswith("Predicted as unknown: 1 node before you named clusters, 140 now. The")
+    verdict["verdict"]["figures"]["unknown_share"] = 0.0
+    (_, told) = words.after_naming(held_out(45) | verdict, parent | {"unknown": 9, "nodes": 2000})
+    assert told == "Predicted as unknown: 9 nodes before you named clusters, 0 now."
+
 
 def test_an_explanation_leaves_out_one_part_at_a_time(folder):
     loaded = build.load_model(folder / "r")
@@ -186,6 +195,37 @@ def test_an_explanation_leaves_out_one_part_at_a_time(folder):
     assert set(found.neighbours) == set(target[source == node].tolist())
     assert [one.probability for one in found.links] == sorted(o.probability for o in found.links)
     assert set(found.votes) <= {"gcnconv", "sign", "mlp"}
+
+
+def test_an_explanation_follows_a_probability_through_the_mixture(folder):
+    """By hand from the classifiers' posteriors to the final one."""
+    loaded = build.load_model(folder / "r")
+    graph = build.task_of(loaded).target
+    method = loaded.method
+    found = explain(loaded, graph, 4)
+    log_p = 0
+    for weight, posterior in method.votes(loaded.checked(graph)).values():
+        log_p = log_p + weight * posterior.log()
+    first, *_, last = found.steps.values()
+    assert first == pytest.approx(float(log_p.softmax(1)[4, found.label]), abs=1e-5)
+    assert last == pytest.approx(float(found.posterior[found.label]), abs=1e-5)
+    told = why.lines(["0", "1", "2"], found, 4, Names(), None)
+    start = told.index(next(line for line in told if line.startswith("  classifier")))
+    shares = [
+        int(line.partition(" %")[0].split()[-1]) for line in told[start + 1 :][: len(found.votes)]
+    ]
+    assert sum(shares) == 100 and f"{100 * first:.1f} %" in told[start + len(shares) + 2]
+
+
+def test_shares_are_rounded_to_a_sum_of_100():
+    assert why.rounded_shares([1, 1, 1]) == [34, 33, 33]
+    assert why.rounded_shares([0.324, 0.337, 0.339]) == [32, 34, 34] and why.rounded_shares(
+        [7]
+    ) == [100]
+    rng = np.random.default_rng(0)
+    for weights in rng.random((50, 5)):
+        shares = why.rounded_shares(weights)
+        assert sum(shares) == 100 and np.abs(shares - 100 * weights / weights.sum()).max() < 1
 
 
 def test_why_names_the_node_its_links_and_its_label(folder, capsys):

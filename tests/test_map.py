@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from matplotlib.colors import to_rgb
 from torch_geometric.data import Data
 
 from graphgym_srnc.data.names import Names
@@ -340,18 +341,33 @@ def test_the_legend_is_right(tmp_path):
         assert row[k] > 100 and max(row[:k] + row[k + 1 :]) < 0.05 * row[k], (k, row)
 
 
+def contrast(one: str, other: str) -> float:
+    """Contrast ratio of two colours by WCAG 2.2, from 1 to 21."""
+    levels = []
+    for colour in (one, other):
+        parts = np.array(to_rgb(colour) if colour[0] == "#" else re.findall(r"\d+", colour)[:3])
+        parts = parts.astype(float) / (1 if colour[0] == "#" else 255)
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        levels.append(float(linear @ (0.2126, 0.7152, 0.0722)) + 0.05)
+    return max(levels) / min(levels)
+
+
 @NEEDS_BROWSER
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1400, 500])
 def test_the_map_is_readable(tmp_path, width):
-    """Labels lie inside, apart from each other and in a frame; groups differ in colour."""
+    """Labels lie inside, apart from each other, in a frame and in a colour that can be read."""
     found = generated(1500, new=6).named({number: f"a class {number}" for number in range(1, 7)})
     seen = browser.look(
         written(found, Names()),
         f"""{SCRIPT}
         await pause();
         labels = [];
-        const frames = [];
+        const frames = [], inks = [], write = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (...text) {{
+          inks.push(this.fillStyle);
+          write.apply(this, text);
+        }};
         const frame = CanvasRenderingContext2D.prototype.strokeRect;
         CanvasRenderingContext2D.prototype.strokeRect = function (...box) {{
           frames.push([this.strokeStyle, ...box]);
@@ -361,7 +377,10 @@ def test_the_map_is_readable(tmp_path, width):
         await pause();
         const box = canvas.getBoundingClientRect();
         const buttons = legend().map(b => b.scrollWidth <= b.clientWidth + 1);
-        return {{labels, frames, size: [canvas.clientWidth, canvas.clientHeight], buttons,
+        const paper = getComputedStyle(canvas).getPropertyValue("--paper").trim();
+        const shown = legend().slice(0, 6).map(b => getComputedStyle(b.querySelector("i")));
+        return {{labels, frames, inks, paper, dots: shown.map(style => style.backgroundColor),
+          size: [canvas.clientWidth, canvas.clientHeight], buttons,
           inked: pixels(""), all: canvas.width * canvas.height,
           fits: document.documentElement.scrollWidth <= innerWidth, box: box.width}};
         """,
@@ -378,6 +397,10 @@ def test_the_map_is_readable(tmp_path, width):
         assert x - length / 2 >= 0 and x + length / 2 <= wide and 10 < y <= high, text
     for (a, x, y, long), (b, x2, y2, long2) in combinations(seen["labels"], 2):
         assert abs(x - x2) >= (long + long2) / 2 or abs(y - y2) >= 21, (a, b)
+    # WCAG 2.2 wants 4.5 for text. New clusters, the first six buttons, have frames with names, too.
+    assert len(seen["inks"]) == len(seen["labels"])
+    assert min(contrast(ink, seen["paper"]) for ink in seen["inks"]) >= 4.5
+    assert min(contrast(dot, seen["paper"]) for dot in seen["dots"]) >= 2
     assert 0.01 < seen["inked"] / seen["all"] < 0.5, "neither empty nor a blot"
     assert seen["fits"] and all(seen["buttons"]) and wide >= 0.85 * min(width, 1280)
 

@@ -20,6 +20,7 @@ from graphgym_srnc import shifts
 from graphgym_srnc.data import catalogue, datasets
 from graphgym_srnc.data.block_model import class_shares, class_topics, dcsbm
 from graphgym_srnc.data.describe import describe
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.report.page import of_data
 from graphgym_srnc.report.summary import show_shift
 from graphgym_srnc.shifts import splits
@@ -265,6 +266,19 @@ def test_file_kinds_agree(tmp_path):
         assert equal(task, found := own_file(path=str(tmp_path / name), **options))
     unseen = found.info["unseen"]
     assert found.class_names == tuple(c for i, c in enumerate("abc") if i not in unseen)
+    # Classes go by their names, also if these are numbers.
+    for named in (["b"], [1]):
+        masked = own_file(path=str(folder), labels_per_class=1, unseen=named)
+        assert masked.class_names == ("a", "c") and masked.info["unseen"] == [1]
+    for wrong in ("bb", 3):
+        with pytest.raises(InputError, match="unseen: got .*; allowed: a, b, c"):
+            own_file(path=str(folder), unseen=["a", wrong])
+    with pytest.raises(InputError, match="numbers, since the classes have no names"):
+        own_file(path=str(tmp_path / "dict.pt"), unseen=["a"])
+    counted = [f"{i},{y + 1}" for i, y in enumerate(data.y.tolist()) if y >= 0]
+    (folder / "labels.csv").write_text("\n".join(["node,label", *counted]))
+    assert own_file(path=str(folder), labels_per_class=1, unseen=[2]).class_names == ("1", "3")
+    (folder / "labels.csv").write_text("\n".join(["node,label", *labels]))
     sp.save_npz(folder / "features.npz", sp.csr_matrix(data.x.numpy()))
     (folder / "features.npy").unlink()
     assert equal(task, own_file(path=str(folder), **options))

@@ -19,7 +19,7 @@ from graphgym_srnc import shifts
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import networks
 from graphgym_srnc.data.describe import describe
-from graphgym_srnc.data.networks import CITATION, OCNNC
+from graphgym_srnc.data.networks import BLOG, CITATION, OCNNC
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.cross_graph import UNLABELLED
 
@@ -31,8 +31,9 @@ def home(tmp_path, monkeypatch) -> str:
     """A data folder with small networks, in a world without a network."""
     written.citation(tmp_path)
     written.ocnnc(tmp_path)
-    for family, sizes in ((CITATION, written.CITATION), (OCNNC, written.OCNNC)):
-        monkeypatch.setattr(family, "nodes", sizes)
+    written.blog(tmp_path)
+    for family in (CITATION, BLOG, OCNNC):
+        monkeypatch.setattr(family, "nodes", getattr(written, family.name.upper()))
         monkeypatch.setattr(family, "words", written.WORDS)
     monkeypatch.setattr(networks, "urlopen", written.unreachable)
     return str(tmp_path)
@@ -73,6 +74,31 @@ def test_files_are_read_as_documented(home):
     assert data.y.tolist() == fields["labels"][0].tolist()
     assert torch.equal(data.x, torch.from_numpy(fields["features"].toarray()).float())
     assert set(zip(*data.edge_index.tolist())) == linked(fields["adjacency_matrix"])
+
+    fields = written.citation_network("Blog2", 6)
+    data = BLOG.load("blog2", home)
+    assert torch.equal(data.x, torch.from_numpy(fields["attrb"] > 0).float())
+    assert data.y[:8].tolist() == [1, 1, 2, 3, 4, 5, 0, 1]
+
+
+def test_pairs_of_pygda(home):
+    task = cross_graph(root=home, source="blog1", target="Blog2")
+    assert (task.name, task.num_known) == ("cross_graph/Blog1-Blog2", 6)
+    assert (task.source.num_nodes, len(task.test)) == (90, 70)
+    made = written.mag(Path(home), "FR", "RU")
+    task = cross_graph(root=home, source="MAG_FR", target="mag_ru")
+    assert task.name == "cross_graph/MAG_FR-MAG_RU"
+    assert torch.equal(task.target.x, made["RU"].x) and torch.equal(
+        task.oracle.source.x, task.target.x
+    )
+    assert set(zip(*task.source.edge_index.tolist())) == set(zip(*made["FR"].edge_index.tolist()))
+    assert len(task.test) == 120, "masks are not used"
+    error = refused("source", cross_graph, root=home, source="MAG_US", target="MAG_RU")
+    assert "MAG_US_labels_20.pt is missing" in error.message and "mag" in str(error)
+    torch.save(written.Trap(Path(home) / "ran"), Path(home) / "mag" / "MAG_US_labels_20.pt")
+    with pytest.raises(InputError):
+        cross_graph(root=home, source="MAG_US", target="MAG_RU")
+    assert not (Path(home) / "ran").exists()
 
 
 WRONG_CITATION = {

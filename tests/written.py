@@ -21,6 +21,7 @@ from graphgym_srnc import shifts
 from graphgym_srnc.core.task import ShiftTask
 
 CITATION = {"acmv9": 100, "citationv1": 80, "dblpv7": 60}
+BLOG = {"Blog1": 90, "Blog2": 70}
 OCNNC = {"citation-v1": 90, "dblp-v4": 72, "acm-v8": 81}
 WORDS = 12
 """Numbers of nodes and of words of the networks that :func:`citation` and :func:`ocnnc` write."""
@@ -90,13 +91,13 @@ def npz_of(data: Data, file: Path) -> Path:
     return file
 
 
-def citation_network(name: str) -> dict[str, Any]:
+def citation_network(name: str, classes: int = 5) -> dict[str, Any]:
     """The fields of ``<name>.mat``; one edge has one direction, one is a self-loop, and node 0 has
     labels 1 and 3."""
     rng = np.random.RandomState(len(name))
-    nodes = CITATION[name]
-    group = np.eye(5, dtype=np.uint8)[np.arange(nodes) % 5]
-    group[0] = [0, 1, 0, 1, 0]
+    nodes = {**CITATION, **BLOG}[name]
+    group = np.eye(classes, dtype=np.uint8)[np.arange(nodes) % classes]
+    group[0] = np.isin(np.arange(classes), [1, 3])
     full = _random_network(nodes, rng).astype(float)
     full[0, 1] = 1
     full[1, 0] = 0
@@ -124,6 +125,22 @@ def ocnnc_network(name: str) -> dict[str, Any]:
 def citation(folder: Path) -> None:
     """``citation/<name>.mat`` of the three networks."""
     _matlab(folder / "citation", {name: citation_network(name) for name in CITATION})
+
+
+def blog(folder: Path) -> None:
+    """``blog/<name>.mat`` of both networks."""
+    _matlab(folder / "blog", {name: citation_network(name, 6) for name in BLOG})
+
+
+def mag(folder: Path, *countries: str) -> dict[str, Data]:
+    """``mag/MAG_<country>_labels_20.pt``, a graph that ``torch.save`` wrote; returns the graphs."""
+    (folder / "mag").mkdir()
+    made = {}
+    for seed, country in enumerate(countries):
+        data = made[country] = graph(120, 4, 16, seed)
+        data.train_mask = torch.arange(120) < 60
+        torch.save(data, folder / "mag" / f"MAG_{country}_labels_20.pt")
+    return made
 
 
 def ocnnc(folder: Path) -> None:
@@ -193,15 +210,17 @@ def networks(folder: Path) -> None:
 def all_of_them(folder: Path) -> Path:
     """Every data set that a shipped config names; returns ``folder``.
 
-    The readers know the real sizes, so ``nodes`` and ``words`` of ``networks.CITATION`` and
-    ``networks.OCNNC`` have to be those of this module. Planetoid's files have other checksums than
-    the public ones.
+    The readers know the real sizes, so ``nodes`` and ``words`` of ``networks.CITATION``,
+    ``networks.BLOG`` and ``networks.OCNNC`` have to be those of this module. Planetoid's files have
+    other checksums than the public ones.
     """
     for name, num_classes in (("Cora", 7), ("CiteSeer", 6), ("PubMed", 3)):
         planetoid(folder, name, num_classes)
     npz(folder, "amazon/Photo/raw/amazon_electronics_photo.npz", 8, num_nodes=900)
     npz(folder, "coauthor/CS/raw/ms_academic_cs.npz", 15, num_nodes=1200)
     citation(folder)
+    blog(folder)
+    mag(folder, "US", "CN")
     ocnnc(folder)
     networks(folder)
     for name, classes in (("tolokers-2", 2), ("hm-categories", 4), ("web-topics", 5)):

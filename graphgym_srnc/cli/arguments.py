@@ -31,7 +31,7 @@ SPEAKING = ("dataset.format", "dataset.name", "train.mode")
 TABLE = (".csv", ".parquet")
 OUTS: dict[str, dict[str, Sequence[str]]] = {
     "predict": {"--out": TABLE, "--disagreements": TABLE},
-    "discover": {"--out": (".html",), "--csv": (".csv",), "--nodes": TABLE},
+    "discover": {"--out": (".html",), "--csv": (".csv",), "--nodes": TABLE, "--changes": (".csv",)},
 }
 """The output files of a command and their types."""
 LONGEST_NAME = 150  # maximum length of a folder name that is derived from a command line

@@ -31,7 +31,7 @@ def main(args: argparse.Namespace) -> None:
     found = collect(args.folders, records=False)
     for remark in found.remarks():
         print(f"note: {remark}", file=sys.stderr)
-    words = "metric split by columns select against test paper alpha intervals".split()
+    words = "metric split by columns select against test paper alpha intervals ddof".split()
     table = compare.table(found, *(getattr(args, word) for word in words))
     if form == "text" and not args.out:
         render.show(tables.grids(table), told(sentences.remarks(table)), sys.stdout)

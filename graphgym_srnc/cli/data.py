@@ -42,6 +42,10 @@ def list_data(root: str) -> None:
     places = {name: (resolve(name)[0], raw_folder(*resolve(name))) for name in known_names()}
     for name in ("acmv9", "citationv1", "dblpv7"):
         places[f"cross_graph: {name}"] = "citation", f"{name}.mat"
+    for name in ("Blog1", "Blog2"):
+        places[f"cross_graph: {name}"] = "blog", f"{name}.mat"
+    for name in ("CN", "DE", "FR", "JP", "RU", "US"):
+        places[f"cross_graph: MAG_{name}"] = "mag", f"MAG_{name}_labels_20.pt"
     for name in ("citation-v1", "dblp-v4", "acm-v8"):
         places[f"ocnnc: {name}"] = "ocnnc", f"{name}.mat"
     rows = [("dataset.name", "here", "raw files")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -13,19 +14,20 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.words import told
-from graphgym_srnc.core import environment
+from graphgym_srnc.core import environment, text
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import plain, tell
 from graphgym_srnc.data.folder import check_place
 from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.data.names import Names, of_folder
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym import build, load_config, predictions
 from graphgym_srnc.io import config_files, records
 from graphgym_srnc.io.settings import flatten, is_volatile
-from graphgym_srnc.own.discover import analysis, clusters, feedback, page, table
+from graphgym_srnc.own.discover import analysis, clusters, feedback, page, since, table
 from graphgym_srnc.own.discover.candidates import Evidence
+from graphgym_srnc.own.discover.representation import features
 from graphgym_srnc.train.model import TrainedModel
 
 Begin = Callable[[str, float], None]
@@ -61,10 +63,12 @@ def main(args: argparse.Namespace) -> None:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out")
     outs = arguments.outputs(args)
     names = feedback.parse_names(args.name)
+    if args.changes and not args.since:
+        raise InputError.plain("--changes", "it compares two graphs", "Add --since RUN")
     if names and not (outs or args.labels_out):
         hint = "Add --labels-out NEXT to train with the names, or --out FILE to see them on a page"
         raise InputError.plain("--name", "no output contains the names", hint)
-    if args.labels_out and not names:
+    if args.labels_out and not names and not args.since:
         raise InputError.plain("--labels-out", "no cluster has a name", "Name one: --name 1=NAME")
     with RunProgress(1, sys.stderr) as progress:
         progress.doing("reading the graph", 0.1)
@@ -97,23 +101,26 @@ def _discover(
     wanted = analysis.number_wanted(args.new, args.clusters, len(classes))
     begin("predicting", 0.2)
     posterior = model.predict(graph).posterior
+    earlier = _earlier(args) if args.since else None
     found = analysis.analyse(
-        graph, posterior, place.names, classes, evidence, label, wanted, cluster_names, begin
+        graph,
+        posterior,
+        place.names,
+        classes,
+        evidence,
+        label,
+        wanted,
+        cluster_names,
+        begin,
+        earlier,
     )
-    number = len(found.new)
-    merge: table.Merge = table.no_command
-    if place.parts:
-        merge = lambda group: _naming(args, number, dict.fromkeys(group, "NAME"))  # noqa: E731
-    commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]]), "naming": ""}
-    named = {
-        row.cluster.number: row.cluster.name or "NAME" for row in found.new if not row.leftover
-    }
-    if place.parts and named:
-        commands["naming"] = _naming(args, number, named)
+    commands, merge = _commands(args, place, found)
     warnings = _warnings(model, place)
     ends = _labels(args, model, place, found) if args.labels_out else _next(found, commands)
-    text = table.to_text(found.new, found.head, merge)
-    lines = [*found.lead, "", *text.split("\n"), "", table.on_number(found.fits, len(found.new))]
+    lines = [*found.lead, "", *table.to_text(found.new, found.head, merge).split("\n"), ""]
+    lines += [table.on_number(found.fits), table.on_mixed(found.new), *table.on_also(found.also)]
+    if found.changes is not None:
+        lines += ["", *found.changes.lines]
     lines += [f"warning: {warning}" for warning in warnings]
     begin("drawing the map", 0.95)
     files = _files(args, model, place, found, commands, warnings, merge)
@@ -141,6 +148,43 @@ def _place(args: argparse.Namespace, model: TrainedModel) -> Place:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out", [folder])
     names = of_folder(folder, graph.num_nodes, graph.num_features) if folder else Names()
     return Place(task, graph, folder, names, parts)
+
+
+def _earlier(args: argparse.Namespace) -> since.Earlier:
+    """What the model of an earlier run predicts for its own graph.
+
+    Raises:
+        InputError: it is the same graph, or there is no such run.
+    """
+    if not args.graph and os.path.realpath(args.since) == os.path.realpath(args.run):
+        hint = "Give an earlier run, or another graph with --graph"
+        raise InputError.plain("--since", f"{args.since} is RUN itself", hint)
+    with renamed({"path": "--since", "--graph": "--since", "graph": "--since"}):
+        model = build.load_model(args.since)
+        if not model.config:
+            message = "a model saved by an estimator does not contain its graph"
+            raise InputError.plain("--since", message, "Give the folder of a run")
+        then = build.task_of(model).target
+    folder = model.folder()
+    found = of_folder(folder, then.num_nodes, then.num_features) if folder else Names()
+    known = model.class_names[: model.method.task.num_known]
+    label = model.predict(then).label
+    return since.Earlier([*map(feedback.in_words, known)], label, features(then), found)
+
+
+def _commands(
+    args: argparse.Namespace, place: Place, found: analysis.Analysis
+) -> tuple[dict[str, str], table.Merge]:
+    """Commands that write the page again and name clusters, "" if impossible; and that merge."""
+    commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]]), "naming": ""}
+    if not place.parts:
+        return commands, table.no_command
+    number = len(found.new)
+    every = [row.cluster for row in found.new if not row.leftover]
+    if every:
+        named = {cluster.number: cluster.name or "NAME" for cluster in every}
+        commands["naming"] = _naming(args, number, named)
+    return commands, lambda group: _naming(args, number, dict.fromkeys(group, "NAME"))
 
 
 def _naming(args: argparse.Namespace, number: int, names: Mapping[int, str]) -> str:
@@ -176,12 +220,14 @@ def _files(
     files = {}
     if args.out:
         data = place.task.name if place.task else Path(args.graph).name
-        counts = model.result.get("labels", {})
-        labels = {feedback.in_words(name): count["source"] for name, count in counts.items()}
         title = f"New classes in {data.removeprefix('file/')}"
-        files["--out"] = page.render(title, found, commands, labels, warnings, merge).encode()
+        html = page.render(title, found, commands, model.result, warnings, merge)
+        files["--out"] = html.encode()
     if args.csv:
         files["--csv"] = table.to_csv(found.new).encode()
+    if args.changes and found.changes is not None:
+        lines = found.changes.table.itertuples(index=False)
+        files["--changes"] = text.to_csv([[*found.changes.table], *lines]).encode()
     if args.nodes:
         points = clusters.layout(found.discovery)
         nodes = table.of_nodes(found.discovery, place.names, points)
@@ -205,8 +251,13 @@ def _labels(
     """Write the graph with the named clusters as classes, and return what is next."""
     out = Path(args.labels_out)
     discovery = found.discovery
+    if not any(new.name for new in discovery.new):
+        message = "no cluster has a name, and none is an earlier class"
+        raise InputError.plain("--labels-out", message, "Name one: --name 1=NAME")
     made = feedback.labels(discovery, place.parts, place.graph.y, args.nodes_per_class)
-    parent = {"run": args.run, "held_out": model.result.get("held_out")}
+    unknown = int((discovery.label == len(discovery.known)).sum())
+    parent = {"run": args.run, "held_out": model.result.get("held_out"), "unknown": unknown}
+    parent["nodes"] = len(discovery.label)
     feedback.write(out, place.graph, made, place.names, args.overwrite, place.folder, parent)
     words = ["graphgym-srnc", "run", "--cfg", "own", "--name", out.name]
     words += ["dataset.name", args.labels_out, *kept_settings(model)]

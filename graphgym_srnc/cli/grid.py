@@ -70,6 +70,7 @@ def main(args: argparse.Namespace) -> int:
         return 0
     if missing:
         runs.prepare_data(cells)
+    runs.write_plan(cells)
     arguments.remark([cell.cfg for cell in cells])
     failures = _run(cells, args, workers, missing)
     if failures:

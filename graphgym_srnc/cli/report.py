@@ -21,7 +21,7 @@ def main(args: argparse.Namespace) -> None:
     out = args.out or f"{Path(args.folders[0]).resolve().name or 'report'}.html"
     arguments.check_out("--out", out, args.overwrite, (".html", ".htm"))
     found = collect(args.folders)
-    content = page.render(found, args.metric, args.against, args.paper).encode()
+    content = page.render(found, args.metric, args.against, args.paper, args.ddof).encode()
     for remark in found.remarks():
         print(f"note: {remark}", file=sys.stderr)
     print(f"{arguments.write('--out', out, content)} ({len(content) / 2**20:.1f} MiB)")

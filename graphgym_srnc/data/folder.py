@@ -170,8 +170,8 @@ def _tables(graph: Graph) -> dict[str, pandas.DataFrame]:
 def parent(folder: Path) -> dict[str, Any]:
     """The run from which ``discover`` wrote a graph folder; empty if it did not.
 
-    ``run`` is the path of the run as the user gave it, and ``held_out`` are the figures of its
-    record by that name, or None.
+    ``run`` is the path of the run as the user gave it, ``held_out`` are the figures of its record
+    by that name, or None, and ``unknown`` of the ``nodes`` were predicted as unknown.
 
     Raises:
         InputError: the file cannot be read.

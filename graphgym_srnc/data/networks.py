@@ -39,9 +39,10 @@ class Family:
 
     def load(self, name: str, root: str = "", key: str = "name") -> Data:
         """One network: ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and ``y`` ``[V]``."""
-        if name.lower() not in self.nodes:
+        stem = {known.lower(): known for known in self.nodes}.get(name.lower())
+        if stem is None:
             raise InputError(key, name, ", ".join(self.nodes))
-        member = f"{name.lower()}.mat"
+        member = f"{stem}.mat"
         place = home.folder_of(self.name, root)
         if (place / member).is_file():
             return read(self, place / member)
@@ -68,6 +69,14 @@ CITATION = Family(
     5,
     ("network", "attrb", "group"),
 )
+BLOG = Family(
+    "blog",  # of BlogCatalog, by the authors of the citation networks
+    CITATION.url,
+    {"Blog1": 2300, "Blog2": 2896},
+    8189,
+    6,
+    CITATION.matrices,
+)
 OCNNC = Family(
     "ocnnc",  # Shen et al., Open-set Cross-network Node Classification ..., AAAI 2025
     "https://raw.githubusercontent.com/3480430977/UAGA/"
@@ -78,17 +87,34 @@ OCNNC = Family(
     ("adjacency_matrix", "features", "labels"),
 )
 
+# Papers of ogbn-mag by country, as Liu et al., Pairwise Alignment ..., ICML 2024, publish them.
+MAG = tuple(f"MAG_{country}" for country in ("CN", "DE", "FR", "JP", "RU", "US"))
+
+
+def mag_file(name: str, root: str = "", key: str = "name") -> Path:
+    """The file of a network of :data:`MAG`, which its authors publish where no program can get it.
+
+    Raises:
+        InputError: it is not in the data folder.
+    """
+    file = home.folder_of("mag", root) / f"{name}_labels_20.pt"
+    if not file.is_file():
+        hint = f"Download it from the data sets of pygda, and put it into {file.parent}"
+        raise InputError.plain(key, f"the file {file.name} is missing", hint)
+    return file
+
 
 @lru_cache(maxsize=4)
 def read(family: Family, file: Path) -> Data:
     """The network in a file.
 
-    Words of ``CITATION`` are made binary, and a paper with two labels has the first one.
+    Where labels are a matrix of groups, words are made binary, and a node with two labels has the
+    first one.
     """
     key = f"{family.name}/{file.name}"
     count = family.nodes[file.stem]
     classes = family.classes
-    one_hot = family is CITATION
+    one_hot = family.matrices == CITATION.matrices
     shapes = (count, count), (count, family.words), (count, classes) if one_hot else (1, count)
     with reading(file, "a readable MATLAB file", key):
         # It unpickles nothing.

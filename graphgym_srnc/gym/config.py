@@ -139,7 +139,7 @@ def coerce(key: str, value: Any, default: Any) -> Any:
         with contextlib.suppress(ValueError):
             value = plain_yaml(value) if isinstance(value, str) else value
         if not isinstance(value, list):
-            raise InputError(key, value, "a list, e.g. [1, 2]")
+            raise InputError(key, value, "a list in brackets, e.g. [1, 2]")
         return [coerce(key, item, default[0]) if default else _guess(str(item)) for item in value]
     if key == "num_threads":
         # A number or a word, whichever the config has so far.

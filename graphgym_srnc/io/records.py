@@ -31,11 +31,13 @@ LISTED = re.compile(
     rf"(?!(?:.*/)?\.|.*\\|{checksums.FILE}|{CHECKPOINT}|{LOG}|error\.txt|\w+/stats\.json).+"
 )
 
+PLAN = "planned.json"  # in the folder of a grid: seeds of its runs by name of their experiment
 # What a folder of a run, an experiment, a study or a graph contains, seen from one of its files,
 # and the names of such files.
 PARTS = {
     "run.json": (r"\w+\.json", r"\w+\.safetensors", "error.txt", LOG, checksums.FILE),
     "../run.json": (".*",),
+    "*/*/run.json": (PLAN,),
     "*/run.json": (r"config\.yaml", r"summary\.\w+", "agg", "mean", checksums.FILE),
     "tuned.json": (r"tuned(\.\w+)?", checksums.FILE),
     "../tuned.json": (r"\w+\.yaml",),

@@ -17,6 +17,11 @@ SHARES = (
 ).split()
 # GraphGym's ``loss`` is the term of that name, else the cross-entropy on source labels.
 LOSSES = ("loss", "source", "classifier_source")
+DEVIATIONS = (
+    "population standard deviation (n in the divisor)",
+    "sample standard deviation (n - 1 in the divisor)",
+)
+"""Standard deviations by ``ddof``, what is subtracted from n in the divisor."""
 Row = dict[str, float]
 
 
@@ -87,10 +92,12 @@ def mean(values: Iterable[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
 
 
-def mean_std(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and population standard deviation (``ddof=0``, as GraphGym's); NaN of no values."""
+def mean_std(values: Sequence[float], ddof: int = 0) -> tuple[float, float]:
+    """Mean and one of :data:`DEVIATIONS` (default: GraphGym's); NaN of at most ``ddof`` values."""
     centre = mean(values)
-    return centre, math.sqrt(mean((value - centre) ** 2 for value in values))
+    squares = math.fsum((value - centre) ** 2 for value in values)
+    divisor = len(values) - ddof
+    return centre, math.sqrt(squares / divisor) if divisor > 0 else math.nan
 
 
 def _lines(rows: Iterable[Row]) -> str:

@@ -86,6 +86,9 @@ KINDS = {
 }
 
 
+ROUNDS = {"one graph": 2, "two graphs": 3}  # iterations, after which scores do not rise
+
+
 class Plan(NamedTuple):
     """What the labels decided, and how far the method is.
 
@@ -144,7 +147,7 @@ class SRNCPlus(ClusterMethod):
     there are only about 20 labels in total.
 
     Args:
-        rounds: number of iterations.
+        rounds: number of iterations; 0 = two on one graph, and three between two graphs.
         steps: maximum gradient steps of the classifier per iteration. On one graph without
             ``batch_size`` it stops when the loss has converged.
         fit_steps: gradient steps of the cluster GNN on labels and pseudo-labels.
@@ -187,7 +190,7 @@ class SRNCPlus(ClusterMethod):
     def __init__(
         self,
         *,
-        rounds: Count = 2,
+        rounds: Natural = 0,
         steps: Count = 200,
         fit_steps: Count = 60,
         cluster_steps: Natural = 60,
@@ -206,7 +209,7 @@ class SRNCPlus(ClusterMethod):
             smoothing=smoothing, correction=correction, source_first=source_first, **base
         )
         self.rounds = rounds
-        self.episodes = rounds
+        self.episodes = rounds or ROUNDS["two graphs"]
         self.steps = steps
         self.fit_steps = fit_steps
         self.cluster_steps = cluster_steps
@@ -227,7 +230,12 @@ class SRNCPlus(ClusterMethod):
     @property
     def kind(self) -> Kind:
         """Settings of the kind of shift, as far as it is known."""
-        return KINDS[self.plan.finds_unknown, "one graph" if self.task.one_graph else "two graphs"]
+        return KINDS[self.plan.finds_unknown, self.graphs]
+
+    @property
+    def graphs(self) -> str:
+        """``one graph`` or ``two graphs``."""
+        return "one graph" if self.task.one_graph else "two graphs"
 
     @property
     def validation(self) -> Validation:
@@ -287,7 +295,7 @@ class SRNCPlus(ClusterMethod):
         """Train the classifiers of the known classes, and test whether and how to adapt."""
         self.setup(task)
         self.initialise()
-        self.episodes = self.rounds
+        self.episodes = self.rounds or ROUNDS[self.graphs]
         self.evidence.find_hop_features(self.target)
         # Validation nodes of one graph judge the classifiers instead, see learn_validation().
         cross_fits = task.one_graph and not len(task.val)
@@ -623,6 +631,15 @@ class SRNCPlus(ClusterMethod):
         posteriors = self.evidence.log_posteriors(self.prepared(graph), self.num_classes).exp()
         used = [(weight, network.spec.kind) for weight, network in self.evidence.used]
         return {kind: (weight, p) for (weight, kind), p in zip(used, posteriors)}
+
+    def stages(self, graph: Data) -> dict[str, Tensor]:
+        is_first = self.kind.open_set and not self.plan.iteration
+        second = "with the first scores of the unknown class" if is_first else "smoothed over links"
+        return {
+            "mixture of the classifiers": self.logits(graph),
+            second: self.uncorrected(graph),
+            "corrected for class shares": self.predict(graph),
+        }
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors ``[V, N(+1)]``."""

@@ -12,6 +12,7 @@ from graphgym_srnc import __version__
 from graphgym_srnc.core.text import counted, listed, plain
 from graphgym_srnc.data import catalogue
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.io.stats import DEVIATIONS
 from graphgym_srnc.report import names, tables
 from graphgym_srnc.report.compare import Table
 from graphgym_srnc.report.statistics import TESTS
@@ -60,8 +61,10 @@ def keys(runs: DataFrame) -> list[str]:
             found.append("shen2025uaga")
         data = ",".join(pair).split(",") if kind == "cross_graph" else [name]
         for one in data if kind not in ("file", "synthetic") else ():
-            if one in ("acmv9", "citationv1", "dblpv7"):
+            if one in ("acmv9", "citationv1", "dblpv7", "Blog1", "Blog2"):
                 found.append("shen2020acdne")
+            if one.startswith("MAG_"):
+                found += ["liu2024pairalign", "hu2020ogb"]
             with contextlib.suppress(InputError):  # of your own
                 family, _ = catalogue.resolve(one)
                 found += [FAMILIES[family]] if family in FAMILIES else []
@@ -88,7 +91,7 @@ def measured(table: Table) -> str:
     sentences = [
         f"We compare {listed(table.rows, 50)} on {listed(table.columns, 50)}",
         f"The table shows {listed(metrics, 50)} on {table.split} nodes, as the mean and the"
-        f" population standard deviation (n in the divisor) over {several} per cell, which have"
+        f" {DEVIATIONS[table.ddof]} over {several} per cell, which have"
         " different seeds of split and training",
         f"The episode of a run is selected by {listed(rules)}",
     ]

@@ -36,7 +36,7 @@ CELL = tuple(
 """Columns of :attr:`Table.cells`.
 
 ``runs`` to ``high`` describe the scores of a cell: their number, the numbers of runs without a
-result, mean, population standard deviation, median and interval of the mean. ``best`` marks the
+result, mean, standard deviation, median and interval of the mean. ``best`` marks the
 best cells of a column among rows on the same splits, see ``statistics.common_blocks``, but none of
 :func:`columns_of_known` and :func:`blind`.
 ``tied`` marks those without a significant difference from it, where a test on ``pairs_best`` pairs,
@@ -98,6 +98,7 @@ class Table:
     published: Published | None  # the paper's table beside ours
     cells: DataFrame  # columns CELL; a line per metric, row and column; NaN = absent
     rankings: dict[tuple[str, str], Ranking]  # by metric and column with two common blocks
+    ddof: int = 0  # see ``stats.DEVIATIONS``
 
     def of(self, metric: str) -> dict[Place, Any]:
         """The cells of a metric by row and column, as named tuples."""
@@ -112,11 +113,11 @@ class Table:
     def mean_ranks(self, metric: str) -> dict[str, float]:
         """Mean rank, over the columns, of each row that is ranked in all of them.
 
-        There is none if columns have several kinds of shift, see :func:`is_one_kind`.
+        There is none if :func:`why_not_averaged` says so.
         """
         found = [own.ranks for (name, _), own in self.rankings.items() if name == metric]
         rows = [row for row in self.rows if found and all(row in ranks for ranks in found)]
-        own = rows if is_one_kind(self.runs) else ()
+        own = () if why_not_averaged(self.runs) else rows
         return {row: stats.mean(ranks[row] for ranks in found) for row in own}
 
     @property
@@ -138,6 +139,7 @@ def table(
     paper: str | None = None,
     alpha: float = 0.05,
     intervals: bool = False,
+    ddof: int = 0,
 ) -> Table:
     """Compare the finished runs of a collection.
 
@@ -162,12 +164,13 @@ def table(
         paper: one of ``paper.TABLES``, to show its numbers beside ours.
         alpha: level of the tests; intervals have the level 1 - alpha.
         intervals: whether to compute an interval for each mean.
+        ddof: 0 or 1, the standard deviation of ``stats.DEVIATIONS``.
 
     Raises:
         InputError: an unknown metric, split, key, row, test or table; no pairs with the chosen row;
             settings without validation scores.
     """
-    _check_options(paper, split, test, alpha)
+    _check_options(paper, split, test, alpha, ddof)
     split = scored_split(found.runs, split)
     published = TABLES.get(paper or "")
     metrics = _metrics(metrics, found.runs, split, published)
@@ -184,7 +187,7 @@ def table(
     frames = []
     rankings: dict[tuple[str, str], Ranking] = {}
     for metric, own in scores.items():
-        cells = own.cells(rows, _sorted_columns(runs), intervals)
+        cells = own.cells(rows, _sorted_columns(runs), intervals, ddof)
         _count_lost(cells, lost)
         rivals = _rivals(cells, ranked, runs, metric, split)
         own.mark(cells, rivals)
@@ -216,11 +219,14 @@ def table(
         published=published,
         cells=frame,
         rankings=rankings,
+        ddof=ddof,
     )
 
 
-def _check_options(paper: str | None, split: str, test: str, alpha: float) -> None:
-    """Refuse options that name no table, split or test, and a level that is none."""
+def _check_options(paper: str | None, split: str, test: str, alpha: float, ddof: int) -> None:
+    """Refuse options that name no table, split, test or deviation, and a level that is none."""
+    if ddof not in (0, 1):
+        raise InputError("ddof", ddof, "0 or 1")
     if paper and paper not in TABLES:
         raise InputError("paper", paper, ", ".join(TABLES))
     if split not in (AUTO, *stats.SPLITS):
@@ -348,12 +354,21 @@ def _count_lost(cells: DataFrame, lost: Iterable[Lost]) -> None:
             cells.loc[one.place, one.kind] += len(one.seeds)
 
 
-def is_one_kind(runs: DataFrame) -> bool:
-    """Whether runs have one kind of shift, and all of them masked classes or none.
+def why_not_averaged(runs: DataFrame) -> str:
+    """Why there is no mean over columns, neither of scores nor of ranks; "" if there is one.
 
-    Otherwise there is no mean over columns, neither of scores nor of ranks.
+    Kinds of shift differ, only some runs have masked classes, or columns are own graphs, whose
+    labels are of different classes.
     """
-    return len({*zip(runs["dataset.format"], runs["masked"].notna())}) == 1
+    if runs["dataset.format"].nunique() > 1:
+        return "kinds of shift differ"
+    is_masked = runs["masked"].notna()
+    if is_masked.nunique() > 1:
+        return "only some runs have hidden classes"
+    is_own = runs["dataset.format"].eq("file") & ~is_masked
+    if is_own.any() and runs["column"].nunique() > 1:
+        return "each column is a graph of your own with its own labels"
+    return ""
 
 
 def columns_of_known(runs: DataFrame) -> list[str]:
@@ -402,7 +417,9 @@ class _Scores:
         blocks = means.index.droplevel("row").drop_duplicates()
         self.means = means.unstack("row").reindex(blocks)
 
-    def cells(self, rows: Sequence[str], columns: Sequence[str], intervals: bool) -> DataFrame:
+    def cells(
+        self, rows: Sequence[str], columns: Sequence[str], intervals: bool, ddof: int
+    ) -> DataFrame:
         """A line for each row and column with the numbers that depend on no other cell."""
         scores = self.runs.groupby(["row", "column"], sort=False)["score"]
         cells = DataFrame(
@@ -412,7 +429,7 @@ class _Scores:
                 "unfinished": 0,
                 "unreadable": 0,
                 "mean": scores.agg(stats.mean),
-                "std": scores.agg(lambda own: stats.mean_std(own.tolist())[1]),
+                "std": scores.agg(lambda own: stats.mean_std(own.tolist(), ddof)[1]),
                 "median": scores.median(),
                 "best": 0,
                 "tied": 0,

@@ -60,6 +60,7 @@ class Collection:
     every: pandas.DataFrame = field(default_factory=pandas.DataFrame)  # all runs, see results
     unreadable: list[Path] = field(default_factory=list)  # results and folders
     studies: list[Path] = field(default_factory=list)  # of tune, whose trials are left out
+    plans: dict[Path, dict[str, list[int]]] = field(default_factory=dict)  # seeds of grids
 
     @functools.cached_property
     def runs(self) -> pandas.DataFrame:
@@ -69,7 +70,7 @@ class Collection:
     @property
     def notes(self) -> list[str]:
         """Sentences about runs with the config, seed and split of another one, and about trials."""
-        out = []
+        out = self._missing()
         left_out = self.every.drop(self.runs.index)
         if len(left_out):
             places = listed(left_out["experiment"].unique().tolist(), 3)
@@ -81,6 +82,24 @@ class Collection:
         if any((one.path.parents[1] / "tuned.log").is_file() for one in self.experiments):
             of_trials = "these runs include trials of tune, whose few seeds chose the settings"
             out.append(f"{of_trials}. For final scores, run its tuned.txt with grid on other seeds")
+        return out
+
+    def _missing(self) -> list[str]:
+        """How many runs of unfinished grids are missing."""
+        seeds = self.every.reindex(columns=["experiment", "seed"]).groupby("experiment")["seed"]
+        of_name = seeds.agg(set)
+        finished = {one.path: of_name.get(one.name, set()) for one in self.experiments}
+        out = []
+        for folder, plan in self.plans.items():
+            total = sum(map(len, plan.values()))
+            missing = sum(
+                len({*own} - finished.get(folder / name, set())) for name, own in plan.items()
+            )
+            if missing:
+                place = clean(folder.name)
+                out.append(
+                    f"{place}: {missing} of {counted(total, 'run')} missing; resume the grid"
+                )
         return out
 
     def remarks(self) -> list[str]:
@@ -215,8 +234,20 @@ def _run_folders(given: Iterable[str], found: Collection) -> Iterable[Path]:
             if place != folder and "trials" in below and any(map(STUDY.fullmatch, files)):
                 below.remove("trials")
                 found.studies.append(Path(place))
+            if records.PLAN in files:
+                _read_plan(Path(os.path.abspath(place)), found)
             if {"run.json", "result.json"} & {*files}:
                 yield Path(place)
+
+
+def _read_plan(folder: Path, found: Collection) -> None:
+    """Add the runs that a grid has planned; a plan that is none is unreadable."""
+    file = folder / records.PLAN
+    try:
+        plan = json.loads(atomic.content(file))
+        found.plans[folder] = {str(name): [*map(int, seeds)] for name, seeds in plan.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        found.unreadable.append(file)
 
 
 def _read(directory: Path) -> tuple[records.Result, dict[str, Any]] | None:

@@ -19,6 +19,11 @@ NAMES = {
 
 
 def lines(result: Result) -> list[str]:
+    """Accuracy on held-out labels of a run and of simpler models, and of each class."""
+    return accuracy(result) + by_class((result.get("held_out") or {}).get("classes", {}))
+
+
+def accuracy(result: Mapping[str, Any]) -> list[str]:
     """Accuracy on held-out labels of a run, and of simpler models on the same labels."""
     found: Mapping[str, Any] = result.get("held_out") or {}
     if not found:
@@ -37,9 +42,7 @@ def lines(result: Result) -> list[str]:
         rows.append([f"  {name_of(kind)}", f"{100 * one['accuracy']:.1f} %", ""])
     of_all = f" of {found['of']:,}" if found["labels"] < found["of"] else ""
     head = f"right on {found['labels']:,}{of_all} labels that the models had not learned:"
-    text = [head, *aligned(rows).splitlines()]
-    text += by_class(found["classes"])
-    return text
+    return [head, *aligned(rows).splitlines()]
 
 
 def by_class(classes: Mapping[str, Mapping[str, int]]) -> list[str]:
@@ -69,11 +72,41 @@ def on_classes(result: Result, names: Collection[str]) -> tuple[int, int]:
 
 
 def after_naming(result: Result, parent: Mapping[str, Any]) -> list[str]:
-    """Accuracy on the known classes of an earlier run, whose clusters were named, and now.
+    """Known classes and unknown nodes of an earlier run, whose clusters were named, and now.
 
     Args:
         result: a run on a graph with labels from ``discover``.
         parent: what the folder of the graph says of the earlier run; may be empty.
+    """
+    return on_known_classes(result, parent) + on_unknown(result, parent)
+
+
+def on_unknown(result: Result, parent: Mapping[str, Any]) -> list[str]:
+    """How many nodes were predicted as unknown before clusters were named, and are now.
+
+    The arguments are those of :func:`after_naming`.
+    """
+    figures = (result.get("verdict") or {}).get("figures", {})
+    if "unknown_share" not in figures or "unknown" not in parent:
+        return []
+    now = round(figures["unknown_share"] * parent["nodes"])
+    text = (
+        f"Predicted as unknown: {counted(parent['unknown'], 'node')} before you named clusters,"
+        f" {now:,} now."
+    )
+    if now:
+        text += (
+            " The named classes are known now, so other nodes can stand out. Some may be of a"
+            " further new class and some of known classes: discover shows them. If every class has"
+            " labels now, set file.open_set False."
+        )
+    return [text]
+
+
+def on_known_classes(result: Result, parent: Mapping[str, Any]) -> list[str]:
+    """Accuracy on the classes that were known before clusters were named, and now.
+
+    The arguments are those of :func:`after_naming`.
     """
     before = parent.get("held_out") or {}
     total, right = on_classes(result, before.get("classes", {}))

@@ -47,6 +47,7 @@ def render(
     metrics: Sequence[str] = (),
     against: str | None = None,
     paper: str | None = None,
+    ddof: int = 0,
 ) -> str:
     """The page of all finished runs.
 
@@ -56,6 +57,7 @@ def render(
         against: the row that the others are tested against; default: the one with the best mean
             rank.
         paper: one of ``paper.TABLES`` to show beside ours.
+        ddof: 0 or 1, the standard deviation of ``stats.DEVIATIONS``.
 
     Raises:
         InputError: no test score, an unknown metric, row or table, or no pairs with the row.
@@ -69,9 +71,9 @@ def render(
         ranks = compare.table(found, metrics, paper=paper).mean_ranks(metrics[0])
         if ranks:
             row = min(ranks, key=ranks.__getitem__)
-    table = compare.table(found, metrics, against=row, paper=paper, intervals=True)
+    table = compare.table(found, metrics, against=row, paper=paper, intervals=True, ddof=ddof)
     experiments = [experiment for experiment in found.experiments if experiment.results]
-    rows = {one.name: summary.summarise(one.name, one.results) for one in experiments}
+    rows = {one.name: summary.summarise(one.name, one.results, ddof) for one in experiments}
     tasks = found.every.set_index("experiment")["task"].to_dict()
 
     def place(one: Experiment) -> tuple[str, float, str]:

@@ -28,6 +28,10 @@ LATEX = {
     "Φ": r"$\Phi$",
     "θ": r"$\theta$",
 }
+EXPLAINED = {
+    "best": "Bold: the best of a column",
+    "tied": "underlined: no significant difference from it",
+}
 
 
 class Form(NamedTuple):
@@ -104,31 +108,43 @@ def to_markdown(table: Table) -> str:
 def to_latex(table: Table) -> str:
     """Tables of the package ``booktabs``.
 
-    The captions of means and differences explain their numbers; all other remarks are comments.
-    Labels begin with the columns, such as data sets, so that those of several calls differ.
+    A caption has two sentences, and details on the numbers are a note below the table. All other
+    remarks are comments. Labels begin with the columns, such as data sets, so that those of several
+    calls differ.
     """
     columns = re.findall("[a-z0-9]+", " ".join(table.columns).lower())
     place = textwrap.shorten(" ".join(columns), 30, placeholder="").replace(" ", "-")
     marks = legend(table, "Bold", "Underlined")
-    captions = {"means": marks, "differences": on_differences(table)}
-    told = [*marks, *captions["differences"]]
+    below = {"means": marks, "differences": on_differences(table)}
+    told = [*marks, *below["differences"]]
     notes = [note for note in remarks(table, "Bold", "Underlined") if note not in told]
     tables = []
     for grid in grids(table, is_joined=True):
         head, *rows = (" & ".join(line) + " \\\\\n" for line in TEX.lines(grid))
         title = escape_latex(grid.title)
         kind = "table*" if grid.groups else "table"
-        caption = " ".join([f"{title}.", *map(escape_latex, captions.get(grid.kind, ()))])
+        caption = escape_latex(" ".join([f"{grid.title}.", *_explained(grid)]))
+        detail = escape_latex(" ".join(below.get(grid.kind, ())))
+        note = f"\\par\\smallskip\n{{\\footnotesize {detail}\\par}}\n" if detail else ""
         label = f"{place}-{table.metrics[0].replace('_', '-')}-{grid.kind}".lstrip("-")
         tables.append(
             f"\n\\begin{{{kind}}}[t]\n\\centering\n"
             f"\\caption[{{{title}}}]{{{caption}}}\n\\label{{tab:{label}}}\n"
             f"\\begin{{tabular}}{{l{'c' * (len(grid.head) - 1)}}}\n"
             f"\\toprule\n{_latex_groups(grid)}{head}\\midrule\n{''.join(rows)}\\bottomrule\n"
-            f"\\end{{tabular}}\n\\end{{{kind}}}\n"
+            f"\\end{{tabular}}\n{note}\\end{{{kind}}}\n"
         )
     needs = "% Needs \\usepackage{booktabs}, and UTF-8, which is LaTeX's default since 2018.\n"
     return needs + "".join(f"% {note}\n" for note in notes) + "".join(tables)
+
+
+def _explained(grid: Grid) -> list[str]:
+    """What the marks or brackets of a table mean, as one sentence, if there are any."""
+    if grid.kind == "differences":
+        return ["In square brackets is the interval of the difference, in parentheses its p."]
+    marks = {box.mark for row in grid.rows for box in row}
+    found = [text for mark, text in EXPLAINED.items() if mark in marks]
+    return [f"{'; '.join(found)}."] if found else []
 
 
 def _latex_groups(grid: Grid) -> str:

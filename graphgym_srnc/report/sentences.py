@@ -9,6 +9,7 @@ from typing import Any, Iterable, Sequence
 from pandas import DataFrame
 
 from graphgym_srnc.core.text import counted, listed, seeds
+from graphgym_srnc.io.stats import DEVIATIONS
 from graphgym_srnc.report.arrange import DECISIONS, OTHER_SETTINGS, SHARE, Place
 from graphgym_srnc.report.compare import (
     Lost,
@@ -16,7 +17,7 @@ from graphgym_srnc.report.compare import (
     Table,
     blind,
     columns_of_known,
-    is_one_kind,
+    why_not_averaged,
 )
 from graphgym_srnc.report.frame import distinct_warnings
 from graphgym_srnc.report.paper import CLOSE_SET, DETAILS, SYNTHETIC, reasons
@@ -88,7 +89,7 @@ def _on_spread(table: Table) -> str:
     runs = run_counts(table)
     if runs != 1:
         over = counted(runs, "run") if runs else "runs, whose number is in brackets"
-        return f"std: population standard deviation over {over} (n in the divisor)."
+        return f"std: {DEVIATIONS[table.ddof]} over {over}."
     if len(table.rows) == 1:
         return "One run per cell."
     needed = least_runs(table, _competitors(table))
@@ -141,9 +142,8 @@ def _on_missing_numbers(table: Table) -> list[str]:
     out = []
     if table.intervals and table.cells.loc[table.cells["runs"] > 0, "low"].isna().any():
         out.append("An interval needs at least 2 runs.")
-    if not is_one_kind(table.runs):
-        several = table.runs["dataset.format"].nunique() > 1
-        why = "kinds of shift differ" if several else "only some runs have hidden classes"
+    why = why_not_averaged(table.runs)
+    if why:
         out.append(f"No mean over the columns, neither of scores nor of ranks: {why}.")
     elif len(table.columns) > 1 and not is_averaged(table):
         out.append("No mean over the columns: some rows lack a column.")

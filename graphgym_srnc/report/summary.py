@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ from pandas import DataFrame
 from graphgym_srnc.core.text import clean, counted, listed, plain, seeds
 from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.io import atomic, records
-from graphgym_srnc.io.stats import mean_std
+from graphgym_srnc.io.stats import DEVIATIONS, mean_std
 from graphgym_srnc.report import render
 from graphgym_srnc.report.frame import Experiment, distinct_warnings
 from graphgym_srnc.report.names import method_name
@@ -27,12 +28,13 @@ NOT_TESTED = "no labels were kept for a test; `num_test=100` keeps 100 of them"
 Row = dict[str, Any]
 
 
-def summarise(name: str, results: Mapping[int, records.Result]) -> Row:
+def summarise(name: str, results: Mapping[int, records.Result], ddof: int = 0) -> Row:
     """The scores of an experiment, ``<metric>`` and ``<metric>_std``, as fractions.
 
     Args:
         name: name of the experiment.
         results: its finished runs by seed, at least one.
+        ddof: see ``stats.DEVIATIONS``.
     """
     every = [result for _, result in sorted(results.items())]
     runs = counted(len(every), "run")
@@ -72,7 +74,7 @@ def summarise(name: str, results: Mapping[int, records.Result]) -> Row:
     for metric in dict.fromkeys((*SCORES, *own_scores(every))):
         values = [test[metric] for test in tests if metric in test]
         if values:
-            row[metric], row[f"{metric}_std"] = mean_std(values)
+            row[metric], row[f"{metric}_std"] = mean_std(values, ddof)
     return row
 
 
@@ -126,12 +128,12 @@ def _validation(result: records.Result) -> str:
     return f"held-out labels {100 * first['held_out_accuracy']:.1f} % right"
 
 
-def notes(rows: Sequence[Row], warnings: bool = True) -> list[str]:
+def notes(rows: Sequence[Row], warnings: bool = True, ddof: int = 0) -> list[str]:
     """Notes on the spread and on scores that do not exist, and warnings."""
     out = []
     if any("micro_f1" in row for row in rows):
         several = any(row["runs"] > 1 for row in rows)
-        spread = ", mean ± population standard deviation over runs (n in the divisor)"
+        spread = f", mean ± {DEVIATIONS[ddof]} over runs"
         out.append(f"Test scores in %{spread}." if several else "Test scores in %.")
     found: dict[str, list[str]] = {}
     for row in rows:
@@ -152,11 +154,19 @@ def grid(rows: Sequence[Row]) -> Grid:
     if len({row["task"] for row in rows}) > 1:
         facts.insert(1, "task")
     lines = []
-    for row in rows:
-        about = {"experiment": row["name"], "task": row["task"], "runs": row["runs"]}
+    for row, short in zip(rows, _short_names([row["name"] for row in rows])):
+        about = {"experiment": short, "task": row["task"], "runs": row["runs"]}
         about["method"] = method_name(row["method"], row["backbone"])
         lines.append(boxes(*map(about.get, facts), *(_score(row, key) for key in shown)))
     return Grid("", [*facts, *shown.values()], lines)
+
+
+def _short_names(names: Sequence[str]) -> list[str]:
+    """Names of a grid, ``<base>-<alias>=<value>-...``, without the parts that all of them have."""
+    parts = [re.split(r"-(?=[\w.]+=)", name) for name in names]
+    shared = set.intersection(*map(set, parts)) if len(parts) > 1 else set()
+    short = ("-".join(part for part in own if part not in shared) for own in parts)
+    return [own or name for own, name in zip(short, names)]
 
 
 def _score(row: Row, key: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Sequence
 from graphgym_srnc.core.text import listed
 from graphgym_srnc.io.stats import mean
 from graphgym_srnc.report.arrange import SHARE
-from graphgym_srnc.report.compare import Ranking, Table, is_one_kind
+from graphgym_srnc.report.compare import Ranking, Table, why_not_averaged
 from graphgym_srnc.report.frame import COSTS
 from graphgym_srnc.report.statistics import least_pairs
 
@@ -94,7 +94,9 @@ def title(table: Table, *metrics: str) -> str:
 def heading(table: Table, *metrics: str) -> str:
     """Metrics with their split and unit, and what their cells show."""
     text = title(table, *metrics)
-    return f"{text}, mean ± std" if (table.cells["runs"] > 1).any() else text
+    if not (table.cells["runs"] > 1).any():
+        return text
+    return f"{text}, mean ± std" + (" (n - 1)" if table.ddof else "")
 
 
 def percent(table: Table) -> str:
@@ -250,8 +252,8 @@ def rank_marks(table: Table, metric: str) -> dict[str, str]:
 
 
 def is_averaged(table: Table) -> bool:
-    """Whether a mean over columns is meaningful: one kind of shift, and no row lacks a column."""
-    return is_one_kind(table.runs) and bool(table.cells["runs"].notna().all())
+    """Whether a mean over columns is meaningful, and no row lacks a column."""
+    return not why_not_averaged(table.runs) and bool(table.cells["runs"].notna().all())
 
 
 def published(cell: Any) -> str:

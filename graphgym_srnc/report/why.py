@@ -35,8 +35,7 @@ def lines(
     told = [f"{named(node)}: predicted {own}. Most probable: {listed(ranked)}."]
     if given and given[node]:
         told[0] += f" Its given label is {clean(given[node])}."
-    for kind, (weight, k, p) in found.votes.items():
-        told.append(f"  {name_of(kind)} (weight {weight:.2f}): {classes[k]} {percent(p)}")
+    told += _on_mixture(classes, found)
     told.append(f"P({own}) without its own features: {fate(found.without_features)}")
     told.append(f"P({own}) without its {counted(len(found.neighbours), 'link')}: ")
     told[-1] += fate(found.without_links)
@@ -53,8 +52,33 @@ def lines(
     if words:
         shown = [f"{_word(names, effect)} {percent(effect.probability)}" for effect in words]
         what = "word" if names.words else "feature"
-        told.append(f"P({own}) without a single {what}: {', '.join(shown[:SHOWN])}")
+        told.append(f"P({own}) if a single {what} of it were missing: {', '.join(shown[:SHOWN])}")
     return told
+
+
+def _on_mixture(classes: Sequence[str], found: Explanation) -> list[str]:
+    """The classifiers of a mixture with their shares, and what followed; empty without one."""
+    if not found.votes:
+        return []
+    weights = [weight for weight, _, _ in found.votes.values()]
+    votes = [["  classifier", "share in the mixture", "most probable class"]]
+    for share, (kind, (_, k, p)) in zip(rounded_shares(weights), found.votes.items()):
+        votes.append([f"  {name_of(kind)}", f"{share} %", f"{classes[k]} {100 * p:.1f} %"])
+    own = classes[found.label]
+    steps = [["  how the probability came about", f"P({own})"]]
+    for name, p in found.steps.items():
+        steps.append([f"  {name}", f"{100 * p:.1f} %"])
+    return [*aligned(votes).splitlines(), *aligned(steps).splitlines()]
+
+
+def rounded_shares(weights: Sequence[float]) -> list[int]:
+    """Shares in whole per cent whose sum is 100, by the largest remainders."""
+    exact = [100 * weight / sum(weights) for weight in weights]
+    shares = [int(share) for share in exact]
+    order = sorted(range(len(exact)), key=lambda k: shares[k] - exact[k])
+    for k in order[: 100 - sum(shares)]:
+        shares[k] += 1
+    return shares
 
 
 def _word(names: Names, effect: Effect) -> str:

@@ -13,7 +13,7 @@ from graphgym_srnc.core.options import Natural, Range
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import catalogue, datasets, files
 from graphgym_srnc.data.names import check_features, of_folder
-from graphgym_srnc.data.networks import CITATION
+from graphgym_srnc.data.networks import BLOG, CITATION, MAG, Family, mag_file
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import Nodes, classes_of, relabelled
@@ -57,11 +57,12 @@ def build(
         name: ignored.
         root: data folder.
         split_seed: seed of the masked classes and of all sampled nodes.
-        source: the labelled graph: ``acmv9``, ``citationv1``, ``dblpv7``; a network of PyG such as
-            ``Airports/USA`` or ``Twitch/DE``; or the path of a ``.pt`` or ``.npz`` file or a folder
-            of tables, in the formats of the shift ``file``. Masks are ignored. Several names,
-            separated by commas, are one graph of all their nodes; its ``domain`` ``[V]`` is the
-            number of the name.
+        source: the labelled graph: ``acmv9``, ``citationv1``, ``dblpv7``; ``Blog1``, ``Blog2``;
+            ``MAG_US``, ``MAG_CN``, ``MAG_DE``, ``MAG_FR``, ``MAG_JP`` or ``MAG_RU``; a network of
+            PyG such as ``Airports/USA`` or ``Twitch/DE``; or the path of a ``.pt`` or ``.npz`` file
+            or a folder of tables, in the formats of the shift ``file``. Masks are ignored. Several
+            names, separated by commas, are one graph of all their nodes; its ``domain`` ``[V]`` is
+            the number of the name.
         target: the graph to predict, named in the same way. Your own needs no labels; then there
             are no test scores.
         val_share: share of the labelled source nodes to hold out; 0 requires ``num_val``.
@@ -220,8 +221,14 @@ def _oracle(
     )
 
 
+def _networks() -> dict[str, Family | None]:
+    """Networks that their authors publish, by name; of MAG there is no family of MATLAB files."""
+    families = {name: family for family in (CITATION, BLOG) for name in family.nodes}
+    return {**families, **dict.fromkeys(MAG)}
+
+
 def _public_name(path: str) -> str:
-    names = {name: name for name in CITATION.nodes} | PUBLIC
+    names = {name.lower(): name for name in _networks()} | PUBLIC
     return ",".join(names.get(part.lower(), part) for part in parts_of(path))
 
 
@@ -238,7 +245,7 @@ def own_file(path: str, root: str, role: str) -> Path | None:
     Raises:
         InputError: there is no such file; names the ``role``, source or target.
     """
-    public = [*CITATION.nodes, *PUBLIC.values()]
+    public = [*_networks(), *PUBLIC.values()]
     own = [part for part in parts_of(path) if _public_name(part) not in public]
     if not own:
         return None
@@ -250,12 +257,13 @@ def own_file(path: str, root: str, role: str) -> Path | None:
 
 def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[str], str]:
     """A clean graph, class names if labels are text, fields not read, and the graph's place."""
-    if path in CITATION.nodes:
-        return CITATION.load(path, root, role), (), [], path
+    family = _networks().get(path)
+    if family is not None:
+        return family.load(path, root, role), (), [], path
     if path in PUBLIC.values():
         with renamed({"name": role}):
             return datasets.load(path, root), (), [], path
-    file = own_file(path, root, role)
+    file = mag_file(path, root, role) if path in MAG else own_file(path, root, role)
     assert file is not None  # public networks have been read above
     if not file.is_dir() and file.suffix not in (".pt", ".npz"):
         hint = "Use .pt, .npz, or a folder with edges, features and labels"

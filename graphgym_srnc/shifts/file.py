@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Sequence
 
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.options import Count, Natural, OneOf
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, check_number
 from graphgym_srnc.data import files, folder_files
-from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.errors import InputError, not_one_of, renamed
 from graphgym_srnc.shifts import given, splits
 from graphgym_srnc.shifts.splits import CountOrRest, Nodes, SizeOrRest, Sizes
 
@@ -23,7 +23,7 @@ def build(
     path: str = "",
     open_set: bool = True,
     num_unseen: Natural = 0,
-    unseen: list[int] = [],  # noqa: B006
+    unseen: list[int | str] = [],  # noqa: B006
     labels_per_class: CountOrRest = 20,
     split: Annotated[str, OneOf("auto", "given", "random")] = "auto",
     num_val: Count = 500,
@@ -44,8 +44,8 @@ def build(
         path: the graph: ``.pt``, ``.npz`` or a folder; empty = ``dataset.name``.
         open_set: whether masked classes and those without a training node are the unknown class.
         num_unseen: number of classes to mask, drawn with ``split_seed``.
-        unseen: ids of the classes to mask; overrides ``num_unseen``. Named labels are numbered in
-            alphabetical order.
+        unseen: names of the classes to mask, or their numbers if they have no names; overrides
+            ``num_unseen``.
         labels_per_class: number of training nodes of each class in a random split; -1 = the rest.
         split: ``given`` uses the masks in the file, ``random`` draws a split, ``auto`` uses the
             masks if the file has any. Missing validation and test masks are drawn at random.
@@ -68,7 +68,7 @@ def build(
     if not open_set and (unseen or num_unseen):
         message = "masked classes (unseen, num_unseen) need an unknown class"
         raise InputError.plain("open_set", message, "Set open_set to True")
-    masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed)
+    masked = splits.choose_unseen(classes, num_unseen, _numbers(unseen, names), split_seed)
     if masked and not num_test and "test_mask" not in data:
         message = "classes are masked (unseen, num_unseen) in order to test, without a test node"
         raise InputError.plain("num_test", message, "Set num_test to 100, for example")
@@ -124,6 +124,23 @@ def _number_classes(data: Data, names: tuple[str, ...], source: Path, key: str) 
         hint = "Number the classes from 0 without a gap, and use -1 for unlabelled nodes"
         raise InputError.plain(at, f"the classes are {classes}", hint)
     return names
+
+
+def _numbers(unseen: Sequence[int | str], names: Sequence[str]) -> list[int]:
+    """Numbers of classes by their names, or by their numbers if no name is a number.
+
+    Raises:
+        InputError: a class has no such name.
+    """
+    number = {name: k for k, name in enumerate(names)}
+    if not any(name.lstrip("-").isdecimal() for name in names):
+        number |= {str(k): k for k in range(len(names))}
+    for one in unseen:
+        if names and str(one) not in number:
+            raise not_one_of("unseen", one, names)
+        if not names and isinstance(one, str):
+            raise InputError("unseen", one, "numbers, since the classes have no names")
+    return [number[str(one)] if names else int(one) for one in unseen]
 
 
 def _given_split(

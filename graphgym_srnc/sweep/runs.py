@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple, Sequence
@@ -13,7 +14,7 @@ from graphgym_srnc.data import untrusted
 from graphgym_srnc.errors import Collected, InputError
 from graphgym_srnc.gym import load_config, run
 from graphgym_srnc.gym.prepare import check_data, prepare
-from graphgym_srnc.io import store
+from graphgym_srnc.io import atomic, records, store
 from graphgym_srnc.io.config_files import Settings
 from graphgym_srnc.plots import events
 from graphgym_srnc.sweep import space
@@ -89,6 +90,14 @@ def cells(
     problems.errors = list({error.key: error for error in reversed(problems.errors)}.values())[::-1]
     problems.check()
     return planned
+
+
+def write_plan(cells: Sequence[Cell]) -> None:
+    """Write which runs a grid has into its folder, so that a comparison tells what is missing."""
+    plan = {cell.experiment.name: [*cell.seeds] for cell in cells}
+    folder = cells[0].experiment.out_dir
+    folder.mkdir(parents=True, exist_ok=True)
+    atomic.write_text(folder / records.PLAN, json.dumps(plan) + "\n")
 
 
 def prepare_data(cells: Sequence[Cell]) -> None:

@@ -41,7 +41,9 @@ class Explanation(NamedTuple):
         words: effects of single features, the most important first.
         neighbours: predicted class of each neighbour, by its number.
         votes: weight, most probable class and its probability by name of each classifier of a
-            mixture.
+            mixture. The sum of the weights is an inverse temperature.
+        steps: probability of the predicted class after each step from the mixture to the final
+            probability, by name; those that change it, once there is a score of this class.
     """
 
     label: int
@@ -52,6 +54,7 @@ class Explanation(NamedTuple):
     words: list[Effect]
     neighbours: dict[int, int]
     votes: dict[str, tuple[float, int, float]]
+    steps: dict[str, float]
 
 
 def explain(model: TrainedModel, graph: Data, node: int) -> Explanation:
@@ -71,11 +74,19 @@ def explain(model: TrainedModel, graph: Data, node: int) -> Explanation:
         Zeiler and Fergus (ECCV 2014): occlusion.
     """
     prediction = model.predict(graph)
+    checked = model.checked(graph)
     votes = {}
-    for name, (weight, posterior) in model.method.votes(model.checked(graph)).items():
+    for name, (weight, posterior) in model.method.votes(checked).items():
         best = posterior[node].max(0)
         votes[name] = weight, int(best.indices), float(best.values)
     label = int(prediction.label[node])
+    steps: dict[str, float] = {}
+    for name, scores in model.method.stages(checked).items():
+        p = float(scores[node].softmax(0)[label]) if label < scores.size(1) else None
+        if p is not None and p not in steps.values():
+            steps[name] = p
+    if steps and model.method.task.open_set:
+        steps["with the unknown-class threshold"] = float(prediction.posterior[node, label])
 
     def effect(part: int, x: Tensor, kept: Tensor) -> Effect:
         changed = copy.copy(graph)
@@ -107,6 +118,7 @@ def explain(model: TrainedModel, graph: Data, node: int) -> Explanation:
         sorted(words, key=_probability),
         {other: int(prediction.label[other]) for other in neighbours.tolist()},
         votes,
+        steps,
     )
 
 

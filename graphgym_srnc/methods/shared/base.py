@@ -319,6 +319,10 @@ class Method(nn.Module):
         """Weight and posterior ``[V, K]`` of each classifier of a mixture by name, if it is one."""
         return {}
 
+    def stages(self, graph: Data) -> dict[str, Tensor]:
+        """Scores ``[V, K]`` of such a mixture, and after each step that changes them, by name."""
+        return {}
+
     def prepared(self, graph: Data) -> Graph:
         """A graph with features scaled as the encoder reads them."""
         return prepare(graph, self.encoder.features)

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.core.task import HIDDEN
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.discover import candidates, clusters, number, table
+from graphgym_srnc.own.discover import candidates, clusters, number, since, table
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.number import Fit
 from graphgym_srnc.own.discover.representation import features, states
@@ -31,6 +31,8 @@ class Analysis(NamedTuple):
         fits: how well numbers of new clusters fit.
         evidence: what the model says of the unknown class.
         label: known class of each node in the data, ``[V]``; -1 = none.
+        changes: of classes since an earlier model, if one was given.
+        also: groups of nodes predicted as known classes that may be of a further new class.
     """
 
     graph: Data
@@ -40,6 +42,8 @@ class Analysis(NamedTuple):
     fits: Mapping[int, Fit]
     evidence: Evidence
     label: Tensor
+    changes: since.Changes | None = None
+    also: Sequence[table.Also] = ()
 
     @property
     def new(self) -> list[table.Row]:
@@ -85,6 +89,7 @@ def analyse(
     num_new: int = 0,
     cluster_names: Mapping[int, str] = MappingProxyType({}),
     begin: Callable[[str, float], None] = lambda what, share: None,
+    earlier: since.Earlier | None = None,
 ) -> Analysis:
     """Find, measure and describe new clusters.
 
@@ -98,6 +103,7 @@ def analyse(
         num_new: number of new clusters; 0 = :func:`number.suggested`.
         cluster_names: names of new clusters by number.
         begin: called at each part with its name and the share of the time that is over after it.
+        earlier: what an earlier model predicts, to compare classes over time.
 
     Raises:
         InputError: the nodes cannot form so many clusters, or none has such a number.
@@ -114,13 +120,21 @@ def analyse(
     wanted = num_new or number.suggested(fits)
     found = clusters.find(graph, posterior, state, seeds, wanted, [*map(str, classes)])
     found = found.named(cluster_names)
-    begin("describing the clusters", 0.85)
+    changes = None
     x = features(graph)
+    if earlier is not None:
+        found, changes = since.compare(found, earlier, x, names)
+    begin("describing the clusters", 0.85)
     for place, new in enumerate(found.new):
         parts = zip(ascii_lowercase, number.parts(state, x, new.nodes))
         named = {f"{new.number}{letter}": nodes for letter, nodes in parts}
         found.new[place] = clusters.replace(new, parts=named)
-    return Analysis(graph, found, table.rows(found, x, names), names, fits, evidence, label)
+    also = []
+    if seeds.predicted:
+        groups = candidates.also_possible(state[:, : -posterior.size(1)], posterior, label)
+        also = table.also_rows(groups, x, names)
+    rows = table.rows(found, x, names)
+    return Analysis(graph, found, rows, names, fits, evidence, label, changes, also)
 
 
 def known_labels(parts: Mapping[str, Tensor], y: Tensor, num_known: int) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy.stats import poisson
 from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
@@ -17,6 +18,7 @@ from graphgym_srnc.own.discover.representation import kmeans, topics
 LEAST_SHARE = 0.1  # of the nodes without a label that are candidates if none is predicted unknown
 GROUP = 80  # nodes of a group in which labels are counted
 MOST_GROUPS = 200
+MOST_ALSO = 4  # groups that also_possible() lists
 P_UNKNOWN = "P(unknown)"
 MISSING = "missing labels"
 DOUBT = "doubt"
@@ -126,6 +128,50 @@ def seeds(graph: Data, posterior: Tensor, label: Tensor, evidence: Evidence = Ev
     return Seeds(chosen, doubt, MISSING if has_labels else DOUBT)
 
 
+class FewLabels(NamedTuple):
+    """A group of similar nodes with fewer labels than expected.
+
+    Args:
+        nodes: those without a label, the most similar to the mean of the group first, ``[n]``.
+        found, expected: number of labels.
+        p_value: of so few labels, by the Poisson distribution, times the number of groups.
+    """
+
+    nodes: Tensor
+    found: int
+    expected: float
+    p_value: float
+
+
+def also_possible(topics: Tensor, posterior: Tensor, label: Tensor) -> list[FewLabels]:
+    """Groups of nodes that are predicted as known classes, but have fewer labels than expected.
+
+    They may be of a further new class. There are at most :data:`MOST_ALSO`, those with the smallest
+    p-values, and none without labels.
+
+    Args:
+        topics: ``[V, D]``.
+        posterior: of the model, ``[V, N + 1]``, the unknown class last.
+        label: class of each labelled node of a known class, ``[V]``; -1 = none.
+    """
+    own = (posterior.argmax(1) < posterior.size(1) - 1).nonzero().view(-1)
+    if len(own) < 2 * GROUP or not (label[own] >= 0).any():
+        return []
+    known = posterior[own, :-1] / posterior[own, :-1].sum(1, keepdim=True).clamp(min=1e-12)
+    group, found, expected = _labels_of_groups(topics[own], known, label[own])
+    p_value = poisson.cdf(found, expected)
+    result = []
+    for k in np.argsort(p_value, kind="stable")[:MOST_ALSO]:
+        inside = own[group == k]
+        nodes = inside[label[inside] < 0]
+        unit = F.normalize(topics[nodes], dim=1)
+        nodes = nodes[(unit @ unit.mean(0)).argsort(descending=True, stable=True)]
+        if found[k] < expected[k]:
+            corrected = min(1.0, float(p_value[k] * len(found)))
+            result.append(FewLabels(nodes, int(found[k]), float(expected[k]), corrected))
+    return result
+
+
 def missing_labels(topics: Tensor, known: Tensor, label: Tensor) -> Tensor:
     r"""Share of the expected labels that are missing around each node, ``[V]``, from 0 to 1.
 
@@ -143,12 +189,22 @@ def missing_labels(topics: Tensor, known: Tensor, label: Tensor) -> Tensor:
         known: probabilities :math:`P` of the known classes, ``[V, N]``.
         label: class of each labelled node, ``[V]``; -1 = none.
     """
+    group, found, wanted = _labels_of_groups(topics, known, label)
+    missing = 1 - (1 + found) / (1 + wanted)
+    return torch.from_numpy(missing.clip(min=0)[group])
+
+
+def _labels_of_groups(
+    topics: Tensor, known: Tensor, label: Tensor
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Group of each node ``[V]``, and the labels found and expected in each group, ``[G]``.
+
+    The arguments are those of :func:`missing_labels`.
+    """
     is_labelled = label >= 0
     count = label[is_labelled].bincount(minlength=known.size(1))
     expected = known.double() @ (count / known.double().sum(0).clamp(min=1e-12))
     number = min(MOST_GROUPS, max(2, len(label) // GROUP), len(label))
     group = kmeans(F.normalize(topics, dim=1).numpy(), number, 1).labels_
     found = np.bincount(group[is_labelled.numpy()], minlength=number)
-    wanted = np.bincount(group, expected.numpy(), number)
-    missing = 1 - (1 + found) / (1 + wanted)
-    return torch.from_numpy(missing.clip(min=0)[group])
+    return group, found, np.bincount(group, expected.numpy(), number)

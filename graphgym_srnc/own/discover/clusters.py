@@ -30,6 +30,7 @@ from graphgym_srnc.plots import embedding
 ANCHORS = 1000  # nodes that t-SNE places, since its time is most of that of a page
 CHANCE = 2.0  # links inside a cluster, in multiples of those by chance, below which it is mixed
 LOOSE = 0.9  # cohesion of a mixed cluster, in multiples of the lowest one of a known class
+CLEAR = 0.8  # clarity from which at least 80 % of the nodes of most clusters are of one class
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,11 @@ class Cluster:
     is_mixed: bool = False  # whether its nodes are less alike than those of every known class
     # Its nodes by part, such as 1a, the largest part first.
     parts: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def clarity(self) -> float:
+        """How likely its nodes are of one class: ``p_unknown`` times ``cohesion``, from 0 to 1."""
+        return self.p_unknown * self.cohesion
 
 
 @dataclass(frozen=True, eq=False)

@@ -152,6 +152,7 @@ def write(
         InputError: see :func:`graphgym_srnc.data.folder.check_place`; or it cannot be written.
     """
     x = graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
+    weight = graph.edge_weight
     ids = names.ids or [f"node {node}" for node in range(graph.num_nodes)]
     found = folder.Graph(
         edges=graph.edge_index.numpy(),
@@ -163,6 +164,7 @@ def write(
         split=made.split if {"val", "test"} & {*made.split} else [""] * len(ids),
         recipe=_recipe(source) if source else None,
         discovered=made.added | (folder_files.discovered(source) if source else set()),
+        weights=None if weight is None else weight.numpy(),
         parent=parent,
         urls=names.urls,
     )

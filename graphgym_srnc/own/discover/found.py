@@ -6,7 +6,7 @@ import copy
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Mapping
+from typing import Any, Mapping
 
 import numpy as np
 import pandas
@@ -26,6 +26,8 @@ from graphgym_srnc.own.discover import feedback, page, table
 from graphgym_srnc.own.discover.analysis import Analysis, analyse, known_labels, number_wanted
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.clusters import Discovery
+from graphgym_srnc.own.discover.representation import features
+from graphgym_srnc.own.discover.since import Earlier
 from graphgym_srnc.shifts.given import unlabelled
 
 
@@ -52,6 +54,8 @@ class Found:
             for row in self.analysis.new
         ]
         head = f"{new} beside {known}, in {len(self.y):,} nodes"
+        if self.analysis.changes is not None:
+            lines += self.analysis.changes.lines
         return "\n".join([head, *self.analysis.lead, *lines])
 
     def frame(self) -> pandas.DataFrame:
@@ -75,6 +79,20 @@ class Found:
         frame = table.of_nodes(self.clusters, names)
         return frame.set_index("node" if names.ids is None else "id")
 
+    def changes(self) -> pandas.DataFrame:
+        """A row per class: its status since an earlier model, counts, shares and their change.
+
+        ``status`` is new, grown, shrunk, unchanged or gone. ``change`` is that of the share of all
+        nodes, with the 95 % interval from ``low`` to ``high``.
+
+        Raises:
+            InputError: ``discover`` was called without ``since``.
+        """
+        if self.analysis.changes is None:
+            hint = "Call discover(model, graph, since=(earlier_model, earlier_graph))"
+            raise InputError.plain("since", "discover was called without it", hint)
+        return self.analysis.changes.table.set_index("name")
+
     def html(self, path: str | os.PathLike[str]) -> None:
         """Write a page that works offline, with a map of all nodes."""
         if not Path(path).absolute().parent.is_dir():
@@ -84,6 +102,8 @@ class Found:
 
     def labelled(self, names: Mapping[int, str], nodes_per_class: int = 20) -> Data:
         """The graph with labels of typical nodes of some clusters too, for the next ``fit``.
+
+        Clusters with the name of an earlier class keep it, unless ``names`` gives another one.
 
         Args:
             names: class by number of the cluster, such as ``{1: "rust"}``; may be a known class.
@@ -101,7 +121,8 @@ class Found:
             raise InputError.plain("graph", message, "Discover in the graph of fit")
         if typed("nodes_per_class", nodes_per_class, int) < 1:
             raise InputError("nodes_per_class", nodes_per_class, "1 or more")
-        found = self.clusters.named(names)
+        carried = {new.number: new.name for new in self.clusters.new if new.name}
+        found = self.clusters.named(carried | {**names})
         for number, name in names.items():
             feedback.check_name(str(name).strip(), "names", f"{number}={name}")
         made = feedback.labels(found, self.parts, self.y, nodes_per_class)
@@ -113,7 +134,11 @@ class Found:
 
 
 def discover(
-    model: Estimator, graph: ShiftTask | Data, num_clusters: int = 0, num_new: int = 0
+    model: Estimator,
+    graph: ShiftTask | Data,
+    num_clusters: int = 0,
+    num_new: int = 0,
+    since: tuple[Estimator, ShiftTask | Data] | None = None,
 ) -> Found:
     """Cluster the nodes that a fitted estimator predicts as unknown, or the least certain ones.
 
@@ -123,40 +148,76 @@ def discover(
             ``ShiftTask``, whose target is clustered.
         num_clusters: number of clusters, known classes included.
         num_new: number of new clusters; 0 = estimated by links, stability and words.
+        since: an earlier fitted estimator and its graph, to name clusters by its classes and to
+            compare classes over time.
 
     Returns:
-        Clusters with ``frame()``, ``nodes()``, ``html(path)`` and ``labelled(names)``.
+        Clusters with ``frame()``, ``nodes()``, ``html(path)`` and ``labelled(names)``, and with
+        ``since`` also ``changes()``.
 
     Raises:
         InputError: both numbers are given, or the nodes cannot form so many clusters.
     """
-    if not isinstance(model, Estimator):
-        hint = "Give a fitted estimator and then the graph; of OnNodes give its model_"
-        raise InputError.plain("model", f"it is a {type(model).__name__}", hint)
+    _check_model(model, "model")
     num_clusters = typed("num_clusters", num_clusters, int)
     num_new = typed("num_new", num_new, int)
     data = graph.target if isinstance(graph, ShiftTask) else graph
     posterior = torch.from_numpy(model.predict_proba(data))
     checked = unlabelled(data)
     parts, y = _labels(model, graph, data)
-    ids, words = (
-        [*map(str, getattr(data, name, None) or ())] or None for name in ("ids", "feature_names")
-    )
     evidence = Evidence.of(model.method_)
-    named = isinstance(graph, ShiftTask) and graph.class_names
-    known = [*(named or model.classes_)][: posterior.size(1) - evidence.open_set]
+    known = _known(model, graph)
+    earlier = _earlier(since) if since is not None else None
     wanted = number_wanted(num_new, num_clusters, len(known))
     with limited_threads(model, checked):
         found = analyse(
             checked,
             posterior,
-            Names(ids, None, words),
+            _names(data),
             known,
             evidence,
             known_labels(parts, y, len(known)),
             wanted,
+            earlier=earlier,
         )
     return Found(data, found, parts, y)
+
+
+def _check_model(model: Any, key: str) -> None:
+    """Raise an InputError unless this is an estimator."""
+    if not isinstance(model, Estimator):
+        hint = "Give a fitted estimator and then the graph; of OnNodes give its model_"
+        raise InputError.plain(key, f"it is a {type(model).__name__}", hint)
+
+
+def _names(data: Data) -> Names:
+    """The ``ids`` and ``feature_names`` of a graph, if it has some."""
+    ids, words = (
+        [*map(str, getattr(data, name, None) or ())] or None for name in ("ids", "feature_names")
+    )
+    return Names(ids, None, words)
+
+
+def _known(model: Estimator, graph: ShiftTask | Data) -> list[Any]:
+    """Known classes of an estimator, by the names of the task if it has some."""
+    named = isinstance(graph, ShiftTask) and graph.class_names
+    return [*(named or model.classes_)][: model.method_.task.num_known]
+
+
+def _earlier(since: tuple[Estimator, ShiftTask | Data]) -> Earlier:
+    """What an earlier estimator predicts for its own graph."""
+    if not isinstance(since, tuple) or len(since) != 2:
+        hint = "Give a tuple of the earlier estimator and its graph"
+        raise InputError.plain("since", f"it is a {type(since).__name__}", hint)
+    model, graph = since
+    _check_model(model, "since")
+    then = graph.target if isinstance(graph, ShiftTask) else graph
+    return Earlier(
+        classes=[*map(str, _known(model, graph))],
+        label=torch.from_numpy(model.predict_proba(then)).argmax(1),
+        x=features(unlabelled(then)),
+        names=_names(then),
+    )
 
 
 def _labels(

@@ -16,12 +16,13 @@ from matplotlib.colors import to_hex
 
 from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data.describe import FEW
-from graphgym_srnc.own.discover import number, table, words
+from graphgym_srnc.own.discover import feedback, number, table, words
 from graphgym_srnc.own.discover.analysis import Analysis
 from graphgym_srnc.own.discover.clusters import Discovery, layout
 from graphgym_srnc.own.discover.representation import features, links
 from graphgym_srnc.plots import embedding
 from graphgym_srnc.plots.style import GREY, PALETTE
+from graphgym_srnc.report import held_out
 from graphgym_srnc.report.html import fill
 
 # Maximum number of nodes on the map and of letters of a node's text, for a page below 60 MB.
@@ -47,7 +48,7 @@ def render(
     title: str,
     found: Analysis,
     commands: Mapping[str, str],
-    labels: Mapping[str, int],
+    run: Mapping[str, Any],
     warnings: Sequence[str],
     merge: table.Merge = table.no_command,
 ) -> str:
@@ -58,7 +59,7 @@ def render(
         found: the clusters.
         commands: ``again`` writes the page again, and ``naming`` names the clusters; each may be
             absent or "".
-        labels: number of training labels of each known class.
+        run: the record of the run, with the labels and the accuracy of each class; may be empty.
         warnings: on classes with few labels and nodes with few neighbours.
         merge: makes the command that merges clusters.
     """
@@ -72,18 +73,34 @@ def render(
         rows=found.new,
         known=found.rows[: len(discovery.known)],
         suggested=number.suggested(found.fits),
-        on_number=table.on_number(found.fits, len(discovery.new)),
+        on_also=table.ON_ALSO,
+        on_evidence=table.on_evidence(found.also),
+        on_clarity=table.ON_CLARITY.format(head=found.head),
+        on_mixed=table.on_mixed(found.new),
+        on_number=table.on_number(found.fits),
         on_small=table.ON_SMALL if any(row.cluster.small for row in found.new) else "",
         map=map_data(found),
         script=SCRIPT,
         digest=DIGEST,
         commands={name: plain(command) for name, command in commands.items()},
-        labels=labels,
+        classes=_classes(run),
+        accuracy=held_out.accuracy(run),
         few=FEW,
         warnings=warnings,
         left_out=table.left_out(found.new),
         merges=table.merges(found.new, merge),
     )
+
+
+def _classes(run: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Training ``labels``, and ``judged`` and ``right`` held-out labels, of each known class."""
+    judged = (run.get("held_out") or {}).get("classes", {})
+    found = {}
+    for name, count in (run.get("labels") or {}).items():
+        own = judged.get(name, {"labels": 0, "right": 0})
+        facts = {"labels": count["source"], "judged": own["labels"], "right": own["right"]}
+        found[feedback.in_words(name)] = facts
+    return found
 
 
 def map_data(found: Analysis) -> dict[str, Any]:

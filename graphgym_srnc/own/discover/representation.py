@@ -51,7 +51,7 @@ def topics(graph: Data, dim: int = TOPICS) -> Tensor:
     References:
         Halko, Martinsson and Tropp (SIAM Review 2011).
     """
-    x = _weighted(features(graph, "auto")).astype(np.float32)
+    x = weighted(features(graph, "auto")).astype(np.float32)
     loops = prepare(graph, "auto").adjacency("loops").matrix.astype(np.float32)
     walk = sp.csr_array(sp.diags_array(1 / np.asarray(loops.sum(1)).ravel()) @ loops)
     back = walk.T.tocsr()
@@ -99,7 +99,7 @@ def by_group(x: Matrix, group: np.ndarray, count: int) -> np.ndarray:
     return sums.toarray() if sp.issparse(sums) else sums
 
 
-def _weighted(x: Matrix) -> Matrix:
+def weighted(x: Matrix) -> Matrix:
     """Features ``[V, F]``; words weighted by inverse document frequency, in rows of length 1."""
     matrix = x.astype(np.float64)
     if not are_words(matrix):

@@ -12,8 +12,8 @@ from graphgym_srnc.core import text
 from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.edges import SMALL
 from graphgym_srnc.data.names import Names
-from graphgym_srnc.own.discover.candidates import DOUBT, MISSING, P_UNKNOWN
-from graphgym_srnc.own.discover.clusters import Cluster, Discovery
+from graphgym_srnc.own.discover.candidates import DOUBT, MISSING, P_UNKNOWN, FewLabels
+from graphgym_srnc.own.discover.clusters import CLEAR, Cluster, Discovery
 from graphgym_srnc.own.discover.number import Fit, even, suggested
 from graphgym_srnc.own.discover.representation import Matrix
 from graphgym_srnc.own.discover.words import Shown, shown_node, typical_words
@@ -25,10 +25,12 @@ TOP = 10  # number of words shown for a cluster
 TYPICAL = 5  # number of typical nodes shown for a cluster
 OTHERS = 5  # number of other nodes shown
 PART_WORDS = 5  # number of words shown for a part of a cluster
+EXAMPLES = 3  # number of nodes of a group
 # Figures of a cluster, with their formats in print.
 FIGURES = {
     "newness": ".2f",
     "p_unknown": ".2f",
+    "clarity": ".2f",
     "modularity": ".3f",
     "conductance": ".2f",
     "silhouette": ".2f",
@@ -36,12 +38,24 @@ FIGURES = {
     "lift": ".1f",
 }
 
+SIGNIFICANT = 0.05  # p-value of a group with few labels
+
 MEANINGS = {
     P_UNKNOWN: "P(unknown): mean probability that a node of the cluster is of no known class",
     MISSING: "missing labels: share of the labels that are missing among similar nodes, if those of"
     " each class were drawn at random",
     DOUBT: "doubt: 1 less the probability of the most probable known class, mean of the nodes",
 }
+ON_CLARITY = (
+    "clarity: {head} times how alike the nodes are. Nearly all nodes of a clear cluster"
+    f" (from {CLEAR:g}) are of one class"
+)
+ALSO = "Possibly also new: groups predicted as known classes that have few labels"
+ON_ALSO = (
+    "Their words tell you more. If one is of a new class, label some of its nodes; or name the"
+    " clusters above, train again and discover, since other nodes may be unknown then."
+)
+PERHAPS_MIXED = "perhaps mixed"
 WHY = {MISSING: "around which most labels are missing", DOUBT: "whose class is least certain"}
 SMALL_HEAD = "in small components"
 ON_SMALL = (
@@ -66,6 +80,23 @@ class Part(NamedTuple):
     size: int
     words: list[str]
     example: Shown
+
+
+class Also(NamedTuple):
+    """A group of nodes predicted as known classes that may be of a new class, in words."""
+
+    found: FewLabels
+    words: list[str]
+    examples: list[Shown]
+
+    @property
+    def facts(self) -> str:
+        """Its size, and how few labels it has."""
+        labels = text.counted(self.found.found, "label")
+        said = f"{len(self.found.nodes):,} nodes, {labels} where {self.found.expected:.1f} are"
+        if self.found.p_value < SIGNIFICANT:
+            return f"{said} expected (p = {self.found.p_value:.2g})"
+        return f"{said} expected"
 
 
 class Row(NamedTuple):
@@ -112,6 +143,13 @@ class Row(NamedTuple):
         return ""
 
     @property
+    def verdict(self) -> str:
+        """Whether its nodes are of one class, in a word or two."""
+        if self.leftover:
+            return "leftover"
+        return "clear" if self.cluster.clarity >= CLEAR else PERHAPS_MIXED
+
+    @property
     def figures(self) -> dict[str, str]:
         """Its figures in print."""
         return {name: format(getattr(self.cluster, name), form) for name, form in FIGURES.items()}
@@ -156,6 +194,47 @@ def _parts(cluster: Cluster, x: Matrix, names: Names) -> list[Part]:
     ]
 
 
+def also_rows(found: Sequence[FewLabels], x: Matrix, names: Names) -> list[Also]:
+    """Groups with few labels in words, which set each apart from all other nodes.
+
+    Args:
+        found: the groups.
+        x: features, ``[V, F]``.
+        names: of nodes and feature columns.
+    """
+    group = np.zeros(x.shape[0], dtype=int)
+    for number, one in enumerate(found, 1):
+        group[one.nodes.numpy()] = number
+    words = typical_words(x, group, len(found) + 1, names, TOP)[1:]
+    return [
+        Also(one, own, [shown_node(names, node) for node in one.nodes[:EXAMPLES].tolist()])
+        for one, own in zip(found, words)
+    ]
+
+
+def on_also(also: Sequence[Also]) -> list[str]:
+    """Groups of nodes predicted as known classes that may be of a new one, a line each."""
+    if not also:
+        return []
+    lines = ["", f"{ALSO}. {on_evidence(also)} {ON_ALSO}"]
+    for row in also:
+        nodes = ", ".join(text.short(node.head, NEAREST) for node in row.examples)
+        lines.append(f"  {row.facts}: {', '.join(row.words) or 'no typical word'}; such as {nodes}")
+    return lines
+
+
+def on_evidence(also: Sequence[Also]) -> str:
+    """Whether groups with few labels are evidence of a further new class."""
+    significant = sum(row.found.p_value < SIGNIFICANT for row in also)
+    if significant:
+        are = "is" if significant == 1 else "are"
+        return f"{text.counted(significant, 'group')} {are} significant (p < {SIGNIFICANT:g})."
+    return (
+        "This is no evidence of a further new class, since every graph has such groups (none has"
+        f" p < {SIGNIFICANT:g})."
+    )
+
+
 def shown(cluster: Cluster) -> tuple[list[int], list[int]]:
     """At most ``TYPICAL`` most typical nodes, and ``OTHERS`` of the rest at equal distances.
 
@@ -172,11 +251,13 @@ def to_text(new: Sequence[Row], head: str = P_UNKNOWN, merge: Merge = no_command
 
     ``head`` is the name of their mean P(unknown).
     """
-    lines = [["cluster", "nodes", "newness", head, "nearest known class"]]
+    lines = [["cluster", "nodes", "newness", head, "clarity", "nearest known class"]]
     for row in new:
-        figures = [row.figures["newness"], row.figures["p_unknown"], row.nearest]
-        lines.append([str(row.cluster.number), row.size, *figures])
+        figures = [row.figures["newness"], row.figures["p_unknown"]]
+        clarity = f"{row.figures['clarity']} {row.verdict}"
+        lines.append([str(row.cluster.number), row.size, *figures, clarity, row.nearest])
     meaning = [f"newness: {head}, reduced for links that leave the cluster", MEANINGS[head]]
+    meaning.append(ON_CLARITY.format(head=head))
     if any(row.cluster.small for row in new):
         meaning.append(ON_SMALL)
         for line, cell in zip(lines, [SMALL_HEAD, *(row.small for row in new)]):
@@ -242,17 +323,28 @@ def _share_words(row: Row, other: Row) -> bool:
     return len(own & theirs) >= max(SHARED * min(len(own), len(theirs)), 1)
 
 
-def on_number(fits: Mapping[int, Fit], used: int) -> str:
-    """Which numbers of new clusters fit, and what to do if the ``used`` one does not."""
+def on_number(fits: Mapping[int, Fit]) -> str:
+    """Which numbers of new clusters fit."""
     best = suggested(fits)
     said = f"Links, stability and words suggest {text.counted(best, 'new cluster')}."
     others = [number for number in even(fits) if number not in (1, best)]
     if others:
         fit = "fits" if len(others) == 1 else "fit"
         said += f" {text.ranges(others)} {fit} about equally well."
+    return said
+
+
+def on_mixed(new: Sequence[Row]) -> str:
+    """What to do with clusters that may mix classes."""
+    mixed = [str(row.cluster.number) for row in new if row.verdict == PERHAPS_MIXED]
+    more = f"ask for more clusters, such as {len(new) + 1}"
+    merge = "you can give two clusters one name, but you cannot split a cluster."
+    if not mixed:
+        return f"If a cluster mixes topics, {more}: {merge}"
+    noun = "Cluster" if len(mixed) == 1 else "Clusters"
     return (
-        f"{said} If a cluster mixes topics, ask for more, such as {used + 1}: you can give two"
-        " clusters one name, but you cannot split a cluster."
+        f"{noun} {text.listed(mixed)} may mix classes: read the nodes before you give a name. If"
+        f" their topics differ, {more}: {merge}"
     )
 
 
@@ -266,13 +358,14 @@ def left_out(new: Sequence[Row]) -> str:
 
 def to_csv(new: Sequence[Row]) -> str:
     """A line per new cluster, with figures in full precision."""
-    ends = ["in_small_components", "nearest_known_classes", "words", "typical_nodes", "name"]
+    ends = ["in_small_components", "verdict", "nearest_known_classes", "words", "typical_nodes"]
+    ends.append("name")
     lines: list[list[Any]] = [["cluster", "nodes", *FIGURES, *ends]]
     for row in new:
         cluster = row.cluster
         figures = [getattr(cluster, name) for name in (*FIGURES, "small")]
         lists = [" | ".join(row.words), " | ".join(row.lines)]
-        texts = [row.nearest, *lists, cluster.name]
+        texts = [row.verdict, row.nearest, *lists, cluster.name]
         lines.append([cluster.number, len(cluster.nodes), *figures, *texts])
     return text.to_csv(lines)
 

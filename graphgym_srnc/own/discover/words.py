@@ -7,11 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import ttest_ind_from_stats
 
+from graphgym_srnc.core.markup import unmarked
 from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover.representation import Matrix, are_words, by_group
 
 LONGEST = 160  # maximum length of a node's line
+READ = 2000  # letters of a node's text that are read for its line
 # Weight of the whole graph's counts as a prior; the larger, the more often a word must occur.
 PRIOR = 0.1
 LEAST_Z = 2.0  # z of a typical word
@@ -38,15 +40,15 @@ class Shown(NamedTuple):
 
 
 def shown_node(names: Names, node: int) -> Shown:
-    """A node with its id, its title and its text apart, none of which repeats another.
+    """A node with its id, its title and its text apart, without markup; none repeats another.
 
     The title is the first line of a text of several lines, or the id where a text begins with it.
     """
     id = plain(names.ids[node]) if names.ids is not None else f"node {node}"
-    whole = names.texts[node].strip() if names.texts is not None else ""
+    whole = names.texts[node][:READ].strip() if names.texts is not None else ""
     first, _, rest = whole.partition("\n")
-    title = plain(first) if rest else ""
-    body = plain(rest or first)
+    title = plain(unmarked(first)) if rest else ""
+    body = plain(unmarked(rest or first))
     start = title or id
     while start and _same(body[: len(start)], start) and not body[len(start) :][:1].isalnum():
         title = title or body[: len(start)]

@@ -1,0 +1,259 @@
+"""Classes over time: planted changes, statistics against statsmodels, names, page and command."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from pathlib import Path
+from typing import Mapping, Sequence
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from conftest import refusal
+from statsmodels.stats.proportion import confint_proportions_2indep
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
+
+from graphgym_srnc import ERM, SRNCPlus, discover
+from graphgym_srnc.cli.main import main
+from graphgym_srnc.core.text import plain
+from graphgym_srnc.data import arxiv_like
+from graphgym_srnc.data.block_model import class_topics, dcsbm
+from graphgym_srnc.data.names import Names
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.own.discover import analysis, clusters, feedback, since
+
+THEN = {"a": 0.3, "b": 0.3, "c": 0.15, "d": 0.25}
+NOW = {"a": 0.25, "b": 0.25, "c": 0.3, "e": 0.2}
+SHORT = {"hidden": 16, "rounds": 1, "steps": 60, "fit_steps": 10, "cluster_steps": 10}
+
+
+def labelled(graph: Data, truth: np.ndarray, known: Sequence[str], rng: np.random.RandomState):
+    """A graph of which three in ten nodes of some classes have labels, which train."""
+    is_given = np.isin(truth, [*known]) & (rng.random_sample(len(truth)) < 0.3)
+    graph.y = [name if given else "" for name, given in zip(truth, is_given)]
+    graph.train_mask = torch.from_numpy(is_given)
+    return graph, truth
+
+
+def block_model(
+    shares: Mapping[str, float], topics: np.ndarray, known: str, rng: np.random.RandomState
+) -> tuple[Data, np.ndarray]:
+    """A block model of some of the classes a to e, and the class of each node."""
+    own = topics[["abcde".index(name) for name in shares]]
+    graph = dcsbm(num_nodes=400, shares=np.array([*shares.values()]), topics=own, rng=rng)
+    return labelled(graph, np.array([*shares])[graph.y.numpy()], known, rng)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 10))]
+)
+def test_a_new_a_grown_and_a_vanished_class_are_named_right(seed):
+    """Class c has no label today, and is there twice as often; d vanishes, and e is new."""
+    rng = np.random.RandomState(seed)
+    topics = class_topics(5, 100, 0.6, rng)
+    then, was = block_model(THEN, topics, "abcd", rng)
+    now, truth = block_model(NOW, topics, "ab", rng)
+    earlier = ERM(hidden=16, steps=50, open_set=False, random_state=seed).fit(then)
+    model = SRNCPlus(open_set=True, random_state=seed, **SHORT).fit(now)
+    found = discover(model, now, since=(earlier, then))
+    changes = found.changes()
+    (new,) = changes.index[changes.status == "new"]
+    assert changes.status.drop(new).to_dict() | {"a": "", "b": ""} == {
+        "a": "", "b": "", "c": "grown", "d": "gone"
+    }  # fmt: skip
+    named = found.nodes().cluster_name.to_numpy()
+    number = int(new.removeprefix("cluster "))
+    assert (truth[named == "c"] == "c").mean() > 0.85
+    assert (truth[found.nodes().cluster == number] == "e").mean() > 0.85
+    for name in "cd":
+        true = (truth == name).mean() - (was == name).mean()
+        assert changes.change[name] == pytest.approx(true, abs=0.1)
+    assert changes.then.sum() == 400 and changes.now.sum() <= 400
+    assert new in repr(found) and "gone" in repr(found)
+    made = found.labelled({number: "rust"}, nodes_per_class=5)
+    assert {*made.y} == {*now.y, "c", "rust"}, "the name of c carries over"
+
+
+def papers(rng: np.random.RandomState) -> tuple[Data, Data, np.ndarray]:
+    """Papers of four classes until 2013, and those of all years, of which cs.LG has no label."""
+    known = ["cs.IT", "cs.NI", "cs.DS", "cs.LG"]
+    year, label = arxiv_like.years_and_labels(0.03, 2013, rng)
+    kept = np.isin(label, [arxiv_like.CLASS_NAMES.index(name) for name in known])
+    graph = arxiv_like.arxiv_like(year[kept], label[kept], rng)
+    truth = np.array(arxiv_like.CLASS_NAMES)[graph.y.numpy()]
+
+    def part(nodes: np.ndarray, classes: Sequence[str]) -> Data:
+        edges = to_undirected(graph.subgraph(torch.from_numpy(nodes)).edge_index)
+        own = Data(x=graph.x[nodes], edge_index=edges, ids=[f"p{node}" for node in nodes])
+        return labelled(own, truth[nodes], classes, rng)[0]
+
+    old = np.flatnonzero(graph.node_year.numpy() <= 2013)
+    return part(old, known), part(np.arange(len(truth)), known[:3]), truth
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_years_of_papers():
+    """A field that grows without labels keeps its name, by the papers that are in both graphs."""
+    then, now, truth = papers(np.random.RandomState(0))
+    earlier = ERM(hidden=16, steps=50, open_set=False).fit(then)
+    model = SRNCPlus(open_set=True, **SHORT).fit(now)
+    found = discover(model, now, num_new=1, since=(earlier, then))
+    changes = found.changes()
+    assert changes.status["cs.LG"] == "grown" and changes.status["cs.IT"] == "shrunk"
+    assert changes.share_now["cs.LG"] == pytest.approx((truth == "cs.LG").mean(), abs=0.05)
+    total = then.num_nodes
+    note = (
+        f"{total} of the {total} earlier ids are in this graph. Similarities compare these nodes."
+    )
+    assert found.analysis.changes.notes[1] == note
+    # Without ids features tell the same, and so they do if ids are numbers of rows.
+    for ids in (None, [f"p{node}" for node in np.random.RandomState(1).permutation(now.num_nodes)]):
+        now.ids = ids
+        other = discover(model, now, num_new=1, since=(earlier, then))
+        assert other.changes().status.to_dict() == changes.status.to_dict()
+        note = other.analysis.changes.notes[1]
+        assert note.endswith("Similarities compare mean features of classes.")
+        assert ("ids are not compared" in note) == (ids is not None)
+
+
+def test_the_interval_is_newcombes():
+    for counts, totals in (((30, 90), (200, 300)), ((0, 20), (50, 400)), ((7, 0), (7, 90))):
+        change = since._change(counts, totals)
+        wanted = confint_proportions_2indep(
+            counts[1], totals[1], counts[0], totals[0], method="newcomb", compare="diff"
+        )
+        assert (change.low, change.high) == pytest.approx(wanted)
+        assert change.change == pytest.approx(counts[1] / totals[1] - counts[0] / totals[0])
+
+
+def status(then: int, now: int, total: int = 1000) -> str:
+    return since._status(since._change((then, now), (total, total)), True)
+
+
+def test_statuses():
+    assert [status(100, now) for now in (9, 11, 70, 95, 105, 140)] == [
+        "gone", "shrunk", "shrunk", "unchanged", "unchanged", "grown"
+    ]  # fmt: skip
+    assert status(0, 0) == "unchanged" and status(0, 30) == "grown" and status(5, 0) == "gone"
+
+
+def discovery(num_new: int) -> tuple[np.ndarray, clusters.Discovery]:
+    """Features of 300 nodes, and clusters by a model that is right of the classes a, b and c."""
+    rng = np.random.RandomState(0)
+    shares = np.full(3 + num_new, 1 / (3 + num_new))
+    topics = class_topics(len(shares), 60, 0.8, rng)
+    graph = dcsbm(num_nodes=300, shares=shares, topics=topics, rng=rng)
+    posterior = 0.02 + 0.92 * torch.eye(4, dtype=torch.double)[graph.y.clamp(max=3)]
+    found = analysis.analyse(graph, posterior, Names(), "abc", num_new=num_new)
+    assert len(found.new) == num_new
+    return graph.x.numpy(), found.discovery
+
+
+def test_names_maximise_similarity():
+    """All assignments by brute force, of clusters to two free classes or to none."""
+    _, found = discovery(3)
+    classes = [*"abcxy"]
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        similarity = rng.uniform(0, 1, (7, 5))
+        similarity[:3, 3:] = 0
+        similarity[:3, :3] = np.eye(3) * 0.4 + 0.4  # the middle of equal and other names is 0.6
+        own = np.concatenate([similarity[3:6, 3:], np.full((3, 3), 0.6)], 1)
+        best = max(itertools.permutations(range(5), 3), key=lambda way: sum(own[[0, 1, 2], way]))
+        wanted = {}
+        for row, column in enumerate(best):
+            if column < 2 or own[row, :2].max() > 0.6:  # further clusters follow
+                wanted[row + 1] = "xy"[column if column < 2 else own[row, :2].argmax()]
+        assert since.carried_names(found, classes, similarity) == wanted
+    assert since.carried_names(found, [*"abc"], similarity[:, :3]) == {}
+    named = found.named({1: "x", 2: "y"})
+    assert since.carried_names(named, classes, similarity) == {}, "no earlier class is free"
+
+
+def test_similarities_by_hand():
+    x, found = discovery(2)
+    group = np.arange(300) % 4
+    ids = [f"n{node}" for node in range(300)]
+    label = found.label.clone()
+    earlier = since.Earlier([*"abc"], label[:200], x[:200], Names(ids[:200]))
+    by_ids = since.profiles(found, earlier, x, Names(ids))
+    similarity = by_ids.similarity(label[:200], 3, group, 4)
+    for k, name in itertools.product(range(4), range(3)):
+        mine = {node for node in range(200) if group[node] == k}
+        theirs = {node for node in range(200) if label[node] == name}
+        shared = len(mine & theirs) / (len(mine) * len(theirs)) ** 0.5
+        assert similarity[k, name] == pytest.approx(shared)
+    words = [
+        since.profiles(found, earlier._replace(x=form(x[:200]), names=Names()), form(x), Names())
+        for form in (np.asarray, sp.csr_array)
+    ]
+    first, second = (own.similarity(label[:200], 3, group, 4) for own in words)
+    assert first == pytest.approx(second) and not np.allclose(first, similarity)
+    dense = np.random.default_rng(0).normal(1, [1, 100, 1], (300, 3))
+    earlier = earlier._replace(x=dense[:200], names=Names())
+    similarity = since.profiles(found, earlier, dense, Names()).similarity(label[:200], 3, group, 4)
+    both = np.concatenate([dense[:200], dense])
+    both = (both - both.mean(0)) / both.std(0)
+    first = both[200:][group == 1].mean(0)
+    second = both[:200][label[:200].numpy() == 2].mean(0)
+    cosine = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
+    assert similarity[1, 2] == pytest.approx(cosine)
+    with pytest.raises(InputError, match="^since: that graph has 3 features, and this one 60"):
+        since.profiles(found, earlier, x, Names())
+    earlier = earlier._replace(names=Names(words=[*"pqr"]))
+    with pytest.raises(InputError, match="^since: feature 1 is 's', and 'q' in training"):
+        since.profiles(found, earlier, dense, Names(words=[*"psr"]))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_python_says_what_is_wrong_with_since():
+    now, _ = block_model(NOW, class_topics(5, 60, 0.6, np.random.RandomState(0)), "ab",
+                         np.random.RandomState(0))  # fmt: skip
+    model = ERM(hidden=8, steps=5, open_set=True).fit(now)
+    with pytest.raises(InputError, match="^since: it is a ERM. Give a tuple of the earlier est"):
+        discover(model, now, since=model)
+    with pytest.raises(InputError, match="^since: it is a Data. Give a fitted estimator"):
+        discover(model, now, since=(now, model))
+    with pytest.raises(InputError, match="^since: discover was called without it"):
+        discover(model, now, num_new=1).changes()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_from_last_month_to_this_one(tmp_path, monkeypatch, unchanged_globals, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.RandomState(0)
+    topics = class_topics(5, 100, 0.6, rng)
+    for month, shares, known in (("may", THEN, "abcd"), ("june", NOW, "ab")):
+        graph, _ = block_model(shares, topics, known, rng)
+        made = feedback.Labels(graph.y, [""] * 400, set())
+        feedback.write(tmp_path / month, graph, made)
+        words = f"run --cfg own --name run_{month} dataset.name {month} gnn.dim_inner 16"
+        words += f" --no-figures --no-tensorboard srnc_plus.abstain {month == 'may'}"
+        words += "".join(f" srnc_plus.{key} {n}" for key, n in SHORT.items() if key != "hidden")
+        assert main(words.split()) == 0
+    capsys.readouterr()
+    words = "discover results/run_june --new 2 --since results/run_may".split()
+    assert main([*words, "--changes", "classes_over_time.csv", "--out", "june.html"]) == 0
+    told = capsys.readouterr().out
+    assert "classes over time" in told and "Newcombe" in told and "=c " in told
+    rows = {row["name"]: row for row in csv.DictReader(Path("classes_over_time.csv").open())}
+    assert {name: rows[name]["status"] for name in "cd"} == {"c": "grown", "d": "gone"}
+    assert [row["status"] for name, row in rows.items() if name not in "abcd"] == ["new"]
+    assert int(rows["c"]["now"]) / 400 == float(rows["c"]["share_now"])
+    page = Path("june.html").read_text()
+    assert 'id="since"' in page and f">{plain(rows['d']['status'])}</td>" in page
+    assert main([*words, "--labels-out", "next"]) == 0
+    assert "got the label c" in capsys.readouterr().out
+    assert ",c" in Path("next/labels.csv").read_text()
+
+    for wrong, said in (
+        ("--changes x.csv", "--changes: it compares two graphs. Add --since RUN"),
+        ("--since results/run_june", "--since: results/run_june is RUN itself"),
+        ("--since nowhere", "--since"),
+        ("--since results/run_may --changes x.txt", "--changes: 'x.txt' has the wrong file type"),
+    ):
+        assert said in refusal(main(["discover", "results/run_june", *wrong.split()]), capsys)
