@@ -138,7 +138,7 @@ def _show(cfg: CfgNode, experiment: Experiment, results: Mapping[int, Result]) -
     own = held_out.lines(first)
     if own:
         own += held_out.after_naming(first, folder.parent(_own_graph(cfg)))
-    for line in own:
+    for line in told(own):
         text.tell(line)
     # Without test scores the table would be empty.
     grids = [summary.grid(rows)] if tested or not own else []
