@@ -240,7 +240,7 @@ def test_clarity_tells_one_class_from_several(graph):
             assert (purity > 0.9) == (verdict == "clear")
         said = table.on_mixed(rows)
         assert said.startswith("Cluster 1 may mix classes: read") == (num_new == 1)
-        assert f"such as --new {num_new + 1}: you can" in said
+        assert f"such as {num_new + 1}: you can" in said
         assert f"0.{100 * rows[0].cluster.clarity:.0f} {verdict}" in table.to_text(rows)
         lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
         assert lines[0]["verdict"] == verdict and 0 < float(lines[0]["clarity"]) < 1
