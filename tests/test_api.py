@@ -380,7 +380,7 @@ def test_two_graphs():
 
 
 BAD = {"hidden": 8.0, "dropout": 1.0, "lr": float("nan"), "backbone": "gnn", "open_set": "yes"}
-BAD |= {"num_clusters": -1, "callbacks": print, "num_threads": 1025}
+BAD |= {"num_clusters": -1, "callbacks": print, "num_threads": 1025, "layers": True}
 
 
 def test_bad_parameters():

@@ -255,4 +255,4 @@ def test_a_grid_tries_a_run_again_from_its_checkpoint(tmp_path, monkeypatch):
             del result[key]
     assert found[0] == found[1]
     files = [{path.name for path in place.iterdir()} for place in places]
-    assert files[0] == files[1]
+    assert files[0] == files[1] and records.CHECKPOINT not in files[0]

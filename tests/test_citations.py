@@ -44,7 +44,7 @@ def test_an_entry_is_what_the_method_names(name):
 
 
 @pytest.fixture
-def folder(tmp_path):
+def stored_results(tmp_path):
     for task in ("open_set/Cora", "open_set/Photo"):
         for method, score in (("erm", 0.6), ("srnc", 0.7), ("iid", 0.9)):
             scores = [score + 0.01 * seed + 0.002 * len(method) * (seed % 3) for seed in range(8)]
@@ -52,9 +52,9 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_the_file_has_the_entries_of_its_runs_and_a_paragraph(folder, capsys):
-    out = folder / "table.bib"
-    words = ["compare", str(folder / "results"), "--bibtex", str(out)]
+def test_the_file_has_the_entries_of_its_runs_and_a_paragraph(stored_results, capsys):
+    out = stored_results / "table.bib"
+    words = ["compare", str(stored_results / "results"), "--bibtex", str(out)]
     assert main([*words, "--against", "erm"]) == 0
     assert str(out) in capsys.readouterr().out
     text = out.read_text("utf-8")
@@ -74,7 +74,7 @@ def test_the_file_has_the_entries_of_its_runs_and_a_paragraph(folder, capsys):
     assert "exists" in refusal(main(words), capsys)
     assert main([*words, "--overwrite"]) == 0
     assert "compares each row with the best" in out.read_text("utf-8")
-    wrong = ["compare", str(folder / "results"), "--bibtex", str(folder / "a.txt")]
+    wrong = ["compare", str(stored_results / "results"), "--bibtex", str(stored_results / "a.txt")]
     assert "--bibtex" in refusal(main(wrong), capsys)
 
 
@@ -101,9 +101,9 @@ def test_pairs_of_networks_and_arguments_of_data_sets():
     ]
 
 
-def test_the_page_of_results_says_what_to_cite(folder, capsys):
-    out = folder / "page.html"
-    assert main(["report", str(folder / "results"), "--out", str(out)]) == 0
+def test_the_page_of_results_says_what_to_cite(stored_results, capsys):
+    out = stored_results / "page.html"
+    assert main(["report", str(stored_results / "results"), "--out", str(out)]) == 0
     text = out.read_text("utf-8")
     assert 'href="#cite"' in text and "We compare GCN (IID), SRNC and GCN" in text
     assert "@inproceedings{hendrycks2017baseline," in text and "Revisiting Semi" in text

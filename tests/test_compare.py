@@ -745,6 +745,18 @@ def test_scores_without_an_unknown_test_node_say_so(tmp_path):
     assert len(summary.notes([summary.summarise("closed", records.read_results(closed))])) == 1
 
 
+@pytest.mark.parametrize("test, split", [({}, "val"), (three_scores(0.5), "test")])
+def test_own_graphs_without_test_scores_are_compared_on_validation(tmp_path, test, split):
+    store_runs(tmp_path, "own", [0.5, 0.6], task="file/mine", record={"test": test})
+    assert table_of(tmp_path).split == split
+
+
+def test_labels_that_a_method_held_out_stand_for_validation_nodes(tmp_path):
+    record = {"val": {}, "test": {}, "held_out": {"as_known": 0.75}}
+    store_runs(tmp_path, "own", [0.5, 0.6], task="file/mine", record=record)
+    assert cell(table_of(tmp_path), "GCN", "mine").mean == 0.75
+
+
 def test_tables_are_written_and_shown(tmp_path, capsys):
     told = {"warnings": ["fell to 1"], "verdict": {"sentences": {"balance": "Bad."}}}
     settings = {"backbone": "sageconv", "record": told | {"hidden_classes": ["a", "b"]}}

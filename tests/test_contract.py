@@ -96,7 +96,7 @@ def tasks(tmp_path_factory) -> dict[str, ShiftTask]:
 
 
 @pytest.fixture
-def started(monkeypatch) -> list[ShiftTask]:
+def shown_tasks(monkeypatch) -> list[ShiftTask]:
     """The tasks that methods are shown; what has no option for it is trained for few steps."""
     shown = []
     for cls in map(methods.find, methods.names()):
@@ -113,7 +113,7 @@ def started(monkeypatch) -> list[ShiftTask]:
 
 
 @pytest.mark.parametrize("name, task_name, kind", CASES)
-def test_contract(tasks, started, name, task_name, kind):
+def test_contract(tasks, shown_tasks, name, task_name, kind):
     task = tasks[task_name]
     method = small(name, kind)
     kept = []
@@ -122,11 +122,11 @@ def test_contract(tasks, started, name, task_name, kind):
     task = task.oracle if method.oracle else task
     before = [graph.clone() for graph in task.graphs().values()]
 
-    def keep(episode, method, task):
+    def note(episode, method, task):
         kept.append((copy.deepcopy(method.state_dict()), method.predict(task.target)))
 
-    record = trainer.fit(method, task, max_episodes=2, callbacks=[keep])
-    blind, *parts = dict.fromkeys(started)  # a method may solve a part of the task first
+    record = trainer.fit(method, task, max_episodes=2, callbacks=[note])
+    blind, *parts = dict.fromkeys(shown_tasks)  # a method may solve a part of the task first
     check_blind(blind, task)
     assert all(part.source is part.target is blind.source for part in parts)
     assert record.fingerprint == task.fingerprint() and torch.equal(blind.train, task.train)

@@ -19,7 +19,7 @@ TINY = ["synthetic.num_nodes", "200", "erm.steps", "2", "erm.rounds", "0"]
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder_of_traps(tmp_path, monkeypatch):
     """The current folder, with modules that leave a mark and end the process if they run."""
     for name in SHADOWS:
         mark = tmp_path / f"{name} ran"
@@ -28,29 +28,29 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_workers_of_a_grid_import_nothing_of_it(folder, capfd):
-    (folder / "grid.txt").write_text("gnn.dim_inner d [4]\n")
+def test_workers_of_a_grid_import_nothing_of_it(folder_of_traps, capfd):
+    (folder_of_traps / "grid.txt").write_text("gnn.dim_inner d [4]\n")
     words = ["grid", "--cfg", "testing/erm", "--grid", "grid.txt", "--name", "g", "--jobs", "1"]
     assert main([*words, *TINY]) == 0
-    assert not list(folder.glob("* ran"))
-    assert list(records.read_results(folder / "results" / "g" / "erm-d=4")) == [0]
+    assert not list(folder_of_traps.glob("* ran"))
+    assert list(records.read_results(folder_of_traps / "results" / "g" / "erm-d=4")) == [0]
 
 
-def test_a_matplotlibrc_that_cannot_be_read_does_not_end_a_command(folder):
-    (folder / "matplotlibrc").write_bytes(b"\xff\xfe lines.linewidth: 40")
+def test_a_matplotlibrc_that_cannot_be_read_does_not_end_a_command(folder_of_traps):
+    (folder_of_traps / "matplotlibrc").write_bytes(b"\xff\xfe lines.linewidth: 40")
     code = (
         "from graphgym_srnc.core import environment; environment.owned = True\n"
         "from graphgym_srnc.plots import charts\n"
         "import matplotlib, os; print(matplotlib.rcParams['lines.linewidth'], os.getcwd())"
     )
-    (folder.parent / "draw.py").write_text(code)
-    command = [sys.executable, folder.parent / "draw.py"]
+    (folder_of_traps.parent / "draw.py").write_text(code)
+    command = [sys.executable, folder_of_traps.parent / "draw.py"]
     ran = subprocess.run(command, capture_output=True, text=True)
-    assert ran.stdout.split() == ["1.5", str(folder)], ran.stderr
+    assert ran.stdout.split() == ["1.5", str(folder_of_traps)], ran.stderr
 
 
-def test_the_folder_is_the_same_afterwards(folder):
+def test_the_folder_is_the_same_afterwards(folder_of_traps):
     with pytest.raises(ValueError, match="inside"), environment.outside():
-        assert str(folder) != os.getcwd()
+        assert str(folder_of_traps) != os.getcwd()
         raise ValueError("inside")
-    assert str(folder) == os.getcwd()
+    assert str(folder_of_traps) == os.getcwd()

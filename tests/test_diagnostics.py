@@ -118,6 +118,15 @@ def test_homophily_against_a_loop(two_graphs):
     assert diagnostics.homophily(task) == (pytest.approx(same / edges), edges)
 
 
+@pytest.mark.parametrize("least, is_enough", [(23, True), (24, False)])
+def test_few_labelled_edges_say_nothing_of_homophily(monkeypatch, least, is_enough):
+    monkeypatch.setattr(diagnostics, "MIN_EDGES", least)
+    task = make_task(oracle=False)
+    assert diagnostics.homophily(task)[1] == 23
+    figures = judged(ERM(**SMALL, steps=2), task)["figures"]
+    assert ("homophily" in figures) == is_enough
+
+
 def test_sound_figures_need_no_sentence():
     sound = {"homophily": 0.9, "labelled_edges": 50.0, "balance": 0.05, "unknown_share": 0.2}
     sound |= {"val_unknown_share": 0.25, "agreement": 0.9, "overconfidence": -0.4}

@@ -340,6 +340,18 @@ WHOLE: dict[str, Callable[[Net], tuple[str, Any]]] = {
         "g.json",
         json.dumps({"elements": [{"data": own} for own in [*objects(net), *arrows(net)]]}),
     ),
+    "graphology": lambda net: (
+        "g.json",
+        json.dumps({"attributes": {}, "edges": arrows(net), "nodes": [
+            {"key": id, "attributes": {"team": team}} for id, team in zip(net.ids, net.labels)
+        ]}),
+    ),
+    "vis.js": lambda net: (
+        "g.json",
+        json.dumps({"nodes": objects(net), "edges": [
+            {"from": a, "to": b} for a, b in net.pairs()
+        ]}),
+    ),
     "JSON Graph Format": lambda net: (
         "g.json",
         json.dumps({"graph": {

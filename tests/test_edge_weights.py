@@ -92,6 +92,12 @@ def test_weights_are_stored_in_the_folder_and_read_back(tmp_path, capsys):
     assert "edge_weight" not in files.load(tmp_path / "plain")[0]
 
 
+def test_the_ends_of_a_link_of_weight_0_need_not_be_nodes():
+    more = pandas.DataFrame([("p0", "nobody", 0.0)], columns=["from", "to", "strength"])
+    made = from_frames(NODES, pandas.concat([frame(RING), more]), id="id", weight="strength")
+    np.testing.assert_array_equal(dense(made), matrix(RING))
+
+
 @pytest.mark.parametrize("weight", ["-1", "nan", "", "much"])
 def test_a_weight_that_is_none_is_refused_with_its_row(weight, tmp_path, capsys):
     lines = "from,to,weight\n" + "".join(f"p{a},p{b},1.5\n" for a, b, _ in RING[1:])

@@ -22,7 +22,7 @@ from graphgym_srnc.data import files
 from graphgym_srnc.data.cleaning import clean
 
 # Examples of https://math.nist.gov/MatrixMarket/formats.html, of the manual of Pajek, of
-# jsongraphformat.info, of the manual of APOC, and of R's help on write.table.
+# jsongraphformat.info, of gexf.net and GML, of the manual of APOC, and of R's help on write.table.
 MATRIX_MARKET = """%%MatrixMarket matrix coordinate real general
 %=================================================================================
 %
@@ -64,6 +64,22 @@ APOC = """{"type":"node","id":"0","labels":["User"],"properties":{"name":"Adam",
 D3 = """{"nodes": [{"name": "Myriel", "group": 1}, {"name": "Napoleon", "group": 1},
 {"name": "Mlle.Baptistine", "group": 2}],
 "links": [{"source": 1, "target": 0, "value": 1}, {"source": 2, "target": 0, "value": 8}]}"""
+GEXF = """<gexf xmlns="http://www.gexf.net/1.3" version="1.3">
+<graph mode="static" defaultedgetype="directed"><attributes class="node">
+<attribute id="0" title="group" type="string"><default>a</default></attribute></attributes>
+<nodes><node id="n1" label="Hello"/><node id="n2" label="World">
+<attvalues><attvalue for="0" value="b"/></attvalues></node><node id="n3" label="Word"/></nodes>
+<edges><edge source="n1" target="n2"/><edge source="n3" target="n2" type="mutual"/></edges>
+</graph></gexf>"""
+GML = """graph [
+  comment "This is a sample graph"
+  directed 1
+  node [ id 1 label "node 1" group "a" ]
+  node [ id 2 label "node 2" group "b" ]
+  node [ id 3 label "node 3" group "a" ]
+  edge [ source 1 target 2 label "Edge from node 1 to node 2" ]
+  edge [ source 3 target 2 ]
+]"""
 WRITE_TABLE = """"from" "to"
 "1" "n1" "n2"
 "2" "n2" "n3"
@@ -75,6 +91,8 @@ FOUND: dict[str, tuple[dict[str, str], set[tuple[int, int]]]] = {
     "JSON Graph Format": ({"g.json": GRAPH_FORMAT}, {(0, 1), (1, 2)}),
     "APOC": ({"g.json": APOC}, {(0, 1), (1, 2)}),
     "D3": ({"g.json": D3}, {(0, 1), (0, 2)}),
+    "GML": ({"g.gml": GML}, {(0, 1), (1, 2)}),
+    "GEXF": ({"g.gexf": GEXF}, {(0, 1), (1, 2)}),
     "write.table": ({"n.csv": NODES, "l.txt": WRITE_TABLE}, {(0, 1), (1, 2)}),
     "Matrix Market": ({"n.csv": "id,group\n" + "".join(f"{k},a\n" for k in range(1, 6)),
                        "l.mtx": MATRIX_MARKET}, {(0, 3), (1, 3), (3, 4)}),
@@ -87,6 +105,7 @@ def test_examples_of_the_documentation(name, tmp_path):
     for file, content in contents.items():
         (tmp_path / file).write_text(content)
     made, _ = convert(*(tmp_path / file for file in contents), label="group", spectral=1)
+    assert all(made.labels) and len(made.labels) == len(made.ids)
     pairs = {tuple(sorted(pair)) for pair in made.edges.T.tolist()}
     assert {pair for pair in pairs if pair[0] != pair[1]} == expected
 
@@ -186,6 +205,8 @@ def test_embeddings_in_lists_and_arrays(frames, tmp_path):
     array = np.random.default_rng(0).normal(size=(5, 3))
     expected = from_frames(nodes, edges, embeddings=array).x
     assert torch.allclose(expected.double(), torch.from_numpy(array))
+    beside = from_frames(nodes.assign(age=range(5)), edges, embeddings=array)
+    assert torch.equal(beside.x, expected)  # numbers are read if they are named
     for form in (torch.from_numpy(array).requires_grad_(), sp.csr_array(array)):
         assert torch.allclose(from_frames(nodes, edges, embeddings=form).x, expected)
     for wrong in (array[:4], array[:, 0], array * np.nan, [["a"]] * 5):

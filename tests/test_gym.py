@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from graphgym_srnc.backbones import prepare
 from graphgym_srnc.data import datasets
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import prepare as gym_prepare
+from graphgym_srnc.gym.build import visible_task
 from graphgym_srnc.gym.config import dump_config
 from graphgym_srnc.gym.keys import not_read, stock_keys
 from graphgym_srnc.gym.spec import GymEncoder, encoder_spec
@@ -201,6 +203,15 @@ def test_optimizers_are_graphgyms(gym):
 def test_oracle_method_needs_an_oracle(gym):
     with pytest.raises(InputError, match="train.mode: iid needs .*oracle"):
         gym.fit(gym.load_config("testing/iid"), make_task(oracle=False))
+
+
+def test_validation_nodes_teach_unless_one_of_them_is_unknown(task):
+    drawn = replace(task, val_may_teach=True)
+    crossing = methods.find("srnc_plus")
+    assert drawn.validates_unknown and visible_task(crossing, drawn) is drawn
+    known = replace(drawn, val=drawn.val[drawn.target.y[drawn.val] < drawn.num_known])
+    assert not len(visible_task(crossing, known).val)
+    assert visible_task(methods.find("erm"), known) is known
 
 
 class EdgeMean(torch.nn.Module):

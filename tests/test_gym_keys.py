@@ -72,6 +72,13 @@ def test_the_treatment_is_that_of_a_config(gym):
     assert sum(counts.values()) > 100 and min(counts.values()) >= 10
 
 
+@pytest.mark.parametrize("key", [*sorted(keys.LAYERS_READ), "optim.momentum"])
+def test_keys_of_graphgyms_layers_are_refused_with_ours(gym, key):
+    value = another(key, flatten(gym.load_config("testing/erm"))[key])
+    with pytest.raises(InputError, match=key):
+        gym.load_config("testing/erm", [key, value])
+
+
 def test_keys_that_are_named_instead_exist(gym):
     known = flatten(gym.load_config("testing/erm"))
     for text in keys.INSTEAD.values():

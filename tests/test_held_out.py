@@ -14,7 +14,7 @@ from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
-from graphgym_srnc import SRNCPlus
+from graphgym_srnc import SRNCPlus, load
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
@@ -31,16 +31,25 @@ WRONG = [*range(0, 30, 6)]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def run_with_wrong_labels(tmp_path_factory):
     """A run of SRNC+ on a graph with two thirds of its labels, of which five are wrong."""
-    folder = tmp_path_factory.mktemp("held_out")
+    run_with_wrong_labels = tmp_path_factory.mktemp("held_out")
     graph = make_graph(num_nodes=120)
     graph.y[WRONG] = (graph.y[WRONG] + 1) % 3
     graph.y[80:] = -1
-    torch.save(graph, folder / "g.pt")
-    command = ["run", "--cfg", "own", "--out-dir", str(folder), "--name", "r", "--no-figures"]
-    assert main([*command, "dataset.name", str(folder / "g.pt"), *FEW.split()]) == 0
-    return folder
+    torch.save(graph, run_with_wrong_labels / "g.pt")
+    command = [
+        "run",
+        "--cfg",
+        "own",
+        "--out-dir",
+        str(run_with_wrong_labels),
+        "--name",
+        "r",
+        "--no-figures",
+    ]
+    assert main([*command, "dataset.name", str(run_with_wrong_labels / "g.pt"), *FEW.split()]) == 0
+    return run_with_wrong_labels
 
 
 def test_the_exact_test_is_that_of_statsmodels():
@@ -53,10 +62,10 @@ def test_the_exact_test_is_that_of_statsmodels():
         assert held_out.mcnemar(first, second) == pytest.approx(min(expected, 1.0))
 
 
-def test_the_record_has_accuracy_interval_and_simpler_models(folder):
-    result = json.loads((folder / "r/0/result.json").read_text())
+def test_the_record_has_accuracy_interval_and_simpler_models(run_with_wrong_labels):
+    result = json.loads((run_with_wrong_labels / "r/0/result.json").read_text())
     found = result["held_out"]
-    method = build.load_model(folder / "r").method
+    method = build.load_model(run_with_wrong_labels / "r").method
     held = method.out_of_fold
     correct = held.log_p.argmax(1) == held.labels
     low, high = proportion_confint(int(correct.sum()), len(correct), method="wilson")
@@ -64,6 +73,7 @@ def test_the_record_has_accuracy_interval_and_simpler_models(folder):
     assert found["accuracy"] == pytest.approx(float(correct.float().mean()))
     assert (found["low"], found["high"]) == pytest.approx((low, high))
     assert found["as_known"] <= found["accuracy"]
+    assert load(run_with_wrong_labels / "r").record_.best == result["selected"] > 0
     assert words.on_classes(result, {"0", "1", "2"}) == (80, int(correct.sum()))
     first = held.labels == 0
     assert words.on_classes(result, {"0"}) == (int(first.sum()), int(correct[first].sum()))
@@ -73,8 +83,8 @@ def test_the_record_has_accuracy_interval_and_simpler_models(folder):
         assert found["alone"][kind]["accuracy"] == pytest.approx(float(right.mean()))
 
 
-def test_the_linear_control_is_cross_validated_logistic_regression(folder):
-    loaded = build.load_model(folder / "r")
+def test_the_linear_control_is_cross_validated_logistic_regression(run_with_wrong_labels):
+    loaded = build.load_model(run_with_wrong_labels / "r")
     task = build.task_of(loaded)
     graph = loaded.method.prepared(task.source)
     held = loaded.method.out_of_fold
@@ -86,22 +96,36 @@ def test_the_linear_control_is_cross_validated_logistic_regression(folder):
     assert right.tolist() == (expected == y).tolist()
 
 
-def test_validation_nodes_judge_other_methods(folder, capsys):
-    command = ["run", "--cfg", "own", "--out-dir", str(folder), "--name", "erm", "--no-figures"]
+def test_validation_nodes_judge_other_methods(run_with_wrong_labels, capsys):
+    command = [
+        "run",
+        "--cfg",
+        "own",
+        "--out-dir",
+        str(run_with_wrong_labels),
+        "--name",
+        "erm",
+        "--no-figures",
+    ]
     settings = ["train.mode", "erm", "erm.steps", "30", "gnn.layer_type", "mlp"]
-    assert main([*command, "dataset.name", str(folder / "g.pt"), *settings]) == 0
+    assert main([*command, "dataset.name", str(run_with_wrong_labels / "g.pt"), *settings]) == 0
     told = capsys.readouterr().out
-    found = json.loads((folder / "erm/0/result.json").read_text())
+    found = json.loads((run_with_wrong_labels / "erm/0/result.json").read_text())
     assert found["held_out"]["labels"] == 40
     assert found["held_out"]["as_known"] == pytest.approx(found["val"]["known_accuracy"])
     assert [*found["held_out"]["alone"]] == ["linear"]
     assert "right on 40 of 80 labels" in told and "logistic regression on features" in told
 
 
-def test_wrong_labels_come_first_without_more_training(folder, capsys):
-    files = ["--out", folder / "p.csv", "--disagreements", folder / "d.csv"]
-    assert main(["predict", str(folder / "r"), *map(str, files)]) == 0
-    first = [int(row["node"]) for row in rows(folder / "d.csv")][: len(WRONG)]
+def test_wrong_labels_come_first_without_more_training(run_with_wrong_labels, capsys):
+    files = [
+        "--out",
+        run_with_wrong_labels / "p.csv",
+        "--disagreements",
+        run_with_wrong_labels / "d.csv",
+    ]
+    assert main(["predict", str(run_with_wrong_labels / "r"), *map(str, files)]) == 0
+    first = [int(row["node"]) for row in rows(run_with_wrong_labels / "d.csv")][: len(WRONG)]
     assert set(first) == set(WRONG)
     assert "Models that were not trained on the label" in capsys.readouterr().out
 
@@ -116,8 +140,8 @@ def test_learned_labels_that_were_not_held_out_are_not_compared():
     assert "0 of 1 given labels" in line and "--folds 5 compares the other labels" in line
 
 
-def test_damaged_predictions_of_held_out_labels_are_refused(folder, tmp_path):
-    held = build.load_model(folder / "r").method.out_of_fold
+def test_damaged_predictions_of_held_out_labels_are_refused(run_with_wrong_labels, tmp_path):
+    held = build.load_model(run_with_wrong_labels / "r").method.out_of_fold
     good = {model.HELD_OUT + name: value for name, value in held._asdict().items()}
     alone = good.pop(model.HELD_OUT + "alone")
     good |= {f"{model.HELD_OUT}alone.{name}": value for name, value in alone.items()}
@@ -134,8 +158,10 @@ def test_damaged_predictions_of_held_out_labels_are_refused(folder, tmp_path):
             model._read_out_of_fold({**good, model.HELD_OUT + name: value}, 3)
 
 
-def test_a_better_simple_model_gives_a_warning_and_its_command(folder, capsys, monkeypatch):
-    result = json.loads((folder / "r/0/result.json").read_text())
+def test_a_better_simple_model_gives_a_warning_and_its_command(
+    run_with_wrong_labels, capsys, monkeypatch
+):
+    result = json.loads((run_with_wrong_labels / "r/0/result.json").read_text())
     assert words.on_better(result) == "" and words.alternative(result) == {}
     result["held_out"]["alone"]["linear"] = {"accuracy": 1.0, "p_value": 0.01}
     result["held_out"]["accuracy"] = 0.5
@@ -173,8 +199,8 @@ def test_a_run_after_naming_is_compared_on_the_classes_of_before():
     assert told == "Predicted as unknown: 9 nodes before you named clusters, 0 now."
 
 
-def test_an_explanation_leaves_out_one_part_at_a_time(folder):
-    loaded = build.load_model(folder / "r")
+def test_an_explanation_leaves_out_one_part_at_a_time(run_with_wrong_labels):
+    loaded = build.load_model(run_with_wrong_labels / "r")
     graph = build.task_of(loaded).target
     node = 4
     found = explain(loaded, graph, node)
@@ -197,9 +223,9 @@ def test_an_explanation_leaves_out_one_part_at_a_time(folder):
     assert set(found.votes) <= {"gcnconv", "sign", "mlp"}
 
 
-def test_an_explanation_follows_a_probability_through_the_mixture(folder):
+def test_an_explanation_follows_a_probability_through_the_mixture(run_with_wrong_labels):
     """By hand from the classifiers' posteriors to the final one."""
-    loaded = build.load_model(folder / "r")
+    loaded = build.load_model(run_with_wrong_labels / "r")
     graph = build.task_of(loaded).target
     method = loaded.method
     found = explain(loaded, graph, 4)
@@ -228,21 +254,25 @@ def test_shares_are_rounded_to_a_sum_of_100():
         assert sum(shares) == 100 and np.abs(shares - 100 * weights / weights.sum()).max() < 1
 
 
-def test_why_names_the_node_its_links_and_its_label(folder, capsys):
-    assert main(["predict", str(folder / "r"), "--why", "4", "6"]) == 0
+def test_why_names_the_node_its_links_and_its_label(run_with_wrong_labels, capsys, monkeypatch):
+    assert main(["predict", str(run_with_wrong_labels / "r"), "--why", "4", "6"]) == 0
     told = capsys.readouterr().out
     assert told.startswith("4: predicted ") and "\n6: predicted " in told
     assert "Its given label is 1." in told and "without the link to" in told
+    assert "of the links were left out" not in told
+    monkeypatch.setattr("graphgym_srnc.train.explain.MOST_LINKS", 1)
+    assert main(["predict", str(run_with_wrong_labels / "r"), "--why", "4"]) == 0
+    assert "Only 1 of the links were left out" in capsys.readouterr().out
     for given, message in (("x", "no node 'x'"), ("120", "no node '120'")):
-        assert main(["predict", str(folder / "r"), "--why", given]) == 2
+        assert main(["predict", str(run_with_wrong_labels / "r"), "--why", given]) == 2
         assert message in capsys.readouterr().err
-    assert main(["predict", str(folder / "r")]) == 2
+    assert main(["predict", str(run_with_wrong_labels / "r")]) == 2
     assert "Give --out FILE, or --why ID" in refusal(2, capsys)
 
 
-def test_masked_classes_need_test_nodes(folder):
-    command = ["run", "--cfg", "own", "--out-dir", str(folder), "--name", "masked"]
-    settings = ["dataset.name", str(folder / "g.pt"), "file.num_unseen", "1"]
+def test_masked_classes_need_test_nodes(run_with_wrong_labels):
+    command = ["run", "--cfg", "own", "--out-dir", str(run_with_wrong_labels), "--name", "masked"]
+    settings = ["dataset.name", str(run_with_wrong_labels / "g.pt"), "file.num_unseen", "1"]
     cfg = build.load_config("own", settings[0:2] + settings[2:])
     with pytest.raises(InputError, match="without a test node"):
         build.build_task(cfg)

@@ -56,7 +56,7 @@ def accuracy(model: api.Estimator, data: Data) -> float:
 
 
 @pytest.fixture(scope="module")
-def expected() -> np.ndarray:
+def usual_numbers() -> np.ndarray:
     return numbers(graph())
 
 
@@ -118,13 +118,13 @@ FORMS = {
 
 @pytest.mark.filterwarnings("ignore:Sparse")
 @by_name(FORMS)
-def test_features_in_another_form(value, expected):
+def test_features_in_another_form(value, usual_numbers):
     data, other = graph(), graph(1)
     data.x, other.x = value(data.x), value(other.x)
     for key in ("y", "train_mask", "edge_index"):
         data[key] = in_inference_mode(data[key])
     other.edge_index = other.edge_index.tolist()
-    assert np.array_equal(numbers(data, other), expected)
+    assert np.array_equal(numbers(data, other), usual_numbers)
     assert not isinstance(data.x, torch.Tensor) or not data.x.is_leaf or data.x.grad is None
 
 
@@ -270,8 +270,8 @@ NO_MASKS = {
 
 
 @by_name(MASKS)
-def test_masks(value, tmp_path, expected):
-    assert np.array_equal(numbers(graph(train_mask=value)), expected)
+def test_masks(value, tmp_path, usual_numbers):
+    assert np.array_equal(numbers(graph(train_mask=value)), usual_numbers)
     torch.save(graph(train_mask=torch.as_tensor(value)).to_dict(), tmp_path / "graph.pt")
     np.savez(tmp_path / "graph.npz", **graph(train_mask=np.asarray(value)).to_dict())
     for name in ("graph.pt", "graph.npz"):
@@ -301,16 +301,16 @@ SAME_LABELS = {
 
 
 @by_name(SAME_LABELS)
-def test_labels_in_another_form(value, expected):
-    assert np.array_equal(numbers(graph(y=value(Y))), expected)
+def test_labels_in_another_form(value, usual_numbers):
+    assert np.array_equal(numbers(graph(y=value(Y))), usual_numbers)
 
 
 @pytest.mark.parametrize("none", [-1, float("nan"), pandas.NA], ids=str)
-def test_a_missing_label(none, expected):
+def test_a_missing_label(none, usual_numbers):
     y = [*Y.tolist()[:30], *[none] * (V - 30)]
     names = [*NAMES[:30], *[none] * (V - 30)]
     for given_labels in (y, names, np.array(names, dtype=object)):
-        assert np.array_equal(numbers(graph(y=given_labels)), expected)
+        assert np.array_equal(numbers(graph(y=given_labels)), usual_numbers)
     refused("train_mask", tiny().fit, graph(y=y, train_mask=NODES < 31))
 
 
@@ -324,6 +324,14 @@ def test_a_word_for_a_missing_label_in_a_given_mask_is_the_unknown_class(mask):
     assert held.tolist() == [*range(40, V)] and (task.target.y[held] == task.unknown).all()
     refused("train_mask", from_data, graph(y=data.y, train_mask=NODES < 31))
     refused(mask, from_data, graph(y=[*NAMES[:-1], ""], **{mask: NODES == V - 1}))
+
+
+def test_the_only_label_of_a_class_is_not_held_out():
+    first = int((Y == 2).int().argmax())
+    data = graph(train_mask=RIGHT & ((Y < 2) | (NODES == first)))
+    task, _ = from_data(data, open_set=True, held_out=0.5)
+    assert task.source.y[task.train].bincount().tolist() == [3, 3, 1]
+    assert task.source.y[task.val].bincount().tolist() == [3, 3]
 
 
 WRONG = [float("inf"), 10**400, 0.5, -2, [2], Decimal(2), 2.0**63]
@@ -501,6 +509,7 @@ def test_hints_on_graphs_and_nodes(model):
     error = refused("graph: edge_index", tiny().fit, graph(edge_index=None, adj_t=torch.eye(V)))
     assert "in adj_t. Set graph.edge_index" in str(error)
     assert "does not count from the end" in str(refused("nodes", model.score, graph(), None, [-1]))
+    refused("nodes", model.score, graph(), None, [True] * (V - 1))
     with pytest.raises(TypeError, match="device of its data"):
         tiny(device="cuda")
     bare = networkx.path_graph(3)

@@ -191,6 +191,18 @@ def test_kmm_is_scipys_minimum(b_min, classes, monkeypatch):
         assert ours[mine].sum() == pytest.approx(mine.sum(), abs=1e-9)
 
 
+def test_the_projection_of_kmm_is_no_farther_than_any_allowed_point(low=-0.5):
+    classes = torch.arange(40) % 3
+    point = normal(40)
+    nearest = kmm.project(point, classes, low)
+    allowed = [kmm.project(normal(40, seed=seed), classes, low) for seed in range(1, 9)]
+    for other in (nearest, *allowed):
+        assert other.min() >= low - 1e-12
+        assert np.bincount(classes, other) == pytest.approx(0, abs=1e-12)
+        # The angle at the nearest point of a convex set is not acute.
+        assert float((point - nearest) @ (other - nearest)) <= 1e-9
+
+
 def test_kmm_in_blocks_is_the_same(monkeypatch):
     z_target = normal(50, 4, seed=1)
     label = torch.arange(30) % 3
@@ -241,6 +253,15 @@ def test_logit_spread_is_numpys(bounded=0.999):
     assert torch.isfinite(openness.logit_spread(torch.zeros(1, 3))).all()
 
 
+def test_propagation_is_two_half_steps_to_the_mean_of_the_neighbours():
+    a = random_graph(20)
+    score = normal(20)
+    mean = a / a.sum(1, keepdims=True).clip(min=1)
+    half = (np.eye(20) + mean + np.diag(a.sum(1) == 0)) / 2  # a node without any is its own
+    found = openness.propagate(score, torch.from_numpy(mean))
+    assert found.numpy() == pytest.approx(half @ half @ score.numpy())
+
+
 @pytest.mark.parametrize("anchor", [[], [0, 3, 7, 11]])
 def test_propagation_with_anchors_is_a_loop_over_an_augmented_graph(anchor):
     a = random_graph(20)
@@ -277,10 +298,12 @@ def test_anchors_have_sure_neighbours():
     assert openness.anchors(confidence, torch.from_numpy(a), train[:0]).tolist() == []
 
 
-def test_openmax_is_a_loop():
-    label = torch.arange(120) % 4
-    test = 4 * normal(30, 4, seed=5)
-    logits = 6 * torch.eye(4, dtype=torch.double)[label] + normal(120, 4)
+@pytest.mark.parametrize("size", [4, 12])
+def test_openmax_is_a_loop(size):
+    """Of more than ten classes, those of rank 11 and beyond keep their logits."""
+    label = torch.arange(30 * size) % size
+    test = 4 * normal(30, size, seed=5)
+    logits = 6 * torch.eye(size, dtype=torch.double)[label] + normal(30 * size, size)
     label[0] = 1
     ours = openness.openmax(test, openness.fit_openmax(logits, label)).numpy()
     f = logits.numpy()
@@ -289,9 +312,10 @@ def test_openmax_is_a_loop():
     def d(a, b):
         return distance.euclidean(a, b) / 200 + distance.cosine(a, b)
 
+    alpha = min(10, size)
     centres = []
     fits = []
-    for c in range(4):
+    for c in range(size):
         mine = f[(y == c) & (f.argmax(1) == c)]
         centres.append(mine.mean(0))
         largest = sorted(d(row, centres[c]) for row in mine)[-min(20, len(mine) // 2) :]
@@ -304,7 +328,7 @@ def test_openmax_is_a_loop():
         unknown = 0.0
         for i, c in enumerate(np.argsort(-row)):
             outside = stats.weibull_min.cdf(d(row, centres[c]) + fits[c][3], *fits[c][:3])
-            w = 1 - (4 - i) / 4 * outside
+            w = 1 - max(0, alpha - i) / alpha * outside
             new[c] = row[c] * w
             unknown += row[c] * (1 - w)
         assert probability == pytest.approx(special.softmax(np.append(new, unknown)), abs=1e-6)

@@ -108,6 +108,18 @@ def test_learns_an_easy_graph(name):
     assert fit(method, synthetic_task("close_set", **EASY)).test["micro_f1"] > 0.8
 
 
+def test_progress_is_the_share_of_the_steps_that_are_done():
+    seen = []
+
+    class Spy(methods.find("erm")):
+        def losses(self):
+            seen.append(self.progress)
+            return super().losses()
+
+    trainer.fit(Spy(encoder=EncoderSpec(hidden=8), steps=4, rounds=2), synthetic_task())
+    assert seen == pytest.approx([k / 12 for k in range(12)])
+
+
 def test_unknown_method():
     assert "srnc, srnc_plus" in refused("method", methods.find, "nonesuch").allowed
     refused("method", methods.find, "base")

@@ -11,8 +11,8 @@ from scipy.special import expit, softmax
 from tasks import started_method, synthetic_task
 from torch.distributions import Normal
 
-from graphgym_srnc.losses.openness import doc_thresholds
-from graphgym_srnc.methods import doc, g2pxy, openwgl
+from graphgym_srnc.losses.openness import doc_thresholds, logit_spread
+from graphgym_srnc.methods import doc, g2pxy, nodesafe, openwgl
 
 
 @pytest.fixture
@@ -57,6 +57,18 @@ def test_doc_confidence(smoothing=2):
     assert torch.allclose(method.confidence(scores), (p - cut).amax(1), atol=1e-5)
     method.threshold.zero_()
     assert torch.equal(method.decide(scores) == 2, (scores[:, :2].sigmoid() < cut).all(1))
+
+
+# ---- NODESafe ----
+
+
+def test_nodesafe_penalises_the_spread_of_logits_after_the_warm_up():
+    method = started_method("nodesafe", synthetic_task(), weight=2.0).eval()
+    method.steps_done = nodesafe.WARMUP
+    assert method.losses().keys() == {"source"}
+    method.steps_done = nodesafe.WARMUP + 1
+    spread = logit_spread(method.classifier(method.on_source)).item()
+    assert method.losses()["spread"].item() == pytest.approx(2 * spread) and spread > 0
 
 
 # ---- OpenWGL ----

@@ -30,24 +30,26 @@ IDS = [
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory):
+def run_with_odd_ids(tmp_path_factory):
     """A folder with an experiment of one open-set run on a graph folder with difficult ids."""
-    home = tmp_path_factory.mktemp("home")
+    run_with_odd_ids = tmp_path_factory.mktemp("home")
     nodes = range(len(IDS))
-    (home / "g").mkdir()
+    (run_with_odd_ids / "g").mkdir()
     for name, lines in {
         "nodes": [["id", "text"], *([id, f"text {id}"] for id in IDS)],
         "edges": [["from", "to"], *([v, (v + s) % len(IDS)] for v in nodes for s in (4, 8))],
         "labels": [["node", "label"], *([v, "abc"[v % 4]] for v in nodes if v % 4 < 3)],
     }.items():
-        with open(home / "g" / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
+        with open(
+            run_with_odd_ids / "g" / f"{name}.csv", "w", newline="", encoding="utf-8"
+        ) as file:
             csv.writer(file).writerows(lines)
     features = [[int(v % 4 == k) + v % 5 / 20 for k in range(4)] for v in nodes]
-    np.save(home / "g" / "features.npy", features)
+    np.save(run_with_odd_ids / "g" / "features.npy", features)
     words = "--name e erm.steps 50 gnn.dim_inner 8 dataset.format file file.labels_per_class 5"
-    words = [*words.split(), "file.num_unseen", "1", "dataset.name", str(home / "g")]
-    assert main(["run", "--out-dir", str(home / "results"), *FAST[:4], *words]) == 0
-    return home
+    words = [*words.split(), "file.num_unseen", "1", "dataset.name", str(run_with_odd_ids / "g")]
+    assert main(["run", "--out-dir", str(run_with_odd_ids / "results"), *FAST[:4], *words]) == 0
+    return run_with_odd_ids
 
 
 # Links beside a run.
@@ -161,33 +163,35 @@ OUTPUTS = {
 @pytest.mark.parametrize(
     "words, name", [(words, name) for words in OUTPUTS for name in OUTPUTS[words].split()]
 )
-def test_no_output_replaces_results_or_other_files(home, monkeypatch, capsys, words, name):
-    monkeypatch.chdir(home)
+def test_no_output_replaces_results_or_other_files(
+    run_with_odd_ids, monkeypatch, capsys, words, name
+):
+    monkeypatch.chdir(run_with_odd_ids)
     Path("mine").mkdir(exist_ok=True)
     for file in ("mine.xyz", "mine.tex", "mine.html", "mine.csv", "mine/a.png", "g/words.txt"):
         Path(file).write_text("mine")
     with contextlib.suppress(FileExistsError):
         Path("link.csv").symlink_to("g/nodes.csv")
-    before = contents(home)
+    before = contents(run_with_odd_ids)
     try:
         error = refusal(main([*words.split(), name]), capsys)
         assert error.startswith(f"error: {words.split()[-1]}: "), error
         is_own = "both" in name  # an output of the command itself
         assert ("add --overwrite" in error) == ("--overwrite" not in words and not is_own)
-        assert contents(home) == before
+        assert contents(run_with_odd_ids) == before
     finally:
         Path("g/words.txt").unlink()
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_saved_model_replaces_no_results(home):
+def test_a_saved_model_replaces_no_results(run_with_odd_ids):
     model = ERM(hidden=4, steps=1, rounds=0).fit(make_task())
-    run = home / "results" / "e" / "0"
-    before = contents(home)
+    run = run_with_odd_ids / "results" / "e" / "0"
+    before = contents(run_with_odd_ids)
     for name in ("model.safetensors", "result.json"):
         with pytest.raises(InputError, match="^path: .* belongs to results"):
             model.save(run / name)
-    assert contents(home) == before
+    assert contents(run_with_odd_ids) == before
 
 
 def test_a_run_does_not_replace_the_config_that_it_reads(tmp_path, monkeypatch, capsys):
@@ -215,8 +219,8 @@ def test_formulas_are_disarmed():
     assert (guarded(' "=x'), guarded("-1;=x")) == (" \"'=x", "'-1;'=x")
 
 
-def test_a_join_on_id_finds_all_rows(home, monkeypatch, capsys):
-    monkeypatch.chdir(home)
+def test_a_join_on_id_finds_all_rows(run_with_odd_ids, monkeypatch, capsys):
+    monkeypatch.chdir(run_with_odd_ids)
     words = ["discover", "results/e", "--clusters", "4", "--name", "1=new", "--nodes", "ids.csv"]
     assert main(["predict", "results/e", "--out", "ids.csv", "--overwrite"]) == 0
     ids = [row["id"] for row in rows("ids.csv")]
@@ -245,8 +249,12 @@ SHELLS = {
 @pytest.mark.parametrize(
     "shell, words", [*((shell, QUICK[0]) for shell in SHELLS), ("ascii", QUICK[1])]
 )
-def test_a_terminal_that_takes_no_text(home, shell, words):
-    done = ended(["bash", "-c", SHELLS[shell], "x", *program_words(*words)], cwd=home, timeout=120)
+def test_a_terminal_that_takes_no_text(run_with_odd_ids, shell, words):
+    done = ended(
+        ["bash", "-c", SHELLS[shell], "x", *program_words(*words)],
+        cwd=run_with_odd_ids,
+        timeout=120,
+    )
     told = done.stdout.replace("traceback of internal errors", "") + done.stderr
     assert not re.search("internal error|Traceback|Exception ignored", told), told
     assert len(re.findall("^(?!note|usage|  )", done.stderr, re.M)) <= 2, done.stderr

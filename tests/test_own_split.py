@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def folder(tmp_path):
+def graphland_folder(tmp_path):
     """A data folder with the files of GraphLand, and no graph in memory from another test."""
     shifts.forget()
     written.graphland(tmp_path)
@@ -28,14 +28,14 @@ def folder(tmp_path):
     shifts.forget()
 
 
-def theirs(folder, split: str) -> list:
-    return [*pyg.GraphLandDataset(str(folder / "graphlanddataset"), "tolokers-2", split)]
+def theirs(graphland_folder, split: str) -> list:
+    return [*pyg.GraphLandDataset(str(graphland_folder / "graphlanddataset"), "tolokers-2", split)]
 
 
 @pytest.mark.parametrize("split", ["TH", "RL"])
-def test_masks_of_one_graph_are_pygs(folder, split):
-    task = shifts.find("own_split")(name=f"{NAME}?split={split}", root=str(folder))
-    (data,) = theirs(folder, split)
+def test_masks_of_one_graph_are_pygs(graphland_folder, split):
+    task = shifts.find("own_split")(name=f"{NAME}?split={split}", root=str(graphland_folder))
+    (data,) = theirs(graphland_folder, split)
     assert task.source is task.target and task.num_known == 2 and not task.open_set
     for nodes, mask in (
         (task.train, "train_mask"),
@@ -49,9 +49,9 @@ def test_masks_of_one_graph_are_pygs(folder, split):
     assert torch.allclose(task.target.x, data.x)
 
 
-def test_states_of_a_graph_that_grows_are_pygs(folder):
-    task = shifts.find("own_split")(name=f"{NAME}?split=THI", root=str(folder))
-    first, second, third = theirs(folder, "THI")
+def test_states_of_a_graph_that_grows_are_pygs(graphland_folder):
+    task = shifts.find("own_split")(name=f"{NAME}?split=THI", root=str(graphland_folder))
+    first, second, third = theirs(graphland_folder, "THI")
     for graph, data in ((task.source, first), (task.validation, second), (task.target, third)):
         assert torch.allclose(graph.x, data.x) and graph.num_nodes == data.num_nodes
         assert set(zip(*graph.edge_index.tolist())) == set(zip(*data.edge_index.tolist()))
@@ -63,9 +63,11 @@ def test_states_of_a_graph_that_grows_are_pygs(folder):
     new = ~torch.isin(third.cross_snapshot_node_id, first.cross_snapshot_node_id)
     assert torch.equal(task.pool, new.nonzero().view(-1))
     assert torch.isin(task.test, task.pool).all()
-    other = shifts.find("own_split")(name=f"{NAME}?split=THI", root=str(folder), split_seed=1)
+    other = shifts.find("own_split")(
+        name=f"{NAME}?split=THI", root=str(graphland_folder), split_seed=1
+    )
     assert other.fingerprint() != task.fingerprint()
-    error = refused("name", datasets.load, f"{NAME}?split=THI", str(folder))
+    error = refused("name", datasets.load, f"{NAME}?split=THI", str(graphland_folder))
     assert "3 graphs" in str(error) and "own_split" in str(error)
 
 
@@ -94,8 +96,8 @@ def test_arguments_are_checked_against_the_class():
     refused("name", catalogue.arguments, "Cora?num_val=many", pyg.Planetoid)
 
 
-def test_a_config_sets_arguments(gym, folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("GRAPHGYM_SRNC_DATA", str(folder))
+def test_a_config_sets_arguments(gym, graphland_folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("GRAPHGYM_SRNC_DATA", str(graphland_folder))
     (tmp_path / "a.yaml").write_text(
         f"dataset:\n  args: {{split: THI}}\n  format: own_split\n  name: {NAME}\n"
     )
@@ -108,7 +110,7 @@ def test_a_config_sets_arguments(gym, folder, tmp_path, monkeypatch, capsys):
     assert "own_split" in "".join(capsys.readouterr())
 
 
-def test_a_data_set_without_a_split_is_refused(folder, monkeypatch):
+def test_a_data_set_without_a_split_is_refused(graphland_folder, monkeypatch):
     graph = written.graph(60, 3)
     monkeypatch.setattr(datasets, "load_all", lambda *_: (graph,))
     error = refused("name", shifts.find("own_split"), name="Cora")

@@ -19,8 +19,10 @@ from torch_geometric.data import Data
 from graphgym_srnc import ERM, backbones
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.main import main
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import predictions
+from graphgym_srnc.gym.folds import assigned
 from graphgym_srnc.own import example
 
 SIZES = """synthetic.num_nodes 200 synthetic.num_val 40 synthetic.num_test 80 gnn.dim_inner 8
@@ -149,6 +151,18 @@ def test_folds_find_wrong_labels_that_the_model_has_learned(tmp_path, capsys, mo
     assert rows("0.csv") == rows("3.csv")
 
 
+def test_the_only_label_of_a_class_is_in_no_fold():
+    graph = make_graph()
+    graph.y[:] = torch.arange(90) % 2
+    graph.y[7] = 2
+    nodes = torch.arange(90)
+    parts = {"train": nodes[:30], "val": nodes[30:40], "test": nodes[40:], "pool": nodes[30:]}
+    task = ShiftTask("a", graph, graph, num_known=3, open_set=False, **parts)
+    labelled, fold = assigned(task, 4, seed=0)
+    assert labelled[fold < 0].tolist() == [7]
+    assert fold[fold >= 0].bincount().tolist() == [20, 20, 20, 19]
+
+
 @pytest.mark.parametrize("method, learns", [("srnc_plus", True), ("erm", False)])
 def test_validation_labels_that_a_model_learned_are_training_labels(
     tmp_path, capsys, monkeypatch, method, learns
@@ -273,8 +287,8 @@ def test_errors_take_one_line(run_folder, monkeypatch, capsys, words, match):
     np.savez("bare.npz", edge_index=np.array([[0], [1]]))
     Path("there.csv").write_text("kept")
     before = sorted(os.listdir())
-    run_folder = [] if "--out" in words else ["--out", "new_file.csv"]
-    assert match in refusal(status_of("predict", *words, *run_folder), capsys)
+    out = [] if "--out" in words else ["--out", "new_file.csv"]
+    assert match in refusal(status_of("predict", *words, *out), capsys)
     assert sorted(os.listdir()) == before and Path("there.csv").read_text() == "kept"
 
 

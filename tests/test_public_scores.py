@@ -1,4 +1,4 @@
-"""Every entry of ``scores_`` follows from the public methods of an estimator, by scikit-learn."""
+"""Every entry of ``scores_`` follows from what public methods of an estimator return."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 from conftest import make_graph
-from sklearn import metrics
 from tasks import CLOSE_SET, ESTIMATORS, masked_graph, tiny_estimator
 from torch_geometric.data import Data
 
 from graphgym_srnc import ERM, SRNCPlus, api, load
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.methods.shared.scores import SCORES
+from graphgym_srnc.train.metrics import classification_scores, detection_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -29,45 +29,20 @@ def words(num_classes: int, known: int) -> Data:
 
 
 def again(model: api.Estimator, graph: Data, nodes: np.ndarray) -> dict[str, float]:
-    """The scores of some nodes of a graph, of public methods and scikit-learn alone."""
-    known = [*model.classes_[:-1]] if "unknown" in model.classes_ else [*model.classes_]
-    true = np.where(np.isin(graph.y, known), graph.y, "unknown")[nodes]
-    predicted = model.predict(graph)[nodes]
-    present = sorted({*true})
-    every = {"labels": present, "average": "macro", "zero_division": 0}
-    found = {
-        "micro_f1": metrics.accuracy_score(true, predicted),
-        "macro_f1": metrics.f1_score(true, predicted, **every),
-        "macro_recall": metrics.recall_score(true, predicted, **every),
-    }
-    if "unknown" not in model.classes_:
-        return found
-    is_unknown = true == "unknown"
-    unknown = {"labels": ["unknown"], "average": "macro"}
-    unknown["zero_division"] = 0
-    right = predicted[~is_unknown] == true[~is_unknown]
-    every["labels"] = [label for label in present if label != "unknown"]
-    recall = metrics.recall_score(true, predicted, **unknown)
-    found |= {
-        "unknown_recall": recall,
-        "unknown_precision": metrics.precision_score(true, predicted, **unknown),
-        "known_accuracy": right.mean(),
-        "known_recall": metrics.recall_score(true, predicted, **every),
-        "hs": 2 * recall * right.mean() / (recall + right.mean() or 1),
-    }
-    confidence = model.decision_function(graph)[nodes].astype(float)
-    rate, kept, _ = metrics.roc_curve(~is_unknown, confidence)
-    best = np.array(known)[model.predict_proba(graph)[nodes][:, : len(known)].argmax(1)]
-    counted = is_unknown | (best == true)
-    share = (best == true)[~is_unknown].mean()
-    if share:
-        share *= metrics.roc_auc_score(~is_unknown[counted], confidence[counted])
-    return found | {
-        "unknown_auroc": metrics.roc_auc_score(~is_unknown, confidence),
-        "unknown_aupr": metrics.average_precision_score(is_unknown, -confidence),
-        "unknown_fpr95": rate[kept >= 0.95].min(),
-        "oscr": share,
-    }
+    """The scores of some nodes by what public methods return; test_metrics.py has the oracles."""
+    names = [*model.classes_]
+    open_set = names[-1] == "unknown"
+    num_known = len(names) - open_set
+    label, predicted = (
+        torch.tensor([names.index(word) if word in names else num_known for word in words[nodes]])
+        for words in (graph.y, model.predict(graph))
+    )
+    found = classification_scores(predicted, label, num_known, open_set)
+    if open_set:
+        best = model.predict_proba(graph)[nodes][:, :num_known].argmax(1)
+        confidence = torch.from_numpy(model.decision_function(graph)[nodes])
+        found |= detection_scores(confidence, label == num_known, torch.from_numpy(best) == label)
+    return found
 
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=str)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
 from pathlib import Path
@@ -154,53 +153,12 @@ def test_a_column_whose_values_hardly_repeat_is_no_class(tmp_path, capsys):
     assert status == 0 and [*labels_of(out).values()] == TEAMS
 
 
-# Whole graphs in one file.
-
-
-def graph_file(kind: str, path: Path) -> Path:
-    net = networkx.relabel_nodes(networkx.Graph(LINKS), {i: f"p{i}" for i in range(V)})
-    for i in range(V):
-        net.nodes[f"p{i}"].update(team=TEAMS[i])
-    flat = [{"id": f"p{i}", "label": f"Person {i}", "team": TEAMS[i]} for i in range(V)]
-    pairs = [(f"p{a}", f"p{b}") for a, b in LINKS]
-    ends = [{"source": a, "target": b} for a, b in pairs]
-    if kind == "gml":
-        networkx.write_gml(net, path)
-        path.write_text(path.read_text().replace("graph [", "graph [\n  directed 1", 1))
-    elif kind == "graphml":
-        networkx.write_graphml(net, path)
-    elif kind == "gexf":
-        value = '<attvalues><attvalue for="t" value="{}"/></attvalues>'
-        cells = (value.format(team) * (team != "t0") for team in TEAMS)
-        nodes = (f'<node id="p{i}" label="P {i}">{cell}</node>' for i, cell in enumerate(cells))
-        edges = (f'<edge source="{a}" target="{b}" type="directed"/>' for a, b in pairs)
-        path.write_text(
-            '<gexf xmlns="http://www.gexf.net/1.3" version="1.3"><graph mode="static" '
-            'defaultedgetype="mixed"><attributes class="node"><attribute id="t" title="team" '
-            'type="string"><default>t0</default></attribute></attributes>'
-            f"<nodes>{''.join(nodes)}</nodes><edges>{''.join(edges)}</edges></graph></gexf>"
-        )
-    elif kind == "graphology":
-        nodes = [{"key": node.pop("id"), "attributes": node} for node in flat]
-        path.write_text(json.dumps({"attributes": {}, "nodes": nodes, "edges": ends}))
-    elif kind == "visjs":
-        edges = [{"from": a, "to": b} for a, b in pairs]
-        path.write_text(json.dumps({"nodes": flat, "edges": edges}))
-    else:  # Cytoscape
-        both = {"nodes": [{"data": node} for node in flat], "edges": [{"data": e} for e in ends]}
-        path.write_text(json.dumps({"elements": both}))
-    return path
-
-
-@pytest.mark.parametrize("kind", ["graphology", "visjs", "cytoscape", "gml", "gexf", "graphml"])
-def test_whole_graphs_of_other_programs(kind, tmp_path, capsys):
-    suffix = kind if kind in ("gml", "gexf", "graphml") else "json"
-    path = graph_file(kind, tmp_path / f"g.{suffix}")
-    status, out = make(tmp_path, path, "--label", "team", "--spectral", 4)
-    assert status == 0, capsys.readouterr().err
-    ids = pandas.read_csv(out / "nodes.csv")["id"]
-    assert len(links_of(out)) == len(LINKS) and len(ids) == V and ids.is_unique
-    assert sorted(labels_of(out).values()) == sorted(TEAMS)
+def test_ten_cells_of_two_values_may_be_classes():
+    frame = pandas.DataFrame({"age": range(10, 20), "team": [*"xy"] * 5})
+    edges = pandas.DataFrame({"a": range(9), "b": range(1, 10)})
+    for nodes, count in ((frame, 10), (frame[:9], 9)):
+        made = from_frames(nodes, edges[: count - 1], numbers="age")
+        assert ("perhaps team (2 values)" in " ".join(made.notes)) == (count == 10)
 
 
 # Files as they are found.

@@ -103,6 +103,15 @@ def test_a_small_class_keeps_half_of_its_labels_for_training():
         assert [*map(len, nodes[:3])] == [33, 16, 16]
 
 
+def test_a_small_masked_class_keeps_half_of_its_nodes_for_validation_and_test():
+    y = torch.tensor([0] * 30 + [1] * 30 + [2] * 6)
+    nodes = splits.draw(y, [2], 5, splits.Sizes(20, splits.REST, 0))
+    assert y[nodes.extra].tolist() == [2] * 3 and y[nodes.train].bincount().tolist() == [5, 5]
+    drawn = torch.cat([nodes.val, nodes.test])
+    assert len(nodes.val) == (66 - 13) // 3 and len(drawn) == 66 - 13
+    assert (y[drawn] == 2).sum() == 3
+
+
 def test_close_set_differs_in_classes_and_words():
     decided_by_its_seed(synthetic, mode="close_set", **SMALL)
     task = synthetic(mode="close_set", shift=0.5, **SMALL)

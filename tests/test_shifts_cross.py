@@ -27,7 +27,7 @@ cross_graph, open_networks, synthetic = map(shifts.find, ("cross_graph", "ocnnc"
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch) -> str:
+def networks_folder(tmp_path, monkeypatch) -> str:
     """A data folder with small networks, in a world without a network."""
     written.citation(tmp_path)
     written.ocnnc(tmp_path)
@@ -61,16 +61,16 @@ def linked(matrix) -> set[tuple[int, int]]:
     return {(a, b) for a, b in zip(*(matrix + matrix.T).nonzero()) if a != b}
 
 
-def test_files_are_read_as_documented(home):
+def test_files_are_read_as_documented(networks_folder):
     fields = written.citation_network("acmv9")
-    data = CITATION.load("ACMv9", home)
+    data = CITATION.load("ACMv9", networks_folder)
     assert data.y[:3].tolist() == [1, 1, 2]
     assert torch.equal(data.x, torch.from_numpy(fields["attrb"] > 0).float())
     assert set(zip(*data.edge_index.tolist())) == linked(fields["network"])
     assert data.cleaned["self_loops"] == 1 and data.cleaned["one_way"] > 0
 
     fields = written.ocnnc_network("acm-v8")
-    data = OCNNC.load("ACM-v8", home)
+    data = OCNNC.load("ACM-v8", networks_folder)
     assert data.y.tolist() == fields["labels"][0].tolist()
     assert torch.equal(data.x, torch.from_numpy(fields["features"].toarray()).float())
     assert set(zip(*data.edge_index.tolist())) == linked(fields["adjacency_matrix"])
@@ -121,30 +121,30 @@ WRONG_OCNNC = {
     ],
     ids=["citation", "ocnnc"],
 )
-def test_refused_networks(home, family, name, fields, wrong):
+def test_refused_networks(networks_folder, family, name, fields, wrong):
     place = f"{family.name}/{name}.mat"
-    file = Path(home) / place
-    refused("name", family.load, name="acmv7", root=home)
+    file = Path(networks_folder) / place
+    refused("name", family.load, name="acmv7", root=networks_folder)
     for field, changes in wrong.items():
         for change in changes:
             scipy.io.savemat(file, fields | {field: change(fields[field])})
-            refused(f"{place}: {field}", family.load, name=name, root=home)
+            refused(f"{place}: {field}", family.load, name=name, root=networks_folder)
         scipy.io.savemat(file, {key: value for key, value in fields.items() if key != field})
-        refused(f"{place}: {field}", family.load, name=name, root=home)
+        refused(f"{place}: {field}", family.load, name=name, root=networks_folder)
     for content in (b"", b"<html>not found</html>", file.read_bytes()[:300]):
         file.write_bytes(content)
-        refused(place, family.load, name=name, root=home)
+        refused(place, family.load, name=name, root=networks_folder)
 
 
 @pytest.mark.parametrize("family, name", [(CITATION, "acmv9"), (OCNNC, "acm-v8")])
-def test_download_is_kept_only_if_whole(home, monkeypatch, family, name):
+def test_download_is_kept_only_if_whole(networks_folder, monkeypatch, family, name):
     place = f"{family.name}/{name}.mat"
-    file = Path(home) / place
-    before = family.load(name, home)
+    file = Path(networks_folder) / place
+    before = family.load(name, networks_folder)
     asked = []
     content = file.read_bytes()
     file.unlink()
-    error = refused("name", family.load, name=name, root=home)
+    error = refused("name", family.load, name=name, root=networks_folder)
     assert file.name in error.message + error.allowed and str(file.parent) in error.allowed
     for answer in (content[:200], content):
         assert not file.exists()
@@ -154,9 +154,9 @@ def test_download_is_kept_only_if_whole(home, monkeypatch, family, name):
             lambda url, timeout, answer=answer: asked.append(url) or io.BytesIO(answer),
         )
         if answer != content:
-            refused(place, family.load, name=name, root=home)
-    assert torch.equal(family.load(name, home).edge_index, before.edge_index)
-    family.load(name, home)
+            refused(place, family.load, name=name, root=networks_folder)
+    assert torch.equal(family.load(name, networks_folder).edge_index, before.edge_index)
+    family.load(name, networks_folder)
     assert asked == [f"{family.url}{name}.mat"] * 2 and asked[0].startswith("https://")
     assert file.read_bytes() == content and len(list(file.parent.iterdir())) == 3
 
@@ -164,8 +164,8 @@ def test_download_is_kept_only_if_whole(home, monkeypatch, family, name):
 # ---- cross_graph ----
 
 
-def test_close_set_without_target_labels(home):
-    task = cross_graph(root=home, source="acmv9", target="dblpv7", split_seed=3)
+def test_close_set_without_target_labels(networks_folder):
+    task = cross_graph(root=networks_folder, source="acmv9", target="dblpv7", split_seed=3)
     assert task.source is not task.target and not task.open_set and task.num_known == 5
     sizes = [len(part) for part in (task.train, task.source_val, task.test, task.pool)]
     assert sizes == [80, 20, 60, 60]
@@ -174,23 +174,23 @@ def test_close_set_without_target_labels(home):
     told = {"source": "acmv9", "target": "dblpv7", "split_seed": 3, "unseen": []}
     assert task.info | told == task.info
     assert describe(task)["splits"]["validation nodes"] == 20 and task.class_names == ()
-    task = cross_graph(root=home, num_val=30, val_share=0.5)
+    task = cross_graph(root=networks_folder, num_val=30, val_share=0.5)
     assert task.validation is task.target
     assert (len(task.val), len(task.test), len(task.source_val)) == (30, 50, 50)
     assert not overlap(task.val, task.test) and not overlap(task.train, task.source_val)
-    assert len(cross_graph(root=home, num_val=30, val_share=0.0).source_val) == 0
+    assert len(cross_graph(root=networks_folder, num_val=30, val_share=0.0).source_val) == 0
 
 
-def test_masked_classes(home):
-    task = cross_graph(root=home, unseen=[3, 1])
-    full = cross_graph(root=home)
+def test_masked_classes(networks_folder):
+    task = cross_graph(root=networks_folder, unseen=[3, 1])
+    full = cross_graph(root=networks_folder)
     assert task.open_set and task.num_known == 3 and task.info["unseen"] == [1, 3]
     for graph in (task.source, task.target):
         assert torch.equal(graph.y == 3, torch.isin(graph.y_true, torch.tensor([1, 3])))
         assert [graph.y_true[graph.y == i].unique().tolist() for i in range(3)] == [[0], [2], [4]]
     assert torch.equal(task.source.y_true[task.val], full.source.y_true[full.val])
     assert 3 in task.source.y[task.val].tolist() and len(task.test) == 80
-    oracle = cross_graph(root=home, num_unseen=2).oracle
+    oracle = cross_graph(root=networks_folder, num_unseen=2).oracle
     assert oracle.source is oracle.target and oracle.num_known == 5 and not oracle.open_set
     assert (len(oracle.train), len(oracle.val), len(oracle.test)) == (48, 16, 16)
     assert not overlap(oracle.train, oracle.val, oracle.test)
@@ -303,7 +303,7 @@ def test_classes_that_only_one_graph_has(tmp_path):
     assert cross_graph(source=many, target=few).num_known == 4
 
 
-def test_refused_pairs(tmp_path, home):
+def test_refused_pairs(tmp_path, networks_folder):
     def no(key: str, words: str = "", **options: str) -> None:
         assert words in refused(f"cross_graph.{key}", cross_graph, **options).message
 
@@ -311,10 +311,10 @@ def test_refused_pairs(tmp_path, home):
         return saved(tmp_path / name, graph() | changes)
 
     a = new("a.pt")
-    no("target", "12", root=home, source="acmv9", target=a)
-    no("target", root=home, source="acmv9", target="ACMv9")
+    no("target", "12", root=networks_folder, source="acmv9", target=a)
+    no("target", root=networks_folder, source="acmv9", target="ACMv9")
     no("target", source=a, target="a.pt", root=str(tmp_path))
-    no("source", "dblpv7", root=home, source="acmv8")
+    no("source", "dblpv7", root=networks_folder, source="acmv8")
     (tmp_path / "bad.pt").write_bytes(b"nothing")
     no("target bad.pt", source=a, target=str(tmp_path / "bad.pt"))
     no("source bare.npz: y", source=new("bare.npz", y=np.full(40, -1)), target=a)
@@ -327,20 +327,20 @@ def test_refused_pairs(tmp_path, home):
     no("target", "feature 0 is 'b', and 'a' in training", **pair)
 
 
-def test_refused_options(home):
+def test_refused_options(networks_folder):
     for key, options in {
         "val_share": {"val_share": 0.001},
         "num_val": {"num_val": 80},
         "unseen": {"unseen": [0, 1, 2, 3]},
     }.items():
-        refused(f"cross_graph.{key}", cross_graph, root=home, **options)
+        refused(f"cross_graph.{key}", cross_graph, root=networks_folder, **options)
 
 
 # ---- ocnnc ----
 
 
-def test_unknown_classes_leave_the_source_alone(home):
-    task = open_networks(root=home, source="citation-v1", target="dblp-v4")
+def test_unknown_classes_leave_the_source_alone(networks_folder):
+    task = open_networks(root=networks_folder, source="citation-v1", target="dblp-v4")
     fields = written.ocnnc_network("citation-v1")
     known = np.arange(90) % 9 < 5
     assert task.source.num_nodes == known.sum() == 50 and task.target.num_nodes == 72
@@ -352,8 +352,8 @@ def test_unknown_classes_leave_the_source_alone(home):
     assert task.info["unseen"] == [5, 6, 7, 8] and task.oracle is None
 
 
-def test_all_source_nodes_teach(home):
-    task = open_networks(root=home)
+def test_all_source_nodes_teach(networks_folder):
+    task = open_networks(root=networks_folder)
     assert torch.equal(task.train, torch.arange(50)) and not len(task.source_val)
     assert task.val is task.train and task.validation is task.source
     assert task.test.tolist() == task.pool.tolist() == list(range(72))
@@ -366,10 +366,11 @@ def test_all_source_nodes_teach(home):
 # ---- several sources ----
 
 
-def test_several_sources_are_one_graph_without_edges_between_them(home):
-    both = cross_graph(root=home, source="acmv9,DBLPv7", target="citationv1")
+def test_several_sources_are_one_graph_without_edges_between_them(networks_folder):
+    both = cross_graph(root=networks_folder, source="acmv9,DBLPv7", target="citationv1")
     first, second = (
-        cross_graph(root=home, source=name, target="citationv1") for name in ("acmv9", "dblpv7")
+        cross_graph(root=networks_folder, source=name, target="citationv1")
+        for name in ("acmv9", "dblpv7")
     )
     count = first.source.num_nodes
     assert torch.equal(both.source.x, torch.cat([first.source.x, second.source.x]))
@@ -382,7 +383,9 @@ def test_several_sources_are_one_graph_without_edges_between_them(home):
     assert both.info["source"] == "acmv9,dblpv7"
     for part in (0, 1):  # each source teaches
         assert (both.source.domain[both.train] == part).any()
-    masked = cross_graph(root=home, source="acmv9,dblpv7", target="citationv1", num_unseen=1)
+    masked = cross_graph(
+        root=networks_folder, source="acmv9,dblpv7", target="citationv1", num_unseen=1
+    )
     assert len(masked.source.domain) == masked.source.num_nodes < both.source.num_nodes
 
 

@@ -133,6 +133,18 @@ def test_what_has_come_since_the_plan_stays(tmp_path):
         assert present is None
 
 
+def test_a_finished_run_of_the_same_config_and_data_is_taken_over(tmp_path):
+    there = new_experiment(tmp_path / "there")
+    finish_run(there, 0, [0.5])
+    other = new_experiment(tmp_path / "here", train={"mode": "srnc", "patience": 0})
+    refused("not a finished run of the config", other.adopt, 0, there.path / "0", "s0")
+    refused("other data", new_experiment(tmp_path / "here").adopt, 0, there.path / "0", "s1")
+    assert not records.seeds_of(other.path)
+    here = new_experiment(tmp_path / "here")
+    here.adopt(0, there.path / "0", "s0")
+    assert here.result(0) == there.result(0)
+
+
 def test_seeds_that_cannot_be():
     for first, repeat in ((-1, 1), (2**32 - 1, 2)):
         refused("^seed: got", store.seeds, first, repeat)

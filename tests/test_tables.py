@@ -7,7 +7,6 @@ import functools
 import itertools
 import os
 import re
-import shlex
 import shutil
 import signal
 import sys
@@ -24,14 +23,13 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
-from graphgym_srnc.cli.main import build_parser, main
+from graphgym_srnc.cli.main import main
 from graphgym_srnc.cli.make import make_graph
 from graphgym_srnc.data import files as data_files
 from graphgym_srnc.data import folder, read
 from graphgym_srnc.data import names as _names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums
-from graphgym_srnc.own import example
 
 TITLES = ['Graph networks, "quoted"', "Graph mining and networks", "<b>Query</b> plans & graphs"]
 TITLES += ["Query plans\nin two lines", "Größe der Graphen", "plans", "networks", ""]
@@ -370,13 +368,10 @@ def test_names_that_do_not_fit_are_refused(text, tmp_path):
 # The command, as a user types it.
 
 
-def test_the_page_of_the_manual_does_what_it_says(tmp_path, monkeypatch):
+def test_papers_with_common_authors_are_linked(tmp_path, monkeypatch):
+    """By the code on the page, whose commands test_tutorials.py runs."""
     page = (Path(__file__).parents[1] / "docs/tutorials/own-graph.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    example.write(tmp_path / "demo", num_nodes=300)
-    for name, copy in (("nodes.csv", "new.csv"), ("edges.csv", "links.csv")):
-        for target in (name, copy):
-            shutil.copy(tmp_path / "demo" / name, tmp_path / target)
     data = HeteroData()
     data["paper"].x, data["paper"].y = torch.rand(6, 4), torch.tensor([0, 1, -1, 0, 1, -1])
     data["author"].num_nodes = 3
@@ -387,23 +382,13 @@ def test_the_page_of_the_manual_does_what_it_says(tmp_path, monkeypatch):
     made = data_files.as_data(data_files.load(tmp_path / "papers.pt")[0], "papers.pt")
     assert made.edge_index.T.tolist() == [[0, 1], [1, 0], [1, 2], [2, 1], [3, 4], [4, 3]]
     assert made.y.tolist() == [0, 1, -1, 0, 1, -1]
-    blocks = re.findall(r"^```(?:bash|console)\n(.*?)^```$", page.replace("\\\n", " "), re.M | re.S)
-    lines = [line.partition("#")[0] for block in blocks for line in block.splitlines()]
-    for command in (shlex.split(line)[1:] for line in lines):
-        if command[:2] == ["data", "make"]:
-            assert main(command) == 0
-        elif command[0] in ("predict", "discover", "run"):
-            build_parser().parse_known_args(command)
-    made = {path.name for path in tmp_path.iterdir() if (path / checksums.FILE).is_file()}
-    assert made == {"demo", "mygraph", "new"}
-    assert (tmp_path / "demo/graph").is_dir()
 
 
 # Tables as people have them.
 
 
 @pytest.fixture
-def messy(tmp_path) -> tuple[Path, Path]:
+def messy_tables(tmp_path) -> tuple[Path, Path]:
     """Twenty nodes with whatever goes wrong in tables, none of which needs a person."""
     prices, kinds = ("19.99", "n/a", "7", "1234.5"), ("art", "law", "NaN", "")
     rows = [[f"{i:02d}", f"word{i % 2} and more", prices[i % 4], kinds[i % 4]] for i in range(20)]
@@ -414,9 +399,9 @@ def messy(tmp_path) -> tuple[Path, Path]:
     return nodes, write(tmp_path / "links.csv", ("weight", "source", "target"), links)
 
 
-def test_what_a_person_would_correct_is_corrected_and_told(messy, tmp_path, capsys):
+def test_what_a_person_would_correct_is_corrected_and_told(messy_tables, tmp_path, capsys):
     chosen = ("--text", "title", "--numbers", "price", "--out", tmp_path / "graph")
-    assert run("make", *messy, *chosen) == 0
+    assert run("make", *messy_tables, *chosen) == 0
     told = capsys.readouterr().out
     for text in (
         "1 row merged: equal",
@@ -433,17 +418,17 @@ def test_what_a_person_would_correct_is_corrected_and_told(messy, tmp_path, caps
     task = shifts.find("file")(path=str(tmp_path / "graph"), **sizes)
     assert task.class_names == ("art", "law") and task.target.num_nodes == 20
     assert task.info["cleaned"] == {"self_loops": 0, "duplicates": 0, "one_way": 20}
-    made, _ = make_graph(*messy, numbers=["price"])
+    made, _ = make_graph(*messy_tables, numbers=["price"])
     values = np.array([19.99, np.nan, 7, 1234.5] * 5)
     expected = np.nan_to_num((values - np.nanmean(values)) / np.nanstd(values))
     np.testing.assert_allclose(made.features.toarray()[:, 0], expected)
 
 
-def test_all_that_is_wrong_is_told_at_once(messy, tmp_path, capsys):
-    for file, line in zip(messy, ('07,another text,"1,5",art\n', "1,07,99\n")):
+def test_all_that_is_wrong_is_told_at_once(messy_tables, tmp_path, capsys):
+    for file, line in zip(messy_tables, ('07,another text,"1,5",art\n', "1,07,99\n")):
         file.write_text(file.read_text() + line)
     chosen = ("--text", "titel", "--numbers", "price", "--out", tmp_path / "graph")
-    assert run("make", *messy, *chosen) == 2
+    assert run("make", *messy_tables, *chosen) == 2
     told = capsys.readouterr().err.splitlines()
     expected = ("'titel'", "'1,5'. Write numbers without", "'07' in lines 9 and 24", "table: '99'")
     assert len(told) == 4 and all(map(str.__contains__, told, expected)), told
@@ -470,15 +455,15 @@ def test_what_a_graph_says_of_its_labels_and_links(tmp_path, capsys):
     assert "no link names" not in told and "empty these cells" not in told
 
 
-def test_similar_classes_are_told(messy):
-    header, *rows = rows_of(messy[0])
+def test_similar_classes_are_told(messy_tables):
+    header, *rows = rows_of(messy_tables[0])
     for other, alike in (("Art", "'Art' and 'art'"), ("laws", "'law' and 'laws'")):
         rows[0][3] = other
-        write(messy[0], header, [*rows, *([f"n{i}", "word", "1", "law"] for i in range(9))])
-        _, told = make_graph(*messy, text=["title"])
+        write(messy_tables[0], header, [*rows, *([f"n{i}", "word", "1", "law"] for i in range(9))])
+        _, told = make_graph(*messy_tables, text=["title"])
         assert any(alike in note for note in told)
-    write(messy[0], header, [[*row[:3], ""] for row in rows])
-    made, _ = make_graph(*messy, text=["title"], label="class")
+    write(messy_tables[0], header, [[*row[:3], ""] for row in rows])
+    made, _ = make_graph(*messy_tables, text=["title"], label="class")
     assert folder.summary(made)[-1].startswith("0 labelled nodes")
 
 

@@ -211,3 +211,15 @@ def test_target_modularity_selects_by_edges_alone():
     wrong.source.y[task.val] = (wrong.source.y[task.val] + 1) % 3
     wrong = dataclasses.replace(wrong, target=wrong.source)
     assert trainer.fit(Labellings(task, *labels), wrong, selection="target_modularity").best == 1
+
+
+def test_agreement_is_of_nodes_that_are_known_both_times(task):
+    first = task.target.y
+    draw = torch.rand(90, generator=torch.Generator().manual_seed(0))
+    second = torch.where(draw < 0.3, (first + 1) % 3, first)
+    record = trainer.fit(Labellings(task, first, second), task, selection="target_modularity")
+    known = (first < 2) & (second < 2)
+    same = (first == second).float()
+    expected = float(same[known].mean())
+    assert record.history[1].losses["agreement"] == pytest.approx(expected)
+    assert expected != pytest.approx(float(same.mean()), abs=0.01)

@@ -343,7 +343,9 @@ def test_a_failing_trial_is_lost_and_told(tmp_path, runs_done, capsys, monkeypat
         reason = "batch_size" if batch else "no number"
         assert trial["state"] != "failed" or reason in trial["why"]
     assert len(found["cmd"]["trials"]) == 4 and found["cmd"]["chosen"]["cmd.weight"] == 1.0
-    assert " trials failed; the first is trial " in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert " trials failed; the first is trial " in out
+    assert "the unchanged config" in out and "from the default" not in out
     monkeypatch.setattr(CMD, "losses", losses)
     assert main([*words(tmp_path, trials=4), *more]) == 0, "what failed is tried again"
 

@@ -121,7 +121,10 @@ def test_attention_ignores_weights_and_says_so(kind, reads):
 
 def test_smoothing_is_pygs_appnp():
     method = tiny_method("erm", smoothing=10)
-    method.start(from_data(planted(), open_set=False)[0].blind())
+    task = from_data(planted(), open_set=False)[0].blind()
+    method.start(task)
+    smooth = method.smooth(method.logits(task.target).softmax(1), task.target)
+    assert torch.allclose(method.predict(task.target).exp(), smooth, atol=1e-5)
     p = torch.rand(90, 3).softmax(1)
     data = WEIGHTED
     wanted = APPNP(K=10, alpha=0.1)(p, data.edge_index, data.edge_weight)
