@@ -76,29 +76,32 @@ def test_files_are_read_as_documented(networks_folder):
     assert set(zip(*data.edge_index.tolist())) == linked(fields["adjacency_matrix"])
 
     fields = written.citation_network("Blog2", 6)
-    data = BLOG.load("blog2", home)
+    data = BLOG.load("blog2", networks_folder)
     assert torch.equal(data.x, torch.from_numpy(fields["attrb"] > 0).float())
     assert data.y[:8].tolist() == [1, 1, 2, 3, 4, 5, 0, 1]
 
 
-def test_pairs_of_pygda(home):
-    task = cross_graph(root=home, source="blog1", target="Blog2")
+def test_pairs_of_pygda(networks_folder):
+    task = cross_graph(root=networks_folder, source="blog1", target="Blog2")
     assert (task.name, task.num_known) == ("cross_graph/Blog1-Blog2", 6)
     assert (task.source.num_nodes, len(task.test)) == (90, 70)
-    made = written.mag(Path(home), "FR", "RU")
-    task = cross_graph(root=home, source="MAG_FR", target="mag_ru")
+    made = written.mag(Path(networks_folder), "FR", "RU")
+    task = cross_graph(root=networks_folder, source="MAG_FR", target="mag_ru")
     assert task.name == "cross_graph/MAG_FR-MAG_RU"
     assert torch.equal(task.target.x, made["RU"].x) and torch.equal(
         task.oracle.source.x, task.target.x
     )
     assert set(zip(*task.source.edge_index.tolist())) == set(zip(*made["FR"].edge_index.tolist()))
     assert len(task.test) == 120, "masks are not used"
-    error = refused("source", cross_graph, root=home, source="MAG_US", target="MAG_RU")
+    error = refused("source", cross_graph, root=networks_folder, source="MAG_US", target="MAG_RU")
     assert "MAG_US_labels_20.pt is missing" in error.message and "mag" in str(error)
-    torch.save(written.Trap(Path(home) / "ran"), Path(home) / "mag" / "MAG_US_labels_20.pt")
+    torch.save(
+        written.Trap(Path(networks_folder) / "ran"),
+        Path(networks_folder) / "mag" / "MAG_US_labels_20.pt",
+    )
     with pytest.raises(InputError):
-        cross_graph(root=home, source="MAG_US", target="MAG_RU")
-    assert not (Path(home) / "ran").exists()
+        cross_graph(root=networks_folder, source="MAG_US", target="MAG_RU")
+    assert not (Path(networks_folder) / "ran").exists()
 
 
 WRONG_CITATION = {
