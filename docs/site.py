@@ -64,8 +64,7 @@ PUBLIC = {
     "What estimators take and return": "Estimator ShiftTask InputError ShiftWarning "
     "train.trainer.RunRecord train.trainer.Episode",
     "Plots and shifts": "plot shifts.find",
-    "To write a method": "methods.shared.base.Method methods.shared.prediction.Predictor "
-    "methods.shared.supervised.Supervised",
+    "To write a method": "methods.shared.base.Method methods.shared.supervised.Supervised",
 }
 """Public names of the package that are no estimators, by the heading of their list."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import graphgym_srnc
 from graphgym_srnc import methods
-from graphgym_srnc.api import Estimator, estimator, make, parameters
+from graphgym_srnc.api import Estimator, estimator, factory, parameters
 from graphgym_srnc.backbones import BACKBONES
 from graphgym_srnc.core.options import OneOf, options, sections
 
@@ -108,7 +108,7 @@ def stub() -> str:
 def class_stub(cls: type[Estimator], known: dict[str, str]) -> str:
     """The class of an estimator, with the options that its method defines in its docstring."""
     method, kinds = cls._method, types(cls, known)
-    texts = make.arguments(method)
+    texts = factory.arguments(method)
     entries = {
         key: texts[key] for key in inspect.signature(method.__init__).parameters if key in texts
     }
@@ -117,7 +117,7 @@ def class_stub(cls: type[Estimator], known: dict[str, str]) -> str:
     return CLASS.format(
         name=cls.__name__,
         summary=sections(method)[""].partition("\n\n")[0],
-        args=textwrap.indent(f"Args:\n{make.entries(entries)}\n\n" if entries else "", " " * 4),
+        args=textwrap.indent(f"Args:\n{factory.entries(entries)}\n\n" if entries else "", " " * 4),
         fields=fields(kinds, shared=False),
         signature=textwrap.indent("\n".join(lines), " " * 8),
     )

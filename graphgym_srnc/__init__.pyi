@@ -680,7 +680,7 @@ class MMD(_Parameters):
     r"""Train a plain GNN with the maximum mean discrepancy (MMD) between source and target states.
 
     Args:
-        weight: weight w of the discrepancy.
+        weight: largest weight w.
 
     Other estimators have the same further parameters, which ``help(MMD)`` explains.
     """

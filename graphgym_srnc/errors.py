@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import copy
 import difflib
 import re
+import shlex
 from pathlib import Path
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 ENDS = (".", "?", "!")  # of a sentence
+OPTION = re.compile(r"`(\w+)(?:=([^`]+))?`")
+"""An option in a message, as an argument of Python: `` `label` `` or `` `label='none'` ``."""
+
 ALIKE = 0.66  # similarity, from 0 to 1, above which a name may be a typing error of another
 
 
@@ -67,6 +72,12 @@ class InputError(ValueError):
         """The same error with a remark in parentheses at its end."""
         error = copy.copy(self)
         error._say(f"{self.message} ({note})")
+        return error
+
+    def renamed(self, names: Mapping[str, str]) -> InputError:
+        """The same error with other names of its key and of the options in its message."""
+        error = self.at(names.get(self.key, self.key))
+        error._say(in_words(self.message, names))
         return error
 
     def _say(self, message: str) -> None:
@@ -132,14 +143,41 @@ class Collected:
 
 
 @contextlib.contextmanager
-def renamed(keys: Mapping[str, str]) -> Iterator[None]:
-    """Rename the keys of errors that this block raises; ``keys`` maps old names to new ones."""
+def renamed(names: Mapping[str, str]) -> Iterator[None]:
+    """Rename the options in errors that this block raises; ``names`` maps old names to new ones."""
     try:
         yield
     except InputError as error:
-        raise joined(
-            [one.at(keys.get(one.key, one.key)) for one in each(error)]
-        ) from error.__cause__
+        raise joined([one.renamed(names) for one in each(error)]) from error.__cause__
+
+
+def option(name: str, value: Any = None) -> str:
+    """An option in a message, with a value if it is not None; see :func:`in_words`."""
+    text = "" if value is None else f"={value!r}".replace("`", r"\x60")
+    return f"`{name}{text}`"
+
+
+def in_words(text: str, names: Mapping[str, str]) -> str:
+    """A message in which an option of :data:`OPTION` is written as an interface writes it.
+
+    With ``{"label": "--label"}``, `` `label='none'` `` becomes ``--label none``. A ``True`` of a
+    name that begins with ``--`` is the option alone. An option without a new name stays as it is.
+    """
+
+    def written(found: re.Match[str]) -> str:
+        if found[1] not in names:
+            return found[0]
+        name = names[found[1]]
+        try:
+            given = ast.literal_eval(found[2]) if found[2] else ()
+        except (SyntaxError, ValueError):  # it is text of a user
+            return found[0]
+        if isinstance(given, bool) and name.startswith("--"):
+            return name if given else f"{name[:2]}no-{name[2:]}"
+        values = given if isinstance(given, (list, tuple)) else [given]
+        return shlex.join([name, *map(str, values)])
+
+    return OPTION.sub(written, text)
 
 
 @contextlib.contextmanager

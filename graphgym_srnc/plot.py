@@ -51,7 +51,8 @@ def confusion(
         InputError: see ``Estimator.score``.
         NotFittedError: the model is not fitted yet.
     """
-    title, (graph, true_class, shown) = getattr(graph, "name", ""), truth(model, graph, y, nodes)
+    title = getattr(graph, "name", "")
+    (graph, true_class, shown) = truth(model, graph, y, nodes)
     classes = model.classes_.tolist()
     predicted = [classes.index(label) for label in model.predict(graph)[shown].tolist()]
     true = torch.from_numpy(true_class[shown])
@@ -118,7 +119,8 @@ def shift(task: ShiftTask, ax: Axes | None = None) -> Axes:
         InputError: ``task`` is not a task.
     """
     if not isinstance(task, ShiftTask):
-        message, hint = "is not a ShiftTask", "Make one with graphgym_srnc.shifts"
+        message = "is not a ShiftTask"
+        hint = "Make one with graphgym_srnc.shifts"
         raise InputError.plain("task", f"a {type(task).__name__} {message}", hint)
     summary = describe(task)
     ax = _axes(ax, (6.4, 1.6 + 0.4 * len(summary["labels"])))

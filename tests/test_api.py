@@ -213,7 +213,9 @@ def test_defaults_are_those_of_the_shipped_configs(gym):
         (graphgym_srnc.SRNCPlus(), "own"),
     ):
         cfg = gym.load_config(name)
-        ours = parameters.new_method(model._method, *parameters.checked(model))
+        ours = parameters.new_method(
+            model._method, *parameters.checked(model._method, model.get_params())
+        )
         theirs = gym.build_method(cfg)
         for option in options(model._method):
             if hasattr(ours, option.key):
@@ -493,7 +495,9 @@ def test_frames_and_networkx_are_the_same_graph():
     assert api.from_frames(frame.drop(columns="label"), links).y is None
 
     made = api.from_frames(frame.assign(title="a word"), links)
-    assert "not read: title (text, numbers and categories read columns)" in " ".join(made.notes)
+    assert "not read: title (`text`, `numbers` and `categories` read columns)" in " ".join(
+        made.notes
+    )
     for role in ("text", "categories"):
         wrong = refused(role, api.from_frames, frame, links, label="label", **{role: ["label"]})
         assert "label is the column of labels" in wrong.message

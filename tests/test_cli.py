@@ -253,7 +253,7 @@ def test_other_errors_take_one_line_and_finished_runs_stay(tmp_path, monkeypatch
 
     monkeypatch.setattr(Method, "start", fail)
     assert erm(tmp_path, "--repeat", "3") == 1
-    told = "error: ERM, episode 0: source is nan. A lower learning rate may help (optim.base_lr;"
+    told = "error: ERM, episode 0: source is nan. A lower learning rate may help (optim.base_lr)"
     assert capsys.readouterr().err.startswith(told)
     assert list(scores(tmp_path)) == [0] and (tmp_path / "default" / "summary.csv").is_file()
     with pytest.raises(FloatingPointError, match="ERM, episode 0: source"):

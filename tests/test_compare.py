@@ -331,7 +331,7 @@ def test_the_test_score_is_that_of_the_setting_chosen_on_validation(tmp_path):
     store_runs(tmp_path, "lucky", [0.9], val=[0.99], gnn__dim_inner=256)
     found = table_of(tmp_path, metrics=["micro_f1", "macro_recall"])
     assert chosen(found) == {("GCN", "Cora"): (4, 1, 0.7, "dim_inner 64")}
-    assert "--by method backbone gnn.dim_inner (each" in remarks(found)
+    assert "by method backbone gnn.dim_inner (each" in remarks(found)
     assert cell(found, "GCN", metric="macro_recall").mean == pytest.approx(0.325)
     told = r"\nGCN +Cora +4 settings \(1 with fewer runs left out\) +70.0 +dim_inner 64\n"
     assert re.search(told, render.text(found))
@@ -736,10 +736,10 @@ def test_scores_without_an_unknown_test_node_say_so(tmp_path):
     assert re.search(r"\nGCN +100\.0 +10\.1\n", render.text(compared))
     best, first = sentences.findings(compared)
     notes = sentences.remarks(compared)
-    assert best.endswith(": GCN 100.0 and PGL+GCN 90.0.") and "--repeat 6" in notes[0]
+    assert best.endswith(": GCN 100.0 and PGL+GCN 90.0.") and "run 6 seeds" in notes[0]
     assert not compared.cells["best"].any() and first.endswith("No row is marked as the best.")
-    assert first in notes and "known classes only" in first and "file.num_unseen 1" in first
-    assert "known classes only" in note and "file.open_set False" in note
+    assert first in notes and "known classes only" in first and "`num_unseen=1`" in first
+    assert "known classes only" in note and "`open_set=False`" in note
     assert "known classes only" not in summary.to_csv([row])
     closed = store_runs(tmp_path, "closed", [1.0], task="file/mine")
     assert len(summary.notes([summary.summarise("closed", records.read_results(closed))])) == 1

@@ -132,7 +132,9 @@ def test_sound_figures_need_no_sentence():
     sound |= {"val_unknown_share": 0.25, "agreement": 0.9, "overconfidence": -0.4}
     assert diagnostics.sentences(sound) == diagnostics.sentences({}) == {}
     assert "Only 49.6 %" in diagnostics.sentences(sound | {"homophily": 0.496})["homophily"]
-    assert "file.open_set" in diagnostics.sentences({"known_as_unknown": 0.16})["known as unknown"]
+    assert (
+        "`open_set=False`" in diagnostics.sentences({"known_as_unknown": 0.16})["known as unknown"]
+    )
     for odd in ({"val_unknown_share": 0.7}, {"unknown_share": 0.0}, {"unknown_share": 0.95}):
         assert list(diagnostics.sentences(sound | odd)) == ["unknown share"]
         for auroc, told in ((0.8, "The unknown-class threshold is prob"), (0.41, "(AUROC 41 % on")):

@@ -282,9 +282,9 @@ READ: dict[str, Callable[[Net], Files]] = {
 
 # Of which some graphs allow another reading.
 NEIGHBOURS = [name for name in READ if name.startswith("neighbours")]
-PERHAPS = dict.fromkeys(NEIGHBOURS, "--ends 1 '[*]'")
-PERHAPS |= {"no header": "--header or --no-header"}  # of 0 and 1
-PERHAPS |= {"all pairs with a value": "no link with --weight value"}
+PERHAPS = dict.fromkeys(NEIGHBOURS, r"`ends=\('1', '\*'\)`")
+PERHAPS |= {"no header": "`header=True` or `header=False`"}  # of 0 and 1
+PERHAPS |= {"all pairs with a value": "no link with `weight='value'`"}
 
 
 @pytest.mark.parametrize("name", READ)
@@ -404,12 +404,12 @@ UNCLEAR: dict[str, tuple[Callable[[Net], Files], str]] = {
             ends(net, "node1", "node2")
             | {"start": [net.ids[k % 9] for k, _ in enumerate(net.links)]}
             | {"end": [net.ids[k % 8] for k, _ in enumerate(net.links)]})),
-        "--ends node1 node2 or --ends start end",
+        r"`ends=\('node1', 'node2'\)` or `ends=\('start', 'end'\)`",
     ),
     "three columns of ids": (
         links_only(lambda net: table(
             ends(net, "a", "b") | {"w": [net.ids[k % 7] for k, _ in enumerate(net.links)]})),
-        "--ends a b, --ends a w or --ends b w",
+        r"=\('a', 'b'\)`, `ends=\('a', 'w'\)` or `ends=\('b', 'w'\)`",
     ),
     "a rank and the index": (
         lambda net: {
@@ -418,23 +418,23 @@ UNCLEAR: dict[str, tuple[Callable[[Net], Files], str]] = {
             ),
             "l.csv": table({"x": net.ids, "y": [*net.ids[1:], net.ids[0]]}),
         },
-        "--id",
+        "`id=''`",
     ),
     "two columns of classes": (
         nodes_only(lambda net: table({"id": net.ids, "class": net.labels, "a": net.values,
                                       "topic": ["x", "x", "y"] * 3 + ["y"] * (len(net.ids) - 9)})),
-        "--label: several columns may hold the classes: class and topic",
+        "label: several columns may hold the classes: class and topic",
     ),
     "a coordinate": (
         nodes_only(lambda net: table({"id": net.ids, "x": [k % 3 for k in net.order],
                                       "y": [k // 3 for k in net.order], "a": net.values,
                                       "team": net.labels})),
-        "--label: no column is named label. Name the column of classes, perhaps team",
+        "label: no column is named label. Name the column of classes, perhaps team",
     ),
     "lines of two or three numbers": (
         links_only(lambda net: "".join(f"{a} {b}{' ' + a if k % 2 else ''}\n"
                                        for k, (a, b) in enumerate(net.pairs())), "l.txt"),
-        "--ends 1 2",
+        r"`ends=\('1', '2'\)`",
     ),
 }  # fmt: skip
 

@@ -219,7 +219,7 @@ def test_clarity_tells_one_class_from_several(graph):
             assert (purity > 0.9) == (verdict == "clear")
         said = table.on_mixed(rows)
         assert said.startswith("Cluster 1 may mix classes: read") == (num_new == 1)
-        assert f"such as --new {num_new + 1}: you can" in said
+        assert f"such as {num_new + 1}: you can" in said
         assert f"0.{100 * rows[0].cluster.clarity:.0f} {verdict}" in table.to_text(rows)
         lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
         assert lines[0]["verdict"] == verdict and 0 < float(lines[0]["clarity"]) < 1
@@ -324,11 +324,11 @@ def test_candidates_without_labels_are_the_least_certain():
 
 
 def test_what_cannot_be_clustered_is_refused(graph):
-    with pytest.raises(InputError, match="--new: got 1000; allowed: 1 to 1"):
+    with pytest.raises(InputError, match="num_new: got 1000; allowed: 1 to 1"):
         analysis.analyse(graph, posterior_of(graph), Names(), range(3), num_new=1000)
-    with pytest.raises(InputError, match="--clusters: got 3; allowed: 4 or more"):
+    with pytest.raises(InputError, match="num_clusters: got 3; allowed: 4 or more"):
         analysis.number_wanted(0, 3, 3)
-    with pytest.raises(InputError, match="--new: it is given beside the number of all"):
+    with pytest.raises(InputError, match="num_new: it is given beside the number of all"):
         analysis.number_wanted(1, 5, 3)
     assert [analysis.number_wanted(*given, 3) for given in ((2, 0), (0, 5), (0, 0))] == [2, 2, 0]
 
@@ -459,7 +459,7 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     assert table.ON_SMALL[1:] in html and "small" not in table.to_text(rows[:1])
     assert [row["in_small_components"] for row in lines] == ["0", "6", "0"]
     assert "cluster 1, <script>" in table.to_text(rows)
-    assert "stability and words suggest 3 new clusters. 4 fits" in html and "--new 4: you" in html
+    assert "stability and words suggest 3 new clusters. 4 fits" in html and "such as 4: you" in html
     assert html.index("<details>") < html.index("conductance")
 
 
@@ -471,22 +471,21 @@ def test_clusters_with_the_same_words_may_be_one_class(graph):
     cluster = found.cluster + (found.cluster == 6)
     cluster = cluster.index_fill(0, half.nodes, 6)
     halved = analysed(graph, clusters.replace(found, cluster=cluster, new=[*found.new, half]))
-    assert table.merges(halved.new, "") == {f"{whole.number} and 4": ""}
+    assert table.merges(halved.new) == {f"{whole.number} and 4": ""}
     assert "perhaps one class" in table.to_text(halved.new)
-    commands = {"again": "", "merge": "discover R"}
     judged = {"a": {"labels": 9, "right": 4}, "b": {"labels": 8, "right": 4}}
     run = {"method": "srnc_plus", "backbone": "gcnconv", "labels": {"0": {"source": 3}}}
     run["labels"] |= {name: {"source": 20} for name in "ab"}
     run["held_out"] = {"labels": 17, "of": 17, "accuracy": 0.5, "low": 0.3, "high": 0.7}
     run["held_out"] |= {"as_known": 0.5, "alone": {}, "classes": judged}
-    html = page.render("t", halved, commands, run, ["few!"])
+    html = page.render("t", halved, {"again": ""}, run, ["few!"], "merge {}".format)
     below = html.partition("<h2>Known classes</h2>")[2].partition("</table>")[0]
     rows = re.findall(r"<tr><td class=\"text\">(.*?)</td>(.*?)</tr>", below, re.DOTALL)
     known = {name: " ".join(re.sub("<[^>]*>", " ", cells).split()) for name, cells in rows}
     assert known["a"].startswith("20 4 of 9 below half ") and known["b"].startswith("20 4 of 8 ")
     assert known["class 0"].startswith("3 too few ") and "below" not in known["b"]
     assert "right on 17 labels that the models had not learned:" in html
-    merge = f"discover R --name {whole.number}=NAME --name 4=NAME --labels-out NEXT"
+    merge = f"merge [{whole.number}, 4]"
     assert merge in html and "few!</p>" in html and "too few</strong>" in html
 
 
@@ -510,7 +509,7 @@ def test_names_of_nodes_and_columns():
 def test_bad_names(found):
     long = "1=" + "a" * 101
     for word in ("x=a", "-1=a", "1", "1=", "1=7", "1=unknown", "1=a\x07b", long, "2=again"):
-        with pytest.raises(InputError, match="--name"):
+        with pytest.raises(InputError, match="names"):
             feedback.parse_names(["2=fine", word])
     for wrong in (0, 4, "1"):
         with pytest.raises(InputError, match="names: got .*; allowed: numbers of new .* 1 to 3"):
@@ -561,7 +560,7 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     assert torch.bincount(task.source.y[task.train]).tolist() == [5, 5, 8, 5, 8]
     assert set(task.test.tolist()) == set(np.flatnonzero(split == "test").tolist())
     for taken in (folder, tmp_path / "none" / "below"):
-        with pytest.raises(InputError, match="--labels-out"):
+        with pytest.raises(InputError, match="labels_out"):
             feedback.write(taken, graph, made)
     (tmp_path / "recipe.json").write_text("{")
     with pytest.raises(InputError, match="recipe.json is not a readable recipe"):

@@ -126,7 +126,7 @@ def test_weights_of_matrices(tmp_path):
         np.testing.assert_allclose(found + found.T, expected)
         made, told = make_graph(*inputs, numbers=["size"])
         assert made.weights is None and made.edges.shape[1] == 8
-        assert any("--weight weight reads weights" in line for line in told), name
+        assert any("`weight='weight'` reads weights" in line for line in told), name
 
 
 def test_the_rows_of_a_matrix_are_the_nodes_whatever_their_ids(tmp_path):
@@ -150,7 +150,7 @@ def test_weights_of_networkx():
     net.add_nodes_from((id, {"x": k, "label": "ab"[k % 2]}) for k, id in enumerate(IDS))
     net.add_weighted_edges_from((IDS[a], IDS[b], weight) for a, b, weight in RING)
     np.testing.assert_array_equal(dense(from_networkx(net, weight="weight")), matrix(RING))
-    with pytest.warns(ShiftWarning, match=r"not read: weight \(weight='weight' reads weights\)"):
+    with pytest.warns(ShiftWarning, match=r"not read: weight \(`weight='weight'` reads weights\)"):
         assert "edge_weight" not in from_networkx(net)
     del net.edges["p0", "p1"]["weight"]
     assert "the weight in row 0 is 'nan'" in str(
@@ -177,14 +177,14 @@ def test_numbers_of_rows_from_0_or_from_1_are_two_readings(tmp_path):
     nodes.to_csv(tmp_path / "n.csv", index=False)
     ends.to_csv(tmp_path / "l.csv", index=False)
     inputs = tmp_path / "n.csv", tmp_path / "l.csv"
-    told = "Choose one with --id 'rows from 0' or --id 'rows from 1'"
+    told = "Choose one with `id='rows from 0'` or `id='rows from 1'`"
     assert told in str(refused("l.csv", make_graph, *inputs, numbers=["size"]))
     for first, id in enumerate(("rows from 0", "rows from 1")):
         made, _ = make_graph(*inputs, numbers=["size"], id=id)
         assert made.edges.min() == 1 - first and made.ids[0] == str(first)
         made = from_frames(nodes, ends, id=id)
         assert made.edge_index.min() == 1 - first
-    told = "Choose one with rename_axis('id') or id='rows from 1'"
+    told = "Choose one with `rename_axis('id')` or `id='rows from 1'`"
     assert told in str(refused("edges", from_frames, nodes, ends))
     clear = ends.replace(1, 0)
     assert from_frames(nodes, clear).edge_index.min() == 0

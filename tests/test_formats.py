@@ -246,7 +246,7 @@ def test_files_of_embeddings(frames, tmp_path):
         np.testing.assert_allclose(made.features.toarray(), array, atol=1e-6, err_msg=name)
     np.savez(tmp_path / "two.npz", a=array, b=array)
     wrong = {"embeddings": str(tmp_path / "two.npz")}
-    refused("--embeddings", convert, tmp_path / "n.csv", tmp_path / "l.csv", **wrong)
+    refused("embeddings", convert, tmp_path / "n.csv", tmp_path / "l.csv", **wrong)
 
 
 # Options that choose among readings.

@@ -29,8 +29,8 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import prepare as gym_prepare
 from graphgym_srnc.gym.build import visible_task
 from graphgym_srnc.gym.config import dump_config
-from graphgym_srnc.gym.encoder import GymEncoder, encoder_spec
 from graphgym_srnc.gym.keys import not_read, stock_keys
+from graphgym_srnc.gym.spec import GymEncoder, encoder_spec
 from graphgym_srnc.io.settings import flatten
 
 ROOT = Path(__file__).parents[1]

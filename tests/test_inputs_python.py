@@ -452,7 +452,7 @@ def test_an_index_and_a_column_that_both_have_the_ids_are_two_readings():
     nodes = pandas.DataFrame({"rank": [4, 2, 1, 3, 5], "label": [*"ababa"]})
     edges = pandas.DataFrame({"a": [0, 2, 3], "b": [2, 3, 4]})
     error = refused("edges", graphgym_srnc.from_frames, nodes, edges.clip(1), spectral=2)
-    assert "several ways. Choose one with rename_axis('id') or id='rank'" in str(error)
+    assert "several ways. Choose one with `rename_axis('id')` or `id='rank'`" in str(error)
     ranked = graphgym_srnc.from_frames(nodes, edges.clip(1), id="rank", spectral=2)
     assert ranked.ids == [4, 2, 1, 3, 5] and ranked.edge_index[:, 0].tolist() == [2, 1]
     same = nodes.assign(rank=nodes.index)  # of the same graph
@@ -466,7 +466,7 @@ def test_an_index_and_a_column_that_both_have_the_ids_are_two_readings():
     assert "the column rank" in error.message and "'1' may be the node '01'" in error.message
     two = nodes.assign(score=[1, 2, 3, 4, 5])
     error = refused("edges", api.from_frames, two, edges.clip(1))
-    assert "id='rank' or id='score'" in error.message
+    assert "`id='rank'` or `id='score'`" in error.message
     nodes.index.name = "node"
     assert api.from_frames(nodes, edges.clip(1)).ids == [0, 1, 2, 3, 4]
 
@@ -489,7 +489,7 @@ def test_one_bad_row_does_not_change_the_column_of_ids():
     [
         (["01", "02", ""], "an empty cell. Write an id there, or leave out"),
         ([1, 2, 3], "'1' may be the node '01'. Write ids alike in both tables"),
-        ([11, 12, 13], "The column code holds such ids; name it with id='code'"),
+        ([11, 12, 13], "The column code holds such ids; name it with `id='code'`"),
         ([7, 8, 9], "Fix the ids"),
     ],
 )

@@ -10,7 +10,12 @@ from scipy.spatial import distance
 from sklearn.metrics import log_loss
 
 from graphgym_srnc.losses import kmm, openness
-from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
+from graphgym_srnc.losses.adversarial import (
+    adversarial_loss,
+    domain_loss,
+    ganin_schedule,
+    reverse_gradient,
+)
 from graphgym_srnc.losses.discrepancy import characteristic_discrepancy, cmd, coral, mmd
 from graphgym_srnc.losses.kmm import kmm_weights
 from graphgym_srnc.losses.prior import conditional_ratio, shift_weights
@@ -150,6 +155,18 @@ def test_domain_loss_is_sklearns():
     expected = log_loss(np.ones(7), p, labels=[0, 1]) + log_loss(np.zeros(11), q, labels=[0, 1])
     assert float(domain_loss(source, target)) == pytest.approx(expected)
     assert torch.isfinite(domain_loss(torch.tensor([-1e4]), torch.tensor([1e4])))
+
+
+def test_adversarial_loss_of_a_linear_classifier_by_hand():
+    domain = torch.nn.Linear(3, 1, dtype=torch.double)
+    states = [normal(5, 3).requires_grad_(), normal(4, 3, seed=1).requires_grad_()]
+    loss = adversarial_loss(domain, 0.3, *states)
+    loss.backward()
+    w = domain.weight.detach().numpy()[0]
+    p, q = (special.expit(h.detach().numpy() @ w + domain.bias.item()) for h in states)
+    assert float(loss) == pytest.approx(-np.log(p).mean() - np.log(1 - q).mean(), rel=1e-5)
+    for h, slope in zip(states, ((p - 1) / 5, q / 4)):
+        assert h.grad.numpy() == pytest.approx(-0.3 * np.outer(slope, w), abs=1e-6)
 
 
 def quadratic(z_source: np.ndarray, z_target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

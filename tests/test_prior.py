@@ -101,11 +101,11 @@ def test_estimated_priors_weigh_the_classes(correction):
     source_label, at_source = drawn(before, 3000, seed=2)
     label, at_target = drawn(after, 3000, seed=3)
     if correction == "em":
-        method.learn_prior(torch.from_numpy(source_label))
+        method.prior.learn(torch.from_numpy(source_label))
     else:
-        method.learn_confusion(bayes(at_source, before).log(), torch.from_numpy(source_label))
+        method.prior.learn_confusion(bayes(at_source, before).log(), torch.from_numpy(source_label))
     scores = bayes(at_target, before).log()
-    corrected = method.corrected(scores, method.estimated_weight(scores))
+    corrected = method.prior.corrected(scores, method.prior.weights(correction, scores), 1.0)
     right = [
         float((part.argmax(1).numpy() == label).mean())
         for part in (scores, corrected, bayes(at_target, after))

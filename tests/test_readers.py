@@ -290,7 +290,7 @@ def test_notes_and_errors_of_frames():
         from_frames(frame, edges.to_numpy())
     with pytest.raises(InputError, match="^numbers: the table has no column 'agee'.*mean age?"):
         from_frames(frame, edges, ends=("x", "y"), numbers="agee")
-    with pytest.raises(InputError, match="^edges: ends must name two.* x, y and z; numbers: "):
+    with pytest.raises(InputError, match="^edges: `ends` must name two.* x, y and z; numbers: "):
         from_frames(frame, edges, ends="x", numbers="agee")
     with pytest.raises(InputError, match="^numbers: age: 1 cell cannot be used .*'1e[+]200'"):
         from_frames(frame.replace(4.0, 1e200), edges, ends=("x", "y"), numbers="age")
@@ -310,7 +310,7 @@ def test_numbers_as_text_and_texts_as_categories_are_told():
     with pytest.warns(RuntimeWarning) as told:
         from_frames(frame.assign(views=frame.views + 10), edges, text="views", categories="title")
     views, title = (str(warning.message) for warning in told)
-    assert views.startswith("views holds numbers, which are read as words. Name it in numbers")
+    assert views.startswith("views holds numbers, which are read as words. Name it in `numbers`")
     assert title.startswith(f"title has {V} values for {V} nodes, and each is a feature")
 
 

@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from graphgym_srnc import methods
-from graphgym_srnc.backbones import Batches, Graph, dense, infer, sampling
+from graphgym_srnc.backbones import Batches, Graph, batches, dense, infer
 from graphgym_srnc.backbones.sampling import draw_neighbours, neighbourhoods
 from graphgym_srnc.losses.modularity import modularity_loss, sampled_modularity_loss
 from graphgym_srnc.train import trainer
@@ -102,8 +102,8 @@ def test_a_view_with_all_neighbours_is_the_exact_one(kind, layers=3, data=SPARSE
 def test_inference_by_layers_is_exact(kind, data, monkeypatch):
     graph = Graph(data, "none")
     model = biased_encoder(kind, layers=3, skip=kind != "dgi").train()
-    for chunk in (sampling.CHUNK, 64):
-        monkeypatch.setattr(sampling, "CHUNK", chunk)
+    for chunk in (batches.CHUNK, 64):
+        monkeypatch.setattr(batches, "CHUNK", chunk)
         found = infer(model, graph)
         assert not model.training
         assert torch.allclose(found, model(model.view(graph)).detach(), atol=1e-5)

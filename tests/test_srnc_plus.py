@@ -279,7 +279,7 @@ def test_no_node_is_unknown_if_the_labels_show_no_sign_of_it(unseen, validated):
     assert p_value > 0.01 and not method.plan.finds_unknown and not called.any()
     sign = "no significant" if p_value > 0.1 else "only a weak"
     told = next(text for text in record.warnings if f"show {sign} sign of an unknown" in text)
-    assert "set srnc_plus.abstain False" in told and "cannot show unknown classes" in told
+    assert "set `abstain=False`" in told and "cannot show unknown classes" in told
     p = method.posterior(method.predict(task.target))
     assert p[:, 6].max() < 1e-6 and torch.allclose(p.sum(1), torch.ones(800).double())
 

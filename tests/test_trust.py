@@ -146,7 +146,7 @@ def test_a_worker_trusts_what_its_parent_trusts(mark, tmp_path):
     with untrusted.trusted():
         (trusting,) = runs.jobs_of(cells[0], False, False, False)
         assert trusting == job._replace(trust=True)
-        with pytest.raises(InputError, match="--trust"):
+        with pytest.raises(InputError, match="`trust`"):
             worker.execute(job)
     assert not mark.exists()
     worker.execute(trusting)
@@ -233,7 +233,7 @@ def test_other_readers_of_pyg_need_trust(mark, monkeypatch):
     monkeypatch.setattr(Careless, "__module__", "torch_geometric.datasets")
     options = {"name": "Careless", "root": "evil", **SIZES}
     for name in ("Careless", "CornellTemporalHyperGraphDataset/email-Eu-25"):
-        with pytest.raises(InputError, match=f"{name.partition('/')[0]}.*--trust"):
+        with pytest.raises(InputError, match=f"{name.partition('/')[0]}.*`trust`"):
             shifts.find("open_set")(**options | {"name": name})
     assert not mark.exists() and not Path("evil").exists()
     with untrusted.trusted():

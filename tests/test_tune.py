@@ -196,7 +196,7 @@ def test_the_proposals_are_those_of_every_version_of_optuna(tmp_path):
         (["--selection", "nope"], "train.selection"),
         (["--block", "gnn.act 'elu"], "--block"),
         (["--block", "train.mode erm"], "--block"),
-        (["--name", "../x"], "name"),
+        (["--name", "../x"], "--name"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, capsys, more, key):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphgym_srnc.api.estimator import Estimator
+from graphgym_srnc.api.factory import estimator, estimators, load
 from graphgym_srnc.api.graphs import from_frames, from_networkx
-from graphgym_srnc.api.make import estimator, estimators, load
 from graphgym_srnc.api.nodes import OnNodes
 
 __all__ = [

@@ -22,7 +22,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.api import parameters, weights
 from graphgym_srnc.api.isolation import alone, plain
-from graphgym_srnc.backbones.features import feature_warnings
+from graphgym_srnc.backbones.scaling import feature_warnings
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import RunProgress, tell
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
@@ -155,7 +155,7 @@ class Estimator(BaseEstimator):
             InputError: a parameter, a graph or its labels are invalid.
             FloatingPointError: a loss term is NaN or infinite.
         """
-        own, shared = parameters.checked(self)
+        own, shared = parameters.checked(self._method, self.get_params(deep=False))
         in_python = {f"{self._method.key()}.{name}": name for name in own}
         with renamed(in_python):
             method = parameters.new_method(self._method, own, shared)
@@ -167,7 +167,7 @@ class Estimator(BaseEstimator):
         stopping = [_Stopping(callback) for callback in self.callbacks]
         display = Steps() if self.verbose > 1 else contextlib.nullcontext(None)
         with alone(shared["random_state"], task.device), threads, renamed(in_python), display as on:
-            callbacks = [*stopping, *[partial(_tell, on)] * bool(self.verbose)]
+            callbacks = [*stopping, partial(_tell, on)] if self.verbose else stopping
             record = trainer.fit(method, task, seed=None, callbacks=callbacks, **rules)
             record.verdict = judge(method, task, record.first)
             if method.out_of_fold is not None:
@@ -175,7 +175,8 @@ class Estimator(BaseEstimator):
         if any(callback.stopped for callback in stopping):
             record.stopped = "a callback returned True"
         recipes = [_recipe(graph) for graph in (source, target) if graph is not None]
-        told = [f"target x: {OTHER_RECIPE}"] * ("" not in recipes and len({*recipes}) > 1)
+        differ = "" not in recipes and len({*recipes}) > 1
+        told = [f"target x: {OTHER_RECIPE}"] if differ else []
         record.warnings = [*task.warnings, *told, *record.warnings]
 
         names = getattr(source, "feature_names", None)
@@ -388,7 +389,7 @@ class Estimator(BaseEstimator):
 
 def limited_threads(model: Estimator, *graphs: Data) -> ContextManager[None]:
     """The threads of an estimator for computations on graphs, see ``environment.limited``."""
-    wanted = parameters.checked(model)[1]["num_threads"]
+    wanted = parameters.checked(model._method, model.get_params(deep=False))[1]["num_threads"]
     edges = max(graph.edge_index.size(1) for graph in graphs)
     return environment.limited(environment.threads(wanted, edges))
 

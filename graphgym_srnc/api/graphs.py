@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.core.text import counted, listed, warn
 from graphgym_srnc.data.edges import undirected
-from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
     import networkx
@@ -272,8 +272,7 @@ def _graph(
 
     found = Look(("nodes", "edges"), options._replace(in_python=True))
     frames.look(found, nodes, edges, x is not None)
-    with renamed({f"--{name}": name for name in options._fields}):
-        made = frames.graph(found, x)
+    made = frames.graph(found, x)
     edge_index = torch.from_numpy(made.edges)
     graph = FrameGraph(x=narrowed(torch.from_numpy(made.features.toarray())), edge_index=edge_index)
     if made.weights is not None:

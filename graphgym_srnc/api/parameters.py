@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Callable, Sequence
+from typing import Annotated, Any, Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from graphgym_srnc.train import trainer
 from graphgym_srnc.train.model import TrainedModel
 from graphgym_srnc.train.selection import SELECTIONS
 
-if TYPE_CHECKING:
-    from graphgym_srnc.api.estimator import Estimator
-
 Callback = Callable[[trainer.Episode, Method, ShiftTask], Any]
 
 # Encoder kind by its GraphGym name or its short name.
@@ -34,6 +31,8 @@ ENCODER = {"backbone": "kind", "activation": "act"} | {
     name: name for name in ("layers", "hidden", "dropout", "heads", "features")
 }
 THREADS = Range(1, environment.MAX_THREADS, word=environment.AUTO)  # allowed num_threads
+
+APART = ("callbacks", "class_weight", "open_set", "verbose")  # have checks of their own
 
 # Accepted types for each parameter type, and their description in error messages.
 TYPES: dict[type, tuple[Any, str]] = {
@@ -97,16 +96,16 @@ def shared(
     """
 
 
-def checked(estimator: Estimator) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Valid options of the method, and the shared parameters that are saved with a model."""
-    given = estimator.get_params(deep=False)
-    given.pop("class_weight")  # see weights.py
-    callbacks, open_set, _ = (given.pop(key) for key in ("callbacks", "open_set", "verbose"))
-    method = type(estimator)._method
+def checked(
+    method: type[Method], given: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Valid options of a method, and the shared parameters that are saved with a model."""
+    callbacks = given["callbacks"]
+    open_set = given["open_set"]
     plain = {
         option.key: typed(option.key, given[option.key], option.type)
         for option in (*options(method), *options(shared))
-        if option.key in given
+        if option.key in given and option.key not in APART
     }
     check(method, plain)
     check(shared, plain)

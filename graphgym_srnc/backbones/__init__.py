@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from graphgym_srnc.backbones.batches import Batches, infer
 from graphgym_srnc.backbones.dgi import train_infomax
 from graphgym_srnc.backbones.encoder import ACTIVATIONS, Encoder, EncoderSpec, Layer
-from graphgym_srnc.backbones.features import FEATURES, Scaling
 from graphgym_srnc.backbones.graph import OPERATORS, Graph, prepare
 from graphgym_srnc.backbones.layers import MLP, GCNLayer
-from graphgym_srnc.backbones.sampling import Batches, infer
+from graphgym_srnc.backbones.scaling import FEATURES, Scaling
 from graphgym_srnc.backbones.sparse import Sparse, dense
 from graphgym_srnc.backbones.view import Block, View
 from graphgym_srnc.core.plugins import Registry
@@ -61,7 +61,7 @@ def _check(found: Any, name: str) -> None:
 BACKBONES: Registry[type[Encoder]] = Registry(
     __name__,
     _check,
-    ["encoder", "features", "graph", "layers", "sampling", "sparse", "view"],
+    ["batches", "encoder", "scaling", "graph", "layers", "sampling", "sparse", "view"],
     {
         "gcnconv": "layers:GCN",
         "sageconv": "layers:SAGE",

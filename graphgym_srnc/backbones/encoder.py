@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc.backbones.features import FEATURES
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sampling import draw_view
+from graphgym_srnc.backbones.scaling import FEATURES
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.backbones.view import Block, View, make_view
 from graphgym_srnc.core.options import Count, Few, OneOf, Range, check

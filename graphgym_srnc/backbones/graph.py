@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones.features import FEATURES, SPARSE_BELOW, scaled_features
+from graphgym_srnc.backbones.scaling import FEATURES, SPARSE_BELOW, scaled_features
 from graphgym_srnc.backbones.sparse import Sparse, dense
 from graphgym_srnc.data import edges
 from graphgym_srnc.errors import InputError

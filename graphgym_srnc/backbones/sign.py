@@ -15,7 +15,8 @@ from graphgym_srnc.backbones.layers import MLP
 from graphgym_srnc.backbones.sparse import Sparse, dense
 
 HOPS = 2  # number of neighbourhoods beside a node's own features
-WIDE, REDUCED = 300, 256  # number of features above which they are reduced, and to how many
+WIDE = 300  # number of features above which they are reduced
+REDUCED = 256  # number of features to which they are reduced
 SWEEPS = 4  # power iterations of the truncated singular value decomposition
 
 

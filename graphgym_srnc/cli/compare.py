@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.cli.words import told
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.plots.charts import critical_difference_figure
 from graphgym_srnc.plots.style import save
@@ -33,7 +34,7 @@ def main(args: argparse.Namespace) -> None:
     words = "metric split by columns select against test paper alpha intervals ddof".split()
     table = compare.table(found, *(getattr(args, word) for word in words))
     if form == "text" and not args.out:
-        render.show(tables.grids(table), sentences.remarks(table), sys.stdout)
+        render.show(tables.grids(table), told(sentences.remarks(table)), sys.stdout)
     elif args.out:
         print(arguments.write("--out", args.out, render.FORMATS[form](table).encode()))
     else:

@@ -7,15 +7,17 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Callable, NamedTuple, Sequence
+from typing import Callable, Mapping, NamedTuple, Sequence
 
 from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.cli.words import told
 from graphgym_srnc.core import environment, text
-from graphgym_srnc.core.progress import RunProgress, tell
+from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.core.text import plain, tell
 from graphgym_srnc.data.folder import check_place
 from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.data.names import Names, of_folder
@@ -73,7 +75,7 @@ def main(args: argparse.Namespace) -> None:
         model = build.load_model(args.run)
         with environment.limited(model.result.get("threads", 1)):
             lines = _discover(args, model, outs, names, progress.doing)
-    for line in lines:
+    for line in told(lines):
         tell(line)
 
 
@@ -100,30 +102,28 @@ def _discover(
     begin("predicting", 0.2)
     posterior = model.predict(graph).posterior
     earlier = _earlier(args) if args.since else None
-    with renamed({"names": "--name", "since": "--since"}):
-        found = analysis.analyse(
-            graph,
-            posterior,
-            place.names,
-            classes,
-            evidence,
-            label,
-            wanted,
-            cluster_names,
-            begin,
-            earlier,
-        )
-    commands = _commands(args, place, found)
+    found = analysis.analyse(
+        graph,
+        posterior,
+        place.names,
+        classes,
+        evidence,
+        label,
+        wanted,
+        cluster_names,
+        begin,
+        earlier,
+    )
+    commands, merge = _commands(args, place, found)
     warnings = _warnings(model, place)
     ends = _labels(args, model, place, found) if args.labels_out else _next(found, commands)
-    told = table.to_text(found.new, found.head, commands["merge"])
-    lines = [*found.lead, "", *told.split("\n"), ""]
+    lines = [*found.lead, "", *table.to_text(found.new, found.head, merge).split("\n"), ""]
     lines += [table.on_number(found.fits), table.on_mixed(found.new), *table.on_also(found.also)]
     if found.changes is not None:
         lines += ["", *found.changes.lines]
     lines += [f"warning: {warning}" for warning in warnings]
     begin("drawing the map", 0.95)
-    files = _files(args, model, place, found, commands, warnings)
+    files = _files(args, model, place, found, commands, warnings, merge)
     begin("writing tables", 1.0)
     written = [arguments.write(option, outs[option], data) for option, data in files.items()]
     return lines + written + ends
@@ -159,7 +159,7 @@ def _earlier(args: argparse.Namespace) -> since.Earlier:
     if not args.graph and os.path.realpath(args.since) == os.path.realpath(args.run):
         hint = "Give an earlier run, or another graph with --graph"
         raise InputError.plain("--since", f"{args.since} is RUN itself", hint)
-    with renamed({"RUN": "--since", "--graph": "--since"}):
+    with renamed({"path": "--since", "--graph": "--since", "graph": "--since"}):
         model = build.load_model(args.since)
         if not model.config:
             message = "a model saved by an estimator does not contain its graph"
@@ -172,18 +172,27 @@ def _earlier(args: argparse.Namespace) -> since.Earlier:
     return since.Earlier([*map(feedback.in_words, known)], label, features(then), found)
 
 
-def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) -> dict[str, str]:
-    """Commands that write the page again, merge clusters, and name them; "" if impossible."""
-    commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]]), "merge": "", "naming": ""}
-    words = ["graphgym-srnc", "discover", args.run, "--new", str(len(found.new))]
-    named = [row.cluster for row in found.new if not row.leftover]
-    if place.parts:
-        commands["merge"] = shlex.join(words)
-    if place.parts and named:
-        for cluster in named:
-            words += ["--name", f"{cluster.number}={cluster.name or 'NAME'}"]
-        commands["naming"] = shlex.join([*words, "--labels-out", "NEXT"])
-    return commands
+def _commands(
+    args: argparse.Namespace, place: Place, found: analysis.Analysis
+) -> tuple[dict[str, str], table.Merge]:
+    """Commands that write the page again and name clusters, "" if impossible; and that merge."""
+    commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]]), "naming": ""}
+    if not place.parts:
+        return commands, table.no_command
+    number = len(found.new)
+    every = [row.cluster for row in found.new if not row.leftover]
+    if every:
+        named = {cluster.number: cluster.name or "NAME" for cluster in every}
+        commands["naming"] = _naming(args, number, named)
+    return commands, lambda group: _naming(args, number, dict.fromkeys(group, "NAME"))
+
+
+def _naming(args: argparse.Namespace, number: int, names: Mapping[int, str]) -> str:
+    """The command that names some of a ``number`` of new clusters, and trains with the names."""
+    words = ["graphgym-srnc", "discover", args.run, "--new", str(number)]
+    for cluster, name in names.items():
+        words += ["--name", f"{cluster}={name}"]
+    return plain(shlex.join([*words, "--labels-out", "NEXT"]))
 
 
 def _warnings(model: TrainedModel, place: Place) -> list[str]:
@@ -205,13 +214,15 @@ def _files(
     found: analysis.Analysis,
     commands: dict[str, str],
     warnings: Sequence[str],
+    merge: table.Merge,
 ) -> dict[str, bytes]:
     """The content of each output file by its option."""
     files = {}
     if args.out:
         data = place.task.name if place.task else Path(args.graph).name
         title = f"New classes in {data.removeprefix('file/')}"
-        files["--out"] = page.render(title, found, commands, model.result, warnings).encode()
+        html = page.render(title, found, commands, model.result, warnings, merge)
+        files["--out"] = html.encode()
     if args.csv:
         files["--csv"] = table.to_csv(found.new).encode()
     if args.changes and found.changes is not None:

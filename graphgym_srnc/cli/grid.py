@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Sequence
 
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.cli.words import told
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import GridProgress
 from graphgym_srnc.core.text import counted, seeds
@@ -125,7 +126,7 @@ def _run(
     if finished:
         out_dir = cells[0].experiment.out_dir
         table = compare.table(collect([out_dir], records=False))
-        render.show(tables.grids(table), sentences.remarks(table), sys.stdout)
+        render.show(tables.grids(table), told(sentences.remarks(table)), sys.stdout)
         commands = ("graphgym-srnc compare", "graphgym-srnc report", "tensorboard --logdir")
         print("more: " + "; ".join(f"{command} {out_dir}" for command in commands))
     return failures

@@ -14,7 +14,7 @@ from typing import Sequence
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.parser import build_parser
-from graphgym_srnc.cli.words import worded
+from graphgym_srnc.cli.words import told, worded
 from graphgym_srnc.core import environment, plugins
 from graphgym_srnc.core.text import plain, tell
 from graphgym_srnc.errors import InputError, each
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _flush()
     except InputError as error:
         for one in each(error):
-            _print_error(f"error: {worded(plugins.after_warning(one))}")
+            _print_error(f"error: {plugins.after_warning(one)}")
         return INPUT
     except KeyboardInterrupt as error:
         _print_error(": ".join(["interrupted", *map(str, error.args)]))
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if "--debug" in words:
             raise
-        _print_error(_story(error))
+        _print_error(*told([_story(error)]))
         return FAILED
 
 
@@ -74,14 +74,15 @@ def _story(error: Exception) -> str:
 def _command(words: Sequence[str]) -> int:
     """Parse the words of a command and run it; return its status."""
     args = _parse(words)
-    _check(args)
-    command = _import(args.command)
-    if not getattr(args, "trust", False):
-        return command.main(args) or 0
-    from graphgym_srnc.data import untrusted
+    with worded(args.parser):
+        _check(args)
+        command = _import(args.command)
+        if not getattr(args, "trust", False):
+            return command.main(args) or 0
+        from graphgym_srnc.data import untrusted
 
-    with untrusted.trusted():
-        return command.main(args) or 0
+        with untrusted.trusted():
+            return command.main(args) or 0
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:

@@ -6,12 +6,13 @@ import argparse
 import json
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Any, Sequence
 
 import numpy as np
 import pandas
 
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.cli.words import flags_of, told
 from graphgym_srnc.core.text import plain, tell
 from graphgym_srnc.data import features, folder, frames, graph_files, look, read
 from graphgym_srnc.errors import InputError, reading
@@ -32,10 +33,31 @@ def make(args: argparse.Namespace) -> None:
     folder.check_place(out, args.overwrite, inputs=used)
     if args.like:
         folder.tell_changes(Path(args.like))
+    _check_inputs(inputs)
+    arguments.check_least(args, max_words=1, min_nodes=1)
+    given = {name: value for name in GIVEN if (value := getattr(args, name))}
+    given |= {"id": args.id, "header": args.header}
+    for name in look.KINDS:
+        given[name] = [one.strip() for names in getattr(args, name) for one in names.split(",")]
+    given["words"] = features.TextOptions(args.max_words, args.min_nodes)
+    graph, notes = make_graph(*inputs, **given)
+    folder.write(graph, out, args.overwrite)
+    for line in told(map(plain, notes), flags_of(args.parser)):
+        tell(line)
+    for line in [*folder.summary(graph), f"wrote {out}"]:
+        tell(line)
+    if args.like:
+        _print_next(args.like, args.out)
+    elif len({*(graph.labels or ())} - {""}) > 1:
+        print(f"next: graphgym-srnc run --cfg own dataset.name {shlex.quote(args.out)}")
+
+
+def _check_inputs(inputs: Sequence[Path]) -> None:
+    """Refuse files that are no graph, or that need no conversion."""
     if inputs[-1].is_dir() or len(inputs) > 2:
         hint = "Give a node table and a list of links, or one file with both. Labels are a column"
         hint += " of the node table"
-        raise InputError.plain("data make", f"{' '.join(args.inputs)!r} is not a graph", hint)
+        raise InputError.plain("data make", f"{' '.join(map(str, inputs))!r} is not a graph", hint)
     if inputs[0].suffix == ".pt":
         from graphgym_srnc.data import files
 
@@ -43,25 +65,16 @@ def make(args: argparse.Namespace) -> None:
             found = f"{inputs[0].name} needs no conversion"
             hint = f"Use it with: graphgym-srnc run --cfg own dataset.name {inputs[0]}"
             raise InputError.plain("data make", found, hint)
-    arguments.check_least(args, max_words=1, min_nodes=1)
-    given = {name: value for name in GIVEN if (value := getattr(args, name))}
-    given |= {"id": args.id, "header": args.header}
-    for name in look.KINDS:
-        given[name] = [one.strip() for names in getattr(args, name) for one in names.split(",")]
-    given["words"] = features.TextOptions(args.max_words, args.min_nodes, "--min-nodes 1")
-    graph, notes = make_graph(*inputs, **given)
-    folder.write(graph, out, args.overwrite)
-    for line in [*map(plain, notes), *folder.summary(graph), f"wrote {out}"]:
-        tell(line)
-    if args.like:
-        earlier, new = map(shlex.quote, (args.like, args.out))
-        table = arguments.unused("predictions.csv")
-        command = f"graphgym-srnc predict RUN --graph {new} --out {table}"
-        print(f"next: {command}  # RUN: a run on {plain(args.like)}")
-        ends = f"cross_graph.source {earlier} cross_graph.target {new}"
-        print(f"or train for this graph: graphgym-srnc run --cfg own-networks {ends}")
-    elif len({*(graph.labels or ())} - {""}) > 1:
-        print(f"next: graphgym-srnc run --cfg own dataset.name {shlex.quote(args.out)}")
+
+
+def _print_next(like: str, out: str) -> None:
+    """Print the commands for a graph with the features of an earlier one."""
+    earlier, new = map(shlex.quote, (like, out))
+    table = arguments.unused("predictions.csv")
+    command = f"graphgym-srnc predict RUN --graph {new} --out {table}"
+    print(f"next: {command}  # RUN: a run on {plain(like)}")
+    ends = f"cross_graph.source {earlier} cross_graph.target {new}"
+    print(f"or train for this graph: graphgym-srnc run --cfg own-networks {ends}")
 
 
 def make_graph(
@@ -77,7 +90,7 @@ def make_graph(
         given: other fields of :class:`look.Options`.
     """
     if like:
-        with reading(Path(like), "a folder with a recipe of data make", "--like"):
+        with reading(Path(like), "a folder with a recipe of data make", "like"):
             given["like"] = {**json.loads(content(Path(like, folder.RECIPE)))}
     found = look.Look((nodes.name, (links or nodes).name), look.Options(**given))
     table = pairs = pandas.DataFrame()
@@ -92,14 +105,13 @@ def make_graph(
     if len(table):
         frames.look(found, table, pairs, bool(embeddings))
     # Options first, then the node table, then the links.
-    place = lambda error: (not error.key.startswith("--"), error.key != nodes.name)  # noqa: E731
+    place = lambda error: (error.key not in look.Options._fields, error.key != nodes.name)  # noqa: E731
     found.problems.errors.sort(key=place)
     found.problems.check()
     array: np.ndarray | None = None
     if embeddings:
-        from graphgym_srnc.data import (
-            embeddings as arrays,
-        )  # imports torch, which tables do without
+        # It imports torch, which tables do without.
+        from graphgym_srnc.data import embeddings as arrays
 
         array = arrays.read(Path(embeddings), found.ids, len(found.rows))
     return frames.graph(found, array), [*found.chosen, *found.notes]

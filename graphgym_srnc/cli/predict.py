@@ -11,6 +11,7 @@ import pandas
 from torch_geometric.data import Data
 
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.cli.words import told
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
@@ -57,7 +58,7 @@ def main(args: argparse.Namespace) -> None:
         model = build.load_model(args.run)
         with environment.limited(model.result.get("threads", 1)):
             lines = _predict(args, model, outs, progress.doing)
-    for line in lines:
+    for line in told(lines):
         tell(line)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.cli.words import told
 from graphgym_srnc.core import parallel, text
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.data import files, folder
@@ -137,11 +138,11 @@ def _show(cfg: CfgNode, experiment: Experiment, results: Mapping[int, Result]) -
     own = held_out.lines(first)
     if own:
         own += held_out.after_naming(first, folder.parent(_own_graph(cfg)))
-    for line in own:
+    for line in told(own):
         text.tell(line)
     # Without test scores the table would be empty.
     grids = [summary.grid(rows)] if tested or not own else []
-    render.show(grids, summary.notes(rows), sys.stdout)
+    render.show(grids, told(summary.notes(rows)), sys.stdout)
     warning = held_out.on_better(first)
     if warning:
         text.tell(warning)

@@ -15,7 +15,7 @@ from graphgym_srnc.cli import arguments
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import GridProgress
 from graphgym_srnc.core.text import aligned, counted
-from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.io import store
 from graphgym_srnc.sweep import chosen, local, search
@@ -35,10 +35,9 @@ def main(args: argparse.Namespace) -> int:
         KeyboardInterrupt: Ctrl-C. Finished runs are kept.
     """
     arguments.check_least(args, trials=1, jobs=0, time_limit=0, retries=0)
-    with renamed({"methods": "--methods", "selection": "--selection"}):
-        study = _study(args)
-        chosen.check_place(study)
-        search.check(study.arms, study.blocks, study.seeds[0])
+    study = _study(args)
+    chosen.check_place(study)
+    search.check(study.arms, study.blocks, study.seeds[0])
     print(
         f"{study.folder}: {counted(len(study.arms), 'method')}, {study.trials} trials each on "
         f"seeds {study.seeds[0]} to {study.seeds[-1]} of {counted(len(study.blocks), 'task')}, "

@@ -191,7 +191,7 @@ def _check_default(option: inspect.Parameter, key: str, name: str) -> None:
         raise InputError.plain(key, message, "Change the default or the annotation")
 
 
-def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> None:
+def check(function: Callable[..., Any], values: Mapping[str, Any], prefix: str = "") -> None:
     """Validate option values against the annotations of a function or class.
 
     NaN and infinity are never valid. Keys that are no options are ignored. An InputError names the
@@ -208,7 +208,7 @@ def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> No
             raise InputError(key, value, "finite numbers")
 
 
-def check_types(function: Callable, values: Mapping[str, Any]) -> None:
+def check_types(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
     """Raise a ValueError if a value from a file is not of the type of its option."""
     for option in options(function):
         value = values.get(option.key, option.default)
@@ -218,7 +218,7 @@ def check_types(function: Callable, values: Mapping[str, Any]) -> None:
             raise ValueError(f"the option {option.key} is {str(value)[:50]!r}")
 
 
-def checked(function: Callable, prefix: str = "") -> Callable:
+def checked(function: Callable[..., Any], prefix: str = "") -> Callable[..., Any]:
     """The function wrapped with ``check`` of its keyword arguments."""
     names = inspect.signature(function).parameters
 

@@ -75,6 +75,13 @@ def together(on: bool = True) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def alone() -> Iterator[bool]:
+    """Part that the first process runs for itself; the value is whether this process is it."""
+    with together(False):
+        yield rank() == 0
+
+
+@contextlib.contextmanager
 def own_draws() -> Iterator[None]:
     """Make draws differ between processes except in ``share``; afterwards they are equal."""
     global _common

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any, Mapping, get_args
 
+from graphgym_srnc.core.text import listed
 from graphgym_srnc.errors import InputError, did_you_mean
 
 # Family, members, and a member's folder of raw files below ``<root>/<family in lower case>``.
@@ -44,7 +45,8 @@ def with_arguments(name: str, given: Mapping[str, str]) -> str:
     """The name with more arguments of its class, for example ``Class/Member?split=TH``."""
     base, _, query = name.partition("?")
     arguments = dict(part.partition("=")[::2] for part in query.split("&") if part) | {**given}
-    return base + "?" * bool(arguments) + "&".join(f"{k}={v}" for k, v in arguments.items())
+    words = "&".join(f"{key}={value}" for key, value in arguments.items())
+    return f"{base}?{words}" if words else base
 
 
 def arguments(name: str, made_by: Any) -> dict[str, Any]:
@@ -64,11 +66,12 @@ def arguments(name: str, made_by: Any) -> dict[str, Any]:
     missing = sorted(needed - {*given})
     if missing:
         message = f"PyG's {made_by.__name__} needs the argument {' and '.join(missing)}"
-        hint = " and ".join(f"dataset.args.{key}" for key in missing)
-        raise InputError.plain("name", message, f"Set {hint}")
+        hint = f"Add it to the name, as in {name}?{missing[0]}=VALUE"
+        raise InputError.plain("name", message, hint, "arguments")
     for key in given:
         if key not in known:
-            raise InputError(f"dataset.args.{key}", given[key], f"one of {', '.join(known)}")
+            message = f"PyG's {made_by.__name__} has no argument {key}"
+            raise InputError.plain("name", message, f"Its arguments are {listed([*known])}")
     return {key: _typed(key, value, known[key].annotation) for key, value in given.items()}
 
 
@@ -86,7 +89,8 @@ def _typed(key: str, text: str, annotation: Any) -> Any:
         with contextlib.suppress(ValueError):
             return kind(text)
     numbers = [word for kind, word in ((int, "an integer"), (float, "a number")) if kind in kinds]
-    raise InputError(f"dataset.args.{key}", text, ", ".join([*words, *numbers]) or "no value")
+    allowed = ", ".join([*words, *numbers]) or "no value"
+    raise InputError.plain("name", f"the argument {key} is {text!r}", f"Allowed: {allowed}")
 
 
 def known_names() -> list[str]:
@@ -126,11 +130,12 @@ def resolve(name: str) -> tuple[str, str]:
         return family, member
     short = (member for members in FAMILIES.values() for member in members)
     near = did_you_mean(name, [*short, *known_names(), *table])
-    hint = "Use a name of graphgym-srnc data list, or Class/Member of torch_geometric.datasets"
+    hint = "Use Class/Member of torch_geometric.datasets"
     if Path(name).exists():
         near = ""
-        hint = "If it is your own graph, set dataset.format to file"
-    raise InputError.plain("name", f"there is no data set {name!r}", f"{near} {hint}".strip())
+        hint = "If it is your own graph, use `shift='file'`"
+    message = f"there is no data set {name!r}"
+    raise InputError.plain("name", message, f"{near} {hint}".strip(), "no_data_set")
 
 
 def raw_folder(family: str, member: str) -> str:

@@ -14,7 +14,7 @@ from graphgym_srnc.data import columns, features, labels
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.look import NONE, Look
 from graphgym_srnc.data.read import NAMELESS
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, option
 
 SAME_PART = {"valid": "val", "validation": "val", "training": "train", "testing": "test"}
 MASK = re.compile(r"(train|val|valid|test)_mask")
@@ -34,12 +34,12 @@ def find_split(found: Look) -> None:
         return
     likely = [name] if name else [other for other in free if _is_split(texts(table[other]))]
     if len(likely) > 1:
-        ways = " or ".join(found.named("split", other) for other in likely)
+        ways = " or ".join(option("split", other) for other in likely)
         message = f"several columns hold parts of a split: {listed(likely)}"
-        raise InputError.plain("--split", message, f"Choose one with {ways}")
+        raise InputError.plain("split", message, f"Choose one with {ways}")
     for name in likely:
         found.uses["split"] = [name]
-        cells = texts(features.column(table, name, "--split"))
+        cells = texts(features.column(table, name, "split"))
         found.parts = [_part(cell.lower()) for cell in cells]
 
 
@@ -58,12 +58,12 @@ def _parts_of_masks(found: Look, masks: list[str]) -> list[str]:
     cells = found.table[masks].apply(lambda cells: features.truth(features.present(texts(cells))))
     if not cells.isin(["0", "1", ""]).all(axis=None):
         message = f"the masks {listed(masks)} have other values than true and false, or 1 and 0"
-        raise InputError.plain("--split", message, "Write true or false for each node")
+        raise InputError.plain("split", message, "Write true or false for each node")
     inside = cells == "1"
     twice = inside.sum(axis=1) > 1
     if twice.any():
         message = f"the node {found.ids[int(twice.argmax())]} is in two of {listed(masks)}"
-        raise InputError.plain("--split", message, "Put each node into one part")
+        raise InputError.plain("split", message, "Put each node into one part")
     parts = [_part(name.lower().removesuffix("_mask")) for name in masks]
     return [*inside.dot(pandas.Series(parts, masks, dtype=object))]
 
@@ -79,7 +79,7 @@ def find_label(found: Look) -> None:
     if named == NONE or (named and named in found.uses["id"]):
         return
     if named:
-        features.column(table, named, "--label")
+        features.column(table, named, "label")
     sizes = {name: _sizes(table, name) for name in table if name not in found.used - {named}}
     usual = [named] if named else _usual(found, sizes)
     fit = [name for name in usual if _repeats(sizes[name], 2) or len(sizes[name]) <= FEW]
@@ -96,7 +96,7 @@ def find_label(found: Look) -> None:
         hint += f", perhaps {listed(perhaps, 4)}"
     if not usual and (found.options.in_python or not likely):
         about = f"No column of labels was found (columns: {listed([*filter(None, table)], 10)})"
-        found.notes.append(f"{about}. {hint}: {found.named('label', 'COLUMN')}.")
+        found.notes.append(f"{about}. {hint}: {option('label', 'COLUMN')}.")
         return
     message = "no column is named label"
     if fit:
@@ -105,7 +105,7 @@ def find_label(found: Look) -> None:
         message = f"the {len(sizes[usual[0]]):,} values of {usual[0]} hardly repeat"
     elif "1" in table:
         message = f"{found.files[0]} has no header, and columns are 1, 2, ..."
-    raise InputError.plain("--label", message, f"{hint}; or give {found.named('label', NONE)}")
+    raise InputError.plain("label", message, f"{hint}; or give {option('label', NONE)}")
 
 
 def _usual(found: Look, sizes: Sizes) -> list[str]:
@@ -146,7 +146,7 @@ def read(found: Look) -> None:
     held: list[bool] = []
     if found.parts is not None:
         found.parts = [found.parts[row] for row in found.table.index]
-        labels.check_parts(found.parts, found.ids, "--split")
+        labels.check_parts(found.parts, found.ids, "split")
         held = [part in labels.PARTS[1:] for part in found.parts]
     for name in found.uses.get("label", ()):
         found.labels, notes = labels.cleaned(texts(found.table[name]), name, held)

@@ -13,7 +13,7 @@ from graphgym_srnc.data.links import ALL
 from graphgym_srnc.data.look import Look, Options
 from graphgym_srnc.data.read import NAMELESS
 from graphgym_srnc.data.readings import Reading
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, option
 
 WEIGHTS = ("weight", "weights", "w", "value", "strength")  # usual names, in lower case
 
@@ -85,7 +85,7 @@ def _tell_ends(found: Look, unread: list[str], reading: Reading) -> None:
         line += f"; not read: {listed(unread)}"
     weight = columns.usual(unread, WEIGHTS)
     if weight and not found.options.weight:
-        line += f" ({found.named('weight', weight)} reads weights)"
+        line += f" ({option('weight', weight)} reads weights)"
     found.chosen.append(line)
 
 
@@ -96,7 +96,7 @@ def _weights(found: Look, pairs: pandas.DataFrame) -> np.ndarray:
         InputError: a weight is no number of 0 or more.
     """
     file = found.files[1]
-    column = features.column(pairs, found.options.weight, "--weight")
+    column = features.column(pairs, found.options.weight, "weight")
     values = features.parsed(column)[0].to_numpy()
     wrong = ~((values >= 0) & (values < features.LARGEST))
     if wrong.any():
@@ -122,9 +122,9 @@ def _check_zeros(found: Look, pairs: pandas.DataFrame, reading: Reading) -> None
         if wrong or not 0 < share < 1 or read.is_counter(cells):
             continue
         told = f"{name} is 0 in {(values == 0).sum():,} of {len(pairs):,} rows"
-        without = f"leave out those that mean no link with {found.named('weight', name)}"
+        without = f"leave out those that mean no link with {option('weight', name)}"
         if share >= 0.5 and not found.options.ends:
-            keep = found.named("ends", reading.ends)
+            keep = option("ends", reading.ends)
             hint = f"{without.capitalize()}, or keep all with {keep}"
             raise InputError.plain(found.files[1], told, hint)
         found.notes.append(f"{found.files[1]}: {told}; {without}")
@@ -146,7 +146,7 @@ def _tell_unknown(
     others = [id for id in others if id in columns.ROWS or found.table[id].dtype.kind != "f"]
     hint = _hint(found, unknown, ids, others)
     if 2 * count <= len(pairs) and not others:  # else the ids are of another kind
-        hint += f", or leave out these links with {found.named('skip_missing', True)}"
+        hint += f", or leave out these links with {option('skip_missing', True)}"
     if found.options.like is not None:
         hint += ". Add the earlier nodes that new ones link to"
     message = f"{count:,} of {len(pairs):,} links name ids that are not in the node table: {named}"
@@ -164,6 +164,6 @@ def _hint(found: Look, unknown: Mapping[str, object], ids: pandas.Index, others:
     if near:
         return f"{about} {near}"
     if others:
-        return f"The column {others[0]} holds such ids; name it with {found.named('id', others[0])}"
-    options = f"{found.named('id')} and {found.named('ends')}"
+        return f"The column {others[0]} holds such ids; name it with {option('id', others[0])}"
+    options = "`id` and `ends`"
     return f"{about} Fix the ids, or name the columns of ids with {options}"

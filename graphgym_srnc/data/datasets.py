@@ -56,7 +56,7 @@ def load(name: str, root: str = "") -> Data:
     graphs = _graphs(name, root)
     if len(graphs) != 1:
         message = f"{name!r} has {len(graphs)} graphs, which are states of one that grows"
-        raise InputError.plain("name", message, "Set dataset.format to own_split")
+        raise InputError.plain("name", message, "Use `shift='own_split'`")
     return graphs[0]
 
 
@@ -165,6 +165,16 @@ def _verify(file: Path, shown: Path) -> None:
         raise InputError.plain(str(shown), message, f"Download the file again. {untrusted.HINT}")
 
 
+def _check_arrays(file: Path) -> None:
+    """Refuse a file of arrays that holds code, and remove one that is neither arrays nor text."""
+    if file.suffix == ".npz":  # some readers open arrays by allow_pickle
+        untrusted.arrays(file.resolve())
+    elif file.suffix == ".npy":
+        untrusted.array(file.resolve(), mapped=True)
+    elif not file.name.endswith(TEXT):
+        file.unlink()  # for example a split_dict.pt, which ogb would unpickle
+
+
 def _staged_class(base: Any, name: str, staging: Path, source: Path) -> Any:
     """``base`` with checks of its files, without its log, and with errors that name ``source``."""
 
@@ -195,12 +205,8 @@ def _staged_class(base: Any, name: str, staging: Path, source: Path) -> Any:
                 with reading(path, "a file of plain arrays", str(shown(path)), untrusted.HINT):
                     if str(path) in pickles:
                         _verify(path, shown(path))
-                    elif path.suffix == ".npz":  # some readers open arrays by allow_pickle
-                        untrusted.arrays(path.resolve())
-                    elif path.suffix == ".npy":
-                        untrusted.array(path.resolve(), mapped=True)
-                    elif not path.name.endswith(TEXT):
-                        path.unlink()  # for example a split_dict.pt, which ogb would unpickle
+                    else:
+                        _check_arrays(path)
             base._process(self)
 
     return Staged

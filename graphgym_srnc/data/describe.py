@@ -69,7 +69,7 @@ def known_names(task: ShiftTask) -> list[str]:
         true = getattr(task.target, "y_true", task.target.y)
         first = [true[label == index][:1].tolist() for index in range(task.num_known)]
         names = [str(original[0] if original else index) for index, original in enumerate(first)]
-    return names + ["unknown"] * int(task.open_set)
+    return [*names, "unknown"] if task.open_set else names
 
 
 def unseen_names(task: ShiftTask, numbers: Sequence[int], before: str = "unseen ") -> list[str]:
@@ -132,11 +132,9 @@ def _notes(task: ShiftTask) -> list[str]:
         about_target = "the target has no labels, so there are no test scores"
     if task.validation is task.target:
         about_target += f", except those of {len(task.val):,} validation nodes"
-    return (
-        notes
-        + [about_target] * (task.source is not task.target)
-        + [f"{counts[key]:,} {text}" for key, text in cleaned.items() if counts.get(key)]
-    )
+    if task.source is not task.target:
+        notes.append(about_target)
+    return notes + [f"{counts[key]:,} {text}" for key, text in cleaned.items() if counts.get(key)]
 
 
 def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -> list[str]:
@@ -155,7 +153,7 @@ def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -
         if absent and len(nodes):
             warnings.append(f"no {part} node is of class {listed(absent)}")
     few = few_labels(labels, task.source is task.target)
-    return warnings + [few] * bool(few)
+    return [*warnings, few] if few else warnings
 
 
 def few_labels(labels: Mapping[str, Mapping[str, int]], one_graph: bool) -> str:
@@ -168,7 +166,9 @@ def few_labels(labels: Mapping[str, Mapping[str, int]], one_graph: bool) -> str:
         return ""
     texts = []
     for name, count in few.items():
-        more = f" of {count['target']} given" * (one_graph and count["target"] > count["source"])
+        more = ""
+        if one_graph and count["target"] > count["source"]:
+            more = f" of {count['target']} given"
         texts.append(f"{name} ({count['source']}{more})")
     return (
         f"Fewer than {FEW} training labels: {listed(texts)}. Predictions of "

@@ -13,7 +13,7 @@ from graphgym_srnc.data import untrusted
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import atomic
 
-KEY = "--embeddings"
+KEY = "embeddings"
 NAMES = ("x", "embeddings", "embedding", "node_features", "features", "arr_0")  # of one of several
 
 

@@ -32,7 +32,6 @@ class TextOptions(NamedTuple):
 
     max_words: int = 2000  # most frequent words that are kept
     min_nodes: int = 2  # least number of nodes that a word occurs in
-    rarer: str = ""  # how a user keeps rarer words
 
 
 def learn(
@@ -136,7 +135,7 @@ def spectral(edges: np.ndarray, num_nodes: int, dimensions: int) -> np.ndarray:
     from scipy.sparse.linalg import eigsh
 
     if not 1 <= dimensions < num_nodes - 1:
-        raise InputError("--spectral", dimensions, f"1 to {num_nodes - 2}")
+        raise InputError("spectral", dimensions, f"1 to {num_nodes - 2}")
     adjacency = sp.csr_matrix((np.ones(edges.shape[1]), edges), shape=(num_nodes, num_nodes))
     adjacency = ((adjacency + adjacency.T) > 0).astype(float)
     adjacency.setdiag(0)
@@ -200,7 +199,7 @@ def truth(cells: Sequence[str]) -> list[str]:
 
 def documents(table: pandas.DataFrame, columns: Sequence[str]) -> list[str]:
     """The texts of some columns, joined for each node by line breaks."""
-    cells_of_nodes = zip(*(texts(column(table, name, "--text")) for name in columns))
+    cells_of_nodes = zip(*(texts(column(table, name, "text")) for name in columns))
     return ["\n".join(filter(None, cells)) for cells in cells_of_nodes]
 
 
@@ -214,7 +213,7 @@ def column(table: pandas.DataFrame, name: str, option: str) -> pandas.Series:
 
 
 def _categories(table: pandas.DataFrame, name: str) -> list[str]:
-    return present(texts(column(table, name, "--categories")))
+    return present(texts(column(table, name, "categories")))
 
 
 def _vocabulary(cells: Sequence[str], options: TextOptions) -> Recipe:
@@ -226,11 +225,11 @@ def _vocabulary(cells: Sequence[str], options: TextOptions) -> Recipe:
     except ValueError as error:
         message = "no cell has a word of two letters or more that is no common English word"
         hint = "Choose a column of text"
+        code = ""
         if options.min_nodes > 1:
             message = f"no word occurs in {options.min_nodes} nodes"
-        if options.min_nodes > 1 and options.rarer:
-            hint += f", or keep rarer words with {options.rarer}"
-        raise InputError.plain("--text", message, hint) from error
+            code = "rare_words"
+        raise InputError.plain("text", message, hint, code) from error
     words = vectoriser.get_feature_names_out().tolist()
     return {"words": words, "idf": vectoriser.idf_.tolist()}
 
@@ -252,16 +251,16 @@ def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFram
     problems = Collected()
     for name in columns:
         with problems.step():
-            found[name], wrong = parsed(column(table, name, "--numbers"))
+            found[name], wrong = parsed(column(table, name, "numbers"))
             if not wrong:
                 continue
             cells = f"{name}: {counted(len(wrong), 'cell')} cannot be used as a number"
             hint = "Leave a cell without a number empty"
             if not any(re.search(r"\d", cell) for cell in wrong):
-                hint += ", or name a column of words in --categories"
+                hint += ", or name a column of words in `categories`"
             if re.fullmatch(r"[+-]?[\d.]+(,\d+)+[\d.]*", wrong[0]):
                 hint = "Write numbers without a comma, such as 1.5 or 1500"
-            raise InputError.plain("--numbers", f"{cells}, for example {wrong[0]!r}", hint)
+            raise InputError.plain("numbers", f"{cells}, for example {wrong[0]!r}", hint)
     problems.check()
     return pandas.DataFrame(found)
 

@@ -68,7 +68,7 @@ def load(
 def _load(source: Path, labelled: bool, need_labels: bool) -> tuple[Fields, tuple[str, ...]]:
     if source.is_dir():
         folder.tell_changes(source)
-        from graphgym_srnc.data import tables  # imports pandas
+        from graphgym_srnc.data import folder_files  # imports pandas
 
         edges = _only(source, "edges", (".npy", ".csv"))
         x = _only(source, "features", (".npy", ".npz"))
@@ -76,14 +76,13 @@ def _load(source: Path, labelled: bool, need_labels: bool) -> tuple[Fields, tupl
             (source / f"labels{end}").exists() for end in (".npy", ".csv")
         )
         y = _only(source, "labels", (".npy", ".csv")) if labelled else None
-        return tables.read(edges, x, y, source / "split.csv" if labelled else None)
+        return folder_files.read(edges, x, y, source / "split.csv" if labelled else None)
     if source.suffix == ".pt":
         return _load_pt(source), ()
     if source.suffix != ".npz":
         message = f"{source.name} has an unknown file type"
-        make = "graphgym-srnc data make NODES.csv LINKS.csv --out FOLDER"
-        hint = f"Use a .pt or .npz file or a graph folder. Tables become a folder with: {make}"
-        raise InputError.plain("path", message, hint)
+        hint = "Use a .pt or .npz file or a graph folder"
+        raise InputError.plain("path", message, hint, "no_graph")
     parts = [f"{matrix}_{part}" for matrix in SPARSE for part in CSR]
     with reading(source, "a readable .npz of plain arrays"):
         arrays = untrusted.arrays(source, (*READ, *ALIASES, *parts, "attr_matrix"))
@@ -213,6 +212,6 @@ def _only(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:
         message = f"the folder {folder.name} has {len(found) or 'no'} files named {stem}"
         hint = f"Give one file {stem} of type {', '.join(suffixes)}"
         if stem == "labels":
-            hint += ", or label nodes of your table and run data make again"
+            hint += ", or label nodes of your table and make the folder again"
         raise InputError.plain("path", message, hint)
     return found[0]

@@ -51,29 +51,27 @@ class Graph(NamedTuple):
     urls: Sequence[str] | None = None  # web address of each node, or ""
 
 
-def check_place(
-    out: Path, overwrite: bool, option: str = "--out", inputs: Iterable[Path] = ()
-) -> None:
+def check_place(out: Path, overwrite: bool, key: str = "out", inputs: Iterable[Path] = ()) -> None:
     """Refuse a place for a folder, unless it is free or a folder of ours to ``overwrite``.
 
-    It must contain none of the ``inputs``. Errors name ``option``.
+    It must contain none of the ``inputs``. Errors name ``key``.
     """
     atomic.restore(out)
     if out.is_symlink() or not out.absolute().parent.is_dir() or out.name in ("", ".", ".."):
         hint = "Give a new folder inside a folder that exists"
-        raise InputError.plain(option, f"{out} cannot be made", hint)
+        raise InputError.plain(key, f"{out} cannot be made", hint)
     if not out.exists():
         return
     read = [path for path in inputs if path.resolve().is_relative_to(out.resolve())]
     hint = "Choose another folder"
     if not overwrite:
-        raise InputError.plain(option, f"{out} exists", f"{hint}, or add --overwrite to replace it")
+        raise InputError.plain(key, f"{out} exists", f"{hint}, or add `overwrite` to replace it")
     if read:
-        raise InputError.plain(option, f"{out} contains {read[0]}, which this command reads", hint)
+        raise InputError.plain(key, f"{out} contains {read[0]}, which this command reads", hint)
     problem = _foreign(out)
     if problem:
-        hint += "; --overwrite replaces only folders that data make wrote"
-        raise InputError.plain(option, f"{out} {problem}", hint)
+        hint += "; `overwrite` replaces only folders that graphgym-srnc wrote"
+        raise InputError.plain(key, f"{out} {problem}", hint)
 
 
 def changed(folder: Path) -> list[str]:
@@ -106,26 +104,26 @@ def _foreign(out: Path) -> str:
 
 
 @contextlib.contextmanager
-def whole(out: Path, overwrite: bool = False, option: str = "--out") -> Iterator[Path]:
+def whole(out: Path, overwrite: bool = False, key: str = "out") -> Iterator[Path]:
     """A new folder beside ``out`` that takes its place at the end, and goes if there is an error.
 
     At any moment the old folder or the new one is there whole, with checksums of its files.
     """
-    check = partial(check_place, out, overwrite, option)
+    check = partial(check_place, out, overwrite, key)
     check()
     try:
         with atomic.replacing_folder(out, check) as new:
             yield new
             checksums.write(new, [path.name for path in new.iterdir()])
     except OSError as error:
-        raise InputError.plain(option, f"{out} cannot be written ({error.strerror})") from error
+        raise InputError.plain(key, f"{out} cannot be written ({error.strerror})") from error
 
 
-def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> None:
+def write(graph: Graph, out: Path, overwrite: bool, key: str = "out") -> None:
     """Write a graph folder, whole or not at all, see ``whole``."""
     tables = _tables(graph)
     features = graph.features.astype(np.float32)
-    with whole(out, overwrite, option) as folder:
+    with whole(out, overwrite, key) as folder:
         for name, table in tables.items():
             table.to_csv(folder / name, index=False, lineterminator="\n")
         if features.nnz > DENSE * math.prod(features.shape):
@@ -181,7 +179,7 @@ def parent(folder: Path) -> dict[str, Any]:
     path = folder / PARENT
     if not path.is_file():
         return {}
-    with reading(path, "what discover writes about a run", "dataset.name"):
+    with reading(path, "what discover writes about a run", "graph"):
         return {**json.loads(atomic.content(path))}
 
 

@@ -25,7 +25,7 @@ from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.data.look import KINDS, NOTHING, Look
 from graphgym_srnc.data.readings import Reading, usual_id
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, option
 
 TOTALS = {"total", "totals", "sum", "all", "grand total"}  # ids of a last row of sums
 # Uses of columns, in words.
@@ -54,7 +54,7 @@ def look(
         found.uses[use] = [*getattr(found.options, kind)]
     with step():
         if found.options.id not in (None, "", *columns.ROWS):
-            features.column(found.table, str(found.options.id), "--id")
+            features.column(found.table, str(found.options.id), "id")
     if found.problems.errors:
         found.options = found.options._replace(id=None)
     pairs, reading = connect.find(found, sheet) if len(sheet) else (sheet, None)
@@ -69,7 +69,7 @@ def look(
         with step():
             each(found)
     # Else no id may be right, or links to nodes without an id would look wrong.
-    is_clear = all(error.key != "--id" for error in found.problems.errors) and all(found.ids)
+    is_clear = all(error.key != "id" for error in found.problems.errors) and all(found.ids)
     if reading is not None and is_clear:
         with step():
             connect.connect(found, pairs, reading)
@@ -98,7 +98,7 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     widths = [block.shape[1] for block in blocks]
     if widths != recipe.setdefault("widths", widths):
         message = f"this graph has {widths} features, the earlier one {recipe['widths']}"
-        raise InputError.plain("--like", message, "Give the same columns and embeddings")
+        raise InputError.plain("like", message, "Give the same columns and embeddings")
     joined = features.joined(blocks, recipe)
     recipe["spectral"] = spectral
     text = features.documents(table, recipe["text"]["columns"]) if "text" in recipe else None
@@ -152,13 +152,13 @@ def _check_uses(found: Look) -> None:
     """Refuse a second use of the columns of ids, labels and parts; ids may be texts too."""
     options = found.options
     held = {found.uses["id"][0]: "ids", options.split: "parts"}
-    for option in ("label", "numbers", "categories", "text"):
-        given = getattr(options, option)
-        for name in [given] if option == "label" else given:
-            if name and name in held and (option, held[name]) != ("text", "ids"):
-                hint = f"Choose another one, or name the column of ids with {found.named('id')}"
+    for use in ("label", "numbers", "categories", "text"):
+        given = getattr(options, use)
+        for name in [given] if use == "label" else given:
+            if name and name in held and (use, held[name]) != ("text", "ids"):
+                hint = "Choose another one, or name the column of ids with `id`"
                 message = f"{name} is the column of {held[name]}"
-                raise InputError.plain(f"--{option}", message, hint)
+                raise InputError.plain(use, message, hint)
         held.setdefault(options.label, "labels")
 
 
@@ -167,10 +167,10 @@ def _find_addresses(found: Look) -> None:
     name = found.options.url
     if not name:
         return
-    for row, cell in enumerate(texts(features.column(found.table, name, "--url"))):
+    for row, cell in enumerate(texts(features.column(found.table, name, "url"))):
         if cell and not names.ADDRESS.fullmatch(cell):
             message = f"row {row} of the column {name} is {cell[:60]!r}, not a web address"
-            raise InputError.plain("--url", message, "Write addresses that begin with https://")
+            raise InputError.plain("url", message, "Write addresses that begin with https://")
     if name not in found.used:
         found.uses["url"] = [name]
 
@@ -204,7 +204,7 @@ def _one_row_for_each_id(found: Look) -> None:
         where = found.places(ids.index[ids == named[0]])
         message = f"{counted(len(named), 'id')} used for several nodes: {named[0]!r} in {where}"
         hint = "Give each node its own id, or name another column of ids with"
-        raise InputError.plain(file, message, f"{hint} {found.named('id')}")
+        raise InputError.plain(file, message, f"{hint} `id`")
     if repeated.any():
         count = counted(int(repeated.sum()), "row")
         found.notes.append(f"{file}: {count} merged: equal to another row")
@@ -235,10 +235,10 @@ def _find_features(found: Look, others: bool) -> None:
     else:
         _read_recipe(found, options.like)
     if not (found.recipe or others or options.spectral):
-        kinds = listed([*map(found.named, KINDS)]).replace(" and ", " or ")
+        kinds = listed([*map(option, KINDS)]).replace(" and ", " or ")
         hint = f"Choose columns with {kinds}"
-        hint += "; --embeddings reads a file" if not options.in_python else ""
-        hint += f"; {found.named('spectral')} makes features from the links alone"
+        hint += "; `embeddings` reads a file" if not options.in_python else ""
+        hint += "; `spectral` makes features from the links alone"
         message = f"no column is chosen of {columns.listing(found.table)}"
         raise InputError.plain("features", message, hint)
 
@@ -249,20 +249,20 @@ def _learn(found: Look) -> None:
     found.recipe = features.learn(table, text, found.options.words, numbers, categories)
     for name in features.number_columns(table[text], ()):
         kind = "holds numbers, which are read as words. Name it in"
-        found.notes.append(f"{name} {kind} {found.named('numbers')}.")
+        found.notes.append(f"{name} {kind} `numbers`.")
     for name in categories:
         values = table[name].astype(str).nunique()
         if values > len(table) / 2:
             kind = f"has {values:,} values for {len(table):,} nodes, and each is a feature"
-            found.notes.append(f"{name} {kind}. Name a text in {found.named('text')}.")
+            found.notes.append(f"{name} {kind}. Name a text in `text`.")
 
 
 def _read_recipe(found: Look, recipe: features.Recipe) -> None:
     """Take the recipe of an earlier graph, and tell how cells differ from those of its table."""
     if recipe.get("spectral"):
         message = "spectral features cannot be made for another graph"
-        hint = f"Use a graph without {found.named('spectral')}"
-        raise InputError.plain("--like", message, hint)
+        hint = "Use a graph without `spectral`"
+        raise InputError.plain("like", message, hint)
     absent = []
     for kind, use in KINDS.items():
         found.uses[use] = [*recipe.get(kind, NOTHING)["columns"]]
@@ -271,7 +271,7 @@ def _read_recipe(found: Look, recipe: features.Recipe) -> None:
         noun = "column" if len(absent) == 1 else "columns"
         message = f"the earlier graph was made from the {noun} {listed(absent)}, which"
         hint = f"Its columns are {columns.listing(found.table)}"
-        raise InputError.plain("--like", f"{message} {found.files[0]} lacks", hint)
+        raise InputError.plain("like", f"{message} {found.files[0]} lacks", hint)
     found.recipe = {**recipe}
     found.notes += features.drift(recipe, found.table)
 
@@ -296,10 +296,10 @@ def _tell_columns(found: Look) -> None:
     unread = [name or nameless for name in free]
     for name in free if not in_python else ():
         if _hold_addresses(found.table[name]):
-            option = found.named("url", name)
-            found.notes.append(f"{name} holds web addresses. With {option} pages link to them.")
+            way = option("url", name)
+            found.notes.append(f"{name} holds web addresses. With {way} pages link to them.")
     if unread:
-        hint = f" ({listed([*map(found.named, KINDS)])} read columns)"
+        hint = f" ({listed([*map(option, KINDS)])} read columns)"
         used.append(f"not read: {listed(unread)}{'' if found.options.like else hint}")
     found.chosen.append(f"columns: {'; '.join(used)}")
 

@@ -8,7 +8,7 @@ import pandas
 
 from graphgym_srnc.core.text import listed, short
 from graphgym_srnc.data import columns, labels, read
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, option
 
 if TYPE_CHECKING:
     from graphgym_srnc.data.look import Look
@@ -96,7 +96,7 @@ def _is_header(found: Look, sheet: pandas.DataFrame, ids: Collection[str] | None
     if options.header is not None:
         return options.header
     if counts:
-        ways = f"{options.named('header', True)} or {options.named('no_header', True)}"
+        ways = f"{option('header', True)} or {option('header', False)}"
         message = f"the first line, {_begin(sheet)}, may be names of columns or a row"
         raise InputError.plain(file, message, f"Say which with {ways}")
     return not any(is_cell)

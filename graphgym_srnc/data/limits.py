@@ -24,7 +24,7 @@ def check_columns(number: int, key: str) -> None:
     """Refuse a table with so many columns that the choice among them takes minutes."""
     if number > COLUMNS:
         message = f"the table has {number:,} columns, and at most {COLUMNS:,} are read"
-        hint = "Give the features as an array: --embeddings in the command, x of a Data in Python"
+        hint = "Give the features as an array (`embeddings`)"
         raise InputError.plain(key, message, hint)
 
 

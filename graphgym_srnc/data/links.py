@@ -8,7 +8,7 @@ import pandas
 
 from graphgym_srnc.core.text import listed
 from graphgym_srnc.data import columns, header, read
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, option
 
 if TYPE_CHECKING:
     from graphgym_srnc.data.look import Look
@@ -40,8 +40,8 @@ def links(found: Look, sheet: pandas.DataFrame) -> pandas.DataFrame:
         message = (
             f"line {line:,} is {','.join(filter(None, frame.loc[line]))[:80]!r}, and the first"
         )
-        hint = f"Choose {options.named('ends', ('1', ALL))} if each line is a node and its"
-        hint += f" neighbours, or {options.named('ends', ('1', '2'))} if it is a link"
+        hint = f"Choose {option('ends', ('1', ALL))} if each line is a node and its"
+        hint += f" neighbours, or {option('ends', ('1', '2'))} if it is a link"
         raise InputError.plain(file, f"{message} line has {lengths.iloc[0]} cells", hint)
     return frame
 
@@ -88,7 +88,7 @@ def _check_ends(found: Look, frame: pandas.DataFrame) -> None:
     if absent:
         problem = f"it has no column {listed(absent)}"
     elif len(options.ends) not in (0, 2):
-        problem = f"{options.named('ends')} must name two columns, not {len(options.ends)}"
+        problem = f"`ends` must name two columns, not {len(options.ends)}"
     elif frame.shape[1] < 2:
         problem = "it has not two columns. Write the ids of two nodes on each line"
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, field
 from typing import NamedTuple, Sequence
 
@@ -35,7 +34,7 @@ class Options(NamedTuple):
     skip_missing: bool = False
     words: features.TextOptions = features.TextOptions()
     header: bool | None = None  # what a first line is that may be names of columns or a row
-    in_python: bool = False  # whether messages name arguments of Python
+    in_python: bool = False  # whether both tables are frames, not files
 
     @property
     def columns(self) -> list[str]:
@@ -49,16 +48,6 @@ class Options(NamedTuple):
         """All columns that are named, without marks for all or none of them."""
         given = {self.id, self.label, self.split, self.weight, *self.columns, *self.ends}
         return {name for name in given if name and name not in (NONE, "*") and not name.isdecimal()}
-
-    def named(self, name: str, value: str | bool | Sequence[str] | None = None) -> str:
-        """An option as the user writes it: ``--label none``, or ``label='none'`` in Python."""
-        if self.in_python:
-            if (name, value) == ("id", ""):
-                return "rename_axis('id')"
-            return name if value is None else f"{name}={value!r}"
-        words = [value] if isinstance(value, str) else value
-        words = words if isinstance(words, Sequence) else []
-        return shlex.join([f"--{name.replace('_', '-')}", *words])
 
 
 @dataclass
@@ -89,10 +78,6 @@ class Look:
         """The ids of the kept rows."""
         (name,) = self.uses["id"]
         return columns.cells(self.table, name) if name in self.table else []
-
-    def named(self, option: str, value: str | bool | Sequence[str] | None = None) -> str:
-        """See ``Options.named``."""
-        return self.options.named(option, value)
 
     def places(self, rows: pandas.Index) -> str:
         """Where rows of the node table are, for example ``lines 2 and 7`` of its file."""

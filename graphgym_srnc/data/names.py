@@ -65,17 +65,16 @@ def _bare(id: str) -> str:
     return re.sub(r"(?<=\w)[^\w-].*", "", id.lower(), flags=re.DOTALL).lstrip("0")
 
 
-def remedy(like: object = "TRAINED_GRAPH") -> str:
-    """How to make the features of a graph like those of another one."""
-    command = f"graphgym-srnc data make NODES LINKS --like {like} --out NEW"
-    ways = [f"with: {command}. In Python: ", "from_frames(..., like=trained_graph)"]
-    if like == "TRAINED_GRAPH":  # of a model of Python
-        ways = [f"with {ways[1]}. On the command line: ", command]
-    return f"Make its features {''.join(ways)}"
+def other_features(key: str, message: str, like: Path | None = None) -> InputError:
+    """The error of features unlike those of training, whose graph is the folder ``like``."""
+    hint = "Make its features like those of the graph of training, with `like`"
+    error = InputError.plain(key, message, hint, "other_features")
+    error.value = like or "TRAINED_GRAPH"
+    return error
 
 
 def check_features(
-    trained: Any, given: Any, key: str = "graph: x", like: object = "TRAINED_GRAPH"
+    trained: Any, given: Any, key: str = "graph: x", like: Path | None = None
 ) -> None:
     """Refuse features with other names or another order than in training, if both are lists."""
     if not isinstance(trained, list) or not isinstance(given, list) or len(trained) != len(given):
@@ -83,4 +82,4 @@ def check_features(
     for place, (was, name) in enumerate(zip(map(str, trained), map(str, given))):
         if was != name:
             message = f"feature {place} is {short(name, 40)!r}, and {short(was, 40)!r} in training"
-            raise InputError.plain(key, message, remedy(like))
+            raise other_features(key, message, like)

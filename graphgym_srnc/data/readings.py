@@ -17,7 +17,7 @@ from graphgym_srnc.data import columns
 from graphgym_srnc.data.columns import IDS, MOST, ROWS
 from graphgym_srnc.data.links import ALL
 from graphgym_srnc.data.read import NAMELESS
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, option
 
 if TYPE_CHECKING:
     from graphgym_srnc.data.look import Look, Options
@@ -93,7 +93,7 @@ def choose(found: Look, links: pandas.DataFrame, several: list[Reading]) -> Read
         if pair is None:
             begin = [short(",".join(row), 40) for row in links.iloc[:3].astype(str).to_numpy()]
             hint = f"It begins with {listed([*map(repr, begin)])}. Name them with"
-            hint += f" {found.named('ends', ('A', 'B'))}"
+            hint += f" {option('ends', ('A', 'B'))}"
             raise InputError.plain(
                 found.files[1], "no two columns hold ids of the node table", hint
             )
@@ -108,17 +108,21 @@ def choose(found: Look, links: pandas.DataFrame, several: list[Reading]) -> Read
     return best[0]
 
 
+def _by_id(found: Look, name: str) -> str:
+    """How to choose a column of ids, or the index of a frame, whose name is empty."""
+    return option("id", name) if name or not found.options.in_python else "`rename_axis('id')`"
+
+
 def _unclear(found: Look, links: pandas.DataFrame, best: list[Reading]) -> InputError:
     """The error that lists several readings, and the option that selects each."""
-    options = found.options
     ways = []
     for one in best:
-        way = [] if all(one.id == other.id for other in best) else [options.named("id", one.id)]
+        way = [] if all(one.id == other.id for other in best) else [_by_id(found, one.id)]
         if any(one.ends != other.ends for other in best):
-            way.append(options.named("ends", one.ends))
-        ways.append((", " if options.in_python else " ").join(way))
+            way.append(option("ends", one.ends))
+        ways.append(" ".join(way))
     if any("1" in one.ends for one in best) and links.shape[1] > 2:
-        ways.insert(0, options.named("ends", ("1", ALL)))
+        ways.insert(0, option("ends", ("1", ALL)))
     hint = f"Choose one with {listed(ways, 4).replace(' and ', ' or ')}"
     return InputError.plain(found.files[1], "its links can be read in several ways", hint)
 

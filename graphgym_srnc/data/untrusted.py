@@ -23,7 +23,7 @@ from graphgym_srnc.errors import reading
 from graphgym_srnc.io.atomic import opened
 
 DATA_CLASSES = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, BaseStorage)  # of a saved Data
-HINT = "If you trust the author of these files, read them with --trust"
+HINT = "If you trust the author of these files, read them with `trust`"
 WORD = 4  # bytes that a number takes at least once it is read: features become float32
 
 _TRUST: ContextVar[bool] = ContextVar("trust", default=False)

@@ -14,8 +14,8 @@ from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config
-from graphgym_srnc.gym.encoder import encoder_spec
 from graphgym_srnc.gym.keys import KEYS, TRAINING, values
+from graphgym_srnc.gym.spec import encoder_spec
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import MakeOptimizer, adam
@@ -113,8 +113,7 @@ def load_model(path: str | Path) -> TrainedModel:
         activate(cfg)  # layers registered with GraphGym read it
         return encoder_spec(cfg)
 
-    with renamed({"path": "RUN"}):
-        return models.load(path, encoder)
+    return models.load(path, encoder)
 
 
 def shown_task(cfg: CfgNode) -> ShiftTask:

@@ -15,7 +15,7 @@ from graphgym_srnc.core.environment import AUTO, MAX_THREADS
 from graphgym_srnc.core.options import Allowed, OneOf, Option, Range, Share, docs
 from graphgym_srnc.core.options import options as options_of
 from graphgym_srnc.errors import Collected, InputError
-from graphgym_srnc.gym.encoder import SPEC_KEYS, is_fast
+from graphgym_srnc.gym.spec import SPEC_KEYS, is_fast
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.training import adam
 from graphgym_srnc.train import trainer

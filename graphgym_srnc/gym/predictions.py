@@ -8,7 +8,7 @@ import pandas
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones.features import feature_warnings
+from graphgym_srnc.backbones.scaling import feature_warnings
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import aligned, clean, counted, listed, short, to_csv
 from graphgym_srnc.data.edges import SMALL, component_sizes
@@ -172,15 +172,19 @@ def notes(model: TrainedModel, graph: Data, frame: pandas.DataFrame | None = Non
     features = model.method.encoder.features
     found = [text[0].upper() + text[1:] for text in feature_warnings(graph.x, features)]
     sizes = component_sizes(graph.edge_index.numpy(), graph.num_nodes)
-    if small := int((sizes <= SMALL).sum()):
-        found.append(
+    small = int((sizes <= SMALL).sum())
+    if small:
+        text = (
             f"The graph has {counted(small, 'node')} in components of at most {SMALL} nodes,"
             f" {int((sizes == 1).sum()):,} without a link. Their predictions use few or no"
             " neighbours and are less reliable."
-            + " Their probabilities are too high." * bool(model.method.smoothing)
-            + on_small(frame)
-            + f" Check some of those predicted as {UNKNOWN}." * model.method.task.open_set
         )
+        if model.method.smoothing:
+            text += " Their probabilities are too high."
+        text += on_small(frame)
+        if model.method.task.open_set:
+            text += f" Check some of those predicted as {UNKNOWN}."
+        found.append(text)
     return found
 
 

@@ -293,7 +293,9 @@ def _saved(cfg: CfgNode, method: Method, task: ShiftTask, facts: dict[str, Any])
     """The model of a run, with the parameters of an estimator that would train it."""
     names = list(task.class_names)
     unknown = UNKNOWN if UNKNOWN not in names else f"{UNKNOWN} class"
-    classes = names + [unknown] * task.open_set if names else original_labels(task)
+    classes: list[Any] = names or original_labels(task)
+    if names and task.open_set:
+        classes = [*names, unknown]
     facts["params"] = {
         "lr": cfg.optim.base_lr,
         "weight_decay": cfg.optim.weight_decay,

@@ -39,7 +39,7 @@ def find(name: str | os.PathLike, key: str = "config", suffix: str = ".yaml") ->
             return root / f"{known}{suffix}"
     hint = f"Give a {suffix} file, or a shipped one such as {', '.join(EXAMPLES[suffix])}"
     hint = did_you_mean(name, config_names(suffix), hint)
-    raise InputError.plain(key, f"there is no file {name!r}", hint, code=key)
+    raise InputError.plain(key, f"there is no file {name!r}", hint)
 
 
 def read(cfg_file_or_name: str | os.PathLike | None) -> Settings:
@@ -56,17 +56,17 @@ def read(cfg_file_or_name: str | os.PathLike | None) -> Settings:
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
         message = f"{path} is not a readable yaml file ({reason})"
-        raise InputError.plain("config", message, code="config") from error
+        raise InputError.plain("config", message) from error
     if is_edited(path):
         tell_changed(str(path))
     if not isinstance(tree, dict):
         message = f"{path} contains no blocks of keys and values"
-        raise InputError.plain("config", message, code="config")
+        raise InputError.plain("config", message)
     flat: Settings = {}
     for key, value in leaves(tree):
         if key in flat:
             message = f"{path} sets {key} twice"
-            raise InputError.plain("config", message, "Remove one of them", code="config")
+            raise InputError.plain("config", message, "Remove one of them")
         flat[key] = value
     return flat
 

@@ -154,10 +154,11 @@ def finished_run(path: Path) -> tuple[Path, Result]:
         except FileNotFoundError:
             continue
         except Unreadable as error:
-            hint = "Give the folder of another seed, or repeat this one with run --overwrite"
-            raise InputError.plain("RUN", f"{run / 'result.json'} {error}", hint) from error
+            message = f"{run / 'result.json'} {error}"
+            hint = "Give the folder of another seed"
+            raise InputError.plain("path", message, hint, "damaged") from error
     hint = "Give the folder of a finished run or experiment, or a model file"
-    raise InputError.plain("RUN", f"{path} contains no finished run", hint)
+    raise InputError.plain("path", f"{path} contains no finished run", hint)
 
 
 def seeds_of(path: Path) -> list[int]:

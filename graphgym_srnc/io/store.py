@@ -275,7 +275,7 @@ def check_name(name: str) -> None:
 def seeds(first: int, repeat: int) -> range:
     """The seeds of an experiment, ``repeat`` of them."""
     if not 1 <= repeat <= MOST_SEEDS:
-        raise InputError("repeat", repeat, f"1 to {MOST_SEEDS}", code="repeat")
+        raise InputError("repeat", repeat, f"1 to {MOST_SEEDS}")
     if not 0 <= first <= LAST_SEED + 1 - repeat:
         raise InputError("seed", first, f"0 to {LAST_SEED + 1 - repeat}, the first of {repeat}")
     return range(first, first + repeat)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 
@@ -42,3 +42,14 @@ def domain_loss(source_logit: Tensor, target_logit: Tensor) -> Tensor:
     cross_entropy = F.binary_cross_entropy_with_logits
     of_source = cross_entropy(source_logit, torch.ones_like(source_logit))
     return of_source + cross_entropy(target_logit, torch.zeros_like(target_logit))
+
+
+def adversarial_loss(domain: nn.Module, weight: float, *states: Tensor) -> Tensor:
+    """Loss of a domain classifier whose gradient is reversed into hidden states ``[n, H]``.
+
+    Args:
+        domain: the classifier, with one logit for each node.
+        weight: of the reversed gradient.
+        states: hidden states of source nodes, and of target nodes.
+    """
+    return domain_loss(*(domain(reverse_gradient(h, weight)).view(-1) for h in states))

@@ -24,7 +24,10 @@ def cmd(x: Tensor, y: Tensor, order: int = 5) -> Tensor:
     mean_x = x.mean(0)
     mean_y = y.mean(0)
     total = _norm(mean_x - mean_y)
-    power_x, power_y = centred_x, centred_y = x - mean_x, y - mean_y
+    centred_x = x - mean_x
+    centred_y = y - mean_y
+    power_x = centred_x
+    power_y = centred_y
     for _ in range(2, order + 1):
         power_x = power_x * centred_x
         power_y = power_y * centred_y

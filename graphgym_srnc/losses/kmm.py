@@ -9,7 +9,8 @@ from torch import Tensor
 
 _BLOCK = 2**23  # kernel entries computed at a time: 32 MB in float32
 _GAMMAS = (1.0, 0.1, 0.001)  # inverse bandwidths of the kernel
-_MAX_STEPS, _TOLERANCE = 2000, 1e-7  # the solver stops at this relative change of the weights
+_MAX_STEPS = 2000
+_TOLERANCE = 1e-7  # the solver stops at this relative change of the weights
 
 
 @torch.no_grad()
@@ -79,7 +80,8 @@ def _minimise(kernel: Tensor, slope: Tensor, classes: Tensor, low: float) -> Ten
     curvature = _curvature(times, classes)
     best = point = torch.zeros_like(slope)
     product_best = product_point = torch.zeros_like(slope)
-    value, t = 0.0, 1.0  # t is Nesterov's sequence
+    value = 0.0
+    t = 1.0  # Nesterov's sequence
     for _ in range(_MAX_STEPS):
         new = project(point - (product_point + slope) / curvature, classes, low)
         if float((new - point).norm()) <= _TOLERANCE * len(slope) ** 0.5:

@@ -59,7 +59,7 @@ class _Modularity(torch.autograd.Function):
     """Modularity whose value and gradient share one sparse product, since A is symmetric."""
 
     @staticmethod
-    def forward(ctx, q: Tensor, adjacency: Any, degree: Tensor, resolution: float) -> Tensor:
+    def forward(ctx: Any, q: Tensor, adjacency: Any, degree: Tensor, resolution: float) -> Tensor:
         volume = degree.sum().clamp(min=LEAST)
         inside = adjacency @ q
         shares = degree @ q / volume
@@ -69,7 +69,7 @@ class _Modularity(torch.autograd.Function):
         return -value
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
         return ctx.saved_tensors[0] * gradient, None, None, None
 
 

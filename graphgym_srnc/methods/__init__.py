@@ -56,7 +56,7 @@ def _check_search(method: type[Method], name: str) -> None:
 
 
 def _passes_options(method: Any) -> bool:
-    """Whether an option that does not exist reaches ``Predictor``, which refuses it."""
+    """Whether an option that does not exist reaches ``Method``, which refuses it."""
     parameters = inspect.signature(method.__init__).parameters.values()
     try:
         method(**{"no option": None})

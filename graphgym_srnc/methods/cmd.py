@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
-from graphgym_srnc.losses import discrepancy
-from graphgym_srnc.methods.shared.aligned import Aligned
+from graphgym_srnc.core.options import Weight
+from graphgym_srnc.losses.discrepancy import cmd
+from graphgym_srnc.methods.shared.aligned import aligned
+from graphgym_srnc.methods.shared.scores import Scored
 
 
-class CMD(Aligned):
+class CMD(Scored):
     r"""Train a plain GNN with the central moment discrepancy (CMD) of source and target states.
 
     .. math:: \mathcal L = \text{CE}_S + w \, d_\text{CMD}(h_S, h_T), \quad
@@ -20,15 +24,24 @@ class CMD(Aligned):
 
     When to use: graphs that differ in their features. The cost is linear in the number of nodes.
 
+    Args:
+        weight: weight :math:`w` of the discrepancy.
+
     References:
         Zellinger et al., "Central Moment Discrepancy (CMD) for Domain-Invariant Representation
         Learning", ICLR 2017.
     """
 
+    cites = ("zellinger2017cmd",)
     with_backbone = "{}-CMD"
-    term = "cmd"
-    bounded = True
     search = {"weight": (0.01, 0.1, 1.0, 5.0)}
 
-    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
-        return discrepancy.cmd(source, target)
+    def __init__(self, *, weight: Weight = 1.0, **base: Any) -> None:
+        super().__init__(**base)
+        self.weight = weight
+
+    def begin(self) -> None:
+        self.on_target = self.target_view()
+
+    def losses(self) -> dict[str, Tensor]:
+        return aligned(self, "cmd", self.weight, cmd, bounded=True)

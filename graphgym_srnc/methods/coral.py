@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
 from graphgym_srnc.core.options import Weight
-from graphgym_srnc.losses import discrepancy
-from graphgym_srnc.methods.shared.aligned import Aligned
+from graphgym_srnc.losses.discrepancy import coral
+from graphgym_srnc.methods.shared.aligned import aligned
+from graphgym_srnc.methods.shared.scores import Scored
 
 
-class CORAL(Aligned):
+class CORAL(Scored):
     r"""Train a plain GNN with the distance between the covariances of source and target states.
 
     .. math:: \mathcal L = \text{CE}_S + \frac{w}{4d^2} \lVert C_S - C_T \rVert_F^2
@@ -26,12 +29,16 @@ class CORAL(Aligned):
         Workshops 2016.
     """
 
+    cites = ("sun2016coral",)
     with_backbone = "{}-CORAL"
-    term = "coral"
     search = {"weight": (1.0, 10.0, 100.0, 1000.0, 10000.0)}
 
-    def __init__(self, *, weight: Weight = 100.0, **base) -> None:
-        super().__init__(weight=weight, **base)
+    def __init__(self, *, weight: Weight = 100.0, **base: Any) -> None:
+        super().__init__(**base)
+        self.weight = weight
 
-    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
-        return discrepancy.coral(source, target)
+    def begin(self) -> None:
+        self.on_target = self.target_view()
+
+    def losses(self) -> dict[str, Tensor]:
+        return aligned(self, "coral", self.weight, coral)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from torch import nn
+from functools import partial
+from typing import Any
 
-from graphgym_srnc.methods.shared.aligned import Adversarial
+from torch import Tensor, nn
+
+from graphgym_srnc.core.options import Weight
+from graphgym_srnc.losses.adversarial import adversarial_loss, ganin_schedule
+from graphgym_srnc.methods.shared.aligned import aligned
+from graphgym_srnc.methods.shared.scores import Scored
 
 
-class DANN(Adversarial):
+class DANN(Scored):
     r"""Train a plain GNN against a domain classifier whose gradient is reversed.
 
     .. math:: \mathcal L = \text{CE}_S
@@ -21,14 +27,26 @@ class DANN(Adversarial):
 
     When to use: as the standard baseline of domain adaptation.
 
+    Args:
+        weight: weight :math:`w` of the domain loss.
+
     References:
         Ganin et al., "Domain-Adversarial Training of Neural Networks", JMLR 2016.
     """
 
+    cites = ("ganin2016dann",)
     with_backbone = "{}-DANN"
     search = {"weight": (0.01, 0.1, 1.0)}
+
+    def __init__(self, *, weight: Weight = 0.1, **base: Any) -> None:
+        super().__init__(**base)
+        self.weight = weight
 
     def begin(self) -> None:
         self.on_target = self.target_view()
         width = self.classifier.hidden_dim
         self.domain = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
+
+    def losses(self) -> dict[str, Tensor]:
+        adversary = partial(adversarial_loss, self.domain, ganin_schedule(self.progress))
+        return aligned(self, "domain", self.weight, adversary)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
@@ -39,11 +39,16 @@ class DOC(Supervised):
         Shu, Xu and Liu, "DOC: Deep Open Classification of Text Documents", EMNLP 2017.
     """
 
+    cites = ("shu2017doc",)
     limits: Tensor
     search = {"balanced": (False, True), "correction": (), "correction_power": ()}
 
     def __init__(
-        self, *, balanced: bool = True, correction: Annotated[str, OneOf("none")] = "none", **base
+        self,
+        *,
+        balanced: bool = True,
+        correction: Annotated[str, OneOf("none")] = "none",
+        **base: Any,
     ) -> None:
         super().__init__(correction=correction, **base)
         self.balanced = balanced

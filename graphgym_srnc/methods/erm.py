@@ -20,8 +20,8 @@ class ERM(Scored):
         Examples in Neural Networks", ICLR 2017 (the threshold).
     """
 
+    cites = ("hendrycks2017baseline",)
     with_backbone = "{}"
-    weighs_labels = True
 
     def begin(self) -> None:
         self.reported.append("agreement")  # it is the plain GNN itself

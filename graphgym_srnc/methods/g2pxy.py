@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -45,6 +47,7 @@ class G2Pxy(Supervised):
         Unknowns", IJCAI 2023.
     """
 
+    cites = ("zhang2023g2pxy",)
     explicit_unknown = True
     in_batches = False
     number: Tensor
@@ -52,7 +55,7 @@ class G2Pxy(Supervised):
     checkpointed = (*Supervised.checkpointed, "predicted", "pairs", "outer")
 
     def __init__(
-        self, *, inter_weight: Weight = 0.01, external_weight: Weight = 0.01, **base
+        self, *, inter_weight: Weight = 0.01, external_weight: Weight = 0.01, **base: Any
     ) -> None:
         super().__init__(**base)
         self.inter_weight = inter_weight

@@ -18,7 +18,6 @@ class IID(Scored):
     title = "oracle"
     with_backbone = "{} (IID)"
     oracle = True
-    weighs_labels = True
 
     def begin(self) -> None:
         self.reported.append("agreement")  # it is the plain GNN itself

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from graphgym_srnc.core.options import Weight
-from graphgym_srnc.losses import discrepancy
 from graphgym_srnc.losses.adversarial import ganin_schedule
-from graphgym_srnc.methods.shared.aligned import Aligned
+from graphgym_srnc.losses.discrepancy import mmd
+from graphgym_srnc.methods.shared.aligned import aligned
+from graphgym_srnc.methods.shared.scores import Scored
 
 SAMPLE = 1024  # nodes of each graph drawn per step; the cost grows with its square
 
 
-class MMD(Aligned):
+class MMD(Scored):
     r"""Train a plain GNN with the maximum mean discrepancy (MMD) between source and target states.
 
     .. math:: \mathcal L = \text{CE}_S + w(p) \, \text{MMD}^2(h_S, h_T)
@@ -26,23 +29,31 @@ class MMD(Aligned):
 
     When to use: distributions that differ in more than their moments.
 
+    Args:
+        weight: largest weight :math:`w`.
+
     References:
         Long et al., "Learning Transferable Features with Deep Adaptation Networks", ICML 2015.
         Gretton et al., "A Kernel Two-Sample Test", JMLR 2012.
     """
 
+    cites = ("long2015dan", "gretton2012mmd")
     with_backbone = "{}-MMD"
-    term = "mmd"
     search = {"weight": (0.1, 0.5, 1.0, 2.0)}
 
-    def __init__(self, *, weight: Weight = 0.1, **base) -> None:
-        super().__init__(weight=weight, **base)
+    def __init__(self, *, weight: Weight = 0.1, **base: Any) -> None:
+        super().__init__(**base)
+        self.weight = weight
 
-    @property
-    def strength(self) -> float:
-        return self.weight * ganin_schedule(self.progress)
+    def begin(self) -> None:
+        self.on_target = self.target_view()
 
-    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
-        states = source, target
-        x, y = (h[torch.randperm(len(h), device=h.device)[:SAMPLE]] for h in states)
-        return discrepancy.mmd(x, y)
+    def losses(self) -> dict[str, Tensor]:
+        strength = ganin_schedule(self.progress)
+        return aligned(self, "mmd", self.weight, sampled_mmd, strength=strength)
+
+
+def sampled_mmd(*states: Tensor) -> Tensor:
+    """MMD of at most :data:`SAMPLE` drawn rows of source and of target states ``[n, H]``."""
+    x, y = (h[torch.randperm(len(h), device=h.device)[:SAMPLE]] for h in states)
+    return mmd(x, y)

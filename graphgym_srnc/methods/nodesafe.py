@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
 from graphgym_srnc.core.options import Weight
@@ -34,10 +36,12 @@ class NODESafe(Scored):
         ICML 2025.
     """
 
+    cites = ("yang2025nodesafe",)
     search = {"weight": (0.1, 1.0, 5.0, 12.0)}
-    weighs_labels = True
 
-    def __init__(self, *, weight: Weight = 1.0, confidence: Confidence = "gnnsafe", **base) -> None:
+    def __init__(
+        self, *, weight: Weight = 1.0, confidence: Confidence = "gnnsafe", **base: Any
+    ) -> None:
         super().__init__(confidence=confidence, **base)
         self.weight = weight
 

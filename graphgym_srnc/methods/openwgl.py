@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -45,6 +47,7 @@ class OpenWGL(Supervised):
         Wu, Pan and Zhu, "OpenWGL: Open-World Graph Learning", ICDM 2020.
     """
 
+    cites = ("wu2020openwgl",)
     in_batches = False
     search = {"kl_weight": (0.1, 1.0), "edge_weight": (0.1, 1.0)}
     weighs_labels = True
@@ -56,7 +59,7 @@ class OpenWGL(Supervised):
         kl_weight: Weight = 1.0,
         edge_weight: Weight = 1.0,
         uncertainty_weight: Weight = 1.0,
-        **base,
+        **base: Any,
     ) -> None:
         super().__init__(**base)
         self.kl_weight = kl_weight
@@ -72,7 +75,8 @@ class OpenWGL(Supervised):
         self.head = nn.Linear(LATENT, task.num_known)
 
     def begin(self) -> None:
-        self.edges, self.on_target = self.target.edges, self.classifier.view(self.target)
+        self.edges = self.target.edges
+        self.on_target = self.classifier.view(self.target)
 
     def losses(self) -> dict[str, Tensor]:
         task = self.task

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -39,10 +41,14 @@ class PairAlign(Scored):
         Liu et al., "Pairwise Alignment Improves Graph Domain Adaptation", ICML 2024.
     """
 
+    cites = ("liu2024pairalign",)
     title = "Pair-Align"
+    weighs_labels = False
     search = {"edge_ridge": (0.5, 1.0, 3.0, 10.0), "label_ridge": (0.01, 0.1)}
 
-    def __init__(self, *, edge_ridge: Positive = 3.0, label_ridge: Positive = 0.01, **base) -> None:
+    def __init__(
+        self, *, edge_ridge: Positive = 3.0, label_ridge: Positive = 0.01, **base: Any
+    ) -> None:
         super().__init__(**base)
         self.edge_ridge = edge_ridge
         self.label_ridge = label_ridge

@@ -42,6 +42,7 @@ class PGL(Method):
         Luo et al., "Progressive Graph Learning for Open-Set Domain Adaptation", ICML 2020.
     """
 
+    cites = ("luo2020pgl",)
     with_backbone = "PGL+{}"
     search = {"enlarging": (0.1, 0.2), "confident": (0.2, 0.4, 0.6, 0.8)}
     weighs_labels = True
@@ -54,7 +55,7 @@ class PGL(Method):
         confident: Share = 0.6,
         steps: Count = 100,
         members: Few = 1,
-        **base,
+        **base: Any,
     ) -> None:
         super().__init__(**base)
         self.enlarging = enlarging
@@ -115,7 +116,8 @@ class PGL(Method):
         pseudo = [term for term in pseudo if len(term.nodes)]
         # Before there are pseudo-labels, the logits of known classes learn alone.
         width = None if pseudo else task.num_known
-        labels, weights = self.labels, self.label_weights
+        labels = self.labels
+        weights = self.label_weights
         labelled = [Term("source", self.source, task.train, labels, 1.0, width, weights)]
         networks: list[Any] = [self.classifier, *self.others]
         figures = []

@@ -64,6 +64,7 @@ class SRNC(ClusterMethod):
         Clustering", arXiv:2203.15802, 2022.
     """
 
+    cites = ("zhu2022srnc",)
     calibrated = False
     explicit_unknown = True
     search = {"cluster_steps": (5, 20, 50), "source_batch": (32, 80)}
@@ -128,7 +129,7 @@ class SRNC(ClusterMethod):
         self.require("num_clusters", self.size, right, allowed)
         self.one_hot = F.one_hot(self.labels, task.num_known).float()
         super().build(task)
-        self.learn_prior(self.labels)
+        self.prior.learn(self.labels)
         self.classifier = self.new_classifier(task.num_outputs)
         self.to(task.device)
         self.optimizer = self.make_optimizer(self.classifier.parameters())
@@ -212,7 +213,8 @@ class SRNC(ClusterMethod):
 
     def labelled(self, name: str, num_classes: int | None = None) -> Term:
         """The cross-entropy on the labelled source nodes, of some of the logits."""
-        nodes, weights = self.task.train, self.label_weights
+        nodes = self.task.train
+        weights = self.label_weights
         return Term(name, self.source, nodes, self.labels, 1.0, num_classes, weights)
 
     def fit(self, terms: list[Term], steps: int) -> dict[str, float]:

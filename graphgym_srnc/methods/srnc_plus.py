@@ -27,7 +27,8 @@ from graphgym_srnc.methods.shared.training import Term, random_draws_apart
 from graphgym_srnc.methods.shared.validation import OutOfFold, Validation, not_worse
 
 LARGE_LOG_ODDS = 50.0  # used instead of infinity
-COLLAPSE, CLUSTER_LR = 0.1, 0.003  # weight of the collapse term, and learning rate for modularity
+COLLAPSE = 0.1  # weight of the collapse term
+CLUSTER_LR = 0.003  # learning rate for modularity
 MIN_ASSORTATIVITY = 0.2  # from which edges support iterations or adaptation
 NOT_ADAPTED = {
     True: "SRNC+ did not adapt to the target, since few of its edges seem to join nodes of the same"
@@ -45,12 +46,13 @@ NOT_ITERATED = (
 )
 
 SAMPLE = 20_000  # unlabelled nodes that suffice for the temperature
-SIGNIFICANT, WEAK = 0.01, 0.1  # p-values below which the sign of an unknown class is clear, or weak
+SIGNIFICANT = 0.01  # p-value below which the sign of an unknown class is clear
+WEAK = 0.1  # p-value below which it is weak
 NO_UNKNOWN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
     " is predicted as unknown. So few labels ({}) cannot show unknown classes of less than about"
-    " {:.0%} of the nodes. If you know that there is one, set srnc_plus.abstain False"
-    " (Python: abstain=False), or label some of its nodes for validation."
+    " {:.0%} of the nodes. If you know that there is one, set `abstain=False`, or label some of its"
+    " nodes for validation."
 )
 
 
@@ -175,6 +177,7 @@ class SRNCPlus(ClusterMethod):
         arXiv:2203.15802, 2022.
     """
 
+    cites = ("zhu2022srnc",)
     checkpointed = (*ClusterMethod.checkpointed, "held_out_labels", "out_of_fold")
     explicit_unknown = True
     cross_fits = True
@@ -363,7 +366,8 @@ class SRNCPlus(ClusterMethod):
         label = torch.full_like(graph.y, -1)
         label[fold.train] = fold.labels
         label[fold.held_out] = fold.held_out_labels
-        degree, weight = self.source.degree, graph.edge_weight
+        degree = self.source.degree
+        weight = graph.edge_weight
         value = label_assortativity(graph.edge_index, degree, label, weight, otherwise=1.0)
         if self.abstain and value < MIN_ASSORTATIVITY:
             self.change(adapts=False)
@@ -559,7 +563,8 @@ class SRNCPlus(ClusterMethod):
             scale: factor of the resolution.
             changes: changes to the encoder specification.
         """
-        graph, degree = self.task.target, self.target.degree
+        graph = self.task.target
+        degree = self.target.degree
         gamma = newman_resolution(graph.edge_index, degree, predicted, graph.edge_weight)
         return self.untrained(
             self.task.num_known + self.spare * self.kind.open_set,

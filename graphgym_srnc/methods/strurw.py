@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -35,10 +37,10 @@ class StruRW(Scored):
         Liu et al., "Structural Re-weighting Improves Graph Domain Adaptation", ICML 2023.
     """
 
+    cites = ("liu2023strurw",)
     search = {"strength": (0.2, 0.4, 0.6, 0.8, 1.0)}
-    weighs_labels = True
 
-    def __init__(self, *, strength: Share = 0.8, **base) -> None:
+    def __init__(self, *, strength: Share = 0.8, **base: Any) -> None:
         super().__init__(**base)
         self.strength = strength
 

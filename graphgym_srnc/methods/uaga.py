@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -48,6 +50,7 @@ class UAGA(Supervised):
         Backpropagation", ECCV 2018.
     """
 
+    cites = ("shen2025uaga",)
     calibrated = False
     explicit_unknown = True
     in_batches = False
@@ -60,7 +63,7 @@ class UAGA(Supervised):
         steps: Count = 20,
         rounds: Natural = 50,
         target_weight: Weight = 0.1,
-        **base,
+        **base: Any,
     ) -> None:
         super().__init__(steps=steps, rounds=rounds, **base)
         self.pretrain_steps = pretrain_steps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones import Encoder, Graph, View, build
 from graphgym_srnc.core.options import Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
-from graphgym_srnc.losses.adversarial import domain_loss, reverse_gradient
+from graphgym_srnc.losses.adversarial import adversarial_loss
 from graphgym_srnc.methods.shared.scores import Scored
 
 _ppmi_graphs: WeakKeyDictionary[Graph, Graph] = WeakKeyDictionary()
@@ -47,12 +48,14 @@ class UDAGCN(Scored):
         Wu et al., "Unsupervised Domain Adaptive Graph Convolutional Networks", WWW 2020.
     """
 
+    cites = ("wu2020udagcn",)
     in_batches = False
     encoder_defaults = {"features": "none", "hidden": 128, "dropout": 0.4}
     search = {"strength": (0.01, 0.05, 0.2), "entropy_weight": (0.0, 0.01, 0.1)}
-    weighs_labels = True
 
-    def __init__(self, *, strength: Weight = 0.05, entropy_weight: Weight = 0.01, **base) -> None:
+    def __init__(
+        self, *, strength: Weight = 0.05, entropy_weight: Weight = 0.01, **base: Any
+    ) -> None:
         super().__init__(**base)
         self.strength = strength
         self.entropy_weight = entropy_weight
@@ -67,7 +70,8 @@ class UDAGCN(Scored):
         self.head = nn.Linear(self.encoder.hidden, task.num_known)
 
     def begin(self) -> None:
-        self.source_views, self.target_views = self._views(self.source), self._views(self.target)
+        self.source_views = self._views(self.source)
+        self.target_views = self._views(self.target)
         hidden = nn.Linear(self.encoder.hidden, 40), nn.ReLU(), nn.Dropout(self.encoder.dropout)
         self.domain = nn.Sequential(*hidden, nn.Linear(40, 1))
 
@@ -75,12 +79,11 @@ class UDAGCN(Scored):
         source = self.embed(self.source_views)[self.task.train]
         target = self.embed(self.target_views)[self.task.pool]
         strength = min(self.progress, self.strength)
-        domains = [self.domain(reverse_gradient(z, strength)).view(-1) for z in (source, target)]
         log_p = self.head(target).log_softmax(1)
         entropy = -(log_p.exp() * log_p).sum(1).mean()
         return {
             "source": self.source_loss(self.head(source)),
-            "domain": domain_loss(*domains),
+            "domain": adversarial_loss(self.domain, strength, source, target),
             "entropy": self.entropy_weight * self.progress * entropy,
         }
 

@@ -40,9 +40,9 @@ def write(
     """
     check_place(out, overwrite)
     if not 200 <= num_nodes <= 1_000_000:
-        raise InputError("--nodes", num_nodes, "200 to 1000000")
+        raise InputError("nodes", num_nodes, "200 to 1000000")
     if not 0 < labelled <= 1:
-        raise InputError("--labelled", labelled, "above 0 and at most 1")
+        raise InputError("labelled", labelled, "above 0 and at most 1")
     rng = splits.generator(seed, "example")
     shares = block_model.class_shares(len(TOPICS), 3.0, rng)
     made = block_model.dcsbm(

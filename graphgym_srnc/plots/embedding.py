@@ -89,10 +89,11 @@ def embedding_figure(
     handles |= scatter(left, points, colour, outputs)
     kind = "by true class"
     if NO_LABEL in handles:  # comes last
-        handles[NO_LABEL], kind = handles.pop(NO_LABEL), "by given label"
+        handles[NO_LABEL] = handles.pop(NO_LABEL)
+        kind = "by given label"
     left.set_title(by)
     has_crosses = bool(np.isin(label, list(unseen)).any())
-    right.set_title(kind + " (× = unseen in training)" * has_crosses)
+    right.set_title(f"{kind} (× = unseen in training)" if has_crosses else kind)
     figure.suptitle(title)
     columns = 1 + (len(handles) - 1) // SHOWN
     words: dict[str, Any] = {"loc": "outside right center", "handletextpad": 0.3, "ncols": columns}
@@ -164,7 +165,8 @@ def scatter(
     """Draw nodes by class (-1 = no label, paler than all), some as crosses; returns handles for a
     legend by present class."""
     points = within(points)
-    names, looks = [*names, NO_LABEL], class_looks(names)
+    looks = class_looks(names)
+    names = [*names, NO_LABEL]
     looks.append({"color": FAINT, "marker": "."})
     for index in crosses:
         looks[index]["marker"] = "x"

@@ -59,7 +59,9 @@ def encoded(summaries: Summaries, head: bool = False, start: int = 0) -> bytes:
     from tensorboard.summary.writer.record_writer import RecordWriter
 
     content = io.BytesIO()
-    fields: list[dict[str, Any]] = [{"file_version": "brain.Event:2", "step": start}] * head
+    fields: list[dict[str, Any]] = []
+    if head:
+        fields.append({"file_version": "brain.Event:2", "step": start})
     if start:
         fields.append({"session_log": SessionLog(status=SessionLog.START), "step": start})
     fields += [{"summary": summary, "step": step} for summary, step in summaries]

@@ -30,7 +30,10 @@ PALETTE = tuple(
 )
 
 MARKERS = ("o", "^", "s", "D", "v")
-INK, PALE, FAINT, GREY = "#222222", "#BBBBBB", "#D0D0D0", "#9AA0A6"
+INK = "#222222"
+PALE = "#BBBBBB"
+FAINT = "#D0D0D0"
+GREY = "#9AA0A6"
 
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",

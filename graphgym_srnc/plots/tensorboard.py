@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping
 import numpy as np
 import pandas
 import torch
+from torch import Tensor
 
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import plain
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 # and scores, so the group of single values has a name that is last.
 SELECTED = "view_selected"
 MAX_AXES = 32  # maximum number of principal axes of an embedding in the projector
+Arrays = tuple[np.ndarray, ...]
 MAX_DRAWN = 1000  # maximum number of nodes in a figure, for which t-SNE takes about 4 seconds
 
 
@@ -109,20 +111,31 @@ class TensorBoard:
     @torch.no_grad()
     def _draw(self, record: RunRecord, method: Method, task: ShiftTask) -> None:
         """Draw the figures, and write the files of the projector."""
-        from graphgym_srnc.plots import charts, embedding
-
         held = getattr(method, "task", None)  # with its caches
         target = (held if isinstance(held, ShiftTask) else task.blind()).target
         decision = method.decide(method.predict(target)).cpu()
-        known = task.target.y.cpu()
-        test = task.test.cpu()
-        outputs = known_names(task)
-        (label, names, unseen) = classes(task)
-        about = f"selected episode {record.best}"
+        self._draw_scores(record, task, decision)
+        if task.target.num_nodes >= 3:
+            views = method.views()
+            if not self.full:
+                views = {"classifier": views["classifier"]}
+            arrays = {
+                name: tuple(part.cpu().numpy() for part in view(target))
+                for name, view in views.items()
+            }
+            self._draw_maps(record, task, decision.numpy(), arrays)
 
+    def _draw_scores(self, record: RunRecord, task: ShiftTask, decision: Tensor) -> None:
+        """Draw the confusion matrix and the reliability, by predicted classes ``[V]``."""
+        from graphgym_srnc.plots import charts
+
+        about = f"selected episode {record.best}"
+        test = task.test.cpu()
         if len(test):
-            counts = confusion_matrix(decision[test], known[test], task.num_outputs).numpy()
-            figure = charts.confusion_figure(counts, outputs, f"{task.name}, test nodes, {about}")
+            known = task.target.y.cpu()[test]
+            counts = confusion_matrix(decision[test], known, task.num_outputs).numpy()
+            title = f"{task.name}, test nodes, {about}"
+            figure = charts.confusion_figure(counts, known_names(task), title)
             self._picture("confusion-selected", figure, record.best)
         curves = record.verdict.get("reliability", {})
         curves = {part: curve for part, curve in curves.items() if curve}
@@ -130,9 +143,15 @@ class TensorBoard:
             figure = charts.reliability_figure(curves, f"{task.name}, {about}")
             self._picture("reliability", figure, record.best)
 
+    def _draw_maps(
+        self, record: RunRecord, task: ShiftTask, decision: np.ndarray, views: Mapping[str, Arrays]
+    ) -> None:
+        """Draw a map of each view, ``[V, H]`` and groups ``[V]``, by predicted classes ``[V]``."""
+        from graphgym_srnc.plots import embedding
+
+        outputs = known_names(task)
+        label, names, unseen = classes(task)
         total = task.target.num_nodes
-        if total < 3:
-            return
         nodes = embedding.sample(total)
         shown = nodes[embedding.sample(len(nodes), MAX_DRAWN)]
         of_all = "" if len(shown) == total else f" of {len(shown):,} random nodes of {total:,}"
@@ -143,20 +162,16 @@ class TensorBoard:
             "predicted": [outputs[index] for index in decision[nodes]],
         }
         axes: dict[str, np.ndarray] = {}
-        views = method.views()
-        for name, view in views.items() if self.full else [("classifier", views["classifier"])]:
-            vectors, group = (part.cpu().numpy() for part in view(target))
+        for name, (vectors, group) in views.items():
             vectors = vectors.astype(np.float64)
             axes[name] = embedding.principal(vectors[nodes], MAX_AXES)
-            colour = decision.numpy()[shown]
+            colour = decision[shown]
             by = "by prediction"
             if name != "classifier":
                 by = "by cluster: its most frequent class"
-                given = pandas.Series(known.numpy()[shown]).where(lambda index: index >= 0)
-                most = given.groupby(group[shown]).transform(lambda own: own.mode().min())
-                colour = most.fillna(-1).astype(int).to_numpy()  # -1: a cluster without labels
+                colour = _most_frequent(task.target.y.cpu().numpy()[shown], group[shown])
                 columns[name.replace("_gnn", "")] = group[nodes]
-            called = f"{task.name}, {name.replace('_gnn', ' GNN')}, {about}"
+            called = f"{task.name}, {name.replace('_gnn', ' GNN')}, selected episode {record.best}"
             title = f"{called} ({embedding.MAPS[how]}{of_all})"
             words = colour, label[shown], outputs, names, title, unseen, by
             figure = embedding.embedding_figure(embedding.map_2d(vectors[shown], how), *words)
@@ -172,6 +187,13 @@ class TensorBoard:
         if self.pdf:
             write_bytes(self.directory / "figures" / f"{stem}.pdf", encode(figure, "pdf"))
         self._write([(image(f"{SELECTED}/{stem.removesuffix('-selected')}", content), step)])
+
+
+def _most_frequent(label: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """The most frequent label of each node's group ``[n]``; -1 for a group without labels."""
+    given = pandas.Series(label).where(lambda index: index >= 0)
+    most = given.groupby(group).transform(lambda own: own.mode().min())
+    return most.fillna(-1).astype(int).to_numpy()
 
 
 def write_projector(

@@ -136,9 +136,9 @@ def _check_keys(option: str, keys: Iterable[str], known: set[str], allowed: str)
     for key in keys:
         if key == "cfg":
             message = "cfg is the base config of a grid and no key of a run"
-            raise InputError.plain(option, message, "Use config", code=option)
+            raise InputError.plain(option, message, "Use config")
         if key not in known:
-            raise InputError(option, key, f"{allowed}, or another key of the config", code=option)
+            raise InputError(option, key, f"{allowed}, or another key of the config")
 
 
 def _units(runs: DataFrame) -> pandas.Series:

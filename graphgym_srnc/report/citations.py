@@ -13,36 +13,11 @@ from graphgym_srnc.core.text import counted, listed, plain
 from graphgym_srnc.data import catalogue
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.stats import DEVIATIONS
-from graphgym_srnc.report import tables
+from graphgym_srnc.report import names, tables
 from graphgym_srnc.report.compare import Table
 from graphgym_srnc.report.statistics import TESTS
 
 BIB = Path(__file__).with_name("references.bib")
-
-METHODS: dict[str, tuple[str, ...]] = {
-    "a2gnn": ("liu2024a2gnn",),
-    "adalign": ("chen2026adalign",),
-    "cmd": ("zellinger2017cmd",),
-    "coral": ("sun2016coral",),
-    "dann": ("ganin2016dann",),
-    "doc": ("shu2017doc",),
-    "erm": ("hendrycks2017baseline",),
-    "g2pxy": ("zhang2023g2pxy",),
-    "grade": ("wu2023grade",),
-    "iid": (),
-    "mmd": ("long2015dan", "gretton2012mmd"),
-    "nodesafe": ("yang2025nodesafe",),
-    "openwgl": ("wu2020openwgl",),
-    "pairalign": ("liu2024pairalign",),
-    "pgl": ("luo2020pgl",),
-    "srgnn": ("zhu2021srgnn",),
-    "srnc": ("zhu2022srnc",),
-    "srnc_plus": ("zhu2022srnc",),
-    "strurw": ("liu2023strurw",),
-    "uaga": ("shen2025uaga",),
-    "udagcn": ("wu2020udagcn",),
-}
-"""Entries of a method."""
 
 FAMILIES = {
     "Planetoid": "yang2016planetoid",
@@ -78,14 +53,14 @@ def keys(runs: DataFrame) -> list[str]:
     """Keys of what runs use: the software, methods and data sets, each once."""
     found = [*SOFTWARE]
     for method in runs["method"].unique():
-        found += METHODS.get(method, ())
+        found += names.cites(method)
     columns = ["dataset.format", "dataset.name", "cross_graph.source", "cross_graph.target"]
     for _, run in runs.reindex(columns=columns).drop_duplicates().iterrows():
         kind, name, *pair = map(str, run)
         if kind == "ocnnc":
             found.append("shen2025uaga")
-        names = ",".join(pair).split(",") if kind == "cross_graph" else [name]
-        for one in names if kind not in ("file", "synthetic") else ():
+        data = ",".join(pair).split(",") if kind == "cross_graph" else [name]
+        for one in data if kind not in ("file", "synthetic") else ():
             if one in ("acmv9", "citationv1", "dblpv7", "Blog1", "Blog2"):
                 found.append("shen2020acdne")
             if one.startswith("MAG_"):
@@ -105,16 +80,17 @@ def bibtex(table: Table) -> str:
 
 def measured(table: Table) -> str:
     """A paragraph on protocol, selection and tests of a comparison, for a paper."""
-    runs, cells = table.runs, table.cells
+    runs = table.runs
+    cells = table.cells
     counts = sorted({int(count) for count in cells.loc[cells["runs"] > 0, "runs"]})
     several = counted(counts[0], "run")
     if len(counts) > 1:
         several = f"{counts[0]} to {counts[-1]} runs"
-    names = [tables.name(metric) for metric in table.metrics]
+    metrics = [tables.name(metric) for metric in table.metrics]
     rules = [RULES.get(rule, rule) for rule in sorted({*runs["selection"]})]
     sentences = [
         f"We compare {listed(table.rows, 50)} on {listed(table.columns, 50)}",
-        f"The table shows {listed(names, 50)} on {table.split} nodes, as the mean and the"
+        f"The table shows {listed(metrics, 50)} on {table.split} nodes, as the mean and the"
         f" {DEVIATIONS[table.ddof]} over {several} per cell, which have"
         " different seeds of split and training",
         f"The episode of a run is selected by {listed(rules)}",

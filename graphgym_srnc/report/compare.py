@@ -226,15 +226,15 @@ def table(
 def _check_options(paper: str | None, split: str, test: str, alpha: float, ddof: int) -> None:
     """Refuse options that name no table, split, test or deviation, and a level that is none."""
     if ddof not in (0, 1):
-        raise InputError("ddof", ddof, "0 or 1", code="ddof")
+        raise InputError("ddof", ddof, "0 or 1")
     if paper and paper not in TABLES:
-        raise InputError("paper", paper, ", ".join(TABLES), code="paper")
+        raise InputError("paper", paper, ", ".join(TABLES))
     if split not in (AUTO, *stats.SPLITS):
-        raise InputError("split", split, ", ".join((AUTO, *stats.SPLITS)), code="split")
+        raise InputError("split", split, ", ".join((AUTO, *stats.SPLITS)))
     if test not in statistics.TESTS:
-        raise InputError("test", test, ", ".join(statistics.TESTS), code="test")
+        raise InputError("test", test, ", ".join(statistics.TESTS))
     if not 0 < alpha < 1:
-        raise InputError("alpha", alpha, "more than 0, less than 1", code="alpha")
+        raise InputError("alpha", alpha, "more than 0, less than 1")
 
 
 def scored_split(runs: DataFrame, split: str = AUTO) -> str:
@@ -257,7 +257,7 @@ def _metrics(
     for metric in metrics:
         if metric not in known:
             allowed = f"{', '.join(sorted(known))} on {split} nodes"
-            code = "test_metric" if split == "test" else "metric"
+            code = "test_metric" if split == "test" else ""
             raise InputError("metrics", metric, allowed, code=code)
     return metrics
 
@@ -282,7 +282,7 @@ def _row_of(
         return found.pop()
     message = f"{name!r} names {counted(len(found), 'row') if found else 'no row'}"
     choice = " | ".join(row for row in rows if not found or row in found)
-    raise InputError.plain("against", message, f"Choose one of {choice}", code="against")
+    raise InputError.plain("against", message, f"Choose one of {choice}")
 
 
 def _check_pairs(cells: DataFrame, against: str | None) -> None:
@@ -290,7 +290,7 @@ def _check_pairs(cells: DataFrame, against: str | None) -> None:
     if against is not None and cells["p"].isna().all():
         message = f"{against} shares fewer than 2 splits with every other row"
         hint = "Choose another row; only runs with the same split and seed form a pair"
-        raise InputError.plain("against", message, hint, code="against")
+        raise InputError.plain("against", message, hint)
 
 
 def _rivals(

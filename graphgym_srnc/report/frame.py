@@ -206,7 +206,7 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
     if not rows:
         message = f"{', '.join(given)} contains no finished run (<seed>/result.json)"
         message = "; ".join([message, *found.remarks()])
-        raise InputError.plain("folders", message, code="folders")
+        raise InputError.plain("folders", message)
     base = os.path.commonpath([one.path.parent for one in found.experiments])
     for one in found.experiments:
         one.name = plain(os.path.relpath(one.path, base))
@@ -228,7 +228,7 @@ def _run_folders(given: Iterable[str], found: Collection) -> Iterable[Path]:
     for folder in given:
         if not os.path.isdir(folder):
             message = f"the folder {folder} does not exist"
-            raise InputError.plain("folders", message, code="folders")
+            raise InputError.plain("folders", message)
         for place, below, files in os.walk(folder, onerror=note):
             below[:] = sorted(name for name in below if not name.startswith("."))
             if place != folder and "trials" in below and any(map(STUDY.fullmatch, files)):

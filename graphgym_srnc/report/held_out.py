@@ -98,7 +98,7 @@ def on_unknown(result: Result, parent: Mapping[str, Any]) -> list[str]:
         text += (
             " The named classes are known now, so other nodes can stand out. Some may be of a"
             " further new class and some of known classes: discover shows them. If every class has"
-            " labels now, set file.open_set False."
+            " labels now, set `open_set=False`."
         )
     return [text]
 

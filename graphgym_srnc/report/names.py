@@ -1,10 +1,11 @@
-"""Printed names of methods and of their backbones."""
+"""Printed names of methods and of their backbones, and what to cite for a method."""
 
 from __future__ import annotations
 
 import ast
 import functools
 from pathlib import Path
+from typing import Any
 
 from graphgym_srnc import methods
 from graphgym_srnc.core.text import clean
@@ -19,12 +20,12 @@ LAYERS = {
     "dgi": "DGI",
     "sign": "SIGN",
 }
-STANDARD = {"title": "GraphGym's own", "with_backbone": "{} (GraphGym)"}
+STANDARD = {"title": "GraphGym's own", "with_backbone": "{} (GraphGym)", "cites": ()}
 
 
 @functools.cache
-def _named(method: str) -> dict[str, str]:
-    """The attributes ``title`` and ``with_backbone`` of a method's class.
+def _named(method: str) -> dict[str, Any]:
+    """The attributes ``title``, ``with_backbone`` and ``cites`` of a method's class.
 
     They are read from its file: its import needs torch, which takes seconds. A method of another
     package has the name that it has in configs.
@@ -32,8 +33,8 @@ def _named(method: str) -> dict[str, str]:
     if method == "standard":
         return STANDARD
     if method not in methods.own_names():
-        return {"title": method}
-    found = {"title": method}
+        return {"title": method, "cites": ()}
+    found: dict[str, Any] = {"title": method, "cites": ()}
     file = Path(methods.__file__).with_name(f"{method}.py")
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef) and node.name.lower() == method.replace("_", ""):
@@ -47,6 +48,11 @@ def _named(method: str) -> dict[str, str]:
 def title(method: str) -> str:
     """A method without its backbone: ``SRNC+``, ``DANN``."""
     return _named(method)["title"]
+
+
+def cites(method: str) -> tuple[str, ...]:
+    """Keys of the BibTeX entries of a method."""
+    return _named(method)["cites"]
 
 
 def method_name(method: str, layer: str) -> str:

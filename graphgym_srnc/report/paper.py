@@ -149,17 +149,17 @@ REASONS = {
     "PGL": "the paper gives neither its splits nor PGL's steps per episode; the threshold is chosen"
     " on validation nodes, as in the paper.",
     "SRNC w.o. Φ": "the paper does not give the share of pseudo-unknown nodes; here it is"
-    " 1 / (N + 1) (srnc.unknown_share), and another share moves Cora from 55 to 80 %.",
+    " 1 / (N + 1) (`unknown_share`), and another share moves Cora from 55 to 80 %.",
     "SRNC w.o. L": "the paper does not say whether clusters are still aligned with classes; here"
     " they are.",
-    "SRNC Ep.1": "the paper does not give the gradient steps of an episode; here srnc.steps and"
-    " srnc.cluster_steps set them.",
+    "SRNC Ep.1": "the paper does not give the gradient steps of an episode; here `steps` and"
+    " `cluster_steps` set them.",
     "SRNC": "the paper gives neither T, B, the steps nor its splits; here T and B were chosen on"
     " validation nodes, and the cluster GNN follows DMoN.",
     "DGI": "the paper does not give the pre-training of DGI; here it is that of DGI's authors.",
     "GCN-": "the paper does not give the weight of the alignment; here it is the method's default.",
     "GCN": "the paper gives neither the steps nor the rule that selects the model; here it is"
-    " train.selection.",
+    " `selection`.",
 }
 DETAILS = "docs/explanation/srnc.md"  # all differences from the paper
 

@@ -36,7 +36,7 @@ from graphgym_srnc.report.tables import (
 
 KNOWN_ONLY = (
     "no test node is of an unknown class, so the scores measure known classes only. A node"
-    " predicted as unknown counts as an error. With file.num_unseen 1 and file.num_test 100, a"
+    " predicted as unknown counts as an error. With `num_unseen=1` and `num_test=100`, a"
     " labelled class of your own graph is hidden, so that both are scored."
 )
 ON_VAL = (
@@ -93,7 +93,7 @@ def _on_spread(table: Table) -> str:
     if len(table.rows) == 1:
         return "One run per cell."
     needed = least_runs(table, _competitors(table))
-    return f"One run per cell. For tests, add --resume --repeat {needed} to each command `run`."
+    return f"One run per cell. For tests, run {needed} seeds of each experiment."
 
 
 def _competitors(table: Table) -> int:
@@ -161,9 +161,9 @@ def _on_settings(table: Table) -> list[str]:
     out = []
     varying = sorted({key for cell in table.chosen for key in cell.keys.split()})
     if varying:
-        keys = f"--by {' '.join([*table.by, *varying])} (each setting)"
+        keys = f"by {' '.join([*table.by, *varying])} (each setting)"
         if "config" not in table.by:
-            keys = f"--by config (each config), or {keys}"
+            keys = f"by config (each config), or {keys}"
         out.append(f"To see other settings, give them rows: {keys}.")
     if table.pooled:
         out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}.")

@@ -23,7 +23,7 @@ SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]  # scores of a summar
 SHOWN = (*SCORES[:5], "unknown_auroc")  # scores of a printed summary, beside a user's own
 
 NO_TEST_LABELS = "no test node has a label, so there are no test scores"
-NOT_TESTED = "no labels were kept for a test; file.num_test 100 keeps 100 of them"
+NOT_TESTED = "no labels were kept for a test; `num_test=100` keeps 100 of them"
 
 Row = dict[str, Any]
 
@@ -56,8 +56,10 @@ def summarise(name: str, results: Mapping[int, records.Result], ddof: int = 0) -
     tests = [result.get("test", {}) for result in every]
     if all("known_accuracy" in test and "unknown_recall" not in test for test in tests):
         is_own = every[0].get("config", {}).get("dataset", {}).get("format") == "file"
-        labelled = " If every class has labels, set file.open_set False."
-        row["notes"] = [KNOWN_ONLY + labelled * is_own]
+        note = KNOWN_ONLY
+        if is_own:
+            note += " If every class has labels, set `open_set=False`."
+        row["notes"] = [note]
         figures = [(result.get("verdict") or {}).get("figures", {}) for result in every]
         if all("test_unknown_share" in own for own in figures):
             share, _ = mean_std([own["test_unknown_share"] for own in figures])
@@ -89,7 +91,7 @@ def line(result: records.Result) -> str:
     test = result["test"]
     shown = "micro_f1 macro_recall unknown_recall unknown_precision hs"
     rules = {
-        "last": "the last, by train.selection",
+        "last": "the last, by `selection`",
         "source_val": "the best on source",
         "target_val": "the best",
     }

@@ -53,8 +53,7 @@ def _check(build: Any, name: str) -> None:
     missing = [key for key in options.SHARED if key not in arguments]
     if missing:
         message = f"its build has no argument {' and '.join(map(repr, missing))}"
-        hint = "Add name and root, which dataset.name and dataset.dir set"
-        raise InputError.plain(name, message, hint)
+        raise InputError.plain(name, message, "Add name and root")
 
 
 @functools.cache

@@ -91,7 +91,7 @@ def build(
     private = sorted({*classes_of(other.y)} - {*of_source})
     if private and not open_set:
         message = f"{target} has the classes {private}, which {source} does not have"
-        hint = "Set cross_graph.open_set True to treat them as unknown"
+        hint = "Set `open_set=True` to treat them as unknown"
         raise InputError.plain("target", message, hint)
     hidden = sorted([*masked, *private])
     known = [c for c in of_source if c not in hidden]

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.core.options import Count, Natural, OneOf
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, check_number
-from graphgym_srnc.data import files, tables
+from graphgym_srnc.data import files, folder_files
 from graphgym_srnc.errors import InputError, not_one_of, renamed
 from graphgym_srnc.shifts import given, splits
 from graphgym_srnc.shifts.splits import CountOrRest, Nodes, SizeOrRest, Sizes
@@ -58,7 +58,7 @@ def build(
     """
     source = files.locate(path or name, root, "path")
     fields, names = files.load(source)
-    key = f"file.path {source.name}"
+    key = source.name
     data = files.as_data(fields, key)
     several = [mask for mask in files.MASKS if mask in data and data[mask].dim() == 2]
     for mask in several:
@@ -87,7 +87,7 @@ def build(
         "split": "given" if is_given else "random",
         "split_seed": split_seed,
         "unread": files.unread(fields, read),
-        "labels from discover": len(tables.discovered(source)),
+        "labels from discover": len(folder_files.discovered(source)),
     }
     for optional in ("unread", "labels from discover"):
         if not info[optional]:
@@ -158,7 +158,7 @@ def _given_split(
     masked = sorted({*masked, *untaught})
     if masked and not open_set:
         message = f"class {', '.join(map(str, masked))} has no training node"
-        hint = "Add a training node of each class, or set file.open_set to True"
+        hint = "Add a training node of each class, or set `open_set=True`"
         raise InputError.plain(f"{key}: train_mask", message, hint)
     if val is None or test is None:
         val, test = splits.draw_val_test(data.y.index_fill(0, train, HIDDEN), sizes, val, test)

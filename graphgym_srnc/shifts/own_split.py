@@ -76,6 +76,6 @@ def _nodes(data: Data, mask: str, name: str, split_seed: int) -> torch.Tensor:
     """The labelled nodes of a mask of a data set."""
     if mask not in data:
         message = f"{name} has no {mask}"
-        raise InputError.plain("name", message, "Set dataset.format to open_set or localized")
+        raise InputError.plain("name", message, "Use `shift='open_set'`")
     chosen = splits.column(data[mask], split_seed) & (data.y >= 0)
     return chosen.nonzero().view(-1)

@@ -131,7 +131,7 @@ def _load(name: str, root: str, split_seed: int, scale: float, split: str) -> Da
         papers = arxiv_like.years_and_labels(scale, BOUNDS["srnc"][0], rng)
         return cleaning.clean(arxiv_like.arxiv_like(*papers, rng), GENERATED)
     if name in ("", GENERATED) or catalogue.resolve(name) != catalogue.resolve(wanted):
-        allowed = f"{REAL} or {GENERATED}, or {ELLIPTIC} with temporal.split {ELLIPTIC}"
+        allowed = f"{REAL} or {GENERATED}, or {ELLIPTIC} with `split={ELLIPTIC!r}`"
         raise InputError("name", name, ELLIPTIC if split == ELLIPTIC else allowed)
     if scale != 1:
         message = f"only {GENERATED} can be made smaller"

@@ -28,7 +28,7 @@ try:
 except ImportError as error:
     hint = 'Install it with: pip install "graphgym-srnc[ray]"'
     message = "the package ray is not installed"
-    raise InputError.plain("executor", message, hint, code="executor") from error
+    raise InputError.plain("executor", message, hint) from error
 
 MAX_MIB = 256  # maximum size of the files of a run
 CANCEL_SECONDS = 1.0  # seconds for cancelled runs to end by themselves
@@ -87,7 +87,7 @@ def _answer(answer: Any) -> tuple[str, Outcome, bytes]:
         lines = str(error).strip().splitlines()
         message = f"a node of the cluster cannot start a run ({lines[0]} {lines[-1]})"
         hint = f"Install graphgym-srnc {__version__}, as here, on every node"
-        raise InputError.plain("executor", message, hint, code="executor") from error
+        raise InputError.plain("executor", message, hint) from error
 
 
 def _stored(job: Job, node: str, outcome: Outcome, archive: bytes) -> Outcome:
@@ -125,7 +125,7 @@ def _connected(address: str) -> Iterator[None]:
     except (OSError, RuntimeError, ValueError, ImportError) as error:
         message = f"no Ray cluster answers at {address} ({error})"
         hint = "Start Ray on this machine, or give the address of a cluster it belongs to"
-        raise InputError.plain("address", message, hint, code="ray_address") from error
+        raise InputError.plain("address", message, hint) from error
     try:
         yield
     finally:

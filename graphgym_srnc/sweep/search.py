@@ -13,9 +13,9 @@ from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym import build_task, config_names, load_config
 from graphgym_srnc.gym.build import visible_task
 from graphgym_srnc.gym.config import CfgNode
-from graphgym_srnc.gym.encoder import ignored
 from graphgym_srnc.gym.keys import KEYS
 from graphgym_srnc.gym.prepare import data_key, prepare
+from graphgym_srnc.gym.spec import ignored
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.train import selection
 

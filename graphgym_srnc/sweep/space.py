@@ -51,7 +51,7 @@ def read(path: Path) -> list[Space]:
         text = content(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         message = f"{path} is not a readable text file ({error})"
-        raise InputError.plain("grid", message, code="grid") from error
+        raise InputError.plain("grid", message) from error
 
     spaces: list[Space] = [[]]
     for number, line in enumerate(text.splitlines(), 1):
@@ -66,14 +66,12 @@ def read(path: Path) -> list[Space]:
                 name = getattr(axis, kind)
                 if any(name == getattr(other, kind) for other in spaces[-1]):
                     message = f"{where}: the {kind} {name} occurs twice in a search space"
-                    raise InputError.plain(
-                        "grid", message, "Remove or rename one of them", code="grid"
-                    )
+                    raise InputError.plain("grid", message, "Remove or rename one of them")
             spaces[-1].append(axis)
     spaces = [space for space in spaces if space]
     if not spaces:
         hint = "Write at least one line: key alias [value,value]"
-        raise InputError.plain("grid", f"{path} contains no setting", hint, code="grid")
+        raise InputError.plain("grid", f"{path} contains no setting", hint)
     return spaces
 
 
@@ -85,7 +83,7 @@ def _axis(line: str, where: str) -> Axis:
     if not found or not values or any(isinstance(value, dict) for value in values):
         hint = "Write key alias [value,value]; an alias consists of letters, digits and _"
         message = f"{where}: {line.strip()!r} is not valid"
-        raise InputError.plain("grid", message, hint, code="grid")
+        raise InputError.plain("grid", message, hint)
     if found[1] == "seed":
         message = f"{where}: the key seed cannot be varied"
         raise InputError.plain("grid", message, code="grid_seed")

@@ -57,7 +57,7 @@ TEXTS = {
     "known_as_unknown": (
         "{value} of the validation nodes are predicted as unknown, although all are of known"
         " classes (expected: at most {bound}). The model predicts too many nodes as unknown. If"
-        " every class of your own graph has labels, set file.open_set False."
+        " every class of your own graph has labels, set `open_set=False`."
     ),
     "agreement": (
         "The final model and the model of episode 0 predict the same class on only {value} of the"
@@ -127,20 +127,26 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[
     figures |= collapse(task, predicted)
     if task.open_set:
         figures |= unknown_shares(task, on_val, on_test, predicted)
-        is_unknown = scored["val"][1] == task.num_known
-        if is_unknown.any() and not is_unknown.all():
-            found = detection_scores(method.confidence(val_scores), is_unknown, ~is_unknown)
-            figures["val_unknown_auroc"] = found["unknown_auroc"]
+        figures |= ranking(method.confidence(val_scores), scored["val"][1] == task.num_known)
     known = predicted < task.num_known
     if first is not None and known.any():
         figures["agreement"] = float((first[1] == predicted)[known].double().mean())
 
     warnings = sentences(figures, known_names(task), is_erm=method.key() == "erm")
-    if few := few_labels(label_counts(task), task.source is task.target):
+    few = few_labels(label_counts(task), task.source is task.target)
+    if few:
         warnings["few labels"] = few
     for topic in method.reported:
         warnings.pop(topic, None)  # a warning or a test of the method already covers it
     return {"figures": figures, "sentences": warnings, "reliability": curves}
+
+
+def ranking(confidence: Tensor, is_unknown: Tensor) -> dict[str, float]:
+    """AUROC of the unknown class by the confidence ``[n]`` of nodes, if some are of each kind."""
+    if is_unknown.all() or not is_unknown.any():
+        return {}
+    found = detection_scores(confidence, is_unknown, ~is_unknown)
+    return {"val_unknown_auroc": found["unknown_auroc"]}
 
 
 def collapse(task: ShiftTask, predicted: Tensor) -> dict[str, Any]:
@@ -231,7 +237,7 @@ def locality_sentence(figures: dict[str, float], kind: str, names: Sequence[str]
     edges = figures[f"{kind}_edges"]
     expected = figures[f"{kind}_edges_expected"]
     name = dict(enumerate(names)).get(int(figures.get("largest_class", -1)), "one class")
-    closed = "" if "unknown_share" in figures else "; then set open_set=True (file.open_set True)"
+    closed = "" if "unknown_share" in figures else "; then set `open_set=True`"
     return (
         f"{edges:.0f} edges join {where.format(name=name)}: {edges / max(expected, 1):.1f} times as"
         f" many as random labels would, and at least {value:.1f} times allowing for chance (limit:"
@@ -270,7 +276,8 @@ def unknown_sentence(figures: dict[str, float]) -> str:
         "The unknown-class threshold or the ranking of nodes by P(unknown) is probably wrong; check"
         " the nodes near the threshold."
     )
-    if (ranked := figures.get("val_unknown_auroc", math.nan)) < 0.5:
+    ranked = figures.get("val_unknown_auroc", math.nan)
+    if ranked < 0.5:
         cause = (
             f"The ranking of nodes by P(unknown) is wrong (AUROC {_percent(ranked)} on validation"
             " nodes, below chance), so no threshold is right."
@@ -351,7 +358,8 @@ def label_locality(task: ShiftTask, predicted: Tensor) -> dict[str, float]:
     given = task.train
     label = predicted.clone()
     labelled = torch.zeros_like(predicted, dtype=torch.bool)
-    label[given], labelled[given] = graph.y[given], True
+    label[given] = graph.y[given]
+    labelled[given] = True
     inside, both = torch.zeros(2, size, dtype=torch.double, device=label.device)
     degree = torch.zeros_like(label, dtype=torch.double)
     for pairs in graph.edge_index.split(CHUNK, 1):

@@ -18,7 +18,7 @@ from graphgym_srnc.backbones import Encoder, EncoderSpec, Scaling
 from graphgym_srnc.core.options import check_types
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
 from graphgym_srnc.data import files
-from graphgym_srnc.data.names import check_features, of_folder, remedy
+from graphgym_srnc.data.names import check_features, of_folder, other_features
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records, tensors
 from graphgym_srnc.methods.shared.base import Method
@@ -27,7 +27,7 @@ from graphgym_srnc.shifts.cross_graph import own_file
 from graphgym_srnc.shifts.given import unlabelled
 
 FILE = "model.safetensors"  # in the folder of a run
-FORMAT = 2  # of model files; no other one is read
+FORMAT = 3  # of model files; no other one is read
 UNKNOWN = "unknown"  # name of the unknown class
 HELD_OUT = "out_of_fold."  # before the names of tensors that are not weights
 
@@ -107,7 +107,7 @@ class TrainedModel:
         if dataset.get("format") != "file":
             return None
         file = self.config["file"]
-        return files.locate(file["path"] or dataset["name"], dataset["dir"], "file.path")
+        return files.locate(file["path"] or dataset["name"], dataset["dir"], "graph")
 
     def read(self, path: str) -> tuple[Data, Path]:
         """Another graph without its labels, and where it lies.
@@ -116,10 +116,10 @@ class TrainedModel:
             path: see the shift ``file``.
 
         Raises:
-            InputError: it cannot be read; names the command line's option.
+            InputError: it cannot be read.
         """
         root = self.config.get("dataset", {}).get("dir", "")
-        with renamed({"path": "--graph"}):
+        with renamed({"path": "graph"}):
             graph, source = files.load_unlabelled(path, root)
         graph = unlabelled(graph, exact=self.exact)
         graph.feature_names = of_folder(source, None, graph.num_features).words
@@ -141,12 +141,12 @@ class TrainedModel:
         given = getattr(graph, "feature_names", None)
         graph = unlabelled(graph, exact=self.exact)
         expected = self.method.task.num_features
-        like: str | Path = "TRAINED_GRAPH"
+        like = None
         with contextlib.suppress(InputError):
-            like = self.folder() or like
+            like = self.folder()
         if graph.num_features != expected:
             message = f"the graph has {graph.num_features} features, and training had {expected}"
-            raise InputError.plain("graph: x", message, remedy(like))
+            raise other_features("graph: x", message, like)
         check_features(self.facts.get("feature_names"), given, like=like)
         return self.method.as_trained(graph.to(self.method.threshold.device), role)
 
@@ -173,7 +173,7 @@ class TrainedModel:
             hidden,
         )
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Save the model to one file, completely or not at all.
 
         Raises:
@@ -201,7 +201,7 @@ class TrainedModel:
 
 
 def load(
-    path: str | os.PathLike, encoder: Callable[[Result], EncoderSpec] | None = None
+    path: str | os.PathLike[str], encoder: Callable[[Result], EncoderSpec] | None = None
 ) -> TrainedModel:
     """Load a model to the CPU, without executing code in its file.
 
@@ -222,8 +222,8 @@ def load(
     if path.is_dir():
         path, result = records.finished_run(path)
         if not (path / FILE).is_file():
-            hint = "Train with train.save_model true; `grid` and `tune` set it to false by default"
-            raise InputError.plain("RUN", f"{path} contains no saved model {FILE}", hint)
+            message = f"{path} contains no saved model {FILE}"
+            raise InputError.plain("path", message, "Train with `save_model=True`", "no_model")
         path /= FILE
     with refused(path):
         about, state = tensors.read(path)
@@ -267,7 +267,7 @@ def _parsed(
 
 
 @contextlib.contextmanager
-def refused(path: str | os.PathLike) -> Iterator[None]:
+def refused(path: str | os.PathLike[str]) -> Iterator[None]:
     """Convert any exception raised in the context to an ``InputError`` about a model file."""
     try:
         yield
@@ -286,7 +286,7 @@ def original_labels(task: ShiftTask) -> list[int]:
     y = task.source.y[task.train]
     y_true = getattr(task.source, "y_true", task.source.y)
     known = [int(y_true[task.train][y == label][0]) for label in range(task.num_known)]
-    return known + [HIDDEN] * task.open_set
+    return [*known, HIDDEN] if task.open_set else known
 
 
 def _checked_record(facts: Mapping[str, Any], classes: Sequence[int | str]) -> Result:

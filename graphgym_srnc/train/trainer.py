@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones.features import feature_warnings
+from graphgym_srnc.backbones.scaling import feature_warnings
 from graphgym_srnc.core import parallel
 from graphgym_srnc.core.options import Natural, OneOf, Range, checked
 from graphgym_srnc.core.task import ShiftTask
@@ -178,12 +178,12 @@ def fit(
     record = run.record
     for number in itertools.count(len(record.history)):
         episode = run.episode(number)
-        with parallel.together(False):
-            for callback in () if parallel.rank() else callbacks:
+        with parallel.alone() as is_first:
+            for callback in callbacks if is_first else ():
                 callback(episode, method, task)
         if run.stops(number, patience):
             break
-        if checkpoint is not None and not parallel.rank():
+        if checkpoint is not None and is_first:
             checkpoint.write(run.state)
 
     method.load_state_dict(run.best_state)
@@ -370,8 +370,8 @@ def predict(method: Method, task: ShiftTask, graph: Data) -> Tensor:
     found = [*getattr(scores, "shape", [])]
     more = [shape[0], shape[1] + task.open_set]
     if not isinstance(scores, Tensor) or found not in (shape, more):
-        message = f"it must return a tensor [V, C] = {shape}" + f" or {more}" * task.open_set
-        message += f", got {type(scores).__name__} {found}"
+        allowed = f"{shape} or {more}" if task.open_set else f"{shape}"
+        message = f"it must return a tensor [V, C] = {allowed}, got {type(scores).__name__} {found}"
         raise InputError.plain(
             f"predict() of {type(method).__name__}", message, "It reads logits()"
         )

@@ -1,88 +1,45 @@
-"""Methods that align hidden states of source and target by one more term of the loss."""
+"""The losses of methods that align hidden states of source and target."""
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from typing import Callable
+
+from torch import Tensor
 
 from graphgym_srnc.backbones import View
-from graphgym_srnc.core.options import Weight
-from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.supervised import Supervised
 from graphgym_srnc.methods.shared.training import gather
 
 
-class Aligned(Scored):
-    """A plain GNN with a discrepancy between its hidden states on source and target.
+def aligned(
+    method: Supervised,
+    term: str,
+    weight: float,
+    discrepancy: Callable[[Tensor, Tensor], Tensor],
+    *,
+    strength: float = 1.0,
+    embed: Callable[[View], tuple[Tensor, Tensor]] | None = None,
+    bounded: bool = False,
+) -> dict[str, Tensor]:
+    """Cross-entropy on the source, and a weighted discrepancy of source and target states.
 
     Args:
-        weight: weight :math:`w` of the discrepancy.
+        method: the method, whose views are ``on_source`` and ``on_target``.
+        term: name of the discrepancy.
+        weight: weight of the discrepancy; 0 = none is computed.
+        discrepancy: function of the hidden states ``[n, H]`` of all processes.
+        strength: share of the weight at this step.
+        embed: returns logits and states of a view; None = those of the classifier.
+        bounded: whether a tanh is applied to states that no tanh bounds already.
     """
-
-    term: str  # name of the discrepancy
-    weighs_labels = True
-    bounded = False  # whether a tanh is applied to states that no tanh bounds already
-
-    def __init__(self, *, weight: Weight = 1.0, **base) -> None:
-        super().__init__(**base)
-        self.weight = weight
-
-    def begin(self) -> None:
-        self.on_target = self.target_view()
-
-    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
-        """Discrepancy of hidden states ``[n, H]`` of all processes."""
-        raise NotImplementedError
-
-    @property
-    def strength(self) -> float:
-        """Weight of the discrepancy at this step."""
-        return self.weight
-
-    def source_states(self) -> tuple[Tensor, Tensor]:
-        """Logits ``[n, N]`` and hidden states ``[n, H]`` of this step's source nodes."""
-        return self.classifier.embed(self.on_source)
-
-    def target_states(self) -> Tensor:
-        """Hidden states ``[n, H]`` of this step's target nodes."""
-        return self.classifier.embed(self.on_target)[1]
-
-    def losses(self) -> dict[str, Tensor]:
-        logits, source = self.source_states()
-        terms = {"source": self.source_loss(logits)}
-        if self.weight:
-            source = gather(source)
-            target = gather(self.target_states())
-            if self.bounded and (self.encoder.act != "tanh" or len(self.classifier.layers) == 1):
-                source = source.tanh()
-                target = target.tanh()
-            terms[self.term] = self.strength * self.discrepancy(source, target)
-        return terms
-
-
-class Adversarial(Scored):
-    """A plain GNN with a domain classifier, whose gradient is reversed.
-
-    Args:
-        weight: weight :math:`w` of the domain loss.
-    """
-
-    domain: nn.Module
-    weighs_labels = True
-
-    def __init__(self, *, weight: Weight = 0.1, **base) -> None:
-        super().__init__(**base)
-        self.weight = weight
-
-    def embed(self, view: View) -> tuple[Tensor, Tensor]:
-        """Logits and states ``[n, H]`` that the domain classifier reads."""
-        return self.classifier.embed(view)
-
-    def losses(self) -> dict[str, Tensor]:
-        strength = ganin_schedule(self.progress)
-        logits, source = self.embed(self.on_source)
-        target = self.embed(self.on_target)[1]
-        domains = [self.domain(reverse_gradient(h, strength)).view(-1) for h in (source, target)]
-        return {
-            "source": self.source_loss(logits),
-            "domain": self.weight * domain_loss(*domains),
-        }
+    embed = embed or method.classifier.embed
+    logits, source = embed(method.on_source)
+    terms = {"source": method.source_loss(logits)}
+    if weight:
+        source = gather(source)
+        target = gather(embed(method.on_target)[1])
+        if bounded and (method.encoder.act != "tanh" or len(method.classifier.layers) == 1):
+            source = source.tanh()
+            target = target.tanh()
+        terms[term] = weight * strength * discrepancy(source, target)
+    return terms

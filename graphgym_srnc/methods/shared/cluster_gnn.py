@@ -12,7 +12,6 @@ from torch.nn import functional as F
 
 from graphgym_srnc import backbones
 from graphgym_srnc.backbones import Batches, EncoderSpec, Graph, prepare
-from graphgym_srnc.core import parallel
 from graphgym_srnc.losses.alignment import align, alignment_cost, map_clusters
 from graphgym_srnc.losses.modularity import (
     collapse_loss,
@@ -60,7 +59,8 @@ class Clusters(nn.Module):
         batch_size: int = 0,
     ) -> None:
         super().__init__()
-        self.num_outputs, self.batch_size = num_outputs, batch_size
+        self.num_outputs = num_outputs
+        self.batch_size = batch_size
         self.encoder = backbones.build(spec, in_dim, num_clusters)
         self.register_buffer("mapping", torch.arange(num_clusters).clamp(max=num_outputs - 1))
 
@@ -110,9 +110,13 @@ class ClusterGNN(Clusters):
         fanout: int = 0,
     ) -> None:
         super().__init__(spec, target.num_features, num_clusters, num_outputs, batch_size)
-        self.source, self.target, self.fanout = source, target, fanout
-        self.adjacency, self.degree = target.adjacency("raw"), target.degree
-        self.resolution, self.collapse = resolution, collapse
+        self.source = source
+        self.target = target
+        self.fanout = fanout
+        self.adjacency = target.adjacency("raw")
+        self.degree = target.degree
+        self.resolution = resolution
+        self.collapse = collapse
         self.modularity_weight = modularity_weight
         self.log_softmax = log_softmax if padded else partial(torch.log_softmax, dim=1)
         self.optimizer = adam(self.to(target.device).encoder.parameters(), lr=lr, weight_decay=0.0)
@@ -162,7 +166,8 @@ class ClusterGNN(Clusters):
         """
         if not len(nodes):
             return self.pretrain(steps)
-        on_target, by_class = self.on_target(), self.log_class_posterior
+        on_target = self.on_target()
+        by_class = self.log_class_posterior
         here = self.source is self.target
         if self.batch_size or not here:
             size = min(batch or self.batch_size, self.batch_size)
@@ -189,7 +194,8 @@ class ClusterGNN(Clusters):
 
         Without batches the encoder reads the target once per step.
         """
-        on_target, by_class = self.on_target(modularity), self.log_class_posterior
+        on_target = self.on_target(modularity)
+        by_class = self.log_class_posterior
         cross_entropies = partial(
             training.cross_entropies, self.encoder, outputs=lambda z: by_class(z.log_softmax(1))
         )
@@ -201,7 +207,8 @@ class ClusterGNN(Clusters):
         elsewhere = cross_entropies([term for term in terms if term.graph is not self.target])
 
         def full_batch() -> dict[str, Tensor]:
-            losses, (target, log_q) = elsewhere(), on_target()
+            losses = elsewhere()
+            (target, log_q) = on_target()
             for term in here:
                 log_p = by_class(log_q.index_select(0, term.nodes))
                 losses[term.name] = term.weight * F.nll_loss(log_p, term.labels)
@@ -228,10 +235,7 @@ class ClusterGNN(Clusters):
 
         def sampled() -> tuple[dict[str, Tensor], Tensor]:
             ends = views.draw_edges(max(2, self.batch_size))
-            count, size = self.target.num_nodes, (self.batch_size,)
-            nodes = parallel.share(
-                lambda g: torch.randint(count, size, generator=g, device=ends.device)
-            )
+            nodes = views.draw_nodes()
             q = self.encoder(views.at(torch.cat([*ends, nodes]))).softmax(1)
             first, second, others = map(gather, q.split([*[ends.size(1)] * 2, len(nodes)]))
             loss = sampled_modularity_loss(first, second, self.resolution)

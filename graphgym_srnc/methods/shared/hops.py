@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import MLP, Block, Encoder, EncoderSpec, GCNLayer, Graph, View, build
 from graphgym_srnc.core.options import Steps
-from graphgym_srnc.methods.shared.aligned import Aligned
+from graphgym_srnc.methods.shared.scores import Scored
 
 
 class HopEncoder(Encoder):
@@ -27,25 +27,31 @@ class HopEncoder(Encoder):
     parts: Any  # encoders with one layer, one for each hidden layer
 
     def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int, hops: int) -> None:
-        plain, width = replace(spec, layers=1), spec.hidden
+        plain = replace(spec, layers=1)
+        width = spec.hidden
         super().__init__(plain, width, out_dim)
         first = build(plain, in_dim, width)
         others = [MLP(plain, width, width) for _ in range(spec.layers - 2)]
         self.parts = nn.ModuleList([first, *others])
-        self.hops, self.hidden_dim = hops, width
+        self.hops = hops
+        self.hidden_dim = width
 
     def view(self, graph: Graph, nodes: Tensor | None = None, hops: int | None = None) -> View:
-        first, hop = self.parts[0].view(graph), Block(graph.adjacency("gcn"))
+        first = self.parts[0].view(graph)
+        hop = Block(graph.adjacency("gcn"))
         hops = self.hops if hops is None else hops
         blocks = [*first.blocks, *[hop] * hops]
         for _ in self.parts[1:]:
             blocks += [Block(), *[hop] * hops]
         return View(first.x, [*blocks, hop if nodes is None else hop.rows(nodes)])
 
-    def _run(self, view: View, between: Callable | None = None) -> tuple[Tensor, Tensor]:
+    def _run(
+        self, view: View, between: Callable[[Tensor], Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Logits ``[n, out_dim]`` of a view's nodes, and hidden state ``[V, H]`` of all nodes."""
         *blocks, last = view.blocks
-        each, x = len(blocks) // len(self.parts), view.x
+        each = len(blocks) // len(self.parts)
+        x = view.x
         for i, part in enumerate(self.parts):
             own, *hops = blocks[i * each : (i + 1) * each]
             out = part(View(x, [own])) - part.output_bias
@@ -55,7 +61,7 @@ class HopEncoder(Encoder):
         return self.layers[0](h, last), h
 
 
-class HopMethod(Aligned):
+class HopMethod(Scored):
     """Base class of methods with a :class:`HopEncoder`.
 
     Args:
@@ -66,9 +72,10 @@ class HopMethod(Aligned):
     in_batches = False
     encoder_defaults: Mapping[str, Any] = {"kind": "mlp", "features": "none", "hidden": 128}
 
-    def __init__(self, *, source_hops: Steps, target_hops: Steps = 10, **base) -> None:
+    def __init__(self, *, source_hops: Steps, target_hops: Steps = 10, **base: Any) -> None:
         super().__init__(**base)
-        self.source_hops, self.target_hops = source_hops, target_hops
+        self.source_hops = source_hops
+        self.target_hops = target_hops
 
     def new_classifier(self, num_outputs: int) -> HopEncoder:
         return HopEncoder(self.encoder, self.task.num_features, num_outputs, self.target_hops)
@@ -77,12 +84,11 @@ class HopMethod(Aligned):
         self.on_source = self.classifier.view(self.source, hops=self.source_hops)
         self.on_target = self.classifier.view(self.target)
 
-    def source_states(self) -> tuple[Tensor, Tensor]:
-        logits, states = super().source_states()
-        return logits[self.task.train], states[self.task.train]
-
-    def target_states(self) -> Tensor:
-        return super().target_states()[self.task.pool]
+    def embed(self, view: View) -> tuple[Tensor, Tensor]:
+        """Logits and hidden states of training nodes, or of the target's pool."""
+        nodes = self.task.train if view is self.on_source else self.task.pool
+        logits, states = self.classifier.embed(view)
+        return logits[nodes], states[nodes]
 
     @torch.no_grad()
     def logits(self, graph: Data, role: str = "target") -> Tensor:

@@ -24,7 +24,8 @@ SCORES = ("max_logit", "entropy", "energy", "gnnsafe", "grasp", "odin", "openmax
 
 Confidence = Annotated[str, OneOf("max_softmax", *SCORES)]
 
-TEMPERATURE, PERTURBATION = 1000.0, 0.0014
+TEMPERATURE = 1000.0
+PERTURBATION = 0.0014
 """Temperature of ODIN, and its step in units of the root mean square of the encoder's input."""
 
 
@@ -40,10 +41,11 @@ class Scored(Supervised):
             this graph has other scores than the whole.
     """
 
+    weighs_labels = True
     scorer: GRASP | OpenMax | None
     input_scale: Tensor
 
-    def __init__(self, *, confidence: Confidence = "max_softmax", **base) -> None:
+    def __init__(self, *, confidence: Confidence = "max_softmax", **base: Any) -> None:
         super().__init__(**base)
         self.confidence_name = confidence
 
@@ -85,7 +87,7 @@ class Scored(Supervised):
                 return openness.neg_entropy(logits)
             case "odin":
                 estimate = partial(input_scale, self.classifier, graph)
-                scale = self.statistic("input_scale", graph.data, role, estimate)
+                scale = self.statistic(self.input_scale, graph.data, role, estimate)
                 return odin(self.classifier, graph, scale)
         energy = openness.energy(logits)
         if self.confidence_name == "gnnsafe":
@@ -120,7 +122,8 @@ class GRASP(nn.Module):
 
     def forward(self, logits: Tensor, energy: Tensor, graph: Graph) -> Tensor:
         """Confidence ``[V]`` from logits ``[V, N]`` and their negative energy ``[V]``."""
-        there, adjacency = _checksum(graph) == int(self.checksum), graph.adjacency("raw")
+        there = _checksum(graph) == int(self.checksum)
+        adjacency = graph.adjacency("raw")
         train = self.train_nodes if there else self.train_nodes[:0]
         confidence = openness.max_softmax(logits.double()).to(logits.dtype)
         anchor = openness.anchors(confidence, adjacency, train)

@@ -78,7 +78,7 @@ def check_finite(terms: Mapping[str, float]) -> None:
     """Raise a FloatingPointError that names every term that is NaN or infinite."""
     wrong = [f"{name} is {value}" for name, value in terms.items() if not math.isfinite(value)]
     if wrong:
-        hint = "A lower learning rate may help (optim.base_lr; Python: lr)"
+        hint = "A lower learning rate may help (`lr`)"
         if any(math.isnan(value) for value in terms.values()):
             hint += ". In a loss of your own, p * log(p) is nan where p is 0; torch.special.xlogy"
             hint += "(p, p) is 0 there"
@@ -95,7 +95,8 @@ def converged(losses: Sequence[Tensor]) -> bool:
     if len(losses) < 2 * WINDOW:
         return False
     first, *recent = torch.stack([losses[0], *losses[-2 * WINDOW :]]).tolist()
-    before, last = sum(recent[:WINDOW]) / WINDOW, sum(recent[WINDOW:]) / WINDOW
+    before = sum(recent[:WINDOW]) / WINDOW
+    last = sum(recent[WINDOW:]) / WINDOW
     return 0.9 * before < last < 0.5 * first
 
 
@@ -202,7 +203,8 @@ def random_state(device: torch.device) -> tuple[Tensor, ...]:
 
 def random_draws_apart(device: torch.device) -> AbstractContextManager[None]:
     """Context after which random draws continue as if it had drawn none."""
-    return torch.random.fork_rng([device] * (device.type != "cpu"), device_type=device.type)
+    devices = [] if device.type == "cpu" else [device]
+    return torch.random.fork_rng(devices, device_type=device.type)
 
 
 def set_random_state(state: tuple[Tensor, ...], device: torch.device) -> None:

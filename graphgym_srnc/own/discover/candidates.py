@@ -16,9 +16,12 @@ from graphgym_srnc.methods.srnc_plus import SIGNIFICANT
 from graphgym_srnc.own.discover.representation import kmeans, topics
 
 LEAST_SHARE = 0.1  # of the nodes without a label that are candidates if none is predicted unknown
-GROUP, MOST_GROUPS = 80, 200  # nodes of a group in which labels are counted, and number of groups
+GROUP = 80  # nodes of a group in which labels are counted
+MOST_GROUPS = 200
 MOST_ALSO = 4  # groups that also_possible() lists
-P_UNKNOWN, MISSING, DOUBT = "P(unknown)", "missing labels", "doubt"
+P_UNKNOWN = "P(unknown)"
+MISSING = "missing labels"
+DOUBT = "doubt"
 
 
 class Evidence(NamedTuple):
@@ -90,7 +93,7 @@ def check_number(num_new: int, seeds: Seeds) -> None:
     """
     if not 1 <= num_new <= len(seeds.nodes):
         what = "predicted as unknown" if seeds.predicted else "least like a known class"
-        raise InputError("--new", num_new, f"1 to {len(seeds.nodes)}, the number of nodes {what}")
+        raise InputError("num_new", num_new, f"1 to {len(seeds.nodes)}, the number of nodes {what}")
 
 
 def padded(posterior: Tensor, evidence: Evidence) -> Tensor:

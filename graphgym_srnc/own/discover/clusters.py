@@ -276,7 +276,8 @@ def separation(
     edges = adjacency.tocoo()
     pairs = cluster[edges.row] * num_clusters + cluster[edges.col]
     between = np.bincount(pairs, edges.data, num_clusters**2).reshape(num_clusters, num_clusters)
-    inside, ends = between.diagonal(), between.sum(1)
+    inside = between.diagonal()
+    ends = between.sum(1)
     volume = max(ends.sum(), LEAST)
     smaller = np.minimum(ends, volume - ends)
     conductance = np.where(smaller > 0, (ends - inside) / np.maximum(smaller, LEAST), ends == 0)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.data import folder, tables
+from graphgym_srnc.data import folder, folder_files
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import atomic
@@ -20,8 +20,8 @@ from graphgym_srnc.own.discover.clusters import Discovery
 # Label of nodes of no known class; it has no training node, so it stays the unknown class.
 UNKNOWN = "unknown"
 ON_NEXT = (
-    "On the new classes of this graph, the column cluster_name of --nodes may be more accurate than"
-    " the next run."
+    "On the new classes of this graph, the column cluster_name of the table of nodes may be more"
+    " accurate than the next run."
 )
 
 
@@ -54,8 +54,8 @@ def parse_names(given: Sequence[str]) -> dict[int, str]:
     for text in given:
         number, _, name = (side.strip() for side in text.partition("="))
         if not number.isdecimal() or int(number) in names:
-            raise InputError("--name", text, "CLUSTER=NAME with the number of a new cluster, once")
-        check_name(name, "--name", text)
+            raise InputError("names", text, "CLUSTER=NAME with the number of a new cluster, once")
+        check_name(name, "names", text)
         names[int(number)] = name
     return names
 
@@ -110,7 +110,7 @@ def labels(
         certain = [node for node in cluster.nodes.tolist() if node not in given]
         if not certain:
             message = f"all nodes of cluster {cluster.number} ({cluster.name}) have labels"
-            raise InputError.plain("--name", message, "Name another cluster")
+            raise InputError.plain("names", message, "Name another cluster")
         validates = "val" in given.values() and len(certain) >= wanted
         # Labels of the centre alone would teach a model that the rest is of another class. Nodes in
         # small components come last, since many of their predictions are wrong.
@@ -163,17 +163,17 @@ def write(
         labels=made.label,
         split=made.split if {"val", "test"} & {*made.split} else [""] * len(ids),
         recipe=_recipe(source) if source else None,
-        discovered=made.added | (tables.discovered(source) if source else set()),
+        discovered=made.added | (folder_files.discovered(source) if source else set()),
         weights=None if weight is None else weight.numpy(),
         parent=parent,
         urls=names.urls,
     )
-    folder.write(found, out, overwrite, option="--labels-out")
+    folder.write(found, out, overwrite, key="labels_out")
 
 
 def _recipe(source: Path) -> dict[str, Any] | None:
     """The recipe of the features of a graph folder; None if it has none."""
     path = source / folder.RECIPE
     hint = "Make the folder of the graph again"
-    with reading(path, "a readable recipe of features", "--labels-out", hint):
+    with reading(path, "a readable recipe of features", "labels_out", hint):
         return json.loads(atomic.content(path)) if path.exists() else None

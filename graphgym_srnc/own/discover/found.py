@@ -20,7 +20,7 @@ from graphgym_srnc.core import text
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.data.names import Names
-from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic
 from graphgym_srnc.own.discover import feedback, page, table
 from graphgym_srnc.own.discover.analysis import Analysis, analyse, known_labels, number_wanted
@@ -125,8 +125,7 @@ class Found:
         found = self.clusters.named(carried | {**names})
         for number, name in names.items():
             feedback.check_name(str(name).strip(), "names", f"{number}={name}")
-        with renamed({"--name": "names"}):
-            made = feedback.labels(found, self.parts, self.y, nodes_per_class)
+        made = feedback.labels(found, self.parts, self.y, nodes_per_class)
         graph = copy.copy(self.graph)
         graph.y = made.label
         for part in self.parts:
@@ -169,19 +168,18 @@ def discover(
     evidence = Evidence.of(model.method_)
     known = _known(model, graph)
     earlier = _earlier(since) if since is not None else None
-    with renamed({"--clusters": "num_clusters", "--new": "num_new"}):
-        wanted = number_wanted(num_new, num_clusters, len(known))
-        with limited_threads(model, checked):
-            found = analyse(
-                checked,
-                posterior,
-                _names(data),
-                known,
-                evidence,
-                known_labels(parts, y, len(known)),
-                wanted,
-                earlier=earlier,
-            )
+    wanted = number_wanted(num_new, num_clusters, len(known))
+    with limited_threads(model, checked):
+        found = analyse(
+            checked,
+            posterior,
+            _names(data),
+            known,
+            evidence,
+            known_labels(parts, y, len(known)),
+            wanted,
+            earlier=earlier,
+        )
     return Found(data, found, parts, y)
 
 

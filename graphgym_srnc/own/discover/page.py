@@ -26,12 +26,17 @@ from graphgym_srnc.report import held_out
 from graphgym_srnc.report.html import fill
 
 # Maximum number of nodes on the map and of letters of a node's text, for a page below 60 MB.
-MOST_NODES, LONGEST_TEXT = 200_000, 120
+MOST_NODES = 200_000
+LONGEST_TEXT = 120
 SIDE = 2**16 - 1  # coordinates are whole numbers from 0 to this, by the longer side of the map
 RAMP = ["#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B"]  # P(unknown) from 0 to 1 in fifths
-NEIGHBOURS, MANY_NODES = 12, 20_000  # neighbours kept of a node; half of them on larger maps
-CHOICES, NODE_WORDS = 3, 6  # most probable classes, and typical words, kept of a node
-STRONG, PALE = ((0.42, 0.62), 0.6), ((0.70, 0.80), 0.55)  # lightness of turns, and saturation
+NEIGHBOURS = 12  # neighbours kept of a node
+MANY_NODES = 20_000  # half of them on larger maps
+CHOICES = 3  # most probable classes kept of a node
+NODE_WORDS = 6  # typical words kept of a node
+# Lightness of turns, and saturation:
+STRONG = ((0.42, 0.62), 0.6)
+PALE = ((0.70, 0.80), 0.55)
 SCRIPT = "".join(
     Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("map.js", "nodes.js")
 )
@@ -45,16 +50,18 @@ def render(
     commands: Mapping[str, str],
     run: Mapping[str, Any],
     warnings: Sequence[str],
+    merge: table.Merge = table.no_command,
 ) -> str:
     """The page as HTML that needs no other file.
 
     Args:
         title: title of the page.
         found: the clusters.
-        commands: ``again`` writes the page again, ``naming`` names the clusters, and ``merge``
-            begins the commands of ``table.merges``; each may be absent or "".
+        commands: ``again`` writes the page again, and ``naming`` names the clusters; each may be
+            absent or "".
         run: the record of the run, with the labels and the accuracy of each class; may be empty.
         warnings: on classes with few labels and nodes with few neighbours.
+        merge: makes the command that merges clusters.
     """
     discovery = found.discovery
     return fill(
@@ -81,7 +88,7 @@ def render(
         few=FEW,
         warnings=warnings,
         left_out=table.left_out(found.new),
-        merges=table.merges(found.new, plain(commands.get("merge", ""))),
+        merges=table.merges(found.new, merge),
     )
 
 
@@ -123,7 +130,8 @@ def map_data(found: Analysis) -> dict[str, Any]:
 def _places(discovery: Discovery, shown: np.ndarray) -> np.ndarray:
     """Positions ``[n, 2]`` of the shown nodes as whole numbers; y points down, as on a screen."""
     points = layout(discovery)[shown]
-    low, high = points.min(0), points.max(0)
+    low = points.min(0)
+    high = points.max(0)
     places = ((points - low) * (SIDE / max((high - low).max(), 1e-12))).round()
     middle = (SIDE - places.max(0)) // 2
     return (places + middle).astype(int) * (1, -1) + (0, SIDE)

@@ -18,8 +18,11 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones import Sparse, prepare
 from graphgym_srnc.core import progress
 
-TOPICS, STEPS, RESTART = 20, 10, 0.1  # width of topics(); steps, restart of its PageRank
-OVERSAMPLING, POWERS = 10, 6  # additional columns and power iterations of the randomised SVD
+TOPICS = 20  # width of topics()
+STEPS = 10  # of its PageRank
+RESTART = 0.1  # of its PageRank
+OVERSAMPLING = 10  # additional columns of the randomised SVD
+POWERS = 6  # its power iterations
 
 Matrix: TypeAlias = sp.csr_array | np.ndarray
 

@@ -19,8 +19,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 from torch import Tensor
 
 from graphgym_srnc.core import text
-from graphgym_srnc.data.names import Names, check_features, remedy
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.data.names import Names, check_features, other_features
 from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.own.discover.representation import Matrix, are_words, by_group, weighted
 
@@ -165,7 +164,7 @@ def profiles(found: Discovery, earlier: Earlier, x: Matrix, names: Names) -> Pro
     """
     if earlier.x.shape[1] != x.shape[1]:
         message = f"that graph has {earlier.x.shape[1]} features, and this one {x.shape[1]}"
-        raise InputError.plain("since", message, remedy())
+        raise other_features("since", message)
     check_features(earlier.names.words, names.words, "since")
     place = {id: node for node, id in enumerate(earlier.names.ids or ())}
     pairs = [(place[id], node) for node, id in enumerate(names.ids or ()) if id in place]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import pandas
@@ -22,8 +22,10 @@ SHORT = 16  # nodes with shorter lines, such as ids, are shown on one line
 SHARED = 0.3  # share of common words from which two clusters may be one class
 NEAREST = 18  # maximum length of the name of the nearest known class
 TOP = 10  # number of words shown for a cluster
-TYPICAL, OTHERS = 5, 5  # number of typical and of other nodes shown for a cluster
-PART_WORDS, EXAMPLES = 5, 3  # number of words shown for a part, and of nodes of a group
+TYPICAL = 5  # number of typical nodes shown for a cluster
+OTHERS = 5  # number of other nodes shown
+PART_WORDS = 5  # number of words shown for a part of a cluster
+EXAMPLES = 3  # number of nodes of a group
 # Figures of a cluster, with their formats in print.
 FIGURES = {
     "newness": ".2f",
@@ -60,6 +62,15 @@ ON_SMALL = (
     f"{SMALL_HEAD}: share of nodes in components of at most {SMALL} nodes, where models are less"
     " accurate"
 )
+
+
+# The command that gives new clusters one name, by their numbers; "" if there is none.
+Merge = Callable[[Sequence[int]], str]
+
+
+def no_command(numbers: Sequence[int]) -> str:
+    """No command, for a caller that runs none."""
+    return ""
 
 
 class Part(NamedTuple):
@@ -235,10 +246,10 @@ def shown(cluster: Cluster) -> tuple[list[int], list[int]]:
     return nodes[:TYPICAL], rest[:: -(-len(rest) // OTHERS) or 1]
 
 
-def to_text(new: Sequence[Row], head: str = P_UNKNOWN, merge: str = "") -> str:
+def to_text(new: Sequence[Row], head: str = P_UNKNOWN, merge: Merge = no_command) -> str:
     """The new clusters: a table, then the words and some nodes of each.
 
-    ``head`` is the name of their mean P(unknown), and ``merge`` how a command that names begins.
+    ``head`` is the name of their mean P(unknown).
     """
     lines = [["cluster", "nodes", "newness", head, "clarity", "nearest known class"]]
     for row in new:
@@ -295,18 +306,13 @@ def on_seeds(discovery: Discovery) -> str:
     return f"{said}."
 
 
-def merges(rows: Sequence[Row], command: str) -> dict[str, str]:
-    """The numbers of new clusters that share words, and the command that gives them one name.
-
-    ``command`` is how it begins; without one there is none.
-    """
+def merges(rows: Sequence[Row], merge: Merge = no_command) -> dict[str, str]:
+    """The numbers of new clusters that share words, and the command that gives them one name."""
     found = {}
     for row in rows:
         group = [other.cluster.number for other in rows if _share_words(row, other)]
         if len(group) > 1 and row.cluster.number == group[0]:
-            named = "".join(f" --name {number}=NAME" for number in group)
-            words = f"{command}{named} --labels-out NEXT" if command else ""
-            found[text.listed([*map(str, group)])] = words
+            found[text.listed([*map(str, group)])] = merge(group)
     return found
 
 
@@ -331,7 +337,7 @@ def on_number(fits: Mapping[int, Fit]) -> str:
 def on_mixed(new: Sequence[Row]) -> str:
     """What to do with clusters that may mix classes."""
     mixed = [str(row.cluster.number) for row in new if row.verdict == PERHAPS_MIXED]
-    more = f"take more clusters, such as --new {len(new) + 1}"
+    more = f"ask for more clusters, such as {len(new) + 1}"
     merge = "you can give two clusters one name, but you cannot split a cluster."
     if not mixed:
         return f"If a cluster mixes topics, {more}: {merge}"

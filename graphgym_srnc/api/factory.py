@@ -15,7 +15,7 @@ from graphgym_srnc.api.isolation import plain
 from graphgym_srnc.core.formulas import readable
 from graphgym_srnc.core.options import OneOf, docs, options, sections
 from graphgym_srnc.core.plugins import usable
-from graphgym_srnc.errors import did_you_mean, renamed
+from graphgym_srnc.errors import did_you_mean
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import model, trainer
 
@@ -44,11 +44,10 @@ def load(path: str | os.PathLike[str]) -> Estimator:
     Raises:
         InputError: the file does not exist, is not a model file, or is damaged.
     """
-    with renamed({"RUN": "path"}):
-        trained = model.load(path)
+    trained = model.load(path)
     with model.refused(path):
         loaded = estimator(trained.method.key())(**parameters.of_model(trained))
-        parameters.checked(loaded)
+        parameters.checked(loaded._method, loaded.get_params(deep=False))
         record = trained.facts.get("record")
         if record is None and (run := trained.result):
             names = trainer.RunRecord.__dataclass_fields__
