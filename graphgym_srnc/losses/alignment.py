@@ -50,10 +50,16 @@ def map_clusters(mapping: Tensor, num_outputs: int) -> Callable[[Tensor], Tensor
         mapping: class of each cluster, ``[C]``.
         num_outputs: number of classes :math:`K`.
     """
-    groups = [(mapping == k).nonzero().ravel() for k in range(num_outputs)]
-    return lambda log_q: torch.stack(
-        [log_q.index_select(1, group).logsumexp(1) for group in groups], 1
-    )
+    order = mapping.argsort(stable=True)
+    sizes = mapping.bincount(minlength=num_outputs).tolist()
+
+    def mapped(log_q: Tensor) -> Tensor:
+        groups = log_q.index_select(1, order).split(sizes, 1)
+        # The class of a single cluster has its log posterior, so there is nothing to add.
+        columns = (g if g.size(1) == 1 else g.logsumexp(1, keepdim=True) for g in groups)
+        return torch.cat([*columns], 1)
+
+    return mapped
 
 
 def evidence_lower_bound(log_q: Tensor, log_p: Tensor) -> Tensor:
