@@ -12,6 +12,7 @@ import numpy as np
 import pandas
 import torch
 
+from graphgym_srnc.core import environment
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.describe import known_names, unseen_names
@@ -109,7 +110,8 @@ class TensorBoard:
     @torch.no_grad()
     def _draw(self, record: RunRecord, method: Method, task: ShiftTask) -> None:
         """Draw the figures, and write the files of the projector."""
-        from graphgym_srnc.plots import charts, embedding
+        with environment.uncollected():
+            from graphgym_srnc.plots import charts, embedding
 
         held = getattr(method, "task", None)  # with its caches
         target = (held if isinstance(held, ShiftTask) else task.blind()).target
