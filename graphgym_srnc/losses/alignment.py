@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Callable
 
 import numpy as np
@@ -51,13 +52,18 @@ def map_clusters(mapping: Tensor, num_outputs: int) -> Callable[[Tensor], Tensor
         num_outputs: number of classes :math:`K`.
     """
     order = mapping.argsort(stable=True)
-    sizes = mapping.bincount(minlength=num_outputs).tolist()
+    sizes: list[int] = []
+    is_sum: list[bool] = []
+    counts = mapping.bincount(minlength=num_outputs).tolist()
+    for alone, group in groupby(counts, lambda count: count == 1):
+        # Classes of a single cluster have its log posterior, so neighbouring ones stay together.
+        pieces = [sum(group)] if alone else [*group]
+        sizes += pieces
+        is_sum += [not alone] * len(pieces)
 
     def mapped(log_q: Tensor) -> Tensor:
-        groups = log_q.index_select(1, order).split(sizes, 1)
-        # The class of a single cluster has its log posterior, so there is nothing to add.
-        columns = (g if g.size(1) == 1 else g.logsumexp(1, keepdim=True) for g in groups)
-        return torch.cat([*columns], 1)
+        pieces = zip(is_sum, log_q.index_select(1, order).split(sizes, 1))
+        return torch.cat([z.logsumexp(1, keepdim=True) if many else z for many, z in pieces], 1)
 
     return mapped
 
