@@ -55,9 +55,10 @@ def map_clusters(mapping: Tensor, num_outputs: int) -> Callable[[Tensor], Tensor
     sizes: list[int] = []
     is_sum: list[bool] = []
     counts = mapping.bincount(minlength=num_outputs).tolist()
-    for alone, group in groupby(counts, lambda count: count == 1):
+    for alone, run in groupby(counts, lambda count: count == 1):
         # Classes of a single cluster have its log posterior, so neighbouring ones stay together.
-        pieces = [sum(group)] if alone else [*group]
+        group = [*run]
+        pieces = [len(group)] if alone else group
         sizes += pieces
         is_sum += [not alone] * len(pieces)
 
