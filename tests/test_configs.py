@@ -143,3 +143,10 @@ def test_data_list_says_which_raw_files_are_here(published, capsys):
     ):
         assert found[name] == ["yes", str(published / place)]
     assert found["WikiCS"] == ["no", str(published / "wikics/raw")]
+
+
+@pytest.mark.parametrize(("mode", "width"), [("srnc", 256), ("srnc_plus", 64), ("a2gnn", 128)])
+def test_commands_give_a_method_the_encoder_of_its_estimator(mode, width):
+    assert load_config(overrides=["train.mode", mode]).gnn.dim_inner == width
+    words = ["train.mode", mode, "gnn.dim_inner", "32"]
+    assert load_config(overrides=words).gnn.dim_inner == 32

@@ -43,10 +43,13 @@ class Batches:
         self.encoder = encoder
         self.graph = graph
         self.parts = list(parts)
-        self.size = size
+        largest = max(map(len, self.parts), default=0)
+        # If each step takes all nodes, one view serves all steps.
+        takes_all = encoder.local and parallel.world() == 1 and 0 < largest <= size
+        self.size = 0 if takes_all else size
         self.fanout = fanout
         self.whole = cast(View, None)  # encoders that read neighbours have none in batches
-        if not size:
+        if not self.size:
             self.whole = encoder.view(graph, torch.cat(self.parts))
         elif encoder.local:
             self.whole = encoder.view(graph)
@@ -61,7 +64,9 @@ class Batches:
     def at(self, nodes: Tensor) -> View:
         """View of the nodes ``[n]``; only with ``size`` above 0."""
         if self.encoder.local:
-            return View(self.whole.x[nodes], self.whole.blocks)
+            x = self.whole.x
+            rows = x.index_select(0, nodes) if isinstance(x, Tensor) else x[nodes]
+            return View(rows, self.whole.blocks)
         return self.encoder.sample(self.graph, nodes, self.fanout)
 
     def draw(self, count: int) -> Tensor | slice:

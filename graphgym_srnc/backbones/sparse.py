@@ -111,7 +111,8 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx, dense: Tensor, matrix: Sparse) -> Tensor:
         ctx.matrix = matrix
-        return _multiply(matrix.parts, dense)
+        # embedding_bag would prepare a gradient of its own for a tensor that requires one.
+        return _multiply(matrix.parts, dense.detach())
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
@@ -123,7 +124,7 @@ class _Weighted(torch.autograd.Function):
     def forward(ctx, values: Tensor, dense: Tensor, matrix: Sparse) -> Tensor:
         ctx.matrix = matrix
         ctx.save_for_backward(values, dense)
-        return _multiply(matrix.parts._replace(values=values), dense)
+        return _multiply(matrix.parts._replace(values=values.detach()), dense.detach())
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor, None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -126,12 +127,15 @@ def _import(command: str) -> ModuleType:
     """The module of a command."""
     try:
         with environment.uncollected():
-            return import_module(f"graphgym_srnc.cli.{command}")
+            module = import_module(f"graphgym_srnc.cli.{command}")
     except ModuleNotFoundError as error:
         if error.name != "optuna":
             raise
         hint = "Install it with: pip install 'graphgym-srnc[tune]'"
         raise InputError.plain("tune", "the package optuna is not installed", hint) from error
+    if environment.owned:
+        gc.freeze()  # modules stay until the end, and each collection would visit all their objects
+    return module
 
 
 def _take_signals(received: list[int]) -> None:

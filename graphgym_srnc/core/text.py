@@ -110,13 +110,15 @@ def listed(items: Sequence[str], most: int = 8) -> str:
 
 # Where a spreadsheet may see a formula: the start of a cell, also if ``;`` separates cells.
 FORMULA = re.compile(r"""((?:^|[;\t\r\n])[\s"]*)(?=[=+@＝＋－＠-])""")
+MARK = re.compile(r"[=+@＝＋－＠-]")  # without any there is no formula
 # Ids that a spreadsheet cannot execute: numbers, and words after ``@``.
 HARMLESS = re.compile(r"[+-][\d., ]*\d(?:[eE][+-]?\d+)?|@[\w./-]+")
 
 
 def guarded(value: str) -> str:
     """Text that no spreadsheet takes for a formula; ids such as ``-1`` and ``@user`` stay."""
-    return value if HARMLESS.fullmatch(value) else FORMULA.sub(r"\1'", value)
+    is_safe = not MARK.search(value) or HARMLESS.fullmatch(value)
+    return value if is_safe else FORMULA.sub(r"\1'", value)
 
 
 def to_csv(lines: Iterable[Iterable[Any]]) -> str:

@@ -262,7 +262,7 @@ def _rows(lines: list[str], mark: str, **options: Any) -> dict[int, list[str]]:
     reader = csv.reader(text, delimiter=mark, skipinitialspace=mark == " ", **options)
     found = {}
     for row in reader:
-        cells = [cell.strip() for cell in row]
+        cells = [*map(str.strip, row)]
         if any(cells):
             found[reader.line_num] = cells
     return found

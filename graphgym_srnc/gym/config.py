@@ -20,6 +20,7 @@ from graphgym_srnc.core.options import Option, finite, options
 from graphgym_srnc.data import catalogue
 from graphgym_srnc.errors import InputError, did_you_mean
 from graphgym_srnc.gym.keys import KEYS, add_options, check, schema
+from graphgym_srnc.gym.spec import SPEC_KEYS
 from graphgym_srnc.io import config_files
 from graphgym_srnc.io.settings import flatten, plain_yaml
 from graphgym_srnc.methods.shared.training import adam
@@ -32,7 +33,10 @@ def load_config(
     overrides: Sequence[Any] = (),
     stored: bool = False,
 ) -> CfgNode:
-    """A new config: GraphGym's defaults, then ours, a YAML file, and overrides; checked as a whole.
+    """A new config, checked as a whole.
+
+    It has GraphGym's defaults, then ours, then those of the method's encoder, a YAML file, and
+    overrides.
 
     Args:
         source: a YAML file, or the name of one that ships with the package, for example
@@ -51,6 +55,7 @@ def load_config(
     settings = source if isinstance(source, dict) else config_files.read(source)
     given = [*settings.items(), *config_files.pairs(overrides)]
     arguments = {key: str(value) for key, value in given if key.startswith(ARGUMENT)}
+    _assign(cfg, _encoder_defaults(str(dict(given).get("train.mode", cfg.train.mode))))
     _assign(cfg, [pair for pair in given if pair[0] not in arguments])
     own = {key.removeprefix(ARGUMENT): value for key, value in arguments.items()}
     cfg.dataset.name = catalogue.with_arguments(cfg.dataset.name, own)
@@ -85,6 +90,13 @@ def _default_config(names: tuple[str, ...], *plugins: Callable) -> CfgNode:
     add_options(cfg)
     _assign(cfg, config_files.read("default").items())
     return cfg
+
+
+def _encoder_defaults(mode: str) -> list[tuple[str, Any]]:
+    """Keys and values of the encoder that a method was tuned with, as its estimator has them."""
+    if mode not in methods.names():
+        return []
+    return [(SPEC_KEYS[name], v) for name, v in methods.find(mode).encoder_defaults.items()]
 
 
 def dump_config(cfg: CfgNode) -> str:

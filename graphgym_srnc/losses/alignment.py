@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Callable
 
 import numpy as np
@@ -50,10 +51,22 @@ def map_clusters(mapping: Tensor, num_outputs: int) -> Callable[[Tensor], Tensor
         mapping: class of each cluster, ``[C]``.
         num_outputs: number of classes :math:`K`.
     """
-    groups = [(mapping == k).nonzero().ravel() for k in range(num_outputs)]
-    return lambda log_q: torch.stack(
-        [log_q.index_select(1, group).logsumexp(1) for group in groups], 1
-    )
+    order = mapping.argsort(stable=True)
+    sizes: list[int] = []
+    is_sum: list[bool] = []
+    counts = mapping.bincount(minlength=num_outputs).tolist()
+    for alone, run in groupby(counts, lambda count: count == 1):
+        # Classes of a single cluster have its log posterior, so neighbouring ones stay together.
+        group = [*run]
+        pieces = [len(group)] if alone else group
+        sizes += pieces
+        is_sum += [not alone] * len(pieces)
+
+    def mapped(log_q: Tensor) -> Tensor:
+        pieces = zip(is_sum, log_q.index_select(1, order).split(sizes, 1))
+        return torch.cat([z.logsumexp(1, keepdim=True) if many else z for many, z in pieces], 1)
+
+    return mapped
 
 
 def evidence_lower_bound(log_q: Tensor, log_p: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ import pandas
 import torch
 from torch import Tensor
 
+from graphgym_srnc.core import environment
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.describe import known_names, unseen_names
@@ -127,7 +128,8 @@ class TensorBoard:
 
     def _draw_scores(self, record: RunRecord, task: ShiftTask, decision: Tensor) -> None:
         """Draw the confusion matrix and the reliability, by predicted classes ``[V]``."""
-        from graphgym_srnc.plots import charts
+        with environment.uncollected():
+            from graphgym_srnc.plots import charts
 
         about = f"selected episode {record.best}"
         test = task.test.cpu()
@@ -147,7 +149,8 @@ class TensorBoard:
         self, record: RunRecord, task: ShiftTask, decision: np.ndarray, views: Mapping[str, Arrays]
     ) -> None:
         """Draw a map of each view, ``[V, H]`` and groups ``[V]``, by predicted classes ``[V]``."""
-        from graphgym_srnc.plots import embedding
+        with environment.uncollected():
+            from graphgym_srnc.plots import embedding
 
         outputs = known_names(task)
         label, names, unseen = classes(task)
