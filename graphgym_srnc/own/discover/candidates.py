@@ -19,6 +19,7 @@ LEAST_SHARE = 0.1  # of the nodes without a label that are candidates if none is
 GROUP = 80  # nodes of a group in which labels are counted
 MOST_GROUPS = 200
 MOST_ALSO = 4  # groups that also_possible() lists
+P_ALSO = 0.2  # p-value of each group, from which it is not listed
 P_UNKNOWN = "P(unknown)"
 MISSING = "missing labels"
 DOUBT = "doubt"
@@ -147,7 +148,7 @@ def also_possible(topics: Tensor, posterior: Tensor, label: Tensor) -> list[FewL
     """Groups of nodes that are predicted as known classes, but have fewer labels than expected.
 
     They may be of a further new class. There are at most :data:`MOST_ALSO`, those with the smallest
-    p-values, and none without labels.
+    p-values below :data:`P_ALSO`, and none without labels.
 
     Args:
         topics: ``[V, D]``.
@@ -161,14 +162,14 @@ def also_possible(topics: Tensor, posterior: Tensor, label: Tensor) -> list[FewL
     group, found, expected = _labels_of_groups(topics[own], known, label[own])
     p_value = poisson.cdf(found, expected)
     result = []
-    for k in np.argsort(p_value, kind="stable")[:MOST_ALSO]:
+    first = np.argsort(p_value, kind="stable")[:MOST_ALSO]
+    for k in first[p_value[first] < P_ALSO]:
         inside = own[group == k]
         nodes = inside[label[inside] < 0]
         unit = F.normalize(topics[nodes], dim=1)
         nodes = nodes[(unit @ unit.mean(0)).argsort(descending=True, stable=True)]
-        if found[k] < expected[k]:
-            corrected = min(1.0, float(p_value[k] * len(found)))
-            result.append(FewLabels(nodes, int(found[k]), float(expected[k]), corrected))
+        corrected = min(1.0, float(p_value[k] * len(found)))
+        result.append(FewLabels(nodes, int(found[k]), float(expected[k]), corrected))
     return result
 
 

@@ -47,8 +47,8 @@ MEANINGS = {
     DOUBT: "doubt: 1 less the probability of the most probable known class, mean of the nodes",
 }
 ON_CLARITY = (
-    "clarity: {head} times how alike the nodes are. Nearly all nodes of a clear cluster"
-    f" (from {CLEAR:g}) are of one class"
+    "clarity: {head} times how alike the nodes are. Most clear clusters (from"
+    f" {CLEAR:g}) are of one class"
 )
 ALSO = "Possibly also new: groups predicted as known classes that have few labels"
 ON_ALSO = (
