@@ -423,21 +423,36 @@ def test_labels_without_any_information_give_finite_scores(monkeypatch):
     assert torch.allclose(logits.softmax(1), wanted, atol=1e-3)
 
 
-def test_unknown_nodes_are_counted_again_if_the_last_ranking_shows_more():
+def test_the_last_ranking_counts_unknown_nodes_again_or_undoes_the_iterations():
     task = without_validation(one_graph(2))
     method = make(**LONG, rounds=1)
     trainer.fit(method, task, selection="last")
     share = method.plan.unknown_share
     scores = method.predict(task.target)
+    pseudo = method.pseudo_labels("again", method.target, scores)
     truth = float((task.target.y[task.pool] == task.num_known).float().mean())
-    for before, changes in ((1.0, False), (-1.0, True)):
+
+    def recount(before: float) -> dict[str, float]:
         method.change(least_share=before, unknown_share=share)
-        found = method.recount_unknown(method.pseudo_labels("again", method.target, scores))
-        assert method.plan.unknown_share == (found["recounted_share"] if changes else share)
-        assert found["recounted_share"] == pytest.approx(truth, abs=0.15)
+        return method.recount_unknown(pseudo)
+
+    found = recount(-1.0)
+    assert method.plan.unknown_share == found["recounted_share"] == pytest.approx(truth, abs=0.15)
+    now = found["recounted_least_share"]
+    recount(now)
+    assert method.plan.unknown_share == share and method.plan.iteration == 1
+    assert torch.equal(method.predict(task.target), scores)
+
+    # Smaller than before by more than a standard error.
+    assert recount(now + 0.2) and method.plan.iteration == 0
+    assert "as before its iterations" in method.warnings[-1]
+    first = make(**LONG, rounds=1)
+    trainer.fit(first, task, max_episodes=0, selection="last")
+    method.set_threshold(scores, task.target.y[:0], method.predict(task.target))
+    assert torch.allclose(method.predict(task.target), first.predict(task.target), atol=1e-5)
 
     method.change(finds_unknown=False)
-    assert method.recount_unknown(method.pseudo_labels("again", method.target, scores)) == {}
+    assert method.recount_unknown(pseudo) == {}
 
 
 def without_validation(task: ShiftTask) -> ShiftTask:

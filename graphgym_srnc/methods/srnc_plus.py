@@ -45,6 +45,11 @@ NOT_ITERATED = (
     " class (assortativity {:.2f}). Classifiers of the labels alone make the predictions."
 )
 
+UNDONE = (
+    "SRNC+ predicts as before its iterations, since they told unknown nodes less well from known"
+    " ones (estimated share of unknown nodes {:.1%} before, {:.1%} after)."
+)
+
 SAMPLE = 20_000  # unlabelled nodes that suffice for the temperature
 SIGNIFICANT = 0.01  # p-value below which the sign of an unknown class is clear
 WEAK = 0.1  # p-value below which it is weak
@@ -178,7 +183,7 @@ class SRNCPlus(ClusterMethod):
     """
 
     cites = ("zhu2022srnc",)
-    checkpointed = (*ClusterMethod.checkpointed, "held_out_labels", "out_of_fold")
+    checkpointed = (*ClusterMethod.checkpointed, "held_out_labels", "out_of_fold", "first_weights")
     explicit_unknown = True
     cross_fits = True
     encoder_defaults = {"hidden": 64}
@@ -186,6 +191,7 @@ class SRNCPlus(ClusterMethod):
     search = {"modularity_weight": (1.0, 3.0, 10.0)}
     plan: Plan
     held_out_labels: Tensor
+    first_weights: dict[str, Tensor]  # of the classifiers before the iterations
 
     def __init__(
         self,
@@ -307,6 +313,8 @@ class SRNCPlus(ClusterMethod):
             figures |= self.plan_from(held_out)
         if not task.one_graph:
             figures |= self.test_homophily()
+        state = self.evidence.state_dict()
+        self.first_weights = {name: value.clone() for name, value in state.items()}
         return figures
 
     def cross_fit(self) -> HeldOut:
@@ -487,12 +495,13 @@ class SRNCPlus(ClusterMethod):
         return figures
 
     def recount_unknown(self, pseudo: Term) -> dict[str, float]:
-        """Choose again how many nodes are predicted as unknown, if the ranking has become better.
+        """Compare the ranking of unknown nodes after the iterations with that before.
 
-        Classifiers of half of the labels and the pseudo-labels rank the other half. The number
-        changes if their evidence of unknown nodes is larger by more than four standard errors,
-        since unlabelled nodes that learned pseudo-labels rank too high. Between two graphs, or if
-        unknown validation nodes set the threshold, it never changes.
+        Classifiers of half of the labels and the pseudo-labels rank the other half. If their
+        evidence of unknown nodes is smaller by more than one standard error, the iterations are
+        undone. If it is larger by more than four, it chooses the number of unknown nodes again:
+        unlabelled nodes that learned pseudo-labels rank too high. Between two graphs, or if unknown
+        validation nodes set the threshold, nothing changes.
         """
         task = self.task
         if not task.one_graph or not self.kind.open_set or task.validates_unknown:
@@ -510,10 +519,17 @@ class SRNCPlus(ClusterMethod):
         ranks = ranks_in(confidence[task.pool], confidence[held_out])
         correct = (known[held_out].argmax(1) == self.labels[left]).float()
         found = unknown_evidence(ranks, torch.ones_like(ranks), correct)
-        if found.least_share > self.plan.least_share + 2 / len(ranks) ** 0.5:
+        error = 0.5 / len(ranks) ** 0.5
+        before = self.plan.least_share
+        if found.least_share < before - error:
+            self.evidence = self.evidence.untrained()
+            self.evidence.load_state_dict(self.first_weights)
+            self.change(iteration=0)
+            self.warnings.append(UNDONE.format(before, found.least_share))
+        elif found.least_share > before + 4 * error:
             self.change(unknown_share=found.rank, least_share=found.least_share)
             self.count_kept(ranks, correct)
-        return {"recounted_share": found.rank}
+        return {"recounted_share": found.rank, "recounted_least_share": found.least_share}
 
     def count_kept(self, ranks: Tensor, correct: Tensor) -> None:
         """Count correctly predicted held-out nodes, ``[m]``, above the unknown-class threshold."""
