@@ -184,9 +184,10 @@ def test_a_run_after_naming_is_compared_on_the_classes_of_before():
 
     known = {"a": {"labels": 40, "right": 36}}
     parent = {"run": "results/x", "held_out": {"classes": known, "labels": 40, "accuracy": 0.9}}
-    parent["held_out"]["low"] = 0.77
+    parent["held_out"] |= {"low": 0.77, "as_known": 0.85}
     (same,) = words.after_naming(held_out(45), parent)
-    assert "results/x knew: 90.0 % of 40 labels" in same and "90.0 % of 50 now" in same
+    assert "results/x knew: 85.0 % of 40 labels" in same and "90.0 % of 50 now" in same
+    assert len(words.after_naming(held_out(37), parent)) == 1
     worse = words.after_naming(held_out(30), parent)
     assert "60.0 % of 50 now" in worse[0] and worse[1].startswith("warning: The known classes")
     assert words.after_naming(held_out(30), {}) == []
@@ -260,6 +261,12 @@ def test_why_names_the_node_its_links_and_its_label(run_with_wrong_labels, capsy
     assert told.startswith("4: predicted ") and "\n6: predicted " in told
     assert "Its given label is 1." in told and "without the link to" in told
     assert "of the links were left out" not in told
+    held_out = build.load_model(run_with_wrong_labels / "r").method.out_of_fold
+    place = held_out.nodes.tolist().index(4)
+    p = held_out.log_p[place].exp()
+    first = told.partition("\n6: ")[0]
+    assert f"did not learn it predict {p.argmax()} ({100 * p.max():.1f} %)." in first
+    assert why.on_label(["0", "1", "2"], 119, held_out) == why.on_label([], 4, None) == []
     monkeypatch.setattr("graphgym_srnc.train.explain.MOST_LINKS", 1)
     assert main(["predict", str(run_with_wrong_labels / "r"), "--why", "4"]) == 0
     assert "Only 1 of the links were left out" in capsys.readouterr().out

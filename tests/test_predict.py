@@ -238,6 +238,12 @@ def test_a_graph_with_new_nodes_in_every_form(run_folder):
         saved, Data(x=x, edge_index=old.edge_index), pandas.DataFrame(some)
     )
     assert "Of 10 labelled nodes among them for validation and test, 50 % are right" in measured
+    some |= {"class": ["unknown"] * 12, "p_known": [0.6] * 3 + [0.5] * 9}
+    doubt = predictions.on_unknown(pandas.DataFrame(some))[0]
+    assert doubt.startswith(
+        "3 of 12 nodes predicted as unknown are more likely of some known class"
+    )
+    assert predictions.on_unknown(pandas.DataFrame(some | {"p_known": [0.4] * 12})) == []
     assert "11 without a link" in note and "Their probabilities are too high" in note
 
 

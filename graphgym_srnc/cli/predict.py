@@ -100,7 +100,10 @@ def _explain(
     classes = [clean(name) for name in model.class_names]
     lines = []
     for node in nodes:
-        lines += [*why.lines(classes, explain(model, graph, node), node, found, given), ""]
+        lines += why.lines(classes, explain(model, graph, node), node, found, given)
+        # The numbers of nodes are those of the run's own graph.
+        held_out = model.method.out_of_fold if task is not None else None
+        lines += [*why.on_label(classes, node, held_out), ""]
     return lines
 
 

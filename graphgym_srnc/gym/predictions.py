@@ -185,7 +185,22 @@ def notes(model: TrainedModel, graph: Data, frame: pandas.DataFrame | None = Non
         if model.method.task.open_set:
             text += f" Check some of those predicted as {UNKNOWN}."
         found.append(text)
-    return found
+    return found + on_unknown(frame)
+
+
+def on_unknown(frame: pandas.DataFrame | None) -> list[str]:
+    """A sentence on nodes of a ``table`` predicted as unknown that are likely of a known class."""
+    if frame is None or "p_known" not in frame:
+        return []
+    unknown = frame["class"] == UNKNOWN
+    doubtful = int((unknown & (frame["p_known"] > 0.5)).sum())
+    if not doubtful:
+        return []
+    return [
+        f"{doubtful:,} of {counted(int(unknown.sum()), 'node')} predicted as {UNKNOWN} are more"
+        f" likely of some known class (p_known above 0.5), but {UNKNOWN} is more likely than each"
+        " of them. Treat these nodes as uncertain; best_known_class has the likeliest class."
+    ]
 
 
 def on_small(frame: pandas.DataFrame | None) -> str:

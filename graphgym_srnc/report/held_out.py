@@ -113,12 +113,14 @@ def on_known_classes(result: Result, parent: Mapping[str, Any]) -> list[str]:
     if not total or not before.get("labels"):
         return []
     share = right / total
+    # The named classes take nodes from the known ones, as the unknown class did before.
+    earlier = before["as_known"]
     text = (
         f"On the classes that {parent.get('run', 'the earlier run')} knew:"
-        f" {100 * before['accuracy']:.1f} % of {counted(before['labels'], 'label')} right before"
-        f" you named clusters, {100 * share:.1f} % of {total:,} now."
+        f" {100 * earlier:.1f} % of {counted(before['labels'], 'label')} right, and not predicted"
+        f" as unknown, before you named clusters, {100 * share:.1f} % of {total:,} now."
     )
-    if share >= before["low"]:
+    if share >= earlier - (before["accuracy"] - before["low"]):
         return [text]
     return [
         text,

@@ -6,6 +6,7 @@ from typing import Sequence
 
 from graphgym_srnc.core.text import aligned, clean, counted, listed, short
 from graphgym_srnc.data.names import Names
+from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.report.held_out import name_of
 from graphgym_srnc.train.explain import Effect, Explanation
 
@@ -54,6 +55,19 @@ def lines(
         what = "word" if names.words else "feature"
         told.append(f"P({own}) if a single {what} of it were missing: {', '.join(shown[:SHOWN])}")
     return told
+
+
+def on_label(classes: Sequence[str], node: int, held_out: OutOfFold | None) -> list[str]:
+    """What models that did not learn the label of a node predict; empty if there are none."""
+    rows = (held_out.nodes == node).nonzero().ravel().tolist() if held_out is not None else []
+    if held_out is None or not rows:
+        return []
+    p = held_out.log_p[rows[0]].exp()
+    label = int(p.argmax())
+    return [
+        "The model has learned the given label of this node, so its reasons may include the label."
+        f" Models that did not learn it predict {classes[label]} ({100 * p[label]:.1f} %)."
+    ]
 
 
 def _on_mixture(classes: Sequence[str], found: Explanation) -> list[str]:

@@ -30,6 +30,7 @@ from graphgym_srnc.plots import embedding
 ANCHORS = 1000  # nodes that t-SNE places, since its time is most of that of a page
 CHANCE = 2.0  # links inside a cluster, in multiples of those by chance, below which it is mixed
 LOOSE = 0.9  # cohesion of a mixed cluster, in multiples of the lowest one of a known class
+LEAST_CLARITY = 0.4  # below which few clusters are of one class
 CLEAR = 0.6  # clarity from which at least 80 % of the nodes of most clusters are of one class
 
 

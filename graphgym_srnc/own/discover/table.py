@@ -13,7 +13,7 @@ from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.edges import SMALL
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover.candidates import DOUBT, MISSING, P_UNKNOWN, FewLabels
-from graphgym_srnc.own.discover.clusters import CLEAR, Cluster, Discovery
+from graphgym_srnc.own.discover.clusters import CLEAR, LEAST_CLARITY, Cluster, Discovery
 from graphgym_srnc.own.discover.number import Fit, even, suggested
 from graphgym_srnc.own.discover.representation import Matrix
 from graphgym_srnc.own.discover.words import Shown, shown_node, typical_words
@@ -140,6 +140,8 @@ class Row(NamedTuple):
             return f"most of its nodes are in components of at most {SMALL} nodes"
         if cluster.is_mixed:
             return "its nodes are less alike than those of each known class"
+        if cluster.clarity < LEAST_CLARITY:
+            return f"its clarity is below {LEAST_CLARITY:g}"
         return ""
 
     @property
