@@ -54,30 +54,25 @@ class InputError(ValueError):
 
     def advised(self, hint: str) -> InputError:
         """The same error, followed by what to do."""
-        error = copy.copy(self)
-        if self.message.endswith(ENDS):
-            error._say(f"{self.message} {_sentence(hint)}")
-        else:
-            error._say(f"{self.message}; {hint}")
-        return error
+        more = f" {_sentence(hint)}" if self.message.endswith(ENDS) else f"; {hint}"
+        return self._changed(self.key, self.message + more)
 
     def at(self, key: str) -> InputError:
         """The same error under another key."""
-        error = copy.copy(self)
-        error.key = key
-        error._say(self.message)
-        return error
+        return self._changed(key, self.message)
 
     def noted(self, note: str) -> InputError:
         """The same error with a remark in parentheses at its end."""
-        error = copy.copy(self)
-        error._say(f"{self.message} ({note})")
-        return error
+        return self._changed(self.key, f"{self.message} ({note})")
 
     def renamed(self, names: Mapping[str, str]) -> InputError:
         """The same error with other names of its key and of the options in its message."""
-        error = self.at(names.get(self.key, self.key))
-        error._say(in_words(self.message, names))
+        return self._changed(names.get(self.key, self.key), in_words(self.message, names))
+
+    def _changed(self, key: str, message: str) -> InputError:
+        error = copy.copy(self)
+        error.key = key
+        error._say(message)
         return error
 
     def _say(self, message: str) -> None:

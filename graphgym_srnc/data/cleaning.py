@@ -104,6 +104,11 @@ def features_and_edges(data: Data, key: str, exact: bool = False) -> tuple[Tenso
     return x, _edges(data.edge_index, len(x), f"{key}: edge_index")
 
 
+def strided(x: Tensor) -> Tensor:
+    """The matrix in strided layout."""
+    return x if x.layout == torch.strided else x.to_dense()
+
+
 def _features(x: Tensor | None, key: str, exact: bool) -> Tensor:
     at_x = f"{key}: x"
     if x is None or x.dim() != 2 or 0 in x.shape:
@@ -114,7 +119,7 @@ def _features(x: Tensor | None, key: str, exact: bool) -> Tensor:
         if x.layout == torch.sparse_coo:  # whose indices torch trusts
             with torch.sparse.check_sparse_tensor_invariants():
                 x = torch.sparse_coo_tensor(x._indices(), x._values(), x.shape)
-        x = x if x.layout == torch.strided else x.to_dense()
+        x = strided(x)
         x = (x.double() if exact else narrowed(x)).contiguous()
     if not all_finite(x):
         message = f"{int((~torch.isfinite(x)).any(1).sum())} node(s) have NaN or Inf as a feature"

@@ -105,10 +105,7 @@ def _read(family: str, member: str, name: str, source: Path) -> list[Data]:
     is_ogb = family == "OGB"
     with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
         staging = Path(folder)
-        for file in home.files_below(source):
-            link = staging / file.relative_to(source)
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(file.resolve())
+        home.link(source, staging)
         if is_ogb and (staging / member.replace("-", "_")).is_dir():
             # Without this file ogb asks on the terminal.
             (staging / member.replace("-", "_") / "RELEASE_v1.txt").touch()

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from graphgym_srnc.data import untrusted
+from graphgym_srnc.data.cleaning import strided
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import atomic
 
@@ -38,7 +39,7 @@ def checked(value: Any, nodes: int, key: str, what: str = "it") -> np.ndarray:
     """Finite numbers ``[nodes, D]`` of an array, a tensor or a matrix of SciPy; names ``key``."""
     if isinstance(value, torch.Tensor):
         value = value.detach().cpu()
-        value = (value if value.layout == torch.strided else value.to_dense()).float().numpy()
+        value = strided(value).float().numpy()
     array = np.asarray(untrusted.dense(value))
     fits = array.ndim == 2 and len(array) == nodes and array.dtype.kind in "fiub"
     if not fits or not np.isfinite(array).all():

@@ -175,6 +175,12 @@ def _joined(table: Table, metrics: Sequence[str], above: str, found: Sequence[Gr
     return Grid(above, head, rows, found[0].kind, groups)
 
 
+def _grid(table: Table, rows: Sequence[str], text: Any, kind: str) -> Grid:
+    """A table of the texts of some rows."""
+    texts = [boxes(row, *(text(row, column) for column in table.columns)) for row in rows]
+    return Grid("", [row_head(table), *table.columns], texts, kind)
+
+
 def intervals(table: Table, metric: str) -> Grid:
     """The interval of each mean."""
     cells = table.of(metric)
@@ -183,9 +189,7 @@ def intervals(table: Table, metric: str) -> Grid:
         ends = figure(metric, cell.low), figure(metric, cell.high)
         return ABSENT if math.isnan(cell.low) else " to ".join(ends)
 
-    texts = ((row, *(text(cells[row, column]) for column in table.columns)) for row in table.rows)
-    head = [row_head(table), *table.columns]
-    return Grid("", head, [boxes(*own) for own in texts], "intervals")
+    return _grid(table, table.rows, lambda *place: text(cells[place]), "intervals")
 
 
 def differences(table: Table, metric: str) -> Grid:
@@ -205,9 +209,7 @@ def differences(table: Table, metric: str) -> Grid:
         return f"{text}, n {cell.pairs}" if several else text
 
     rivals = [row for row in table.rows if row not in {*table.oracles, table.against}]
-    texts = ((row, *(text(cells[row, column]) for column in table.columns)) for row in rivals)
-    head = [row_head(table), *table.columns]
-    return Grid("", head, [boxes(*own) for own in texts], "differences")
+    return _grid(table, rivals, lambda *place: text(cells[place]), "differences")
 
 
 def pair_counts(table: Table) -> int | None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphgym_srnc.data.cleaning import strided
 from graphgym_srnc.train.model import TrainedModel
 
 MOST_LINKS = 30  # neighbours that are left out in turn
@@ -97,7 +98,7 @@ def explain(model: TrainedModel, graph: Data, node: int) -> Explanation:
         found = model.predict(changed)
         return Effect(part, float(found.posterior[node, label]), int(found.label[node]))
 
-    x = graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
+    x = strided(graph.x)
     source, target = graph.edge_index
     own = (source == node) | (target == node)
     every = torch.ones_like(own)

@@ -193,7 +193,8 @@ class TrainedModel:
             "facts": self.facts,
         }
         try:
-            state = {**self.method.state_dict(), **_held_out_tensors(self.method)}
+            held_out = self.method.out_of_fold
+            state = {**self.method.state_dict(), **(_named(held_out) if held_out else {})}
             tensors.write(Path(path), about, state)
         except OSError as error:
             message = f"{path} cannot be written ({error.strerror})"
@@ -303,14 +304,11 @@ def _checked_record(facts: Mapping[str, Any], classes: Sequence[int | str]) -> R
     return record
 
 
-def _held_out_tensors(method: Method) -> dict[str, Tensor]:
+def _named(found: OutOfFold) -> dict[str, Tensor]:
     """The tensors of the predictions of held-out labels, by name in a file."""
-    found = method.out_of_fold
-    if found is None:
-        return {}
-    fields = {name: value for name, value in found._asdict().items() if name != "alone"}
-    fields |= {f"alone.{name}": right for name, right in found.alone.items()}
-    return {HELD_OUT + name: value for name, value in fields.items()}
+    alone = {f"alone.{name}": right for name, right in found.alone.items()}
+    fields = found._asdict() | alone
+    return {HELD_OUT + name: value for name, value in fields.items() if name != "alone"}
 
 
 def _read_out_of_fold(state: Mapping[str, Tensor], num_known: int) -> OutOfFold | None:
@@ -320,15 +318,17 @@ def _read_out_of_fold(state: Mapping[str, Tensor], num_known: int) -> OutOfFold 
         return None
     alone = {name[6:]: fields.pop(name) for name in sorted(fields) if name.startswith("alone.")}
     found = OutOfFold(**fields, alone=alone)
-    size = [len(found.nodes)]
-    whole = found.nodes, found.labels, found.fold
-    right = [value.dtype == torch.long and [*value.shape] == size for value in whole]
-    right += [value.dtype == torch.float and [*value.shape] == size for value in alone.values()]
-    right.append(found.kept.dim() == 0 and bool(found.kept.isfinite()))
-    right.append([*found.log_p.shape] == [*size, num_known] and found.log_p.dtype == torch.float)
-    if not all(right) or found.log_p.isnan().any():
+    ids = torch.empty(len(found.nodes), dtype=torch.long)
+    share = torch.empty(len(ids))
+    log_p = torch.empty(len(ids), num_known)
+    blank = OutOfFold(ids, ids, ids, log_p, torch.empty(()), dict.fromkeys(alone, share))
+    kinds = [
+        {name: (value.dtype, value.shape) for name, value in _named(part).items()}
+        for part in (found, blank)
+    ]
+    if kinds[0] != kinds[1] or found.log_p.isnan().any() or not found.kept.isfinite():
         raise ValueError("its predictions of held-out labels are damaged")
-    if size[0] and not (0 <= found.labels.min() and found.labels.max() < num_known):
+    if len(ids) and not (0 <= found.labels.min() and found.labels.max() < num_known):
         raise ValueError("a held-out label is not of a known class")
     return found
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Mapping, NamedTuple, Sequence
 
 import scipy.sparse as sp
-import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.data import folder, folder_files
+from graphgym_srnc.data.cleaning import strided
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import atomic
@@ -151,7 +151,7 @@ def write(
     Raises:
         InputError: see :func:`graphgym_srnc.data.folder.check_place`; or it cannot be written.
     """
-    x = graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
+    x = strided(graph.x)
     weight = graph.edge_weight
     ids = names.ids or [f"node {node}" for node in range(graph.num_nodes)]
     found = folder.Graph(
