@@ -57,14 +57,18 @@ def topics(graph: Data, dim: int = TOPICS) -> Tensor:
     back = walk.T.tocsr()
 
     def smooth(v: np.ndarray, step: sp.csr_array) -> np.ndarray:
+        restart = RESTART * v
         out = v
         for _ in range(STEPS):
-            out = (1 - RESTART) * (step @ out) + RESTART * v
+            out = step @ out
+            out *= 1 - RESTART
+            out += restart
         return out
 
     def forward(v: np.ndarray) -> np.ndarray:
         smoothed = smooth(x @ v, walk)
-        return smoothed - smoothed.mean(0)
+        smoothed -= smoothed.mean(0)
+        return smoothed
 
     size = min(dim + OVERSAMPLING, *x.shape)
     basis = np.random.RandomState(0).standard_normal((x.shape[1], size)).astype(np.float32)
