@@ -33,14 +33,15 @@ def named(
         return read.headed(with_corner(sheet), file)
     if ids is None:
         read.check_lengths(sheet, file)
-    sheet = sheet.fillna("")
+    sheet = sheet.fillna("") if sheet.isna().any(axis=None) else sheet
     if _is_header(found, sheet, ids):
-        repeated = (sheet == sheet.iloc[0]).all(axis=1)
-        repeated.iloc[0] = False
-        if repeated.any():
-            where = f"{sheet.index.name} {repeated.idxmax():,}"
+        # The first cell leaves few rows, whose other cells are compared.
+        alike = sheet[sheet.iloc[:, 0] == sheet.iloc[0, 0]]
+        repeated = alike.index[(alike == sheet.iloc[0]).all(axis=1)][1:]
+        if len(repeated):
+            where = f"{sheet.index.name} {repeated[0]:,}"
             found.notes.append(f"{file}: {where} repeats the header and is left out")
-        return read.headed(sheet[~repeated], file)
+        return read.headed(sheet.drop(repeated), file)
     what = "a node" if ids is None else "a link"
     line = f"the first line, {_begin(sheet)}, is read as {what}; columns are 1, 2, ..."
     found.notes.append(f"{file}: {line}")
