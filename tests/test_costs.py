@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
 import torch
 from conftest import make_graph
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from graphgym_srnc import ERM, PGL, SRNC, SRNCPlus
 from graphgym_srnc.backbones import Batches, EncoderSpec, build, prepare
 from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.cli.main import main
+from graphgym_srnc.data import features, labels, read
 from graphgym_srnc.losses.alignment import map_clusters
 
+MAKE = "data make tables/nodes.csv tables/edges.csv --text title".split()
 KNOWN = {
     # estimator, and its most gradient steps and sparse products per step
     "ERM": (ERM(steps=30), 60, 1.1),
@@ -85,3 +90,77 @@ def test_batches_of_all_nodes_share_one_view(size, views):
     batches = Batches(encoder, graph, [torch.arange(60)], size)
     drawn = [batches()[0] for _ in range(12)]
     assert len({id(view) for view in drawn}) == views
+
+
+@pytest.fixture(scope="module")
+def own_run(tmp_path_factory) -> Path:
+    """A folder with example tables, their graph and a run on it."""
+    folder = tmp_path_factory.mktemp("own")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert not main("data example tables --nodes 300 --labelled 0.3".split())
+        assert not main([*MAKE, "--out", "graph"])
+        run = "run --cfg own dataset.name graph --name a train.mode erm erm.steps 5"
+        assert not main(run.split())
+    return folder
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, owner, name: str, key=lambda *args: "") -> Counter:
+    """How often a function is called from now on, by a key of its arguments."""
+    calls = Counter()
+    function = getattr(owner, name)
+
+    def count(*args, **options):
+        calls[key(*args)] += 1
+        return function(*args, **options)
+
+    monkeypatch.setattr(owner, name, count)
+    return calls
+
+
+def test_tables_are_read_and_their_texts_counted_once(own_run, tmp_path, monkeypatch):
+    monkeypatch.chdir(own_run)
+    files = counted(monkeypatch, read, "sheet", lambda path, *_: path.name)
+    passes = counted(monkeypatch, TfidfVectorizer, "build_analyzer")
+    texts = counted(monkeypatch, features, "documents")
+    columns = counted(monkeypatch, features, "as_written")
+    assert not main([*MAKE, "--out", str(tmp_path / "graph")])
+    assert files == {"nodes.csv": 1, "edges.csv": 1}
+    assert passes.total() == texts.total() == 1
+    assert columns.total() <= 30
+
+
+@pytest.mark.parametrize("command", ["predict", "discover"])
+def test_a_graph_folder_is_read_once(command, own_run, tmp_path, monkeypatch):
+    monkeypatch.chdir(own_run)
+    files = counted(monkeypatch, read, "sheet", lambda path, *_: path.name)
+    out = {"predict": "all.csv", "discover": "page.html"}[command]
+    assert not main([command, "results/a", "--out", str(tmp_path / out)])
+    assert files["nodes.csv"] == files["edges.csv"] == 1
+
+
+class Cell(str):
+    """A text that counts how often it is looked at."""
+
+    looks = 0
+
+    def lower(self):
+        Cell.looks += 1
+        return super().lower()
+
+
+@pytest.mark.parametrize(
+    ("cells", "most"), [(["doc-1"] * 50, 0), (["a.b"] * 50, 1), (["1.0"] * 50, 50)]
+)
+def test_ids_that_are_words_are_not_looked_at_one_by_one(cells, most, monkeypatch):
+    monkeypatch.setattr(Cell, "looks", 0)
+    labels.whole_numbers([*map(Cell, cells)])
+    assert Cell.looks == most
+
+
+def test_scalings_share_the_places_of_features():
+    graph = make_graph()
+    graph.x = torch.eye(60, 40)
+    row, length = (prepare(graph, features).x.matrix for features in ("row", "l2"))
+    assert np.shares_memory(row.indices, length.indices)
+    assert not np.shares_memory(row.data, length.data)

@@ -82,8 +82,9 @@ class HopFeatures(nn.Module):
         """Hop features of all nodes of a graph, ``[V, out_dim]``."""
         if graph not in self.cached:
             x = graph.x @ self.components if self.reduces else dense(graph.x)
-            parts = [x]
-            for _ in range(HOPS):
-                parts.append(graph.adjacency("mean") @ parts[-1])
-            self.cached[graph] = torch.cat([F.normalize(part) for part in parts], 1)
+            found = x.new_empty(len(x), self.out_dim)
+            for hop, part in enumerate(found.split(x.size(1), 1)):
+                x = graph.adjacency("mean") @ x if hop else x
+                F.normalize(x, out=part)
+            self.cached[graph] = found
         return self.cached[graph]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import functools
 import io
-import math
 import re
 import shutil
 import sys
@@ -131,7 +130,7 @@ def to_csv(lines: Iterable[Iterable[Any]]) -> str:
     def cell(value: Any) -> Any:
         nonlocal changed
         if not isinstance(value, str):
-            return None if value is None or math.isnan(value) else value
+            return None if value != value else value
         safe = guarded(value)
         changed += safe != value
         return safe

@@ -45,7 +45,7 @@ def cells(table: pandas.DataFrame, name: str) -> list[str]:
 
 def distinct(table: pandas.DataFrame, name: str) -> set[str]:
     """The different ids in a column, see ``bare``."""
-    return {*bare(cells(table, name))} - {""}
+    return {*bare({*cells(table, name)})} - {""}
 
 
 def bare(ids: Iterable[str]) -> list[str]:

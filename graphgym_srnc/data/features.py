@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections import Counter
@@ -20,6 +21,7 @@ from graphgym_srnc.errors import Collected, InputError, did_you_mean
 # The columns of ``text``, ``numbers`` and ``categories``, and what was learnt of them.
 Recipe = dict[str, Any]
 NO_CATEGORIES: Recipe = {"columns": {}}
+NO_NUMBERS: Recipe = {"columns": ()}
 NO_NUMBER = EMPTY | {"-", "--", "?", "."}  # words, in lower case, for a missing number
 TRUTH = {"true": "1", "false": "0"}
 NUMERIC = "fiub"  # kinds of the types of numbers and truth values
@@ -34,38 +36,73 @@ class TextOptions(NamedTuple):
     min_nodes: int = 2  # least number of nodes that a word occurs in
 
 
+class Cells(NamedTuple):
+    """Cells of the columns of features of ``V`` nodes."""
+
+    texts: list[str] | None = None
+    numbers: pandas.DataFrame = pandas.DataFrame()
+    categories: dict[str, list[str]] = {}
+
+
+class Made(NamedTuple):
+    """Features of a table: the recipe, the cells, the blocks ``[V, F_i]`` and names of columns."""
+
+    recipe: Recipe
+    cells: Cells = Cells()
+    blocks: Sequence[sp.csr_matrix] = ()
+    names: Sequence[str] = ()
+
+
 def learn(
     table: pandas.DataFrame,
     text: Sequence[str],
     options: TextOptions,
     numbers: Sequence[str] = (),
     categories: Sequence[str] = (),
-) -> Recipe:
-    """The recipe for some columns of a table, by which ``apply`` makes features."""
+) -> Made:
+    """The features of some columns of a table, whose recipe makes those of another table."""
     recipe = Recipe()
+    cells = Cells()
+    bag = None
     problems = Collected()
     with problems.step():
         if text:
-            recipe["text"] = {"columns": [*text]} | _vocabulary(documents(table, text), options)
+            cells = cells._replace(texts=documents(table, text))
+            words, bag = _vocabulary(cells.texts or [], options)
+            recipe["text"] = {"columns": [*text]} | words
     with problems.step():
         if numbers:
             values = _numbers(table, numbers)
+            cells = cells._replace(numbers=values)
             std = values.std(ddof=0).fillna(0).replace(0, 1)
             mean = values.mean().fillna(0)
             recipe["numbers"] = {"columns": [*numbers], "mean": [*mean], "std": [*std]}
     with problems.step():
         if categories:
-            cells = {name: filter(None, _categories(table, name)) for name in categories}
+            own = {name: _categories(table, name) for name in categories}
+            cells = cells._replace(categories=own)
             most = {
-                name: Counter(own).most_common(options.max_words) for name, own in cells.items()
+                name: Counter(filter(None, own[name])).most_common(options.max_words)
+                for name in own
             }
             recipe["categories"] = {"columns": {name: sorted(dict(most[name])) for name in most}}
     problems.check()
-    return recipe
+    return _made(recipe, cells, bag)
 
 
-def apply(recipe: Recipe, table: pandas.DataFrame) -> tuple[list[sp.csr_matrix], list[str]]:
-    """The blocks ``[V, F_i]`` of features of a table, and names of all their columns.
+def apply(recipe: Recipe, table: pandas.DataFrame) -> Made:
+    """The features of a table by a recipe."""
+    cells = Cells(
+        documents(table, recipe["text"]["columns"]) if "text" in recipe else None,
+        _numbers(table, recipe.get("numbers", NO_NUMBERS)["columns"]),
+        {name: _categories(table, name) for name in _values_of(recipe)},
+    )
+    bag = None if cells.texts is None else _bag_of_words(cells.texts, recipe["text"])
+    return _made(recipe, cells, bag)
+
+
+def _made(recipe: Recipe, cells: Cells, bag: sp.csr_matrix | None) -> Made:
+    """The blocks of features of cells.
 
     Texts become TF-IDF rows of length 1. Numbers lose their mean and are divided by their standard
     deviation; an empty cell is the mean. A category has a column for each of its values. Values
@@ -73,41 +110,45 @@ def apply(recipe: Recipe, table: pandas.DataFrame) -> tuple[list[sp.csr_matrix],
     """
     blocks = []
     names = []
-    if "text" in recipe:
-        cells = documents(table, recipe["text"]["columns"])
-        blocks.append(_bag_of_words(cells, recipe["text"]))
+    if bag is not None:
+        blocks.append(bag)
         names += recipe["text"]["words"]
     if "numbers" in recipe:
-        blocks.append(sp.csr_matrix(_standardised(table, recipe["numbers"]).fillna(0)))
+        blocks.append(sp.csr_matrix(_standardised(cells, recipe).fillna(0)))
         names += recipe["numbers"]["columns"]
-    for name, values in recipe.get("categories", NO_CATEGORIES)["columns"].items():
-        cells = pandas.Categorical(_categories(table, name), values)
-        blocks.append(sp.csr_matrix(pandas.get_dummies(cells, dtype=float)))
+    for name, values in _values_of(recipe).items():
+        own = pandas.Categorical(cells.categories[name], values)
+        blocks.append(sp.csr_matrix(pandas.get_dummies(own, dtype=float)))
         names += [f"{name}={value}" for value in values]
-    return blocks, names
+    return Made(recipe, cells, blocks, names)
 
 
-def drift(recipe: Recipe, table: pandas.DataFrame) -> list[str]:
-    """How cells differ from those of a recipe."""
+def drift(made: Made) -> list[str]:
+    """How cells differ from those of the table that taught the recipe."""
+    recipe, cells, blocks, _ = made
     found = {}
-    if "text" in recipe:
-        columns = recipe["text"]["columns"]
-        cells = [cell for cell in documents(table, columns) if cell]
-        bare = np.diff(_bag_of_words(cells, recipe["text"]).indptr) == 0 if cells else np.zeros(0)
-        of = f"of {len(table)} texts have no word of the earlier graph"
-        found[f"{listed(columns)}: {bare.sum()} {of}"] = bare.sum()
+    if cells.texts is not None:
+        is_bare = np.diff(blocks[0].indptr) == 0
+        bare = sum(map(bool, itertools.compress(cells.texts, is_bare)))
+        of = f"of {len(cells.texts)} texts have no word of the earlier graph"
+        found[f"{listed(recipe['text']['columns'])}: {bare} {of}"] = bare
     if "numbers" in recipe:
-        for name, column in _standardised(table, recipe["numbers"]).items():
+        for name, column in _standardised(cells, recipe).items():
             count = int((column.abs() > FAR).sum())
             of = f"of {column.count()} lie more than {FAR} standard deviations from the mean"
             found[f"{name}: {counted(count, 'number')} {of} of the earlier graph"] = count
-    for name, values in recipe.get("categories", NO_CATEGORIES)["columns"].items():
-        cells = [cell for cell in _categories(table, name) if cell]
-        new = Counter(cells) - Counter(dict.fromkeys(values, len(cells)))
-        of = f"of {counted(len(cells), 'cell')} are no category of the earlier graph"
+    for name, values in _values_of(recipe).items():
+        own = [*filter(None, cells.categories[name])]
+        new = Counter(own) - Counter(dict.fromkeys(values, len(own)))
+        of = f"of {counted(len(own), 'cell')} are no category of the earlier graph"
         shown = listed([repr(short(cell)) for cell, _ in new.most_common(3)])
         found[f"{name}: {new.total()} {of}: {shown}"] = new.total()
     return [sentence for sentence, count in found.items() if count]
+
+
+def _values_of(recipe: Recipe) -> dict[str, list[str]]:
+    """Values of each column of categories."""
+    return recipe.get("categories", NO_CATEGORIES)["columns"]
 
 
 def joined(blocks: Sequence[sp.csr_matrix], recipe: Recipe) -> sp.csr_matrix:
@@ -221,12 +262,13 @@ def _categories(table: pandas.DataFrame, name: str) -> list[str]:
     return present(texts(column(table, name, "categories")))
 
 
-def _vocabulary(cells: Sequence[str], options: TextOptions) -> Recipe:
+def _vocabulary(cells: Sequence[str], options: TextOptions) -> tuple[Recipe, sp.csr_matrix]:
+    """The words to learn from texts, and the bag of words of each text."""
     vectoriser = TfidfVectorizer(
         max_features=options.max_words, min_df=options.min_nodes, stop_words="english"
     )
     try:
-        vectoriser.fit(cells)
+        bag = vectoriser.fit_transform(cells)
     except ValueError as error:
         message = "no cell has a word of two letters or more that is no common English word"
         hint = "Choose a column of text"
@@ -236,7 +278,7 @@ def _vocabulary(cells: Sequence[str], options: TextOptions) -> Recipe:
             code = "rare_words"
         raise InputError.plain("text", message, hint, code) from error
     words = vectoriser.get_feature_names_out().tolist()
-    return {"words": words, "idf": vectoriser.idf_.tolist()}
+    return {"words": words, "idf": vectoriser.idf_.tolist()}, bag
 
 
 def _bag_of_words(cells: Sequence[str], text: Recipe) -> sp.csr_matrix:
@@ -245,9 +287,9 @@ def _bag_of_words(cells: Sequence[str], text: Recipe) -> sp.csr_matrix:
     return vectoriser.transform(cells)
 
 
-def _standardised(table: pandas.DataFrame, numbers: Recipe) -> pandas.DataFrame:
+def _standardised(cells: Cells, recipe: Recipe) -> pandas.DataFrame:
     """Standardised numbers ``[V, F]`` with NaN for an empty cell."""
-    return (_numbers(table, numbers["columns"]) - numbers["mean"]) / numbers["std"]
+    return (cells.numbers - recipe["numbers"]["mean"]) / recipe["numbers"]["std"]
 
 
 def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFrame:

@@ -68,8 +68,8 @@ def _edges(file: Path, num_nodes: int) -> dict[str, np.ndarray]:
     if file.suffix == ".npy":
         return {"edge_index": _array(file)}
     rows = _rows(file, "two node numbers", "weight")
-    ends = [_numbers(rows[column], num_nodes, file.name) for column in [*rows][:2]]
-    found = {"edge_index": np.stack(ends)}
+    ends = pandas.concat([rows[column] for column in [*rows][:2]])
+    found = {"edge_index": _numbers(ends, num_nodes, file.name).reshape(2, -1)}
     if "weight" in rows:
         weights = pandas.to_numeric(rows["weight"], errors="coerce")
         found["edge_weight"] = weights.to_numpy(dtype=np.float32)

@@ -85,10 +85,11 @@ def look(
 def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     """The graph of what ``look`` found, perhaps with ``extra`` features ``[rows, D]``."""
     found.problems.check()
-    recipe = found.recipe
+    recipe, cells, own_blocks, names_of = found.made
     table = found.table
     spectral = found.options.spectral
-    blocks, columns_of = features.apply(recipe, table)
+    blocks = [*own_blocks]
+    columns_of = [*names_of]
     own = {"embedding": extra[table.index]} if extra is not None else {}
     if spectral:
         own["spectral"] = features.spectral(found.edges, len(table), spectral)
@@ -101,13 +102,12 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
         raise InputError.plain("like", message, "Give the same columns and embeddings")
     joined = features.joined(blocks, recipe)
     recipe["spectral"] = spectral
-    text = features.documents(table, recipe["text"]["columns"]) if "text" in recipe else None
     return Graph(
         found.edges,
         joined,
         [*map(one_line, columns_of)],
         features.as_written(table[found.uses["id"][0]]),
-        text,
+        cells.texts,
         found.labels,
         found.parts,
         recipe,
@@ -234,7 +234,7 @@ def _find_features(found: Look, others: bool) -> None:
         _learn(found)
     else:
         _read_recipe(found, options.like)
-    if not (found.recipe or others or options.spectral):
+    if not (found.made.recipe or others or options.spectral):
         kinds = listed([*map(option, KINDS)]).replace(" and ", " or ")
         hint = f"Choose columns with {kinds}"
         hint += "; `embeddings` reads a file" if not options.in_python else ""
@@ -246,7 +246,7 @@ def _find_features(found: Look, others: bool) -> None:
 def _learn(found: Look) -> None:
     table = found.table
     text, numbers, categories = (found.uses[use] for use in KINDS.values())
-    found.recipe = features.learn(table, text, found.options.words, numbers, categories)
+    found.made = features.learn(table, text, found.options.words, numbers, categories)
     for name in features.number_columns(table[text], ()):
         kind = "holds numbers, which are read as words. Name it in"
         found.notes.append(f"{name} {kind} `numbers`.")
@@ -272,8 +272,8 @@ def _read_recipe(found: Look, recipe: features.Recipe) -> None:
         message = f"the earlier graph was made from the {noun} {listed(absent)}, which"
         hint = f"Its columns are {columns.listing(found.table)}"
         raise InputError.plain("like", f"{message} {found.files[0]} lacks", hint)
-    found.recipe = {**recipe}
-    found.notes += features.drift(recipe, found.table)
+    found.made = features.apply({**recipe}, found.table)
+    found.notes += features.drift(found.made)
 
 
 def _tell_columns(found: Look) -> None:

@@ -63,7 +63,7 @@ class Look:
     parts: list[str] | None = None  # of all rows at first
     edges: np.ndarray = field(default_factory=lambda: np.empty((2, 0), dtype=np.int64))
     weights: np.ndarray | None = None  # of the edges [E]
-    recipe: features.Recipe = field(default_factory=dict)
+    made: features.Made = field(default_factory=lambda: features.Made({}))
     chosen: list[str] = field(default_factory=list)  # which columns are read
     notes: list[str] = field(default_factory=list)  # what was corrected or left out, and warnings
     problems: Collected = field(default_factory=Collected)  # errors that the user must fix first

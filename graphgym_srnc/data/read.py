@@ -14,12 +14,14 @@ import re
 import zipfile
 from collections import Counter
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Sequence
 
 import numpy as np
 import pandas
 
+from graphgym_srnc.core.environment import uncollected
 from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.data import limits
 from graphgym_srnc.errors import InputError, reading
@@ -27,6 +29,7 @@ from graphgym_srnc.io import atomic
 
 csv.field_size_limit(2**31 - 1)  # a text may be long
 SEPARATORS = ("\t", ";", "|", ",")
+TOP = 20  # number of the first lines that show the separator
 NAMELESS = re.compile(r"(Unnamed: \d+.*)?|index|level_\d+")  # names that pandas gives to its index
 COMMENT = re.compile(r"\s*(?:[#%]+|//)")
 BRACES = re.compile(r"(?m)[ \t,;|]+\{[^\n]*\}[ \t]*$")  # attributes of a link, by networkx
@@ -93,6 +96,7 @@ def table(path: Path, notes: list[str] | None = None) -> pandas.DataFrame:
     return headed(rows, path.name) if is_bare(rows) else rows
 
 
+@uncollected()
 def sheet(
     path: Path, notes: list[str], links: bool = False, is_ours: bool = False
 ) -> pandas.DataFrame:
@@ -176,8 +180,7 @@ def _cells(
     elif path.name.lower().endswith((".tsv", ".tsv.gz")):
         mark = "\t"
     else:
-        plain = [line for line in lines if line and not COMMENT.match(line)]
-        top = "\n".join((plain or lines)[:20])
+        top = _top(lines)
         mark = max(SEPARATORS, key=partial(_fit, top))
         if mark not in top and (links or not is_csv):
             mark = " "
@@ -204,6 +207,16 @@ def _fit(content: str, separator: str) -> tuple[int, int]:
     return width if width > 1 else 0, content.count(separator)
 
 
+def _is_plain(line: str) -> bool:
+    """Whether a line is neither empty nor looks like a comment."""
+    return bool(line) and not COMMENT.match(line)
+
+
+def _top(lines: list[str]) -> str:
+    """The first lines that do not look like comments, or else the first lines."""
+    return "\n".join([*islice(filter(_is_plain, lines), TOP)] or lines[:TOP])
+
+
 def _drop_comments(lines: list[str], mark: str, is_csv: bool, notes: list[str], file: str) -> None:
     """Empty the lines that are comments.
 
@@ -211,10 +224,9 @@ def _drop_comments(lines: list[str], mark: str, is_csv: bool, notes: list[str], 
     space after the mark. In a ``.csv``, comments stand above the rows alone. Above rows of
     different lengths, such as lists of neighbours, every such line is a comment.
     """
-    plain = [line for line in lines if line and not COMMENT.match(line)]
-    width = _fit("\n".join((plain or lines)[:20]), mark)[0]
-    is_ragged = not width and any(mark in line for line in plain)
-    first = next((number for number, line in enumerate(lines) if line in plain[:1]), 0)
+    width = _fit(_top(lines), mark)[0]
+    is_ragged = not width and any(mark in line for line in lines if _is_plain(line))
+    first = next((number for number, line in enumerate(lines) if _is_plain(line)), 0)
     dropped = 0
     for number, line in enumerate(lines):
         if not COMMENT.match(line):
@@ -243,7 +255,7 @@ def _split(
     quoted = None
     with contextlib.suppress(csv.Error):
         quoted = _rows(lines, mark, strict=True)
-        if is_ours or not any("\n" in cell for row in quoted.values() for cell in row):
+        if is_ours or not any("\n" in "".join(row) for row in quoted.values()):
             return quoted
     plain = _rows(lines, mark, quoting=csv.QUOTE_NONE)
     is_usual = mark in "\t " or (links and quoted is not None)

@@ -21,7 +21,8 @@ LEAST = 10  # minimum number of labelled nodes for measuring their accuracy
 
 def given_labels(model: TrainedModel, task: ShiftTask) -> list[str]:
     """Class name of each labelled target node, as in the data of the run; "" without a label."""
-    return [model.class_names[k] if k >= 0 else "" for k in task.target.y.tolist()]
+    names = model.class_names
+    return [names[k] if k >= 0 else "" for k in task.target.y.tolist()]
 
 
 def split(task: ShiftTask) -> list[str]:
@@ -45,26 +46,27 @@ def table(
     """A row per node; see ``given_labels`` and ``split``."""
     label = prediction.label
     posterior = prediction.posterior
+    names = model.class_names
     columns: dict[str, Any] = {"node": range(len(label))}
     if ids is not None:
         columns["id"] = ids
-    columns["class"] = [model.class_names[k] for k in label.tolist()]
+    columns["class"] = [names[k] for k in label.tolist()]
     if given is not None:
         columns |= {"given_label": given, "split": parts}
     columns["probability"] = posterior.gather(1, label[:, None])[:, 0].tolist()
     if given is not None:
-        place = {name: k for k, name in enumerate(model.class_names)}
+        place = {name: k for k, name in enumerate(names)}
         number = torch.tensor([place.get(name, -1) for name in given])
         of_label = posterior.gather(1, number.clamp(min=0)[:, None])[:, 0]
         columns["p_given_label"] = of_label.where(number >= 0, torch.nan).tolist()
     if model.method.task.unknown is not None:
         columns["p_known"] = (1 - posterior[:, -1]).tolist()
         best = posterior[:, :-1].argmax(1).tolist()
-        columns["best_known_class"] = [model.class_names[k] for k in best]
+        columns["best_known_class"] = [names[k] for k in best]
     if prediction.cluster is not None:
         columns["gnn_cluster"] = prediction.cluster.tolist()
     columns["component_size"] = component_sizes(graph.edge_index.numpy(), len(label))
-    for name, p in zip(model.class_names, posterior.T) if probabilities else ():
+    for name, p in zip(names, posterior.T) if probabilities else ():
         columns[f"p_class_{name}" if f"p_{name}" in columns else f"p_{name}"] = p.tolist()
     return pandas.DataFrame(columns)
 
