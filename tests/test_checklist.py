@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
 from graphgym_srnc import methods
 
@@ -87,3 +88,15 @@ def test_each_loss_is_compared_with_another_computation():
     assert not [loss for loss in sorted(LOSSES) if not is_compared(loss)], (
         "compare each with numpy, scipy or a loop in tests/test_losses*.py"
     )
+
+
+def test_mutants_name_code_that_exists():
+    mutants = yaml.safe_load((ROOT / "benchmarks/mutants.yaml").read_text())
+    stale = [
+        one["file"]
+        for package in mutants.values()
+        for one in package
+        if (ROOT / "graphgym_srnc" / one["file"]).read_text().count(one["old"]) != 1
+    ]
+    assert not stale, f"rewrite the mutants of {stale}"
+    assert {len(package) for package in mutants.values()} == {10}
