@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
+from stored import Page
 
 from graphgym_srnc import SRNCPlus, load
 from graphgym_srnc.cli.main import main
@@ -115,6 +116,28 @@ def test_validation_nodes_judge_other_methods(run_with_wrong_labels, capsys):
     assert found["held_out"]["as_known"] == pytest.approx(found["val"]["known_accuracy"])
     assert [*found["held_out"]["alone"]] == ["linear"]
     assert "right on 40 of 80 labels" in told and "logistic regression on features" in told
+
+
+def test_the_page_of_a_run_without_test_labels_has_the_accuracy_of_the_terminal(
+    run_with_wrong_labels, tmp_path, capsys
+):
+    result = json.loads((run_with_wrong_labels / "r/0/result.json").read_text())
+    page = tmp_path / "page.html"
+    assert main(["report", str(run_with_wrong_labels / "r"), "--out", str(page)]) == 0
+    found = Page(page.read_text())
+    terminal = " ".join(" ".join(words.accuracy(result)).split())
+    held = result["held_out"]
+    right, as_known = (f"{100 * held[key]:.1f}" for key in ("accuracy", "as_known"))
+    interval = f"{100 * held['low']:.1f} to {100 * held['high']:.1f}"
+    assert f"SRNC+ {right} % (95 % interval: {interval})" in terminal
+    (row,) = [row for row in found.rows if right in row and "SRNC+" in row]
+    assert row[-3:] == [right, interval, as_known]
+    # Without a score of each episode there is no curve; a single run has no deviation.
+    assert "Training curves" not in found.text and "deviation" not in found.text
+    assert "are those of the last episode" in found.text
+    summary = (run_with_wrong_labels / "r/summary.md").read_text()
+    assert "file.num_test 100" in found.text and "file.num_test 100" in summary
+    assert "`" not in found.text + summary
 
 
 def test_wrong_labels_come_first_without_more_training(run_with_wrong_labels, capsys):

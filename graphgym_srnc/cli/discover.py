@@ -201,10 +201,10 @@ def _warnings(model: TrainedModel, place: Place) -> list[str]:
     Labels that an earlier ``discover`` chose come from the centres of clusters, so the warning that
     labels come from one part of the graph is left out if there are any.
     """
-    told = records.warnings_of(model.result)
+    found = records.warnings_of(model.result)
     if place.task is not None and place.task.info.get("labels from discover"):
-        told.pop("locality", None)
-    return [*told.values(), *predictions.notes(model, place.graph)]
+        found.pop("locality", None)
+    return told([*found.values(), *predictions.notes(model, place.graph)])
 
 
 def _files(
