@@ -118,7 +118,8 @@ def _discover(
     warnings = _warnings(model, place)
     ends = _labels(args, model, place, found) if args.labels_out else _next(found, commands)
     lines = [*found.lead, "", *table.to_text(found.new, found.head, merge).split("\n"), ""]
-    lines += [table.on_number(found.fits), table.on_mixed(found.new), *table.on_also(found.also)]
+    lines += [table.on_number(found.fits), *table.on_mixed(found.new, found.fits)]
+    lines += table.on_also(found.also)
     if found.changes is not None:
         lines += ["", *found.changes.lines]
     lines += [f"warning: {warning}" for warning in warnings]
@@ -266,7 +267,7 @@ def _labels(
         ends.append("next, if every class has labels now:")
         ends.append(f"  {shlex.join([*words, 'file.open_set', 'False'])}")
     ends.append("next, if classes are still unknown:")
-    return [*ends, f"  {shlex.join(words)}", feedback.ON_NEXT]
+    return [*ends, f"  {shlex.join(words)}"]
 
 
 def kept_settings(model: TrainedModel) -> list[str]:
