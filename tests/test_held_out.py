@@ -198,6 +198,10 @@ def test_a_better_simple_model_gives_a_warning_and_its_command(
     assert "labels of a are predicted right" in held_out.on_weak_classes({"classes": counts})
     assert held_out.on_weak_classes({"classes": {"b": counts["b"]}}) == ""
     assert words.by_class(counts)[0].endswith("first: a 3 of 19, c 1 of 4, b 90 of 90")
+    many = {f"k{i:02}": {"right": i, "labels": 30} for i in range(21)}
+    assert words.by_class(many)[0].endswith("k19 19 of 30 and 1 more")
+    del many["k20"]
+    assert words.by_class(many)[0].endswith("k18 18 of 30, k19 19 of 30")
 
 
 def test_a_run_after_naming_is_compared_on_the_classes_of_before():

@@ -26,6 +26,7 @@ from graphgym_srnc.report.arrange import SHARE
 from graphgym_srnc.report.compare import Table
 from graphgym_srnc.report.frame import Collection, Experiment
 from graphgym_srnc.report.names import method_name
+from graphgym_srnc.report.render import Told
 from graphgym_srnc.report.statistics import DECIMALS
 
 # Scores that are compared by default, if they exist.
@@ -48,7 +49,7 @@ def render(
     against: str | None = None,
     paper: str | None = None,
     ddof: int = 0,
-    told: summary.Told = list,
+    told: Told = list,
 ) -> str:
     """The page of all finished runs.
 

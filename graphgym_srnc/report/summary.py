@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
 from pandas import DataFrame
 
@@ -26,7 +26,6 @@ NO_TEST_LABELS = "no test node has a label, so there are no test scores"
 NOT_TESTED = "no labels were kept for a test; `num_test=100` keeps 100 of them"
 
 Row = dict[str, Any]
-Told = Callable[[Iterable[str]], "list[str]"]
 
 
 def summarise(name: str, results: Mapping[int, records.Result], ddof: int = 0) -> Row:
@@ -184,7 +183,7 @@ def to_csv(rows: Sequence[Row]) -> str:
     return csv_of([keys, *([row.get(key) for key in keys] for row in rows)])
 
 
-def write(path: Path, rows: Sequence[Row], told: Told = list) -> None:
+def write(path: Path, rows: Sequence[Row], told: render.Told = list) -> None:
     """Write ``summary.csv`` and ``summary.md`` into a directory.
 
     ``told`` words the options in sentences for the reader, see ``errors.in_words``.
@@ -224,7 +223,7 @@ def show_shift(summary: Mapping[str, Any]) -> None:
 # Tables of the page.
 
 
-def warnings(experiments: Sequence[Experiment], told: Told = list) -> Grid:
+def warnings(experiments: Sequence[Experiment], told: render.Told = list) -> Grid:
     """The warnings of each experiment, with their seeds; see :func:`write` for ``told``."""
     rows = []
     for one in experiments:
