@@ -196,13 +196,19 @@ def _curves(table: Table, found: Collection) -> Iterator[Drawing]:
     for column in table.columns:
         every = {"validation": curves(column, "val"), "test": curves(column, "test")}
         # On your own graph there may be neither validation nor test nodes.
+        panels = {panel: own for panel, own in every.items() if _drawn(own)}
+        rows = set().union(*map(_drawn, panels.values()))
         panels = {
-            panel: own
-            for panel, own in every.items()
-            if any(np.isfinite(values).any() for values in own.values())
+            panel: {row: values for row, values in own.items() if row in rows}
+            for panel, own in panels.items()
         }
         if panels:
             yield f"Training curves on {column}", partial(figure, column, panels)
+
+
+def _drawn(curves: Mapping[str, np.ndarray]) -> set[str]:
+    """The rows whose curve has a point."""
+    return {row for row, values in curves.items() if np.isfinite(values).any()}
 
 
 def _files(experiments: Sequence[Experiment], *patterns: str) -> Iterator[Drawing]:
