@@ -701,7 +701,7 @@ def test_files_and_notes_of_the_command(tmp_path, three_methods, capsys):
     out.mkdir()
     for suffix, form in render.SUFFIXES.items():
         assert main(["compare", str(three_methods), "--out", str(out / f"t{suffix}")]) == 0
-        assert (out / f"t{suffix}").read_text() == render.FORMATS[form](found)
+        assert (out / f"t{suffix}").read_text() == render.FORMATS[form](found, list)
     assert main(["compare", str(three_methods), "--format", "csv"]) == 0
     assert capsys.readouterr().out.endswith(render.to_csv(found))
     assert main(["compare", str(three_methods), "--figure", str(out / "ranks.png")]) == 0

@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
+from stored import Page
 
 from graphgym_srnc import SRNCPlus, load
 from graphgym_srnc.cli.main import main
@@ -117,6 +118,28 @@ def test_validation_nodes_judge_other_methods(run_with_wrong_labels, capsys):
     assert "right on 40 of 80 labels" in told and "logistic regression on features" in told
 
 
+def test_the_page_of_a_run_without_test_labels_has_the_accuracy_of_the_terminal(
+    run_with_wrong_labels, tmp_path, capsys
+):
+    result = json.loads((run_with_wrong_labels / "r/0/result.json").read_text())
+    page = tmp_path / "page.html"
+    assert main(["report", str(run_with_wrong_labels / "r"), "--out", str(page)]) == 0
+    found = Page(page.read_text())
+    terminal = " ".join(" ".join(words.accuracy(result)).split())
+    held = result["held_out"]
+    right, as_known = (f"{100 * held[key]:.1f}" for key in ("accuracy", "as_known"))
+    interval = f"{100 * held['low']:.1f} to {100 * held['high']:.1f}"
+    assert f"SRNC+ {right} % (95 % interval: {interval})" in terminal
+    cells = [[text for text, _ in row] for table in found.tables for row in table]
+    assert ["r", "0", "SRNC+", "80", right, interval, as_known] in cells
+    # Without a score of each episode there is no curve; a single run has no deviation.
+    assert "Training curves" not in found.text and "deviation" not in found.text
+    assert "are those of the last episode" in found.text
+    summary = (run_with_wrong_labels / "r/summary.md").read_text()
+    assert "file.num_test 100" in found.text and "file.num_test 100" in summary
+    assert "`" not in found.text + summary
+
+
 def test_wrong_labels_come_first_without_more_training(run_with_wrong_labels, capsys):
     files = [
         "--out",
@@ -175,6 +198,10 @@ def test_a_better_simple_model_gives_a_warning_and_its_command(
     assert "labels of a are predicted right" in held_out.on_weak_classes({"classes": counts})
     assert held_out.on_weak_classes({"classes": {"b": counts["b"]}}) == ""
     assert words.by_class(counts)[0].endswith("first: a 3 of 19, c 1 of 4, b 90 of 90")
+    many = {f"k{i:02}": {"right": i, "labels": 30} for i in range(21)}
+    assert words.by_class(many)[0].endswith("k19 19 of 30 and 1 more")
+    del many["k20"]
+    assert words.by_class(many)[0].endswith("k18 18 of 30, k19 19 of 30")
 
 
 def test_a_run_after_naming_is_compared_on_the_classes_of_before():

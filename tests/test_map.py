@@ -418,6 +418,7 @@ def test_cards_and_the_list_of_nodes(tmp_path):
         document.querySelector("[data-node]").click();
         await pause();
         const first = [card.innerText, card.querySelector("a") ? card.querySelector("a").href : ""];
+        const marked = document.getElementById("map-tip").innerText;
         card.querySelector("dd button").click();  // a neighbour
         const second = card.querySelector("h3").innerText;
         const cells = () => [...list.rows].map(row => [...row.cells].map(cell => cell.innerText));
@@ -431,13 +432,14 @@ def test_cards_and_the_list_of_nodes(tmp_path):
         URL.createObjectURL = blob => {{ saved = blob; return "#"; }};
         URL.revokeObjectURL = () => {{}};
         document.getElementById("list-csv").click();
-        return {{wanted, first, second, typical, least, csv: await saved.text(),
+        return {{wanted, marked, first, second, typical, least, csv: await saved.text(),
           count: document.getElementById("list-count").innerText}};
         """,
         tmp_path,
     )
     node = found.new[0].nodes[0].item()
     assert seen["wanted"] and f"Title {node}" in seen["first"][0]
+    assert seen["marked"].startswith(f"P{node}: Title {node}"), "its dot has the ring and the tip"
     assert (
         "prediction\nunknown 0.70" in seen["first"][0]
         and "labels of neighbours" in seen["first"][0]

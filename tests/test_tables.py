@@ -17,6 +17,7 @@ import networkx
 import numpy as np
 import pandas
 import pytest
+import scipy.sparse
 import torch
 from conftest import contents, refusal
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -81,6 +82,19 @@ def rows_of(path: Path) -> list[list[str]]:
 
 
 # Node table and list of links.
+
+
+def test_the_smallest_of_many_classes_are_named():
+    def said(classes: int) -> str:
+        labels = [f"k{i:02}" for i in range(classes) for _ in range(5 + i)]
+        ids = [str(i) for i in range(len(labels))]
+        links = np.stack([np.arange(len(ids) - 1), np.arange(1, len(ids))])
+        x = scipy.sparse.csr_matrix(np.ones((len(ids), 1)))
+        lines = folder.summary(folder.Graph(links, x, ["w"], ids, labels=labels))
+        return next(line for line in lines if "labelled nodes" in line)
+
+    assert said(20).endswith("k01 6 and k00 5") and "smallest" not in said(20)
+    assert said(24).endswith("and 4 more; the smallest: k02 7, k01 6 and k00 5")
 
 
 def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):

@@ -36,9 +36,9 @@ def main(args: argparse.Namespace) -> None:
     if form == "text" and not args.out:
         render.show(tables.grids(table), told(sentences.remarks(table)), sys.stdout)
     elif args.out:
-        print(arguments.write("--out", args.out, render.FORMATS[form](table).encode()))
+        print(arguments.write("--out", args.out, render.FORMATS[form](table, told).encode()))
     else:
-        print(render.FORMATS[form](table), end="")
+        print(render.FORMATS[form](table, told), end="")
     if args.bibtex:
         print(arguments.write("--bibtex", args.bibtex, citations.bibtex(table).encode()))
     if args.figure:

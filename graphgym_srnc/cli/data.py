@@ -17,12 +17,14 @@ def main(args: argparse.Namespace) -> None:
         list_data(args.root or "")
     elif args.action == "show":
         arguments.check_out("--out", args.out, args.overwrite, (".html",))
+        from graphgym_srnc.cli.words import told
         from graphgym_srnc.data.describe import describe
         from graphgym_srnc.gym import load_config
         from graphgym_srnc.gym.build import shown_task
         from graphgym_srnc.report import page, summary
 
         shift = describe(shown_task(load_config(args.settings, args.overrides)))
+        shift |= {key: told(shift[key]) for key in ("notes", "warnings")}
         summary.show_shift(shift)
         if args.out:
             print(arguments.write("--out", args.out, page.of_data(shift).encode()))

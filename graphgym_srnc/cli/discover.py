@@ -118,7 +118,8 @@ def _discover(
     warnings = _warnings(model, place)
     ends = _labels(args, model, place, found) if args.labels_out else _next(found, commands)
     lines = [*found.lead, "", *table.to_text(found.new, found.head, merge).split("\n"), ""]
-    lines += [table.on_number(found.fits), table.on_mixed(found.new), *table.on_also(found.also)]
+    lines += [table.on_number(found.fits), *table.on_mixed(found.new, found.fits)]
+    lines += table.on_also(found.also)
     if found.changes is not None:
         lines += ["", *found.changes.lines]
     lines += [f"warning: {warning}" for warning in warnings]
@@ -201,10 +202,10 @@ def _warnings(model: TrainedModel, place: Place) -> list[str]:
     Labels that an earlier ``discover`` chose come from the centres of clusters, so the warning that
     labels come from one part of the graph is left out if there are any.
     """
-    told = records.warnings_of(model.result)
+    found = records.warnings_of(model.result)
     if place.task is not None and place.task.info.get("labels from discover"):
-        told.pop("locality", None)
-    return [*told.values(), *predictions.notes(model, place.graph)]
+        found.pop("locality", None)
+    return told([*found.values(), *predictions.notes(model, place.graph)])
 
 
 def _files(
@@ -266,7 +267,7 @@ def _labels(
         ends.append("next, if every class has labels now:")
         ends.append(f"  {shlex.join([*words, 'file.open_set', 'False'])}")
     ends.append("next, if classes are still unknown:")
-    return [*ends, f"  {shlex.join(words)}", feedback.ON_NEXT]
+    return [*ends, f"  {shlex.join(words)}"]
 
 
 def kept_settings(model: TrainedModel) -> list[str]:

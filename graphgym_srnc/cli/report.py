@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from graphgym_srnc.cli import arguments
+from graphgym_srnc.cli.words import told
 from graphgym_srnc.report import page
 from graphgym_srnc.report.frame import collect
 
@@ -21,7 +22,7 @@ def main(args: argparse.Namespace) -> None:
     out = args.out or f"{Path(args.folders[0]).resolve().name or 'report'}.html"
     arguments.check_out("--out", out, args.overwrite, (".html", ".htm"))
     found = collect(args.folders)
-    content = page.render(found, args.metric, args.against, args.paper, args.ddof).encode()
+    content = page.render(found, args.metric, args.against, args.paper, args.ddof, told).encode()
     for remark in found.remarks():
         print(f"note: {remark}", file=sys.stderr)
     print(f"{arguments.write('--out', out, content)} ({len(content) / 2**20:.1f} MiB)")

@@ -118,7 +118,7 @@ def _run_all(
             progress.doing("starting")
             result = run.run(cfg, seed, experiment, progress, extras, args.resume, args.overwrite)
             left.remove(seed)
-            progress.finish(summary.line(result))
+            progress.finish(*told([summary.line(result)]))
 
 
 def _write_summary(
@@ -127,7 +127,7 @@ def _write_summary(
     """Write the scores of all finished runs together."""
     if not args.no_tensorboard:
         events.write_aggregate(experiment.path, results)
-    summary.write(experiment.path, [summary.summarise(experiment.name, results)])
+    summary.write(experiment.path, [summary.summarise(experiment.name, results)], told)
 
 
 def _show(cfg: CfgNode, experiment: Experiment, results: Mapping[int, Result]) -> None:

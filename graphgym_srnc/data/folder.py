@@ -28,6 +28,7 @@ TELLING = 30  # number of links between labelled nodes from which their homophil
 LOW = " If you expected more, check that the links name the right ids."
 DENSE = 0.3  # share of features other than zero above which they are stored as a dense array
 RECIPE = "recipe.json"  # how the features were made, so that another table gets the same columns
+SHOWN = 20  # most classes in a line
 PARENT = "parent.json"  # the run that ``discover`` read, in a folder that it wrote
 # The files of a graph folder and of the example tables.
 OURS = {"nodes.csv", "edges.csv", "features.npy", "features.npz", "words.txt", "labels.csv"}
@@ -205,7 +206,10 @@ def summary(graph: Graph) -> list[str]:
     if cleaned["self_loops"]:
         lines.append(f"{counted(cleaned['self_loops'], 'link')} from a node to itself left out")
     if sizes:
-        shown = listed([f"{name} {count:,}" for name, count in sizes.most_common()], 12)
+        order = [f"{name} {count:,}" for name, count in sizes.most_common()]
+        shown = listed(order, SHOWN)
+        if len(order) > SHOWN:
+            shown += f"; the smallest: {listed(order[-3:])}"
         lines.append(f"{sizes.total():,} labelled nodes of {len(sizes)} classes: {shown}")
     parts = Counter(filter(None, graph.split or ()))
     if parts:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pandas import DataFrame
 
 from graphgym_srnc import __version__
-from graphgym_srnc.core.text import counted, listed, plain
+from graphgym_srnc.core.text import listed, plain
 from graphgym_srnc.data import catalogue
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.stats import DEVIATIONS
@@ -35,12 +35,12 @@ FAMILIES = {
 
 SOFTWARE = ("zhu2022srnc", "you2020graphgym", "fey2019pyg")
 RULES = {
-    "target_val": "the best score on validation nodes",
-    "source_val": "the best score on held-out source nodes",
-    "target_modularity": "the largest modularity of the predicted classes",
+    "target_val": "the episode with the best score on validation nodes",
+    "source_val": "the episode with the best score on held-out source nodes",
+    "target_modularity": "the episode with the largest modularity of the predicted classes",
     "last": "the last episode",
 }
-"""What selects the episode of a run, in words."""
+"""The episode of a run that counts, in words."""
 
 
 def entries() -> dict[str, str]:
@@ -83,17 +83,19 @@ def measured(table: Table) -> str:
     runs = table.runs
     cells = table.cells
     counts = sorted({int(count) for count in cells.loc[cells["runs"] > 0, "runs"]})
-    several = counted(counts[0], "run")
-    if len(counts) > 1:
-        several = f"{counts[0]} to {counts[-1]} runs"
+    several = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
+    cells_show = "of one run per cell"
+    if counts != [1]:
+        cells_show = (
+            f"as the mean and the {DEVIATIONS[table.ddof]} over {several} runs per cell, which have"
+            " different seeds of split and training"
+        )
     metrics = [tables.name(metric) for metric in table.metrics]
     rules = [RULES.get(rule, rule) for rule in sorted({*runs["selection"]})]
     sentences = [
         f"We compare {listed(table.rows, 50)} on {listed(table.columns, 50)}",
-        f"The table shows {listed(metrics, 50)} on {table.split} nodes, as the mean and the"
-        f" {DEVIATIONS[table.ddof]} over {several} per cell, which have"
-        " different seeds of split and training",
-        f"The episode of a run is selected by {listed(rules)}",
+        f"The table shows {listed(metrics, 50)} on {table.split} nodes, {cells_show}",
+        f"The scores of a run are those of {listed(rules)}",
     ]
     if table.chosen:
         sentences.append("Validation scores alone choose the setting of each cell")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Collection, Mapping
+from typing import Any, Collection, Mapping, Sequence
 
 from graphgym_srnc.core.text import aligned, clean, counted
 from graphgym_srnc.io.records import Result
+from graphgym_srnc.report.frame import Experiment
 from graphgym_srnc.report.names import LAYERS, method_name
+from graphgym_srnc.report.tables import Grid, boxes
 
-SHOWN = 8  # most classes in a line
+INTERVAL = "95 % interval"
+AS_KNOWN = "and not predicted as unknown"
+SHOWN = 20  # most classes in a line
 SIGNIFICANT = 0.05  # p-value below which a simpler model is called better
 LINEAR = "linear"  # as in train.held_out, whose import takes seconds
 NAMES = {
@@ -25,24 +29,55 @@ def lines(result: Result) -> list[str]:
 
 def accuracy(result: Mapping[str, Any]) -> list[str]:
     """Accuracy on held-out labels of a run, and of simpler models on the same labels."""
-    found: Mapping[str, Any] = result.get("held_out") or {}
+    found = figures(result)
     if not found:
         return []
+    head, rows = found
+    return [head, *aligned([[f"  {name}", *rest] for name, *rest in rows]).splitlines()]
+
+
+def figures(result: Mapping[str, Any]) -> tuple[str, list[list[str]]] | None:
+    """What was judged, and the name, accuracy and a remark of each model; None if no label was."""
+    found: Mapping[str, Any] = result.get("held_out") or {}
+    if not found:
+        return None
     rows = [
         [
-            f"  {method_name(result['method'], result['backbone'])}",
+            method_name(result["method"], result["backbone"]),
             f"{100 * found['accuracy']:.1f} %",
-            f"(95 % interval: {100 * found['low']:.1f} to {100 * found['high']:.1f})",
+            f"({INTERVAL}: {_interval(found)})",
         ]
     ]
     if found["as_known"] < found["accuracy"]:
         share = f"{100 * found['as_known']:.1f} %"
-        rows.append(["    and not predicted as unknown", share, "expect this for known classes"])
+        rows.append([f"  {AS_KNOWN}", share, "expect this for known classes"])
     for kind, one in found["alone"].items():
-        rows.append([f"  {name_of(kind)}", f"{100 * one['accuracy']:.1f} %", ""])
+        rows.append([name_of(kind), f"{100 * one['accuracy']:.1f} %", ""])
     of_all = f" of {found['of']:,}" if found["labels"] < found["of"] else ""
     head = f"right on {found['labels']:,}{of_all} labels that the models had not learned:"
-    return [head, *aligned(rows).splitlines()]
+    return head, rows
+
+
+def grid(experiments: Sequence[Experiment]) -> Grid:
+    """Accuracy on held-out labels of each run that has any, under the names of :func:`accuracy`."""
+    rows = []
+    for one in experiments:
+        for seed, result in sorted(one.results.items()):
+            found: Mapping[str, Any] = result.get("held_out") or {}
+            if found:
+                right = f"{100 * found['accuracy']:.1f}"
+                as_known = f"{100 * found['as_known']:.1f}"
+                method = method_name(result["method"], result["backbone"])
+                labels = f"{found['labels']:,}"
+                rows.append(
+                    boxes(one.name, seed, method, labels, right, _interval(found), as_known)
+                )
+    head = ["experiment", "seed", "method", "labels", "right", INTERVAL, AS_KNOWN]
+    return Grid("", head, rows)
+
+
+def _interval(found: Mapping[str, Any]) -> str:
+    return f"{100 * found['low']:.1f} to {100 * found['high']:.1f}"
 
 
 def by_class(classes: Mapping[str, Mapping[str, int]]) -> list[str]:

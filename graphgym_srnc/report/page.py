@@ -21,11 +21,12 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, checksums
 from graphgym_srnc.plots import charts
 from graphgym_srnc.plots.style import encode
-from graphgym_srnc.report import citations, compare, html, sentences, summary, tables
+from graphgym_srnc.report import citations, compare, held_out, html, sentences, summary, tables
 from graphgym_srnc.report.arrange import SHARE
 from graphgym_srnc.report.compare import Table
 from graphgym_srnc.report.frame import Collection, Experiment
 from graphgym_srnc.report.names import method_name
+from graphgym_srnc.report.render import Told
 from graphgym_srnc.report.statistics import DECIMALS
 
 # Scores that are compared by default, if they exist.
@@ -48,6 +49,7 @@ def render(
     against: str | None = None,
     paper: str | None = None,
     ddof: int = 0,
+    told: Told = list,
 ) -> str:
     """The page of all finished runs.
 
@@ -58,6 +60,7 @@ def render(
             rank.
         paper: one of ``paper.TABLES`` to show beside ours.
         ddof: 0 or 1, the standard deviation of ``stats.DEVIATIONS``.
+        told: words the options in sentences for the reader, see ``errors.in_words``.
 
     Raises:
         InputError: no test score, an unknown metric, row or table, or no pairs with the row.
@@ -106,6 +109,8 @@ def render(
         runs=counted(len(found.runs), "finished run"),
         count=counted(len(experiments), "experiment"),
         seeds=seeds(found.runs["seed"]),
+        held_out=held_out,
+        told=told,
         selections=sorted({plain(rule) for rule in found.runs["selection"]}),
     )
 
@@ -177,17 +182,33 @@ def _curves(table: Table, found: Collection) -> Iterator[Drawing]:
         percent = 100
         label += " (%)"
 
-    def figure(column: str) -> bytes:
-        panels: dict[str, dict[str, np.ndarray]] = {"validation": {}, "test": {}}
+    def curves(column: str, block: str) -> dict[str, np.ndarray]:
+        own = {}
         for row, runs in table.runs[table.runs["column"] == column].groupby("row", sort=False):
             pairs = zip(runs["experiment"], runs["seed"])
-            own = dict(enumerate(results[experiment][seed] for experiment, seed in pairs))
-            for panel, block in (("validation", "val"), ("test", "test")):
-                panels[panel][str(row)] = percent * charts.history(own, block, table.selector)
+            several = dict(enumerate(results[experiment][seed] for experiment, seed in pairs))
+            own[str(row)] = percent * charts.history(several, block, table.selector)
+        return own
+
+    def figure(column: str, panels: dict[str, dict[str, np.ndarray]]) -> bytes:
         return encode(charts.curves_figure(panels, label, column, table.rows))
 
     for column in table.columns:
-        yield f"Training curves on {column}", partial(figure, column)
+        every = {"validation": curves(column, "val"), "test": curves(column, "test")}
+        # On your own graph there may be neither validation nor test nodes.
+        panels = {panel: own for panel, own in every.items() if _drawn(own)}
+        rows = set().union(*map(_drawn, panels.values()))
+        panels = {
+            panel: {row: values for row, values in own.items() if row in rows}
+            for panel, own in panels.items()
+        }
+        if panels:
+            yield f"Training curves on {column}", partial(figure, column, panels)
+
+
+def _drawn(curves: Mapping[str, np.ndarray]) -> set[str]:
+    """The rows whose curve has a point."""
+    return {row for row, values in curves.items() if np.isfinite(values).any()}
 
 
 def _files(experiments: Sequence[Experiment], *patterns: str) -> Iterator[Drawing]:

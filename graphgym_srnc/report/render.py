@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import textwrap
-from typing import Callable, NamedTuple, Sequence, TextIO
+from typing import Callable, Iterable, NamedTuple, Sequence, TextIO
 
 from graphgym_srnc.core.text import aligned, escape_markdown, markdown
 from graphgym_srnc.core.text import to_csv as csv_of
@@ -28,6 +28,9 @@ LATEX = {
     "Φ": r"$\Phi$",
     "θ": r"$\theta$",
 }
+Told = Callable[[Iterable[str]], "list[str]"]
+"""Words the options in sentences for the reader, see ``errors.in_words``."""
+
 EXPLAINED = {
     "best": "Bold: the best of a column",
     "tied": "underlined: no significant difference from it",
@@ -82,9 +85,9 @@ def _fitted(lines: list[list[str]], width: int) -> list[list[list[str]]]:
     return [[[line[i] for i in (0, *group)] for line in lines] for group in groups]
 
 
-def text(table: Table) -> str:
+def text(table: Table, told: Told = list) -> str:
     """A comparison as plain text."""
-    return plain_text(grids(table), remarks(table), 120)
+    return plain_text(grids(table), told(remarks(table)), 120)
 
 
 def show(grids: Sequence[Grid], notes: Sequence[str], out: TextIO) -> None:
@@ -99,13 +102,13 @@ def markdown_table(grid: Grid) -> str:
     return heading + markdown(MARKDOWN.lines(grid.flat())) + "\n"
 
 
-def to_markdown(table: Table) -> str:
+def to_markdown(table: Table, told: Told = list) -> str:
     """A comparison as Markdown tables with its remarks below."""
-    notes = (f"- {escape_markdown(remark)}\n" for remark in remarks(table, "Bold"))
+    notes = (f"- {escape_markdown(remark)}\n" for remark in told(remarks(table, "Bold")))
     return "".join(map(markdown_table, grids(table, is_joined=True))) + "".join(notes)
 
 
-def to_latex(table: Table) -> str:
+def to_latex(table: Table, told: Told = list) -> str:
     """Tables of the package ``booktabs``.
 
     A caption has two sentences, and details on the numbers are a note below the table. All other
@@ -116,15 +119,15 @@ def to_latex(table: Table) -> str:
     place = textwrap.shorten(" ".join(columns), 30, placeholder="").replace(" ", "-")
     marks = legend(table, "Bold", "Underlined")
     below = {"means": marks, "differences": on_differences(table)}
-    told = [*marks, *below["differences"]]
-    notes = [note for note in remarks(table, "Bold", "Underlined") if note not in told]
+    shown = [*marks, *below["differences"]]
+    notes = [note for note in remarks(table, "Bold", "Underlined") if note not in shown]
     tables = []
     for grid in grids(table, is_joined=True):
         head, *rows = (" & ".join(line) + " \\\\\n" for line in TEX.lines(grid))
         title = escape_latex(grid.title)
         kind = "table*" if grid.groups else "table"
         caption = escape_latex(" ".join([f"{grid.title}.", *_explained(grid)]))
-        detail = escape_latex(" ".join(below.get(grid.kind, ())))
+        detail = escape_latex(" ".join(told(below.get(grid.kind, ()))))
         note = f"\\par\\smallskip\n{{\\footnotesize {detail}\\par}}\n" if detail else ""
         label = f"{place}-{table.metrics[0].replace('_', '-')}-{grid.kind}".lstrip("-")
         tables.append(
@@ -135,7 +138,7 @@ def to_latex(table: Table) -> str:
             f"\\end{{tabular}}\n{note}\\end{{{kind}}}\n"
         )
     needs = "% Needs \\usepackage{booktabs}, and UTF-8, which is LaTeX's default since 2018.\n"
-    return needs + "".join(f"% {note}\n" for note in notes) + "".join(tables)
+    return needs + "".join(f"% {note}\n" for note in told(notes)) + "".join(tables)
 
 
 def _explained(grid: Grid) -> list[str]:
@@ -159,13 +162,13 @@ def _latex_groups(grid: Grid) -> str:
     return f"{titles} \\\\\n{rules}\n" if titles else ""
 
 
-def to_csv(table: Table) -> str:
-    """A line per metric, row and column, in full precision; scores are fractions."""
+def to_csv(table: Table, told: Told = list) -> str:
+    """A line per metric, row and column, in full precision, without a sentence to word."""
     present = table.cells[table.cells[["runs", "pairs"]].notna().any(axis=1)]
     return csv_of([CELL, *present.itertuples(index=False)])
 
 
-FORMATS: dict[str, Callable[[Table], str]] = {
+FORMATS: dict[str, Callable[[Table, Told], str]] = {
     "text": text,
     "markdown": to_markdown,
     "csv": to_csv,

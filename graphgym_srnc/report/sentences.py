@@ -140,7 +140,8 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
 def _on_missing_numbers(table: Table) -> list[str]:
     """Why there is no interval, mean over columns or test of ranks, and what was left out."""
     out = []
-    if table.intervals and table.cells.loc[table.cells["runs"] > 0, "low"].isna().any():
+    low = table.cells.loc[table.cells["runs"] > 0, "low"]
+    if low.notna().any() and low.isna().any():
         out.append("An interval needs at least 2 runs.")
     why = why_not_averaged(table.runs)
     if why:

@@ -183,9 +183,12 @@ def to_csv(rows: Sequence[Row]) -> str:
     return csv_of([keys, *([row.get(key) for key in keys] for row in rows)])
 
 
-def write(path: Path, rows: Sequence[Row]) -> None:
-    """Write ``summary.csv`` and ``summary.md`` into a directory."""
-    below = "".join(f"{render.MARKDOWN.escape(note)}\n" for note in notes(rows))
+def write(path: Path, rows: Sequence[Row], told: render.Told = list) -> None:
+    """Write ``summary.csv`` and ``summary.md`` into a directory.
+
+    ``told`` words the options in sentences for the reader, see ``errors.in_words``.
+    """
+    below = "".join(f"{render.MARKDOWN.escape(note)}\n" for note in told(notes(rows)))
     atomic.write_text(path / "summary.csv", to_csv(rows))
     atomic.write_text(path / "summary.md", render.markdown_table(grid(rows)) + below)
 
@@ -220,13 +223,13 @@ def show_shift(summary: Mapping[str, Any]) -> None:
 # Tables of the page.
 
 
-def warnings(experiments: Sequence[Experiment]) -> Grid:
-    """The warnings of each experiment, with their seeds."""
+def warnings(experiments: Sequence[Experiment], told: render.Told = list) -> Grid:
+    """The warnings of each experiment, with their seeds; see :func:`write` for ``told``."""
     rows = []
     for one in experiments:
         given = ((seed, records.warnings_of(of)) for seed, of in sorted(one.results.items()))
         found = distinct_warnings(given)
-        rows += [boxes(one.name, text, seeds(those)) for text, those in found]
+        rows += [boxes(one.name, *told([text]), seeds(those)) for text, those in found]
     return Grid("", ["experiment", "warning", "runs"], rows)
 
 

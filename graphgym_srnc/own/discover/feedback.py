@@ -19,10 +19,6 @@ from graphgym_srnc.own.discover.clusters import Discovery
 
 # Label of nodes of no known class; it has no training node, so it stays the unknown class.
 UNKNOWN = "unknown"
-ON_NEXT = (
-    "On the new classes of this graph, the column cluster_name of the table of nodes may be more"
-    " accurate than the next run."
-)
 
 
 class Labels(NamedTuple):

@@ -52,6 +52,13 @@ show = node => {
   place.addEventListener("click", () => { goTo(node); canvas.scrollIntoView({block: "center"}); });
 };
 
+// Show the card of a node that was chosen in a list, and a ring around its dot on the map.
+function mark(node) {
+  show(node);
+  tell(node);
+  card.scrollIntoView({block: "nearest"});
+}
+
 // Neighbours of a node, and how their labels are distributed.
 function near(node, fact) {
   const all = [...ends.subarray(starts[node], starts[node + 1])], labelled = new Map();
@@ -65,7 +72,7 @@ function near(node, fact) {
   for (const other of all) {
     const one = made("button", name(other) + (given[other] ? " (" + classes[given[other] - 1] + ")" : ""), list);
     one.type = "button";
-    one.addEventListener("click", () => show(other));
+    one.addEventListener("click", () => mark(other));
   }
   if (degree[node] > all.length) list.append(" and " + (degree[node] - all.length).toLocaleString("en") + " more");
   fact("neighbours", list);
@@ -97,7 +104,7 @@ function fillList() {
     const line = made("tr", undefined, rows);
     const first = made("td", undefined, line), opens = made("button", name(i), first);
     opens.type = "button";
-    opens.addEventListener("click", () => { show(i); card.scrollIntoView({block: "nearest"}); });
+    opens.addEventListener("click", () => mark(i));
     first.className = "text";
     COLUMNS.slice(1).forEach(([, get], k) => {
       const cell = get(i), one = made("td", typeof cell === "number" ? cell.toFixed(2) : cell, line);
@@ -133,7 +140,7 @@ COLUMNS.forEach(([title], k) => {
     fillList();
   });
 });
-for (const [value, title] of [["new", "all new clusters"], ["all", "all nodes"]]) {
+for (const [value, title] of [["new", data.all], ["all", "all nodes"]]) {
   made("option", title, choose).value = value;
 }
 for (const group of cluster.order.filter(group => cluster.sizes[group])) {
@@ -151,7 +158,7 @@ document.getElementById("list-csv").addEventListener("click", () => {
 });
 for (const link of document.querySelectorAll("[data-node]")) {
   const at = shownAt.get(Number(link.dataset.node));
-  if (at !== undefined) link.addEventListener("click", () => { show(at); card.scrollIntoView({block: "nearest"}); });
+  if (at !== undefined) link.addEventListener("click", () => mark(at));
 }
 document.getElementById("nodes").hidden = false;
 fillList();

@@ -76,7 +76,7 @@ def render(
         on_also=table.ON_ALSO,
         on_evidence=table.on_evidence(found.also),
         on_clarity=table.ON_CLARITY.format(head=found.head),
-        on_mixed=table.on_mixed(found.new),
+        on_mixed=table.on_mixed(found.new, found.fits),
         on_number=table.on_number(found.fits),
         on_small=table.ON_SMALL if any(row.cluster.small for row in found.new) else "",
         map=map_data(found),
@@ -84,7 +84,7 @@ def render(
         digest=DIGEST,
         commands={name: plain(command) for name, command in commands.items()},
         classes=_classes(run),
-        accuracy=held_out.accuracy(run),
+        accuracy=held_out.figures(run),
         few=FEW,
         warnings=warnings,
         left_out=table.left_out(found.new),
@@ -115,6 +115,7 @@ def map_data(found: Analysis) -> dict[str, Any]:
         "x": _packed(places[:, 0]),
         "y": _packed(places[:, 1]),
         "head": found.head,
+        "all": "all new clusters" if discovery.seeds.predicted else "all candidates",
         "colourings": _colourings(found, shown),
         "p": _packed(doubt[shown] * SIDE),
         "typical": _packed(discovery.typical.numpy()[shown] * SIDE),
@@ -172,10 +173,9 @@ def _colourings(found: Analysis, shown: np.ndarray) -> list[dict[str, Any]]:
     discovery = found.discovery
     known = len(discovery.known)
     classes = [plain(name) for name in discovery.classes]
+    new = "new" if discovery.seeds.predicted else "candidate"
     every = [f"known: {name}" for name in classes]
-    if not discovery.seeds.predicted:
-        every = [f"{name}, no candidate" for name in classes]
-    every += [f"new {_new_name(row)}" for row in found.new]
+    every += [f"{new} {_new_name(row)}" for row in found.new]
     below = [len(every), *range(known)]
     every.append("unknown, in no new cluster")
     colours = [*_hues(known, *PALE), *_colours(len(found.new)), GREY]
@@ -197,7 +197,8 @@ def _by_part(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
     for row in found.new:
         for part in row.parts:
             group[row.cluster.parts[part.name].numpy()] = len(names)
-            names.append(f"{part.name}: {short(', '.join(part.words[:2]), 30)}")
+            called = short(", ".join(part.words[:2]), 30)
+            names.append(f"{part.name}: {called}".removesuffix(": "))
     colours = [GREY, *_colours(len(names) - 1)]
     return _colouring("part", group, shown, names, colours, [0])
 

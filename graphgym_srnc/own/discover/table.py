@@ -336,18 +336,22 @@ def on_number(fits: Mapping[int, Fit]) -> str:
     return said
 
 
-def on_mixed(new: Sequence[Row]) -> str:
-    """What to do with clusters that may mix classes."""
+def on_mixed(new: Sequence[Row], fits: Mapping[int, Fit]) -> list[str]:
+    """What to do with clusters that may mix classes, if there are any.
+
+    More clusters are advised only to a user who does not have more than suggested already.
+    """
     mixed = [str(row.cluster.number) for row in new if row.verdict == PERHAPS_MIXED]
-    more = f"ask for more clusters, such as {len(new) + 1}"
-    merge = "you can give two clusters one name, but you cannot split a cluster."
     if not mixed:
-        return f"If a cluster mixes topics, {more}: {merge}"
+        return []
     noun = "Cluster" if len(mixed) == 1 else "Clusters"
-    return (
-        f"{noun} {text.listed(mixed)} may mix classes: read the nodes before you give a name. If"
-        f" their topics differ, {more}: {merge}"
-    )
+    said = f"{noun} {text.listed(mixed)} may mix classes: read the nodes before you give a name."
+    if len(new) <= suggested(fits):
+        said += (
+            f" If their topics differ, ask for more clusters, such as {len(new) + 1}: you can give"
+            " two clusters one name, but you cannot split a cluster."
+        )
+    return [said]
 
 
 def left_out(new: Sequence[Row]) -> str:
