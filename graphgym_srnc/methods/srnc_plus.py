@@ -47,7 +47,7 @@ NOT_ITERATED = (
 
 UNDONE = (
     "SRNC+ predicts as before its iterations, since they told unknown nodes less well from known"
-    " ones (estimated share of unknown nodes {:.1%} before, {:.1%} after)."
+    " ones (estimated share of unknown nodes {:.1f} % before, {:.1f} % after)."
 )
 
 SAMPLE = 20_000  # unlabelled nodes that suffice for the temperature
@@ -56,7 +56,7 @@ WEAK = 0.1  # p-value below which it is weak
 NO_UNKNOWN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
     " is predicted as unknown. So few labels ({}) cannot show unknown classes of less than about"
-    " {:.0%} of the nodes. If you know that there is one, set `abstain=False`, or label some of its"
+    " {:.0f} % of the nodes. If you know that there is one, set `abstain=False`, or label some of its"
     " nodes for validation."
 )
 
@@ -409,7 +409,7 @@ class SRNCPlus(ClusterMethod):
             self.change(finds_unknown=False)
             count = len(ranks)
             least = least_detectable_share(count, SIGNIFICANT)
-            self.warnings.append(NO_UNKNOWN.format(sign, found.p_value, count, least))
+            self.warnings.append(NO_UNKNOWN.format(sign, found.p_value, count, 100 * least))
             self.reported.append("unknown share")
             return figures
         self.change(
@@ -525,7 +525,7 @@ class SRNCPlus(ClusterMethod):
             self.evidence = self.evidence.untrained()
             self.evidence.load_state_dict(self.first_weights)
             self.change(iteration=0)
-            self.warnings.append(UNDONE.format(before, found.least_share))
+            self.warnings.append(UNDONE.format(100 * before, 100 * found.least_share))
         elif found.least_share > before + 4 * error:
             self.change(unknown_share=found.rank, least_share=found.least_share)
             self.count_kept(ranks, correct)
