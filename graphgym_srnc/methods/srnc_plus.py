@@ -56,8 +56,8 @@ WEAK = 0.1  # p-value below which it is weak
 NO_UNKNOWN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
     " is predicted as unknown. So few labels ({}) cannot show unknown classes of less than about"
-    " {:.0f} % of the nodes. If you know that there is one, set `abstain=False`, or label some of its"
-    " nodes for validation."
+    " {:.0f} % of the nodes. If you know that there is one, set `abstain=False`, or label some of"
+    " its nodes for validation."
 )
 
 
