@@ -205,9 +205,9 @@ def test_a_better_simple_model_gives_a_warning_and_its_command(
 
 
 def test_a_run_after_naming_is_compared_on_the_classes_of_before():
-    def held_out(right: int) -> dict:
+    def held_out(right: int, kept: float = 1.0) -> dict:
         classes = {"a": {"labels": 50, "right": right}, "new": {"labels": 20, "right": 20}}
-        return {"held_out": {"classes": classes}}
+        return {"held_out": {"classes": classes, "accuracy": 0.8, "as_known": kept * 0.8}}
 
     known = {"a": {"labels": 40, "right": 36}}
     parent = {"run": "results/x", "held_out": {"classes": known, "labels": 40, "accuracy": 0.9}}
@@ -215,6 +215,8 @@ def test_a_run_after_naming_is_compared_on_the_classes_of_before():
     (same,) = words.after_naming(held_out(45), parent)
     assert "results/x knew: 85.0 % of 40 labels" in same and "90.0 % of 50 now" in same
     assert len(words.after_naming(held_out(37), parent)) == 1
+    (same, *warning) = words.after_naming(held_out(45, 0.5), parent)
+    assert "45.0 % of 50 now" in same and "set `open_set=False`" in warning[0]
     worse = words.after_naming(held_out(30), parent)
     assert "60.0 % of 50 now" in worse[0] and worse[1].startswith("warning: The known classes")
     assert words.after_naming(held_out(30), {}) == []

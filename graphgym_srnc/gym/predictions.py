@@ -196,7 +196,7 @@ def on_unknown(frame: pandas.DataFrame | None) -> list[str]:
         return []
     unknown = frame["class"] == UNKNOWN
     doubtful = int((unknown & (frame["p_known"] > 0.5)).sum())
-    if not doubtful:
+    if not doubtful or doubtful == int(unknown.sum()):  # then p_known has another scale
         return []
     return [
         f"{doubtful:,} of {counted(int(unknown.sum()), 'node')} predicted as {UNKNOWN} are more"

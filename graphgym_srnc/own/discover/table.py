@@ -282,7 +282,7 @@ def _details(row: Row) -> list[str]:
     lines += [f"  {node}" for node in nodes]
     for part in row.parts:
         words = ", ".join(part.words) or "no typical word"
-        lines.append(f"  part {part.name}, {part.size:,} nodes: {words}")
+        lines.append(f"  part {part.name}, {text.counted(part.size, 'node')}: {words}")
     return lines
 
 
