@@ -455,6 +455,17 @@ def test_the_last_ranking_counts_unknown_nodes_again_or_undoes_the_iterations():
     assert method.recount_unknown(pseudo) == {}
 
 
+def test_undone_iterations_keep_the_weights_that_validation_nodes_chose():
+    method = make(**LONG, rounds=1)
+    trainer.fit(method, one_graph(2), selection="last")
+    weight = method.evidence.weight.clone()
+    assert weight.std() > 1e-3  # they are not the initial ones
+    scores = method.predict(method.task.target)
+    method.change(least_share=2.0)
+    method.recount_unknown(method.pseudo_labels("again", method.target, scores))
+    assert method.plan.iteration == 0 and torch.equal(method.evidence.weight, weight)
+
+
 def without_validation(task: ShiftTask) -> ShiftTask:
     return dataclasses.replace(task, val=task.val[:0], scored=False)
 

@@ -46,8 +46,8 @@ NOT_ITERATED = (
 )
 
 UNDONE = (
-    "SRNC+ predicts as before its iterations, since they told unknown nodes less well from known"
-    " ones (estimated share of unknown nodes {:.1f} % before, {:.1f} % after)."
+    "SRNC+ predicts as before its iterations, since these separated unknown nodes from known ones"
+    " less well (estimated share of unknown nodes {:.1f} % before, {:.1f} % after)."
 )
 
 SAMPLE = 20_000  # unlabelled nodes that suffice for the temperature
@@ -55,7 +55,7 @@ SIGNIFICANT = 0.01  # p-value below which the sign of an unknown class is clear
 WEAK = 0.1  # p-value below which it is weak
 NO_UNKNOWN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
-    " is predicted as unknown. So few labels ({}) cannot show unknown classes of less than about"
+    " is predicted as unknown. {:,} labels cannot show unknown classes of less than about"
     " {:.0f} % of the nodes. If you know that there is one, set `abstain=False`, or label some of"
     " its nodes for validation."
 )
@@ -313,8 +313,6 @@ class SRNCPlus(ClusterMethod):
             figures |= self.plan_from(held_out)
         if not task.one_graph:
             figures |= self.test_homophily()
-        state = self.evidence.state_dict()
-        self.first_weights = {name: value.clone() for name, value in state.items()}
         return figures
 
     def cross_fit(self) -> HeldOut:
@@ -477,6 +475,8 @@ class SRNCPlus(ClusterMethod):
         pseudo = self.pseudo_labels("classifier_target", self.target, mixture)
 
         # Lines 12 and 13: the classifiers on labels and pseudo-labels (Eq. 9).
+        if not self.plan.iteration:
+            self.first_weights = self.evidence.state_dict()
         self.change(iteration=self.plan.iteration + 1)
         self.evidence = self.evidence.untrained()
         figures |= self.train_evidence(self.evidence, task.train, self.labels, pseudo)
