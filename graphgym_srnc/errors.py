@@ -188,21 +188,17 @@ def reading(file: Path, kind: str, key: str = "path", hint: str = "") -> Iterato
 
 
 def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
-    """``Did you mean A or B?`` of the name most like this one and an equal rival, or ``otherwise``.
+    """``Did you mean A?`` of the name most like this one, or ``otherwise``.
 
     A name with a path, such as ``srnc.rounds``, is also compared by its last part.
     """
-    matcher = difflib.SequenceMatcher(b=name.lower().removeprefix("graph"))
-    best: dict[str, tuple[float, str]] = {}
+    forms: dict[str, str] = {}
     for known in names:
         last = re.split(r"[./]", known.lower())[-1]
         for form in (known.lower(), last, last.removesuffix("conv")):
-            matcher.set_seq1(form)
-            if matcher.ratio() > best.get(last, (ALIKE, ""))[0]:
-                best[last] = matcher.ratio(), known
-    near = sorted(best.values(), key=lambda found: -found[0])[:2]
-    near = [found for found in near if found[0] > near[0][0] - 0.02]
-    return f"Did you mean {' or '.join(known for _, known in near)}?" if near else otherwise
+            forms.setdefault(form, known)
+    near = difflib.get_close_matches(name.lower().removeprefix("graph"), forms, 1, ALIKE)
+    return f"Did you mean {forms[near[0]]}?" if near else otherwise
 
 
 def not_one_of(key: str, value: Any, names: Iterable[str]) -> InputError:

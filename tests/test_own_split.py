@@ -83,16 +83,11 @@ def test_arguments_are_checked_against_the_class():
         "numerical_features_transform": None,
     }
     assert catalogue.arguments("Cora?num_val=7", pyg.Planetoid) == {"num_val": 7}
-    assert "needs the argument split" in str(
-        refused("name", catalogue.arguments, NAME, pyg.GraphLandDataset)
-    )
-    for query, told in (
-        ("split=TH&to_undirected=maybe", "argument to_undirected"),
-        ("split=TH&pre_transform=os", "no argument pre_transform"),
-        ("split=TH&root=/", "argument root"),
-    ):
+    for query in ("", "split=TH&pre_transform=os", "split=TH&root=/"):
         error = refused("name", catalogue.arguments, f"{NAME}?{query}", pyg.GraphLandDataset)
-        assert told in str(error)
+        assert error.code == "arguments"
+    query = "split=TH&to_undirected=maybe"
+    refused("name", catalogue.arguments, f"{NAME}?{query}", pyg.GraphLandDataset)
     refused("name", catalogue.arguments, "Cora?num_val=many", pyg.Planetoid)
 
 

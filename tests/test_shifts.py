@@ -282,7 +282,7 @@ def test_file_kinds_agree(tmp_path):
     for wrong in ("bb", 3):
         with pytest.raises(InputError, match="unseen: got .*; allowed: a, b, c"):
             own_file(path=str(folder), unseen=["a", wrong])
-    with pytest.raises(InputError, match="numbers, since the classes have no names"):
+    with pytest.raises(InputError, match="unseen: got 'a'; allowed: 0, 1, 2"):
         own_file(path=str(tmp_path / "dict.pt"), unseen=["a"])
     counted = [f"{i},{y + 1}" for i, y in enumerate(data.y.tolist()) if y >= 0]
     (folder / "labels.csv").write_text("\n".join(["node,label", *counted]))

@@ -114,10 +114,7 @@ class Estimator(BaseEstimator):
             """Say why an attribute of training is absent."""
             text = f"{type(self).__name__} has no attribute {name!r}"
             if name in Estimator.__annotations__ and name.endswith("_"):
-                text = f"{text} before fit. Call fit first."
-                if "method_" in vars(self):
-                    text = f"{name} is not in this model file. Scores, record and warnings of a run"
-                    text += " are in its folder: load the folder, not a copy of its model file."
+                text += ". Call fit first, or load the folder of a run instead of its model file."
             raise AttributeError(text)
 
     @plain()
@@ -306,9 +303,6 @@ class Estimator(BaseEstimator):
             InputError: the file cannot be written, for example since its folder does not exist.
         """
         check_is_fitted(self, "method_")
-        if not Path(path).name or not Path(path).absolute().parent.is_dir():
-            hint = "Name a file in a folder that exists"
-            raise InputError.plain("path", f"{str(path)!r} cannot be written", hint)
         if os.path.exists(path) and records.is_part(Path(path).resolve()):
             message = f"{path} belongs to results or a graph"
             raise InputError.plain("path", message, "Name another file")
@@ -324,8 +318,7 @@ class Estimator(BaseEstimator):
                 message = "a ShiftTask contains its own target"
                 raise InputError.plain("target", message, "Leave it out")
             if open_set not in (None, source.open_set):
-                allowed = f"None or {source.open_set}, as the task says"
-                raise InputError("open_set", open_set, allowed)
+                raise InputError("open_set", open_set, f"None or {source.open_set}, as in the task")
             task = source.to(source.device)
             if not self._method.oracle:
                 return task, original_labels(task)
@@ -408,21 +401,18 @@ def node_numbers(nodes: Any, size: int, is_mask: bool = True) -> np.ndarray:
     are_numbers = ids.ndim == 1 and ids.dtype.kind in "iu"
     outside = ids[~np.isin(ids, np.arange(size))].tolist() if are_numbers else []
     if outside or not are_numbers:
-        if ids.dtype.kind == "U":
-            message = f"{ids.flat[0]!s} is a word, and nodes are given by their numbers"
-            raise InputError.plain("nodes", message, "The number of an id is graph.ids.index(id)")
-        if outside and min(outside) < 0:
-            message = f"{min(outside)} is no node number, and does not count from the end"
-            raise InputError.plain("nodes", message, f"Give numbers from 0 to {size - 1}")
         found = outside[0] if outside else f"{ids.dtype} {ids.shape}"
-        raise InputError("nodes", found, f"node numbers from 0 to {size - 1}, [n]")
+        allowed = f"node numbers from 0 to {size - 1}, [n]; that of an id is graph.ids.index(id)"
+        raise InputError("nodes", found, allowed)
     return ids
 
 
 def _recipe(graph: Any) -> str:
     """Checksum of how ``from_frames`` made the features of a graph; empty for other graphs."""
-    recipe = json.dumps(getattr(graph, "recipe", None) or "", default=str)
-    return hashlib.sha256(recipe.encode()).hexdigest() * (recipe != '""')
+    recipe = getattr(graph, "recipe", None)
+    if not recipe:
+        return ""
+    return hashlib.sha256(json.dumps(recipe, default=str).encode()).hexdigest()
 
 
 class _Stopping:
@@ -486,8 +476,6 @@ def truth(model: Estimator, graph: Any, y: Any, nodes: Any) -> tuple[Data, np.nd
         task = (model._method.oracle and graph.oracle) or graph
         return task.target, task.target.y.cpu().numpy(), task.test.cpu().numpy()
     every = np.arange(unlabelled(graph).num_nodes)
-    if y is None and graph.y is None:
-        raise InputError.plain("y", "the graph has no y", "Give the labels [V] of its nodes")
     if nodes is None and "test_mask" in graph:
         nodes = torch.as_tensor(graph.test_mask).cpu().numpy() == 1
     learned = every[:0]
@@ -499,10 +487,10 @@ def truth(model: Estimator, graph: Any, y: Any, nodes: Any) -> tuple[Data, np.nd
     kept = () if y is None else model.classes_.tolist()
     y = graph.y if y is None else y
     given = labels_of(y, len(every), "y", kept, held.tolist())
-    none, known = ("", "U") if given.dtype.kind == "U" else (HIDDEN, "i")
-    if model.classes_.dtype.kind != known:
-        message = f"the labels are {'words' if none == '' else 'numbers'}"
-        raise InputError.plain("y", message, f"Give labels such as {model.classes_[0]!s}")
+    if (given.dtype.kind == "U") != (model.classes_.dtype.kind == "U"):
+        hint = f"Give labels such as {model.classes_[0]!s}"
+        raise InputError.plain("y", f"the labels are {given.dtype}", hint)
+    none = "" if given.dtype.kind == "U" else HIDDEN
     unknown = -1 if model.method_.task.unknown is None else model.method_.task.unknown
     place = {label: k for k, label in enumerate(model.classes_.tolist())}
     true = np.array([place.get(label, unknown) for label in given.tolist()])

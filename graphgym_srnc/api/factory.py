@@ -79,9 +79,8 @@ def _make(method: type[Method]) -> type[Estimator]:
             bound = signature.bind(self, **params)
         except TypeError as error:
             (name, *_) = params.keys() - signature.parameters.keys()
-            hint = did_you_mean(name, signature.parameters, f"See help({method.__name__})")
-            if name == "device":
-                hint = "A model trains on the device of its data: fit(data.to('cuda'))"
+            hint = f"See help({method.__name__}). The device is that of the data"
+            hint = did_you_mean(name, signature.parameters, hint)
             raise TypeError(f"{__init__.__qualname__}() {error}. {hint}") from None
         bound.apply_defaults()
         for name, value in list(bound.arguments.items())[1:]:

@@ -105,8 +105,7 @@ def from_frames(
     edges = _checked("edges", edges)
     for name, value in {"id": id, "label": label, "split": split, "weight": weight}.items():
         if not isinstance(value, str):
-            found = f"it is a {type(value).__name__}"
-            raise InputError.plain(name, found, "Give the name of a column")
+            raise InputError(name, type(value).__name__, "the name of a column")
     chosen = {"text": _list(text), "numbers": _list(numbers), "categories": _list(categories)}
     recipe = None
     if like is not None:
@@ -140,12 +139,9 @@ def _checked(name: str, frame: Any) -> pandas.DataFrame:
     import pandas
 
     if not isinstance(frame, pandas.DataFrame):
-        hint = "Give a pandas.DataFrame"
-        if hasattr(frame, "nodes"):
-            hint = "Use from_networkx"
-        elif name == "edges":
-            hint += ", such as DataFrame(edge_index.T, columns=['source', 'target']); of a"
-            hint += " sparse matrix, edge_index is numpy.stack(matrix.nonzero())"
+        hint = "Give a pandas.DataFrame, or a graph of networkx to from_networkx. Edges are"
+        hint += " DataFrame(edge_index.T, columns=['source', 'target']); of a sparse matrix,"
+        hint += " edge_index is numpy.stack(matrix.nonzero())"
         raise InputError.plain(name, f"it is a {type(frame).__name__}", hint)
     if not len(frame):
         raise InputError.plain(name, "the frame has no rows")
@@ -165,13 +161,10 @@ def _recipe(like: Data, chosen: Mapping[str, list[str]], spectral: int) -> dict[
     if not recipe:
         found = "this graph does not say how its features were made"
         raise InputError.plain("like", found, "Give a graph that from_frames returned")
-    made = {name: [*recipe[name]["columns"]] for name in chosen if name in recipe}
-    other = [name for name in chosen if chosen[name] and {*chosen[name]} != {*made.get(name, ())}]
-    if spectral:
-        other.append("spectral")
-    if other:
-        found = "like makes the features of the earlier graph, of the same columns"
-        raise InputError.plain(other[0], found, "Leave out this choice, or like")
+    made = {name: {*recipe[name]["columns"]} if name in recipe else {} for name in chosen}
+    if spectral or any(names and {*names} != made[name] for name, names in chosen.items()):
+        found = "it makes the features of the earlier graph, and others are chosen"
+        raise InputError.plain("like", found, "Leave out the choice of features, or `like`")
     return recipe
 
 
@@ -205,8 +198,9 @@ def from_networkx(
     from graphgym_srnc.data.classes import MASK
     from graphgym_srnc.data.look import NONE, Options
 
-    if not hasattr(graph, "nodes"):
-        raise InputError.plain("graph", f"it is a {type(graph).__name__}", "Give a networkx.Graph")
+    if not hasattr(graph, "nodes") or not len(graph) or not features:
+        message = f"it is a {type(graph).__name__} without nodes, or no feature is named"
+        raise InputError.plain("graph", message, "Give a networkx.Graph and features=['age']")
     ids = [*graph]
     fields = [fields for _, fields in graph.nodes(data=True)]
     x, columns = _attributes(dict(graph.nodes(data=True)), _list(features))
@@ -231,16 +225,14 @@ def _attributes(fields: Mapping[Any, Any], names: list[str]) -> tuple[np.ndarray
     from graphgym_srnc.data import embeddings
     from graphgym_srnc.data.features import values
 
-    hint = "Name attributes of every node, as features=['age']"
-    hint += ", or set one: networkx.set_node_attributes(graph, dict(graph.degree), 'degree')"
-    if not names or not fields:
-        raise InputError.plain("features", "no attribute is named, or the graph is empty", hint)
     columns = []
     blocks = []
     for name in names:
         bare = [str(id) for id, own in fields.items() if name not in own]
         if bare:
             message = f"{counted(len(bare), 'node')} without the attribute {name!r}"
+            hint = "Name attributes of every node, as features=['age'], or set one:"
+            hint += " networkx.set_node_attributes(graph, dict(graph.degree), 'degree')"
             raise InputError.plain("features", f"{message}: {listed(bare, 3)}", hint)
         rows = [values(own[name]) for own in fields.values()]
         width = len(rows[0])

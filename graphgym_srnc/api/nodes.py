@@ -62,13 +62,11 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         ids = self._checked(nodes)
         given = labels_of(labels, len(ids), "labels")
         none = "" if given.dtype.kind == "U" else -1
-        if len(bare := ids[given == none]):
-            message = f"{len(bare)} of the nodes have no label, such as node {bare[0]}"
-            raise InputError.plain("labels", message, "Give only labelled nodes")
         y = np.full(len(self.graph.x), none, dtype=given.dtype)
         y[ids] = given
-        if (y[ids] != given).any():
-            message = "a node has two different labels"
+        wrong = ids[(given == none) | (y[ids] != given)]
+        if len(wrong):
+            message = f"{len(wrong)} of the nodes have no label or two, such as node {wrong[0]}"
             raise InputError.plain("labels", message, "Give each node one label")
         mask = torch.from_numpy(np.isin(np.arange(len(y)), ids))
         read = ("x", "edge_index", "edge_weight")

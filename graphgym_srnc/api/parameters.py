@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from functools import partial
 from typing import Annotated, Any, Callable, Mapping, Sequence
@@ -11,7 +10,17 @@ import numpy as np
 
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.options import Count, Few, Natural, OneOf, Range, Weight, check, options
+from graphgym_srnc.core.options import (
+    Count,
+    Few,
+    Natural,
+    OneOf,
+    Range,
+    Weight,
+    check,
+    finite,
+    options,
+)
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
@@ -34,13 +43,13 @@ THREADS = Range(1, environment.MAX_THREADS, word=environment.AUTO)  # allowed nu
 
 APART = ("callbacks", "class_weight", "open_set", "verbose")  # have checks of their own
 
-# Accepted types for each parameter type, and their description in error messages.
-TYPES: dict[type, tuple[Any, str]] = {
-    bool: ((bool, np.bool_), "True or False"),
-    int: (numbers.Integral, "a whole number"),
-    float: (numbers.Real, "a number"),
-    str: (str, "text"),
-    list: ((list, tuple, np.ndarray), "a list of numbers"),
+# Accepted types for each parameter type.
+TYPES: dict[type, Any] = {
+    bool: (bool, np.bool_),
+    int: numbers.Integral,
+    float: numbers.Real,
+    str: str,
+    list: (list, tuple, np.ndarray),
 }
 
 
@@ -144,8 +153,7 @@ def typed(name: str, value: Any, kind: type) -> Any:
     kind = list if kind is tuple else kind
     if name == "num_threads" and not isinstance(value, str):
         kind = int
-    allowed, words = TYPES[kind]
     is_other = isinstance(value, bool) and kind is not bool
-    if is_other or not isinstance(value, allowed) or kind is float and not math.isfinite(value):
-        raise InputError(name, value, words)
+    if is_other or not isinstance(value, TYPES[kind]) or not finite(value):
+        raise InputError(name, value, f"a finite {kind.__name__}")
     return [typed(name, item, float) for item in value] if kind is list else kind(value)

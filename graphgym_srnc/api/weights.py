@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.methods.shared.base import Method
 
 ALLOWED = "None, 'balanced', or a dict of a weight of 0 or more for each class"
@@ -55,15 +56,12 @@ def weighted(
 
 
 def _checked(given: Any, size: int) -> Tensor:
-    try:
+    with reading(Path("it"), "a list of numbers", "sample_weight"):
         values = np.asarray(given, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise InputError.plain("sample_weight", "the weights are no numbers") from error
-    if values.shape != (size,):
-        message = f"the weights have the shape {values.shape}"
-        raise InputError.plain("sample_weight", message, f"Give one per source node, [{size}]")
-    if not np.isfinite(values).all() or (values < 0).any():
-        raise InputError.plain("sample_weight", "a weight is negative, NaN or infinite")
+    if values.shape != (size,) or not np.isfinite(values).all() or (values < 0).any():
+        message = f"the weights have the shape {values.shape}, or one is negative, NaN or infinite"
+        hint = f"Give one number of 0 or more per source node, [{size}]"
+        raise InputError.plain("sample_weight", message, hint)
     return torch.from_numpy(values)
 
 
@@ -72,13 +70,8 @@ def _of_classes(given: dict[Any, float] | str, label: Tensor, classes: Sequence[
     if isinstance(given, str) and given == "balanced":
         count = torch.bincount(label, minlength=len(classes))
         return len(label) / (len(classes) * count.clamp(min=1).float())
-    if not isinstance(given, dict):
-        raise InputError("class_weight", given, ALLOWED)
-    unknown = [key for key in given if key not in classes]
-    if unknown:
-        message = f"{unknown[0]!r} is no class of the training nodes"
-        hint = f"Name classes such as {classes[0]!r}"
-        raise InputError.plain("class_weight", message, hint)
+    if not isinstance(given, dict) or not {*given} <= {*classes}:
+        raise InputError("class_weight", given, f"{ALLOWED}, such as {classes[0]!r}")
     factors = torch.tensor([float(given.get(one, 1.0)) for one in classes])
     if not torch.isfinite(factors).all() or (factors < 0).any():
         raise InputError("class_weight", given, ALLOWED)

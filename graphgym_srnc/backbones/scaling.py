@@ -91,7 +91,7 @@ def _column_means(x: Tensor) -> Tensor | None:
     scaling = getattr(x, "scaling", None)
     if scaling is not None:
         return scaling.means
-    dense = cleaning.narrowed(_strided(x))
+    dense = cleaning.narrowed(cleaning.strided(x.detach()))
     if int(dense.count_nonzero()) < SPARSE_BELOW * dense.numel():
         return None
     # A large common component would hide the differences between rows.
@@ -102,7 +102,7 @@ def _column_means(x: Tensor) -> Tensor | None:
 @_cached
 def _entries(x: Tensor) -> sp.csr_array:
     """The features other than zero, ``[V, F]``; cached, so that scalings share their places."""
-    dense = cleaning.narrowed(_strided(x)).cpu().numpy()
+    dense = cleaning.narrowed(cleaning.strided(x.detach())).cpu().numpy()
     rows, width = dense.shape
     flat = dense.ravel()
     place = np.flatnonzero(flat)  # faster than places of two dimensions, which SciPy finds
@@ -117,7 +117,7 @@ def scaled_features(x: Tensor, features: str) -> Sparse | Tensor:
     The statistics are those of an attached :class:`Scaling`, or else of the features themselves.
     """
     mean = _column_means(x)
-    dense = _strided(x)
+    dense = cleaning.strided(x.detach())
     if mean is not None:
         centred = features == "auto"
         dense = dense.to(mean.dtype) - mean if centred else cleaning.narrowed(dense)
@@ -138,7 +138,7 @@ def scaled_features(x: Tensor, features: str) -> Sparse | Tensor:
 def feature_warnings(x: Tensor, features: str) -> list[str]:
     """A sentence on why scaling loses differences between nodes, if it does; cached."""
     centred = features == "auto" and _column_means(x) is not None
-    low, high = cleaning.ends(cleaning.narrowed(_strided(x)))
+    low, high = cleaning.ends(cleaning.narrowed(cleaning.strided(x.detach())))
     if not (low < high).any():
         return ["all nodes have the same features. Give features that differ between nodes."]
     size = high - low if centred else torch.maximum(low.abs(), high.abs())
@@ -152,8 +152,3 @@ def feature_warnings(x: Tensor, features: str) -> list[str]:
             f"features (typically {usual:g}). Scale this column."
         ]
     return []
-
-
-def _strided(x: Tensor) -> Tensor:
-    """The matrix in strided layout, without gradients."""
-    return (x if x.layout == torch.strided else x.to_dense()).detach()

@@ -23,7 +23,6 @@ from typing import (
     Sequence,
     Union,
     get_args,
-    get_origin,
 )
 
 from graphgym_srnc.errors import InputError, did_you_mean, not_one_of
@@ -174,21 +173,16 @@ def check_signature(function: Any, key: str, given: Sequence[str] = SHARED) -> N
 def _check_default(option: inspect.Parameter, key: str, name: str) -> None:
     """Refuse a default that its annotation does not allow; without annotation any is allowed."""
     annotation = option.annotation
-    default = option.default
     base, *extra = get_args(annotation) if hasattr(annotation, "__metadata__") else [annotation]
-    base = get_origin(base) or base
-    kind = type(default)
-    is_list = isinstance(base, type) and issubclass(kind, base) and kind in (list, tuple)
-    if not (base in (option.empty, kind) or is_list):
-        kind_name = getattr(base, "__name__", base)
-        message = f"{name} has the type {kind_name} and the default {default!r}"
-        hint = "Give both the same type: bool, int, float, str, list or tuple"
-        raise InputError.plain(key, message, hint)
-    if not all(isinstance(allowed, (Range, OneOf)) for allowed in extra):
-        raise InputError.plain(key, f"{name} is annotated with {extra[0]!r}", "Use Range or OneOf")
-    if not all(allowed.allows(default) for allowed in extra):
-        message = f"{name} has the default {default!r}; allowed: {extra[0]}"
-        raise InputError.plain(key, message, "Change the default or the annotation")
+    kind = type(option.default)
+    is_typed = base in (option.empty, kind) or kind in (list, tuple)
+    if not is_typed or not all(
+        isinstance(allowed, (Range, OneOf)) and allowed.allows(option.default) for allowed in extra
+    ):
+        shown = ", ".join(map(str, [getattr(base, "__name__", base), *extra]))
+        message = f"{name} has the annotation {shown} and the default {option.default!r}"
+        hint = "Give a default of this type: bool, int, float, str, list or tuple. Limit it with"
+        raise InputError.plain(key, message, f"{hint} Range or OneOf that allow the default")
 
 
 def check(function: Callable[..., Any], values: Mapping[str, Any], prefix: str = "") -> None:

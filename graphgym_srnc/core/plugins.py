@@ -10,7 +10,6 @@ command and worker process. They can register layers, activations or metrics wit
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import pkgutil
 import sys
@@ -39,11 +38,10 @@ BLOCKS = ["shifts", "methods"]  # kinds whose names are blocks of a config
 OWN = __name__.partition(".")[0]
 # Keys of GraphGym's config, which also has a block for each method and shift; and its own training.
 GRAPHGYM = (
-    *("accelerator", "benchmark", "bn", "cfg_dest", "custom_metrics", "dataset", "device"),
-    *("devices", "gnn", "gpu_mem", "mem", "metric_agg", "metric_best", "model", "num_threads"),
-    *("num_workers", "optim", "out_dir", "params", "print", "round", "run_dir", "seed", "share"),
-    *("standard", "tensorboard_agg", "tensorboard_each_run", "train", "val", "view_emb"),
-)
+    "accelerator benchmark bn cfg_dest custom_metrics dataset device devices gnn gpu_mem mem "
+    "metric_agg metric_best model num_threads num_workers optim out_dir params print round run_dir "
+    "seed share standard tensorboard_agg tensorboard_each_run train val view_emb"
+).split()
 LEFT_OUT = "It is left out."
 T = TypeVar("T")
 warned: set[str] = set()  # warnings that have been printed
@@ -84,31 +82,20 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """All names, those of other packages last; imports none of them. Warns of taken names."""
-        owners: dict[str, str] = {}
-        found = []
-        for owner, kind, names in self._sources():
-            for name, entry in names.items():
-                if kind == self.kind and name in owners:
-                    package = _package(entry) if entry else OWN
-                    text = f"the name {name!r} of {package} in {OWN}.{kind} is taken by"
-                    hint = f"Rename it, or uninstall {package}" if entry else "Rename its file"
-                    warn_once(f"{text} {owners[name]}, so it is left out. {hint}.")
-                elif kind == self.kind:
-                    found.append(name)
-                owners.setdefault(name, owner)
-        return found
-
-    def _sources(self) -> Iterator[tuple[str, str, dict[str, EntryPoint | None]]]:
-        """Owners of names, their kind, and the names; the first owner of a name keeps it."""
-        kinds = [self.kind]
+        found = self.own_names()
+        taken = {*found}
         if self.kind in BLOCKS:
-            yield "GraphGym", "", dict.fromkeys(GRAPHGYM)
-            kinds = BLOCKS
-        for kind in kinds:
-            own = self.own_names() if kind == self.kind else _files(kind)
-            yield f"a built-in {kind.removesuffix('s')}", kind, dict.fromkeys(own)
-        for kind in kinds:
-            yield f"another {kind.removesuffix('s')}", kind, dict(sorted(entries(kind).items()))
+            taken |= {*GRAPHGYM, *_files("shifts"), *_files("methods")}
+        if self.kind == "methods":
+            taken |= entries("shifts").keys()
+        for name, entry in sorted(entries(self.kind).items()):
+            if name in taken:
+                package = _package(entry)
+                text = f"the name {name!r} of {package} in {OWN}.{self.kind} is taken"
+                warn_once(f"{text}, so it is left out. Rename it, or uninstall {package}.")
+            else:
+                found.append(name)
+        return found
 
     def find(self, name: str) -> T:
         """The object of a name.
@@ -164,29 +151,22 @@ def load(entry: EntryPoint, check: Callable[[Any, str], None] = lambda found, na
         found = entry.load()
         if isinstance(found, ModuleType) and kind in ("method", "backbone"):
             named = {key.lower(): one for key, one in vars(found).items() if isinstance(one, type)}
-            if entry.name.replace("_", "") not in named:
-                raise _no_class(found, entry.name)
-            found = named[entry.name.replace("_", "")]
+            name = entry.name.replace("_", "")
+            if name not in named:
+                hint = "Case and _ do not matter"
+                raise InputError.plain(name, f"it defines no class {name.title()}", hint)
+            found = named[name]
         check(found, entry.name)
     except InputError as error:
-        raise error.at(f"{kind} {entry.name} in {_file(entry)}") from error
+        raise error.at(f"{kind} {entry.name} in {entry.value}") from error
     except Exception as error:  # a foreign module may raise any exception
         top = entry.module.partition(".")[0]
-        where = _last_line(error, [top])[1] or _file(entry)
+        where = _last_line(error, [top])[1] or entry.value
         cause = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".")
-        hint = "Fix it" if top == OWN else f"Fix it, or uninstall {_package(entry)}"
+        hint = f"Fix it, or uninstall {_package(entry)}"
         message = f"it cannot be imported ({cause})"
         raise InputError.plain(f"{kind} {entry.name} in {where}", message, hint) from error
     return found
-
-
-def _no_class(module: ModuleType, name: str) -> InputError:
-    own = [
-        one for one in vars(module).values() if getattr(one, "__module__", "") == module.__name__
-    ]
-    classes = ", ".join(one.__name__ for one in own if isinstance(one, type)) or "none"
-    message = f"it defines no class {name.title().replace('_', '')} (found: {classes})"
-    return InputError.plain(name, message, "Rename one of them; case and _ do not matter")
 
 
 def usable(find: Callable[[Any], T], names: Iterable[Any]) -> dict[Any, T]:
@@ -237,16 +217,6 @@ def _last_line(error: BaseException, packages: Collection[str]) -> tuple[str, st
         if top in packages and frame.f_globals is not globals() and not lookup:
             found = top, f"{frame.f_code.co_filename}:{line}"
     return found
-
-
-def _file(entry: EntryPoint) -> str:
-    from importlib.util import find_spec
-
-    with contextlib.suppress(Exception):  # also the package around the module may fail
-        spec = find_spec(entry.module)
-        if spec and spec.origin:
-            return spec.origin
-    return entry.value
 
 
 def _package(entry: EntryPoint) -> str:

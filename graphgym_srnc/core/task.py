@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphgym_srnc.core.text import listed
 from graphgym_srnc.errors import InputError
 
 MOST_CLASSES = 10_000  # scores and confusion matrices of more do not fit into memory
@@ -138,7 +139,10 @@ class ShiftTask(LabelSpace):
         nodes = getattr(self, key)
         may_be_empty = key == "source_val" or key in ("val", "test") and not self.scored
         if not len(nodes) and not may_be_empty:
-            raise self._no_node(key)
+            purpose = {"val": "validation", "test": "testing", "pool": "prediction"}.get(key)
+            message = f"no node is left for {purpose or 'training'} ({len(self.train)} training"
+            hint = "Label at least two nodes per class, or lower labels_per_class"
+            raise InputError.plain(key, f"{message} nodes, {self.num_known} known classes)", hint)
         check_ids(key, nodes, graph.num_nodes)
         if len(nodes.unique()) < len(nodes):
             raise InputError.plain(key, "a node occurs twice", "List each node once")
@@ -152,25 +156,12 @@ class ShiftTask(LabelSpace):
             message = f"they have {common} nodes in common"
             raise InputError.plain(f"{a} and {b}", message, "Make them disjoint")
 
-    def _no_node(self, key: str) -> InputError:
-        hint = "Label at least two nodes per class, or lower labels_per_class"
-        if key == "pool":
-            return InputError.plain(key, "the target has no node to predict", hint)
-        purpose = {"val": "validation", "test": "testing"}.get(key, "training")
-        counts = f"{len(self.train)} training nodes, {self.num_known} known classes"
-        message = f"no labelled node is left for {purpose} ({counts})"
-        return InputError.plain(key, message, hint)
-
     def _check_training_labels(self) -> None:
-        labels = self.source.y[self.train]
-        missing = sorted({*range(self.num_known)} - {*labels.unique().tolist()})
-        if missing:
-            message = f"class {', '.join(map(str, missing))} has no labelled training node"
-            raise InputError.plain("train", message, "Label a node of each known class")
-        low, high = map(int, labels.aminmax())
-        if low < 0 or high >= self.num_known:
-            hint = f"Use labels from 0 to {self.num_known - 1} on training nodes"
-            raise InputError.plain("train", f"training labels are from {low} to {high}", hint)
+        labels = self.source.y[self.train].unique().tolist()
+        if labels != [*range(self.num_known)]:
+            message = f"the labels of training nodes are {listed([*map(str, labels)])}"
+            hint = f"Label a node of each known class, from 0 to {self.num_known - 1}"
+            raise InputError.plain("train", message, hint)
 
     def __repr__(self) -> str:
         classes = f"{self.num_known} known classes"
@@ -329,26 +320,18 @@ def check_ids(key: str, nodes: Tensor, num_nodes: int) -> None:
 
 def _check_graph(role: str, graph: Data, source: Data, num_outputs: int) -> None:
     key = f"{role} graph"
-    x = graph.x
-    y = graph.y
-    if not graph.num_nodes or x is None or x.dim() != 2 or not x.size(0):
-        hint = "Give at least one node and a feature matrix x [V, F]"
-        raise InputError.plain(key, "it has no nodes or no features", hint)
-    if x.size(1) != source.x.size(1):
-        problem = f"the graph has {x.size(1)} features, and the source has {source.x.size(1)}"
-        raise InputError.plain(f"{role}: x", problem, "Give all graphs the same features")
-    if not all_finite(x):
+    shapes = {"x": (graph.num_nodes, source.num_features), "y": (graph.num_nodes,)}
+    if graph.edge_weight is not None:
+        shapes["edge_weight"] = (graph.num_edges,)
+    for name, shape in shapes.items():
+        found = None if graph.get(name) is None else tuple(graph[name].shape)
+        if found != shape or not graph.num_nodes:
+            message = f"it has the shape {found}"
+            raise InputError.plain(f"{key} {name}", message, f"Give the shape {shape}")
+    if not all_finite(graph.x):
         raise InputError.plain(f"{key} x", "a feature is NaN or Inf", "Give finite features")
-    if y is None or tuple(y.shape) != (graph.num_nodes,):
-        problem = f"the labels have the shape {None if y is None else tuple(y.shape)}"
-        hint = f"Give one label per node, shape [{graph.num_nodes}]"
-        raise InputError.plain(f"{key} y", problem, hint)
-    low, high = map(int, y.aminmax())
+    low, high = map(int, graph.y.aminmax())
     if low < HIDDEN or high >= num_outputs:
         hint = f"Use labels from 0 to {num_outputs - 1}, or {HIDDEN} where hidden"
         raise InputError.plain(f"{key} y", f"the labels are from {low} to {high}", hint)
-    weight = graph.edge_weight
-    if weight is not None and len(weight) != graph.num_edges:
-        problem = f"there are {len(weight)} weights and {graph.num_edges} edges"
-        raise InputError.plain(f"{key} edge_weight", problem, "Give one weight per edge")
     check_ids(f"{role} graph edge_index", graph.edge_index, graph.num_nodes)

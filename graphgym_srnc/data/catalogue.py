@@ -43,9 +43,8 @@ SET_BY_US = ("self", "root", "name", "transform", "pre_transform", "pre_filter",
 
 def with_arguments(name: str, given: Mapping[str, str]) -> str:
     """The name with more arguments of its class, for example ``Class/Member?split=TH``."""
-    base, _, query = name.partition("?")
-    arguments = dict(part.partition("=")[::2] for part in query.split("&") if part) | {**given}
-    words = "&".join(f"{key}={value}" for key, value in arguments.items())
+    base, arguments = _parts(name)
+    words = "&".join(f"{key}={value}" for key, value in {**arguments, **given}.items())
     return f"{base}?{words}" if words else base
 
 
@@ -55,42 +54,37 @@ def arguments(name: str, made_by: Any) -> dict[str, Any]:
     Raises:
         InputError: the class has no such argument, it is of another type, or one is missing.
     """
-    _, _, query = name.partition("?")
-    given = dict(part.partition("=")[::2] for part in query.split("&") if part)
+    _, given = _parts(name)
     known = {
         key: one
         for key, one in inspect.signature(made_by.__init__, eval_str=True).parameters.items()
         if key not in SET_BY_US and one.kind is one.POSITIONAL_OR_KEYWORD
     }
     needed = {key for key, one in known.items() if one.default is one.empty}
-    missing = sorted(needed - {*given})
-    if missing:
-        message = f"PyG's {made_by.__name__} needs the argument {' and '.join(missing)}"
-        hint = f"Add it to the name, as in {name}?{missing[0]}=VALUE"
+    if not needed <= {*given} <= {*known}:
+        message = f"the arguments of PyG's {made_by.__name__} are {listed([*known]) or 'none'}"
+        hint = f"Give {listed(sorted(needed)) or 'them'} in the name, as in Class/Member?KEY=VALUE"
         raise InputError.plain("name", message, hint, "arguments")
-    for key in given:
-        if key not in known:
-            message = f"PyG's {made_by.__name__} has no argument {key}"
-            raise InputError.plain("name", message, f"Its arguments are {listed([*known])}")
     return {key: _typed(key, value, known[key].annotation) for key, value in given.items()}
+
+
+def _parts(name: str) -> tuple[str, dict[str, str]]:
+    """A name without its arguments, and the arguments."""
+    base, _, query = name.partition("?")
+    return base, dict(part.partition("=")[::2] for part in query.split("&") if part)
 
 
 def _typed(key: str, text: str, annotation: Any) -> Any:
     """A text as a value of an annotation: text, a number, true or false, or none."""
     kinds = get_args(annotation) or (annotation,)
-    words: dict[str, Any] = {}
-    if bool in kinds:
-        words |= {"true": True, "false": False}
-    if type(None) in kinds:
-        words["none"] = None
-    if text.lower() in words:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words and type(words[text.lower()]) in kinds:
         return words[text.lower()]
     for kind in [kind for kind in (int, float, str) if kind in kinds]:
         with contextlib.suppress(ValueError):
             return kind(text)
-    numbers = [word for kind, word in ((int, "an integer"), (float, "a number")) if kind in kinds]
-    allowed = ", ".join([*words, *numbers]) or "no value"
-    raise InputError.plain("name", f"the argument {key} is {text!r}", f"Allowed: {allowed}")
+    names = listed([kind.__name__ for kind in kinds])
+    raise InputError.plain("name", f"the argument {key} is {text!r}", f"Its type is {names}")
 
 
 def known_names() -> list[str]:

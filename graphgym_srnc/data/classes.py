@@ -90,21 +90,14 @@ def find_label(found: Look) -> None:
     if found.options.like is not None:
         return
     likely = fit or _likely(table, sizes)
-    perhaps = [f"{name} ({len(sizes[name])} values)" for name in likely]
-    hint = "Name the column of classes"
-    if perhaps:
-        hint += f", perhaps {listed(perhaps, 4)}"
+    perhaps = [f"{name} ({len(sizes[name])} values)" for name in likely or table if name]
+    hint = f"Name the column of classes, perhaps {listed(perhaps, 4)}, with `label`"
     if not usual and (found.options.in_python or not likely):
-        about = f"No column of labels was found (columns: {listed([*filter(None, table)], 10)})"
-        found.notes.append(f"{about}. {hint}: {option('label', 'COLUMN')}.")
+        found.notes.append(f"No column of labels was found. {hint}.")
         return
-    message = "no column is named label"
+    message = "no column of a usual name holds repeated classes"
     if fit:
         message = f"several columns may hold the classes: {listed(fit)}"
-    elif usual:
-        message = f"the {len(sizes[usual[0]]):,} values of {usual[0]} hardly repeat"
-    elif "1" in table:
-        message = f"{found.files[0]} has no header, and columns are 1, 2, ..."
     raise InputError.plain("label", message, f"{hint}; or give {option('label', NONE)}")
 
 

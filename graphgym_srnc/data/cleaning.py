@@ -32,11 +32,10 @@ def clean(data: Data, key: str = "graph") -> Data:
     Changes are counted in ``data.cleaned``: ``self_loops``, ``duplicates``, and ``one_way`` (edges
     without their reverse). Errors name ``key``.
     """
-    (x, edge_index) = features_and_edges(data, key)
-    y = data.y
-    edge_index, weight = weighted_edges(data.edge_weight, edge_index, len(x), key)
-    nodes = x.size(0)
-    y = labels(y, x.size(0), f"{key}: y")
+    x, edge_index = features_and_edges(data, key)
+    nodes = len(x)
+    edge_index, weight = weighted_edges(data.edge_weight, edge_index, nodes, key)
+    y = labels(data.y, nodes, f"{key}: y")
 
     number, cleaned = edges.undirected(edge_index.numpy(), nodes)
     if not len(number):
@@ -87,14 +86,11 @@ def mask(values: Tensor, nodes: int, key: str) -> Tensor:
     if is_index and values.dtype != torch.bool and len(values.unique()) == len(values):
         check_ids(key, values, nodes)
         return torch.zeros(nodes, dtype=torch.bool).index_fill(0, values.long(), True)
-    strange = values[(values != 0) & (values != 1)] if shape == (nodes,) else values[:0]
-    if shape != (nodes,) or len(strange):
-        wrong = f"holds {strange[0]:g}" if shape == (nodes,) else f"has the shape {shape}"
+    if shape != (nodes,) or ((values != 0) & (values != 1)).any():
         hint = f"Give one true or false per node, shape [{nodes}]. Make it from node numbers with "
-        hint += f"torch_geometric.utils.index_to_mask(nodes, {nodes})"
-        if shape[:1] == (nodes,) and len(shape) == 2:  # as in data sets with ten splits
-            hint = f"Take one split of them: {key.replace(': ', '.')}[:, 0]"
-        raise InputError.plain(key, f"the mask {wrong}", hint)
+        hint += f"torch_geometric.utils.index_to_mask(nodes, {nodes}), or take one of several "
+        hint += "splits: mask[:, 0]"
+        raise InputError.plain(key, f"the mask of shape {shape} is no mask of the nodes", hint)
     return values == 1
 
 
@@ -112,8 +108,7 @@ def strided(x: Tensor) -> Tensor:
 def _features(x: Tensor | None, key: str, exact: bool) -> Tensor:
     at_x = f"{key}: x"
     if x is None or x.dim() != 2 or 0 in x.shape:
-        message = "the graph has no features"
-        message = message if x is None else f"the features have the shape {tuple(x.shape)}"
+        message = f"the features have the shape {None if x is None else tuple(x.shape)}"
         raise InputError.plain(at_x, message, "Give features [V, F] of at least one node")
     with reading(Path("x"), f"a matrix of shape {tuple(x.shape)} that fits into memory", at_x):
         if x.layout == torch.sparse_coo:  # whose indices torch trusts
@@ -132,14 +127,12 @@ def _features(x: Tensor | None, key: str, exact: bool) -> Tensor:
 
 
 def _edges(edge_index: Tensor | None, nodes: int, key: str) -> Tensor:
-    hint = "Give integer node pairs [2, E]"
+    hint = "Give integer node pairs [2, E], such as the transpose of pairs [E, 2]"
     if edge_index is None:
         raise InputError.plain(key, "the edges are missing", hint)
     is_integer = not edge_index.is_floating_point() and edge_index.dtype != torch.bool
     if tuple(edge_index.shape[:-1]) != (2,) or not is_integer:
         found = f"{edge_index.dtype} of shape {tuple(edge_index.shape)}"
-        if edge_index.dim() == 2 and edge_index.size(1) == 2 and is_integer:
-            hint = "Give its transpose, edge_index.T of shape [2, E]"
         raise InputError.plain(key, f"the edges are {found}", hint)
     edge_index = edge_index.long()
     check_ids(key, edge_index, nodes)
@@ -160,35 +153,23 @@ def weighted_edges(
     if weight is None:
         return edge_index, None
     key = f"{key}: edge_weight"
-    _check_weights(weight, edge_index, key)
-    is_edge = weight > 0
-    if not is_edge.all():
-        edge_index = edge_index[:, is_edge]
-        weight = weight[is_edge]
-    if (weight == 1).all():
-        return edge_index, None
-    low, high = map(float, weight.aminmax())
-    if low < SMALLEST or high > LARGEST:
-        message = f"the weights are from {low:g} to {high:g}"
-        raise InputError.plain(key, message, f"Scale them to between {SMALLEST:g} and {LARGEST:g}")
-    weight = weight.float()
-    _check_copies(weight, edge_index, nodes, key)
-    return edge_index, weight
-
-
-def _check_weights(weight: Tensor, edge_index: Tensor, key: str) -> None:
-    """Refuse weights of another shape than ``[E]``, and those that are no weights."""
     size = edge_index.size(1)
     if tuple(weight.shape) != (size,):
         hint = f"Give one weight per column of edge_index, shape [{size}]"
         raise InputError.plain(key, f"the weights have the shape {tuple(weight.shape)}", hint)
-    wrong = ~torch.isfinite(weight) | (weight < 0)
-    if wrong.any():
-        first = int(wrong.int().argmax())
-        message = f"{int(wrong.sum())} of {size} weights are negative, NaN or infinite, such as "
-        message += f"{weight[first]:g} of the edge {edge_index[:, first].tolist()}"
-        hint = "Give weights of 0 or more, which are larger for closer nodes"
+    is_edge = weight != 0
+    edge_index = edge_index[:, is_edge]
+    weight = weight[is_edge]
+    if (weight == 1).all():
+        return edge_index, None
+    wrong = weight[~((weight >= SMALLEST) & (weight <= LARGEST))]
+    if len(wrong):
+        message = f"{len(wrong)} of {size} weights are out of range, such as {wrong[0]:g}"
+        hint = f"Give 0, or weights from {SMALLEST:g} to {LARGEST:g}, larger for closer nodes"
         raise InputError.plain(key, message, hint)
+    weight = weight.float()
+    _check_copies(weight, edge_index, nodes, key)
+    return edge_index, weight
 
 
 def _check_copies(weight: Tensor, edge_index: Tensor, nodes: int, key: str) -> None:
@@ -196,15 +177,11 @@ def _check_copies(weight: Tensor, edge_index: Tensor, nodes: int, key: str) -> N
     pairs = edge_index.numpy()
     number = edges.undirected(pairs, nodes)[0]
     differ = edges.weights(number, pairs, weight.numpy(), nodes)[1]
-    if not len(differ):
-        return
-    a, b = pairs[:, differ[0]]
-    same = ((pairs == [[a], [b]]) | (pairs == [[b], [a]])).all(0)
-    message = f"the edge between nodes {a} and {b} has the weights "
-    message += " and ".join(f"{value:g}" for value in weight[same].unique()[:2].tolist())
-    hint = "Edges have no direction here. Merge both directions and all copies of an edge with "
-    hint += 'torch_geometric.utils.to_undirected(edge_index, edge_weight, reduce="mean"), or '
-    raise InputError.plain(key, message, hint + 'reduce="add" or "max"')
+    if len(differ):
+        message = f"the copies of edge {pairs[:, differ[0]].tolist()} have different weights"
+        hint = "Edges have no direction here. Merge both directions and all copies of an edge with "
+        hint += 'torch_geometric.utils.to_undirected(edge_index, edge_weight, reduce="mean"), or '
+        raise InputError.plain(key, message, hint + 'reduce="add" or "max"')
 
 
 def narrowed(x: Tensor) -> Tensor:

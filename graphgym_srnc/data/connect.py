@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Mapping
-
 import numpy as np
 import pandas
 
 from graphgym_srnc.core.text import counted, listed
-from graphgym_srnc.data import columns, edges, features, links, names, read, readings
+from graphgym_srnc.data import columns, edges, features, links, read, readings
 from graphgym_srnc.data.links import ALL
-from graphgym_srnc.data.look import Look, Options
+from graphgym_srnc.data.look import Look
 from graphgym_srnc.data.read import NAMELESS
 from graphgym_srnc.data.readings import Reading
 from graphgym_srnc.errors import InputError, option
@@ -29,22 +27,9 @@ def find(found: Look, sheet: pandas.DataFrame) -> tuple[pandas.DataFrame, Readin
         found.options = found.options._replace(ends=())
     if len(pairs):
         several = readings.readings(found.table, pairs, found.options)
-        _check_order(found, pairs, bool(several))
         with step():
             reading = readings.choose(found, pairs, several)
     return pairs, reading
-
-
-def _check_order(found: Look, pairs: pandas.DataFrame, is_clear: bool) -> None:
-    """Refuse, with this error alone, a list of links that was given as the node table."""
-    named = found.options.chosen - {found.options.weight, *found.options.ends}
-    has_named = bool(named) and named <= {*pairs} and not named & {*found.table}
-    has_named &= not columns.usual(found.table, columns.IDS)
-    swapped = [] if is_clear else readings.readings(pairs, found.table, Options())
-    if has_named or any(one.id not in columns.ROWS for one in swapped):
-        found.problems.errors.clear()
-        message = f"it looks like the list of links, and {found.files[1]} like the node table"
-        raise InputError.plain(found.files[0], message, "Give the node table first")
 
 
 def connect(found: Look, pairs: pandas.DataFrame, reading: Reading) -> None:
@@ -144,26 +129,10 @@ def _tell_unknown(
     every = readings.readings(found.table, pairs, found.options._replace(id=None))
     others = [one.id for one in every if one.share == 1 and one.id != reading.id]
     others = [id for id in others if id in columns.ROWS or found.table[id].dtype.kind != "f"]
-    hint = _hint(found, unknown, ids, others)
-    if 2 * count <= len(pairs) and not others:  # else the ids are of another kind
-        hint += f", or leave out these links with {option('skip_missing', True)}"
-    if found.options.like is not None:
-        hint += ". Add the earlier nodes that new ones link to"
+    hint = f"Ids are those of {found.uses['id'][0] or 'the index'}: {listed([*map(repr, ids)], 3)}"
+    hint += ". Fix the links, name the columns of ids with `id` and `ends`, or leave out these"
+    hint += f" links with {option('skip_missing', True)}"
+    if others:
+        hint = f"The column {others[0]} holds such ids; name it with {option('id', others[0])}"
     message = f"{count:,} of {len(pairs):,} links name ids that are not in the node table: {named}"
     raise InputError.plain(found.files[1], message, hint)
-
-
-def _hint(found: Look, unknown: Mapping[str, object], ids: pandas.Index, others: list[str]) -> str:
-    """What to do about unknown ids, all of which are in the columns ``others``."""
-    name = found.uses["id"][0]
-    own = f"column {name}" if name else "index"
-    about = f"The ids are taken from the {own}, which has {listed([*map(repr, ids)], 3)}."
-    if [*unknown] == [""]:
-        return "Write an id there"
-    near = names.alike([*filter(None, unknown)], ids)
-    if near:
-        return f"{about} {near}"
-    if others:
-        return f"The column {others[0]} holds such ids; name it with {option('id', others[0])}"
-    options = "`id` and `ends`"
-    return f"{about} Fix the ids, or name the columns of ids with {options}"

@@ -185,12 +185,11 @@ def _staged_class(base: Any, name: str, staging: Path, source: Path) -> Any:
             try:
                 base.download(self)
             except (Exception, SystemExit) as error:
-                raw = shown(self.raw_dir)
                 files = [Path(path).name for path in self.raw_paths]
-                hint = f"copy these files into {raw}: {', '.join(files)}"
+                hint = f"put these files into {shown(self.raw_dir)}: {', '.join(files)}"
                 if hasattr(self, "meta_info"):  # ogb's; its list of raw files is not complete
-                    url = self.meta_info["url"]
-                    hint = f"unpack {url} and copy its folders raw and split into {raw.parent}"
+                    hint = f"unpack {self.meta_info['url']} and copy its folders raw and split"
+                    hint += f" into {shown(self.root)}"
                 message = f"{name} could not be downloaded ({type(error).__name__})"
                 hint = f"Connect to a network, or {hint}"
                 raise InputError.plain("name", message, hint) from error

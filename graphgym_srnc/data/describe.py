@@ -166,12 +166,9 @@ def few_labels(labels: Mapping[str, Mapping[str, int]], one_graph: bool) -> str:
         return ""
     texts = []
     for name, count in few.items():
-        more = ""
-        if one_graph and count["target"] > count["source"]:
-            more = f" of {count['target']} given"
+        more = f" of {count['target']} given" if one_graph else ""
         texts.append(f"{name} ({count['source']}{more})")
     return (
-        f"Fewer than {FEW} training labels: {listed(texts)}. Predictions of "
-        f"{'this class' if len(few) == 1 else 'these classes'} are unreliable. Label more nodes,"
-        " or remove the labels."
+        f"Fewer than {FEW} training labels: {listed(texts)}. Predictions of such classes are "
+        "unreliable. Label more nodes, or remove the labels."
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import unicodedata
 from collections import Counter
 from typing import Any, Collection, NamedTuple, Sequence
@@ -126,24 +125,19 @@ def _made(recipe: Recipe, cells: Cells, bag: sp.csr_matrix | None) -> Made:
 def drift(made: Made) -> list[str]:
     """How cells differ from those of the table that taught the recipe."""
     recipe, cells, blocks, _ = made
-    found = {}
+    differ: list[tuple[str, int, str]] = []
     if cells.texts is not None:
-        is_bare = np.diff(blocks[0].indptr) == 0
-        bare = sum(map(bool, itertools.compress(cells.texts, is_bare)))
-        of = f"of {len(cells.texts)} texts have no word of the earlier graph"
-        found[f"{listed(recipe['text']['columns'])}: {bare} {of}"] = bare
+        bare = sum(map(bool, itertools.compress(cells.texts, np.diff(blocks[0].indptr) == 0)))
+        differ.append((listed(recipe["text"]["columns"]), bare, "texts without a word"))
     if "numbers" in recipe:
-        for name, column in _standardised(cells, recipe).items():
-            count = int((column.abs() > FAR).sum())
-            of = f"of {column.count()} lie more than {FAR} standard deviations from the mean"
-            found[f"{name}: {counted(count, 'number')} {of} of the earlier graph"] = count
+        far = _standardised(cells, recipe).abs() > FAR
+        what = f"numbers more than {FAR} standard deviations from the mean"
+        differ += [(name, int(count), what) for name, count in far.sum().items()]
     for name, values in _values_of(recipe).items():
-        own = [*filter(None, cells.categories[name])]
-        new = Counter(own) - Counter(dict.fromkeys(values, len(own)))
-        of = f"of {counted(len(own), 'cell')} are no category of the earlier graph"
-        shown = listed([repr(short(cell)) for cell, _ in new.most_common(3)])
-        found[f"{name}: {new.total()} {of}: {shown}"] = new.total()
-    return [sentence for sentence, count in found.items() if count]
+        new = [cell for cell in cells.categories[name] if cell and cell not in values]
+        what = f"cells ({listed([*map(short, dict.fromkeys(new))], 3)}) without a category"
+        differ.append((name, len(new), what))
+    return [f"{name}: {n} {what} of the earlier graph" for name, n, what in differ if n]
 
 
 def _values_of(recipe: Recipe) -> dict[str, list[str]]:
@@ -270,13 +264,8 @@ def _vocabulary(cells: Sequence[str], options: TextOptions) -> tuple[Recipe, sp.
     try:
         bag = vectoriser.fit_transform(cells)
     except ValueError as error:
-        message = "no cell has a word of two letters or more that is no common English word"
-        hint = "Choose a column of text"
-        code = ""
-        if options.min_nodes > 1:
-            message = f"no word occurs in {options.min_nodes} nodes"
-            code = "rare_words"
-        raise InputError.plain("text", message, hint, code) from error
+        message = f"no word but common English ones occurs in {counted(options.min_nodes, 'node')}"
+        raise InputError.plain("text", message, "Choose a column of text", "rare_words") from error
     words = vectoriser.get_feature_names_out().tolist()
     return {"words": words, "idf": vectoriser.idf_.tolist()}, bag
 
@@ -302,11 +291,8 @@ def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFram
             if not wrong:
                 continue
             cells = f"{name}: {counted(len(wrong), 'cell')} cannot be used as a number"
-            hint = "Leave a cell without a number empty"
-            if not any(re.search(r"\d", cell) for cell in wrong):
-                hint += ", or name a column of words in `categories`"
-            if re.fullmatch(r"[+-]?[\d.]+(,\d+)+[\d.]*", wrong[0]):
-                hint = "Write numbers without a comma, such as 1.5 or 1500"
+            hint = "Write numbers such as 1.5 or 1500, leave a cell without a number empty, or name"
+            hint += " a column of words in `categories`"
             raise InputError.plain("numbers", f"{cells}, for example {wrong[0]!r}", hint)
     problems.check()
     return pandas.DataFrame(found)

@@ -38,17 +38,9 @@ def locate(path: str, root: str, key: str) -> Path:
         restore(candidate)
         if path and candidate.exists():
             return candidate
-    message = f"{path!r} does not exist" if path else "no file or folder is given"
     hint = f"Give a path relative to the current folder or to the data folder {data}"
-    near = [*Path(path).expanduser().parent.glob("*")]
-    graphs = [str(one) for one in near if is_graph(one)]
-    hint = did_you_mean(path, graphs, hint)
-    raise InputError.plain(key, message, hint)
-
-
-def is_graph(path: Path) -> bool:
-    """Whether a path looks like a graph: a file of one, or a folder with edges."""
-    return path.suffix in (".pt", ".npz") or any(path.glob("edges.*"))
+    near = map(str, Path(path).expanduser().parent.glob("*"))
+    raise InputError.plain(key, f"there is no graph {path!r}", did_you_mean(path, near, hint))
 
 
 def load(
@@ -171,9 +163,7 @@ def tensors(
             elif isinstance(own, np.ndarray) and not own.flags.writeable:
                 own = own.copy()  # torch warns of such arrays
             if isinstance(own, (list, np.ndarray)) and np.asarray(own).dtype.kind in "US":
-                hint = ""
-                if field == "y":
-                    hint = "Number the classes from 0, and use -1 where there is no label"
+                hint = "Give numbers; those of classes begin with 0, and -1 means no label"
                 raise InputError.plain(f"{key}: {field}", "its values are words", hint)
             value = torch.as_tensor(own)
             if value.requires_grad or value.is_inference():
@@ -188,12 +178,11 @@ def tensors(
 
 def _load_pt(source: Path) -> Fields:
     saved = untrusted.load(source)
-    if isinstance(saved, (tuple, list)) and saved:  # of InMemoryDataset: fields and slices
-        slices = saved[1] if len(saved) > 1 else None
+    if isinstance(saved, (tuple, list)) and len(saved) > 1:  # of InMemoryDataset: fields and slices
+        saved, slices, *_ = saved
         if isinstance(slices, dict) and any(len(ends) > 2 for ends in slices.values()):
             message = f"{source.name} holds several graphs"
             raise InputError.plain("path", message, "Save one of them with torch.save")
-        saved = saved[0]
     if not isinstance(saved, (Data, dict)):
         message = f"{source.name} contains a {type(saved).__name__}"
         raise InputError.plain("path", message, "Save a Data or a dict of tensors")
@@ -210,8 +199,5 @@ def _only(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:
     found = [file for file in files if file.exists()]
     if len(found) != 1:
         message = f"the folder {folder.name} has {len(found) or 'no'} files named {stem}"
-        hint = f"Give one file {stem} of type {', '.join(suffixes)}"
-        if stem == "labels":
-            hint += ", or label nodes of your table and make the folder again"
-        raise InputError.plain("path", message, hint)
+        raise InputError.plain("path", message, f"Give one of type {', '.join(suffixes)}")
     return found[0]

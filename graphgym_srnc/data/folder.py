@@ -206,10 +206,7 @@ def summary(graph: Graph) -> list[str]:
     if cleaned["self_loops"]:
         lines.append(f"{counted(cleaned['self_loops'], 'link')} from a node to itself left out")
     if sizes:
-        order = [f"{name} {count:,}" for name, count in sizes.most_common()]
-        shown = listed(order, SHOWN)
-        if len(order) > SHOWN:
-            shown += f"; the smallest: {listed(order[-3:])}"
+        shown = listed([f"{name} {count:,}" for name, count in sizes.most_common()], SHOWN)
         lines.append(f"{sizes.total():,} labelled nodes of {len(sizes)} classes: {shown}")
     parts = Counter(filter(None, graph.split or ()))
     if parts:
@@ -224,8 +221,7 @@ def summary(graph: Graph) -> list[str]:
     notes = {
         f"{counted(single, 'node')} without a link": single,
         f"{counted(bare, 'node')} without a feature": bare,
-        "0 labelled nodes; training needs two classes": graph.labels is not None and not sizes,
-        "one class has labels; training needs two": len(sizes) == 1,
+        f"{len(sizes)} classes have labels; training needs two": graph.labels and len(sizes) < 2,
         f"classes with fewer than 5 labels: {listed(rare, 5)}": rare,
         f"{100 * share:.0f} % of the labels are {most!r}. If this means 'no label', empty these"
         " cells.": len(sizes) > 2 and share > MOST,

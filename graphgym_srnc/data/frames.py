@@ -27,7 +27,6 @@ from graphgym_srnc.data.look import KINDS, NOTHING, Look
 from graphgym_srnc.data.readings import Reading, usual_id
 from graphgym_srnc.errors import InputError, option
 
-TOTALS = {"total", "totals", "sum", "all", "grand total"}  # ids of a last row of sums
 # Uses of columns, in words.
 USES = {"id": "ids", "label": "classes", "split": "split", "text": "text", "number": "numbers"}
 USES |= {"category": "categories", "url": "web addresses"}
@@ -73,7 +72,6 @@ def look(
     if reading is not None and is_clear:
         with step():
             connect.connect(found, pairs, reading)
-            _check_total(found)
     with step():
         classes.read(found)
     with step():
@@ -175,12 +173,6 @@ def _find_addresses(found: Look) -> None:
         found.uses["url"] = [name]
 
 
-def _hold_addresses(cells: pandas.Series) -> bool:
-    """Whether all cells that are not empty are web addresses, and there are some."""
-    written = [*filter(None, texts(cells))]
-    return bool(written) and all(map(names.ADDRESS.fullmatch, written))
-
-
 def _one_row_for_each_id(found: Look) -> None:
     """Leave out rows that occur twice.
 
@@ -210,20 +202,6 @@ def _one_row_for_each_id(found: Look) -> None:
         found.notes.append(f"{file}: {count} merged: equal to another row")
 
 
-def _check_total(found: Look) -> None:
-    """Refuse a last row that holds sums of all others and has no link."""
-    last = found.ids[-1]
-    if last.lower() not in TOTALS or (found.edges == len(found.table) - 1).any():
-        return
-    for name in found.table:
-        values, wrong = features.parsed(found.table[name])
-        if not wrong and values.iloc[-1] and np.isclose(values.iloc[:-1].sum(), values.iloc[-1]):
-            where = found.places(found.table.index[-1:])
-            message = f"{last} in {where} has no link, and its {name} is the sum of all others"
-            hint = "Remove this row, or rename it if it is a node"
-            raise InputError.plain(found.files[0], message, hint)
-
-
 def _find_features(found: Look, others: bool) -> None:
     """Learn the recipe of features, or read it."""
     options = found.options
@@ -235,10 +213,8 @@ def _find_features(found: Look, others: bool) -> None:
     else:
         _read_recipe(found, options.like)
     if not (found.made.recipe or others or options.spectral):
-        kinds = listed([*map(option, KINDS)]).replace(" and ", " or ")
-        hint = f"Choose columns with {kinds}"
-        hint += "; `embeddings` reads a file" if not options.in_python else ""
-        hint += "; `spectral` makes features from the links alone"
+        hint = "Choose columns with `text`, `numbers` or `categories`; `embeddings` are features of"
+        hint += " your own; `spectral` makes features from the links alone"
         message = f"no column is chosen of {columns.listing(found.table)}"
         raise InputError.plain("features", message, hint)
 
@@ -247,9 +223,6 @@ def _learn(found: Look) -> None:
     table = found.table
     text, numbers, categories = (found.uses[use] for use in KINDS.values())
     found.made = features.learn(table, text, found.options.words, numbers, categories)
-    for name in features.number_columns(table[text], ()):
-        kind = "holds numbers, which are read as words. Name it in"
-        found.notes.append(f"{name} {kind} `numbers`.")
     for name in categories:
         values = table[name].astype(str).nunique()
         if values > len(table) / 2:
@@ -268,10 +241,9 @@ def _read_recipe(found: Look, recipe: features.Recipe) -> None:
         found.uses[use] = [*recipe.get(kind, NOTHING)["columns"]]
         absent += [name for name in found.uses[use] if name not in found.table]
     if absent:
-        noun = "column" if len(absent) == 1 else "columns"
-        message = f"the earlier graph was made from the {noun} {listed(absent)}, which"
+        message = f"{found.files[0]} lacks {listed(absent)}, of which the earlier graph was made"
         hint = f"Its columns are {columns.listing(found.table)}"
-        raise InputError.plain("like", f"{message} {found.files[0]} lacks", hint)
+        raise InputError.plain("like", message, hint)
     found.made = features.apply({**recipe}, found.table)
     found.notes += features.drift(found.made)
 
@@ -293,14 +265,11 @@ def _tell_columns(found: Look) -> None:
         if found.uses.get(use)
     ]
     free = [name for name in found.table if name not in found.used and not _is_index(found, name)]
-    unread = [name or nameless for name in free]
-    for name in free if not in_python else ():
-        if _hold_addresses(found.table[name]):
-            way = option("url", name)
-            found.notes.append(f"{name} holds web addresses. With {way} pages link to them.")
-    if unread:
-        hint = f" ({listed([*map(option, KINDS)])} read columns)"
-        used.append(f"not read: {listed(unread)}{'' if found.options.like else hint}")
+    if free:
+        unread = f"not read: {listed([name or nameless for name in free])}"
+        if found.options.like is None:
+            unread += f" ({listed([*map(option, KINDS)])} read columns)"
+        used.append(unread)
     found.chosen.append(f"columns: {'; '.join(used)}")
 
 

@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 
 import pandas
 
-from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.data import read
 from graphgym_srnc.errors import InputError, reading
 
@@ -77,9 +76,6 @@ def _xml(path: Path, notes: list[str]) -> Records:
         row["name"] = row.pop("label", "")  # what GEXF calls it is no class
     if tags["graph"] > 1:
         notes.append(f"{path.name}: its {tags['graph']} graphs are read as one")
-    unread = [counted(tags[tag], tag) for tag in ("port", "spell") if tags[tag]]
-    if unread:
-        notes.append(f"{path.name}: not read: {listed(unread)}")
     return nodes, links
 
 

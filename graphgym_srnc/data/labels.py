@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import re
 import unicodedata
 from collections import Counter
-from typing import Collection, Mapping, Sequence
+from typing import Collection, Sequence
 
 from graphgym_srnc.core.text import counted, listed, one_line, short
 from graphgym_srnc.errors import InputError
@@ -50,7 +49,7 @@ def cleaned(
     if UNKNOWN in labels:
         nodes = f"{counted(labels.count(UNKNOWN), 'node')} of the validation or test set"
         notes.append(f"{column}: {nodes} without a class count as the unknown class")
-    alike = similar(Counter(filter(None, labels)))
+    alike = similar({*labels} - {""})
     if alike:
         groups = "; ".join(listed([*map(repr, group)]) for group in alike)
         same = "If they are the same class, give them the same name in the table."
@@ -87,25 +86,14 @@ def changes(column: str, before: Sequence[str], after: Sequence[str], kind: str)
     return [f"{column}: {counted(changed.total(), 'cell')} read as {kind}: {example}{rest}"]
 
 
-def similar(sizes: Mapping[str, int]) -> list[list[str]]:
-    """Names that may mean one class: equal letters and digits, equal numbers, or a typing error.
-
-    A class with fewer than five labels may be one if its name, without digits, differs in about one
-    letter from that of a class with ten times as many labels.
-    """
+def similar(names: Collection[str]) -> list[list[str]]:
+    """Names that may mean one class: equal letters and digits, or equal numbers."""
     groups: dict[str, list[str]] = {}
-    for name in sorted(sizes):
+    for name in sorted(names):
         letters = re.sub(r"[\W_]", "", name.lower().replace("&", "and"))
         is_word = re.search(r"[^\d]", letters)
         groups.setdefault(letters if is_word else name.lstrip("0"), []).append(name)
-    found = [group for group in groups.values() if len(group) > 1]
-    told = {*itertools.chain(*found)}
-    for name in (name for name in sorted({*sizes} - told) if sizes[name] < 5):
-        usual = [other for other in sizes if sizes[other] >= 10 * sizes[name]]
-        near = difflib.get_close_matches(name, usual, 1, max(0.85, (len(name) - 1) / len(name)))
-        if near and not re.search(r"\d", name):
-            found.append([*near, name])
-    return found
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def check_parts(parts: Sequence[str], ids: Collection[object], key: str) -> None:

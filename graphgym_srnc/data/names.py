@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Collection, NamedTuple
+from typing import Any, NamedTuple
 
 from graphgym_srnc.core.text import short
 from graphgym_srnc.data import read
@@ -39,30 +39,17 @@ def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None
             raise InputError.plain("nodes.csv", "an id occurs several times", hint)
     if (path / "words.txt").is_file():
         words = [*map(str.strip, read.text(path / "words.txt").removesuffix("\n").split("\n"))]
-    for file, lines, wanted, what in (
-        ("nodes.csv", ids or texts, num_nodes, "node"),
-        ("words.txt", words, num_features, "feature column"),
-    ):
-        if lines and wanted not in (None, len(lines)):
-            message = f"it has {len(lines)} lines for {wanted} {what}s"
-            raise InputError.plain(file, message, f"Write one line for each {what}")
+    _check_lines("nodes.csv", ids or texts, num_nodes, "node")
+    _check_lines("words.txt", words, num_features, "feature column")
     if urls is not None:
         urls = [url if ADDRESS.fullmatch(url) else "" for url in urls]
     return Names(ids, texts, words, urls)
 
 
-def alike(unknown: Collection[str], ids: Collection[str]) -> str:
-    """An id of a table that most ``unknown`` ones resemble, as a sentence; "" if there is none."""
-    forms = {_bare(id): id for id in ids}
-    near = [(id, forms[_bare(id)]) for id in unknown if _bare(id) in forms]
-    if 2 * len(near) <= len(unknown):
-        return ""
-    return f"{near[0][0]!r} may be the node {near[0][1]!r}. Write ids alike in both tables"
-
-
-def _bare(id: str) -> str:
-    """An id without case, leading zeros, and what follows a mark, such as a version."""
-    return re.sub(r"(?<=\w)[^\w-].*", "", id.lower(), flags=re.DOTALL).lstrip("0")
+def _check_lines(file: str, lines: list[str] | None, wanted: int | None, what: str) -> None:
+    if lines and wanted not in (None, len(lines)):
+        message = f"it has {len(lines)} lines for {wanted} {what}s"
+        raise InputError.plain(file, message, f"Write one line for each {what}")
 
 
 def other_features(key: str, message: str, like: Path | None = None) -> InputError:

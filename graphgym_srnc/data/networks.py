@@ -119,21 +119,18 @@ def read(family: Family, file: Path) -> Data:
     with reading(file, "a readable MATLAB file", key):
         # It unpickles nothing.
         loaded = scipy.io.loadmat(regular(file), variable_names=[*family.matrices])
-        found = [untrusted.sparse_matrix(loaded.get(name)) for name in family.matrices]
-    for name, shape, value in zip(family.matrices, shapes, found):
-        if value is None or value.dtype.kind not in "biuf" or value.shape != shape:
-            is_now = "missing" if value is None else f"{value.dtype} of shape {value.shape}"
-            hint = f"Give a matrix of numbers of shape {shape}"
-            raise InputError.plain(f"{key}: {name}", f"the matrix is {is_now}", hint)
-    links = found[0]
-    x, y = map(untrusted.dense, found[1:])
-    if one_hot:
-        x = x > 0
-        y = np.where((y > 0).any(1), (y > 0).argmax(1), -1)[None]
-    if not np.isin(y, range(-1, classes)).all():
-        message = f"the labels are from {y.min()} to {y.max()}"
-        hint = f"Use whole numbers from 0 to {classes - 1}"
-        raise InputError.plain(f"{key}: {family.matrices[2]}", message, hint)
+        found = [untrusted.sparse_matrix(loaded[name]) for name in family.matrices]
+        for name, shape, value in zip(family.matrices, shapes, found):
+            if value.dtype.kind not in "biuf" or value.shape != shape:
+                is_now = f"{value.dtype} of shape {value.shape}"
+                raise ValueError(f"{name} is {is_now}, and must be numbers of shape {shape}")
+        links = found[0]
+        x, y = map(untrusted.dense, found[1:])
+        if one_hot:
+            x = x > 0
+            y = np.where((y > 0).any(1), (y > 0).argmax(1), -1)[None]
+        if not np.isin(y, range(-1, classes)).all():
+            raise ValueError(f"the labels are from {y.min()} to {y.max()}, not below {classes}")
     data = Data(
         x=torch.from_numpy(x.astype(np.float32)),
         edge_index=torch.from_numpy(np.stack(sp.coo_matrix(links).nonzero())),

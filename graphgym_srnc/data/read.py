@@ -33,7 +33,7 @@ TOP = 20  # number of the first lines that show the separator
 NAMELESS = re.compile(r"(Unnamed: \d+.*)?|index|level_\d+")  # names that pandas gives to its index
 COMMENT = re.compile(r"\s*(?:[#%]+|//)")
 BRACES = re.compile(r"(?m)[ \t,;|]+\{[^\n]*\}[ \t]*$")  # attributes of a link, by networkx
-EXTRAS = {"parquet": "parquet", "xlsx": "excel"}  # what installs their readers
+INSTALL = "Readers of .parquet and .xlsx need: pip install 'graphgym-srnc[parquet,excel]'"
 TABLES = "Save the table as .csv, .tsv, .txt, .xlsx or .parquet"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # first bytes
 # How the content of files begins that are not text in columns.
@@ -108,11 +108,9 @@ def sheet(
     content = binary(path)
     what = kind(path, content)
     if what in GRAPHS:
-        suffix = path.suffix if path.suffix.lower() != ".txt" else f".{what}"
         hint = f"{TABLES}. Give a file that holds both nodes and links without a second file"
-        raise InputError.plain(path.name, f"a {suffix} file is not a table", hint)
-    hint = f"pip install 'graphgym-srnc[{EXTRAS.get(what)}]' installs what reads such files"
-    with reading(path, f"a readable .{what} file", path.name, hint * (what in EXTRAS)):
+        raise InputError.plain(path.name, f"a .{what} file of a graph is not a table", hint)
+    with reading(path, f"a readable .{what} file", path.name, INSTALL):
         if what == "parquet":
             return _parquet(content)
         if what == "mtx":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas
 
-from graphgym_srnc.core.text import listed, short
+from graphgym_srnc.core.text import listed
 from graphgym_srnc.data import columns
 from graphgym_srnc.data.columns import IDS, MOST, ROWS
 from graphgym_srnc.data.links import ALL
@@ -91,12 +91,10 @@ def choose(found: Look, links: pandas.DataFrame, several: list[Reading]) -> Read
     if not several:
         pair = named_ends(links, found.options)
         if pair is None:
-            begin = [short(",".join(row), 40) for row in links.iloc[:3].astype(str).to_numpy()]
-            hint = f"It begins with {listed([*map(repr, begin)])}. Name them with"
+            hint = f"Its columns are {columns.listing(links)}. Name two with"
             hint += f" {option('ends', ('A', 'B'))}"
-            raise InputError.plain(
-                found.files[1], "no two columns hold ids of the node table", hint
-            )
+            message = "no two columns hold ids of the node table"
+            raise InputError.plain(found.files[1], message, hint)
         return Reading(usual_id(found.table, found.options), pair)
     least = min(one.rank for one in several)
     best = [one for one in several if one.rank == least]

@@ -54,14 +54,11 @@ def verify(folder: Path) -> Iterator[tuple[str, str]]:
         yield FILE, "is damaged"
         return
     for name, expected in sums.items():
-        path = folder / name
         try:
-            if of_file(path) != expected:
+            if of_file(folder / name) != expected:
                 yield name, "is damaged or was edited: its checksum is wrong"
-        except FileNotFoundError:
-            yield name, f"is missing, but {FILE} lists it"
         except OSError as error:
-            yield name, f"cannot be read ({error.strerror})"
+            yield name, f"cannot be read ({error.strerror}), but {FILE} lists it"
 
 
 def is_edited(path: Path) -> bool:

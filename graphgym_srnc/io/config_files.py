@@ -62,21 +62,18 @@ def read(cfg_file_or_name: str | os.PathLike | None) -> Settings:
     if not isinstance(tree, dict):
         message = f"{path} contains no blocks of keys and values"
         raise InputError.plain("config", message)
-    flat: Settings = {}
-    for key, value in leaves(tree):
-        if key in flat:
-            message = f"{path} sets {key} twice"
-            raise InputError.plain("config", message, "Remove one of them")
-        flat[key] = value
+    found = [*leaves(tree)]
+    flat = dict(found)
+    if len(flat) < len(found):
+        raise InputError.plain("config", f"{path} sets a key twice", "Remove one of them")
     return flat
 
 
 def pairs(words: Sequence[Any]) -> Iterable[tuple[str, Any]]:
     """Pairs of key and value from the command line."""
     for word in words[::2]:
-        key, equals, value = str(word).partition("=")
-        if equals:
-            hint = f"Write the key and the value with a space: {key} {value}"
+        if "=" in str(word):
+            hint = "Write the key and the value with a space"
             raise InputError.plain("overrides", f"{word!r} has an equals sign", hint)
     if len(words) % 2:
         hint = "Write the settings as pairs: key value key value ..."

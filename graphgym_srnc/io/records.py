@@ -85,26 +85,17 @@ def load_result(run: Path) -> Result:
     content = atomic.content(run / "result.json")
     try:
         expected = checksums.read(run).get("result.json")
-    except FileNotFoundError as error:
-        raise Unreadable(f"has no checksum: {checksums.FILE} is missing") from error
-    except ValueError as error:
-        raise Unreadable(f"cannot be verified: {error}") from error
+    except (FileNotFoundError, ValueError) as error:
+        raise Unreadable(f"cannot be verified: {checksums.FILE} is missing or damaged") from error
     if checksums.of(content) != expected:
         raise Unreadable("is damaged or was edited: its checksum is wrong")
     try:
         result = json.loads(content)
-        number = result["format"]
-        seed = result["seed"]
-        if result["digest"] != digest(result["config"]):
-            raise ValueError("its digest is that of another config")
-        if not _is_sound(result):
-            raise ValueError("a value is of another kind")
+        is_ours = result["digest"] == digest(result["config"]) and _is_sound(result)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise Unreadable("is not what this program writes") from error
-    if number != FORMAT:
-        raise Unreadable(f"has format {number!r}, and this version reads format {FORMAT}")
-    if str(seed) != run.name:
-        raise Unreadable(f"belongs to seed {seed}")
+    if not is_ours or result["format"] != FORMAT or str(result["seed"]) != run.name:
+        raise Unreadable(f"is not a record of this seed in format {FORMAT}")
     return result
 
 

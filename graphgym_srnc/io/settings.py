@@ -33,14 +33,10 @@ class _Loader(yaml.BaseLoader):
 
     def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
-        lines: dict[str, int] = {}
-        for key in [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]:
-            line = key.start_mark.line + 1
-            first = lines.get(key.value)
-            if first:
-                twice = f"is given twice, in line {first} and in line {line}"
-                raise yaml.YAMLError(f"key {key.value} {twice}")
-            lines[key.value] = line
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        twice = [key for place, key in enumerate(keys) if key in keys[:place]]
+        if twice:
+            raise yaml.YAMLError(f"key {twice[0]} is given twice")
         return node
 
 

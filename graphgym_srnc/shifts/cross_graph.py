@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Sequence
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
@@ -76,9 +76,6 @@ def build(
     Raises:
         InputError: a graph is unknown or used twice, graphs do not match, or a size is impossible.
     """
-    if not val_share and not num_val:
-        message = "val_share and num_val are both 0, so that no node is left for validation"
-        raise InputError.plain("val_share", message, "Set one of them above 0")
     source = _public_name(source)
     target = _public_name(target)
     graph, other, class_names, unread = _read_pair(source, target, root)
@@ -98,7 +95,7 @@ def build(
     names = tuple(class_names[c] for c in known) if class_names else ()
 
     at_source, train, source_val = _split_source(graph, known, masked, val_share, split_seed)
-    val, test = _split_target(other, num_val, split_seed, target)
+    val, test = splits.cut(_shuffled(other.y, split_seed, "nodes"), num_val)
     info: dict[str, Any] = {
         "source": source,
         "target": target,
@@ -130,52 +127,31 @@ def build(
     )
 
 
-def _split_target(graph: Data, num_val: int, split_seed: int, name: str) -> tuple[Tensor, Tensor]:
-    """Validation and test nodes of the target, which are all labelled nodes together."""
-    labelled = _shuffled(graph.y, split_seed, "nodes")
-    if num_val and num_val >= len(labelled):
-        most = max(0, len(labelled) - 1)
-        allowed = f"0 to {most}, since {name} has {len(labelled)} labelled nodes"
-        raise InputError("num_val", num_val, allowed)
-    val, test = splits.cut(labelled, num_val)
-    return val, test
-
-
 def _read_pair(source: str, target: str, root: str) -> tuple[Data, Data, tuple[str, ...], str]:
-    """Both graphs with the same features and label space, class names, and fields not read."""
-    graph, words, unread, places = _read_sources(source, root)
-    other, other_words, unread_too, other_place = _read("target", target, root)
-    place = places[0]
-    if other_place in places:
-        message = f"source and target are the same graph, {target}"
-        raise InputError.plain("target", message, "Choose two different graphs")
-    if graph.num_features != other.num_features:
-        found = f"{target} has {other.num_features} features, and {source} has {graph.num_features}"
-        raise InputError.plain("target", found, "Give both graphs the same features")
-    names, other_names = (of_folder(Path(folder)).words for folder in (place, other_place))
-    check_features(names, other_names, "target")
-    class_names = _one_label_space(graph, words, other, other_words, target)
-    return graph, other, class_names, "; ".join(unread + unread_too)
+    """The source, perhaps of several graphs, and the target, class names, and fields not read.
 
-
-def _read_sources(source: str, root: str) -> tuple[Data, tuple[str, ...], list[str], list[str]]:
-    """What ``_read`` returns of one source, or of the union of several, and all their places."""
-    parts = parts_of(source)
-    graphs, words, unread, places = zip(*[_read("source", part, root) for part in parts])
-    for number, (part, graph, place) in enumerate(zip(parts, graphs, places)):
-        if place in places[:number]:
-            message = f"{part} is listed twice"
-            raise InputError.plain("source", message, "List each graph once")
-        if graph.num_features != graphs[0].num_features:
-            found = f"{part} has {graph.num_features} features, and {parts[0]} has"
-            message = f"{found} {graphs[0].num_features}"
-            raise InputError.plain("source", message, "Give all graphs the same features")
-        names, others = (of_folder(Path(one)).words for one in (places[0], place))
-        check_features(names, others, "source")
-    if len(parts) == 1:
-        return graphs[0], words[0], unread[0], [*places]
-    class_names = one_label_space(graphs, words)
-    return union(graphs), class_names, sum(unread, []), [*places]
+    All graphs have the same features and the same label space.
+    """
+    sources = parts_of(source)
+    parts = [*sources, target]
+    roles = ["source" for _ in sources] + ["target"]
+    read = [_read(role, part, root) for role, part in zip(roles, parts)]
+    graphs, words, unread, places = zip(*read)
+    columns = [of_folder(Path(place)).words for place in places]
+    width = graphs[0].num_features
+    for number, (role, part, graph) in enumerate(zip(roles, parts, graphs)):
+        if places[number] in places[:number]:
+            message = f"{part} is given twice, as a source or as source and target"
+            raise InputError.plain(role, message, "Choose different graphs")
+        if graph.num_features != width:
+            found = f"{part} has {graph.num_features} features, and {parts[0]} has {width}"
+            raise InputError.plain(role, found, "Give all graphs the same features")
+        check_features(columns[0], columns[number], role)
+    if not classes_of(graphs[-1].y):
+        words = (*words[:-1], words[0])  # a target without labels has no names
+    class_names = one_label_space(graphs, words, parts)
+    graph = union(graphs[:-1]) if len(sources) > 1 else graphs[0]
+    return graph, graphs[-1], class_names, "; ".join(sum(unread, []))
 
 
 def _split_source(
@@ -185,9 +161,6 @@ def _split_source(
     # The role of a node does not depend on which classes are masked.
     order = _shuffled(graph.y, split_seed, "source nodes")
     held_out = round(val_share * len(order))
-    if val_share and not held_out:
-        message = f"{val_share:g} of {len(order)} labelled source nodes rounds to no node"
-        raise InputError.plain("val_share", message, "Use a larger share")
     val = order[:held_out].sort().values
     unlabelled = round(UNLABELLED * len(order)) if masked else 0
     annotated = order[held_out + unlabelled :]
@@ -265,9 +238,6 @@ def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[
             return datasets.load(path, root), (), [], path
     file = mag_file(path, root, role) if path in MAG else own_file(path, root, role)
     assert file is not None  # public networks have been read above
-    if not file.is_dir() and file.suffix not in (".pt", ".npz"):
-        hint = "Use .pt, .npz, or a folder with edges, features and labels"
-        raise InputError.plain(role, f"{path} has an unknown file type", hint)
     key = f"cross_graph.{role} {file.name}"
     try:
         fields, names = files.load(file, need_labels=role == "source")
@@ -279,23 +249,6 @@ def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[
         raise InputError.plain(f"{key}: y", "no node of the source has a label", hint)
     unread = files.unread(fields, files.FIELDS)
     return data, names, [f"{unread} of {file.name}"] if unread else [], str(file.resolve())
-
-
-def _one_label_space(
-    source: Data, names: Sequence[str], target: Data, other_names: Sequence[str], target_name: str
-) -> tuple[str, ...]:
-    """Number the labels of both graphs consistently if they are text; returns the class names."""
-    other_names = other_names if classes_of(target.y) else names
-    if bool(names) != bool(other_names):
-        message = f"the labels of {target_name} are {'numbers' if names else 'words'}"
-        hint = f"Use {'words' if names else 'numbers'}, as in the source"
-        raise InputError.plain("target", message, hint)
-    merged = sorted({*names, *other_names})
-    if merged:
-        for graph, words in ((source, names), (target, other_names)):
-            # The last entry is for the label -1 (no label).
-            graph.y = torch.tensor([*map(merged.index, words), -1])[graph.y]
-    return tuple(merged)
 
 
 def _shuffled(y: Tensor, split_seed: int, stream: str) -> Tensor:

@@ -68,10 +68,9 @@ def build(
     if not open_set and (unseen or num_unseen):
         message = "masked classes (unseen, num_unseen) need an unknown class"
         raise InputError.plain("open_set", message, "Set open_set to True")
-    masked = splits.choose_unseen(classes, num_unseen, _numbers(unseen, names), split_seed)
-    if masked and not num_test and "test_mask" not in data:
-        message = "classes are masked (unseen, num_unseen) in order to test, without a test node"
-        raise InputError.plain("num_test", message, "Set num_test to 100, for example")
+    masked = splits.choose_unseen(
+        classes, num_unseen, _numbers(unseen, names or [*map(str, classes)]), split_seed
+    )
 
     read = files.FIELDS if split == "auto" and "train_mask" not in data else files.READ
     is_given = split != "random" and "train_mask" in data
@@ -86,12 +85,12 @@ def build(
         "data": source.name,
         "split": "given" if is_given else "random",
         "split_seed": split_seed,
+    }
+    optional = {
         "unread": files.unread(fields, read),
         "labels from discover": len(folder_files.discovered(source)),
     }
-    for optional in ("unread", "labels from discover"):
-        if not info[optional]:
-            del info[optional]
+    info |= {key: value for key, value in optional.items() if value}
     title = f"file/{source.stem if path else name}"
     with renamed(dict.fromkeys(("train", "val", "test"), source.name)):
         return splits.masked_task(
@@ -116,13 +115,10 @@ def _number_classes(data: Data, names: tuple[str, ...], source: Path, key: str) 
         names = tuple(map(str, classes))
         data.y = splits.renumbered(data.y, classes)
         classes = numbers
-    at = key if source.is_dir() else f"{key}: y"
-    if len(classes) < 2:
-        message = "only one class has labels" if classes else "no node has a label"
-        raise InputError.plain(at, message, "Label nodes of two classes or more")
-    if classes != numbers:
-        hint = "Number the classes from 0 without a gap, and use -1 for unlabelled nodes"
-        raise InputError.plain(at, f"the classes are {classes}", hint)
+    if len(classes) < 2 or classes != numbers:
+        hint = "Label nodes of two classes or more. Number the classes from 0 without a gap, and "
+        hint += "use -1 for unlabelled nodes"
+        raise InputError.plain(f"{key}: y", f"the classes are {classes}", hint)
     return names
 
 
@@ -136,11 +132,9 @@ def _numbers(unseen: Sequence[int | str], names: Sequence[str]) -> list[int]:
     if not any(name.lstrip("-").isdecimal() for name in names):
         number |= {str(k): k for k in range(len(names))}
     for one in unseen:
-        if names and str(one) not in number:
+        if str(one) not in number:
             raise not_one_of("unseen", one, names)
-        if not names and isinstance(one, str):
-            raise InputError("unseen", one, "numbers, since the classes have no names")
-    return [number[str(one)] if names else int(one) for one in unseen]
+    return [number[str(one)] for one in unseen]
 
 
 def _given_split(
@@ -148,9 +142,6 @@ def _given_split(
 ) -> tuple[list[int], Nodes]:
     """Masked classes and nodes of a split that the file provides."""
     masks = given.masked_nodes(data, key)
-    for mask in (mask for mask, nodes in masks.items() if not len(nodes)):
-        hint = "Leave it out, and the nodes are drawn at random"
-        raise InputError.plain(f"{key}: {mask}", "the mask contains no node", hint)
     train = masks["train_mask"]
     val = masks.get("val_mask")
     test = masks.get("test_mask")

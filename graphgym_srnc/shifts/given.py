@@ -66,14 +66,11 @@ def from_data(
     graphs, values = _numbered(given)
     source = graphs[0]
     target = graphs[-1]
-    if not (source.y >= 0).any():
-        hint = "Label nodes of two classes or more"
-        raise InputError.plain(f"{next(iter(given))}: y", "no node has a label", hint)
     train, source_val, val, test = _split(source, target)
     known = source.y[train].unique()
+    classes = values[known.numpy()]
     if len(known) < 2:
-        found = f"training nodes have the classes {values[known.numpy()].tolist()} only"
-        found = found if len(known) else "no node is a training node"
+        found = f"the classes of training nodes are {classes.tolist()}"
         raise InputError.plain("train_mask", found, "Label nodes of two classes or more")
     sets = ((source, train), (source, source_val), (target, val), (target, test))
     open_set, notes = _unknown_class(graphs, sets, values, open_set)
@@ -102,12 +99,11 @@ def from_data(
         open_set=open_set,
         val_graph=source if is_source else None,
         source_val=source_val,
-        class_names=tuple(map(str, values[known.numpy()].tolist())),
+        class_names=tuple(map(str, classes.tolist())),
         scored=False,
         held_out=takes,
         warnings=tuple(notes),
     )
-    classes = values[known.numpy()]
     unknown = UNKNOWN if classes.dtype.kind == "U" else HIDDEN
     return task, np.append(classes, unknown) if open_set else classes
 
@@ -152,9 +148,6 @@ def unlabelled(data: Data, key: str = "graph", exact: bool = False) -> Data:
         hint += "masks are its fields y and train_mask"
         raise InputError.plain(key, f"the graph is a {type(data).__name__}", hint)
     fields = files.with_edges(data.to_dict())
-    if fields.get("edge_index") is None and "adj_t" in data:
-        hint = "Set graph.edge_index = torch_geometric.utils.to_edge_index(graph.adj_t)[0]"
-        raise InputError.plain(f"{key}: edge_index", "the edges are in adj_t", hint)
     found = Data.from_dict(files.tensors(fields, ("x", "edge_index", "edge_weight"), key))
     x, edge_index = cleaning.features_and_edges(found, key, exact)
     edge_index, weight = cleaning.weighted_edges(found.edge_weight, edge_index, len(x), key)
@@ -222,14 +215,12 @@ def labels(
     column = y.reshape(-1)
     cells = [None if empty else cell for cell, empty in zip(column.tolist(), pandas.isna(column))]
     given = [cell for cell in cells if cell is not None]
-    numbers: list[Any] = [cell for cell in given if isinstance(cell, (Real, np.bool_))]
-    wrong = [cell for cell in given if not isinstance(cell, (str, Real, np.bool_))]
-    wrong += [cell for cell in numbers if not HIDDEN <= cell < 2**63 or cell != int(cell)]
+    wrong = [cell for cell in given if not (isinstance(cell, str) or _is_label(cell))]
     if wrong:
         found = f"the label {str(wrong[0])[:30]!r} is neither a word nor an integer from -1 to 2^63"
         hint = "Use words, or integers from 0, and -1 for nodes without a label"
         raise InputError.plain(key, found, hint)
-    if len(numbers) == len(given):
+    if not any(isinstance(cell, str) for cell in given):
         return np.array([HIDDEN if cell is None else int(cell) for cell in cells], dtype=np.int64)
     written = ["" if cell is None else cell for cell in cells]
     words = [cell if isinstance(cell, str) else str(int(cell)) for cell in written]
@@ -240,13 +231,16 @@ def labels(
     return np.array([word if word in kept else label for word, label in zip(words, cleaned)])
 
 
+def _is_label(cell: Any) -> bool:
+    """Whether a value is a whole number from -1 to 2^63."""
+    return isinstance(cell, (Real, np.bool_)) and HIDDEN <= cell < 2**63 and cell == int(cell)  # type: ignore[operator, call-overload]
+
+
 def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     """Clean graphs with consistent integer labels (-1 = no label), and the class names."""
     cleaned = []
     found = []
     for role, graph in graphs.items():
-        if isinstance(graph, Data):
-            _check_length(graph, role)
         plain = unlabelled(graph, role)
         masks = files.tensors(graph, MASKS, role)
         size = len(plain.x)
@@ -264,32 +258,15 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
         cleaned.append(cleaning.clean(plain, role))
         found.append((y, y != ("" if y.dtype.kind == "U" else HIDDEN)))
     named = [y[has_label] for y, has_label in found if has_label.any()]
-    kinds = {y.dtype.kind for y in named}
-    if len(kinds) != 1:
-        problem = "are words in one graph and numbers in the other" if kinds else "are missing"
+    if len({y.dtype.kind for y in named}) != 1:
+        message = "the labels are missing, or words in one graph and numbers in the other"
         hint = "Give labels that are all words or all whole numbers"
-        role = list(graphs)[-1 if kinds else 0]
-        raise InputError.plain(f"{role}: y", f"the labels {problem}", hint)
+        raise InputError.plain(f"{[*graphs][-1]}: y", message, hint)
     values = np.unique(np.concatenate(named))
     for graph, (y, has_label) in zip(cleaned, found):
         number = np.searchsorted(values, y[has_label])
         graph.y[torch.from_numpy(has_label)] = torch.from_numpy(number)
     return cleaned, values
-
-
-def _rows(values: Any) -> int:
-    return int(values.shape[0]) if hasattr(values, "shape") else len(values)
-
-
-def _check_length(graph: Data, role: str) -> None:
-    """Refuse features if labels and masks agree on another number of nodes."""
-    fields = (field for field in ("x", "y", *MASKS) if getattr(graph.get(field), "ndim", 1))
-    sizes = {field: _rows(graph[field]) for field in fields if hasattr(graph.get(field), "__len__")}
-    nodes = sizes.pop("x", 0)
-    others = listed([*sizes])
-    if nodes not in (0, *sizes.values()) and len(sizes) > 1 and len({*sizes.values()}) == 1:
-        message = f"it has {nodes} rows, and {others} have {sizes.popitem()[1]}"
-        raise InputError.plain(f"{role}: x", message, "Give one row per node")
 
 
 def _hold_out(y: Tensor, train: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:

@@ -92,12 +92,9 @@ def _publicly_labelled(
     nodes: Nodes, data: Data, unseen: Sequence[int], split_seed: int, name: str
 ) -> Nodes:
     """The same split, with the data set's own training nodes as labelled nodes."""
-    if "train_mask" not in data:
-        message = f"{name} has no public training nodes"
-        raise InputError.plain("labelled", message, "Set labelled to drawn")
-    train = splits.column(data.train_mask, split_seed) & (data.y >= 0)
-    if train[torch.cat([nodes.val, nodes.test])].any():
-        message = "some public training nodes were drawn as validation or test nodes"
+    train = splits.column(data.get("train_mask", data.y < HIDDEN), split_seed) & (data.y >= 0)
+    if not train.any() or train[torch.cat([nodes.val, nodes.test])].any():
+        message = f"{name} has no public training nodes, or validation and test nodes among them"
         raise InputError.plain("labelled", message, "Set labelled to drawn")
     masked = splits.is_in(data.y, unseen)
     kept, extra = ((train & part).nonzero().view(-1) for part in (~masked, masked))

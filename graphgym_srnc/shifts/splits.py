@@ -142,12 +142,10 @@ def choose_unseen(
     """
     most = len(classes) - 2
     if unseen:
-        if len(set(unseen)) != len(unseen) or not set(unseen) <= set(classes):
-            allowed = f"different classes out of {list(classes)}"
+        is_set = len({*unseen}) == len(unseen)
+        if not is_set or not {*unseen} <= {*classes} or len(unseen) > most:
+            allowed = f"at most {most} different classes out of {list(classes)}, two stay known"
             raise InputError("unseen", list(unseen), allowed)
-        if len(unseen) > most:
-            message = f"{len(unseen)} of {len(classes)} classes are masked"
-            raise InputError.plain("unseen", message, f"Mask at most {most}: two must stay known")
         return sorted(unseen)
     if not 0 <= num_unseen <= most:
         allowed = f"0 to {most}, since two of {len(classes)} classes must stay known"
@@ -226,11 +224,9 @@ def draw(
             rare.append(nodes[: min(most, len(nodes) // 2)])
             continue
         if len(nodes) < max(most, 1):
-            message = f"class {c} has {len(nodes)} nodes for training"
-            if labels_per_class > 0:
-                message += f", fewer than {labels_per_class}"
-            hint = f"Use at most {len(nodes)}, or mask" if len(nodes) else "Mask"
-            raise InputError.plain("labels_per_class", message, f"{hint} the class with unseen")
+            message = f"class {c} has {len(nodes)} nodes for training, fewer than {max(most, 1)}"
+            hint = "Use fewer, or mask the class with unseen"
+            raise InputError.plain("labels_per_class", message, hint)
         parts.append(nodes[:most])
     train = torch.cat(parts).sort().values
     extra = torch.cat(rare).sort().values

@@ -71,10 +71,6 @@ def build(
     source, validation, target = (
         data.subgraph(data.node_year <= last) for last in (source_end, val_end, end)
     )
-    missing = {*classes} - {*splits.classes_of(source.y_true)}
-    if missing:
-        message = f"no node until {source_end} has class {', '.join(map(str, sorted(missing)))}"
-        raise InputError.plain("name", message, "Use a data set with early nodes of each class")
     train, source_val = _hold_out(source.y, len(classes), split_seed)
     val = _between(validation, source_end, val_end)
     test = _between(target, begin, end)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphgym_srnc.core.text import listed
 from graphgym_srnc.errors import InputError
 
 
@@ -33,11 +34,17 @@ def union(graphs: Sequence[Data]) -> Data:
     return joined
 
 
-def one_label_space(graphs: Sequence[Data], words: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """Number the classes of all graphs alike if they have names; returns the names."""
-    if len({bool(names) for names in words}) > 1:
-        message = "the labels are words in one source and numbers in another"
-        raise InputError.plain("source", message, "Use words in all of them")
+def one_label_space(
+    graphs: Sequence[Data], words: Sequence[tuple[str, ...]], parts: Sequence[str]
+) -> tuple[str, ...]:
+    """Number the classes of all graphs alike if they have names; returns the names.
+
+    ``parts`` are what the user calls the graphs.
+    """
+    named = [part for part, names in zip(parts, words) if names]
+    if named and len(named) < len(parts):
+        message = f"the labels are words in {listed(named)}, and numbers in the other graph"
+        raise InputError.plain("source", message, "Use words in all graphs, or numbers in all")
     merged = sorted({name for names in words for name in names})
     for graph, names in zip(graphs, words) if merged else ():
         # The last entry is for the label -1 (no label).
