@@ -75,7 +75,7 @@ def test_too_few_labels_names_the_class_and_the_way_out(tmp_path):
     error = refused(
         "file.labels_per_class", own_file, path=str(tmp_path / "graph.pt"), labels_per_class=3
     )
-    assert "class 2" in str(error) and "at most 2" in str(error) and "unseen" in str(error)
+    assert "class 2 has 2 nodes" in str(error) and "unseen" in str(error)
     assert own_file(path=str(tmp_path / "graph.pt"), labels_per_class=3, unseen=[2]).num_known == 2
 
 

@@ -161,16 +161,6 @@ def test_weights_of_networkx():
 # Rows that are no nodes, and links that count rows.
 
 
-def test_a_last_row_of_sums_is_refused(tmp_path):
-    total = pandas.DataFrame({"id": ["Total"], "size": [NODES["size"].sum()], "label": [None]})
-    nodes = pandas.concat([NODES, total], ignore_index=True)
-    error = refused("nodes", from_frames, nodes, frame(RING), ends=("from", "to"), numbers="size")
-    assert "Total in row 8 (counted from 0) has no link, and its size is the sum" in str(error)
-    nodes.loc[8, "size"] = 1.0
-    made = from_frames(nodes, frame(RING), ends=("from", "to"), numbers="size")
-    assert made.num_nodes == 9
-
-
 def test_numbers_of_rows_from_0_or_from_1_are_two_readings(tmp_path):
     ends = pandas.DataFrame({"a": range(1, 7), "b": [*range(2, 7), 1]})
     nodes = NODES.drop(columns="id")

@@ -77,7 +77,7 @@ def test_two_graphs_with_different_features(model):
     text = str(refused("target: x", different.fit, graph(width=4), graph(width=5)))
     assert "5 features" in text and "4" in text
     refused("graph: x", model.predict, graph(width=5))
-    refused("graph: x", tiny().fit, graph(x=graph().x[:40]))
+    refused("graph", tiny().fit, graph(x=graph().x[:40]))
 
 
 def test_two_graphs_with_features_of_other_names(tmp_path):
@@ -437,14 +437,12 @@ def test_nodes_of_on_nodes():
     for wrong in (y[:17], 1, None, [float("inf")] * 18, y[:36].reshape(18, 2)):
         refused("labels", on_nodes.fit, nodes, wrong)
     on_nodes.fit([*nodes, 0], [*y[:18], 0])
-    text = str(refused("labels", on_nodes.fit, [*nodes, 0], [*y[:18], 1]))
-    assert "two different labels" in text
+    refused("labels", on_nodes.fit, [*nodes, 0], [*y[:18], 1])
     error = refused("labels", on_nodes.fit, nodes, [*NAMES[:17], float("nan")])
-    assert "1 of the nodes have no label, such as node 17" in error.message
+    assert "such as node 17" in error.message
     assert "model__hidden" in refused("hidden", on_nodes.set_params, hidden=4).message
     assert "a graph of 48 nodes" in repr(on_nodes) and is_classifier(on_nodes.model)
-    error = refused("train_mask", tiny().fit, graph(train_mask=NODES < 0))
-    assert "no node is a training node" in error.message
+    refused("train_mask", tiny().fit, graph(train_mask=NODES < 0))
     refused("graph", OnNodes(tiny(), graph().x).fit, nodes, y[:18])
 
 
@@ -463,7 +461,7 @@ def test_an_index_and_a_column_that_both_have_the_ids_are_two_readings():
     assert api.from_frames(later, chain).feature_names == ["x"]
     zeros = nodes.assign(rank=[f"0{rank}" for rank in nodes["rank"]])
     error = refused("edges", api.from_frames, zeros, edges.clip(1), id="rank", spectral=2)
-    assert "the column rank" in error.message and "'1' may be the node '01'" in error.message
+    assert "Ids are those of rank: '04'" in error.message
     two = nodes.assign(score=[1, 2, 3, 4, 5])
     error = refused("edges", api.from_frames, two, edges.clip(1))
     assert "`id='rank'` or `id='score'`" in error.message
@@ -487,10 +485,9 @@ def test_one_bad_row_does_not_change_the_column_of_ids():
 @pytest.mark.parametrize(
     "ends, hint",
     [
-        (["01", "02", ""], "an empty cell. Write an id there, or leave out"),
-        ([1, 2, 3], "'1' may be the node '01'. Write ids alike in both tables"),
+        (["01", "02", ""], "an empty cell. Ids are those of id: '01', '02' and '03'"),
         ([11, 12, 13], "The column code holds such ids; name it with `id='code'`"),
-        ([7, 8, 9], "Fix the ids"),
+        ([7, 8, 9], "or leave out these links with `skip_missing=True`"),
     ],
 )
 def test_hints_on_ends_of_links(ends, hint):
@@ -503,14 +500,12 @@ def test_hints_on_ends_of_links(ends, hint):
 def test_hints_on_graphs_and_nodes(model):
     one = graph()
     one.train_mask = one.train_mask[:, None].repeat(1, 2)
-    assert "graph.train_mask[:, 0]" in str(refused("graph: train_mask", tiny().fit, one))
-    error = refused("graph: edge_index", tiny().fit, graph(edge_index=graph().edge_index.T))
-    assert "edge_index.T" in str(error)
-    error = refused("graph: edge_index", tiny().fit, graph(edge_index=None, adj_t=torch.eye(V)))
-    assert "in adj_t. Set graph.edge_index" in str(error)
-    assert "does not count from the end" in str(refused("nodes", model.score, graph(), None, [-1]))
-    refused("nodes", model.score, graph(), None, [True] * (V - 1))
-    with pytest.raises(TypeError, match="device of its data"):
+    refused("graph: train_mask", tiny().fit, one)
+    refused("graph: edge_index", tiny().fit, graph(edge_index=graph().edge_index.T))
+    refused("graph: edge_index", tiny().fit, graph(edge_index=None, adj_t=torch.eye(V)))
+    for nodes in ([-1], [True] * (V - 1)):
+        refused("nodes", model.score, graph(), None, nodes)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'device'"):
         tiny(device="cuda")
     bare = networkx.path_graph(3)
     assert "3 nodes without the attribute 'x': 0, 1" in str(

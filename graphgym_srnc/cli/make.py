@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Sequence
 
 import numpy as np
-import pandas
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.words import flags_of, told
@@ -80,7 +79,7 @@ def _print_next(like: str, out: str) -> None:
 def make_graph(
     nodes: Path, links: Path | None = None, *, embeddings: str = "", like: str = "", **given: Any
 ) -> tuple[folder.Graph, list[str]]:
-    """A graph, and notes on what was chosen, corrected and left out; all errors come at once.
+    """A graph, and notes on what was chosen, corrected and left out.
 
     Args:
         nodes: the node table, or a file of nodes and links.
@@ -93,21 +92,12 @@ def make_graph(
         with reading(Path(like), "a folder with a recipe of data make", "like"):
             given["like"] = {**json.loads(content(Path(like, folder.RECIPE)))}
     found = look.Look((nodes.name, (links or nodes).name), look.Options(**given))
-    table = pairs = pandas.DataFrame()
-    with found.problems.step():
-        if links is None:
-            table, pairs = graph_files.graph(nodes, found.notes)
-        else:
-            table = read.sheet(nodes, found.notes)
-    with found.problems.step():
-        if links is not None:
-            pairs = graph_files.links(links, found.notes)
-    if len(table):
-        frames.look(found, table, pairs, bool(embeddings))
-    # Options first, then the node table, then the links.
-    place = lambda error: (error.key not in look.Options._fields, error.key != nodes.name)  # noqa: E731
-    found.problems.errors.sort(key=place)
-    found.problems.check()
+    if links is None:
+        table, pairs = graph_files.graph(nodes, found.notes)
+    else:
+        table = read.sheet(nodes, found.notes)
+        pairs = graph_files.links(links, found.notes)
+    frames.look(found, table, pairs, bool(embeddings))
     array: np.ndarray | None = None
     if embeddings:
         # It imports torch, which tables do without.

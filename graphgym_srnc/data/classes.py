@@ -90,7 +90,7 @@ def find_label(found: Look) -> None:
     if found.options.like is not None:
         return
     likely = fit or _likely(table, sizes)
-    perhaps = [f"{name} ({len(sizes[name])} values)" for name in likely or table if name]
+    perhaps = [f"{name} ({len(sizes[name])} values)" for name in likely or sizes if name]
     hint = f"Name the column of classes, perhaps {listed(perhaps, 4)}, with `label`"
     if not usual and (found.options.in_python or not likely):
         found.notes.append(f"No column of labels was found. {hint}.")

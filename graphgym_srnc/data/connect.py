@@ -6,30 +6,13 @@ import numpy as np
 import pandas
 
 from graphgym_srnc.core.text import counted, listed
-from graphgym_srnc.data import columns, edges, features, links, read, readings
-from graphgym_srnc.data.links import ALL
+from graphgym_srnc.data import columns, edges, features, read, readings
 from graphgym_srnc.data.look import Look
 from graphgym_srnc.data.read import NAMELESS
 from graphgym_srnc.data.readings import Reading
 from graphgym_srnc.errors import InputError, option
 
 WEIGHTS = ("weight", "weights", "w", "value", "strength")  # usual names, in lower case
-
-
-def find(found: Look, sheet: pandas.DataFrame) -> tuple[pandas.DataFrame, Reading | None]:
-    """A row for each link, and which of its columns hold ids of which column of nodes."""
-    pairs = pandas.DataFrame()
-    reading = None
-    step = found.problems.step
-    with step():
-        pairs = links.links(found, sheet)
-    if ALL in found.options.ends:  # two columns are left
-        found.options = found.options._replace(ends=())
-    if len(pairs):
-        several = readings.readings(found.table, pairs, found.options)
-        with step():
-            reading = readings.choose(found, pairs, several)
-    return pairs, reading
 
 
 def connect(found: Look, pairs: pandas.DataFrame, reading: Reading) -> None:
@@ -53,7 +36,7 @@ def connect(found: Look, pairs: pandas.DataFrame, reading: Reading) -> None:
         _tell_unknown(found, pairs, reading, strange, ids)
     kept = (ends >= 0).all(0) & (weights > 0)
     found.edges = ends[:, kept].astype(np.int64)
-    if not (found.edges[0] != found.edges[1]).any() and not found.problems.errors:
+    if not (found.edges[0] != found.edges[1]).any():
         raise InputError.plain(file, "no link joins two nodes", "Give at least one link")
     if found.edges.min(initial=2) == 1 and ids[0] == "0" and read.is_counter(ids.to_series()):
         wrong = "no link names the id 0. If its ids count from 1, they name wrong nodes: subtract 1"

@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from graphgym_srnc.core.text import counted, listed, short
 from graphgym_srnc.data.labels import EMPTY
 from graphgym_srnc.data.read import NAMELESS, is_counter
-from graphgym_srnc.errors import Collected, InputError, did_you_mean
+from graphgym_srnc.errors import InputError, did_you_mean
 
 # The columns of ``text``, ``numbers`` and ``categories``, and what was learnt of them.
 Recipe = dict[str, Any]
@@ -63,29 +63,23 @@ def learn(
     recipe = Recipe()
     cells = Cells()
     bag = None
-    problems = Collected()
-    with problems.step():
-        if text:
-            cells = cells._replace(texts=documents(table, text))
-            words, bag = _vocabulary(cells.texts or [], options)
-            recipe["text"] = {"columns": [*text]} | words
-    with problems.step():
-        if numbers:
-            values = _numbers(table, numbers)
-            cells = cells._replace(numbers=values)
-            std = values.std(ddof=0).fillna(0).replace(0, 1)
-            mean = values.mean().fillna(0)
-            recipe["numbers"] = {"columns": [*numbers], "mean": [*mean], "std": [*std]}
-    with problems.step():
-        if categories:
-            own = {name: _categories(table, name) for name in categories}
-            cells = cells._replace(categories=own)
-            most = {
-                name: Counter(filter(None, own[name])).most_common(options.max_words)
-                for name in own
-            }
-            recipe["categories"] = {"columns": {name: sorted(dict(most[name])) for name in most}}
-    problems.check()
+    if text:
+        cells = cells._replace(texts=documents(table, text))
+        words, bag = _vocabulary(cells.texts or [], options)
+        recipe["text"] = {"columns": [*text]} | words
+    if numbers:
+        values = _numbers(table, numbers)
+        cells = cells._replace(numbers=values)
+        std = values.std(ddof=0).fillna(0).replace(0, 1)
+        mean = values.mean().fillna(0)
+        recipe["numbers"] = {"columns": [*numbers], "mean": [*mean], "std": [*std]}
+    if categories:
+        own = {name: _categories(table, name) for name in categories}
+        cells = cells._replace(categories=own)
+        recipe["categories"] = {"columns": {}}
+        for name, values_of_one in own.items():
+            most = Counter(filter(None, values_of_one)).most_common(options.max_words)
+            recipe["categories"]["columns"][name] = sorted(dict(most))
     return _made(recipe, cells, bag)
 
 
@@ -284,17 +278,13 @@ def _standardised(cells: Cells, recipe: Recipe) -> pandas.DataFrame:
 def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFrame:
     """Columns of numbers ``[V, F]`` with NaN for an empty cell."""
     found = {}
-    problems = Collected()
     for name in columns:
-        with problems.step():
-            found[name], wrong = parsed(column(table, name, "numbers"))
-            if not wrong:
-                continue
+        found[name], wrong = parsed(column(table, name, "numbers"))
+        if wrong:
             cells = f"{name}: {counted(len(wrong), 'cell')} cannot be used as a number"
             hint = "Write numbers such as 1.5 or 1500, leave a cell without a number empty, or name"
             hint += " a column of words in `categories`"
             raise InputError.plain("numbers", f"{cells}, for example {wrong[0]!r}", hint)
-    problems.check()
     return pandas.DataFrame(found)
 
 

@@ -18,13 +18,15 @@ from graphgym_srnc.data import (
     header,
     labels,
     limits,
+    links,
     names,
     read,
+    readings,
 )
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.data.look import KINDS, NOTHING, Look
-from graphgym_srnc.data.readings import Reading, usual_id
+from graphgym_srnc.data.readings import Reading
 from graphgym_srnc.errors import InputError, option
 
 # Uses of columns, in words.
@@ -35,54 +37,36 @@ USES |= {"category": "categories", "url": "web addresses"}
 def look(
     found: Look, nodes: pandas.DataFrame, sheet: pandas.DataFrame, others: bool = False
 ) -> Look:
-    """Choose columns, clean labels and connect nodes; what is wrong is collected, not raised.
+    """Choose columns, clean labels and connect nodes.
 
-    ``found`` is filled and returned. ``nodes`` and the ``sheet`` of links, which are empty if they
-    could not be read, may have a first line that is a header or not. ``others`` = there are
-    features beside those of columns and of links.
+    ``found`` is filled and returned. ``nodes`` and the ``sheet`` of links may have a first line
+    that is a header or not. ``others`` = there are features beside those of columns and of links.
     """
     limits.check_columns(nodes.shape[1], "nodes")
-    step = found.problems.step
-    with step():
-        table = header.named(found, nodes)
-        found.rows = table.index
-        found.table = _without_lists(found, table.reset_index(drop=True))
-    if not len(found.rows):
-        return found
+    table = header.named(found, nodes)
+    found.rows = table.index
+    found.table = _without_lists(found, table.reset_index(drop=True))
     for kind, use in KINDS.items():
         found.uses[use] = [*getattr(found.options, kind)]
-    with step():
-        if found.options.id not in (None, "", *columns.ROWS):
-            features.column(found.table, str(found.options.id), "id")
-    if found.problems.errors:
-        found.options = found.options._replace(id=None)
-    pairs, reading = connect.find(found, sheet) if len(sheet) else (sheet, None)
+    if found.options.id not in (None, "", *columns.ROWS):
+        features.column(found.table, str(found.options.id), "id")
+    pairs = links.links(found, sheet)
+    reading = readings.choose(found, pairs)
     _find_id(found, reading)
-    for each in (
-        _check_uses,
-        _find_addresses,
-        classes.find_split,
-        classes.find_label,
-        _one_row_for_each_id,
-    ):
-        with step():
-            each(found)
-    # Else no id may be right, or links to nodes without an id would look wrong.
-    is_clear = all(error.key != "id" for error in found.problems.errors) and all(found.ids)
-    if reading is not None and is_clear:
-        with step():
-            connect.connect(found, pairs, reading)
-    with step():
-        classes.read(found)
-    with step():
-        _find_features(found, others)
+    _check_uses(found)
+    _find_addresses(found)
+    classes.find_split(found)
+    classes.find_label(found)
+    _one_row_for_each_id(found)
+    connect.connect(found, pairs, reading)
+    classes.read(found)
+    _find_features(found, others)
     _tell_columns(found)
     return found
 
 
 def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     """The graph of what ``look`` found, perhaps with ``extra`` features ``[rows, D]``."""
-    found.problems.check()
     recipe, cells, own_blocks, names_of = found.made
     table = found.table
     spectral = found.options.spectral
@@ -132,11 +116,11 @@ def _without_lists(found: Look, table: pandas.DataFrame) -> pandas.DataFrame:
     return table
 
 
-def _find_id(found: Look, reading: Reading | None) -> None:
+def _find_id(found: Look, reading: Reading) -> None:
     """The column of ids, by links or else by names; numbers of rows if there is no such column."""
     table = found.table
     options = found.options
-    id = usual_id(table, options) if reading is None else reading.id
+    id = reading.id
     if id in columns.ROWS:
         table.insert(0, id, columns.cells(table, id))
         if options.id is None:

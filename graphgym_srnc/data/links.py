@@ -33,6 +33,7 @@ def links(found: Look, sheet: pandas.DataFrame) -> pandas.DataFrame:
     _check_ends(found, frame)
     if ALL in options.ends:
         melted = frame.melt([options.ends[0]], value_name="neighbour")
+        found.options = options._replace(ends=())  # two columns are left
         return melted.loc[melted["neighbour"] != "", [options.ends[0], "neighbour"]]
     if "1" in frame and sheet.isna().any(axis=None) and not options.ends:
         lengths = sheet.notna().sum(axis=1)

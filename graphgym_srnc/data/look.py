@@ -10,7 +10,6 @@ import pandas
 
 from graphgym_srnc.core.text import listed
 from graphgym_srnc.data import columns, features
-from graphgym_srnc.errors import Collected
 
 KINDS = {"text": "text", "numbers": "number", "categories": "category"}  # of features, by option
 NONE = "none"  # name of the column of labels if there is none
@@ -66,7 +65,6 @@ class Look:
     made: features.Made = field(default_factory=lambda: features.Made({}))
     chosen: list[str] = field(default_factory=list)  # which columns are read
     notes: list[str] = field(default_factory=list)  # what was corrected or left out, and warnings
-    problems: Collected = field(default_factory=Collected)  # errors that the user must fix first
 
     @property
     def used(self) -> set[str]:

@@ -82,12 +82,13 @@ def _pairs(links: pandas.DataFrame, share: dict[str, float]) -> list[Ends]:
     return _usual_pairs(rest)
 
 
-def choose(found: Look, links: pandas.DataFrame, several: list[Reading]) -> Reading:
+def choose(found: Look, links: pandas.DataFrame) -> Reading:
     """The one of several readings, or one of usual names whose ids the caller has to check.
 
     Raises:
         InputError: several readings give different graphs, or there is none.
     """
+    several = readings(found.table, links, found.options)
     if not several:
         pair = named_ends(links, found.options)
         if pair is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 from pathlib import Path
@@ -61,13 +62,18 @@ def verify(folder: Path) -> Iterator[tuple[str, str]]:
             yield name, f"cannot be read ({error.strerror}), but {FILE} lists it"
 
 
+def listed(path: Path) -> str | None:
+    """The checksum of a file in the list of its folder, or of the folder above, if it has one."""
+    path = path.absolute()
+    for folder in path.parents[:2]:
+        with contextlib.suppress(OSError, ValueError):
+            sums = read(folder)
+            if path.relative_to(folder).as_posix() in sums:
+                return sums[path.relative_to(folder).as_posix()]
+    return None
+
+
 def is_edited(path: Path) -> bool:
-    """Whether the list of its folder, or of the folder above, has another checksum for a file."""
-    for folder in path.absolute().parents[:2]:
-        try:
-            expected = read(folder).get(path.absolute().relative_to(folder).as_posix())
-        except (OSError, ValueError):
-            continue
-        if expected is not None:
-            return of_file(path) != expected
-    return False
+    """Whether a file has another checksum than it was written with."""
+    expected = listed(path)
+    return expected is not None and of_file(path) != expected

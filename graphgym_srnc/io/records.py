@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import glob
 import json
 import math
 import re
@@ -32,20 +31,6 @@ LISTED = re.compile(
 )
 
 PLAN = "planned.json"  # in the folder of a grid: seeds of its runs by name of their experiment
-# What a folder of a run, an experiment, a study or a graph contains, seen from one of its files,
-# and the names of such files.
-PARTS = {
-    "run.json": (r"\w+\.json", r"\w+\.safetensors", "error.txt", LOG, checksums.FILE),
-    "../run.json": (".*",),
-    "*/*/run.json": (PLAN,),
-    "*/run.json": (r"config\.yaml", r"summary\.\w+", "agg", "mean", checksums.FILE),
-    "tuned.json": (r"tuned(\.\w+)?", checksums.FILE),
-    "../tuned.json": (r"\w+\.yaml",),
-    "edges.*": (
-        r"(nodes|edges|features|labels|split|words|answers|recipe|parent)\.\w+",
-        checksums.FILE,
-    ),
-}
 
 
 # Types of what a record holds, as far as it is there.
@@ -159,19 +144,8 @@ def seeds_of(path: Path) -> list[int]:
 
 
 def is_part(path: Path) -> bool:
-    """Whether a file or folder is (part of) a run, an experiment, a study or a graph folder."""
-
-    def has(folder: Path, sign: str) -> bool:
-        return any(glob.iglob(sign, root_dir=folder))
-
-    return (
-        path.is_dir()
-        and any(has(path, sign) for sign in PARTS)
-        or any(
-            re.fullmatch("|".join(names), path.name) and has(path.parent, sign)
-            for sign, names in PARTS.items()
-        )
-    )
+    """Whether checksums of results or of a graph folder list a file."""
+    return path.name in (checksums.FILE, PLAN) or checksums.listed(path) is not None
 
 
 def _is_sound(result: Result) -> bool:

@@ -261,7 +261,7 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     if len({y.dtype.kind for y in named}) != 1:
         message = "the labels are missing, or words in one graph and numbers in the other"
         hint = "Give labels that are all words or all whole numbers"
-        raise InputError.plain(f"{[*graphs][-1]}: y", message, hint)
+        raise InputError.plain(f"{[*graphs][0]}: y", message, hint)
     values = np.unique(np.concatenate(named))
     for graph, (y, has_label) in zip(cleaned, found):
         number = np.searchsorted(values, y[has_label])
