@@ -304,8 +304,9 @@ class Estimator(BaseEstimator):
         """
         check_is_fitted(self, "method_")
         if os.path.exists(path) and records.is_part(Path(path).resolve()):
-            message = f"{path} belongs to results or a graph"
-            raise InputError.plain("path", message, "Name another file")
+            raise InputError.plain(
+                "path", f"{path} belongs to results or a graph", "Name another file"
+            )
         self._model.save(path)
 
     def _task(
@@ -315,8 +316,9 @@ class Estimator(BaseEstimator):
         open_set = shared["open_set"]
         if isinstance(source, ShiftTask):
             if target is not None:
-                message = "a ShiftTask contains its own target"
-                raise InputError.plain("target", message, "Leave it out")
+                raise InputError.plain(
+                    "target", "a ShiftTask contains its own target", "Leave it out"
+                )
             if open_set not in (None, source.open_set):
                 raise InputError("open_set", open_set, f"None or {source.open_set}, as in the task")
             task = source.to(source.device)
@@ -339,8 +341,9 @@ class Estimator(BaseEstimator):
                 source, target, open_set=open_set, held_out=held_out, seed=shared["random_state"]
             )
             return task.to(getattr(source.x, "device", "cpu")), labels.tolist()
-        message = "this method needs a ShiftTask that has an oracle task"
-        raise InputError.plain(type(self).__name__, message)
+        raise InputError.plain(
+            type(self).__name__, "this method needs a ShiftTask that has an oracle task"
+        )
 
     def _become(self, model: TrainedModel, record: trainer.RunRecord | None) -> None:
         """Set the fitted attributes; those of training only if ``record`` is given."""
@@ -402,8 +405,11 @@ def node_numbers(nodes: Any, size: int, is_mask: bool = True) -> np.ndarray:
     outside = ids[~np.isin(ids, np.arange(size))].tolist() if are_numbers else []
     if outside or not are_numbers:
         found = outside[0] if outside else f"{ids.dtype} {ids.shape}"
-        allowed = f"node numbers from 0 to {size - 1}, [n]; that of an id is graph.ids.index(id)"
-        raise InputError("nodes", found, allowed)
+        raise InputError(
+            "nodes",
+            found,
+            f"node numbers from 0 to {size - 1}, [n]; that of an id is graph.ids.index(id)",
+        )
     return ids
 
 
@@ -488,8 +494,9 @@ def truth(model: Estimator, graph: Any, y: Any, nodes: Any) -> tuple[Data, np.nd
     y = graph.y if y is None else y
     given = labels_of(y, len(every), "y", kept, held.tolist())
     if (given.dtype.kind == "U") != (model.classes_.dtype.kind == "U"):
-        hint = f"Give labels such as {model.classes_[0]!s}"
-        raise InputError.plain("y", f"the labels are {given.dtype}", hint)
+        raise InputError.plain(
+            "y", f"the labels are {given.dtype}", f"Give labels such as {model.classes_[0]!s}"
+        )
     none = "" if given.dtype.kind == "U" else HIDDEN
     unknown = -1 if model.method_.task.unknown is None else model.method_.task.unknown
     place = {label: k for k, label in enumerate(model.classes_.tolist())}

@@ -147,8 +147,9 @@ def _checked(name: str, frame: Any) -> pandas.DataFrame:
         raise InputError.plain(name, "the frame has no rows")
     frame = frame.set_axis([str(column).strip() for column in frame], axis=1)
     if not frame.columns.is_unique:
-        hint = "Give each column its own name"
-        raise InputError.plain(name, "two columns have the same name", hint)
+        raise InputError.plain(
+            name, "two columns have the same name", "Give each column its own name"
+        )
     if name == "edges" and not frame.index.equals(pandas.RangeIndex(len(frame))):
         if "" not in frame:
             frame.insert(0, "", frame.index.to_flat_index())
@@ -159,12 +160,18 @@ def _recipe(like: Data, chosen: Mapping[str, list[str]], spectral: int) -> dict[
     """The recipe of the features of an earlier graph; refuses another choice of features."""
     recipe = getattr(like, "recipe", None)
     if not recipe:
-        found = "this graph does not say how its features were made"
-        raise InputError.plain("like", found, "Give a graph that from_frames returned")
+        raise InputError.plain(
+            "like",
+            "this graph does not say how its features were made",
+            "Give a graph that from_frames returned",
+        )
     made = {name: {*recipe[name]["columns"]} if name in recipe else {} for name in chosen}
     if spectral or any(names and {*names} != made[name] for name, names in chosen.items()):
-        found = "it makes the features of the earlier graph, and others are chosen"
-        raise InputError.plain("like", found, "Leave out the choice of features, or `like`")
+        raise InputError.plain(
+            "like",
+            "it makes the features of the earlier graph, and others are chosen",
+            "Leave out the choice of features, or `like`",
+        )
     return recipe
 
 
@@ -199,8 +206,11 @@ def from_networkx(
     from graphgym_srnc.data.look import NONE, Options
 
     if not hasattr(graph, "nodes") or not len(graph) or not features:
-        message = f"it is a {type(graph).__name__} without nodes, or no feature is named"
-        raise InputError.plain("graph", message, "Give a networkx.Graph and features=['age']")
+        raise InputError.plain(
+            "graph",
+            f"it is a {type(graph).__name__} without nodes, or no feature is named",
+            "Give a networkx.Graph and features=['age']",
+        )
     ids = [*graph]
     fields = [fields for _, fields in graph.nodes(data=True)]
     x, columns = _attributes(dict(graph.nodes(data=True)), _list(features))

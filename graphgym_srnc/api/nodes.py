@@ -47,8 +47,9 @@ class OnNodes(ClassifierMixin, BaseEstimator):
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of the model begin with ``model__``."""
         if wrong := [name for name in params if name in self.model.get_params()]:
-            message = "it is a parameter of the model"
-            raise InputError.plain(wrong[0], message, f"Name it model__{wrong[0]}")
+            raise InputError.plain(
+                wrong[0], "it is a parameter of the model", f"Name it model__{wrong[0]}"
+            )
         return super().set_params(**params)
 
     def fit(self, nodes: ArrayLike, labels: ArrayLike) -> OnNodes:
@@ -66,8 +67,11 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         y[ids] = given
         wrong = ids[(given == none) | (y[ids] != given)]
         if len(wrong):
-            message = f"{len(wrong)} of the nodes have no label or two, such as node {wrong[0]}"
-            raise InputError.plain("labels", message, "Give each node one label")
+            raise InputError.plain(
+                "labels",
+                f"{len(wrong)} of the nodes have no label or two, such as node {wrong[0]}",
+                "Give each node one label",
+            )
         mask = torch.from_numpy(np.isin(np.arange(len(y)), ids))
         read = ("x", "edge_index", "edge_weight")
         fields = {name: self.graph[name] for name in read if name in self.graph}

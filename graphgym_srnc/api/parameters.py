@@ -121,8 +121,9 @@ def checked(
     if not isinstance(open_set, (bool, type(None))):
         raise InputError("open_set", open_set, "None, True, False")
     if not isinstance(callbacks, (list, tuple)) or not all(map(callable, callbacks)):
-        allowed = "a list of functions of an episode, the method and the task"
-        raise InputError("callbacks", callbacks, allowed)
+        raise InputError(
+            "callbacks", callbacks, "a list of functions of an episode, the method and the task"
+        )
     own = {option.key: plain.pop(option.key) for option in options(method)}
     return own, plain | {"open_set": open_set}
 

@@ -34,8 +34,11 @@ def weighted(
         return task
     if not method.weighs_labels:
         name = "class_weight" if sample_weight is None else "sample_weight"
-        message = f"{type(method).__name__} weighs no labelled nodes"
-        raise InputError.plain(name, message, "Leave it out, or use ERM or SRNC")
+        raise InputError.plain(
+            name,
+            f"{type(method).__name__} weighs no labelled nodes",
+            "Leave it out, or use ERM or SRNC",
+        )
     device = task.device
     weight = torch.ones(task.source.num_nodes, device=device)
     if sample_weight is not None:
@@ -59,9 +62,11 @@ def _checked(given: Any, size: int) -> Tensor:
     with reading(Path("it"), "a list of numbers", "sample_weight"):
         values = np.asarray(given, dtype=np.float32)
     if values.shape != (size,) or not np.isfinite(values).all() or (values < 0).any():
-        message = f"the weights have the shape {values.shape}, or one is negative, NaN or infinite"
-        hint = f"Give one number of 0 or more per source node, [{size}]"
-        raise InputError.plain("sample_weight", message, hint)
+        raise InputError.plain(
+            "sample_weight",
+            f"the weights have the shape {values.shape}, or one is negative, NaN or infinite",
+            f"Give one number of 0 or more per source node, [{size}]",
+        )
     return torch.from_numpy(values)
 
 

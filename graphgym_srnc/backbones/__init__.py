@@ -49,13 +49,14 @@ __all__ = [
 
 def _check(found: Any, name: str) -> None:
     if not (isinstance(found, type) and issubclass(found, Encoder) and hasattr(found, "layer")):
-        message = (
-            f"{found!r:.100} is not a subclass of graphgym_srnc.backbones.Encoder with a layer"
+        raise InputError.plain(
+            name,
+            f"{found!r:.100} is not a subclass of graphgym_srnc.backbones.Encoder with a layer",
         )
-        raise InputError.plain(name, message)
     if found.operator not in OPERATORS:
-        message = f"its operator is {found.operator!r}; allowed: {', '.join(OPERATORS)}"
-        raise InputError.plain(name, message)
+        raise InputError.plain(
+            name, f"its operator is {found.operator!r}; allowed: {', '.join(OPERATORS)}"
+        )
 
 
 BACKBONES: Registry[type[Encoder]] = Registry(

@@ -115,9 +115,11 @@ class Encoder(nn.Module):
             InputError: the encoder has its own views, which need the whole graph.
         """
         if type(self).view is not Encoder.view:
-            message = f"the layer {self.spec.kind} cannot be trained in batches"
-            hint = "Set batch_size to 0, or use a layer of this package"
-            raise InputError.plain("kind", message, hint)
+            raise InputError.plain(
+                "kind",
+                f"the layer {self.spec.kind} cannot be trained in batches",
+                "Set batch_size to 0, or use a layer of this package",
+            )
         return draw_view(graph, self.operator, len(self.layers), nodes, fanout, self.precompute)
 
     def forward(self, view: View) -> Tensor:

@@ -157,16 +157,18 @@ def check_signature(function: Any, key: str, given: Sequence[str] = SHARED) -> N
         try:
             parameters = inspect.signature(call, eval_str=True).parameters.values()
         except Exception as error:  # an annotation may be any expression
-            message = f"an annotation in {name} cannot be read ({error})"
-            raise InputError.plain(key, message, "Import or correct it") from error
+            raise InputError.plain(
+                key, f"an annotation in {name} cannot be read ({error})", "Import or correct it"
+            ) from error
         for p in parameters:
             argument = f"the argument {p.name!r} of {name}"
             if p.kind is p.KEYWORD_ONLY and type(p.default) in PLAIN and p.name not in SHARED:
                 _check_default(p, key, argument)
             elif p.name not in known and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL):
                 hint = "Make it keyword-only, with a number, text, bool or tuple as its default"
-                message = f"{argument} cannot be an option"
-                raise InputError.plain(key, message, f"{hint}; None is not allowed")
+                raise InputError.plain(
+                    key, f"{argument} cannot be an option", f"{hint}; None is not allowed"
+                )
             known.add(p.name)
 
 

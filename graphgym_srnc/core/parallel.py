@@ -158,8 +158,11 @@ def check_alike(what: str, text: str) -> None:
     """Refuse a text that is not the same in all processes, in every one of them."""
     own = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
     if count() > 1 and not all(torch.equal(own, other) for other in _each(own)):
-        message = f"it is not the same in all processes (here {text})"
-        raise InputError.plain(what, message, "Give each process the same data, config and code")
+        raise InputError.plain(
+            what,
+            f"it is not the same in all processes (here {text})",
+            "Give each process the same data, config and code",
+        )
 
 
 def _mean(values: Tensor) -> Tensor:

@@ -153,8 +153,9 @@ def load(entry: EntryPoint, check: Callable[[Any, str], None] = lambda found, na
             named = {key.lower(): one for key, one in vars(found).items() if isinstance(one, type)}
             name = entry.name.replace("_", "")
             if name not in named:
-                hint = "Case and _ do not matter"
-                raise InputError.plain(name, f"it defines no class {name.title()}", hint)
+                raise InputError.plain(
+                    name, f"it defines no class {name.title()}", "Case and _ do not matter"
+                )
             found = named[name]
         check(found, entry.name)
     except InputError as error:
@@ -163,9 +164,11 @@ def load(entry: EntryPoint, check: Callable[[Any, str], None] = lambda found, na
         top = entry.module.partition(".")[0]
         where = _last_line(error, [top])[1] or entry.value
         cause = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".")
-        hint = f"Fix it, or uninstall {_package(entry)}"
-        message = f"it cannot be imported ({cause})"
-        raise InputError.plain(f"{kind} {entry.name} in {where}", message, hint) from error
+        raise InputError.plain(
+            f"{kind} {entry.name} in {where}",
+            f"it cannot be imported ({cause})",
+            f"Fix it, or uninstall {_package(entry)}",
+        ) from error
     return found
 
 

@@ -141,8 +141,11 @@ class ShiftTask(LabelSpace):
         if not len(nodes) and not may_be_empty:
             purpose = {"val": "validation", "test": "testing", "pool": "prediction"}.get(key)
             message = f"no node is left for {purpose or 'training'} ({len(self.train)} training"
-            hint = "Label at least two nodes per class, or lower labels_per_class"
-            raise InputError.plain(key, f"{message} nodes, {self.num_known} known classes)", hint)
+            raise InputError.plain(
+                key,
+                f"{message} nodes, {self.num_known} known classes)",
+                "Label at least two nodes per class, or lower labels_per_class",
+            )
         check_ids(key, nodes, graph.num_nodes)
         if len(nodes.unique()) < len(nodes):
             raise InputError.plain(key, "a node occurs twice", "List each node once")
@@ -153,15 +156,18 @@ class ShiftTask(LabelSpace):
         others = getattr(self, b)
         common = int(torch.isin(nodes, others).sum())
         if common and nodes is not others:
-            message = f"they have {common} nodes in common"
-            raise InputError.plain(f"{a} and {b}", message, "Make them disjoint")
+            raise InputError.plain(
+                f"{a} and {b}", f"they have {common} nodes in common", "Make them disjoint"
+            )
 
     def _check_training_labels(self) -> None:
         labels = self.source.y[self.train].unique().tolist()
         if labels != [*range(self.num_known)]:
-            message = f"the labels of training nodes are {listed([*map(str, labels)])}"
-            hint = f"Label a node of each known class, from 0 to {self.num_known - 1}"
-            raise InputError.plain("train", message, hint)
+            raise InputError.plain(
+                "train",
+                f"the labels of training nodes are {listed([*map(str, labels)])}",
+                f"Label a node of each known class, from 0 to {self.num_known - 1}",
+            )
 
     def __repr__(self) -> str:
         classes = f"{self.num_known} known classes"
@@ -301,8 +307,11 @@ def all_finite(x: Tensor) -> bool:
 def check_number(classes: int, key: str) -> None:
     """Refuse more classes than any method can handle; the error names ``key``."""
     if classes > MOST_CLASSES:
-        message = f"there are {classes:,} classes, and at most {MOST_CLASSES:,} are possible"
-        raise InputError.plain(key, message, "Give class labels, not ids or numbers of nodes")
+        raise InputError.plain(
+            key,
+            f"there are {classes:,} classes, and at most {MOST_CLASSES:,} are possible",
+            "Give class labels, not ids or numbers of nodes",
+        )
 
 
 def _hash(digest: Any, tensor: Tensor) -> None:
@@ -314,8 +323,9 @@ def check_ids(key: str, nodes: Tensor, num_nodes: int) -> None:
     """Refuse node ids outside a graph; the error names ``key``."""
     low, high = map(int, nodes.aminmax()) if nodes.numel() else (0, 0)
     if not 0 <= low <= high < num_nodes:
-        message = f"the node ids are from {low} to {high}"
-        raise InputError.plain(key, message, f"Use node ids from 0 to {num_nodes - 1}")
+        raise InputError.plain(
+            key, f"the node ids are from {low} to {high}", f"Use node ids from 0 to {num_nodes - 1}"
+        )
 
 
 def _check_graph(role: str, graph: Data, source: Data, num_outputs: int) -> None:
@@ -326,12 +336,16 @@ def _check_graph(role: str, graph: Data, source: Data, num_outputs: int) -> None
     for name, shape in shapes.items():
         found = None if graph.get(name) is None else tuple(graph[name].shape)
         if found != shape or not graph.num_nodes:
-            message = f"it has the shape {found}"
-            raise InputError.plain(f"{key} {name}", message, f"Give the shape {shape}")
+            raise InputError.plain(
+                f"{key} {name}", f"it has the shape {found}", f"Give the shape {shape}"
+            )
     if not all_finite(graph.x):
         raise InputError.plain(f"{key} x", "a feature is NaN or Inf", "Give finite features")
     low, high = map(int, graph.y.aminmax())
     if low < HIDDEN or high >= num_outputs:
-        hint = f"Use labels from 0 to {num_outputs - 1}, or {HIDDEN} where hidden"
-        raise InputError.plain(f"{key} y", f"the labels are from {low} to {high}", hint)
+        raise InputError.plain(
+            f"{key} y",
+            f"the labels are from {low} to {high}",
+            f"Use labels from 0 to {num_outputs - 1}, or {HIDDEN} where hidden",
+        )
     check_ids(f"{role} graph edge_index", graph.edge_index, graph.num_nodes)

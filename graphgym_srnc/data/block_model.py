@@ -54,14 +54,19 @@ def dcsbm(
     ``degree_exponent`` is that of the power law of :math:`\theta`; 0 = all equal.
     """
     if num_nodes < 2 * len(shares):
-        allowed = f"{2 * len(shares)} or more, two for each of {len(shares)} classes"
-        raise InputError("num_nodes", num_nodes, allowed)
+        raise InputError(
+            "num_nodes",
+            num_nodes,
+            f"{2 * len(shares)} or more, two for each of {len(shares)} classes",
+        )
     if not 0 < avg_degree < num_nodes / 4:
-        allowed = f"more than 0, less than {num_nodes / 4:g} (num_nodes / 4)"
-        raise InputError("avg_degree", avg_degree, allowed)
+        raise InputError(
+            "avg_degree", avg_degree, f"more than 0, less than {num_nodes / 4:g} (num_nodes / 4)"
+        )
     if degree_exponent != 0 and not degree_exponent > 2:
-        allowed = "more than 2, or 0 for equal propensities"
-        raise InputError("degree_exponent", degree_exponent, allowed)
+        raise InputError(
+            "degree_exponent", degree_exponent, "more than 2, or 0 for equal propensities"
+        )
 
     label = np.sort(_fill(shares, num_nodes))
     theta = np.ones(num_nodes)

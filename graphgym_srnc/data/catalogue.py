@@ -62,9 +62,12 @@ def arguments(name: str, made_by: Any) -> dict[str, Any]:
     }
     needed = {key for key, one in known.items() if one.default is one.empty}
     if not needed <= {*given} <= {*known}:
-        message = f"the arguments of PyG's {made_by.__name__} are {listed([*known]) or 'none'}"
-        hint = f"Give {listed(sorted(needed)) or 'them'} in the name, as in Class/Member?KEY=VALUE"
-        raise InputError.plain("name", message, hint, "arguments")
+        raise InputError.plain(
+            "name",
+            f"the arguments of PyG's {made_by.__name__} are {listed([*known]) or 'none'}",
+            f"Give {listed(sorted(needed)) or 'them'} in the name, as in Class/Member?KEY=VALUE",
+            "arguments",
+        )
     return {key: _typed(key, value, known[key].annotation) for key, value in given.items()}
 
 
@@ -128,8 +131,9 @@ def resolve(name: str) -> tuple[str, str]:
     if Path(name).exists():
         near = ""
         hint = "If it is your own graph, use `shift='file'`"
-    message = f"there is no data set {name!r}"
-    raise InputError.plain("name", message, f"{near} {hint}".strip(), "no_data_set")
+    raise InputError.plain(
+        "name", f"there is no data set {name!r}", f"{near} {hint}".strip(), "no_data_set"
+    )
 
 
 def raw_folder(family: str, member: str) -> str:

@@ -35,8 +35,11 @@ def find_split(found: Look) -> None:
     likely = [name] if name else [other for other in free if _is_split(texts(table[other]))]
     if len(likely) > 1:
         ways = " or ".join(option("split", other) for other in likely)
-        message = f"several columns hold parts of a split: {listed(likely)}"
-        raise InputError.plain("split", message, f"Choose one with {ways}")
+        raise InputError.plain(
+            "split",
+            f"several columns hold parts of a split: {listed(likely)}",
+            f"Choose one with {ways}",
+        )
     for name in likely:
         found.uses["split"] = [name]
         cells = texts(features.column(table, name, "split"))
@@ -57,13 +60,19 @@ def _parts_of_masks(found: Look, masks: list[str]) -> list[str]:
     """The part of each node by masks of true and false."""
     cells = found.table[masks].apply(lambda cells: features.truth(features.present(texts(cells))))
     if not cells.isin(["0", "1", ""]).all(axis=None):
-        message = f"the masks {listed(masks)} have other values than true and false, or 1 and 0"
-        raise InputError.plain("split", message, "Write true or false for each node")
+        raise InputError.plain(
+            "split",
+            f"the masks {listed(masks)} have other values than true and false, or 1 and 0",
+            "Write true or false for each node",
+        )
     inside = cells == "1"
     twice = inside.sum(axis=1) > 1
     if twice.any():
-        message = f"the node {found.ids[int(twice.argmax())]} is in two of {listed(masks)}"
-        raise InputError.plain("split", message, "Put each node into one part")
+        raise InputError.plain(
+            "split",
+            f"the node {found.ids[int(twice.argmax())]} is in two of {listed(masks)}",
+            "Put each node into one part",
+        )
     parts = [_part(name.lower().removesuffix("_mask")) for name in masks]
     return [*inside.dot(pandas.Series(parts, masks, dtype=object))]
 

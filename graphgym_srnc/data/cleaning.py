@@ -39,8 +39,11 @@ def clean(data: Data, key: str = "graph") -> Data:
 
     number, cleaned = edges.undirected(edge_index.numpy(), nodes)
     if not len(number):
-        hint = "Give a graph with at least one edge"
-        raise InputError.plain(f"{key}: edge_index", "no edge joins two different nodes", hint)
+        raise InputError.plain(
+            f"{key}: edge_index",
+            "no edge joins two different nodes",
+            "Give a graph with at least one edge",
+        )
     others = {mask: data[mask] for mask in MASKS if mask in data}
     if weight is not None:
         merged = edges.weights(number, edge_index.numpy(), weight.numpy(), nodes)[0]
@@ -61,8 +64,9 @@ def labels(y: Tensor | None, nodes: int, key: str) -> Tensor:
     """Labels ``[V]`` or ``[V, 1]`` as integers ``[V]``; -1, or NaN among floats, = no label."""
     if y is None or tuple(y.shape) not in ((nodes,), (nodes, 1)):
         shape = None if y is None else tuple(y.shape)
-        hint = f"Give one label per node, shape [{nodes}]"
-        raise InputError.plain(key, f"the labels have the shape {shape}", hint)
+        raise InputError.plain(
+            key, f"the labels have the shape {shape}", f"Give one label per node, shape [{nodes}]"
+        )
     y = y.reshape(-1)
     if y.is_floating_point():
         y = torch.where(y.isnan(), HIDDEN, y.double())
@@ -73,9 +77,11 @@ def labels(y: Tensor | None, nodes: int, key: str) -> Tensor:
         wrong |= (label != y) | (y >= 2.0**63)
     if wrong.any():
         first = y.tolist()[int(wrong.int().argmax())]  # older torch cannot index unsigned numbers
-        message = f"the label {first:g} is not an integer from -1 to 2^63"
-        hint = "Give integer labels 0, 1, ..., or -1 where there is none"
-        raise InputError.plain(key, message, hint)
+        raise InputError.plain(
+            key,
+            f"the label {first:g} is not an integer from -1 to 2^63",
+            "Give integer labels 0, 1, ..., or -1 where there is none",
+        )
     return label
 
 
@@ -108,8 +114,11 @@ def strided(x: Tensor) -> Tensor:
 def _features(x: Tensor | None, key: str, exact: bool) -> Tensor:
     at_x = f"{key}: x"
     if x is None or x.dim() != 2 or 0 in x.shape:
-        message = f"the features have the shape {None if x is None else tuple(x.shape)}"
-        raise InputError.plain(at_x, message, "Give features [V, F] of at least one node")
+        raise InputError.plain(
+            at_x,
+            f"the features have the shape {None if x is None else tuple(x.shape)}",
+            "Give features [V, F] of at least one node",
+        )
     with reading(Path("x"), f"a matrix of shape {tuple(x.shape)} that fits into memory", at_x):
         if x.layout == torch.sparse_coo:  # whose indices torch trusts
             with torch.sparse.check_sparse_tensor_invariants():
@@ -117,12 +126,18 @@ def _features(x: Tensor | None, key: str, exact: bool) -> Tensor:
         x = strided(x)
         x = (x.double() if exact else narrowed(x)).contiguous()
     if not all_finite(x):
-        message = f"{int((~torch.isfinite(x)).any(1).sum())} node(s) have NaN or Inf as a feature"
-        raise InputError.plain(at_x, message, "Give finite features")
+        raise InputError.plain(
+            at_x,
+            f"{int((~torch.isfinite(x)).any(1).sum())} node(s) have NaN or Inf as a feature",
+            "Give finite features",
+        )
     if magnitude(x) > LARGEST:
         node, column = divmod(int(x.abs().argmax()), x.size(1))
-        message = f"feature {column} of node {node} is {x[node, column]:g}"
-        raise InputError.plain(at_x, message, f"Scale features to at most {LARGEST:g}")
+        raise InputError.plain(
+            at_x,
+            f"feature {column} of node {node} is {x[node, column]:g}",
+            f"Scale features to at most {LARGEST:g}",
+        )
     return x
 
 
@@ -155,8 +170,11 @@ def weighted_edges(
     key = f"{key}: edge_weight"
     size = edge_index.size(1)
     if tuple(weight.shape) != (size,):
-        hint = f"Give one weight per column of edge_index, shape [{size}]"
-        raise InputError.plain(key, f"the weights have the shape {tuple(weight.shape)}", hint)
+        raise InputError.plain(
+            key,
+            f"the weights have the shape {tuple(weight.shape)}",
+            f"Give one weight per column of edge_index, shape [{size}]",
+        )
     is_edge = weight != 0
     edge_index = edge_index[:, is_edge]
     weight = weight[is_edge]
@@ -164,9 +182,11 @@ def weighted_edges(
         return edge_index, None
     wrong = weight[~((weight >= SMALLEST) & (weight <= LARGEST))]
     if len(wrong):
-        message = f"{len(wrong)} of {size} weights are out of range, such as {wrong[0]:g}"
-        hint = f"Give 0, or weights from {SMALLEST:g} to {LARGEST:g}, larger for closer nodes"
-        raise InputError.plain(key, message, hint)
+        raise InputError.plain(
+            key,
+            f"{len(wrong)} of {size} weights are out of range, such as {wrong[0]:g}",
+            f"Give 0, or weights from {SMALLEST:g} to {LARGEST:g}, larger for closer nodes",
+        )
     weight = weight.float()
     _check_copies(weight, edge_index, nodes, key)
     return edge_index, weight

@@ -70,8 +70,11 @@ def _weights(found: Look, pairs: pandas.DataFrame) -> np.ndarray:
     if wrong.any():
         place = int(wrong.argmax())
         where = f"{pairs.index.name or 'row'} {pairs.index[place]}"
-        message = f"the weight in {where} is {str(column.iloc[place])!r}"
-        raise InputError.plain(file, message, "Give each link a number of 0 or more")
+        raise InputError.plain(
+            file,
+            f"the weight in {where} is {str(column.iloc[place])!r}",
+            "Give each link a number of 0 or more",
+        )
     zeros = int((values == 0).sum())
     if zeros:
         found.notes.append(f"{file}: {counted(zeros, 'link')} of weight 0 left out")
@@ -93,8 +96,9 @@ def _check_zeros(found: Look, pairs: pandas.DataFrame, reading: Reading) -> None
         without = f"leave out those that mean no link with {option('weight', name)}"
         if share >= 0.5 and not found.options.ends:
             keep = option("ends", reading.ends)
-            hint = f"{without.capitalize()}, or keep all with {keep}"
-            raise InputError.plain(found.files[1], told, hint)
+            raise InputError.plain(
+                found.files[1], told, f"{without.capitalize()}, or keep all with {keep}"
+            )
         found.notes.append(f"{found.files[1]}: {told}; {without}")
 
 
@@ -117,5 +121,8 @@ def _tell_unknown(
     hint += f" links with {option('skip_missing', True)}"
     if others:
         hint = f"The column {others[0]} holds such ids; name it with {option('id', others[0])}"
-    message = f"{count:,} of {len(pairs):,} links name ids that are not in the node table: {named}"
-    raise InputError.plain(found.files[1], message, hint)
+    raise InputError.plain(
+        found.files[1],
+        f"{count:,} of {len(pairs):,} links name ids that are not in the node table: {named}",
+        hint,
+    )

@@ -55,8 +55,11 @@ def load(name: str, root: str = "") -> Data:
     """
     graphs = _graphs(name, root)
     if len(graphs) != 1:
-        message = f"{name!r} has {len(graphs)} graphs, which are states of one that grows"
-        raise InputError.plain("name", message, "Use `shift='own_split'`")
+        raise InputError.plain(
+            "name",
+            f"{name!r} has {len(graphs)} graphs, which are states of one that grows",
+            "Use `shift='own_split'`",
+        )
     return graphs[0]
 
 
@@ -99,8 +102,11 @@ def _read(family: str, member: str, name: str, source: Path) -> list[Data]:
     cannot meet, and processed files in the data folder are not read. Only downloads are kept.
     """
     if family not in SAFE and not untrusted.is_trusted():
-        message = f"PyG's reader of {family} may run code that the files of {name!r} contain"
-        raise InputError.plain("name", message, untrusted.HINT)
+        raise InputError.plain(
+            "name",
+            f"PyG's reader of {family} may run code that the files of {name!r} contain",
+            untrusted.HINT,
+        )
     base = _class_of(family)
     is_ogb = family == "OGB"
     with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
@@ -158,8 +164,11 @@ def _verify(file: Path, shown: Path) -> None:
     lines = PLANETOID.read_text(encoding="utf-8").splitlines()
     expected = [digest for digest, name in map(str.split, lines) if name == file.name]
     if (found := checksums.of_file(file)) not in expected:
-        message = f"its SHA-256 is {found}, and not the published {' or '.join(expected)}"
-        raise InputError.plain(str(shown), message, f"Download the file again. {untrusted.HINT}")
+        raise InputError.plain(
+            str(shown),
+            f"its SHA-256 is {found}, and not the published {' or '.join(expected)}",
+            f"Download the file again. {untrusted.HINT}",
+        )
 
 
 def _check_arrays(file: Path) -> None:
@@ -190,9 +199,11 @@ def _staged_class(base: Any, name: str, staging: Path, source: Path) -> Any:
                 if hasattr(self, "meta_info"):  # ogb's; its list of raw files is not complete
                     hint = f"unpack {self.meta_info['url']} and copy its folders raw and split"
                     hint += f" into {shown(self.root)}"
-                message = f"{name} could not be downloaded ({type(error).__name__})"
-                hint = f"Connect to a network, or {hint}"
-                raise InputError.plain("name", message, hint) from error
+                raise InputError.plain(
+                    "name",
+                    f"{name} could not be downloaded ({type(error).__name__})",
+                    f"Connect to a network, or {hint}",
+                ) from error
 
         def _process(self) -> None:
             self.log = False

@@ -43,9 +43,11 @@ def checked(value: Any, nodes: int, key: str, what: str = "it") -> np.ndarray:
     array = np.asarray(untrusted.dense(value))
     fits = array.ndim == 2 and len(array) == nodes and array.dtype.kind in "fiub"
     if not fits or not np.isfinite(array).all():
-        message = f"{what} holds {array.dtype} {array.shape}"
-        hint = f"Give finite numbers, one row for each of the {nodes} nodes"
-        raise InputError.plain(key, message, hint)
+        raise InputError.plain(
+            key,
+            f"{what} holds {array.dtype} {array.shape}",
+            f"Give finite numbers, one row for each of the {nodes} nodes",
+        )
     return array.astype(float)
 
 

@@ -151,8 +151,11 @@ def joined(blocks: Sequence[sp.csr_matrix], recipe: Recipe) -> sp.csr_matrix:
     found = sp.hstack(scaled, format="csr")
     found.eliminate_zeros()
     if not found.nnz:
-        message = f"all {found.shape[1]} features of all nodes are zero"
-        raise InputError.plain("features", message, "Choose columns with more than one value")
+        raise InputError.plain(
+            "features",
+            f"all {found.shape[1]} features of all nodes are zero",
+            "Choose columns with more than one value",
+        )
     return found
 
 
@@ -258,8 +261,12 @@ def _vocabulary(cells: Sequence[str], options: TextOptions) -> tuple[Recipe, sp.
     try:
         bag = vectoriser.fit_transform(cells)
     except ValueError as error:
-        message = f"no word but common English ones occurs in {counted(options.min_nodes, 'node')}"
-        raise InputError.plain("text", message, "Choose a column of text", "rare_words") from error
+        raise InputError.plain(
+            "text",
+            f"no word but common English ones occurs in {counted(options.min_nodes, 'node')}",
+            "Choose a column of text",
+            "rare_words",
+        ) from error
     words = vectoriser.get_feature_names_out().tolist()
     return {"words": words, "idf": vectoriser.idf_.tolist()}, bag
 

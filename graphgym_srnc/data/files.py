@@ -72,9 +72,12 @@ def _load(source: Path, labelled: bool, need_labels: bool) -> tuple[Fields, tupl
     if source.suffix == ".pt":
         return _load_pt(source), ()
     if source.suffix != ".npz":
-        message = f"{source.name} has an unknown file type"
-        hint = "Use a .pt or .npz file or a graph folder"
-        raise InputError.plain("path", message, hint, "no_graph")
+        raise InputError.plain(
+            "path",
+            f"{source.name} has an unknown file type",
+            "Use a .pt or .npz file or a graph folder",
+            "no_graph",
+        )
     parts = [f"{matrix}_{part}" for matrix in SPARSE for part in CSR]
     with reading(source, "a readable .npz of plain arrays"):
         arrays = untrusted.arrays(source, (*READ, *ALIASES, *parts, "attr_matrix"))
@@ -143,8 +146,11 @@ def as_data(fields: Fields, key: str) -> Data:
     missing = [field for field in GRAPH if fields.get(field) is None]
     if missing:
         found = listed([*map(plain, fields)]) or "nothing"
-        message = f"the graph has no {' and no '.join(missing)}; it has {found}"
-        raise InputError.plain(key, message, "Save x, edge_index and y")
+        raise InputError.plain(
+            key,
+            f"the graph has no {' and no '.join(missing)}; it has {found}",
+            "Save x, edge_index and y",
+        )
     return cleaning.clean(Data(**tensors(fields, READ, key)), key)
 
 
@@ -163,8 +169,11 @@ def tensors(
             elif isinstance(own, np.ndarray) and not own.flags.writeable:
                 own = own.copy()  # torch warns of such arrays
             if isinstance(own, (list, np.ndarray)) and np.asarray(own).dtype.kind in "US":
-                hint = "Give numbers; those of classes begin with 0, and -1 means no label"
-                raise InputError.plain(f"{key}: {field}", "its values are words", hint)
+                raise InputError.plain(
+                    f"{key}: {field}",
+                    "its values are words",
+                    "Give numbers; those of classes begin with 0, and -1 means no label",
+                )
             value = torch.as_tensor(own)
             if value.requires_grad or value.is_inference():
                 value = value.detach().clone()
@@ -181,11 +190,15 @@ def _load_pt(source: Path) -> Fields:
     if isinstance(saved, (tuple, list)) and len(saved) > 1:  # of InMemoryDataset: fields and slices
         saved, slices, *_ = saved
         if isinstance(slices, dict) and any(len(ends) > 2 for ends in slices.values()):
-            message = f"{source.name} holds several graphs"
-            raise InputError.plain("path", message, "Save one of them with torch.save")
+            raise InputError.plain(
+                "path", f"{source.name} holds several graphs", "Save one of them with torch.save"
+            )
     if not isinstance(saved, (Data, dict)):
-        message = f"{source.name} contains a {type(saved).__name__}"
-        raise InputError.plain("path", message, "Save a Data or a dict of tensors")
+        raise InputError.plain(
+            "path",
+            f"{source.name} contains a {type(saved).__name__}",
+            "Save a Data or a dict of tensors",
+        )
     named = saved.to_dict() if isinstance(saved, Data) else saved
     fields = _usual({name: own for name, own in named.items() if own is not None}, source)
     read = [fields[name] for name in READ if torch.is_tensor(fields.get(name))]
@@ -198,6 +211,9 @@ def _only(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:
     files = [folder / f"{stem}{suffix}" for suffix in suffixes]
     found = [file for file in files if file.exists()]
     if len(found) != 1:
-        message = f"the folder {folder.name} has {len(found) or 'no'} files named {stem}"
-        raise InputError.plain("path", message, f"Give one of type {', '.join(suffixes)}")
+        raise InputError.plain(
+            "path",
+            f"the folder {folder.name} has {len(found) or 'no'} files named {stem}",
+            f"Give one of type {', '.join(suffixes)}",
+        )
     return found[0]

@@ -59,8 +59,9 @@ def check_place(out: Path, overwrite: bool, key: str = "out", inputs: Iterable[P
     """
     atomic.restore(out)
     if out.is_symlink() or not out.absolute().parent.is_dir() or out.name in ("", ".", ".."):
-        hint = "Give a new folder inside a folder that exists"
-        raise InputError.plain(key, f"{out} cannot be made", hint)
+        raise InputError.plain(
+            key, f"{out} cannot be made", "Give a new folder inside a folder that exists"
+        )
     if not out.exists():
         return
     read = [path for path in inputs if path.resolve().is_relative_to(out.resolve())]

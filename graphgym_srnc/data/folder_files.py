@@ -98,8 +98,11 @@ def _rows(file: Path, what: str, also: str) -> pandas.DataFrame:
         or not rows.columns[0]
         or rows.columns[0].isdecimal()
     ):
-        message = f"its first line is {','.join(rows)[:80]!r}"
-        raise InputError.plain(file.name, message, f"Write a header, and {what} on each line below")
+        raise InputError.plain(
+            file.name,
+            f"its first line is {','.join(rows)[:80]!r}",
+            f"Write a header, and {what} on each line below",
+        )
     return rows
 
 
@@ -107,8 +110,11 @@ def _numbers(cells: pandas.Series, num_nodes: int, file: str) -> np.ndarray:
     """Node numbers that were written as text."""
     numbers = pandas.RangeIndex(num_nodes).map(str).get_indexer(cells)
     if (numbers < 0).any():
-        message = f"it has the node {cells[numbers < 0].iloc[0]!r}"
-        raise InputError.plain(file, message, f"Use node numbers from 0 to {num_nodes - 1}")
+        raise InputError.plain(
+            file,
+            f"it has the node {cells[numbers < 0].iloc[0]!r}",
+            f"Use node numbers from 0 to {num_nodes - 1}",
+        )
     return numbers
 
 

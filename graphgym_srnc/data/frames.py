@@ -80,8 +80,11 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
         columns_of += [f"{kind} {number}" for number in range(array.shape[1])]
     widths = [block.shape[1] for block in blocks]
     if widths != recipe.setdefault("widths", widths):
-        message = f"this graph has {widths} features, the earlier one {recipe['widths']}"
-        raise InputError.plain("like", message, "Give the same columns and embeddings")
+        raise InputError.plain(
+            "like",
+            f"this graph has {widths} features, the earlier one {recipe['widths']}",
+            "Give the same columns and embeddings",
+        )
     joined = features.joined(blocks, recipe)
     recipe["spectral"] = spectral
     return Graph(
@@ -138,9 +141,11 @@ def _check_uses(found: Look) -> None:
         given = getattr(options, use)
         for name in [given] if use == "label" else given:
             if name and name in held and (use, held[name]) != ("text", "ids"):
-                hint = "Choose another one, or name the column of ids with `id`"
-                message = f"{name} is the column of {held[name]}"
-                raise InputError.plain(use, message, hint)
+                raise InputError.plain(
+                    use,
+                    f"{name} is the column of {held[name]}",
+                    "Choose another one, or name the column of ids with `id`",
+                )
         held.setdefault(options.label, "labels")
 
 
@@ -151,8 +156,11 @@ def _find_addresses(found: Look) -> None:
         return
     for row, cell in enumerate(texts(features.column(found.table, name, "url"))):
         if cell and not names.ADDRESS.fullmatch(cell):
-            message = f"row {row} of the column {name} is {cell[:60]!r}, not a web address"
-            raise InputError.plain("url", message, "Write addresses that begin with https://")
+            raise InputError.plain(
+                "url",
+                f"row {row} of the column {name} is {cell[:60]!r}, not a web address",
+                "Write addresses that begin with https://",
+            )
     if name not in found.used:
         found.uses["url"] = [name]
 
@@ -168,8 +176,11 @@ def _one_row_for_each_id(found: Look) -> None:
     ids = pandas.Series(found.ids, dtype=object)
     blank = ids.index[(ids == "") | ids.str.lower().isin(labels.EMPTY) & ids.duplicated(keep=False)]
     if len(blank):
-        message = f"{counted(len(blank), 'node')} without an id: {found.places(blank)}"
-        raise InputError.plain(file, message, "Write an id there, or remove these rows")
+        raise InputError.plain(
+            file,
+            f"{counted(len(blank), 'node')} without an id: {found.places(blank)}",
+            "Write an id there, or remove these rows",
+        )
     (id,) = found.uses["id"]
     compared = [name for name in table if name not in columns.ROWS and (name or id == "")]
     repeated = ids.duplicated() & table[compared].astype(str).duplicated()
@@ -199,8 +210,9 @@ def _find_features(found: Look, others: bool) -> None:
     if not (found.made.recipe or others or options.spectral):
         hint = "Choose columns with `text`, `numbers` or `categories`; `embeddings` are features of"
         hint += " your own; `spectral` makes features from the links alone"
-        message = f"no column is chosen of {columns.listing(found.table)}"
-        raise InputError.plain("features", message, hint)
+        raise InputError.plain(
+            "features", f"no column is chosen of {columns.listing(found.table)}", hint
+        )
 
 
 def _learn(found: Look) -> None:
@@ -217,17 +229,21 @@ def _learn(found: Look) -> None:
 def _read_recipe(found: Look, recipe: features.Recipe) -> None:
     """Take the recipe of an earlier graph, and tell how cells differ from those of its table."""
     if recipe.get("spectral"):
-        message = "spectral features cannot be made for another graph"
-        hint = "Use a graph without `spectral`"
-        raise InputError.plain("like", message, hint)
+        raise InputError.plain(
+            "like",
+            "spectral features cannot be made for another graph",
+            "Use a graph without `spectral`",
+        )
     absent = []
     for kind, use in KINDS.items():
         found.uses[use] = [*recipe.get(kind, NOTHING)["columns"]]
         absent += [name for name in found.uses[use] if name not in found.table]
     if absent:
-        message = f"{found.files[0]} lacks {listed(absent)}, of which the earlier graph was made"
-        hint = f"Its columns are {columns.listing(found.table)}"
-        raise InputError.plain("like", message, hint)
+        raise InputError.plain(
+            "like",
+            f"{found.files[0]} lacks {listed(absent)}, of which the earlier graph was made",
+            f"Its columns are {columns.listing(found.table)}",
+        )
     found.made = features.apply({**recipe}, found.table)
     found.notes += features.drift(found.made)
 

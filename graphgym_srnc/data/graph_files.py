@@ -37,8 +37,11 @@ def graph(path: Path, notes: list[str]) -> tuple[pandas.DataFrame, pandas.DataFr
         if of_nodes is not None and of_links is not None:
             return of_nodes, of_links
     if what not in READERS:
-        hint = f"Give a second file with the links, or one file of type {TYPES}"
-        raise InputError.plain(path.name, "the file holds no links", hint)
+        raise InputError.plain(
+            path.name,
+            "the file holds no links",
+            f"Give a second file with the links, or one file of type {TYPES}",
+        )
     with reading(path, f"a readable .{what} file", path.name):
         nodes, links = READERS[what](path, notes)
         return _of_records(nodes, path, "nodes"), _of_records(links, path, "links")
@@ -69,8 +72,11 @@ def _xml(path: Path, notes: list[str]) -> Records:
     reader = networkx.read_gexf if is_gexf else networkx.read_graphml
     found = reader(io.BytesIO(ElementTree.tostring(root)))
     if len(found) != tags["node"]:
-        hint = "Declare the ends of each link as nodes, each with its own id"
-        raise InputError.plain(path.name, f"its links name {len(found):,} nodes", hint)
+        raise InputError.plain(
+            path.name,
+            f"its links name {len(found):,} nodes",
+            "Declare the ends of each link as nodes, each with its own id",
+        )
     nodes, links = _networkx(found)
     for row in nodes if is_gexf else ():
         row["name"] = row.pop("label", "")  # what GEXF calls it is no class
@@ -96,8 +102,11 @@ def _pajek(path: Path, notes: list[str]) -> Records:
     found = networkx.parse_pajek(content)
     count = re.search(r"(?im)^\*vertices\s+(\d+)", content)
     if count is None or len(found) != int(count[1]):  # networkx merges vertices of one name
-        hint = "Give each vertex its own name, and link vertices that are listed"
-        raise InputError.plain(path.name, f"its vertices have {len(found):,} names", hint)
+        raise InputError.plain(
+            path.name,
+            f"its vertices have {len(found):,} names",
+            "Give each vertex its own name, and link vertices that are listed",
+        )
     return _networkx(found)
 
 
@@ -124,8 +133,11 @@ def _json(path: Path, notes: list[str]) -> Records:
     found = _of_json(document)
     if found is None:
         holds = sorted(document)[:8] if isinstance(document, dict) else "a list"
-        hint = "Give an object with nodes and links, or a node table and a list of links"
-        raise InputError.plain(path.name, f"it holds {holds}", hint)
+        raise InputError.plain(
+            path.name,
+            f"it holds {holds}",
+            "Give an object with nodes and links, or a node table and a list of links",
+        )
     return found
 
 
@@ -169,8 +181,11 @@ def _of_records(records: Any, path: Path, what: str) -> pandas.DataFrame:
     is_list = isinstance(records, list) and all(isinstance(row, dict) for row in records)
     found = pandas.json_normalize(records) if is_list else pandas.DataFrame()
     if found.empty:
-        hint = "Give at least one; JSON must have them in a list of objects"
-        raise InputError.plain(path.name, f"it contains no {what}", hint)
+        raise InputError.plain(
+            path.name,
+            f"it contains no {what}",
+            "Give at least one; JSON must have them in a list of objects",
+        )
     names = {name: re.sub(rf"^({WRAPPERS})\.|\.id$", "", name) for name in map(str, found)}
     found.columns = pandas.Index(names)
     found = found.rename(columns={old: new for old, new in names.items() if new not in names})

@@ -99,8 +99,11 @@ def _is_header(found: Look, sheet: pandas.DataFrame, ids: Collection[str] | None
         return options.header
     if counts:
         ways = f"{option('header', True)} or {option('header', False)}"
-        message = f"the first line, {_begin(sheet)}, may be names of columns or a row"
-        raise InputError.plain(file, message, f"Say which with {ways}")
+        raise InputError.plain(
+            file,
+            f"the first line, {_begin(sheet)}, may be names of columns or a row",
+            f"Say which with {ways}",
+        )
     return not any(is_cell)
 
 

@@ -100,5 +100,6 @@ def check_parts(parts: Sequence[str], ids: Collection[object], key: str) -> None
     """Refuse parts of a split other than ``PARTS`` and nothing; errors name ``key`` and the id."""
     for part, id in zip(parts, ids):
         if part not in ("", *PARTS):
-            message = f"the node {id} has the part {part!r}"
-            raise InputError.plain(key, message, f"Use {', '.join(PARTS)}, or nothing")
+            raise InputError.plain(
+                key, f"the node {id} has the part {part!r}", f"Use {', '.join(PARTS)}, or nothing"
+            )

@@ -16,16 +16,19 @@ def check(file: Path, needed: int) -> None:
     memory = _memory()
     if needed > memory:
         need, has = (f"{count / 2**30:,.1f} GiB" for count in (needed, memory))
-        message = f"its content needs {need} of memory, and this machine has {has}"
-        raise InputError.plain(file.name, message)
+        raise InputError.plain(
+            file.name, f"its content needs {need} of memory, and this machine has {has}"
+        )
 
 
 def check_columns(number: int, key: str) -> None:
     """Refuse a table with so many columns that the choice among them takes minutes."""
     if number > COLUMNS:
-        message = f"the table has {number:,} columns, and at most {COLUMNS:,} are read"
-        hint = "Give the features as an array (`embeddings`)"
-        raise InputError.plain(key, message, hint)
+        raise InputError.plain(
+            key,
+            f"the table has {number:,} columns, and at most {COLUMNS:,} are read",
+            "Give the features as an array (`embeddings`)",
+        )
 
 
 def _memory() -> float:

@@ -76,8 +76,11 @@ def _of_matrix(
     if isinstance(values.index, pandas.RangeIndex):
         if len(values) != len(found.table):
             message = f"it is an adjacency matrix of {len(values):,} nodes, and there are"
-            hint = "Give it one row and one column for each node"
-            raise InputError.plain(found.files[1], f"{message} {len(found.table):,}", hint)
+            raise InputError.plain(
+                found.files[1],
+                f"{message} {len(found.table):,}",
+                "Give it one row and one column for each node",
+            )
         frame.attrs["rows"] = "rows from 0"
     return frame
 

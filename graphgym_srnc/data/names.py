@@ -29,14 +29,18 @@ def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None
     if (path / "nodes.csv").is_file():
         table = read.table(path / "nodes.csv")
         if not {"id", "text"} & {*table}:
-            message = f"its first line is {','.join(table)[:80]!r}"
-            raise InputError.plain("nodes.csv", message, "Name the columns id, text or both there")
+            raise InputError.plain(
+                "nodes.csv",
+                f"its first line is {','.join(table)[:80]!r}",
+                "Name the columns id, text or both there",
+            )
         ids, texts, urls = (
             [*table[name]] if name in table else None for name in ("id", "text", "url")
         )
         if len({*(ids or ())}) < len(ids or ()):
-            hint = "Give each node its own id"
-            raise InputError.plain("nodes.csv", "an id occurs several times", hint)
+            raise InputError.plain(
+                "nodes.csv", "an id occurs several times", "Give each node its own id"
+            )
     if (path / "words.txt").is_file():
         words = [*map(str.strip, read.text(path / "words.txt").removesuffix("\n").split("\n"))]
     _check_lines("nodes.csv", ids or texts, num_nodes, "node")
@@ -48,8 +52,11 @@ def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None
 
 def _check_lines(file: str, lines: list[str] | None, wanted: int | None, what: str) -> None:
     if lines and wanted not in (None, len(lines)):
-        message = f"it has {len(lines)} lines for {wanted} {what}s"
-        raise InputError.plain(file, message, f"Write one line for each {what}")
+        raise InputError.plain(
+            file,
+            f"it has {len(lines)} lines for {wanted} {what}s",
+            f"Write one line for each {what}",
+        )
 
 
 def other_features(key: str, message: str, like: Path | None = None) -> InputError:
@@ -68,5 +75,8 @@ def check_features(
         return
     for place, (was, name) in enumerate(zip(map(str, trained), map(str, given))):
         if was != name:
-            message = f"feature {place} is {short(name, 40)!r}, and {short(was, 40)!r} in training"
-            raise other_features(key, message, like)
+            raise other_features(
+                key,
+                f"feature {place} is {short(name, 40)!r}, and {short(was, 40)!r} in training",
+                like,
+            )

@@ -52,9 +52,11 @@ class Family:
                 with urlopen(self.url + member, timeout=30) as answer:
                     file.write_bytes(answer.read(LIMIT))
             except (OSError, HTTPException) as error:
-                message = f"{member} cannot be downloaded from {self.url} ({type(error).__name__})"
-                hint = f"Put these files into {place}: {'.mat, '.join(self.nodes)}.mat"
-                raise InputError.plain(key, message, hint) from error
+                raise InputError.plain(
+                    key,
+                    f"{member} cannot be downloaded from {self.url} ({type(error).__name__})",
+                    f"Put these files into {place}: {'.mat, '.join(self.nodes)}.mat",
+                ) from error
             data = read(self, file)  # only a file that is what it should be is kept
             home.keep(Path(folder), place)
         return data
@@ -99,8 +101,11 @@ def mag_file(name: str, root: str = "", key: str = "name") -> Path:
     """
     file = home.folder_of("mag", root) / f"{name}_labels_20.pt"
     if not file.is_file():
-        hint = f"Download it from the data sets of pygda, and put it into {file.parent}"
-        raise InputError.plain(key, f"the file {file.name} is missing", hint)
+        raise InputError.plain(
+            key,
+            f"the file {file.name} is missing",
+            f"Download it from the data sets of pygda, and put it into {file.parent}",
+        )
     return file
 
 

@@ -108,8 +108,11 @@ def sheet(
     content = binary(path)
     what = kind(path, content)
     if what in GRAPHS:
-        hint = f"{TABLES}. Give a file that holds both nodes and links without a second file"
-        raise InputError.plain(path.name, f"a .{what} file of a graph is not a table", hint)
+        raise InputError.plain(
+            path.name,
+            f"a .{what} file of a graph is not a table",
+            f"{TABLES}. Give a file that holds both nodes and links without a second file",
+        )
     with reading(path, f"a readable .{what} file", path.name, INSTALL):
         if what == "parquet":
             return _parquet(content)
@@ -121,8 +124,11 @@ def sheet(
                 unread = listed([other for other, _ in others])
                 notes.append(f"{path.name}: not read: the sheets {unread}")
             if rows.empty:
-                hint = "Only the first sheet is read; move your table there"
-                raise InputError.plain(path.name, f"its sheet {name!r} is empty", hint)
+                raise InputError.plain(
+                    path.name,
+                    f"its sheet {name!r} is empty",
+                    "Only the first sheet is read; move your table there",
+                )
             return rows
     return _cells(_decoded(path, content), path, notes, links, is_ours)
 
@@ -141,8 +147,11 @@ def headed(rows: pandas.DataFrame, file: str) -> pandas.DataFrame:
     names = [name or (f"column {place + 1}" if place else "") for place, name in enumerate(names)]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        message = f"two columns have the same name in its first line: {listed(twice, 3)}"
-        raise InputError.plain(file, message, "Give each column its own name")
+        raise InputError.plain(
+            file,
+            f"two columns have the same name in its first line: {listed(twice, 3)}",
+            "Give each column its own name",
+        )
     return rows.iloc[1:].set_axis(names, axis=1)
 
 
@@ -153,8 +162,11 @@ def check_lengths(rows: pandas.DataFrame, file: str) -> None:
     if len(wrong):
         cells = counted(int(wrong.iloc[0]), "cell")
         message = f"line {wrong.index[0]:,} has {cells}, and the first line has {lengths.iloc[0]}"
-        hint = "Put cells with separators or line breaks in quotes, and close each quote"
-        raise InputError.plain(file, f"{message}; {counted(len(wrong), 'line')} differ", hint)
+        raise InputError.plain(
+            file,
+            f"{message}; {counted(len(wrong), 'line')} differ",
+            "Put cells with separators or line breaks in quotes, and close each quote",
+        )
 
 
 def _cells(
@@ -261,8 +273,11 @@ def _split(
         return _rows(lines, mark, strict=True)  # which may say what is wrong
     line = next(number for number, row in plain.items() if ",".join(row).count('"') % 2)
     if not is_usual:
-        message = f"line {line:,}: a cell in quotes goes on over lines that may be rows"
-        raise InputError.plain(file, message, "Close this quote in its line, or remove it")
+        raise InputError.plain(
+            file,
+            f"line {line:,}: a cell in quotes goes on over lines that may be rows",
+            "Close this quote in its line, or remove it",
+        )
     notes.append(f"{file}: line {line:,}: quotes do not close in their line; read as they are")
     return plain
 
@@ -323,8 +338,9 @@ def _matrix_market(path: Path, content: bytes) -> pandas.DataFrame:
     rows, columns, count, *_ = scipy.io.mminfo(io.BytesIO(content))
     limits.check(path, 24 * count)
     if rows != columns:
-        message = f"its matrix is {rows:,} x {columns:,}"
-        raise InputError.plain(path.name, message, "Give a matrix of nodes by nodes")
+        raise InputError.plain(
+            path.name, f"its matrix is {rows:,} x {columns:,}", "Give a matrix of nodes by nodes"
+        )
     frame = entries(scipy.io.mmread(io.BytesIO(content)), range(1, rows + 1))
     frame.attrs["rows"] = "rows from 1"
     return frame

@@ -94,8 +94,9 @@ def choose(found: Look, links: pandas.DataFrame) -> Reading:
         if pair is None:
             hint = f"Its columns are {columns.listing(links)}. Name two with"
             hint += f" {option('ends', ('A', 'B'))}"
-            message = "no two columns hold ids of the node table"
-            raise InputError.plain(found.files[1], message, hint)
+            raise InputError.plain(
+                found.files[1], "no two columns hold ids of the node table", hint
+            )
         return Reading(usual_id(found.table, found.options), pair)
     least = min(one.rank for one in several)
     best = [one for one in several if one.rank == least]

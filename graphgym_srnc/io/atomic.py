@@ -66,8 +66,11 @@ def refuse_links(folder: Path, *names: str) -> None:
     for place, folders, files in itertools.chain(*map(os.walk, roots)):
         roots += [Path(place, name) for name in (*folders, *files)]
     for path in filter(Path.is_symlink, roots):
-        hint = "Replace the link by a real folder, or choose another place"
-        raise InputError.plain("out_dir", f"{path} is a symbolic link", hint)
+        raise InputError.plain(
+            "out_dir",
+            f"{path} is a symbolic link",
+            "Replace the link by a real folder, or choose another place",
+        )
 
 
 def discard(path: Path) -> None:

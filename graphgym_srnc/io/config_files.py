@@ -55,13 +55,13 @@ def read(cfg_file_or_name: str | os.PathLike | None) -> Settings:
         tree = plain_yaml(text) or {}
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
-        message = f"{path} is not a readable yaml file ({reason})"
-        raise InputError.plain("config", message) from error
+        raise InputError.plain(
+            "config", f"{path} is not a readable yaml file ({reason})"
+        ) from error
     if is_edited(path):
         tell_changed(str(path))
     if not isinstance(tree, dict):
-        message = f"{path} contains no blocks of keys and values"
-        raise InputError.plain("config", message)
+        raise InputError.plain("config", f"{path} contains no blocks of keys and values")
     found = [*leaves(tree)]
     flat = dict(found)
     if len(flat) < len(found):
@@ -73,9 +73,15 @@ def pairs(words: Sequence[Any]) -> Iterable[tuple[str, Any]]:
     """Pairs of key and value from the command line."""
     for word in words[::2]:
         if "=" in str(word):
-            hint = "Write the key and the value with a space"
-            raise InputError.plain("overrides", f"{word!r} has an equals sign", hint)
+            raise InputError.plain(
+                "overrides",
+                f"{word!r} has an equals sign",
+                "Write the key and the value with a space",
+            )
     if len(words) % 2:
-        hint = "Write the settings as pairs: key value key value ..."
-        raise InputError.plain("overrides", f"{words[-1]!r} has no value", hint)
+        raise InputError.plain(
+            "overrides",
+            f"{words[-1]!r} has no value",
+            "Write the settings as pairs: key value key value ...",
+        )
     return zip(map(str, words[::2]), words[1::2])

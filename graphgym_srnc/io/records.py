@@ -130,11 +130,17 @@ def finished_run(path: Path) -> tuple[Path, Result]:
         except FileNotFoundError:
             continue
         except Unreadable as error:
-            message = f"{run / 'result.json'} {error}"
-            hint = "Give the folder of another seed"
-            raise InputError.plain("path", message, hint, "damaged") from error
-    hint = "Give the folder of a finished run or experiment, or a model file"
-    raise InputError.plain("path", f"{path} contains no finished run", hint)
+            raise InputError.plain(
+                "path",
+                f"{run / 'result.json'} {error}",
+                "Give the folder of another seed",
+                "damaged",
+            ) from error
+    raise InputError.plain(
+        "path",
+        f"{path} contains no finished run",
+        "Give the folder of a finished run or experiment, or a model file",
+    )
 
 
 def seeds_of(path: Path) -> list[int]:

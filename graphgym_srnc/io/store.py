@@ -71,8 +71,7 @@ class Experiment:
         present = records.seeds_of(self.path)
         file = self.path / "config.yaml"
         if not present and not (self.path / ".locks").exists() and file.is_file():
-            message = f"this program did not write {file}"
-            raise InputError.plain("out_dir", message, code="foreign")
+            raise InputError.plain("out_dir", f"this program did not write {file}", code="foreign")
         finished = self._finished(present, seeds, overwrite)
         for seed, result in finished.items():
             if result["digest"] != self.digest and not (overwrite and seed in seeds):
@@ -136,8 +135,9 @@ class Experiment:
             try:
                 lock.acquire()
             except Timeout as error:
-                message = f"another process is running {self.path / str(seed)}"
-                raise Busy.plain("out_dir", message) from error
+                raise Busy.plain(
+                    "out_dir", f"another process is running {self.path / str(seed)}"
+                ) from error
         try:
             result = None if overwrite else records.read_result(self.path / str(seed))
             if result and result["digest"] != self.digest:
@@ -157,12 +157,16 @@ class Experiment:
         """Copy a finished run of just this config and split from another directory."""
         result = records.read_result(finished)
         if not result or result["digest"] != self.digest:
-            message = f"{finished} is not a finished run of the config of {self.name}"
-            raise InputError.plain("out_dir", message)
+            raise InputError.plain(
+                "out_dir", f"{finished} is not a finished run of the config of {self.name}"
+            )
         if split != result["split"]:
             splits = f"split {result['split'][:12]} there, {split[:12]} here"
-            message = f"seed {seed} of {self.name} used other data ({splits})"
-            raise InputError.plain("dataset.dir", message, "Copy the same data to every machine")
+            raise InputError.plain(
+                "dataset.dir",
+                f"seed {seed} of {self.name} used other data ({splits})",
+                "Copy the same data to every machine",
+            )
         new = self.path / f".{seed}.new"
         discard(new)
         shutil.copytree(finished, new)
@@ -222,14 +226,18 @@ class Experiment:
         names = [path.name for path in run.iterdir()] if run.is_dir() else []
         others = [name for name in names if name[0] != "." and name != records.LOG]
         if others and "run.json" not in names:
-            message = f"this program did not write {run}"
-            raise InputError.plain("out_dir", message, code="other_config")
+            raise InputError.plain(
+                "out_dir", f"this program did not write {run}", code="other_config"
+            )
 
     def _refuse_other(self, result: Result, code: str = "other_config") -> None:
         found = difference(result["config"], self.config).items()
         changes = [f"{key}: {there!r} before, {now!r} now" for key, (there, now) in found]
-        message = f"{self.path} contains results of another config ({listed(changes, 3)})"
-        raise InputError.plain("out_dir", message, code=code)
+        raise InputError.plain(
+            "out_dir",
+            f"{self.path} contains results of another config ({listed(changes, 3)})",
+            code=code,
+        )
 
     def _remove(self, seed: int) -> None:
         # Under another name first: what a crash leaves of it is no run then.
@@ -255,8 +263,9 @@ class Experiment:
         try:
             yield
         except OSError as error:
-            message = f"{self.path} cannot be written ({error.strerror})"
-            raise InputError.plain("out_dir", message) from error
+            raise InputError.plain(
+                "out_dir", f"{self.path} cannot be written ({error.strerror})"
+            ) from error
 
 
 def _plain(value: Any) -> Any:
@@ -268,8 +277,9 @@ def check_name(name: str) -> None:
     """Refuse a name that is not a plain file name, or that GraphGym keeps for itself."""
     plain = re.fullmatch(r'[^./\\:*?"<>|][^/\\:*?"<>|]{0,199}', name) and name.isprintable()
     if not plain or name == "agg":
-        allowed = "a plain file name other than 'agg', of at most 200 characters"
-        raise InputError("name", name, allowed)
+        raise InputError(
+            "name", name, "a plain file name other than 'agg', of at most 200 characters"
+        )
 
 
 def seeds(first: int, repeat: int) -> range:
@@ -285,5 +295,6 @@ def refuse_present(path: Path, seeds: Sequence[int], file: str = "") -> None:
     """Refuse seeds of an experiment that have a directory, or a file in it."""
     present = [seed for seed in seeds if (path / str(seed) / file).exists()]
     if present:
-        message = f"{path} contains runs ({in_words(present)})"
-        raise InputError.plain("out_dir", message, code="runs_exist")
+        raise InputError.plain(
+            "out_dir", f"{path} contains runs ({in_words(present)})", code="runs_exist"
+        )

@@ -52,8 +52,11 @@ def _check(build: Any, name: str) -> None:
     arguments = inspect.signature(build).parameters
     missing = [key for key in options.SHARED if key not in arguments]
     if missing:
-        message = f"its build has no argument {' and '.join(map(repr, missing))}"
-        raise InputError.plain(name, message, "Add name and root")
+        raise InputError.plain(
+            name,
+            f"its build has no argument {' and '.join(map(repr, missing))}",
+            "Add name and root",
+        )
 
 
 @functools.cache
@@ -66,8 +69,9 @@ def _checked(build: Callable[..., ShiftTask], name: str) -> Callable[..., ShiftT
     def call(*args: Any, **kwargs: Any) -> ShiftTask:
         task = build(*args, **kwargs)
         if not isinstance(task, ShiftTask):
-            got = f"its build must return a ShiftTask, got {type(task).__name__}"
-            raise InputError.plain(f"shift {name}", got)
+            raise InputError.plain(
+                f"shift {name}", f"its build must return a ShiftTask, got {type(task).__name__}"
+            )
         return task
 
     return renamed(keys)(options.checked(call))

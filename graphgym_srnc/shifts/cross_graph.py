@@ -81,15 +81,18 @@ def build(
     graph, other, class_names, unread = _read_pair(source, target, root)
     of_source = classes_of(graph.y)
     if len(of_source) < 2:
-        message = f"{source} has the classes {of_source} only"
-        raise InputError.plain("source", message, "Label two classes or more")
+        raise InputError.plain(
+            "source", f"{source} has the classes {of_source} only", "Label two classes or more"
+        )
     masked = splits.choose_unseen(of_source, num_unseen, unseen, split_seed)
     open_set = open_set or bool(masked)
     private = sorted({*classes_of(other.y)} - {*of_source})
     if private and not open_set:
-        message = f"{target} has the classes {private}, which {source} does not have"
-        hint = "Set `open_set=True` to treat them as unknown"
-        raise InputError.plain("target", message, hint)
+        raise InputError.plain(
+            "target",
+            f"{target} has the classes {private}, which {source} does not have",
+            "Set `open_set=True` to treat them as unknown",
+        )
     hidden = sorted([*masked, *private])
     known = [c for c in of_source if c not in hidden]
     names = tuple(class_names[c] for c in known) if class_names else ()
@@ -141,11 +144,17 @@ def _read_pair(source: str, target: str, root: str) -> tuple[Data, Data, tuple[s
     width = graphs[0].num_features
     for number, (role, part, graph) in enumerate(zip(roles, parts, graphs)):
         if places[number] in places[:number]:
-            message = f"{part} is given twice, as a source or as source and target"
-            raise InputError.plain(role, message, "Choose different graphs")
+            raise InputError.plain(
+                role,
+                f"{part} is given twice, as a source or as source and target",
+                "Choose different graphs",
+            )
         if graph.num_features != width:
-            found = f"{part} has {graph.num_features} features, and {parts[0]} has {width}"
-            raise InputError.plain(role, found, "Give all graphs the same features")
+            raise InputError.plain(
+                role,
+                f"{part} has {graph.num_features} features, and {parts[0]} has {width}",
+                "Give all graphs the same features",
+            )
         check_features(columns[0], columns[number], role)
     if not classes_of(graphs[-1].y):
         words = (*words[:-1], words[0])  # a target without labels has no names
@@ -245,8 +254,9 @@ def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[
         raise error.at(key) from error
     data = files.as_data(fields, key)
     if role == "source" and not classes_of(data.y):
-        hint = "Label some nodes of each class"
-        raise InputError.plain(f"{key}: y", "no node of the source has a label", hint)
+        raise InputError.plain(
+            f"{key}: y", "no node of the source has a label", "Label some nodes of each class"
+        )
     unread = files.unread(fields, files.FIELDS)
     return data, names, [f"{unread} of {file.name}"] if unread else [], str(file.resolve())
 

@@ -66,8 +66,11 @@ def build(
     names = _number_classes(data, names, source, key)
     classes = splits.classes_of(data.y)
     if not open_set and (unseen or num_unseen):
-        message = "masked classes (unseen, num_unseen) need an unknown class"
-        raise InputError.plain("open_set", message, "Set open_set to True")
+        raise InputError.plain(
+            "open_set",
+            "masked classes (unseen, num_unseen) need an unknown class",
+            "Set open_set to True",
+        )
     masked = splits.choose_unseen(
         classes, num_unseen, _numbers(unseen, names or [*map(str, classes)]), split_seed
     )
@@ -148,9 +151,11 @@ def _given_split(
     untaught = {*splits.classes_of(data.y)} - {*splits.classes_of(data.y[train])}
     masked = sorted({*masked, *untaught})
     if masked and not open_set:
-        message = f"class {', '.join(map(str, masked))} has no training node"
-        hint = "Add a training node of each class, or set `open_set=True`"
-        raise InputError.plain(f"{key}: train_mask", message, hint)
+        raise InputError.plain(
+            f"{key}: train_mask",
+            f"class {', '.join(map(str, masked))} has no training node",
+            "Add a training node of each class, or set `open_set=True`",
+        )
     if val is None or test is None:
         val, test = splits.draw_val_test(data.y.index_fill(0, train, HIDDEN), sizes, val, test)
     hidden = splits.is_in(data.y[train], masked)

@@ -70,8 +70,11 @@ def from_data(
     known = source.y[train].unique()
     classes = values[known.numpy()]
     if len(known) < 2:
-        found = f"the classes of training nodes are {classes.tolist()}"
-        raise InputError.plain("train_mask", found, "Label nodes of two classes or more")
+        raise InputError.plain(
+            "train_mask",
+            f"the classes of training nodes are {classes.tolist()}",
+            "Label nodes of two classes or more",
+        )
     sets = ((source, train), (source, source_val), (target, val), (target, test))
     open_set, notes = _unknown_class(graphs, sets, values, open_set)
     for graph in graphs:
@@ -135,9 +138,11 @@ def _unknown_class(
         return False, [ONLY_KNOWN] if is_unsure else []
     untaught = sorted({*new} & labelled)
     if untaught and not open_set:
-        message = f"the classes {values[untaught].tolist()} have no training node"
-        hint = "Set open_set to True, or add training nodes of them"
-        raise InputError.plain("open_set", message, hint)
+        raise InputError.plain(
+            "open_set",
+            f"the classes {values[untaught].tolist()} have no training node",
+            "Set open_set to True, or add training nodes of them",
+        )
     return open_set, []
 
 
@@ -162,8 +167,11 @@ def masked_nodes(data: Data, key: str, masks: Sequence[str] = MASKS) -> dict[str
         ids[mask] = found.nonzero().view(-1)
         bare = ids[mask][data.y[ids[mask]] < 0]
         if len(bare):
-            message = f"{len(bare)} of its nodes have no label, such as node {int(bare[0])}"
-            raise InputError.plain(f"{key}: {mask}", message, "Put only labelled nodes into it")
+            raise InputError.plain(
+                f"{key}: {mask}",
+                f"{len(bare)} of its nodes have no label, such as node {int(bare[0])}",
+                "Put only labelled nodes into it",
+            )
     return ids
 
 
@@ -174,8 +182,11 @@ def _split(source: Data, target: Data) -> list[Tensor]:
         ids = masked_nodes(source, "graph")
         held = none
         if "train_mask" not in ids:
-            hint = "Add a mask [V] of the nodes to learn from; other labels are not read"
-            raise InputError.plain("graph: train_mask", "the graph has no training mask", hint)
+            raise InputError.plain(
+                "graph: train_mask",
+                "the graph has no training mask",
+                "Add a mask [V] of the nodes to learn from; other labels are not read",
+            )
     else:
         at_source = masked_nodes(source, "source", MASKS[:2])
         ids = masked_nodes(target, "target", MASKS[1:])
@@ -210,16 +221,21 @@ def labels(
         y = files.tensors({"y": y}, ("y",), key.removesuffix(": y"))["y"]
         return cleaning.labels(y, num_nodes, key).numpy()
     if y.shape not in ((num_nodes,), (num_nodes, 1)):
-        hint = f"Give one label per node, shape [{num_nodes}]"
-        raise InputError.plain(key, f"the labels have the shape {y.shape}", hint)
+        raise InputError.plain(
+            key,
+            f"the labels have the shape {y.shape}",
+            f"Give one label per node, shape [{num_nodes}]",
+        )
     column = y.reshape(-1)
     cells = [None if empty else cell for cell, empty in zip(column.tolist(), pandas.isna(column))]
     given = [cell for cell in cells if cell is not None]
     wrong = [cell for cell in given if not (isinstance(cell, str) or _is_label(cell))]
     if wrong:
-        found = f"the label {str(wrong[0])[:30]!r} is neither a word nor an integer from -1 to 2^63"
-        hint = "Use words, or integers from 0, and -1 for nodes without a label"
-        raise InputError.plain(key, found, hint)
+        raise InputError.plain(
+            key,
+            f"the label {str(wrong[0])[:30]!r} is neither a word nor an integer from -1 to 2^63",
+            "Use words, or integers from 0, and -1 for nodes without a label",
+        )
     if not any(isinstance(cell, str) for cell in given):
         return np.array([HIDDEN if cell is None else int(cell) for cell in cells], dtype=np.int64)
     written = ["" if cell is None else cell for cell in cells]
@@ -259,9 +275,11 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
         found.append((y, y != ("" if y.dtype.kind == "U" else HIDDEN)))
     named = [y[has_label] for y, has_label in found if has_label.any()]
     if len({y.dtype.kind for y in named}) != 1:
-        message = "the labels are missing, or words in one graph and numbers in the other"
-        hint = "Give labels that are all words or all whole numbers"
-        raise InputError.plain(f"{[*graphs][0]}: y", message, hint)
+        raise InputError.plain(
+            f"{[*graphs][0]}: y",
+            "the labels are missing, or words in one graph and numbers in the other",
+            "Give labels that are all words or all whole numbers",
+        )
     values = np.unique(np.concatenate(named))
     for graph, (y, has_label) in zip(cleaned, found):
         number = np.searchsorted(values, y[has_label])

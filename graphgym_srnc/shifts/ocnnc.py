@@ -42,8 +42,11 @@ def build(
     source_name = source.lower()
     target_name = target.lower()
     if source_name == target_name:
-        message = f"source and target are the same network, {source}"
-        raise InputError.plain("target", message, "Choose two different networks")
+        raise InputError.plain(
+            "target",
+            f"source and target are the same network, {source}",
+            "Choose two different networks",
+        )
     graph = OCNNC.load(source_name, root, "source")
     other = OCNNC.load(target_name, root, "target")
     known = range(KNOWN)

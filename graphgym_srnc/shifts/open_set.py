@@ -94,8 +94,11 @@ def _publicly_labelled(
     """The same split, with the data set's own training nodes as labelled nodes."""
     train = splits.column(data.get("train_mask", data.y < HIDDEN), split_seed) & (data.y >= 0)
     if not train.any() or train[torch.cat([nodes.val, nodes.test])].any():
-        message = f"{name} has no public training nodes, or validation and test nodes among them"
-        raise InputError.plain("labelled", message, "Set labelled to drawn")
+        raise InputError.plain(
+            "labelled",
+            f"{name} has no public training nodes, or validation and test nodes among them",
+            "Set labelled to drawn",
+        )
     masked = splits.is_in(data.y, unseen)
     kept, extra = ((train & part).nonzero().view(-1) for part in (~masked, masked))
     return nodes._replace(train=kept, extra=extra)

@@ -41,8 +41,11 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0) -> ShiftTask:
     classes = splits.classes_of(first.y[train])
     absent = {*splits.classes_of(torch.cat([data.y for data in states]))} - {*classes}
     if absent:
-        message = f"no training node of {name} has class {', '.join(map(str, sorted(absent)))}"
-        raise InputError.plain("name", message, "Use another split of the data set")
+        raise InputError.plain(
+            "name",
+            f"no training node of {name} has class {', '.join(map(str, sorted(absent)))}",
+            "Use another split of the data set",
+        )
     full_name = catalogue.full_name(name)
     info: dict[str, Any] = {"data": name, "split": "given", "split_seed": split_seed, "unseen": []}
     info |= {"cleaned": dict(states[-1].cleaned)}
@@ -75,7 +78,6 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0) -> ShiftTask:
 def _nodes(data: Data, mask: str, name: str, split_seed: int) -> torch.Tensor:
     """The labelled nodes of a mask of a data set."""
     if mask not in data:
-        message = f"{name} has no {mask}"
-        raise InputError.plain("name", message, "Use `shift='open_set'`")
+        raise InputError.plain("name", f"{name} has no {mask}", "Use `shift='open_set'`")
     chosen = splits.column(data[mask], split_seed) & (data.y >= 0)
     return chosen.nonzero().view(-1)

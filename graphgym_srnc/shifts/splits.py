@@ -144,12 +144,18 @@ def choose_unseen(
     if unseen:
         is_set = len({*unseen}) == len(unseen)
         if not is_set or not {*unseen} <= {*classes} or len(unseen) > most:
-            allowed = f"at most {most} different classes out of {list(classes)}, two stay known"
-            raise InputError("unseen", list(unseen), allowed)
+            raise InputError(
+                "unseen",
+                list(unseen),
+                f"at most {most} different classes out of {list(classes)}, two stay known",
+            )
         return sorted(unseen)
     if not 0 <= num_unseen <= most:
-        allowed = f"0 to {most}, since two of {len(classes)} classes must stay known"
-        raise InputError("num_unseen", num_unseen, allowed)
+        raise InputError(
+            "num_unseen",
+            num_unseen,
+            f"0 to {most}, since two of {len(classes)} classes must stay known",
+        )
     count = math.comb(len(classes), num_unseen)
     if count > MANY_SETS:
         order = generator(split_seed, "classes").permutation(list(classes))
@@ -171,8 +177,9 @@ def public(
     """The data set's own validation and test nodes; None for both if they are to be drawn."""
     has_public = "val_mask" in data and "test_mask" in data
     if split == "public" and not has_public:
-        message = f"{name} has no public validation and test nodes"
-        raise InputError.plain("split", message, "Set split to random")
+        raise InputError.plain(
+            "split", f"{name} has no public validation and test nodes", "Set split to random"
+        )
     if split == "random" or not has_public:
         return None, None
     masks = (column(mask, split_seed) for mask in (data.val_mask, data.test_mask))
@@ -224,9 +231,11 @@ def draw(
             rare.append(nodes[: min(most, len(nodes) // 2)])
             continue
         if len(nodes) < max(most, 1):
-            message = f"class {c} has {len(nodes)} nodes for training, fewer than {max(most, 1)}"
-            hint = "Use fewer, or mask the class with unseen"
-            raise InputError.plain("labels_per_class", message, hint)
+            raise InputError.plain(
+                "labels_per_class",
+                f"class {c} has {len(nodes)} nodes for training, fewer than {max(most, 1)}",
+                "Use fewer, or mask the class with unseen",
+            )
         parts.append(nodes[:most])
     train = torch.cat(parts).sort().values
     extra = torch.cat(rare).sort().values

@@ -130,8 +130,9 @@ def _load(name: str, root: str, split_seed: int, scale: float, split: str) -> Da
         allowed = f"{REAL} or {GENERATED}, or {ELLIPTIC} with `split={ELLIPTIC!r}`"
         raise InputError("name", name, ELLIPTIC if split == ELLIPTIC else allowed)
     if scale != 1:
-        message = f"only {GENERATED} can be made smaller"
-        raise InputError.plain("scale", message, f"Set scale to 1 for {name}")
+        raise InputError.plain(
+            "scale", f"only {GENERATED} can be made smaller", f"Set scale to 1 for {name}"
+        )
     return datasets.load(name, root)
 
 

@@ -43,8 +43,11 @@ def one_label_space(
     """
     named = [part for part, names in zip(parts, words) if names]
     if named and len(named) < len(parts):
-        message = f"the labels are words in {listed(named)}, and numbers in the other graph"
-        raise InputError.plain("source", message, "Use words in all graphs, or numbers in all")
+        raise InputError.plain(
+            "source",
+            f"the labels are words in {listed(named)}, and numbers in the other graph",
+            "Use words in all graphs, or numbers in all",
+        )
     merged = sorted({name for names in words for name in names})
     for graph, names in zip(graphs, words) if merged else ():
         # The last entry is for the label -1 (no label).
