@@ -74,8 +74,8 @@ def by_name(cases: dict[str, Any]):
 
 def test_two_graphs_with_different_features(model):
     different = tiny("SRNCPlus", callbacks=[pytest.fail])  # no episode is trained
-    text = str(refused("target: x", different.fit, graph(width=4), graph(width=5)))
-    assert "5 features" in text and "4" in text
+    text = str(refused("target graph x", different.fit, graph(width=4), graph(width=5)))
+    assert "5)" in text and "4)" in text
     refused("graph: x", model.predict, graph(width=5))
     refused("graph", tiny().fit, graph(x=graph().x[:40]))
 

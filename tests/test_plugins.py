@@ -161,7 +161,7 @@ SIGNATURES = {
     "Misspelt": ("*, weight: Weigth = 1.0, **base", "in Misspelt cannot be read .name 'Weigth' is"),
     "Whole": (
         "*, weight: float = 1, **base",
-        "of Whole has the annotation float and the default 1",
+        "has the annotation float and the default 1",
     ),
     "Outside": ("*, weight: Share = 2.0, **base", r"float, in \[0, 1\] and the default 2.0"),
     "Chosen": ("*, kind: Literal['a'] = 'a', **base", "'kind' .* has the annotation Literal"),

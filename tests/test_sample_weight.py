@@ -95,7 +95,7 @@ def test_wrong_weights_are_refused():
         (np.ones(89), "shape"),
         (np.full(90, -1.0), "negative"),
         (np.full(90, np.nan), "NaN"),
-        (["a"] * 90, "no numbers"),
+        (["a"] * 90, "not a list of numbers"),
         (np.zeros(90), "above 0"),
     ):
         assert words in str(refused("sample_weight", model.fit, task, sample_weight=weight))

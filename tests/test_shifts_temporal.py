@@ -148,7 +148,7 @@ def test_transactions_of_no_class_have_no_label(tmp_path):
 
 def test_a_class_without_a_source_node_is_refused(arxiv):
     root = arxiv([2005] * 4 + [2013] * 20 + [2016] * 20, classes=5)
-    with pytest.raises(InputError, match="name: no node until 2010 has class 4"):
+    with pytest.raises(InputError, match="train: the labels of training nodes are 0, 1, 2 and 3"):
         temporal(name="ogbn-arxiv", root=root)
 
 

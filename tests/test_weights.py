@@ -246,13 +246,13 @@ def test_copies_of_an_edge_keep_its_weight():
 @pytest.mark.parametrize(
     "weight, words",
     [
-        ([1.0, -2.0, 3.0], "1 of 3 weights are negative.*-2 of the edge \\[1, 2\\]"),
-        ([1.0, 1.0, float("nan")], "NaN.*nan of the edge \\[1, 0\\]"),
-        ([1.0, float("inf"), 1.0], "infinite"),
+        ([1.0, -2.0, 3.0], "1 of 3 weights are out of range, such as -2"),
+        ([1.0, 1.0, float("nan")], "such as nan"),
+        ([1.0, float("inf"), 1.0], "such as inf"),
         ([1.0, 2.0], "shape \\(2,\\).*shape \\[3\\]"),
         ([[1.0], [2.0], [1.0]], "shape \\(3, 1\\)"),
-        ([1.0, 1e20, 1.0], "from 1 to 1e\\+20.*Scale"),
-        ([1.0, 2.0, 3.0], "between nodes 0 and 1 has the weights 1 and 3.*to_undirected"),
+        ([1.0, 1e20, 1.0], "such as 1e\\+20. Give 0, or weights from 1e-30 to 1e\\+16"),
+        ([1.0, 2.0, 3.0], "copies of edge \\[0, 1\\] have different weights.*to_undirected"),
     ],
 )
 def test_wrong_weights_are_refused(weight, words):

@@ -76,11 +76,16 @@ def load_result(run: Path) -> Result:
         raise Unreadable("is damaged or was edited: its checksum is wrong")
     try:
         result = json.loads(content)
-        is_ours = result["digest"] == digest(result["config"]) and _is_sound(result)
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise Unreadable("is not what this program writes") from error
-    if not is_ours or result["format"] != FORMAT or str(result["seed"]) != run.name:
-        raise Unreadable(f"is not a record of this seed in format {FORMAT}")
+        is_ours = (
+            result["digest"] == digest(result["config"])
+            and result["format"] == FORMAT
+            and str(result["seed"]) == run.name
+            and _is_sound(result)
+        )
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        is_ours = False
+    if not is_ours:
+        raise Unreadable(f"is not what this program writes in format {FORMAT} for this seed")
     return result
 
 
