@@ -114,7 +114,7 @@ def _tell_unknown(
         found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
         return
     every = readings.readings(found.table, pairs, found.options._replace(id=None))
-    others = [one.id for one in every if one.share == 1 and one.id != reading.id]
+    others = [one.id for one in every if one.share == 1 and one.id not in ("", reading.id)]
     others = [id for id in others if id in columns.ROWS or found.table[id].dtype.kind != "f"]
     hint = f"Ids are those of {found.uses['id'][0] or 'the index'}: {listed([*map(repr, ids)], 3)}"
     hint += ". Fix the links, name the columns of ids with `id` and `ends`, or leave out these"
