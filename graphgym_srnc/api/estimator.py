@@ -110,13 +110,6 @@ class Estimator(BaseEstimator):
             tags.classifier_tags = utils.ClassifierTags()
             return tags
 
-        def __getattr__(self, name: str) -> Any:
-            """Say why an attribute of training is absent."""
-            text = f"{type(self).__name__} has no attribute {name!r}"
-            if name in Estimator.__annotations__ and name.endswith("_"):
-                text += ". Call fit first, or load the folder of a run instead of its model file."
-            raise AttributeError(text)
-
     @plain()
     def fit(
         self, source: ShiftTask | Data, target: Data | None = None, sample_weight: Any = None

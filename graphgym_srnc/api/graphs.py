@@ -9,7 +9,6 @@ import torch
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.text import counted, listed, warn
-from graphgym_srnc.data.edges import undirected
 from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,23 +16,6 @@ if TYPE_CHECKING:
     import pandas
 
     from graphgym_srnc.data.look import Options
-
-
-class FrameGraph(Data):
-    """A ``Data`` made of tables, which says in words what it holds and from which columns."""
-
-    def __repr__(self) -> str:
-        if type(self) is not FrameGraph or self.edge_index is None:  # of a batch, or a part
-            return super().__repr__()
-        pairs = undirected(self.edge_index.cpu().numpy(), self.num_nodes)[0]  # as training counts
-        size = f"{counted(self.num_nodes, 'node')}, {counted(len(pairs) // 2, 'edge')}"
-        names = f"{counted(self.num_features, 'feature')}: {listed(self.get('feature_names', []))}"
-        tensors = Data(**{name: value for name, value in self if isinstance(value, torch.Tensor)})
-        return "\n".join([f"Graph of {size}, {names}", *self.get("notes", []), repr(tensors)])
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        """A plain ``Data`` in a file, so that it can be read without this package."""
-        return Data, (), super().__reduce_ex__(protocol)[2]
 
 
 LABEL = "label"  # default name of the attribute that holds the classes
@@ -276,11 +258,11 @@ def _graph(
     frames.look(found, nodes, edges, x is not None)
     made = frames.graph(found, x)
     edge_index = torch.from_numpy(made.edges)
-    graph = FrameGraph(x=narrowed(torch.from_numpy(made.features.toarray())), edge_index=edge_index)
+    graph = Data(x=narrowed(torch.from_numpy(made.features.toarray())), edge_index=edge_index)
     if made.weights is not None:
         graph.edge_index = torch.cat([edge_index, edge_index.flip(0)], 1)
         graph.edge_weight = torch.from_numpy(made.weights).repeat(2)
-    graph.ids = found.table[found.uses["id"][0]].tolist()
+    graph.ids = found.table[found.id].tolist()
     graph.feature_names = [*made.words]
     graph.recipe = made.recipe
     if made.labels is not None and any(made.labels):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ from graphgym_srnc.shifts.given import unlabelled
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-    from typing_extensions import Self
 
 
 class OnNodes(ClassifierMixin, BaseEstimator):
@@ -38,19 +37,8 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         self.model = model
         self.graph = graph
 
-    def __repr__(self) -> str:
-        return f"OnNodes({self.model!r}, a graph of {getattr(self.graph, 'num_nodes', '?')} nodes)"
-
     def __sklearn_clone__(self) -> OnNodes:
         return OnNodes(clone(self.model), self.graph)
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; those of the model begin with ``model__``."""
-        if wrong := [name for name in params if name in self.model.get_params()]:
-            raise InputError.plain(
-                wrong[0], "it is a parameter of the model", f"Name it model__{wrong[0]}"
-            )
-        return super().set_params(**params)
 
     def fit(self, nodes: ArrayLike, labels: ArrayLike) -> OnNodes:
         """Train on the labels ``[n]`` of the nodes ``[n]``; no other label is used.

@@ -25,7 +25,7 @@ from typing import (
     get_args,
 )
 
-from graphgym_srnc.errors import InputError, did_you_mean, not_one_of
+from graphgym_srnc.errors import InputError, not_one_of
 
 SHARED = ("name", "root")  # keywords of a shift that dataset.name and dataset.dir set
 PLAIN = (bool, int, float, str, list, tuple)  # types of options
@@ -216,13 +216,9 @@ def check_types(function: Callable[..., Any], values: Mapping[str, Any]) -> None
 
 def checked(function: Callable[..., Any], prefix: str = "") -> Callable[..., Any]:
     """The function wrapped with ``check`` of its keyword arguments."""
-    names = inspect.signature(function).parameters
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        for name in kwargs.keys() - names.keys():
-            hint = did_you_mean(name, names, f"Its arguments are {', '.join(names)}")
-            raise TypeError(f"{function.__module__} has no argument {name!r}. {hint}")
         check(function, kwargs, prefix)
         return function(*args, **kwargs)
 

@@ -118,11 +118,8 @@ class RunProgress(_Display):
         self.tick()
 
     def step(self, number: int, count: int) -> None:
-        """Count a step; each phase of a part moves the bar by half of what is left of the part."""
-        if number == 0:
-            self.low = self.part
-        end = (self.low + self.high) / 2
-        self.part = max(self.part, self.low + (end - self.low) * (number + 1) / count)
+        """Count a step; each phase of a part moves the bar on from where the part began."""
+        self.part = max(self.part, self.low + (self.high - self.low) * (number + 1) / count)
         self.tick()
 
     def episode(self, number: int, most: int, text: str) -> None:

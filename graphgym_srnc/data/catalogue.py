@@ -5,25 +5,22 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
-from pathlib import Path
 from typing import Any, Mapping, get_args
 
 from graphgym_srnc.core.text import listed
 from graphgym_srnc.errors import InputError, did_you_mean
 
-# Family, members, and a member's folder of raw files below ``<root>/<family in lower case>``.
-FAMILIES: dict[str, dict[str, str]] = {
-    "Planetoid": {"Cora": "Cora/raw", "CiteSeer": "CiteSeer/raw", "PubMed": "PubMed/raw"},
-    "CitationFull": {
-        name: f"{name.lower()}/raw" for name in ("Cora", "Cora_ML", "CiteSeer", "DBLP", "PubMed")
-    },
-    "Amazon": {"Computers": "Computers/raw", "Photo": "Photo/raw"},
-    "Coauthor": {"CS": "CS/raw", "Physics": "Physics/raw"},
-    "WikiCS": {"": "raw"},
-    "Airports": {"USA": "usa/raw", "Brazil": "brazil/raw", "Europe": "europe/raw"},
-    "Twitch": {name: f"{name}/raw" for name in ("DE", "EN", "ES", "FR", "PT", "RU")},
-    "EllipticBitcoinDataset": {"": "raw"},
-    "OGB": {"ogbn-arxiv": "ogbn_arxiv/raw", "ogbn-products": "ogbn_products/raw"},
+# Families and their members.
+FAMILIES = {
+    "Planetoid": ("Cora", "CiteSeer", "PubMed"),
+    "CitationFull": ("Cora", "Cora_ML", "CiteSeer", "DBLP", "PubMed"),
+    "Amazon": ("Computers", "Photo"),
+    "Coauthor": ("CS", "Physics"),
+    "WikiCS": ("",),
+    "Airports": ("USA", "Brazil", "Europe"),
+    "Twitch": ("DE", "EN", "ES", "FR", "PT", "RU"),
+    "EllipticBitcoinDataset": ("",),
+    "OGB": ("ogbn-arxiv", "ogbn-products"),
 }
 
 # Names of the classes of a data set, in the order of their numbers, by its full name.
@@ -125,20 +122,16 @@ def resolve(name: str) -> tuple[str, str]:
     is_dataset = isinstance(kind, type) and issubclass(kind, Dataset)
     if family not in FAMILIES and is_dataset and plain:
         return family, member
-    short = (member for members in FAMILIES.values() for member in members)
-    near = did_you_mean(name, [*short, *known_names(), *table])
-    hint = "Use Class/Member of torch_geometric.datasets"
-    if Path(name).exists():
-        near = ""
-        hint = "If it is your own graph, use `shift='file'`"
-    raise InputError.plain(
-        "name", f"there is no data set {name!r}", f"{near} {hint}".strip(), "no_data_set"
-    )
+    hint = "Use Class/Member of torch_geometric.datasets, or `shift='file'` for your own graph"
+    hint = f"{did_you_mean(name, [*known_names(), *table])} {hint}".strip()
+    raise InputError.plain("name", f"there is no data set {name!r}", hint, "no_data_set")
 
 
 def raw_folder(family: str, member: str) -> str:
     """Where a member's raw files lie below the folder of its family."""
-    return FAMILIES.get(family, {}).get(member, member)
+    is_lower = family in ("CitationFull", "Airports")
+    folder = member.lower() if is_lower else member.replace("-", "_")
+    return f"{folder}/raw".removeprefix("/")
 
 
 def _join(family: str, member: str) -> str:

@@ -85,7 +85,7 @@ def find_label(found: Look) -> None:
     """
     table = found.table
     named = found.options.label
-    if named == NONE or (named and named in found.uses["id"]):
+    if named == NONE or (named and named == found.id):
         return
     if named:
         features.column(table, named, "label")

@@ -38,9 +38,6 @@ def connect(found: Look, pairs: pandas.DataFrame, reading: Reading) -> None:
     found.edges = ends[:, kept].astype(np.int64)
     if not (found.edges[0] != found.edges[1]).any():
         raise InputError.plain(file, "no link joins two nodes", "Give at least one link")
-    if found.edges.min(initial=2) == 1 and ids[0] == "0" and read.is_counter(ids.to_series()):
-        wrong = "no link names the id 0. If its ids count from 1, they name wrong nodes: subtract 1"
-        found.notes.append(f"{file}: {wrong}.")
     if found.options.weight:
         found.edges, found.weights = edges.merged(found.edges, weights[kept], len(ids))
 
@@ -116,7 +113,7 @@ def _tell_unknown(
     every = readings.readings(found.table, pairs, found.options._replace(id=None))
     others = [one.id for one in every if one.share == 1 and one.id not in ("", reading.id)]
     others = [id for id in others if id in columns.ROWS or found.table[id].dtype.kind != "f"]
-    hint = f"Ids are those of {found.uses['id'][0] or 'the index'}: {listed([*map(repr, ids)], 3)}"
+    hint = f"Ids are those of {found.id or 'the index'}: {listed([*map(repr, ids)], 3)}"
     hint += ". Fix the links, name the columns of ids with `id` and `ends`, or leave out these"
     hint += f" links with {option('skip_missing', True)}"
     if others:

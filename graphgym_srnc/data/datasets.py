@@ -53,7 +53,7 @@ def load(name: str, root: str = "") -> Data:
     A node without a label has ``y`` -1. Nothing is written beside the raw files, and they run no
     code unless ``untrusted.trusted``. The result is shared between calls: do not change it.
     """
-    graphs = _graphs(name, root)
+    graphs = load_all(name, root)
     if len(graphs) != 1:
         raise InputError.plain(
             "name",
@@ -70,10 +70,6 @@ def load_all(name: str, root: str = "") -> tuple[Data, ...]:
     States have a mask of their labelled nodes each, ``train_mask``, ``val_mask`` and ``test_mask``,
     and ``node_year`` is the number of the state in which a node appears.
     """
-    return _graphs(name, root)
-
-
-def _graphs(name: str, root: str) -> tuple[Data, ...]:
     family, member = catalogue.resolve(name)
     graphs = _read(family, member, name, home.folder_of(family, root))
     return tuple(_cleaned(data, family, member, name) for data in graphs)

@@ -20,7 +20,6 @@ PARTS = {
     "pool": "nodes to predict",
 }
 
-WEIGHT_FIELD = "; weights of edges are read from edge_weight alone"
 FEW = 5  # number of training labels below which a class gives a warning
 
 
@@ -99,11 +98,9 @@ def _describe_graph(graph: Data) -> dict[str, Any]:
         "nodes": graph.num_nodes,
         "edges": graph.num_edges // 2,
         "features": graph.num_features,
-        "feature_density": float((graph.x != 0).float().mean()),
         "classes": int(y[y >= 0].unique().numel()),
         "labelled": int((y >= 0).sum()),
         "mean_degree": float(degrees.mean()),
-        "max_degree": int(degrees.max()),
         "isolated": int((degrees == 0).sum()),
         "featureless": int((graph.x == 0).all(1).sum()),
         "homophily": float(same.mean()) if both.any() else float("nan"),
@@ -121,19 +118,17 @@ def _notes(task: ShiftTask) -> list[str]:
     unread = task.info.get("unread", "")
     notes = []
     if unread:
-        notes.append(f"not read: {unread}" + WEIGHT_FIELD * ("edge" in unread))
+        notes.append(f"not read: {unread}; weights of edges are read from edge_weight alone")
     for role, graph in task.graphs().items():
         if graph.edge_weight is not None:
             low, high = map(float, graph.edge_weight.aminmax())
             name = "graph" if task.one_graph else role
             notes.append(f"{name}: edges have weights from {low:g} to {high:g}")
-    about_target = "labels of the target are used for test scores alone"
-    if not len(task.test):
-        about_target = "the target has no labels, so there are no test scores"
-    if task.validation is task.target:
-        about_target += f", except those of {len(task.val):,} validation nodes"
-    if task.source is not task.target:
-        notes.append(about_target)
+    if not task.one_graph:
+        used = "tests and validation" if task.validation is task.target else "tests"
+        notes.append(
+            f"labels of the target are used for {used} alone: {len(task.test):,} are tested"
+        )
     return notes + [f"{counts[key]:,} {text}" for key, text in cleaned.items() if counts.get(key)]
 
 

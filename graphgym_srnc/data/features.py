@@ -218,9 +218,9 @@ def number_columns(table: pandas.DataFrame, other: Collection[str]) -> list[str]
     return [name for name in found if not is_counter(table[name])] or found
 
 
-def present(cells: Sequence[str], role: str = "category") -> list[str]:
+def present(cells: Sequence[str], role: str = "categories") -> list[str]:
     """Cells of categories or numbers, empty in the place of each word for a missing one."""
-    missing = NO_NUMBER if role == "number" else EMPTY
+    missing = NO_NUMBER if role == "numbers" else EMPTY
     return ["" if cell.lower() in missing else cell for cell in cells]
 
 
@@ -300,7 +300,7 @@ def parsed(cells: pandas.Series) -> tuple[pandas.Series, list[str]]:
     if cells.dtype.kind in NUMERIC:
         written = cells.astype(float)
     else:
-        known = truth(present(texts(cells), "number"))
+        known = truth(present(texts(cells), "numbers"))
         written = pandas.Series(known, cells.index, dtype=object)
     values = pandas.to_numeric(written, errors="coerce").astype(float)
     wrong = ~(np.abs(values) < LARGEST) & (written != "") & written.notna()

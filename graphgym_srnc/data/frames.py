@@ -25,13 +25,13 @@ from graphgym_srnc.data import (
 )
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
-from graphgym_srnc.data.look import KINDS, NOTHING, Look
+from graphgym_srnc.data.look import KINDS, Look
 from graphgym_srnc.data.readings import Reading
 from graphgym_srnc.errors import InputError, option
 
 # Uses of columns, in words.
-USES = {"id": "ids", "label": "classes", "split": "split", "text": "text", "number": "numbers"}
-USES |= {"category": "categories", "url": "web addresses"}
+USES = {"id": "ids", "label": "classes", "split": "split", "text": "text", "numbers": "numbers"}
+USES |= {"categories": "categories", "url": "web addresses"}
 
 
 def look(
@@ -46,8 +46,7 @@ def look(
     table = header.named(found, nodes)
     found.rows = table.index
     found.table = _without_lists(found, table.reset_index(drop=True))
-    for kind, use in KINDS.items():
-        found.uses[use] = [*getattr(found.options, kind)]
+    found.uses = {kind: found.options.of_kind(kind) for kind in KINDS}
     if found.options.id not in (None, "", *columns.ROWS):
         features.column(found.table, str(found.options.id), "id")
     pairs = links.links(found, sheet)
@@ -91,7 +90,7 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
         found.edges,
         joined,
         [*map(one_line, columns_of)],
-        features.as_written(table[found.uses["id"][0]]),
+        features.as_written(table[found.id]),
         cells.texts,
         found.labels,
         found.parts,
@@ -136,7 +135,7 @@ def _find_id(found: Look, reading: Reading) -> None:
 def _check_uses(found: Look) -> None:
     """Refuse a second use of the columns of ids, labels and parts; ids may be texts too."""
     options = found.options
-    held = {found.uses["id"][0]: "ids", options.split: "parts"}
+    held = {found.id: "ids", options.split: "parts"}
     for use in ("label", "numbers", "categories", "text"):
         given = getattr(options, use)
         for name in [given] if use == "label" else given:
@@ -181,8 +180,7 @@ def _one_row_for_each_id(found: Look) -> None:
             f"{counted(len(blank), 'node')} without an id: {found.places(blank)}",
             "Write an id there, or remove these rows",
         )
-    (id,) = found.uses["id"]
-    compared = [name for name in table if name not in columns.ROWS and (name or id == "")]
+    compared = [name for name in table if name not in columns.ROWS and (name or not found.id)]
     repeated = ids.duplicated() & table[compared].astype(str).duplicated()
     found.table = table[~repeated]
     ids = ids[~repeated]
@@ -201,8 +199,8 @@ def _find_features(found: Look, others: bool) -> None:
     """Learn the recipe of features, or read it."""
     options = found.options
     if options.numbers == ["*"]:
-        found.uses["number"] = []
-        found.uses["number"] = features.number_columns(found.table, found.used)
+        found.uses["numbers"] = []
+        found.uses["numbers"] = features.number_columns(found.table, found.used)
     if options.like is None:
         _learn(found)
     else:
@@ -217,7 +215,7 @@ def _find_features(found: Look, others: bool) -> None:
 
 def _learn(found: Look) -> None:
     table = found.table
-    text, numbers, categories = (found.uses[use] for use in KINDS.values())
+    text, numbers, categories = (found.uses[kind] for kind in KINDS)
     found.made = features.learn(table, text, found.options.words, numbers, categories)
     for name in categories:
         values = table[name].astype(str).nunique()
@@ -234,10 +232,7 @@ def _read_recipe(found: Look, recipe: features.Recipe) -> None:
             "spectral features cannot be made for another graph",
             "Use a graph without `spectral`",
         )
-    absent = []
-    for kind, use in KINDS.items():
-        found.uses[use] = [*recipe.get(kind, NOTHING)["columns"]]
-        absent += [name for name in found.uses[use] if name not in found.table]
+    absent = [name for name in found.options.columns if name not in found.table]
     if absent:
         raise InputError.plain(
             "like",
@@ -252,12 +247,12 @@ def _tell_columns(found: Look) -> None:
     """What each column is used for, and words for missing cells."""
     in_python = found.options.in_python
     nameless = "the index" if in_python else "the unnamed column"
-    for use in ("number", "category"):
+    for use in ("numbers", "categories"):
         for name in (name for name in found.uses[use] if name in found.table):
             cells = texts(found.table[name])
             known = features.present(cells, use)
             found.notes += labels.changes(name, cells, known, "empty")
-            if use == "number" and found.table[name].dtype.kind != "b":
+            if use == "numbers" and found.table[name].dtype.kind != "b":
                 found.notes += labels.changes(name, known, features.truth(known), "numbers")
     used = [
         f"{words} from {listed([name or nameless for name in found.uses[use]])}"

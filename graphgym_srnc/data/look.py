@@ -11,7 +11,7 @@ import pandas
 from graphgym_srnc.core.text import listed
 from graphgym_srnc.data import columns, features
 
-KINDS = {"text": "text", "numbers": "number", "categories": "category"}  # of features, by option
+KINDS = ("text", "numbers", "categories")  # of features of columns
 NONE = "none"  # name of the column of labels if there is none
 NOTHING: features.Recipe = {"columns": ()}
 
@@ -35,12 +35,14 @@ class Options(NamedTuple):
     header: bool | None = None  # what a first line is that may be names of columns or a row
     in_python: bool = False  # whether both tables are frames, not files
 
+    def of_kind(self, kind: str) -> list[str]:
+        """Columns of a kind of features, named here or by the recipe of an earlier graph."""
+        return [*getattr(self, kind), *(self.like or {}).get(kind, NOTHING)["columns"]]
+
     @property
     def columns(self) -> list[str]:
-        """Columns of features that are named here or by the recipe of an earlier graph."""
-        recipe = self.like or {}
-        earlier = [name for kind in KINDS for name in recipe.get(kind, NOTHING)["columns"]]
-        return [*self.text, *self.numbers, *self.categories, *earlier]
+        """Columns of all features."""
+        return [name for kind in KINDS for name in self.of_kind(kind)]
 
     @property
     def chosen(self) -> set[str]:
@@ -72,10 +74,14 @@ class Look:
         return {*columns.ROWS}.union(*self.uses.values())
 
     @property
+    def id(self) -> str:
+        """The column of ids."""
+        return self.uses["id"][0]
+
+    @property
     def ids(self) -> list[str]:
         """The ids of the kept rows."""
-        (name,) = self.uses["id"]
-        return columns.cells(self.table, name) if name in self.table else []
+        return columns.cells(self.table, self.id)
 
     def places(self, rows: pandas.Index) -> str:
         """Where rows of the node table are, for example ``lines 2 and 7`` of its file."""

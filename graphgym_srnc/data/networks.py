@@ -39,10 +39,9 @@ class Family:
 
     def load(self, name: str, root: str = "", key: str = "name") -> Data:
         """One network: ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and ``y`` ``[V]``."""
-        stem = {known.lower(): known for known in self.nodes}.get(name.lower())
-        if stem is None:
+        if name not in self.nodes:
             raise InputError(key, name, ", ".join(self.nodes))
-        member = f"{stem}.mat"
+        member = f"{name}.mat"
         place = home.folder_of(self.name, root)
         if (place / member).is_file():
             return read(self, place / member)

@@ -13,18 +13,16 @@ from graphgym_srnc.core.options import Natural, Range
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import catalogue, datasets, files
 from graphgym_srnc.data.names import check_features, of_folder
-from graphgym_srnc.data.networks import BLOG, CITATION, MAG, Family, mag_file
+from graphgym_srnc.data.networks import BLOG, CITATION, MAG, mag_file
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import Nodes, classes_of, relabelled
 from graphgym_srnc.shifts.union import one_label_space, union
 
-# Networks of PyG that have the same features and classes within a family, by lower-case name.
-PUBLIC = {
-    name.lower(): name
-    for name in catalogue.known_names()
-    if name.startswith(("Airports", "Twitch"))
-}
+NETWORKS = {name: family for family in (CITATION, BLOG) for name in family.nodes}
+# Networks of PyG that have the same features and classes within a family.
+OF_PYG = [name for name in catalogue.known_names() if name.startswith(("Airports", "Twitch"))]
+PUBLIC = (*NETWORKS, *MAG, *OF_PYG)
 
 # Share of the labelled source nodes that stays unlabelled if classes are masked. If only nodes of
 # masked classes were unlabelled, the index sets would reveal them.
@@ -203,14 +201,8 @@ def _oracle(
     )
 
 
-def _networks() -> dict[str, Family | None]:
-    """Networks that their authors publish, by name; of MAG there is no family of MATLAB files."""
-    families = {name: family for family in (CITATION, BLOG) for name in family.nodes}
-    return {**families, **dict.fromkeys(MAG)}
-
-
 def _public_name(path: str) -> str:
-    names = {name.lower(): name for name in _networks()} | PUBLIC
+    names = {name.lower(): name for name in PUBLIC}
     return ",".join(names.get(part.lower(), part) for part in parts_of(path))
 
 
@@ -227,22 +219,21 @@ def own_file(path: str, root: str, role: str) -> Path | None:
     Raises:
         InputError: there is no such file; names the ``role``, source or target.
     """
-    public = [*_networks(), *PUBLIC.values()]
-    own = [part for part in parts_of(path) if _public_name(part) not in public]
+    own = [part for part in parts_of(path) if _public_name(part) not in PUBLIC]
     if not own:
         return None
     try:
         return files.locate(own[0], root, role)
     except InputError as error:
-        raise error.noted(f"or use one of {', '.join(public)}") from error
+        raise error.noted(f"or use one of {', '.join(PUBLIC)}") from error
 
 
 def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[str], str]:
     """A clean graph, class names if labels are text, fields not read, and the graph's place."""
-    family = _networks().get(path)
+    family = NETWORKS.get(path)
     if family is not None:
         return family.load(path, root, role), (), [], path
-    if path in PUBLIC.values():
+    if path in OF_PYG:
         with renamed({"name": role}):
             return datasets.load(path, root), (), [], path
     file = mag_file(path, root, role) if path in MAG else own_file(path, root, role)
