@@ -320,7 +320,7 @@ def test_refused_pairs(tmp_path, networks_folder):
     no("source", "dblpv7", root=networks_folder, source="acmv8")
     (tmp_path / "bad.pt").write_bytes(b"nothing")
     no("target bad.pt", source=a, target=str(tmp_path / "bad.pt"))
-    no("source bare.npz: y", source=new("bare.npz", y=np.full(40, -1)), target=a)
+    no("source", source=new("bare.npz", y=np.full(40, -1)), target=a)
     words = np.array(["bio", "law", "art"])[graph()["y"]]
     no("source", "the labels are words in", source=a, target=new("words", y=words))
     pair = {"source": new("first"), "target": new("second")}

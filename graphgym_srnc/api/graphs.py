@@ -5,17 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 import numpy as np
+import pandas
 import torch
+from pandas.api.types import is_integer_dtype
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.text import counted, listed, warn
+from graphgym_srnc.data import embeddings as arrays
+from graphgym_srnc.data import frames
+from graphgym_srnc.data.classes import MASK
+from graphgym_srnc.data.cleaning import narrowed
+from graphgym_srnc.data.features import values
+from graphgym_srnc.data.labels import PARTS, as_numbers
+from graphgym_srnc.data.look import NONE, Look, Options
 from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
     import networkx
-    import pandas
-
-    from graphgym_srnc.data.look import Options
 
 
 LABEL = "label"  # default name of the attribute that holds the classes
@@ -78,11 +84,6 @@ def from_frames(
         InputError: a column is missing or not clear, a node id is not unique, an edge has an
             unknown node, or a number is not finite.
     """
-    from pandas.api.types import is_integer_dtype
-
-    from graphgym_srnc.data import embeddings as arrays
-    from graphgym_srnc.data.look import Options
-
     nodes = _checked("nodes", nodes)
     edges = _checked("edges", edges)
     for name, value in {"id": id, "label": label, "split": split, "weight": weight}.items():
@@ -111,15 +112,11 @@ def from_frames(
     x = None
     if embeddings is not None:
         x = arrays.checked(embeddings, len(nodes), "embeddings")
-    if "" not in nodes:
-        nodes.insert(0, "", nodes.index.to_flat_index())
     return _graph(nodes.reset_index(drop=True), edges, options, x)
 
 
 def _checked(name: str, frame: Any) -> pandas.DataFrame:
     """A frame with rows and different names of columns, which are text."""
-    import pandas
-
     if not isinstance(frame, pandas.DataFrame):
         hint = "Give a pandas.DataFrame, or a graph of networkx to from_networkx. Edges are"
         hint += " DataFrame(edge_index.T, columns=['source', 'target']); of a sparse matrix,"
@@ -132,9 +129,9 @@ def _checked(name: str, frame: Any) -> pandas.DataFrame:
         raise InputError.plain(
             name, "two columns have the same name", "Give each column its own name"
         )
-    if name == "edges" and not frame.index.equals(pandas.RangeIndex(len(frame))):
-        if "" not in frame:
-            frame.insert(0, "", frame.index.to_flat_index())
+    has_names = name == "nodes" or not frame.index.equals(pandas.RangeIndex(len(frame)))
+    if has_names and "" not in frame:
+        frame.insert(0, "", frame.index.to_flat_index())
     return frame
 
 
@@ -182,10 +179,7 @@ def from_networkx(
         InputError: a node lacks a feature, a feature is not a vector of finite numbers, or no node
             has the named label.
     """
-    import pandas
-
-    from graphgym_srnc.data.classes import MASK
-    from graphgym_srnc.data.look import NONE, Options
+    import networkx
 
     if not hasattr(graph, "nodes") or not len(graph) or not features:
         raise InputError.plain(
@@ -194,8 +188,9 @@ def from_networkx(
             "Give a networkx.Graph and features=['age']",
         )
     ids = [*graph]
-    fields = [fields for _, fields in graph.nodes(data=True)]
-    x, columns = _attributes(dict(graph.nodes(data=True)), _list(features))
+    of_nodes = dict(graph.nodes(data=True))
+    fields = [*of_nodes.values()]
+    x, columns = _attributes(of_nodes, _list(features))
     attributes = {name for own in fields for name in own}
     if label not in (LABEL, NONE, *attributes):
         raise InputError.plain("label", f"no node has the attribute {label!r}")
@@ -203,9 +198,9 @@ def from_networkx(
     read = {name: _column(fields, name) for name in parts}
     nodes = pandas.DataFrame({"id": range(len(ids)), LABEL: _column(fields, label)} | read)
     place = {id: number for number, id in enumerate(ids)}
-    edges = pandas.DataFrame([own for *_, own in graph.edges(data=True)]).rename(columns=str)
-    edges[ENDS[0]] = [place[a] for a, *_ in graph.edges]
-    edges[ENDS[1]] = [place[b] for _, b, *_ in graph.edges]
+    edges = networkx.to_pandas_edgelist(graph, *ENDS).rename(columns=str)
+    for end in ENDS:
+        edges[end] = [*map(place.get, edges[end])]
     made = _graph(nodes.astype(object), edges, Options("id", LABEL, ends=ENDS, weight=weight), x)
     made.ids = ids
     made.feature_names = columns
@@ -214,9 +209,6 @@ def from_networkx(
 
 def _attributes(fields: Mapping[Any, Any], names: list[str]) -> tuple[np.ndarray, list[str]]:
     """Numbers ``[V, F]`` of some attributes of all nodes, and names of their columns."""
-    from graphgym_srnc.data import embeddings
-    from graphgym_srnc.data.features import values
-
     columns = []
     blocks = []
     for name in names:
@@ -230,7 +222,7 @@ def _attributes(fields: Mapping[Any, Any], names: list[str]) -> tuple[np.ndarray
         width = len(rows[0])
         about = f"the attribute {name!r}, of vectors of one length,"
         array = np.array(rows, dtype=None if all(len(row) == width for row in rows) else object)
-        blocks.append(embeddings.checked(array, len(fields), "features", about))
+        blocks.append(arrays.checked(array, len(fields), "features", about))
         columns += [name] if width == 1 else [f"{name} {number}" for number in range(width)]
     return np.concatenate(blocks, 1), columns
 
@@ -249,11 +241,6 @@ def _graph(
     nodes: pandas.DataFrame, edges: pandas.DataFrame, options: Options, x: np.ndarray | None
 ) -> Data:
     """The graph of two frames, and of features ``[V, F]`` if they are given."""
-    from graphgym_srnc.data import frames
-    from graphgym_srnc.data.cleaning import narrowed
-    from graphgym_srnc.data.labels import PARTS, as_numbers
-    from graphgym_srnc.data.look import Look
-
     found = Look(("nodes", "edges"), options._replace(in_python=True))
     frames.look(found, nodes, edges, x is not None)
     made = frames.graph(found, x)

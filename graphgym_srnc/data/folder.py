@@ -7,7 +7,6 @@ import json
 import math
 from collections import Counter
 from functools import partial
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
@@ -185,48 +184,39 @@ def parent(folder: Path) -> dict[str, Any]:
         return {**json.loads(atomic.content(path))}
 
 
-def _homophily(pairs: np.ndarray, labels: Sequence[str]) -> tuple[float, int]:
-    """Share of the links between labelled nodes that join one class, and their number."""
-    ends = np.array([*labels], dtype=object)[pairs]
-    ends = ends[:, (ends != "").all(0)]
-    return float((ends[0] == ends[1]).mean()) if ends.size else 0.0, ends.shape[1] // 2
-
-
 def summary(graph: Graph) -> list[str]:
     """The figures of a graph, a line each."""
     nodes = len(graph.ids)
-    labels = graph.labels or [""] * nodes
+    labels = np.array([*(graph.labels or [""] * nodes)], dtype=object)
     sizes = Counter(filter(None, labels))
     numbers, cleaned = edges.undirected(graph.edges, nodes)
     pairs = np.stack(np.divmod(numbers, max(nodes, 1)))
     links = len(numbers) // 2
-    lines = [f"{nodes:,} nodes, {links:,} links, {graph.features.shape[1]:,} features"]
-    repeated = graph.edges.shape[1] - links - cleaned["self_loops"]
-    if repeated:
-        lines.append(f"{counted(repeated, 'link')} merged: equal to another one or its reverse")
-    if cleaned["self_loops"]:
-        lines.append(f"{counted(cleaned['self_loops'], 'link')} from a node to itself left out")
-    if sizes:
-        shown = listed([f"{name} {count:,}" for name, count in sizes.most_common()], SHOWN)
-        lines.append(f"{sizes.total():,} labelled nodes of {len(sizes)} classes: {shown}")
+    loops = cleaned["self_loops"]
+    repeated = graph.edges.shape[1] - links - loops
+    shown = listed([f"{name} {count:,}" for name, count in sizes.most_common()], SHOWN)
     parts = Counter(filter(None, graph.split or ()))
-    if parts:
-        lines.append("split: " + ", ".join(f"{part} {count:,}" for part, count in parts.items()))
-
-    same, both = _homophily(pairs, labels)
+    ends = labels[pairs]
+    ends = ends[:, (ends != "").all(0)]
+    same = float((ends[0] == ends[1]).mean()) if ends.size else 0.0
     single = nodes - len(np.unique(pairs))
     bare = int((np.diff(graph.features.indptr) == 0).sum())
-    most, count = max(sizes.items(), key=itemgetter(1), default=("", 0))
+    (most, count), *_ = [*sizes.most_common(1), ("", 0)]
     share = count / max(sizes.total(), 1)
     rare = [name for name, count in sizes.items() if count < 5]
-    notes = {
+    lines = {
+        f"{nodes:,} nodes, {links:,} links, {graph.features.shape[1]:,} features": True,
+        f"{counted(repeated, 'link')} merged: equal to another one or its reverse": repeated,
+        f"{counted(loops, 'link')} from a node to itself left out": loops,
+        f"{sizes.total():,} labelled nodes of {len(sizes)} classes: {shown}": sizes,
+        f"split: {listed([f'{part} {count:,}' for part, count in parts.items()])}": parts,
         f"{counted(single, 'node')} without a link": single,
         f"{counted(bare, 'node')} without a feature": bare,
         f"{len(sizes)} classes have labels; training needs two": graph.labels and len(sizes) < 2,
         f"classes with fewer than 5 labels: {listed(rare, 5)}": rare,
         f"{100 * share:.0f} % of the labels are {most!r}. If this means 'no label', empty these"
         " cells.": len(sizes) > 2 and share > MOST,
-        f"{100 * same:.1f} % of the {counted(both, 'link')} between labelled nodes join nodes of"
-        f" the same class.{LOW if same < 0.5 else ''}": both >= TELLING,
+        f"{100 * same:.1f} % of the {counted(ends.shape[1] // 2, 'link')} between labelled nodes"
+        f" join nodes of the same class.{LOW if same < 0.5 else ''}": ends.size >= 4 * TELLING,
     }
-    return lines + [text for text, holds in notes.items() if holds]
+    return [line for line, holds in lines.items() if holds]

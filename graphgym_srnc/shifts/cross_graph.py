@@ -244,10 +244,6 @@ def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[
     except InputError as error:
         raise error.at(key) from error
     data = files.as_data(fields, key)
-    if role == "source" and not classes_of(data.y):
-        raise InputError.plain(
-            f"{key}: y", "no node of the source has a label", "Label some nodes of each class"
-        )
     unread = files.unread(fields, files.FIELDS)
     return data, names, [f"{unread} of {file.name}"] if unread else [], str(file.resolve())
 
