@@ -17,7 +17,6 @@ import networkx
 import numpy as np
 import pandas
 import pytest
-import scipy.sparse
 import torch
 from conftest import contents, refusal
 from sklearn.feature_extraction.text import TfidfVectorizer
