@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import warnings
 from decimal import Decimal
 from typing import Any
@@ -201,9 +200,6 @@ def test_graphs_and_verdicts_are_shown_in_words(model):
     with pytest.warns(RuntimeWarning, match=r"perhaps .*section \(2 values\)"):
         made = api.from_frames(nodes, pandas.DataFrame(graph().edge_index.T.numpy()))
     assert type(made) is Data and "largest_class" in repr(model.verdict_)
-    vars(bare := copy.copy(model)).pop("record_")  # as of a file that is not in its run's folder
-    with pytest.raises(AttributeError, match="load the folder"):
-        assert bare.record_
 
 
 # ---- settings of torch ----

@@ -282,8 +282,8 @@ def test_notes_and_errors_of_frames():
         from_frames(frame, edges.to_numpy())
     with pytest.raises(InputError, match="^numbers: the table has no column 'agee'.*mean age?"):
         from_frames(frame, edges, ends=("x", "y"), numbers="agee")
-    with pytest.raises(InputError, match="^edges: `ends` must name two.* x, y and z; numbers: "):
-        from_frames(frame, edges, ends="x", numbers="agee")
+    with pytest.raises(InputError, match="^edges: `ends` must name two.* x, y and z"):
+        from_frames(frame, edges, ends="x")
     with pytest.raises(InputError, match="^numbers: age: 1 cell cannot be used .*'1e[+]200'"):
         from_frames(frame.replace(4.0, 1e200), edges, ends=("x", "y"), numbers="age")
     with warnings.catch_warnings():

@@ -99,9 +99,7 @@ def test_wrong_weights_are_refused():
         (np.zeros(90), "above 0"),
     ):
         assert words in str(refused("sample_weight", model.fit, task, sample_weight=weight))
-    for given in ("even", {0: -1.0}, 3.0):
+    for given in ("even", {0: -1.0}, {"7": 1.0}, 3.0):
         refused("class_weight", tiny_estimator("ERM", class_weight=given).fit, task)
-    error = refused("class_weight", tiny_estimator("ERM", class_weight={"7": 1.0}).fit, task)
-    assert "no class of the training nodes" in str(error)
     refused("sample_weight", tiny_estimator("SRNCPlus").fit, task, sample_weight=np.ones(90))
     refused("class_weight", tiny_estimator("DOC", class_weight="balanced").fit, task)

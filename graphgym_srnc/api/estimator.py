@@ -296,6 +296,10 @@ class Estimator(BaseEstimator):
             InputError: the file cannot be written, for example since its folder does not exist.
         """
         check_is_fitted(self, "method_")
+        if Path(path).is_dir() or not Path(path).absolute().parent.is_dir():
+            raise InputError.plain(
+                "path", f"{str(path)!r} cannot be written", "Name a file in a folder that exists"
+            )
         if os.path.exists(path) and records.is_part(Path(path).resolve()):
             raise InputError.plain(
                 "path", f"{path} belongs to results or a graph", "Name another file"
@@ -488,7 +492,9 @@ def truth(model: Estimator, graph: Any, y: Any, nodes: Any) -> tuple[Data, np.nd
     given = labels_of(y, len(every), "y", kept, held.tolist())
     if (given.dtype.kind == "U") != (model.classes_.dtype.kind == "U"):
         raise InputError.plain(
-            "y", f"the labels are {given.dtype}", f"Give labels such as {model.classes_[0]!s}"
+            "y",
+            "the labels are words, and those of training are numbers, or the other way round",
+            f"Give labels such as {model.classes_[0]!s}",
         )
     none = "" if given.dtype.kind == "U" else HIDDEN
     unknown = -1 if model.method_.task.unknown is None else model.method_.task.unknown

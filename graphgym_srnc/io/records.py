@@ -30,6 +30,8 @@ LISTED = re.compile(
     rf"(?!(?:.*/)?\.|.*\\|{checksums.FILE}|{CHECKPOINT}|{LOG}|error\.txt|\w+/stats\.json).+"
 )
 
+# Files of a graph folder.
+OF_GRAPH = re.compile(r"(nodes|edges|features|labels|split|words|answers|recipe|parent)\.\w+")
 PLAN = "planned.json"  # in the folder of a grid: seeds of its runs by name of their experiment
 
 
@@ -155,8 +157,10 @@ def seeds_of(path: Path) -> list[int]:
 
 
 def is_part(path: Path) -> bool:
-    """Whether checksums of results or of a graph folder list a file."""
-    return path.name in (checksums.FILE, PLAN) or checksums.listed(path) is not None
+    """Whether a file belongs to results, whose checksums list it, or to a graph folder."""
+    is_of_graph = OF_GRAPH.fullmatch(path.name) and any(path.parent.glob("edges.*"))
+    is_list = path.name in (checksums.FILE, PLAN)
+    return bool(is_of_graph) or is_list or checksums.listed(path) is not None
 
 
 def _is_sound(result: Result) -> bool:
