@@ -324,10 +324,12 @@ class Estimator(BaseEstimator):
             if task.oracle is not None:
                 return task.oracle, original_labels(task.oracle)
         elif not isinstance(source, Data):
-            message = f"fit needs a ShiftTask or a PyG Data, not a {type(source).__name__}"
-            hint = "Make one with from_frames or from_networkx, take dataset[0] of a data set of "
-            hint += "PyG, or use OnNodes with GridSearchCV"
-            raise InputError.plain("source", message, hint)
+            raise InputError.plain(
+                "source",
+                f"fit needs a ShiftTask or a PyG Data, not a {type(source).__name__}",
+                "Make one with from_frames or from_networkx, take dataset[0] of a data set of "
+                "PyG, or use OnNodes with GridSearchCV",
+            )
         elif not self._method.oracle:
             own = getattr(source, "feature_names", None)
             names.check_features(own, getattr(target, "feature_names", None), "target: x")
@@ -462,10 +464,12 @@ def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[
     known_only = task.open_set and not bool((label == task.num_known).any())
     needs_cut = known_only and method.calibrated and method.cut != "share"
     if needs_cut and not len(label) and not method.cross_fits:
-        message = "no validation node is left to set the unknown-class threshold"
-        hint = "Add a val_mask, label at least two nodes of a class, or set open_set=False if every"
-        hint += " node belongs to a class with training nodes"
-        raise InputError.plain("val_mask", message, hint)
+        raise InputError.plain(
+            "val_mask",
+            "no validation node is left to set the unknown-class threshold",
+            "Add a val_mask, label at least two nodes of a class, or set open_set=False if every"
+            " node belongs to a class with training nodes",
+        )
     if rules["selection"] == "auto":
         by_score = "target_val" if len(label) and not known_only else "target_modularity"
         rules["selection"] = "last" if needs_cut else by_score

@@ -118,10 +118,13 @@ def from_frames(
 def _checked(name: str, frame: Any) -> pandas.DataFrame:
     """A frame with rows and different names of columns, which are text."""
     if not isinstance(frame, pandas.DataFrame):
-        hint = "Give a pandas.DataFrame, or a graph of networkx to from_networkx. Edges are"
-        hint += " DataFrame(edge_index.T, columns=['source', 'target']); of a sparse matrix,"
-        hint += " edge_index is numpy.stack(matrix.nonzero())"
-        raise InputError.plain(name, f"it is a {type(frame).__name__}", hint)
+        raise InputError.plain(
+            name,
+            f"it is a {type(frame).__name__}",
+            "Give a pandas.DataFrame, or a graph of networkx to from_networkx. Edges are"
+            " DataFrame(edge_index.T, columns=['source', 'target']); of a sparse matrix,"
+            " edge_index is numpy.stack(matrix.nonzero())",
+        )
     if not len(frame):
         raise InputError.plain(name, "the frame has no rows")
     frame = frame.set_axis([str(column).strip() for column in frame], axis=1)
@@ -215,9 +218,12 @@ def _attributes(fields: Mapping[Any, Any], names: list[str]) -> tuple[np.ndarray
         bare = [str(id) for id, own in fields.items() if name not in own]
         if bare:
             message = f"{counted(len(bare), 'node')} without the attribute {name!r}"
-            hint = "Name attributes of every node, as features=['age'], or set one:"
-            hint += " networkx.set_node_attributes(graph, dict(graph.degree), 'degree')"
-            raise InputError.plain("features", f"{message}: {listed(bare, 3)}", hint)
+            raise InputError.plain(
+                "features",
+                f"{message}: {listed(bare, 3)}",
+                "Name attributes of every node, as features=['age'], or set one:"
+                " networkx.set_node_attributes(graph, dict(graph.degree), 'degree')",
+            )
         rows = [values(own[name]) for own in fields.values()]
         width = len(rows[0])
         about = f"the attribute {name!r}, of vectors of one length,"

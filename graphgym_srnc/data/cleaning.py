@@ -93,10 +93,13 @@ def mask(values: Tensor, nodes: int, key: str) -> Tensor:
         check_ids(key, values, nodes)
         return torch.zeros(nodes, dtype=torch.bool).index_fill(0, values.long(), True)
     if shape != (nodes,) or ((values != 0) & (values != 1)).any():
-        hint = f"Give one true or false per node, shape [{nodes}]. Make it from node numbers with "
-        hint += f"torch_geometric.utils.index_to_mask(nodes, {nodes}), or take one of several "
-        hint += "splits: mask[:, 0]"
-        raise InputError.plain(key, f"the mask of shape {shape} is no mask of the nodes", hint)
+        raise InputError.plain(
+            key,
+            f"the mask of shape {shape} is no mask of the nodes",
+            f"Give one true or false per node, shape [{nodes}]. Make it from node numbers with "
+            f"torch_geometric.utils.index_to_mask(nodes, {nodes}), or take one of several "
+            "splits: mask[:, 0]",
+        )
     return values == 1
 
 

@@ -206,10 +206,11 @@ def _find_features(found: Look, others: bool) -> None:
     else:
         _read_recipe(found, options.like)
     if not (found.made.recipe or others or options.spectral):
-        hint = "Choose columns with `text`, `numbers` or `categories`; `embeddings` are features of"
-        hint += " your own; `spectral` makes features from the links alone"
         raise InputError.plain(
-            "features", f"no column is chosen of {columns.listing(found.table)}", hint
+            "features",
+            f"no column is chosen of {columns.listing(found.table)}",
+            "Choose columns with `text`, `numbers` or `categories`; `embeddings` are features of"
+            " your own; `spectral` makes features from the links alone",
         )
 
 

@@ -41,9 +41,12 @@ def links(found: Look, sheet: pandas.DataFrame) -> pandas.DataFrame:
         message = (
             f"line {line:,} is {','.join(filter(None, frame.loc[line]))[:80]!r}, and the first"
         )
-        hint = f"Choose {option('ends', ('1', ALL))} if each line is a node and its"
-        hint += f" neighbours, or {option('ends', ('1', '2'))} if it is a link"
-        raise InputError.plain(file, f"{message} line has {lengths.iloc[0]} cells", hint)
+        raise InputError.plain(
+            file,
+            f"{message} line has {lengths.iloc[0]} cells",
+            f"Choose {option('ends', ('1', ALL))} if each line is a node and its"
+            f" neighbours, or {option('ends', ('1', '2'))} if it is a link",
+        )
     return frame
 
 

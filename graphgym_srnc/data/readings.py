@@ -92,10 +92,11 @@ def choose(found: Look, links: pandas.DataFrame) -> Reading:
     if not several:
         pair = named_ends(links, found.options)
         if pair is None:
-            hint = f"Its columns are {columns.listing(links)}. Name two with"
-            hint += f" {option('ends', ('A', 'B'))}"
             raise InputError.plain(
-                found.files[1], "no two columns hold ids of the node table", hint
+                found.files[1],
+                "no two columns hold ids of the node table",
+                f"Its columns are {columns.listing(links)}. Name two with"
+                f" {option('ends', ('A', 'B'))}",
             )
         return Reading(usual_id(found.table, found.options), pair)
     least = min(one.rank for one in several)

@@ -119,9 +119,12 @@ def _number_classes(data: Data, names: tuple[str, ...], source: Path, key: str) 
         data.y = splits.renumbered(data.y, classes)
         classes = numbers
     if len(classes) < 2 or classes != numbers:
-        hint = "Label nodes of two classes or more. Number the classes from 0 without a gap, and "
-        hint += "use -1 for unlabelled nodes"
-        raise InputError.plain(f"{key}: y", f"the classes are {classes}", hint)
+        raise InputError.plain(
+            f"{key}: y",
+            f"the classes are {classes}",
+            "Label nodes of two classes or more. Number the classes from 0 without a gap, and "
+            "use -1 for unlabelled nodes",
+        )
     return names
 
 

@@ -149,9 +149,12 @@ def _unknown_class(
 def unlabelled(data: Data, key: str = "graph", exact: bool = False) -> Data:
     """Validated features, ``exact`` or narrowed, and edges of a graph to predict, on the CPU."""
     if not isinstance(data, Data):
-        hint = "Give a torch_geometric.data.Data with x and edge_index. Labels and "
-        hint += "masks are its fields y and train_mask"
-        raise InputError.plain(key, f"the graph is a {type(data).__name__}", hint)
+        raise InputError.plain(
+            key,
+            f"the graph is a {type(data).__name__}",
+            "Give a torch_geometric.data.Data with x and edge_index. Labels and "
+            "masks are its fields y and train_mask",
+        )
     fields = files.with_edges(data.to_dict())
     found = Data.from_dict(files.tensors(fields, ("x", "edge_index", "edge_weight"), key))
     x, edge_index = cleaning.features_and_edges(found, key, exact)
