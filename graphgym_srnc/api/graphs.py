@@ -217,10 +217,9 @@ def _attributes(fields: Mapping[Any, Any], names: list[str]) -> tuple[np.ndarray
     for name in names:
         bare = [str(id) for id, own in fields.items() if name not in own]
         if bare:
-            message = f"{counted(len(bare), 'node')} without the attribute {name!r}"
             raise InputError.plain(
                 "features",
-                f"{message}: {listed(bare, 3)}",
+                f"{counted(len(bare), 'node')} without the attribute {name!r}: {listed(bare, 3)}",
                 "Name attributes of every node, as features=['age'], or set one:"
                 " networkx.set_node_attributes(graph, dict(graph.degree), 'degree')",
             )

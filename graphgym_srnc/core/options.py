@@ -165,9 +165,11 @@ def check_signature(function: Any, key: str, given: Sequence[str] = SHARED) -> N
             if p.kind is p.KEYWORD_ONLY and type(p.default) in PLAIN and p.name not in SHARED:
                 _check_default(p, key, argument)
             elif p.name not in known and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL):
-                hint = "Make it keyword-only, with a number, text, bool or tuple as its default"
                 raise InputError.plain(
-                    key, f"{argument} cannot be an option", f"{hint}; None is not allowed"
+                    key,
+                    f"{argument} cannot be an option",
+                    "Make it keyword-only, with a number, text, bool or tuple as its default"
+                    "; None is not allowed",
                 )
             known.add(p.name)
 
@@ -182,9 +184,12 @@ def _check_default(option: inspect.Parameter, key: str, name: str) -> None:
         isinstance(allowed, (Range, OneOf)) and allowed.allows(option.default) for allowed in extra
     ):
         shown = ", ".join(map(str, [getattr(base, "__name__", base), *extra]))
-        message = f"{name} has the annotation {shown} and the default {option.default!r}"
-        hint = "Give a default of this type: bool, int, float, str, list or tuple. Limit it with"
-        raise InputError.plain(key, message, f"{hint} Range or OneOf that allow the default")
+        raise InputError.plain(
+            key,
+            f"{name} has the annotation {shown} and the default {option.default!r}",
+            "Give a default of this type: bool, int, float, str, list or tuple. Limit it with"
+            " Range or OneOf that allow the default",
+        )
 
 
 def check(function: Callable[..., Any], values: Mapping[str, Any], prefix: str = "") -> None:

@@ -140,10 +140,10 @@ class ShiftTask(LabelSpace):
         may_be_empty = key == "source_val" or key in ("val", "test") and not self.scored
         if not len(nodes) and not may_be_empty:
             purpose = {"val": "validation", "test": "testing", "pool": "prediction"}.get(key)
-            message = f"no node is left for {purpose or 'training'} ({len(self.train)} training"
             raise InputError.plain(
                 key,
-                f"{message} nodes, {self.num_known} known classes)",
+                f"no node is left for {purpose or 'training'} ({len(self.train)} training"
+                f" nodes, {self.num_known} known classes)",
                 "Label at least two nodes per class, or lower labels_per_class",
             )
         check_ids(key, nodes, graph.num_nodes)

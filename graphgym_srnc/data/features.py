@@ -288,10 +288,10 @@ def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFram
     for name in columns:
         found[name], wrong = parsed(column(table, name, "numbers"))
         if wrong:
-            cells = f"{name}: {counted(len(wrong), 'cell')} cannot be used as a number"
             raise InputError.plain(
                 "numbers",
-                f"{cells}, for example {wrong[0]!r}",
+                f"{name}: {counted(len(wrong), 'cell')} cannot be used as a number"
+                f", for example {wrong[0]!r}",
                 "Write numbers such as 1.5 or 1500, leave a cell without a number empty, or name"
                 " a column of words in `categories`",
             )

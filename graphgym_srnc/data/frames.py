@@ -187,9 +187,11 @@ def _one_row_for_each_id(found: Look) -> None:
     named = ids[ids.duplicated()].unique()
     if len(named):
         where = found.places(ids.index[ids == named[0]])
-        message = f"{counted(len(named), 'id')} used for several nodes: {named[0]!r} in {where}"
-        hint = "Give each node its own id, or name another column of ids with"
-        raise InputError.plain(file, message, f"{hint} `id`")
+        raise InputError.plain(
+            file,
+            f"{counted(len(named), 'id')} used for several nodes: {named[0]!r} in {where}",
+            "Give each node its own id, or name another column of ids with `id`",
+        )
     if repeated.any():
         count = counted(int(repeated.sum()), "row")
         found.notes.append(f"{file}: {count} merged: equal to another row")

@@ -38,12 +38,10 @@ def links(found: Look, sheet: pandas.DataFrame) -> pandas.DataFrame:
     if "1" in frame and sheet.isna().any(axis=None) and not options.ends:
         lengths = sheet.notna().sum(axis=1)
         line = (lengths != lengths.iloc[0]).idxmax()
-        message = (
-            f"line {line:,} is {','.join(filter(None, frame.loc[line]))[:80]!r}, and the first"
-        )
         raise InputError.plain(
             file,
-            f"{message} line has {lengths.iloc[0]} cells",
+            f"line {line:,} is {','.join(filter(None, frame.loc[line]))[:80]!r}, and the first"
+            f" line has {lengths.iloc[0]} cells",
             f"Choose {option('ends', ('1', ALL))} if each line is a node and its"
             f" neighbours, or {option('ends', ('1', '2'))} if it is a link",
         )
@@ -78,10 +76,10 @@ def _of_matrix(
     frame = read.entries(values[values.index].to_numpy(), values.index)
     if isinstance(values.index, pandas.RangeIndex):
         if len(values) != len(found.table):
-            message = f"it is an adjacency matrix of {len(values):,} nodes, and there are"
             raise InputError.plain(
                 found.files[1],
-                f"{message} {len(found.table):,}",
+                f"it is an adjacency matrix of {len(values):,} nodes, and there are"
+                f" {len(found.table):,}",
                 "Give it one row and one column for each node",
             )
         frame.attrs["rows"] = "rows from 0"

@@ -161,10 +161,10 @@ def check_lengths(rows: pandas.DataFrame, file: str) -> None:
     wrong = lengths[lengths != lengths.iloc[0]]
     if len(wrong):
         cells = counted(int(wrong.iloc[0]), "cell")
-        message = f"line {wrong.index[0]:,} has {cells}, and the first line has {lengths.iloc[0]}"
         raise InputError.plain(
             file,
-            f"{message}; {counted(len(wrong), 'line')} differ",
+            f"line {wrong.index[0]:,} has {cells}, and the first line has {lengths.iloc[0]}"
+            f"; {counted(len(wrong), 'line')} differ",
             "Put cells with separators or line breaks in quotes, and close each quote",
         )
 
