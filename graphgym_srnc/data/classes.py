@@ -104,7 +104,7 @@ def find_label(found: Look) -> None:
     if not usual and (found.options.in_python or not likely):
         found.notes.append(f"No column of labels was found. {hint}.")
         return
-    message = "no column of a usual name holds repeated classes"
+    message = "no column has a usual name in the first line and repeated classes"
     if fit:
         message = f"several columns may hold the classes: {listed(fit)}"
     raise InputError.plain("label", message, f"{hint}; or give {option('label', NONE)}")

@@ -46,18 +46,17 @@ def describe(task: ShiftTask) -> dict[str, Any]:
 def label_counts(task: ShiftTask) -> dict[str, dict[str, int]]:
     """Training nodes (``source``) and labelled target nodes (``target``) of each class."""
     given = torch.cat([task.train, task.val]) if task.held_out else task.train
-    source, target = (
+    counts = [
         torch.bincount(y[y >= 0], minlength=task.num_outputs).tolist()
         for y in (task.source.y[given], task.target.y)
-    )
-    names = known_names(task)[: task.num_known]
-    labels = {name: {"source": source[i], "target": target[i]} for i, name in enumerate(names)}
-    sizes = {"unknown": target[task.num_known]} if task.open_set else {}
-    if sizes and "y_true" in task.target and task.info.get("unseen"):
-        numbers = task.info["unseen"]
-        counts = [int((task.target.y_true == number).sum()) for number in numbers]
-        sizes = dict(zip(unseen_names(task, numbers), counts))
-    return labels | {name: {"source": 0, "target": size} for name, size in sizes.items()}
+    ]
+    labels = {name: {"source": a, "target": b} for name, a, b in zip(known_names(task), *counts)}
+    numbers = task.info.get("unseen")
+    if task.open_set and numbers and "y_true" in task.target:
+        del labels["unknown"]
+        for number, name in zip(numbers, unseen_names(task, numbers)):
+            labels[name] = {"source": 0, "target": int((task.target.y_true == number).sum())}
+    return labels
 
 
 def known_names(task: ShiftTask) -> list[str]:
