@@ -195,9 +195,8 @@ def _oracle(
     nodes = Nodes(*splits.cut(order, int(0.6 * len(order)), int(0.8 * len(order))))
     if classes_of(target.y[nodes.train]) != classes or not len(nodes.val):
         return None
-    graph = relabelled(target, classes)
-    return splits.one_graph_task(
-        name, graph, nodes, len(classes), class_names=class_names, info=info | {"unseen": []}
+    return splits.masked_task(
+        name, target, (), nodes, open_set=False, class_names=class_names, info=info | {"unseen": []}
     )
 
 

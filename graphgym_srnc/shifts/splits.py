@@ -327,35 +327,35 @@ def masked_task(
     open-set shift has an oracle, which trains on ``nodes.train`` and ``nodes.extra``.
     """
     classes = classes_of(data.y)
-
-    def make(
-        name: str,
-        known: list[int],
-        nodes: Nodes,
-        open_set: bool = False,
-        oracle: ShiftTask | None = None,
-    ) -> ShiftTask:
-        masking = {"unseen": [c for c in classes if c not in known], "cleaned": dict(data.cleaned)}
-        return one_graph_task(
-            name,
-            relabelled(data, known),
-            nodes,
-            len(known),
-            open_set=open_set,
-            class_names=tuple(class_names[c] for c in known) if class_names else (),
-            info={**masking, **info},
-            oracle=oracle,
-            val_may_teach=val_may_teach,
-            scored=scored,
-        )
-
+    known = [c for c in classes if c not in unseen]
     if open_set and oracle_train is None:
         oracle_train = torch.cat([nodes.train, nodes.extra]).sort().values
     oracle = None
     if oracle_train is not None and classes_of(data.y[oracle_train]) == classes:
-        oracle = make(f"{name}/oracle", classes, nodes._replace(train=oracle_train))
-    known = [c for c in classes if c not in unseen]
-    return make(name, known, nodes, open_set, oracle)
+        oracle = masked_task(
+            f"{name}/oracle",
+            data,
+            (),
+            nodes._replace(train=oracle_train),
+            open_set=False,
+            class_names=class_names,
+            info=info,
+            val_may_teach=val_may_teach,
+            scored=scored,
+        )
+    masking = {"unseen": [c for c in classes if c not in known], "cleaned": dict(data.cleaned)}
+    return one_graph_task(
+        name,
+        relabelled(data, known),
+        nodes,
+        len(known),
+        open_set=open_set,
+        class_names=tuple(class_names[c] for c in known) if class_names else (),
+        info={**masking, **info},
+        oracle=oracle,
+        val_may_teach=val_may_teach,
+        scored=scored,
+    )
 
 
 def free_nodes(y: Tensor, val: Tensor | None, test: Tensor | None) -> Tensor:
