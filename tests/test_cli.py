@@ -369,7 +369,7 @@ def test_progress_never_goes_back(monkeypatch, capsys):
             display.finish("done")
     told = capsys.readouterr().out
     assert "run 1/2, reading data (0 %, 0 s)\n" in told
-    assert re.search(r"run 1/2, pre-training \(11 %, 0 s, 0 s left\)", told)
+    assert re.search(r"run 1/2, pre-training \(15 %, 0 s, 0 s left\)", told)
     assert "run 2/2, episode 1/2, validation 90.0 %" in told
     assert not re.search(r"pre-training \(\d %, .* left", told)
     assert re.search(r"run 2/2, drawing figures \(9\d %", told)
