@@ -12,17 +12,14 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.core.text import counted, listed, warn
 from graphgym_srnc.data import embeddings as arrays
-from graphgym_srnc.data import frames
-from graphgym_srnc.data.classes import MASK
 from graphgym_srnc.data.cleaning import narrowed
-from graphgym_srnc.data.features import values
 from graphgym_srnc.data.labels import PARTS, as_numbers
-from graphgym_srnc.data.look import NONE, Look, Options
 from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
     import networkx
 
+    from graphgym_srnc.data.look import Options
 
 LABEL = "label"  # default name of the attribute that holds the classes
 ENDS = ("source node", "target node")  # columns of the links of networkx
@@ -84,6 +81,8 @@ def from_frames(
         InputError: a column is missing or not clear, a node id is not unique, an edge has an
             unknown node, or a number is not finite.
     """
+    from graphgym_srnc.data.look import Options
+
     nodes = _checked("nodes", nodes)
     edges = _checked("edges", edges)
     for name, value in {"id": id, "label": label, "split": split, "weight": weight}.items():
@@ -184,6 +183,9 @@ def from_networkx(
     """
     import networkx
 
+    from graphgym_srnc.data.classes import MASK
+    from graphgym_srnc.data.look import NONE, Options
+
     if not hasattr(graph, "nodes") or not len(graph) or not features:
         raise InputError.plain(
             "graph",
@@ -212,6 +214,8 @@ def from_networkx(
 
 def _attributes(fields: Mapping[Any, Any], names: list[str]) -> tuple[np.ndarray, list[str]]:
     """Numbers ``[V, F]`` of some attributes of all nodes, and names of their columns."""
+    from graphgym_srnc.data.features import values
+
     columns = []
     blocks = []
     for name in names:
@@ -246,6 +250,9 @@ def _graph(
     nodes: pandas.DataFrame, edges: pandas.DataFrame, options: Options, x: np.ndarray | None
 ) -> Data:
     """The graph of two frames, and of features ``[V, F]`` if they are given."""
+    from graphgym_srnc.data import frames
+    from graphgym_srnc.data.look import Look
+
     found = Look(("nodes", "edges"), options._replace(in_python=True))
     frames.look(found, nodes, edges, x is not None)
     made = frames.graph(found, x)

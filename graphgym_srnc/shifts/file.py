@@ -89,7 +89,7 @@ def build(
         "split": "given" if is_given else "random",
         "split_seed": split_seed,
     }
-    optional = {
+    optional: dict[str, str | int] = {
         "unread": files.unread(fields, read),
         "labels from discover": len(folder_files.discovered(source)),
     }

@@ -252,7 +252,10 @@ def labels(
 
 def _is_label(cell: Any) -> bool:
     """Whether a value is a whole number from -1 to 2^63."""
-    return isinstance(cell, (Real, np.bool_)) and HIDDEN <= cell < 2**63 and cell == int(cell)  # type: ignore[operator, call-overload]
+    if not isinstance(cell, (Real, np.bool_)):
+        return False
+    number: Any = cell
+    return bool(HIDDEN <= number < 2**63 and number == int(number))
 
 
 def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
