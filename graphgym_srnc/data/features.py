@@ -128,7 +128,8 @@ def drift(made: Made) -> list[str]:
         what = f"numbers more than {FAR} standard deviations from the mean"
         differ += [(name, int(count), what) for name, count in far.sum().items()]
     for name, values in _values_of(recipe).items():
-        new = [cell for cell in cells.categories[name] if cell and cell not in values]
+        known = {"", *values}
+        new = [cell for cell in cells.categories[name] if cell not in known]
         what = f"cells ({listed([*map(short, dict.fromkeys(new))], 3)}) without a category"
         differ.append((name, len(new), what))
     return [f"{name}: {n} {what} of the earlier graph" for name, n, what in differ if n]

@@ -39,7 +39,8 @@ def locate(path: str, root: str, key: str) -> Path:
         if path and candidate.exists():
             return candidate
     hint = f"Give a path relative to the current folder or to the data folder {data}"
-    near = map(str, Path(path).expanduser().parent.glob("*"))
+    beside = Path(path).expanduser().parent.glob("*")
+    near = [str(one) for one in beside if one.suffix in ("", ".pt", ".npz")]
     raise InputError.plain(key, f"there is no graph {path!r}", did_you_mean(path, near, hint))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping  # whose checks take a tenth of those of typing's
 from pathlib import Path
 from typing import Any, Iterator
@@ -33,8 +34,8 @@ class _Loader(yaml.BaseLoader):
 
     def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        twice = [key for place, key in enumerate(keys) if key in keys[:place]]
+        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        twice = [key for key, count in keys.items() if count > 1]
         if twice:
             raise yaml.YAMLError(f"key {twice[0]} is given twice")
         return node
