@@ -308,7 +308,7 @@ def test_describe_counts_and_warns(tmp_path, capsys):
         assert part in text
     show_shift(summary)
     told = capsys.readouterr().out
-    for part in ("unseen 2", "nodes            12\n", "\n1 self-loops", "\n1 repeated"):
+    for part in ("unseen 2", "nodes        12\n", "\n1 self-loops", "\n1 repeated"):
         assert part in told
     assert "\nwarning: graph: only 0 % of edges" in told
     page = of_data(summary)

@@ -63,14 +63,14 @@ def linked(matrix) -> set[tuple[int, int]]:
 
 def test_files_are_read_as_documented(networks_folder):
     fields = written.citation_network("acmv9")
-    data = CITATION.load("ACMv9", networks_folder)
+    data = CITATION.load("acmv9", networks_folder)
     assert data.y[:3].tolist() == [1, 1, 2]
     assert torch.equal(data.x, torch.from_numpy(fields["attrb"] > 0).float())
     assert set(zip(*data.edge_index.tolist())) == linked(fields["network"])
     assert data.cleaned["self_loops"] == 1 and data.cleaned["one_way"] > 0
 
     fields = written.ocnnc_network("acm-v8")
-    data = OCNNC.load("ACM-v8", networks_folder)
+    data = OCNNC.load("acm-v8", networks_folder)
     assert data.y.tolist() == fields["labels"][0].tolist()
     assert torch.equal(data.x, torch.from_numpy(fields["features"].toarray()).float())
     assert set(zip(*data.edge_index.tolist())) == linked(fields["adjacency_matrix"])

@@ -104,9 +104,11 @@ def find_label(found: Look) -> None:
     if not usual and (found.options.in_python or not likely):
         found.notes.append(f"No column of labels was found. {hint}.")
         return
-    message = "no column has a usual name in the first line and repeated classes"
+    message = "no column has a usual name of classes in the first line"
     if fit:
         message = f"several columns may hold the classes: {listed(fit)}"
+    elif usual:
+        message = f"the {len(sizes[usual[0]]):,} values of {usual[0]} hardly repeat"
     raise InputError.plain("label", message, f"{hint}; or give {option('label', NONE)}")
 
 
