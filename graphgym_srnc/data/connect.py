@@ -24,8 +24,10 @@ def connect(found: Look, pairs: pandas.DataFrame, reading: Reading) -> None:
     unread = [name for name in pairs if name not in (*reading.ends, found.options.weight)]
     _tell_ends(found, [name for name in unread if not NAMELESS.fullmatch(name)], reading)
     if reading.id in columns.ROWS:
-        numbers = f"{reading.id.replace('rows', 'row numbers')} of {found.files[0]}"
-        found.notes.append(f"{file}: the ends {listed(reading.ends)} are {numbers}")
+        numbers = reading.id.replace("rows", "row numbers")
+        found.notes.append(
+            f"{file}: the ends {listed(reading.ends)} are {numbers} of {found.files[0]}"
+        )
     if found.options.weight:
         weights = _weights(found, pairs)
     else:

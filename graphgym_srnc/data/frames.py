@@ -193,8 +193,8 @@ def _one_row_for_each_id(found: Look) -> None:
             "Give each node its own id, or name another column of ids with `id`",
         )
     if repeated.any():
-        count = counted(int(repeated.sum()), "row")
-        found.notes.append(f"{file}: {count} merged: equal to another row")
+        count = int(repeated.sum())
+        found.notes.append(f"{file}: {counted(count, 'row')} merged: equal to another row")
 
 
 def _find_features(found: Look, others: bool) -> None:
@@ -223,8 +223,10 @@ def _learn(found: Look) -> None:
     for name in categories:
         values = table[name].astype(str).nunique()
         if values > len(table) / 2:
-            kind = f"has {values:,} values for {len(table):,} nodes, and each is a feature"
-            found.notes.append(f"{name} {kind}. Name a text in `text`.")
+            found.notes.append(
+                f"{name} has {values:,} values for {len(table):,} nodes, and each is a feature. "
+                "Name a text in `text`."
+            )
 
 
 def _read_recipe(found: Look, recipe: features.Recipe) -> None:

@@ -40,12 +40,15 @@ def named(
         alike = np.flatnonzero(sheet.iloc[:, 0] == sheet.iloc[0, 0])
         repeated = alike[(sheet.iloc[alike] == sheet.iloc[0]).all(axis=1)][1:]
         if len(repeated):
-            where = f"{sheet.index.name} {sheet.index[repeated[0]]:,}"
-            found.notes.append(f"{file}: {where} repeats the header and is left out")
+            place = sheet.index[repeated[0]]
+            found.notes.append(
+                f"{file}: {sheet.index.name} {place:,} repeats the header and is left out"
+            )
         return read.headed(sheet.iloc[np.delete(np.arange(len(sheet)), repeated)], file)
     what = "a node" if ids is None else "a link"
-    line = f"the first line, {_begin(sheet)}, is read as {what}; columns are 1, 2, ..."
-    found.notes.append(f"{file}: {line}")
+    found.notes.append(
+        f"{file}: the first line, {_begin(sheet)}, is read as {what}; columns are 1, 2, ..."
+    )
     return sheet.set_axis([str(place + 1) for place in sheet], axis=1)
 
 
@@ -88,10 +91,10 @@ def _is_header(found: Look, sheet: pandas.DataFrame, ids: Collection[str] | None
     if is_name or (first.iloc[0] == "" and (below.iloc[:, 0] != "").all()):
         if any(is_cell) and not is_usual and not counts:
             values = listed([*map(repr, first[is_cell])], 3)
-            line = (
-                f"the first line, {_begin(sheet)}, is read as names of columns, although {values}"
+            found.notes.append(
+                f"{file}: the first line, {_begin(sheet)}, is read as names of columns, although "
+                f"{values} may be cells like those below"
             )
-            found.notes.append(f"{file}: {line} may be cells like those below")
         return True
     if ids is not None and not counts and (len(sheet) == 1 or first.isin([*ids]).any()):
         return False
