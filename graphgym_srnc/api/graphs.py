@@ -181,8 +181,6 @@ def from_networkx(
         InputError: a node lacks a feature, a feature is not a vector of finite numbers, or no node
             has the named label.
     """
-    import networkx
-
     from graphgym_srnc.data.classes import MASK
     from graphgym_srnc.data.look import NONE, Options
 
@@ -203,9 +201,10 @@ def from_networkx(
     read = {name: _column(fields, name) for name in parts}
     nodes = pandas.DataFrame({"id": range(len(ids)), LABEL: _column(fields, label)} | read)
     place = {id: number for number, id in enumerate(ids)}
-    edges = networkx.to_pandas_edgelist(graph, *ENDS).rename(columns=str)
-    for end in ENDS:
-        edges[end] = [*map(place.get, edges[end])]
+    links = [*graph.edges(data=True)]
+    edges = pandas.DataFrame([own for *_, own in links]).rename(columns=str)
+    for side, end in enumerate(ENDS):
+        edges[end] = [place[link[side]] for link in links]
     made = _graph(nodes.astype(object), edges, Options("id", LABEL, ends=ENDS, weight=weight), x)
     made.ids = ids
     made.feature_names = columns
