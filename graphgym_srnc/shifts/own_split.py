@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch_geometric.data import Data
 
@@ -46,15 +44,14 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0) -> ShiftTask:
             f"no training node of {name} has class {', '.join(map(str, sorted(absent)))}",
             "Use another split of the data set",
         )
-    full_name = catalogue.full_name(name)
-    info: dict[str, Any] = {"data": name, "split": "given", "split_seed": split_seed, "unseen": []}
-    info |= {"cleaned": dict(states[-1].cleaned)}
-    common: dict[str, Any] = {"info": info, "class_names": catalogue.CLASS_NAMES.get(full_name, ())}
+    class_names = tuple(catalogue.CLASS_NAMES.get(catalogue.full_name(name), ()))
+    info = {"data": name, "split": "given", "split_seed": split_seed}
     title = f"own_split/{name}"
-    count = len(classes)
     if not later:
-        graph = splits.relabelled(first, classes)
-        return splits.one_graph_task(title, graph, Nodes(train, val, test), count, **common)
+        nodes = Nodes(train, val, test)
+        return splits.masked_task(
+            title, first, (), nodes, open_set=False, class_names=class_names, info=info
+        )
 
     source, validation, target = (splits.relabelled(data, classes) for data in states)
     order = train[splits.shuffled(len(train), split_seed, "nodes")]
@@ -67,11 +64,12 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0) -> ShiftTask:
         val,
         test,
         pool=(states[-1].node_year > 0).nonzero().view(-1),
-        num_known=count,
+        num_known=len(classes),
         open_set=False,
         val_graph=validation,
         source_val=held.sort().values,
-        **common,
+        class_names=class_names,
+        info=info | {"unseen": [], "cleaned": dict(states[-1].cleaned)},
     )
 
 
