@@ -76,7 +76,7 @@ def test_files_are_read_as_documented(networks_folder):
     assert set(zip(*data.edge_index.tolist())) == linked(fields["adjacency_matrix"])
 
     fields = written.citation_network("Blog2", 6)
-    data = BLOG.load("blog2", networks_folder)
+    data = BLOG.load("Blog2", networks_folder)
     assert torch.equal(data.x, torch.from_numpy(fields["attrb"] > 0).float())
     assert data.y[:8].tolist() == [1, 1, 2, 3, 4, 5, 0, 1]
 

@@ -117,7 +117,8 @@ def _notes(task: ShiftTask) -> list[str]:
     unread = task.info.get("unread", "")
     notes = []
     if unread:
-        notes.append(f"not read: {unread}; weights of edges are read from edge_weight alone")
+        more = "; weights of edges are read from edge_weight alone" if "edge" in unread else ""
+        notes.append(f"not read: {unread}{more}")
     for role, graph in task.graphs().items():
         if graph.edge_weight is not None:
             low, high = map(float, graph.edge_weight.aminmax())

@@ -62,10 +62,11 @@ def read(cfg_file_or_name: str | os.PathLike | None) -> Settings:
         tell_changed(str(path))
     if not isinstance(tree, dict):
         raise InputError.plain("config", f"{path} contains no blocks of keys and values")
-    found = [*leaves(tree)]
-    flat = dict(found)
-    if len(flat) < len(found):
-        raise InputError.plain("config", f"{path} sets a key twice", "Remove one of them")
+    flat: Settings = {}
+    for key, value in leaves(tree):
+        if key in flat:
+            raise InputError.plain("config", f"{path} sets {key} twice", "Remove one of them")
+        flat[key] = value
     return flat
 
 
