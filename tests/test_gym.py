@@ -355,7 +355,7 @@ def test_what_cannot_be_prepared_is_named(gym, tmp_path, monkeypatch):
     good = gym.load_config(None, ["synthetic.num_nodes", "400"])
     words = f"dataset.format file dataset.name nothing.pt dataset.dir {tmp_path}"
     bad = gym.load_config(None, words.split())
-    told = r"file.path: there is no graph 'nothing.pt'.*\(file/nothing.pt, config two\)"
+    told = r"file.path: 'nothing.pt' does not exist.*\(file/nothing.pt, config two\)"
     with pytest.raises(InputError, match=told):
         gym_prepare.prepare([(good, "one"), (bad, "two")])
 

@@ -432,7 +432,7 @@ def test_refused_sources(tmp_path):
         (f"{a},{b}", b, "target", "is given twice"),
         (f"{a},{saved(tmp_path / 'narrow.pt', narrow)}", b, "source", "3 features"),
         (f"{a},{saved(tmp_path / 'words', words)}", b, "source", "the labels are words in"),
-        (f"{a},nothing.pt", b, "source", "there is no graph"),
+        (f"{a},nothing.pt", b, "source", "does not exist"),
     ):
         error = refused(f"cross_graph.{key}", cross_graph, source=source, target=target)
         assert told in error.message

@@ -156,5 +156,5 @@ def typed(name: str, value: Any, kind: type) -> Any:
         kind = int
     is_other = isinstance(value, bool) and kind is not bool
     if is_other or not isinstance(value, TYPES[kind]) or not finite(value):
-        raise InputError(name, value, f"a finite {kind.__name__}")
+        raise InputError(name, value, kind.__name__)
     return [typed(name, item, float) for item in value] if kind is list else kind(value)

@@ -41,7 +41,7 @@ def locate(path: str, root: str, key: str) -> Path:
     hint = f"Give a path relative to the current folder or to the data folder {data}"
     beside = Path(path).expanduser().parent.glob("*")
     near = [str(one) for one in beside if one.suffix in ("", ".pt", ".npz")]
-    raise InputError.plain(key, f"there is no graph {path!r}", did_you_mean(path, near, hint))
+    raise InputError.plain(key, f"{path!r} does not exist", did_you_mean(path, near, hint))
 
 
 def load(
