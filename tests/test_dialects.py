@@ -429,7 +429,7 @@ UNCLEAR: dict[str, tuple[Callable[[Net], Files], str]] = {
         nodes_only(lambda net: table({"id": net.ids, "x": [k % 3 for k in net.order],
                                       "y": [k // 3 for k in net.order], "a": net.values,
                                       "team": net.labels})),
-        "label: no column .* first line. Name the column of classes, perhaps team",
+        "label: no column .* first line. Name the column of classes with `label`, perhaps team",
     ),
     "lines of two or three numbers": (
         links_only(lambda net: "".join(f"{a} {b}{' ' + a if k % 2 else ''}\n"

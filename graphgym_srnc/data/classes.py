@@ -100,7 +100,9 @@ def find_label(found: Look) -> None:
         return
     likely = fit or _likely(table, sizes)
     perhaps = [f"{name} ({len(sizes[name])} values)" for name in likely or sizes if name]
-    hint = f"Name the column of classes, perhaps {listed(perhaps, 4)}, with `label`"
+    hint = "Name the column of classes with `label`"
+    if perhaps:
+        hint += f", perhaps {listed(perhaps, 4)}"
     if not usual and (found.options.in_python or not likely):
         found.notes.append(f"No column of labels was found. {hint}.")
         return
