@@ -229,31 +229,7 @@ def test_a_swap_of_two_classes_is_seen():
         points, label, np.arange(60) % 30, names, [f"class {i}" for i in range(30)]
     )
     assert len(many.legends[0].get_texts()) == 33  # all of them, in two columns
-    assert not figure.axes[0].texts  # few classes need no names on the map
     label[0] = -1  # no label
     figure = embedding.embedding_figure(points, label, label, outputs, names)
     assert [own[0] for own in map(colours, figure.axes)] == [style.FAINT.lower()] * 2
     assert figure.legends[0].get_texts()[-1].get_text() == "no label"
-
-
-def test_many_classes_have_their_names_on_the_map():
-    """Each near its points, inside the panel, and none over another one."""
-    rng = np.random.default_rng(0)
-    label = np.repeat(np.arange(14), 40)
-    middle = np.stack([label % 4, label // 4], 1) * 10.0
-    points = middle + rng.normal(size=middle.shape)
-    names = [f"a class {number}" for number in range(14)]
-    figure = embedding.embedding_figure(points, label, label, names, names)
-    left, right = figure.axes
-    figure.draw_without_rendering()
-    assert sorted(text.get_text() for text in left.texts) == sorted(names) and not right.texts
-    for text in left.texts:
-        number = names.index(text.get_text())
-        assert np.abs(np.subtract(text.get_position(), middle[number * 40])).max() < 5
-        frame = left.get_window_extent()
-        box = text.get_window_extent()
-        assert frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0
-    boxes = [text.get_window_extent() for text in left.texts]
-    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
-    crowded = embedding.embedding_figure(points * 0 + 1, label, label, names, names)
-    assert 0 < len(crowded.axes[0].texts) < 6, "names without room are left out"

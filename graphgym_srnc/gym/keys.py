@@ -179,21 +179,6 @@ def instead(key: str) -> str:
     return ""
 
 
-def treatment(key: str) -> tuple[str, str]:
-    """``works``, ``refused`` or ``unused`` for a key of GraphGym, and what to know about it."""
-    if key in WRITTEN:
-        return "unused", "GraphGym writes it"
-    if key in SHOWN:
-        return "unused", "a note says so"
-    if key == "optim.scheduler":
-        return "refused", f"unless `none`. {instead(key)}"
-    if key in LAYERS_READ or key == "optim.momentum":
-        return "works", f"{'with sgd' if 'optim' in key else instead(key)}, else refused"
-    if key in READ:
-        return "works", {"accelerator": "auto is the CPU", "device": "as accelerator"}.get(key, "")
-    return "refused", instead(key)
-
-
 @functools.cache
 def stock_keys() -> frozenset[str]:
     """The keys of GraphGym without any plug-in."""

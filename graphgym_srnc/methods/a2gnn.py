@@ -47,5 +47,5 @@ class A2GNN(HopMethod):
     def __init__(self, *, weight: Weight = 25.0, source_hops: Steps = 0, **base: Any) -> None:
         super().__init__(weight=weight, source_hops=source_hops, **base)
 
-    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
+    def discrepancy(self, source: Tensor, target: Tensor, /) -> Tensor:
         return sampled_mmd(source, target, SAMPLE, WIDEST)

@@ -64,7 +64,7 @@ class ADAlign(HopMethod):
         layers = ((nn.Linear(width, width), nn.BatchNorm1d(width), act) for act in acts)
         self.frequencies = nn.Sequential(*itertools.chain(*layers))
 
-    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
+    def discrepancy(self, source: Tensor, target: Tensor, /) -> Tensor:
         """Discrepancy of characteristic functions at frequencies where it is large."""
         noise = torch.randn(FREQUENCIES, source.size(1), device=source.device)
         frequencies = reverse_gradient(self.frequencies(noise), 1.0)

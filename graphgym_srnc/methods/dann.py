@@ -45,5 +45,5 @@ class DANN(Aligned):
         width = self.classifier.hidden_dim
         self.domain = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
 
-    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
+    def discrepancy(self, source: Tensor, target: Tensor, /) -> Tensor:
         return adversarial_loss(self.domain, ganin_schedule(self.progress), source, target)

@@ -48,5 +48,5 @@ class GRADE(Aligned):
         logits, hidden = self.classifier.embed(view)
         return logits, torch.cat([hidden, logits], 1)
 
-    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
+    def discrepancy(self, source: Tensor, target: Tensor, /) -> Tensor:
         return adversarial_loss(self.domain, ganin_schedule(self.progress), source, target)

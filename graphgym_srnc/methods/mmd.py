@@ -47,5 +47,5 @@ class MMD(Aligned):
     def strength(self) -> float:
         return ganin_schedule(self.progress)
 
-    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
+    def discrepancy(self, source: Tensor, target: Tensor, /) -> Tensor:
         return sampled_mmd(source, target, SAMPLE)

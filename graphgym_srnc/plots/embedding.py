@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
-from matplotlib.patheffects import AbstractPathEffect, withStroke
 
 from graphgym_srnc.core.text import short
 from graphgym_srnc.errors import InputError
@@ -14,7 +13,6 @@ from graphgym_srnc.plots.style import FAINT, PALE, Figure, class_looks, style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
-    from matplotlib.text import Text
 
 MAPS = {"pca": "PCA", "tsne": "t-SNE"}  # projections and their printed names
 FEW = 8  # maximum number of classes that PCA shows; t-SNE keeps more of them apart
@@ -71,8 +69,7 @@ def embedding_figure(
 ) -> Figure:
     """Figure of a map in two panels, coloured by prediction and by given class.
 
-    A class has one colour in both panels, so every wrong prediction changes its colour. If there
-    are many, their names are written on the first panel.
+    A class has one colour in both panels, so every wrong prediction changes its colour.
 
     Args:
         points: the map, ``[n, 2]``.
@@ -98,46 +95,7 @@ def embedding_figure(
     columns = 1 + (len(handles) - 1) // SHOWN
     words: dict[str, Any] = {"loc": "outside right center", "handletextpad": 0.3, "ncols": columns}
     figure.legend(handles=list(handles.values()), **words)
-    if len(np.unique(colour)) > FEW:
-        name_groups(left, within(points), colour, outputs)
     return figure
-
-
-def name_groups(
-    axes: Axes, points: np.ndarray, group: np.ndarray, names: Sequence[str]
-) -> list[Text]:
-    """Write the name of each group (-1 = none) where most of its points are, the largest first.
-
-    More groups than there are colours can then be told apart. A name that would cover another one
-    moves up or down, and is left out if that does not help.
-    """
-    halo: list[AbstractPathEffect] = [withStroke(linewidth=2.5, foreground="white")]
-    cell = max(np.ptp(points, axis=0).max() / CELLS, 1e-9)
-    numbers, sizes = np.unique(group[group >= 0], return_counts=True)
-    axes.figure.draw_without_rendering()  # type: ignore[union-attr]  # sets the size of the axes
-    step = np.ptp(axes.get_ylim()) / 24
-    placed: list[Text] = []
-    for number in numbers[np.argsort(-sizes, kind="stable")].tolist():
-        own = points[group == number]
-        x, y = np.median(own[densest(own, cell)], axis=0)
-        text = axes.text(x, y, short(names[number], 20), fontsize=7, ha="center", va="center")
-        text.set_path_effects(halo)
-        for shift in (0, 1, -1, 2, -2):
-            text.set_y(y + shift * step)
-            if _has_room(text, placed, axes):
-                placed.append(text)
-                break
-        else:
-            text.remove()
-    return placed
-
-
-def _has_room(text: Text, others: Sequence[Text], axes: Axes) -> bool:
-    """Whether a text is inside the axes and covers none of the others."""
-    box = text.get_window_extent()
-    frame = axes.get_window_extent()
-    inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 <= box.y1 <= frame.y1
-    return bool(inside) and not any(box.overlaps(other.get_window_extent()) for other in others)
 
 
 def densest(points: np.ndarray, cell: float) -> np.ndarray:

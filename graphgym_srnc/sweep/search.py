@@ -130,7 +130,10 @@ def space(cfg: CfgNode, open_set: bool, fixed: Collection[str] = ()) -> dict[str
     found: dict[str, tuple[Any, ...]] = {}
     wanted = {**SHARED, **method.search, **(method.search_open if open_set else {})}
     for option, choices in wanted.items():
-        key = own.get(option) or KEYS[option]
+        key = own.get(option) or KEYS.get(option)
+        if key is None:
+            message = f"its search names {option}, which is no option"
+            raise InputError.plain(cfg.train.mode, message)
         if choices and option not in unread and key not in fixed:
             found[key] = tuple(dict.fromkeys((values[key], *choices)))
     return found

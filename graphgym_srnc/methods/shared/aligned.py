@@ -42,7 +42,7 @@ class Aligned(Scored):
         """Logits and states of the nodes of a view."""
         return self.classifier.embed(view)
 
-    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
+    def discrepancy(self, source: Tensor, target: Tensor, /) -> Tensor:
         """Discrepancy of the hidden states ``[n, H]`` of all processes."""
         raise NotImplementedError
 

@@ -36,13 +36,6 @@ from graphgym_srnc.methods.shared.validation import OutOfFold
 
 KNOWN_RECALL = 0.95  # of the validation nodes, if none of them is of an unknown class
 
-SET_BY = {
-    **dict.fromkeys(("task", "source", "target", "labels", "rng_state"), "setup"),
-    **dict.fromkeys(("classifier", "scaling", "prior"), "build"),
-    **dict.fromkeys(("optimizer", "on_source", "source_batches", "steps_done"), "initialise"),
-}
-"""The method that sets an attribute; a subclass may have overridden it."""
-
 WEIGHTS_IGNORED = (
     "The layers of type {} ignore the weights of edges, which smoothing and clusters read. Use"
     " gcnconv, sageconv, sgconv or sign if the weights matter."
@@ -138,17 +131,6 @@ class Method(nn.Module):
     def __new__(cls, *_: Any, **given: Any) -> Method:
         options.check(cls, given, f"{cls.key()}.")
         return super().__new__(cls)
-
-    def __getattr__(self, name: str) -> Any:
-        """Name the likely cause if an attribute is missing."""
-        try:
-            return super().__getattr__(name)
-        except AttributeError as error:
-            if name not in SET_BY:
-                raise
-            text = f"{type(self).__name__} has no attribute {name!r}, which {SET_BY[name]}() sets."
-            text += f" If it overrides {SET_BY[name]}(), call super().{SET_BY[name]}(...) there"
-            raise AttributeError(text) from error
 
     def __init__(
         self,
