@@ -82,22 +82,6 @@ def found(graph) -> clusters.Discovery:
     return find(graph, posterior_of(graph), 3, ["a", "b", "c"])
 
 
-def test_simplified_silhouette():
-    rng = np.random.RandomState(0)
-    centre = torch.tensor([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0], [torch.inf, torch.inf]])
-    x = torch.from_numpy(rng.randn(90, 2)).float() + centre[torch.arange(90) % 3]
-    distance = torch.cdist(x, centre).nan_to_num(torch.inf, torch.inf)
-    own = torch.arange(90) % 3
-    own[:3] = torch.tensor([1, 2, 4])  # two nodes in far clusters, and one in none
-    fit = clusters.silhouette(distance, own)
-    by_hand = np.linalg.norm(x.numpy()[:, None] - centre.numpy()[None, :3], axis=2)
-    for node in (0, 1, *range(3, 90)):
-        a = by_hand[node, own[node]]
-        b = min(by_hand[node, k] for k in range(3) if k != own[node])
-        assert fit[node] == pytest.approx((b - a) / max(a, b), abs=1e-4)
-    assert fit[0] < 0 and fit[2] == 0
-
-
 def test_topics_are_principal_axes_of_smoothed_words(graph):
     x, dense = graph.x.numpy(), np.zeros((graph.num_nodes,) * 2)
     idf = np.log((1 + len(x)) / (1 + (x > 0).sum(0)))
@@ -445,7 +429,7 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     found.new[1] = clusters.replace(found.new[1], small=6)
     whole = analysed(graph, found, names)
     rows = whole.new
-    commands = {"again": NASTY, "naming": NASTY, "merge": NASTY}
+    commands = {"again": NASTY, "naming": NASTY}
     html = page.render(NASTY, whole, commands, {}, [NASTY])
     assert not re.search(r"<(link|iframe|script>alert)\b", html)
     assert unescape(html).count(NASTY) > 10 and "default-src 'none'" in html
@@ -469,29 +453,28 @@ def test_page_and_tables_are_whole_and_escaped(graph):
 
 
 def test_clusters_with_the_same_words_may_be_one_class(graph):
-    """A class that is split in two, and nothing else, gets a hint and the command that merges."""
+    """A class that is split in two, and nothing else, gets a hint."""
     found = find(graph, posterior_of(graph), 3, ["a", "b", "class 0"])
     whole = found.new[[int(graph.y[c.nodes[0]]) for c in found.new].index(5)]
     half = clusters.replace(whole, number=4, nodes=whole.nodes[::2])
     cluster = found.cluster + (found.cluster == 6)
     cluster = cluster.index_fill(0, half.nodes, 6)
     halved = analysed(graph, clusters.replace(found, cluster=cluster, new=[*found.new, half]))
-    assert table.merges(halved.new) == {f"{whole.number} and 4": ""}
-    assert "perhaps one class" in table.to_text(halved.new)
+    (hint,) = table.on_shared_words(halved.new)
+    assert f"Clusters {whole.number} and 4 share" in hint and hint in table.to_text(halved.new)
     judged = {"a": {"labels": 9, "right": 4}, "b": {"labels": 8, "right": 4}}
     run = {"method": "srnc_plus", "backbone": "gcnconv", "labels": {"0": {"source": 3}}}
     run["labels"] |= {name: {"source": 20} for name in "ab"}
     run["held_out"] = {"labels": 17, "of": 17, "accuracy": 0.5, "low": 0.3, "high": 0.7}
     run["held_out"] |= {"as_known": 0.5, "alone": {}, "classes": judged}
-    html = page.render("t", halved, {"again": ""}, run, ["few!"], "merge {}".format)
+    html = page.render("t", halved, {"again": ""}, run, ["few!"])
     below = html.partition('<table id="known">')[2].partition("</table>")[0]
     rows = re.findall(r"<tr><td class=\"text\">(.*?)</td>(.*?)</tr>", below, re.DOTALL)
     known = {name: " ".join(re.sub("<[^>]*>", " ", cells).split()) for name, cells in rows}
     assert known["a"].startswith("20 4 of 9 below half ") and known["b"].startswith("20 4 of 8 ")
     assert known["class 0"].startswith("3 too few ") and "below" not in known["b"]
     assert "Right on 17 labels that the models had not learned:" in html
-    merge = f"merge [{whole.number}, 4]"
-    assert merge in html and "few!</p>" in html and "too few</strong>" in html
+    assert hint in html and "few!</p>" in html and "too few</strong>" in html
 
 
 def test_names_of_nodes_and_columns():

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable
 
 import torch
 from torch import Tensor
 
+from graphgym_srnc.core import progress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build
@@ -21,7 +21,6 @@ def out_of_fold(
     task: ShiftTask,
     prediction: Prediction,
     folds: int,
-    begin: Callable[[str, float], None],
 ) -> Prediction:
     """The prediction, with other classes and probabilities for training and test nodes.
 
@@ -38,7 +37,7 @@ def out_of_fold(
     label = prediction.label.clone()
     posterior = prediction.posterior.clone()
     for number in range(folds):
-        begin(f"training without fold {number + 1} of {folds}", (number + 1) / (folds + 1))
+        progress.doing(f"training without fold {number + 1} of {folds}", (number + 1) / (folds + 1))
         train = labelled[fold != number]
         held = labelled[fold == number]
         if not len(held):

@@ -102,16 +102,13 @@ def measured(table: Table) -> str:
     if table.oracles:
         labels = "is trained with labels that other rows lack, and is not ranked"
         sentences.append(f"{listed(sorted(table.oracles))} {labels}")
-    test = TESTS[table.test]
-    if table.against is not None:
+    rival = table.against
+    if rival is None and (cells["pairs_best"] > 0).any():
+        rival = "the best"
+    if rival is not None:
         sentences.append(
-            f"Runs with the same split and seed form pairs, and {test} (two-sided, Holm's"
-            f" correction, level {table.alpha:g}) compares each row with {table.against}"
-        )
-    elif (cells["pairs_best"] > 0).any():
-        sentences.append(
-            f"Runs with the same split and seed form pairs, and {test} (two-sided, Holm's"
-            f" correction, level {table.alpha:g}) compares each row with the best"
+            f"Runs with the same split and seed form pairs, and {TESTS[table.test]} (two-sided,"
+            f" Holm's correction, level {table.alpha:g}) compares each row with {rival}"
         )
     sentences.append(
         f"All numbers are of graphgym-srnc {__version__}, which is based on GraphGym and PyTorch"

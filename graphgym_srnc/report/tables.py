@@ -134,9 +134,8 @@ def grids(table: Table, is_joined: bool = False) -> list[Grid]:
     """
     several = not is_joined and len(table.columns) > 1
     parts = [(metric,) for metric in table.metrics] if several else [table.metrics]
-    is_marked = bool(rank_marks(table, table.metrics[0]))  # then the legend has the tests
-    more = [choices(table)] if is_marked else [rank_tests(table), choices(table)]
-    every = [*itertools.chain(*(grids_of(table, *part) for part in parts)), *more]
+    means = itertools.chain(*(grids_of(table, *part) for part in parts))
+    every = [*means, rank_tests(table), choices(table)]
     return [grid for grid in every if grid.rows]
 
 

@@ -50,7 +50,6 @@ def render(
     commands: Mapping[str, str],
     run: Mapping[str, Any],
     warnings: Sequence[str],
-    merge: table.Merge = table.no_command,
 ) -> str:
     """The page as HTML that needs no other file.
 
@@ -58,10 +57,9 @@ def render(
         title: title of the page.
         found: the clusters.
         commands: ``again`` writes the page again, and ``naming`` names the clusters; each may be
-            absent or "".
+            absent.
         run: the record of the run, with the labels and the accuracy of each class; may be empty.
         warnings: on classes with few labels and nodes with few neighbours.
-        merge: makes the command that merges clusters.
     """
     discovery = found.discovery
     return fill(
@@ -88,7 +86,7 @@ def render(
         few=FEW,
         warnings=warnings,
         left_out=table.left_out(found.new),
-        merges=table.merges(found.new, merge),
+        on_shared_words=table.on_shared_words(found.new),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, NamedTuple, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import pandas
@@ -33,7 +33,6 @@ FIGURES = {
     "clarity": ".2f",
     "modularity": ".3f",
     "conductance": ".2f",
-    "silhouette": ".2f",
     "cohesion": ".2f",
     "lift": ".1f",
 }
@@ -62,15 +61,6 @@ ON_SMALL = (
     f"{SMALL_HEAD}: share of nodes in components of at most {SMALL} nodes, where models are less"
     " accurate"
 )
-
-
-# The command that gives new clusters one name, by their numbers; "" if there is none.
-Merge = Callable[[Sequence[int]], str]
-
-
-def no_command(numbers: Sequence[int]) -> str:
-    """No command, for a caller that runs none."""
-    return ""
 
 
 class Part(NamedTuple):
@@ -248,7 +238,7 @@ def shown(cluster: Cluster) -> tuple[list[int], list[int]]:
     return nodes[:TYPICAL], rest[:: -(-len(rest) // OTHERS) or 1]
 
 
-def to_text(new: Sequence[Row], head: str = P_UNKNOWN, merge: Merge = no_command) -> str:
+def to_text(new: Sequence[Row], head: str = P_UNKNOWN) -> str:
     """The new clusters: a table, then the words and some nodes of each.
 
     ``head`` is the name of their mean P(unknown).
@@ -265,9 +255,7 @@ def to_text(new: Sequence[Row], head: str = P_UNKNOWN, merge: Merge = no_command
         for line, cell in zip(lines, [SMALL_HEAD, *(row.small for row in new)]):
             line.append(cell)
     details = [line for row in new for line in _details(row)]
-    for group, command in merges(new, merge).items():
-        hint = f" To merge them, give them one name:\n  {command}" if command else ""
-        details.append(f"\nClusters {group} share many words: perhaps one class.{hint}")
+    details += [f"\n{line}" for line in on_shared_words(new)]
     return text.aligned(lines) + "\n".join([*meaning, *details])
 
 
@@ -308,14 +296,15 @@ def on_seeds(discovery: Discovery) -> str:
     return f"{said}."
 
 
-def merges(rows: Sequence[Row], merge: Merge = no_command) -> dict[str, str]:
-    """The numbers of new clusters that share words, and the command that gives them one name."""
-    found = {}
-    for row in rows:
-        group = [other.cluster.number for other in rows if _share_words(row, other)]
-        if len(group) > 1 and row.cluster.number == group[0]:
-            found[text.listed([*map(str, group)])] = merge(group)
-    return found
+def on_shared_words(new: Sequence[Row]) -> list[str]:
+    """Which new clusters share many words, a line for each group."""
+    lines = []
+    for row in new:
+        group = [str(other.cluster.number) for other in new if _share_words(row, other)]
+        if len(group) > 1 and str(row.cluster.number) == group[0]:
+            clusters = f"Clusters {text.listed(group)} share many words: perhaps one class."
+            lines.append(f"{clusters} Clusters with the same name become one class.")
+    return lines
 
 
 def _share_words(row: Row, other: Row) -> bool:
