@@ -45,12 +45,9 @@ BAD += [["dataset.format", "opn_set"], ["erm.rounds=3"]]
 
 
 def test_names_are_refused_before_torch_is_imported(tmp_path):
-    (tmp_path / "done" / "0").mkdir(parents=True)
-    (tmp_path / "done" / "0" / "result.json").touch()
     commands = [
         *(["run", "--out-dir", str(tmp_path), *bad] for bad in BAD),
         *(["grid", "--grid", "grids/open_set", *bad] for bad in BAD),
-        ["run", "--name", "done", "--out-dir", str(tmp_path)],
         ["predict", "nowhere", "--out", "predictions.csv"],
     ]
     done = ended([sys.executable, "-c", CODE, json.dumps(commands)])

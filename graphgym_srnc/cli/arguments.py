@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.core.text import tell
 from graphgym_srnc.errors import InputError, not_one_of
-from graphgym_srnc.io import atomic, config_files, records, store
+from graphgym_srnc.io import atomic, config_files, records
 from graphgym_srnc.io.settings import config_root, flatten, is_volatile
 
 if TYPE_CHECKING:
@@ -193,25 +193,6 @@ def check_names(settings: config_files.Settings, words: Sequence[str]) -> None:
     for key, value in (*settings.items(), *config_files.pairs(words)):
         if key in names and value not in names[key]:
             raise not_one_of(key, value, names[key])
-
-
-def check_finished(args: argparse.Namespace) -> None:
-    """Refuse to run finished runs again by ``run``, before slow imports.
-
-    Raises:
-        InputError: some of the runs are finished, and no option says what to do with them.
-    """
-    if args.resume or args.overwrite:
-        return
-    settings = config_files.read("default") | args.settings
-    settings |= dict(config_files.pairs(args.overrides))
-    seed = settings.get("seed", 0)
-    if isinstance(seed, int):  # another value is refused later
-        name = args.name or default_name(args.cfg, args.overrides, settings["dataset.format"])
-        seeds = store.seeds(seed, args.repeat)
-        store.check_name(name)
-        path = Path(args.out_dir or settings["out_dir"], name)
-        store.refuse_present(path, seeds, "result.json")
 
 
 def remark(cfgs: Sequence[CfgNode]) -> None:

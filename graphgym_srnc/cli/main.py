@@ -115,8 +115,6 @@ def _check(args: argparse.Namespace) -> None:
     if hasattr(args, "cfg"):
         args.settings = config_files.read(args.cfg)
         arguments.check_names(args.settings, args.overrides)
-    if args.command == "run":
-        arguments.check_finished(args)
     if args.command in arguments.OUTS:
         arguments.check_outs(args)
     if hasattr(args, "run") and not Path(args.run).is_file():
