@@ -18,7 +18,7 @@ from graphgym_srnc.report.compare import (
     why_not_averaged,
 )
 from graphgym_srnc.report.frame import distinct_warnings
-from graphgym_srnc.report.paper import CLOSE_SET, DETAILS, SYNTHETIC, reasons
+from graphgym_srnc.report.paper import DETAILS, SYNTHETIC, TABLES, reasons
 from graphgym_srnc.report.statistics import LEAST_BLOCKS, TESTS, least_pairs
 from graphgym_srnc.report.tables import (
     ABSENT,
@@ -173,7 +173,10 @@ def _on_paper(table: Table) -> list[str]:
     beside = [row for row in table.rows if row in table.published.numbers]
     for text, rows in reasons(beside).items():
         out.append(f"{listed(rows)} beside the paper: {text} See {DETAILS}.")
-    if table.published is CLOSE_SET and (table.runs["dataset.name"] == "arxiv_like").any():
+    if (
+        table.published is TABLES["close_set"]
+        and (table.runs["dataset.name"] == "arxiv_like").any()
+    ):
         out.append(SYNTHETIC)
     return out
 
