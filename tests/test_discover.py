@@ -443,25 +443,21 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     assert "left out: 3, most of its nodes are in comp" in table.left_out(
         analysed(graph, found).new
     )
-    small = f"{6 / len(found.new[1].nodes):.0%}".replace("%", " %")
-    assert f">{small}</td>" in html and table.to_text(rows).splitlines()[2].endswith(small)
-    assert table.ON_SMALL[1:] in html and "small" not in table.to_text(rows[:1])
     assert [row["in_small_components"] for row in lines] == ["0", "6", "0"]
     assert "cluster 1, <script>" in table.to_text(rows)
     assert "stability and words suggest 3 new clusters. 4 fits" in html and "may mix" not in html
     assert html.index("<details>") < html.index("conductance")
 
 
-def test_clusters_with_the_same_words_may_be_one_class(graph):
-    """A class that is split in two, and nothing else, gets a hint."""
+def test_known_classes_on_the_page(graph):
+    """A class that is split in two is there, and what is known of the others."""
     found = find(graph, posterior_of(graph), 3, ["a", "b", "class 0"])
     whole = found.new[[int(graph.y[c.nodes[0]]) for c in found.new].index(5)]
     half = clusters.replace(whole, number=4, nodes=whole.nodes[::2])
     cluster = found.cluster + (found.cluster == 6)
     cluster = cluster.index_fill(0, half.nodes, 6)
     halved = analysed(graph, clusters.replace(found, cluster=cluster, new=[*found.new, half]))
-    (hint,) = table.on_shared_words(halved.new)
-    assert f"Clusters {whole.number} and 4 share" in hint and hint in table.to_text(halved.new)
+    assert f"cluster 4: {', '.join(halved.new[-1].words)}" in table.to_text(halved.new)
     judged = {"a": {"labels": 9, "right": 4}, "b": {"labels": 8, "right": 4}}
     run = {"method": "srnc_plus", "backbone": "gcnconv", "labels": {"0": {"source": 3}}}
     run["labels"] |= {name: {"source": 20} for name in "ab"}
@@ -474,7 +470,7 @@ def test_clusters_with_the_same_words_may_be_one_class(graph):
     assert known["a"].startswith("20 4 of 9 below half ") and known["b"].startswith("20 4 of 8 ")
     assert known["class 0"].startswith("3 too few ") and "below" not in known["b"]
     assert "Right on 17 labels that the models had not learned:" in html
-    assert hint in html and "few!</p>" in html and "too few</strong>" in html
+    assert "few!</p>" in html and "too few</strong>" in html
 
 
 def test_names_of_nodes_and_columns():

@@ -166,17 +166,11 @@ SIGNATURES = {
 """Arguments of a method's constructor, and what is said of them; some do not reach its base."""
 
 RETURNS = {
-    "Short": ("logits", "[:10]", r"error: predict\(\) of .* = \[300, 5\].* Tensor \[10, 5\]"),
-    "Narrow": ("logits", "[:, :2]", r"error: .* \[300, 2\]. It reads logits\(\)"),
     "Undefined": (
         "logits",
         " * float('nan')",
         "error: Undefined, episode 0: a score .* is nan",
     ),
-    "Empty": ("losses", " and {}", "error: losses.*: none of its terms depends on a parameter"),
-    "Single": ("losses", "['source']", r"error: losses\(\) of Single: it .* tensors, got Tensor"),
-    "Float": ("losses", " | {'extra': 1.0}", "error: .*dict of scalar tensors, got float extra"),
-    "Vector": ("losses", " | {'extra': self.classifier(self.on_source)}", ".* got Tensor extra"),
     "NoBegin": ("losses", " and self.on_target", "error in /place/mistakes.py:.* of the plug-in"),
 }
 """What a method returns instead of what its base does, and the error of a run."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
 import math
 import os
 import re
@@ -94,13 +93,6 @@ def outputs(args: argparse.Namespace) -> dict[str, str]:
     """The output files of ``predict`` and ``discover``, by option."""
     files = {option: getattr(args, option[2:]) for option in OUTS[args.command]}
     return {option: file for option, file in files.items() if file is not None}
-
-
-def unused(file: str) -> str:
-    """A file that does not exist yet, such as predictions-2.csv if there is a predictions.csv."""
-    path = Path(file)
-    names = (path.with_stem(f"{path.stem}-{number}") for number in itertools.count(2))
-    return str(next(free for free in itertools.chain([path], names) if not free.exists()))
 
 
 def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence[str] = ()) -> None:

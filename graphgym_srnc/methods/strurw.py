@@ -12,7 +12,6 @@ from graphgym_srnc.core.options import Share
 from graphgym_srnc.methods.shared.scores import Scored
 
 MAX_RATIO = 10.0  # of link shares; the minimum is the inverse
-READERS = ("gcnconv", "sageconv", "sgconv", "dgi", "sign")  # backbones that read edge weights
 
 
 class StruRW(Scored):
@@ -45,10 +44,10 @@ class StruRW(Scored):
         self.strength = strength
 
     def begin(self) -> None:
-        kind = self.encoder.kind
-        if kind not in READERS:
-            about = f"strurw weighs edges, which {', '.join(READERS)} read."
-            self.warnings.append(f"{about} With {kind} it may be the plain GNN.")
+        if not self.classifier.reads_weights:
+            kind = self.encoder.kind
+            text = f"strurw weighs edges, which layers of type {kind} may ignore."
+            self.warnings.append(text)
 
     def episode(self) -> dict[str, float]:
         figures = self.reweight() if self.steps_done else {}

@@ -10,7 +10,6 @@ from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 import pandas
 from pandas import DataFrame
 
-from graphgym_srnc.core.text import counted
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import stats
 from graphgym_srnc.report import statistics
@@ -180,7 +179,7 @@ def table(
     scores = {metric: _Scores(runs, metric, split, test, alpha) for metric in metrics}
     oracles = _rows_of(runs, ORACLE)
     rows = _sorted_rows(scores[metrics[0]], runs, oracles)
-    against = _row_of(against, rows, runs, arranged.by)
+    against = _row_of(against, rows, runs)
     ranked = [row for row in rows if row not in oracles]
     lost = _lost(found, runs)
     settings = DataFrame.from_dict(arranged.chosen, orient="index").astype(object)
@@ -268,21 +267,15 @@ def _sorted_columns(runs: DataFrame) -> list[str]:
     return [*dict.fromkeys(label for _, own in kinds for label in own)]
 
 
-def _row_of(
-    name: str | None, rows: Sequence[str], runs: DataFrame, by: Sequence[str]
-) -> str | None:
-    """The row that a user means by its label, its only method, or the value of its key."""
+def _row_of(name: str | None, rows: Sequence[str], runs: DataFrame) -> str | None:
+    """The row that a user means by its label or its method."""
     if name is None or name in rows:
         return name
     found = _rows_of(runs, name)
     found = found & {method_name(name, "gcnconv")} or found  # the plain row of several
-    if not found and len(by) == 1:
-        found = {f"{by[0].rpartition('.')[2]} {name}"} & {*rows}
-    if len(found) == 1:
-        return found.pop()
-    message = f"{name!r} names {counted(len(found), 'row') if found else 'no row'}"
-    choice = " | ".join(row for row in rows if not found or row in found)
-    raise InputError.plain("against", message, f"Choose one of {choice}")
+    if len(found) != 1:
+        raise InputError("against", name, " | ".join(sorted(found) or rows))
+    return found.pop()
 
 
 def _check_pairs(cells: DataFrame, against: str | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence
@@ -154,19 +153,11 @@ def grid(rows: Sequence[Row]) -> Grid:
     if len({row["task"] for row in rows}) > 1:
         facts.insert(1, "task")
     lines = []
-    for row, short in zip(rows, _short_names([row["name"] for row in rows])):
-        about = {"experiment": short, "task": row["task"], "runs": row["runs"]}
+    for row in rows:
+        about = {"experiment": row["name"], "task": row["task"], "runs": row["runs"]}
         about["method"] = method_name(row["method"], row["backbone"])
         lines.append(boxes(*map(about.get, facts), *(_score(row, key) for key in shown)))
     return Grid("", [*facts, *shown.values()], lines)
-
-
-def _short_names(names: Sequence[str]) -> list[str]:
-    """Names of a grid, ``<base>-<alias>=<value>-...``, without the parts that all of them have."""
-    parts = [re.split(r"-(?=[\w.]+=)", name) for name in names]
-    shared = set.intersection(*map(set, parts)) if len(parts) > 1 else set()
-    short = ("-".join(part for part in own if part not in shared) for own in parts)
-    return [own or name for own, name in zip(short, names)]
 
 
 def _score(row: Row, key: str) -> str:

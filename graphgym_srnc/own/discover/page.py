@@ -76,7 +76,6 @@ def render(
         on_clarity=table.ON_CLARITY.format(head=found.head),
         on_mixed=table.on_mixed(found.new, found.fits),
         on_number=table.on_number(found.fits),
-        on_small=table.ON_SMALL if any(row.cluster.small for row in found.new) else "",
         map=map_data(found),
         script=SCRIPT,
         digest=DIGEST,
@@ -86,7 +85,6 @@ def render(
         few=FEW,
         warnings=warnings,
         left_out=table.left_out(found.new),
-        on_shared_words=table.on_shared_words(found.new),
     )
 
 

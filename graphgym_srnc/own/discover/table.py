@@ -19,7 +19,6 @@ from graphgym_srnc.own.discover.representation import Matrix
 from graphgym_srnc.own.discover.words import Shown, shown_node, typical_words
 
 SHORT = 16  # nodes with shorter lines, such as ids, are shown on one line
-SHARED = 0.3  # share of common words from which two clusters may be one class
 NEAREST = 18  # maximum length of the name of the nearest known class
 TOP = 10  # number of words shown for a cluster
 TYPICAL = 5  # number of typical nodes shown for a cluster
@@ -56,11 +55,6 @@ ON_ALSO = (
 )
 PERHAPS_MIXED = "perhaps mixed"
 WHY = {MISSING: "around which most labels are missing", DOUBT: "whose class is least certain"}
-SMALL_HEAD = "in small components"
-ON_SMALL = (
-    f"{SMALL_HEAD}: share of nodes in components of at most {SMALL} nodes, where models are less"
-    " accurate"
-)
 
 
 class Part(NamedTuple):
@@ -114,11 +108,6 @@ class Row(NamedTuple):
     def lines(self) -> list[str]:
         """The nodes that are shown of it, a line each."""
         return [node.line for node in (*self.typical, *self.others)]
-
-    @property
-    def small(self) -> str:
-        """Share of its nodes that are in small components."""
-        return f"{100 * self.cluster.small / max(len(self.cluster.nodes), 1):.0f} %"
 
     @property
     def leftover(self) -> str:
@@ -250,12 +239,7 @@ def to_text(new: Sequence[Row], head: str = P_UNKNOWN) -> str:
         lines.append([str(row.cluster.number), row.size, *figures, clarity, row.nearest])
     meaning = [f"newness: {head}, reduced for links that leave the cluster", MEANINGS[head]]
     meaning.append(ON_CLARITY.format(head=head))
-    if any(row.cluster.small for row in new):
-        meaning.append(ON_SMALL)
-        for line, cell in zip(lines, [SMALL_HEAD, *(row.small for row in new)]):
-            line.append(cell)
     details = [line for row in new for line in _details(row)]
-    details += [f"\n{line}" for line in on_shared_words(new)]
     return text.aligned(lines) + "\n".join([*meaning, *details])
 
 
@@ -294,24 +278,6 @@ def on_seeds(discovery: Discovery) -> str:
         are = "is" if rest == 1 else "are"
         said += f"; the other {rest:,} {are} closer to a known class"
     return f"{said}."
-
-
-def on_shared_words(new: Sequence[Row]) -> list[str]:
-    """Which new clusters share many words, a line for each group."""
-    lines = []
-    for row in new:
-        group = [str(other.cluster.number) for other in new if _share_words(row, other)]
-        if len(group) > 1 and str(row.cluster.number) == group[0]:
-            clusters = f"Clusters {text.listed(group)} share many words: perhaps one class."
-            lines.append(f"{clusters} Clusters with the same name become one class.")
-    return lines
-
-
-def _share_words(row: Row, other: Row) -> bool:
-    """Whether two clusters share a third of their words, so that they may be one class."""
-    own = {*row.words}
-    theirs = {*other.words}
-    return len(own & theirs) >= max(SHARED * min(len(own), len(theirs)), 1)
 
 
 def on_number(fits: Mapping[int, Fit]) -> str:
