@@ -659,10 +659,8 @@ def test_several_scores_are_one_table_that_explains_itself(three_methods):
     assert groups + "\n\\cmidrule(lr){2-5}\\cmidrule(lr){6-9}\nmethod & CiteSeer" in latex
     captions = re.findall(r"\\caption\[.*?\]\{(.*)\}", latex)
     assert captions == [
-        "Micro-F1 and unknown FPR95 on test, \\%, mean $\\pm$ std. Bold: the best of a column;"
-        " underlined: no significant difference from it.",
-        "Micro-F1 and unknown FPR95 on test, \\%, difference to GCN. In square brackets is the"
-        " interval of the difference, in parentheses its p.",
+        "Micro-F1 and unknown FPR95 on test, \\%, mean $\\pm$ std.",
+        "Micro-F1 and unknown FPR95 on test, \\%, difference to GCN.",
         "Tests of ranks, which have less power than the pairwise tests of the marks.",
     ]
     caption, differences = re.findall(r"^\{\\footnotesize (.*)\\par\}$", latex, re.M)

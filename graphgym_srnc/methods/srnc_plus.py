@@ -53,45 +53,15 @@ UNDONE = (
 SAMPLE = 20_000  # unlabelled nodes that suffice for the temperature
 SIGNIFICANT = 0.01  # p-value below which the sign of an unknown class is clear
 WEAK = 0.1  # p-value below which it is weak
+PSEUDO_LABEL_SHARE = 0.7  # of each class, between two graphs in open-set shift
+ROUNDS_ON_ONE = 2  # iterations, after which scores do not rise
+ROUNDS = 3  # the same between two graphs
 NO_UNKNOWN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
     " is predicted as unknown. {:,} labels cannot show unknown classes of less than about"
     " {:.0f} % of the nodes. If you know that there is one, set `abstain=False`, or label some of"
     " its nodes for validation."
 )
-
-
-class Kind(NamedTuple):
-    """Settings that depend on the kind of shift.
-
-    Args:
-        open_set: whether nodes may be of an unknown class without labels.
-        correction: name and power of the prior correction ``auto``; the mean of an open-set
-            posterior would count the unknown nodes.
-        until_converged: whether the classifier stops when its loss has converged. Between two
-            graphs rare classes are learnt late, when the mean loss is already low.
-        pseudo_label_share: share of the pseudo-labels of each class to learn; None = the held-out
-            accuracy to the power of ``doubt``.
-        resolutions: resolutions of the communities of the label density. They and the share of
-            unknown nodes need unlabelled nodes of the labelled graph.
-    """
-
-    open_set: bool
-    correction: tuple[str, float]
-    until_converged: bool
-    pseudo_label_share: float | None = None
-    resolutions: tuple[float, ...] = ()
-
-
-KINDS = {
-    (False, "one graph"): Kind(False, ("mean", 0.75), True),
-    (False, "two graphs"): Kind(False, ("mean", 0.75), False),
-    (True, "one graph"): Kind(True, ("labels", 0.5), True, resolutions=RESOLUTIONS),
-    (True, "two graphs"): Kind(True, ("labels", 0.5), False, pseudo_label_share=0.7),
-}
-
-
-ROUNDS = {"one graph": 2, "two graphs": 3}  # iterations, after which scores do not rise
 
 
 class Plan(NamedTuple):
@@ -215,7 +185,7 @@ class SRNCPlus(ClusterMethod):
             smoothing=smoothing, correction=correction, source_first=source_first, **base
         )
         self.rounds = rounds
-        self.episodes = rounds or ROUNDS["two graphs"]
+        self.episodes = rounds or ROUNDS
         self.steps = steps
         self.fit_steps = fit_steps
         self.cluster_steps = cluster_steps
@@ -234,16 +204,6 @@ class SRNCPlus(ClusterMethod):
         return self.evidence.encoders[0]
 
     @property
-    def kind(self) -> Kind:
-        """Settings of the kind of shift, as far as it is known."""
-        return KINDS[self.plan.finds_unknown, self.graphs]
-
-    @property
-    def graphs(self) -> str:
-        """``one graph`` or ``two graphs``."""
-        return "one graph" if self.task.one_graph else "two graphs"
-
-    @property
     def validation(self) -> Validation:
         """Validation nodes on the target; none if they are on another graph."""
         here = self.task.validation is self.task.target
@@ -260,7 +220,10 @@ class SRNCPlus(ClusterMethod):
     def prior_correction(self) -> tuple[str, float]:
         if not self.plan.adapts:
             return "none", 1.0
-        return self.kind.correction if self.correction == "auto" else super().prior_correction
+        if self.correction != "auto":
+            return super().prior_correction
+        # The mean of an open-set posterior would count the unknown nodes.
+        return ("labels", 0.5) if self.plan.finds_unknown else ("mean", 0.75)
 
     def get_extra_state(self) -> Tensor:
         """The plan, as torch saves it with the weights."""
@@ -301,7 +264,7 @@ class SRNCPlus(ClusterMethod):
         """Train the classifiers of the known classes, and test whether and how to adapt."""
         self.setup(task)
         self.initialise()
-        self.episodes = self.rounds or ROUNDS[self.graphs]
+        self.episodes = self.rounds or (ROUNDS_ON_ONE if task.one_graph else ROUNDS)
         self.evidence.find_hop_features(self.target)
         # Validation nodes of one graph judge the classifiers instead, see learn_validation().
         cross_fits = task.one_graph and not len(task.val)
@@ -437,7 +400,8 @@ class SRNCPlus(ClusterMethod):
     def find_communities(self) -> None:
         """Find communities and count the labels in them."""
         predicted = self.known_logits(self.task.target).argmax(1)
-        scales = self.kind.resolutions if self.missing else ()
+        # Label density needs unlabelled nodes of the labelled graph.
+        scales = RESOLUTIONS if self.missing and self.task.one_graph else ()
         self.first.find_communities(
             [self.new_cluster_gnn(predicted, scale, dropout=0.0) for scale in scales]
         )
@@ -459,7 +423,7 @@ class SRNCPlus(ClusterMethod):
     def episode(self) -> dict[str, float]:
         """One iteration of Algorithm 1: pseudo-labels, cluster GNN, mixture and classifiers."""
         task = self.task
-        num_classes = task.num_known + self.kind.open_set
+        num_classes = task.num_known + self.plan.finds_unknown
         # Pseudo-labels: the last classifiers'. With the threshold the largest score decides.
         scores = self.predict(task.target)[:, :num_classes]
         scores[:, task.num_known :] += self.threshold.clamp(max=LARGE_LOG_ODDS)
@@ -504,7 +468,7 @@ class SRNCPlus(ClusterMethod):
         validation nodes set the threshold, nothing changes.
         """
         task = self.task
-        if not task.one_graph or not self.kind.open_set or task.validates_unknown:
+        if not task.one_graph or not self.plan.finds_unknown or task.validates_unknown:
             return {}
         left = folds(self.labels, 2) == 0
         evidence = self.evidence.untrained()
@@ -539,7 +503,9 @@ class SRNCPlus(ClusterMethod):
 
     def pseudo_labels(self, name: str, graph: Graph, scores: Tensor) -> Term:
         """Cross-entropy on the most confident pseudo-labels, by scores ``[V, N(+1)]``."""
-        share = self.kind.pseudo_label_share or self.plan.accuracy**self.doubt
+        share = self.plan.accuracy**self.doubt
+        if self.plan.finds_unknown and not self.task.one_graph:
+            share = PSEUDO_LABEL_SHARE
         nodes = confident_nodes(scores, self.task.pool, share)
         labels = scores.argmax(1)[nodes]
         return Term(name, graph, nodes, labels, num_classes=scores.size(1))
@@ -550,8 +516,9 @@ class SRNCPlus(ClusterMethod):
         """Train classifiers on labels ``[n]`` and pseudo-labels; return the last losses."""
         name = "classifier_source" if pseudo else "source"
         labelled = Term(name, self.source, train, labels, num_classes=self.num_classes)
-        # The loss of a mini-batch is too noisy to detect convergence.
-        until_converged = self.kind.until_converged and not self.batch_size
+        # The loss of a mini-batch is too noisy to detect convergence. Between two graphs rare
+        # classes are learnt late, when the mean loss is already low.
+        until_converged = self.task.one_graph and not self.batch_size
         terms = [labelled, *pseudo]
         return evidence.fit(terms, self.steps, self.make_optimizer, until_converged)
 
@@ -583,9 +550,9 @@ class SRNCPlus(ClusterMethod):
         degree = self.target.degree
         gamma = newman_resolution(graph.edge_index, degree, predicted, graph.edge_weight)
         return self.untrained(
-            self.task.num_known + self.spare * self.kind.open_set,
+            self.task.num_known + self.spare * self.plan.finds_unknown,
             replace(self.cluster_spec, **changes),
-            resolution=gamma * scale * (self.resolution if self.kind.open_set else 1.0),
+            resolution=gamma * scale * (self.resolution if self.plan.finds_unknown else 1.0),
             collapse=COLLAPSE,
             modularity_weight=self.modularity_weight,
             lr=CLUSTER_LR,
@@ -611,7 +578,7 @@ class SRNCPlus(ClusterMethod):
     def set_threshold(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
         """Set the threshold of the unknown class; the arguments are those of ``calibrate``."""
         confidence = self.confidence(on_target)
-        if not self.kind.open_set:
+        if not self.plan.finds_unknown:
             self.threshold.fill_(-torch.inf if self.task.open_set else 0.0)
         elif self.task.validates_unknown:
             super().calibrate(scores, label, on_target)
@@ -649,7 +616,7 @@ class SRNCPlus(ClusterMethod):
         return {kind: (weight, p) for (weight, kind), p in zip(used, posteriors)}
 
     def stages(self, graph: Data) -> dict[str, Tensor]:
-        is_first = self.kind.open_set and not self.plan.iteration
+        is_first = self.plan.finds_unknown and not self.plan.iteration
         second = "with the first scores of the unknown class" if is_first else "smoothed over links"
         return {
             "mixture of the classifiers": self.logits(graph),
@@ -659,7 +626,7 @@ class SRNCPlus(ClusterMethod):
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors ``[V, N(+1)]``."""
-        if self.kind.open_set and not self.plan.iteration:
+        if self.plan.finds_unknown and not self.plan.iteration:
             return self.first.log_posterior(self.known_logits(graph), self.prepared(graph))
         log_p = self.logits(graph, role)
         if self.plan.features_weight:

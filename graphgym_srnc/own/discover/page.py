@@ -162,7 +162,7 @@ def _colouring(
 
 
 def _colourings(found: Analysis, shown: np.ndarray) -> list[dict[str, Any]]:
-    """Nodes coloured by cluster, by predicted class, by P(unknown), and by part if there are any.
+    """Nodes coloured by cluster, by predicted class and by P(unknown).
 
     Sizes of clusters of known classes, and of classes, are those of the predictions.
     """
@@ -178,25 +178,11 @@ def _colourings(found: Analysis, shown: np.ndarray) -> list[dict[str, Any]]:
     fifth = (discovery.seeds.doubt.numpy() * len(RAMP)).astype(int).clip(max=len(RAMP) - 1)
     fifths = [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)]
     by_class = [*_colours(known), GREY]
-    made = [
+    return [
         _colouring("cluster", discovery.cluster.numpy(), shown, every, colours, below),
         _colouring("class", discovery.label.numpy(), shown, [*classes, "unknown"], by_class, []),
         _colouring(found.head, fifth, shown, fifths, RAMP, []),
     ]
-    return [*made, _by_part(found, shown)] if any(row.parts for row in found.new) else made
-
-
-def _by_part(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
-    """Nodes coloured by the part of a new cluster that they are in."""
-    names = ["in no part"]
-    group = np.zeros(len(found.label), dtype=int)
-    for row in found.new:
-        for part in row.parts:
-            group[row.cluster.parts[part.name].numpy()] = len(names)
-            called = short(", ".join(part.words[:2]), 30)
-            names.append(f"{part.name}: {called}".removesuffix(": "))
-    colours = [GREY, *_colours(len(names) - 1)]
-    return _colouring("part", group, shown, names, colours, [0])
 
 
 def _new_name(row: table.Row) -> str:

@@ -271,13 +271,9 @@ def on_seeds(discovery: Discovery) -> str:
         )
     noun = "new cluster" if seeds.predicted else "candidate"
     inside = sum(len(new.nodes) for new in discovery.new)
+    clusters = text.counted(len(discovery.new), noun)
     rest = total - inside
-    form = f"{inside:,} of them form" if rest else "They form"
-    said += f" {form} {text.counted(len(discovery.new), noun)}"
-    if rest:
-        are = "is" if rest == 1 else "are"
-        said += f"; the other {rest:,} {are} closer to a known class"
-    return f"{said}."
+    return f"{said} {inside:,} of them form {clusters}, and {rest:,} are closer to a known class."
 
 
 def on_number(fits: Mapping[int, Fit]) -> str:
